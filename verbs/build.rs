@@ -1,4 +1,4 @@
-//! Compiles the C shim over libibverbs, most of whose calls are inline functions of its header.
+//! Compiles the C shim over libibverbs, because most calls of that library are inline functions of its header.
 
 use std::path::Path;
 

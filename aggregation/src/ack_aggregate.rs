@@ -1,16 +1,17 @@
-//! Ingress processing of a group's packets, step by step (`ack_aggregate.p4`). Packets from a port that is not a path of the
-//! group are dropped.
+//! Ingress processing of a group's packets: data, ACKs, NAKs and CNPs (`ack_aggregate.p4`). A packet from a port
+//! outside the group's tree is dropped.
 
 use alfirk_roce::wire::{NakCode, Syndrome};
 
 use super::decide::{answer, final_feedback};
-use super::min_psn_walk::Outcome;
+use super::min_psn_walk::WalkStep;
 use super::{
-    CnpDrop, Feedback, Flaw, Group, Message, MinSearch, Nak, Notice, PacketIn, PacketOut, Point,
-    Port, Queued, Sent, Strategy, Word,
+    CnpDrop, Feedback, Flaw, Group, Message, MinSearch, Nak, Notice, PacketIn, PacketOut, PathPsn,
+    Point, Port, Queued, Sent, Strategy,
 };
 
-/// The queued copies of a data packet, one for each path. On the path of the sender, egress drops the copy.
+/// The queued copies of one data packet, one copy per path of the group. In egress, the copy for the sender's own path
+/// is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copies {
     own: usize,
@@ -20,7 +21,7 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// Number of copies.
+    /// Number of copies: the number of the group's paths.
     #[inline]
     pub fn count(&self) -> usize {
         self.paths
@@ -45,22 +46,23 @@ impl Copies {
             } else if is_new {
                 Queued::UpdateFilter { path, acked: psn }
             } else {
-                Queued::End
+                Queued::Drop
             }
         })
     }
 }
 
 impl Group {
-    /// Processes data packet `psn` from `port`. `now` is in microseconds, as in all methods.
+    /// Processes the data packet with sequence number `psn` from `port`. `now` is in microseconds, as in all methods of
+    /// [`Group`].
     pub fn data(&mut self, port: Port, psn: u32, now: u64) -> Vec<Queued> {
         let (mut queued, copies) = self.data_and_copies(port, psn, now);
         queued.extend(copies.into_iter().flat_map(Copies::queued));
         queued
     }
 
-    /// Like [`Group::data`], but returns the copies apart from the packets that are queued before them. A caller that makes
-    /// copies one by one needs no vector of them.
+    /// Like [`Group::data`], but returns the copies as one value instead of a vector. The vector holds only the packets
+    /// that are queued before the copies.
     pub fn data_and_copies(
         &mut self,
         port: Port,
@@ -68,11 +70,11 @@ impl Group {
         now: u64,
     ) -> (Vec<Queued>, Option<Copies>) {
         let mut queued = Vec::new();
-        let copies = self.take_data(port, psn, now, &mut queued);
+        let copies = self.process_data(port, psn, now, &mut queued);
         (queued, copies)
     }
 
-    fn take_data(
+    fn process_data(
         &mut self,
         port: Port,
         psn: u32,
@@ -83,22 +85,22 @@ impl Group {
         let own = self.path_at(port)?;
         let last = self.last_acked.point.psn;
         let from_current_source = self.sender.data(&config, (port, own), psn, last)?;
-        let is_new = from_current_source && self.leaves.sent(space, own, psn);
+        let is_new = from_current_source && self.leaves.record_sent(space, own, psn);
         let msn = self.leaves.msn(own);
         let asked = Point { psn, msn };
 
         if config.strategy == Strategy::Walk {
             if is_new {
-                self.walk_past_sender(own, now);
+                self.walk_on_data(own, now);
             } else if space.lt(self.walk.found, psn) {
-                let search = self.begin_probe((port, asked), now);
+                let search = self.start_probe((port, asked), now);
                 queued.extend(search.map(|search| self.recirculate(search, None)));
             }
         }
         let minimum = self.known_minimum();
         if from_current_source {
             self.waiting_nak.sent(psn);
-            self.selective_nak.sent(psn);
+            self.selective_nak.clear(psn);
         }
         self.waiting_nak.clear_stale(space, minimum.psn);
         if !space.lt(minimum.psn, psn) {
@@ -110,11 +112,11 @@ impl Group {
         if config.strategy == Strategy::Punt && !is_new {
             self.work.punts += 1;
             let asked = Point {
-                msn: self.last_acked.nearest(space, asked.msn),
+                msn: self.last_acked.extend_msn(space, asked.msn),
                 ..asked
             };
             let probe = self.packet_in(port, Message::Probe(asked));
-            queued.push(Queued::Leave(Sent::ToController(probe)));
+            queued.push(Queued::Transmit(Sent::ToController(probe)));
         }
         from_current_source.then_some(Copies {
             own,
@@ -135,7 +137,7 @@ impl Group {
         if !is_sent && config.flaw != Flaw::AnyAck {
             return Vec::new();
         }
-        // A NAK of the next unsent PSN acknowledges all that was sent.
+        // A NAK of the next unsent PSN acknowledges all packets sent.
         let feedback = match feedback {
             Feedback::Nak { .. }
                 if acked.psn == self.sender.sent && config.flaw != Flaw::NakOfUnsent =>
@@ -144,8 +146,8 @@ impl Group {
             }
             feedback => feedback,
         };
-        let is_rise = self.leaves.rises(space, own, acked.psn);
-        let is_accepted = self.leaves.acked(space, own, acked);
+        let is_new = self.leaves.would_advance(space, own, acked.psn);
+        let is_accepted = self.leaves.record_acked(space, own, acked);
         self.work.feedback += 1;
         if config.strategy == Strategy::Punt {
             self.work.punts += 1;
@@ -160,10 +162,10 @@ impl Group {
         let mut minimum = self.known_minimum();
         let mut recirculated = None;
         if config.strategy == Strategy::Walk && is_accepted {
-            match self.walk_on_news(own, is_rise, now) {
-                Outcome::Idle => {}
-                Outcome::On(search) => recirculated = Some(search),
-                Outcome::Done(word) => minimum = self.point_of(word),
+            match self.walk_on_ack(own, is_new, now) {
+                WalkStep::Idle => {}
+                WalkStep::Recirculate(search) => recirculated = Some(search),
+                WalkStep::Found(word) => minimum = self.point_of(word),
             }
         }
         self.waiting_nak.clear_stale(space, minimum.psn);
@@ -178,7 +180,7 @@ impl Group {
             return vec![self.recirculate(search, Some((own, acked.psn)))];
         }
         if acked.psn == minimum.psn {
-            minimum.msn = self.believed(minimum.psn, acked.msn);
+            minimum.msn = self.plausible_msn(minimum.psn, acked.msn);
         }
         let mut queued = vec![Queued::UpdateFilter {
             path: own,
@@ -188,7 +190,7 @@ impl Group {
         queued
     }
 
-    /// Processes feedback that is not aggregated, from `port`.
+    /// Processes a CNP, a selective NAK or a fatal NAK from `port`. These are filtered and forwarded, not aggregated.
     pub fn notice(&mut self, port: Port, notice: Notice, now: u64) -> Vec<Queued> {
         let space = self.space();
         let Some(own) = self.path_at(port) else {
@@ -197,7 +199,7 @@ impl Group {
         let is_sent = match notice {
             Notice::Cnp => return self.cnp(port, now).into_iter().collect(),
             Notice::SelectiveNak { psn, .. } => self.sender.has_sent(space, psn),
-            // A receiver can reject only a request that it has not acknowledged.
+            // A receiver rejects a request only before it has acknowledged that request.
             Notice::FatalNak { nak, .. } => {
                 self.sender.has_sent(space, nak.psn) && space.lt(self.sender.acked[own], nak.psn)
             }
@@ -219,7 +221,7 @@ impl Group {
             return Vec::new();
         };
         let pass = |notice| {
-            Queued::Leave(Sent::Notice {
+            Queued::Transmit(Sent::Notice {
                 port: source,
                 notice,
             })
@@ -229,29 +231,31 @@ impl Group {
             Notice::SelectiveNak { psn, reports } => {
                 let is_open = source != port && space.lt(last_acked.psn, psn);
                 let reports = is_open
-                    .then(|| self.selective_nak.passes(flaw, psn, reports))
+                    .then(|| self.selective_nak.filter(flaw, psn, reports))
                     .flatten();
                 let notice = reports.map(|reports| Notice::SelectiveNak { psn, reports });
                 notice.map(pass).into_iter().collect()
             }
             Notice::FatalNak { nak, .. } => {
-                // A NAK acknowledges all packets before it, so its PSN follows the last acknowledged one.
+                // A NAK acknowledges all packets before its PSN, so the forwarded one carries the PSN after the last
+                // acknowledged one.
                 let nak = Nak {
                     psn: space.next(last_acked.psn),
                     ..nak
                 };
                 let msn = last_acked.msn;
-                let alarm = Queued::Leave(Sent::Alarm { port, notice });
+                let alarm = Queued::Transmit(Sent::Alarm { port, notice });
                 vec![alarm, pass(Notice::FatalNak { nak, msn })]
             }
         }
     }
 
-    /// Processes a CNP from `port`.
+    /// Processes a CNP from `port`: queues it for the source, unless the filter drops it.
     ///
     /// # Errors
     ///
-    /// The reason why the CNP is dropped; `None` if there is no source or `port` is not a path.
+    /// The reason why the filter drops the CNP; `None` if the group has no source yet or `port` is not one of its
+    /// paths.
     pub fn cnp(&mut self, port: Port, now: u64) -> Result<Queued, Option<CnpDrop>> {
         let (space, flaw) = (self.space(), self.fixed.config.flaw);
         let own = self.path_at(port).ok_or(None)?;
@@ -260,15 +264,15 @@ impl Group {
         let source = self.sender.source.ok_or(None)?;
         let is_source = source == port;
         self.cnp_filter
-            .take(flaw, own, is_source, now)
+            .filter(flaw, own, is_source, now)
             .map_err(Some)?;
-        Ok(Queued::Leave(Sent::Notice {
+        Ok(Queued::Transmit(Sent::Notice {
             port: source,
             notice: Notice::Cnp,
         }))
     }
 
-    /// Processes feedback from the controller, which has computed the minimum.
+    /// Processes an ACK or NAK from the controller, which computes the minimum under [`Strategy::Punt`].
     pub fn command(&mut self, command: PacketOut) -> Vec<Queued> {
         self.last_acked.raise(self.space(), command.last_acked);
         if let Feedback::Nak { nak, .. } = command.feedback {
@@ -279,29 +283,31 @@ impl Group {
         let port = command.port.or(self.sender.source);
         let feedback = command.feedback;
         let sent = port.map(|port| Sent::Feedback { port, feedback });
-        sent.map(Queued::Leave).into_iter().collect()
+        sent.map(Queued::Transmit).into_iter().collect()
     }
 
-    /// Processes a recirculated search packet.
+    /// Processes a recirculated search packet: compares a few more paths, and forwards the result when all are
+    /// compared.
     pub(super) fn pass(&mut self, search: MinSearch, now: u64) -> Vec<Queued> {
         let space = self.space();
         let probe = search.probe;
-        match self.walk_on(search, now) {
-            Outcome::Idle => {
+        match self.continue_walk(search, now) {
+            WalkStep::Idle => {
                 self.waiting_nak
                     .clear_stale(space, self.last_acked.point.psn);
                 Vec::new()
             }
-            Outcome::On(search) => {
+            WalkStep::Recirculate(search) => {
                 self.waiting_nak
                     .clear_stale(space, self.last_acked.point.psn);
                 vec![self.recirculate(search, None)]
             }
-            Outcome::Done(word) => {
+            WalkStep::Found(word) => {
                 let minimum = self.point_of(word);
                 self.waiting_nak.clear_stale(space, minimum.psn);
                 let advances_minimum = self.last_acked.advances_minimum(space, minimum.psn);
-                // A new minimum goes to the source first, also if a former source started the walk.
+                // A new minimum is acknowledged to the source first, even if a former source's retransmission started
+                // the walk.
                 let may_reply = |port| self.sender.source == Some(port) || !advances_minimum;
                 match probe {
                     Some((port, asked)) if !space.lt(minimum.psn, asked.psn) && may_reply(port) => {
@@ -313,27 +319,27 @@ impl Group {
         }
     }
 
-    /// Acknowledges old data that all paths have.
+    /// Builds the ACK of retransmitted data that all paths have, for the port that sent the data.
     fn answer(&mut self, (port, asked): (Port, Point), minimum: Point) -> Queued {
         let is_source = self.sender.source == Some(port);
         let asked = Point {
-            msn: self.last_acked.nearest(self.space(), asked.msn),
+            msn: self.last_acked.extend_msn(self.space(), asked.msn),
             ..asked
         };
         if is_source {
             self.last_acked.raise(self.space(), minimum);
         }
         let feedback = answer(is_source, asked, minimum);
-        Queued::Leave(Sent::Feedback { port, feedback })
+        Queued::Transmit(Sent::Feedback { port, feedback })
     }
 
-    /// Queues the ACK or NAK for the source, if there is any, once `minimum` is known.
+    /// Queues the ACK or NAK that `minimum` causes, for the source; `None` if there is nothing new to report.
     fn final_feedback(&mut self, minimum: Point) -> Option<Queued> {
         let space = self.space();
         let feedback = final_feedback(space, minimum, &mut self.last_acked, &mut self.waiting_nak)?;
         let port = self.sender.source?;
         self.work.forwarded += 1;
-        Some(Queued::Leave(Sent::Feedback { port, feedback }))
+        Some(Queued::Transmit(Sent::Feedback { port, feedback }))
     }
 
     fn recirculate(&mut self, search: MinSearch, filter_update: Option<(usize, u32)>) -> Queued {
@@ -344,18 +350,18 @@ impl Group {
         }
     }
 
-    /// Processes an ACK or NAK from `port` whose headers a receiver would reject: a VLAN tag, TTL, lengths or reserved bits.
-    /// Merged feedback gets the headers of the group, so the result is that of [`Group::feedback`]. Under
-    /// [`Flaw::MembersForm`] the headers are kept, and the source drops the packet.
-    pub fn odd_feedback(&mut self, port: Port, feedback: Feedback, now: u64) -> Vec<Queued> {
+    /// Processes an ACK or NAK from `port` with headers that a receiver would reject: a VLAN tag, or a wrong TTL,
+    /// length or reserved field. Aggregated feedback gets headers of the group's own, so the result is that of
+    /// [`Group::feedback`]. Under [`Flaw::KeptHeaders`] the received headers are kept, and the source drops the packet.
+    pub fn malformed_feedback(&mut self, port: Port, feedback: Feedback, now: u64) -> Vec<Queued> {
         let mut queued = self.feedback(port, feedback, now);
-        if self.fixed.config.flaw == Flaw::MembersForm {
-            queued.retain(|queued| !matches!(queued, Queued::Leave(Sent::Feedback { .. })));
+        if self.fixed.config.flaw == Flaw::KeptHeaders {
+            queued.retain(|queued| !matches!(queued, Queued::Transmit(Sent::Feedback { .. })));
         }
         queued
     }
 
-    /// Forwards a reserved NAK, for [`Flaw::ReservedNak`].
+    /// Forwards a NAK with a reserved code to the source: the bug [`Flaw::ReservedNak`].
     fn reserved_nak(&mut self, psn: u32) -> Vec<Queued> {
         let syndrome = Syndrome::Nak(NakCode::Selective).into();
         let msn = self.last_acked.point.msn;
@@ -365,14 +371,16 @@ impl Group {
         })
     }
 
-    /// Forwards feedback without waiting for the minimum, for [`Flaw::CoveredNak`] and [`Flaw::ReservedNak`].
+    /// Forwards feedback before all receivers have the packets before it: the bugs [`Flaw::CoveredNak`] and
+    /// [`Flaw::ReservedNak`].
     fn forward_at_once(&mut self, feedback: Feedback) -> Vec<Queued> {
         let source = self.sender.source;
         let sent = source.map(|port| Sent::Feedback { port, feedback });
-        sent.map(Queued::Leave).into_iter().collect()
+        sent.map(Queued::Transmit).into_iter().collect()
     }
 
-    /// The minimum if it is known without a search; else the point last acknowledged, which is a lower bound of it.
+    /// The minimum of all paths under [`Strategy::Tree`]. Otherwise the point last acknowledged to the source, a lower
+    /// bound of the minimum.
     fn known_minimum(&self) -> Point {
         let known = match self.fixed.config.strategy {
             Strategy::Tree => self.leaves.minimum(self.space()),
@@ -381,23 +389,24 @@ impl Group {
         known.map_or(self.last_acked.point, |word| self.point_of(word))
     }
 
-    /// A path's word with its MSN. The word of a sender has no MSN; then the MSN last acknowledged is used.
-    fn point_of(&self, word: Word) -> Point {
+    /// The minimum PSN with its MSN. If the path sent that PSN, it has reported no MSN for it, and the one last
+    /// acknowledged is used.
+    fn point_of(&self, word: PathPsn) -> Point {
         let last_acked = &self.last_acked;
         let msn = if word.psn == last_acked.point.psn || word.by_sender {
             last_acked.point.msn
         } else {
-            let msn = last_acked.nearest(self.space(), self.leaves.msn(word.path));
-            self.believed(word.psn, msn)
+            let msn = last_acked.extend_msn(self.space(), self.leaves.msn(word.path));
+            self.plausible_msn(word.psn, msn)
         };
         let psn = word.psn;
         Point { psn, msn }
     }
 
-    fn believed(&self, psn: u32, msn: u32) -> u32 {
+    fn plausible_msn(&self, psn: u32, msn: u32) -> u32 {
         match self.fixed.config.flaw {
             Flaw::AnyMsn => msn,
-            _ => self.last_acked.believed(self.space(), psn, msn),
+            _ => self.last_acked.plausible_msn(self.space(), psn, msn),
         }
     }
 

@@ -1,38 +1,38 @@
-//! Classification of acknowledge packets (`classify.p4`).
+//! Classification of acknowledge packets by their AETH syndrome (`classify.p4`).
 
 use alfirk_roce::wire::{aeth, NakCode, Syndrome};
 
 use super::{Feedback, Nak, Notice};
 
-/// Class of an acknowledge packet.
+/// Class of an acknowledge packet: aggregated feedback, or a notice that is only filtered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum AckClass {
     /// An ACK, a PSN sequence error or an RNR NAK: aggregated.
     Feedback(Feedback),
     /// A selective or fatal NAK: not aggregated.
     Notice(Notice),
 }
 
-/// Classifies an acknowledge packet by its PSN and AETH (IBTA vol. 1, 9.7.5). `None` for syndromes that the
-/// specification reserves, and for the NAK code of reliable datagrams.
-pub fn classify(psn: u32, aeth: aeth::Repr) -> Option<Answer> {
+/// Classifies an acknowledge packet by its PSN and AETH (IBTA vol. 1, 9.7.5). `None` for reserved syndromes, and for
+/// the NAK code of the reliable datagram service.
+pub fn classify(psn: u32, aeth: aeth::Repr) -> Option<AckClass> {
     let aeth::Repr { syndrome, msn } = aeth;
     let nak = Nak {
         psn,
         syndrome: syndrome.into(),
     };
     Some(match syndrome {
-        Syndrome::Ack { .. } => Answer::Feedback(Feedback::Ack { psn, msn }),
+        Syndrome::Ack { .. } => AckClass::Feedback(Feedback::Ack { psn, msn }),
         Syndrome::RnrNak(_) | Syndrome::Nak(NakCode::PsnSequenceError) => {
-            Answer::Feedback(Feedback::Nak { nak, msn })
+            AckClass::Feedback(Feedback::Nak { nak, msn })
         }
-        Syndrome::Nak(NakCode::Selective) => Answer::Notice(Notice::SelectiveNak {
+        Syndrome::Nak(NakCode::Selective) => AckClass::Notice(Notice::SelectiveNak {
             psn,
             reports: aeth.reports(),
         }),
         Syndrome::Nak(
             NakCode::InvalidRequest | NakCode::RemoteAccessError | NakCode::RemoteOperationalError,
-        ) => Answer::Notice(Notice::FatalNak { nak, msn }),
+        ) => AckClass::Notice(Notice::FatalNak { nak, msn }),
         Syndrome::Nak(NakCode::InvalidRdRequest | NakCode::Reserved(_)) | Syndrome::Reserved(_) => {
             return None
         }

@@ -1,24 +1,25 @@
-//! Filter that forwards only the CNPs of the most congested path, up to a rate, and none of the source's (`cnp_filter.p4`).
+//! CNP filter (`cnp_filter.p4`): forwards the CNPs of the most congested path, up to a rate. The source's own CNPs are
+//! dropped.
 
 use super::Flaw;
 
 /// Binary logarithm of the length of a window in microseconds. Each elapsed window halves a count.
 const WINDOW_SHIFT: u32 = 10;
-/// Number of windows after which a count is 0.
+/// Number of windows after which a count has decayed to 0.
 const WINDOWS: u64 = 8;
 /// Modulus of the window number that the register of a path stores.
 const PATH_WINDOWS: u64 = 1_024;
-/// Maximum count of a path: no more CNPs are forwarded in a window. Half of it carries over to the next window.
+/// Highest CNP count of a path. At this count its CNPs are dropped until the next window, in which the count is halved.
 const LIMIT: u8 = 63;
 
-/// Reason to drop a CNP.
+/// Reason why the filter drops a CNP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CnpDrop {
     /// The CNP is from the port of the source.
     Own,
     /// The path has reached the limit of the window.
     Limited,
-    /// Another path is more congested.
+    /// Another path has a higher CNP count.
     Filtered,
 }
 
@@ -28,12 +29,13 @@ pub(crate) struct CnpFilter {
     worst: Option<(usize, Congested)>,
 }
 
-/// Congestion of a path at its last CNP.
+/// CNP count of a path at its last CNP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Congested {
-    /// Window of the last CNP: its time in units of 2^[`Congested::WINDOW_SHIFT`] microseconds.
+    /// Number of the window in which the last CNP arrived: its time in units of 2^[`Congested::WINDOW_SHIFT`]
+    /// microseconds.
     pub window: u64,
-    /// Number of CNPs, halved with each elapsed window.
+    /// Number of CNPs received, 0 to 63; halved with each elapsed window.
     pub cnps: u8,
 }
 
@@ -54,12 +56,13 @@ impl CnpFilter {
         CnpFilter { paths, worst }
     }
 
-    pub(super) fn kept(&self) -> (Vec<Congested>, Option<(usize, Congested)>) {
+    pub(super) fn saved(&self) -> (Vec<Congested>, Option<(usize, Congested)>) {
         (self.paths.clone(), self.worst)
     }
 
-    /// Filters a CNP of `path`. `is_source`: the source is behind that path. `now` is in microseconds.
-    pub(super) fn take(
+    /// Decides whether a CNP of `path` is forwarded to the source. `is_source`: the source is at that path. `now` is in
+    /// microseconds.
+    pub(super) fn filter(
         &mut self,
         flaw: Flaw,
         path: usize,
@@ -68,7 +71,7 @@ impl CnpFilter {
     ) -> Result<(), CnpDrop> {
         let window = now >> WINDOW_SHIFT;
         let own = &mut self.paths[path];
-        // Paths store their window modulo 1,024, so after a long silence a count looks newer than it is.
+        // Paths store the window number modulo 1,024. So an age of 1,024 windows or more appears shorter than it is.
         let age = (window - own.window) % PATH_WINDOWS;
         let aged = if age < WINDOWS { own.cnps >> age } else { 0 };
         *own = Congested { window, cnps: aged };

@@ -1,9 +1,9 @@
-//! Choice of the ACK or NAK that goes to the source (`decide.p4`).
+//! Choice of the ACK or NAK for the source (`decide.p4`).
 
 use super::{Feedback, LastAcked, Point, Space, WaitingNak};
 
-/// Returns the feedback for the source once the minimum is known, if there is any. A NAK that waited for this
-/// minimum takes precedence over an ACK, because it acknowledges all packets before it.
+/// Returns the feedback for the source at a new minimum; `None` if there is nothing new to report. A pending NAK of the
+/// next PSN takes precedence over an ACK: it also acknowledges all packets before it.
 pub fn final_feedback(
     space: Space,
     minimum: Point,
@@ -22,8 +22,8 @@ pub fn final_feedback(
     }
 }
 
-/// Returns the ACK for old data, or for the probe on its behalf, when all paths have it. The source gets an ACK of the
-/// minimum. A former source gets an ACK of its own PSN with the MSN of its path, unless its PSN is the minimum.
+/// Returns the ACK of retransmitted data that all paths have. `asked`: PSN of that data. The current source gets an ACK
+/// of the minimum, a former source an ACK of `asked`.
 pub fn answer(is_source: bool, asked: Point, minimum: Point) -> Feedback {
     Feedback::ack(match is_source || asked.psn == minimum.psn {
         true => minimum,

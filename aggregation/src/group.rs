@@ -1,87 +1,91 @@
-//! State of a group on one switch, and the egress half of packet processing.
+//! State of a group on one switch, and egress processing of its packets.
 
 use std::collections::VecDeque;
 
 use super::cnp_filter::{CnpFilter, Congested};
-use super::types::Fixed;
+use super::types::GroupConstants;
 use super::{
     Config, LastAcked, Leaf, Leaves, Point, Port, Queued, RetransmissionFilter, SelectiveNak,
     Sender, Sent, Space, WaitingNak, Walk, Work,
 };
 
-/// State of a group on one switch. Each field is named after the step of the pipeline that owns it.
+/// State of a multicast group on one switch. Each field is named after the pipeline control that owns the register.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Group {
-    pub(crate) fixed: Fixed,
+    pub(crate) fixed: GroupConstants,
     /// Current source, and the newest PSN sent.
     pub sender: Sender,
-    /// Newest PSN and MSN of each path.
+    /// Newest acknowledged or sent PSN of each path, with its MSN.
     pub leaves: Leaves,
-    /// State of the search under [`Strategy::Walk`](super::Strategy::Walk).
+    /// State of the search by recirculation, under [`Strategy::Walk`](super::Strategy::Walk).
     pub walk: Walk,
     /// PSN and MSN last acknowledged to the source.
     pub last_acked: LastAcked,
-    /// The pending NAK.
+    /// The pending NAK, which waits until all receivers have the packets before it.
     pub waiting_nak: WaitingNak,
-    /// Losses that were reported to the source.
+    /// Losses that were reported to the source by selective NAKs.
     pub selective_nak: SelectiveNak,
     pub(crate) cnp_filter: CnpFilter,
-    /// Egress copy of the newest PSN of each path.
+    /// Newest PSN of each path, as stored in egress to filter retransmissions.
     pub filter: RetransmissionFilter,
     /// Counters of packets and recirculations.
     pub work: Work,
 }
 
-/// Registers of a group under [`Strategy::Tree`](super::Strategy::Tree), without those that can be derived from others.
+/// The registers of a group under [`Strategy::Tree`](super::Strategy::Tree), to save and restore its state. Registers
+/// that can be computed from others are left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
-    /// See [`LastAcked`].
+pub struct SavedRegisters {
+    /// PSN and MSN last acknowledged to the source.
     pub last_acked: LastAcked,
-    /// The pending NAK.
+    /// The pending NAK, or the NAK last sent to the source.
     pub waiting_nak: WaitingNak,
-    /// See [`SelectiveNak`].
+    /// Losses that were reported to the source by selective NAKs.
     pub selective_nak: SelectiveNak,
-    /// See [`Sender::source`].
+    /// Port of the source; `None` before any data.
     pub source: Option<Port>,
-    /// See [`Sender::sent`].
+    /// Newest PSN that the source has sent.
     pub sent: u32,
-    /// See [`Sender::acked`]. Indexed by path, like the fields below.
+    /// Newest PSN acknowledged by each path, not verified; see [`Sender::acked`]. Indexed by path, like the fields
+    /// below.
     pub acked: Vec<u32>,
-    /// Newest PSN and MSN of each path.
+    /// Newest acknowledged or sent PSN of each path, with its MSN.
     pub leaves: Vec<Leaf>,
-    /// See [`RetransmissionFilter::acked`].
+    /// Newest PSN of each path, as stored in egress to filter retransmissions.
     pub filter: Vec<u32>,
-    /// Congestion of each path.
+    /// CNP count of each path.
     pub congested: Vec<Congested>,
-    /// Path of the last forwarded CNP, and its congestion then.
+    /// Path of the last forwarded CNP, and the CNP count of that path then.
     pub most_congested: Option<(usize, Congested)>,
 }
 
 impl Group {
-    /// Restores a group from saved registers of a group with the same number of paths.
-    pub fn restore(config: Config, ports: &[Port], kept: Kept) -> Group {
-        let Point { psn, msn } = kept.last_acked.point;
+    /// Restores a group from registers saved by [`Group::saved_registers`]. `ports` has the same length as then.
+    pub fn restore(config: Config, ports: &[Port], saved: SavedRegisters) -> Group {
+        let Point { psn, msn } = saved.last_acked.point;
         let fresh = Group::new(config, ports, config.space.next(psn), msn);
         Group {
             sender: Sender {
-                source: kept.source,
-                sent: kept.sent,
-                acked: kept.acked,
+                source: saved.source,
+                sent: saved.sent,
+                acked: saved.acked,
             },
-            leaves: Leaves::of(kept.leaves),
-            last_acked: kept.last_acked,
-            waiting_nak: kept.waiting_nak,
-            selective_nak: kept.selective_nak,
-            cnp_filter: CnpFilter::restore(kept.congested, kept.most_congested),
-            filter: RetransmissionFilter { acked: kept.filter },
+            leaves: Leaves::of(saved.leaves),
+            last_acked: saved.last_acked,
+            waiting_nak: saved.waiting_nak,
+            selective_nak: saved.selective_nak,
+            cnp_filter: CnpFilter::restore(saved.congested, saved.most_congested),
+            filter: RetransmissionFilter {
+                acked: saved.filter,
+            },
             ..fresh
         }
     }
 
-    /// Returns the registers to save.
-    pub fn kept(&self) -> Kept {
-        let (congested, most_congested) = self.cnp_filter.kept();
-        Kept {
+    /// Returns a copy of the registers, for [`Group::restore`].
+    pub fn saved_registers(&self) -> SavedRegisters {
+        let (congested, most_congested) = self.cnp_filter.saved();
+        SavedRegisters {
             last_acked: self.last_acked,
             waiting_nak: self.waiting_nak,
             selective_nak: self.selective_nak.clone(),
@@ -95,13 +99,13 @@ impl Group {
         }
     }
 
-    /// Creates a group whose first packet is `initial_psn` after `msn` messages. Each of `ports` is a path; there must be at
-    /// least one.
+    /// Creates a group whose first data packet has the number `initial_psn`, after `msn` completed messages. `ports`:
+    /// the switch ports of the group's tree, at least one; path `n` is `ports[n]`.
     pub fn new(config: Config, ports: &[Port], initial_psn: u32, msn: u32) -> Group {
         let psn = config.space.previous(initial_psn);
         let paths = ports.len();
         Group {
-            fixed: Fixed {
+            fixed: GroupConstants {
                 config,
                 ports: ports.into(),
             },
@@ -137,12 +141,13 @@ impl Group {
         sent
     }
 
-    /// Processes one queued packet: egress, and the next pass of a recirculated packet. `now` is in microseconds.
+    /// Processes one queued packet: egress, and the next ingress pass of a recirculated packet. Returns the packet that
+    /// leaves the switch, if any, and the packets queued again. `now` is in microseconds.
     pub fn dequeue(&mut self, queued: Queued, now: u64) -> (Option<Sent>, Vec<Queued>) {
         let space = self.space();
         match queued {
-            Queued::Leave(sent) => (Some(sent), Vec::new()),
-            Queued::End => (None, Vec::new()),
+            Queued::Transmit(sent) => (Some(sent), Vec::new()),
+            Queued::Drop => (None, Vec::new()),
             Queued::UpdateFilter { path, acked } => {
                 self.filter.update(space, path, acked);
                 (None, Vec::new())

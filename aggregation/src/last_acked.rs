@@ -1,27 +1,28 @@
-//! PSN and MSN last acknowledged to the source (`last_acked.p4`).
+//! PSN and MSN of the last acknowledgement sent to the source (`last_acked.p4`).
 
 use super::Space;
 
-/// A position in a stream of packets.
+/// A position in the source's packet stream: a PSN, and the number of messages completed up to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Point {
-    /// PSN.
+    /// Packet sequence number, 24 bits.
     pub psn: u32,
-    /// Messages complete up to this PSN (MSN).
+    /// Message sequence number (MSN): messages completed up to `psn`, modulo 2^24.
     pub msn: u32,
 }
 
-/// PSN and MSN last acknowledged to the source. All receivers have that PSN, so it is a lower bound of the minimum.
+/// PSN and MSN last acknowledged to the source. All receivers have the packets up to that PSN, so it is a lower bound
+/// of the minimum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LastAcked {
     /// Newest acknowledged PSN, and its MSN.
     pub point: Point,
-    /// Acknowledged PSN at the last increase of the MSN.
+    /// Acknowledged PSN at which the MSN last increased.
     pub msn_base: u32,
 }
 
 impl LastAcked {
-    /// Starts from a point that all receivers have.
+    /// Starts with `point` as the last acknowledgement; all receivers have the packets up to it.
     pub fn new(point: Point) -> LastAcked {
         LastAcked {
             point,
@@ -29,12 +30,12 @@ impl LastAcked {
         }
     }
 
-    /// Whether `minimum` is beyond the last acknowledged PSN.
+    /// Whether `minimum`, the newest PSN that all receivers have, is beyond the last acknowledged PSN.
     pub fn advances_minimum(&self, space: Space, minimum: u32) -> bool {
         space.lt(self.point.psn, minimum)
     }
 
-    /// Advances to `minimum`, which is acknowledged to the source, unless it is older.
+    /// Records an acknowledgement of `minimum` to the source. An older one is ignored.
     pub fn raise(&mut self, space: Space, minimum: Point) {
         if self.advances_minimum(space, minimum.psn) {
             if minimum.msn != self.point.msn {
@@ -44,11 +45,12 @@ impl LastAcked {
         }
     }
 
-    /// MSN to send with the minimum `psn`, when a member reports `msn`: `msn` if plausible, else the last one.
+    /// The MSN to acknowledge together with PSN `psn`, when a receiver reports `msn`: `msn` if it is plausible, else
+    /// the last one.
     ///
-    /// A message has at least one packet, so the MSN increases by at most the packets since its last increase. It never
-    /// decreases. A path may report an old one if several members behind it were the source.
-    pub fn believed(&self, space: Space, psn: u32, msn: u32) -> u32 {
+    /// A message has at least one packet, so the MSN increases by at most the number of packets since its last
+    /// increase. It never decreases. A path may report an old MSN if several members behind it were the source.
+    pub fn plausible_msn(&self, space: Space, psn: u32, msn: u32) -> u32 {
         let room = space.distance(self.msn_base, psn);
         let step = space.distance(self.point.msn, msn);
         match (0..=room).contains(&step) {
@@ -57,8 +59,8 @@ impl LastAcked {
         }
     }
 
-    /// The MSN nearest to the last one with the lower 16 bits of `msn`, which is all that paths store.
-    pub(crate) fn nearest(&self, space: Space, msn: u32) -> u32 {
+    /// Extends the lower 16 bits of an MSN, which is all that paths store, to the full MSN nearest to the last one.
+    pub(crate) fn extend_msn(&self, space: Space, msn: u32) -> u32 {
         let step = space.distance(self.point.msn, msn) as i16;
         space.add(self.point.msn, i32::from(step) as u32)
     }

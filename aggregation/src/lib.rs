@@ -39,14 +39,14 @@ mod work;
 
 pub use ack_aggregate::Copies;
 pub use alfirk_roce::wire::Space;
-pub use classify::{classify, Answer};
+pub use classify::{classify, AckClass};
 pub use cnp_filter::{CnpDrop, Congested};
-pub use group::{Group, Kept};
+pub use group::{Group, SavedRegisters};
 pub use last_acked::{LastAcked, Point};
-pub use min_psn_tree::{Leaf, Leaves, Word};
-pub use min_psn_walk::{Busy, Walk};
+pub use min_psn_tree::{Leaf, Leaves, PathPsn};
+pub use min_psn_walk::{RunningWalk, Walk};
 pub use retransmission_filter::RetransmissionFilter;
-pub use selective_nak::{Loss, SelectiveNak};
+pub use selective_nak::{ReportedLoss, SelectiveNak};
 pub use sender::Sender;
 pub use tofino::{PathMsn, TofinoGroup, TofinoQueued};
 pub use types::{

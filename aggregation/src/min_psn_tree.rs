@@ -1,39 +1,40 @@
-//! Newest PSN of each path, and the minimum of all (`min_psn_tree.p4`).
+//! Newest PSN of each path, and the minimum over all paths (`min_psn_tree.p4`).
 //!
-//! The path of the source has all that the source sent. So the minimum includes all paths, and a change of the
-//! source needs no repair. All three strategies use the leaves.
+//! The path of the source has all packets that the source sent. So the minimum can include it, and needs no correction
+//! when the source changes. All three strategies use these registers.
 
 use super::{Point, Space};
 
-/// Register entry of one path.
+/// Register entry of one path: the newest PSN and its MSN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Leaf {
-    /// Newest PSN that the path has acknowledged or sent, and the MSN of its newest feedback.
+    /// Newest PSN that the path has acknowledged or sent, and the MSN of the path's newest ACK or NAK.
     pub newest: Point,
-    /// The PSN was set by data that the path sent; then the MSN does not belong to it.
+    /// Whether the PSN is of data that the path sent, not of an acknowledgement. The MSN then belongs to an older PSN.
     pub by_sender: bool,
 }
 
-/// Register entries of all paths.
+/// Newest PSN of each path, indexed by path number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Leaves(Vec<Leaf>);
 
-/// Operand of the search for the minimum: a path and its newest PSN.
+/// The newest PSN of one path, as compared in the search for the minimum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Word {
-    /// Newest PSN of the path.
+pub struct PathPsn {
+    /// Newest PSN that the path has acknowledged or sent.
     pub psn: u32,
-    /// The path sent the PSN, and has not acknowledged it.
+    /// Whether the path sent this PSN and has not acknowledged it.
     pub by_sender: bool,
-    /// Path number.
+    /// Path number: index of the switch port in [`Group::ports`](super::Group::ports).
     pub path: usize,
 }
 
-impl Word {
-    /// Whether `self` precedes `other` in the search: it is older, or equal and preferred. A receiver precedes a sender, a
-    /// lower path number a higher one. Words of senders have no path in the pipeline, so two equal ones have no order.
+impl PathPsn {
+    /// Whether `self` precedes `other` in the search for the minimum: its PSN is older or, at equal PSNs, it is
+    /// preferred. A receiver is preferred to a sender, and a lower path number to a higher one. In the pipeline, two
+    /// senders with equal PSNs have no order.
     #[inline]
-    pub fn is_before(self, other: Word, space: Space) -> bool {
+    pub fn is_before(self, other: PathPsn, space: Space) -> bool {
         if self.psn != other.psn {
             return space.lt(self.psn, other.psn);
         }
@@ -51,18 +52,18 @@ impl Leaves {
         Leaves(leaves)
     }
 
-    /// Iterates in the order of path numbers.
+    /// Iterates over the register entries in the order of path numbers.
     pub fn iter(&self) -> std::slice::Iter<'_, Leaf> {
         self.0.iter()
     }
 
-    /// Newest MSN of a path.
+    /// MSN of the newest ACK or NAK of a path.
     pub fn msn(&self, path: usize) -> u32 {
         self.0[path].newest.msn
     }
 
-    /// Records data sent by a path; true if its PSN is new.
-    pub(crate) fn sent(&mut self, space: Space, path: usize, psn: u32) -> bool {
+    /// Records data sent by a path. Returns whether its PSN is new.
+    pub(crate) fn record_sent(&mut self, space: Space, path: usize, psn: u32) -> bool {
         let leaf = &mut self.0[path];
         let is_accepted = space.lt(leaf.newest.psn, psn);
         if is_accepted {
@@ -72,13 +73,14 @@ impl Leaves {
         is_accepted
     }
 
-    /// Whether an acknowledgement of `psn` would advance a path.
-    pub(crate) fn rises(&self, space: Space, path: usize, psn: u32) -> bool {
+    /// Whether an acknowledgement of `psn` is newer than all that the path has acknowledged or sent.
+    pub(crate) fn would_advance(&self, space: Space, path: usize, psn: u32) -> bool {
         space.lt(self.0[path].newest.psn, psn)
     }
 
-    /// Records an acknowledgement of a path; true if its PSN is new or equals the newest one.
-    pub(crate) fn acked(&mut self, space: Space, path: usize, acked: Point) -> bool {
+    /// Records an acknowledgement of a path. Returns whether its PSN is new or equal to the newest one; an older one is
+    /// ignored.
+    pub(crate) fn record_acked(&mut self, space: Space, path: usize, acked: Point) -> bool {
         let leaf = &mut self.0[path];
         let is_accepted = space.reaches(acked.psn, leaf.newest.psn);
         if is_accepted {
@@ -90,24 +92,24 @@ impl Leaves {
         is_accepted
     }
 
-    /// The word of a path.
-    pub fn word(&self, path: usize) -> Word {
-        Word {
+    /// The newest PSN of a path, for comparison.
+    pub fn path_psn(&self, path: usize) -> PathPsn {
+        PathPsn {
             psn: self.0[path].newest.psn,
             by_sender: self.0[path].by_sender,
             path,
         }
     }
 
-    /// The first word in the order of [`Word::is_before`], among `paths` and `so_far`.
+    /// The first PSN in the order of [`PathPsn::is_before`], among those of `paths` and `so_far`.
     pub fn oldest(
         &self,
         space: Space,
         paths: impl IntoIterator<Item = usize>,
-        so_far: Option<Word>,
-    ) -> Option<Word> {
+        so_far: Option<PathPsn>,
+    ) -> Option<PathPsn> {
         paths.into_iter().fold(so_far, |oldest, path| {
-            let word = self.word(path);
+            let word = self.path_psn(path);
             match oldest {
                 Some(oldest) if !word.is_before(oldest, space) => Some(oldest),
                 _ => Some(word),
@@ -115,8 +117,8 @@ impl Leaves {
         })
     }
 
-    /// The oldest word of all paths; `None` without any path.
-    pub fn minimum(&self, space: Space) -> Option<Word> {
+    /// The path with the oldest newest-PSN: the minimum of the group. `None` without any path.
+    pub fn minimum(&self, space: Space) -> Option<PathPsn> {
         self.oldest(space, 0..self.0.len(), None)
     }
 }
@@ -138,9 +140,9 @@ mod tests {
                 by_sender,
             };
             let leaves = Leaves::of(given.iter().map(leaf).collect());
-            // Of equal words, a receiver's and then the first one.
+            // Of equal PSNs, a receiver's comes first, then that of the lowest path number.
             let oldest = (0..given.len()).min_by_key(|path| given[*path]);
-            prop_assert_eq!(leaves.minimum(Space::PSN), oldest.map(|path| leaves.word(path)));
+            prop_assert_eq!(leaves.minimum(Space::PSN), oldest.map(|path| leaves.path_psn(path)));
         }
     }
 }

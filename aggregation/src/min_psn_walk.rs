@@ -1,36 +1,37 @@
-//! Search of the minimum by recirculation (`min_psn_walk.p4`).
+//! Search for the minimum PSN by recirculation (`min_psn_walk.p4`). A packet recirculates, and compares a few paths (a
+//! node) in each pass: a walk.
 
-use super::{Flaw, Group, MinSearch, Point, Port, Word};
+use super::{Flaw, Group, MinSearch, PathPsn, Point, Port};
 
-/// State of a group's walks.
+/// State of a group's search for the minimum by recirculation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Walk {
-    /// Walk under way.
-    pub busy: Option<Busy>,
-    /// Path of the last minimum, or of the oldest word in the walk under way. The minimum cannot advance before
-    /// this path does.
+    /// The walk under way; `None` if no packet is searching.
+    pub running: Option<RunningWalk>,
+    /// Path of the last minimum, or of the oldest PSN seen by the walk under way. The minimum cannot advance before
+    /// this path does, so other paths' ACKs start no walk.
     pub trigger: Option<usize>,
-    /// Minimum found by the last walk.
+    /// Minimum PSN found by the last walk.
     pub found: u32,
 }
 
-/// A walk under way.
+/// A walk under way: one packet recirculates to find the minimum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Busy {
-    /// Start in microseconds; identifies the walk.
+pub struct RunningWalk {
+    /// Start time in microseconds; identifies the walk.
     pub start: u64,
-    /// The trigger path has advanced since the start, so the walk must be repeated.
+    /// Whether the trigger path has advanced since the start. The walk is then repeated, because its result may be old.
     pub is_dirty: bool,
 }
 
-/// Result of one pass of a packet.
-pub(super) enum Outcome {
+/// Result of one pass of a search packet.
+pub(super) enum WalkStep {
     /// The packet does not search: no search is needed, or another packet is searching.
     Idle,
-    /// The packet recirculates once more.
-    On(MinSearch),
-    /// The minimum is found.
-    Done(Word),
+    /// The packet recirculates to compare the next paths.
+    Recirculate(MinSearch),
+    /// All paths are compared; this is the minimum.
+    Found(PathPsn),
 }
 
 impl Group {
@@ -41,8 +42,8 @@ impl Group {
             .div_ceil(self.fixed.config.paths_per_pass)
     }
 
-    /// The oldest word among those of a node and `so_far`.
-    fn oldest_of(&self, node: usize, so_far: Option<Word>) -> Option<Word> {
+    /// The oldest PSN among the paths of a node and `so_far`.
+    fn oldest_of(&self, node: usize, so_far: Option<PathPsn>) -> Option<PathPsn> {
         let width = self.fixed.config.paths_per_pass;
         let paths = node * width..((node + 1) * width).min(self.fixed.ports.len());
         self.leaves.oldest(self.space(), paths, so_far)
@@ -51,25 +52,25 @@ impl Group {
     fn is_walk_alive(&self, now: u64) -> bool {
         let timeout = self.fixed.config.walk_timeout;
         self.walk
-            .busy
+            .running
             .is_some_and(|busy| now - busy.start <= timeout)
     }
 
-    fn begin(&mut self, now: u64) {
-        self.walk.busy = Some(Busy {
+    fn start_walk(&mut self, now: u64) {
+        self.walk.running = Some(RunningWalk {
             start: now,
             is_dirty: false,
         });
     }
 
     fn mark_dirty(&mut self) {
-        if let Some(busy) = &mut self.walk.busy {
-            busy.is_dirty = self.fixed.config.flaw != Flaw::LostLaggard;
+        if let Some(busy) = &mut self.walk.running {
+            busy.is_dirty = self.fixed.config.flaw != Flaw::IgnoredAdvance;
         }
     }
 
-    /// Records that data of the sender has advanced path `own`.
-    pub(super) fn walk_past_sender(&mut self, own: usize, now: u64) {
+    /// Updates the search when data of the sender has advanced the sender's own path `own`.
+    pub(super) fn walk_on_data(&mut self, own: usize, now: u64) {
         if self.walk.trigger == Some(own) {
             if self.is_walk_alive(now) {
                 self.mark_dirty();
@@ -79,12 +80,12 @@ impl Group {
         }
     }
 
-    /// Starts a walk on behalf of old data; `None` if one is under way.
-    pub(super) fn begin_probe(&mut self, probe: (Port, Point), now: u64) -> Option<MinSearch> {
+    /// Starts a walk for retransmitted data, to find out whether all paths have it. `None` if a walk is under way.
+    pub(super) fn start_probe(&mut self, probe: (Port, Point), now: u64) -> Option<MinSearch> {
         if self.is_walk_alive(now) {
             return None;
         }
-        self.begin(now);
+        self.start_walk(now);
         Some(MinSearch {
             probe: Some(probe),
             oldest: None,
@@ -94,22 +95,22 @@ impl Group {
         })
     }
 
-    /// Starts a walk if an acknowledgement of path `own` may have advanced the minimum. `is_rise`: its PSN is new. A repeated
-    /// PSN does not mark a walk as dirty, as the walk might then never end.
-    pub(super) fn walk_on_news(&mut self, own: usize, is_rise: bool, now: u64) -> Outcome {
-        let is_rise = is_rise || self.fixed.config.flaw == Flaw::EqualAckDirties;
+    /// Starts a walk if an acknowledgement of path `own` may have advanced the minimum. `is_new`: its PSN is newer than
+    /// the path's. A repeated PSN does not mark a running walk as dirty, because the walk might then never end.
+    pub(super) fn walk_on_ack(&mut self, own: usize, is_new: bool, now: u64) -> WalkStep {
+        let is_new = is_new || self.fixed.config.flaw == Flaw::EqualAckDirties;
         if self.is_walk_alive(now) {
-            if is_rise && self.walk.trigger == Some(own) {
+            if is_new && self.walk.trigger == Some(own) {
                 self.mark_dirty();
             }
-            return Outcome::Idle;
+            return WalkStep::Idle;
         }
         let is_triggered = match self.walk.trigger {
-            Some(trigger) => trigger == own && is_rise,
+            Some(trigger) => trigger == own && is_new,
             None => true,
         };
-        if self.walk.busy.is_none() && !is_triggered {
-            return Outcome::Idle;
+        if self.walk.running.is_none() && !is_triggered {
+            return WalkStep::Idle;
         }
         let seen = own / self.fixed.config.paths_per_pass;
         let oldest = self.oldest_of(seen, None);
@@ -117,13 +118,13 @@ impl Group {
         let node = usize::from(seen == 0);
         match oldest {
             Some(word) if node >= self.nodes() => {
-                self.walk.busy = None;
+                self.walk.running = None;
                 self.walk.found = word.psn;
-                Outcome::Done(word)
+                WalkStep::Found(word)
             }
             _ => {
-                self.begin(now);
-                Outcome::On(MinSearch {
+                self.start_walk(now);
+                WalkStep::Recirculate(MinSearch {
                     probe: None,
                     oldest,
                     node,
@@ -134,11 +135,11 @@ impl Group {
         }
     }
 
-    /// Compares the next node of a walk.
-    pub(super) fn walk_on(&mut self, mut search: MinSearch, now: u64) -> Outcome {
-        let busy = match self.walk.busy {
+    /// Compares the paths of the next node, and ends or repeats the walk after the last one.
+    pub(super) fn continue_walk(&mut self, mut search: MinSearch, now: u64) -> WalkStep {
+        let busy = match self.walk.running {
             Some(busy) if busy.start == search.start => busy,
-            _ => return Outcome::Idle,
+            _ => return WalkStep::Idle,
         };
         search.oldest = self.oldest_of(search.node, search.oldest);
         self.walk.trigger = search.oldest.map(|word| word.path);
@@ -148,12 +149,12 @@ impl Group {
         }
         match search.oldest {
             Some(word) if search.node >= self.nodes() && !busy.is_dirty => {
-                self.walk.busy = None;
+                self.walk.running = None;
                 self.walk.found = word.psn;
-                Outcome::Done(word)
+                WalkStep::Found(word)
             }
             _ if search.node >= self.nodes() => {
-                self.begin(now);
+                self.start_walk(now);
                 search = MinSearch {
                     oldest: None,
                     node: 0,
@@ -161,9 +162,9 @@ impl Group {
                     start: now,
                     ..search
                 };
-                Outcome::On(search)
+                WalkStep::Recirculate(search)
             }
-            _ => Outcome::On(search),
+            _ => WalkStep::Recirculate(search),
         }
     }
 }

@@ -11,7 +11,7 @@
 //! - The retransmission filter drops copies for paths that have acknowledged them. So a path whose last acknowledgement did not
 //!   reach the controller may send no other. The switch stores the newest PSN of each path; the controller reads it when
 //!   a probe cannot be acknowledged ([`Aggregator::lagging`], [`Aggregator::update_path`]).
-//! - Packets arrive faster than they can be processed one by one. A caller passes any number to [`Aggregator::take`], then calls
+//! - Packets arrive faster than they can be processed one by one. A caller passes any number to [`Aggregator::record`], then calls
 //!   [`Aggregator::replies`] once: only the newest state is acknowledged.
 //!
 //! Members of one stream count the same messages, so an MSN belongs to a PSN, no matter which member reports it.
@@ -23,12 +23,12 @@ use std::{option, vec};
 use super::decide::final_feedback;
 use super::{Feedback, LastAcked, Message, PacketIn, PacketOut, Point, Port, Space, WaitingNak};
 
-/// State of one path; it only advances.
+/// The controller's record of one path; it never moves back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Path {
     /// Newest PSN that the path has.
     at: u32,
-    /// Newest point of the path with a known MSN.
+    /// Newest PSN of the path whose MSN is known, with that MSN.
     known: Point,
 }
 
@@ -44,26 +44,26 @@ impl Path {
     }
 }
 
-/// State of the controller for a group on one switch.
+/// The controller's state for a group on one switch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Aggregator {
     space: Space,
     last_acked: LastAcked,
-    /// The pending NAK. A sent NAK is removed, because the switch stores it.
+    /// The pending NAK. It is removed when sent, because the switch stores sent NAKs.
     waiting_nak: WaitingNak,
-    /// Port of the source.
+    /// Port of the source, as last reported by the switch; `None` before any data.
     source: Option<Port>,
     paths: BTreeMap<Port, Path>,
-    /// Newest retransmission since the last replies, by its ingress port.
+    /// Newest unanswered retransmission of each port, to be acknowledged once all paths have it.
     probes: BTreeMap<Port, Point>,
 }
 
-/// Packets to send.
+/// Packets that the controller sends through the switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replies {
-    /// An ACK or NAK for the source.
+    /// An ACK or NAK for the source, if the minimum has advanced or a NAK is due.
     pub forwarded: Option<PacketOut>,
-    /// ACKs of retransmitted data, to its senders.
+    /// ACKs of retransmitted data, for the ports that sent it.
     pub probe_replies: Vec<PacketOut>,
 }
 
@@ -77,7 +77,8 @@ impl IntoIterator for Replies {
 }
 
 impl Aggregator {
-    /// Starts from the point last acknowledged to the source, which all paths have.
+    /// Creates the state for a group with these ports. `last_acked`: the point last acknowledged to the source, which
+    /// all paths have.
     pub fn new(
         space: Space,
         ports: impl IntoIterator<Item = Port>,
@@ -97,8 +98,8 @@ impl Aggregator {
         }
     }
 
-    /// Records a packet from the switch.
-    pub fn take(&mut self, packet: &PacketIn) {
+    /// Records a packet that the switch has sent to the controller. [`Aggregator::replies`] returns the effects.
+    pub fn record(&mut self, packet: &PacketIn) {
         self.observe(packet.source, packet.last_acked);
         match packet.message {
             Message::Feedback(feedback) => self.record_feedback(packet.port, feedback),
@@ -115,8 +116,8 @@ impl Aggregator {
         }
     }
 
-    /// Returns the packets to send. Probes that cannot be acknowledged yet are kept until they can, or until
-    /// [`Aggregator::give_up`].
+    /// Returns the packets to send. Retransmissions that some path still lacks stay pending, until that path has them
+    /// or until [`Aggregator::give_up`].
     pub fn replies(&mut self) -> Replies {
         let probes = std::mem::take(&mut self.probes);
         let feedback = self.final_feedback();
@@ -141,7 +142,7 @@ impl Aggregator {
         }
     }
 
-    /// Ports of the paths that, as far as recorded here, lack the data of a pending probe.
+    /// Ports of the paths that lack the data of a pending retransmission, by the controller's record.
     pub fn lagging(&self) -> BTreeSet<Port> {
         let probes = self.probes.iter();
         let lacking = probes.flat_map(|(_, probe)| {
@@ -151,7 +152,7 @@ impl Aggregator {
         lacking.map(|(port, _)| *port).collect()
     }
 
-    /// Drops the pending probes. A source without an ACK retransmits, which causes another probe.
+    /// Drops the pending retransmissions. A source that gets no ACK retransmits again, which creates new ones.
     pub fn give_up(&mut self) {
         self.probes.clear();
     }
@@ -161,7 +162,8 @@ impl Aggregator {
         self.last_acked.point
     }
 
-    /// Records what the switch adds to a packet: the port of the source, and the point last acknowledged to it.
+    /// Records the switch's state that each packet carries: the port of the source, and the point last acknowledged to
+    /// it.
     fn observe(&mut self, source: Option<Port>, last_acked: Point) {
         let space = self.space;
         self.last_acked.raise(space, last_acked);
@@ -190,12 +192,12 @@ impl Aggregator {
         }
     }
 
-    /// Records a retransmission, to be acknowledged if all paths have it.
+    /// Records a retransmission, which is acknowledged once all paths have it.
     fn record_probe(&mut self, port: Port, asked: Point) {
         if !self.paths.contains_key(&port) {
             return;
         }
-        // A path has the data that it sends.
+        // A path that sends data has it.
         self.update_path(port, asked.psn);
         let newest = self.probes.entry(port).or_insert(asked);
         if self.space.lt(newest.psn, asked.psn) {
@@ -217,7 +219,8 @@ impl Aggregator {
         feedback
     }
 
-    /// Returns the ACK of a probe if all paths have its data. A former source gets an ACK of no more than its own PSN.
+    /// Returns the ACK of a retransmission if all paths have its data. For a former source it acknowledges no more than
+    /// that data.
     fn probe_reply(&mut self, port: Port, probe: Point) -> Option<Feedback> {
         let minimum = self.minimum()?;
         if self.space.lt(minimum, probe.psn) {
@@ -251,14 +254,14 @@ impl Aggregator {
         all.reduce(|a, b| if self.space.lt(b, a) { b } else { a })
     }
 
-    /// The PSN with its MSN, or with the MSN last acknowledged if none is known.
+    /// `psn` with its MSN. If no path has reported one, the MSN last acknowledged is used.
     fn point_at(&self, psn: u32) -> Point {
         let known = self.known_at(psn).unwrap_or(self.last_acked.point);
-        let msn = self.last_acked.believed(self.space, psn, known.msn);
+        let msn = self.last_acked.plausible_msn(self.space, psn, known.msn);
         Point { psn, msn }
     }
 
-    /// Newest point up to `psn` with a known MSN.
+    /// The newest point at or before `psn` whose MSN is known.
     fn known_at(&self, psn: u32) -> Option<Point> {
         let paths = self.paths.values();
         let known = paths.map(|path| path.known);

@@ -1,11 +1,12 @@
-//! Filter that drops copies of a retransmission for paths that have it (`retransmission_filter.p4`).
+//! Retransmission filter (`retransmission_filter.p4`): drops the copy of a retransmitted packet for each path that has
+//! it.
 
 use super::Space;
 
-/// Newest PSN of each path, stored in egress: a second copy, because egress cannot read the registers of ingress.
+/// Newest PSN of each path, stored a second time in egress, because egress cannot read ingress registers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RetransmissionFilter {
-    /// Newest acknowledged PSN, indexed by path.
+    /// Newest acknowledged PSN, indexed by path number.
     pub acked: Vec<u32>,
 }
 
@@ -24,7 +25,7 @@ impl RetransmissionFilter {
         }
     }
 
-    /// Whether a path lacks `psn`.
+    /// Whether a path lacks packet `psn`, so that its copy must be sent.
     pub(crate) fn needs(&self, space: Space, path: usize, psn: u32) -> bool {
         space.lt(self.acked[path], psn)
     }

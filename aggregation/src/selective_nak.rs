@@ -1,15 +1,16 @@
-//! Filter of selective NAKs: each loss is reported to the source once, not once per receiver (`selective_nak.p4`).
+//! Filter of selective NAKs (`selective_nak.p4`): each loss is reported to the source once, not once per receiver.
 //!
-//! A selective NAK acknowledges nothing, so it does not wait for the minimum. The first one for a packet is forwarded. Until
-//! the packet is resent, another is forwarded only if its receiver's report count exceeds the number of reports forwarded:
-//! then the earlier ones had no effect. A forwarded report increments that number by one, so that a receiver that sends a
-//! count of 255 does not suppress the reports of others.
+//! A selective NAK acknowledges nothing, so it does not wait for the minimum. The first report of a lost packet is
+//! forwarded. Until the packet is resent, a further report is forwarded only if its receiver has reported the loss more
+//! often than was forwarded. The earlier reports then had no effect. Each forwarded report adds one to the number
+//! forwarded, whatever count it carries. So a faulty receiver with a count of 255 does not suppress the reports of
+//! others.
 
 use super::Flaw;
 
-/// A loss that was reported to the source.
+/// A lost packet, as reported to the source by selective NAKs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Loss {
+pub struct ReportedLoss {
     /// PSN of the lost packet.
     pub psn: u32,
     /// Number of reports forwarded; 0 for an empty slot.
@@ -18,26 +19,27 @@ pub struct Loss {
 
 /// Losses that were reported to the source: a direct-mapped table, indexed by the lower bits of the PSN.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct SelectiveNak(Vec<Loss>);
+pub struct SelectiveNak(Vec<ReportedLoss>);
 
 impl SelectiveNak {
     /// Creates an empty table; `slots` is a power of two.
     pub(crate) fn new(slots: usize) -> SelectiveNak {
-        SelectiveNak(vec![Loss::default(); slots])
+        SelectiveNak(vec![ReportedLoss::default(); slots])
     }
 
-    /// Creates a table with these slots.
-    pub fn of(slots: Vec<Loss>) -> SelectiveNak {
+    /// Creates a table from saved slots; their number is a power of two.
+    pub fn of(slots: Vec<ReportedLoss>) -> SelectiveNak {
         SelectiveNak(slots)
     }
 
-    /// All slots.
-    pub fn slots(&self) -> &[Loss] {
+    /// All slots, including empty ones.
+    pub fn slots(&self) -> &[ReportedLoss] {
         &self.0
     }
 
-    /// Filters the `reports`-th report of a receiver. Returns the report count to forward; `None` to drop the NAK.
-    pub(crate) fn passes(&mut self, flaw: Flaw, psn: u32, reports: u8) -> Option<u8> {
+    /// Filters a selective NAK. `reports`: how often its receiver has reported the loss of `psn`. Returns the report
+    /// count to forward; `None` to drop the NAK.
+    pub(crate) fn filter(&mut self, flaw: Flaw, psn: u32, reports: u8) -> Option<u8> {
         let known = self.slot(psn);
         let passed = match known.psn == psn {
             true => known.reports,
@@ -48,19 +50,19 @@ impl SelectiveNak {
             Flaw::AnyCount => reports,
             _ => passed + 1,
         };
-        *known = Loss { psn, reports };
+        *known = ReportedLoss { psn, reports };
         Some(reports)
     }
 
-    /// Clears the loss of a packet that the source resends.
-    pub(crate) fn sent(&mut self, psn: u32) {
+    /// Removes the entry of a packet that the source has resent.
+    pub(crate) fn clear(&mut self, psn: u32) {
         let known = self.slot(psn);
         if known.psn == psn {
-            *known = Loss::default();
+            *known = ReportedLoss::default();
         }
     }
 
-    fn slot(&mut self, psn: u32) -> &mut Loss {
+    fn slot(&mut self, psn: u32) -> &mut ReportedLoss {
         let slots = self.0.len();
         &mut self.0[psn as usize & (slots - 1)]
     }

@@ -1,19 +1,21 @@
-//! The current source and the newest PSN sent (`sender.p4`).
+//! The current source, and the newest PSN it has sent (`sender.p4`).
 //!
-//! From the source's port, any PSN within the window is accepted. From another port, or without a source, only the next PSN
-//! of the group is accepted, and only if that path has acknowledged all before it; that port then becomes the source's.
-//! Otherwise a member could take the group over, or acknowledge what others behind the same port have not received.
+//! From the source's port, every PSN within the window is accepted. From another port, or before there is a source,
+//! only the group's next PSN is accepted, and only if that path has acknowledged all packets before it. That port then
+//! becomes the source's. Without this rule, a faulty member could become the source, or acknowledge packets that other
+//! members behind the same port have not received.
 
 use super::{Config, Flaw, Port, Space};
 
-/// The current source, and what was sent and acknowledged.
+/// The current source, the newest PSN sent, and the PSN that each path has acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sender {
     /// Port of the source; `None` before any data.
     pub source: Option<Port>,
-    /// Newest PSN sent.
+    /// Newest PSN that the source has sent.
     pub sent: u32,
-    /// Newest PSN that each path claims to have. Not verified; used only to decide whether the path may become the source.
+    /// Newest PSN that each path has acknowledged, not verified. It only decides whether the path may become the
+    /// source.
     pub acked: Vec<u32>,
 }
 
@@ -26,8 +28,8 @@ impl Sender {
         }
     }
 
-    /// Processes data, where `last_acked` is the PSN last acknowledged to the source. Returns whether the data is from the
-    /// source; `None` if it must be dropped: new data of another member, or data beyond the window.
+    /// Processes a data packet. `last_acked`: the PSN last acknowledged to the source. Returns whether the packet is
+    /// from the current source. `None` if it must be dropped: new data of another member, or data beyond the window.
     pub(crate) fn data(
         &mut self,
         config: &Config,
@@ -38,7 +40,8 @@ impl Sender {
         let (space, flaw) = (config.space, config.flaw);
         let has_all = !space.lt(self.acked[path], self.sent);
         let is_next = psn == space.next(self.sent) && has_all;
-        let is_any = flaw == Flaw::AnyoneSends || (flaw == Flaw::AnyFirst && self.source.is_none());
+        let is_any =
+            flaw == Flaw::AnyoneSends || (flaw == Flaw::AnyFirstPsn && self.source.is_none());
         let from_current_source = self.source == Some(port) || is_next || is_any;
         if space.lt(self.sent, psn) {
             let ahead = u32::try_from(space.distance(last_acked, psn));
@@ -51,7 +54,7 @@ impl Sender {
         Some(from_current_source)
     }
 
-    /// Records the PSN that a path acknowledges; false if that PSN was not sent.
+    /// Records the PSN that a path acknowledges. Returns false if that PSN was not sent yet.
     pub(crate) fn feedback(&mut self, space: Space, path: usize, acked: u32) -> bool {
         let newest = &mut self.acked[path];
         if space.lt(*newest, acked) {
@@ -60,7 +63,8 @@ impl Sender {
         self.has_sent(space, acked)
     }
 
-    /// Whether a PSN was sent. Feedback beyond `sent` is dropped, because serial numbers half their space apart have no order.
+    /// Whether `psn` is at most the newest PSN sent. Feedback beyond it is dropped, because the order of serial numbers
+    /// holds over half the number space only.
     pub(crate) fn has_sent(&self, space: Space, psn: u32) -> bool {
         !space.lt(self.sent, psn)
     }

@@ -27,12 +27,12 @@ fn copies(ports: &[Port], psn: u32) -> Vec<Sent> {
     ports.iter().map(|&port| Sent::Data { port, psn }).collect()
 }
 
-trait AtOnce {
+trait SingleStep {
     fn send(&mut self, port: Port, psn: u32) -> Vec<Sent>;
     fn report(&mut self, port: Port, feedback: Feedback) -> Vec<Sent>;
 }
 
-impl AtOnce for Group {
+impl SingleStep for Group {
     fn send(&mut self, port: Port, psn: u32) -> Vec<Sent> {
         let queued = self.data(port, psn, 0);
         self.run(queued, 0)
@@ -160,7 +160,7 @@ fn an_advance_of_the_oldest_path_during_a_walk_is_not_lost() {
     assert_eq!(group.last_acked.point.psn, 2);
     group.report(3, ack(3));
     group.report(4, ack(3));
-    // The first ACK starts a walk; the second one arrives while it is under way.
+    // The first ACK starts a walk; the second ACK arrives during that walk.
     let mut queued = group.feedback(2, ack(3), 0);
     assert_eq!(queued.len(), 1);
     assert!(matches!(queued[0], Queued::Recirculate { .. }));
@@ -194,7 +194,7 @@ fn a_lost_walk_is_taken_over() {
     );
 }
 
-/// Counters after 64 packets, each acknowledged by all `receivers` in a different order.
+/// Packet counters after 64 data packets, which all `receivers` acknowledge in varying order.
 fn price(strategy: Strategy, receivers: u32) -> Work {
     const PACKETS: u32 = 64;
     let ports: Vec<Port> = (1..=receivers + 1).collect();
@@ -209,7 +209,7 @@ fn price(strategy: Strategy, receivers: u32) -> Work {
                 let Sent::ToController(packet) = sent else {
                     continue;
                 };
-                aggregator.take(&packet);
+                aggregator.record(&packet);
                 for command in aggregator.replies() {
                     let queued = group.command(command);
                     group.run(queued, 0);
@@ -235,7 +235,7 @@ fn costs_of_the_strategies() {
         assert_eq!((punt.recirculations, punt.punts), (0, punt.feedback));
         let walk = price(Strategy::Walk, receivers);
         assert_eq!(walk.punts, 0);
-        // For each packet, the number of walks grows with the logarithm of the number of receivers: each walk ends at a
+        // The number of walks per packet grows with the logarithm of the number of receivers: each walk ends at a
         // receiver that has not acknowledged yet. A walk visits all nodes.
         let nodes = u64::from(receivers + 1).div_ceil(4);
         let walks_per_packet = walk.recirculations as f64 / (nodes * walk.forwarded) as f64;
@@ -294,7 +294,7 @@ fn classification_of_syndromes() {
     let feedback = [ack(7), nak(7)];
     for feedback in feedback {
         let (psn, aeth) = feedback.to_aeth();
-        assert_eq!(classify(psn, aeth), Some(Answer::Feedback(feedback)));
+        assert_eq!(classify(psn, aeth), Some(AckClass::Feedback(feedback)));
     }
     let aeth = |syndrome: u8| alfirk_roce::wire::aeth::Repr {
         syndrome: syndrome.into(),
@@ -305,6 +305,6 @@ fn classification_of_syndromes() {
         syndrome: 0x62,
     };
     let notice = Notice::FatalNak { nak: fatal, msn: 1 };
-    assert_eq!(classify(7, aeth(0x62)), Some(Answer::Notice(notice)));
+    assert_eq!(classify(7, aeth(0x62)), Some(AckClass::Notice(notice)));
     assert_eq!(classify(7, aeth(0x40)), None);
 }

@@ -1,10 +1,12 @@
-//! Reference model of `p4src/tna`, as [`Group`](crate::Group) is of `p4src/v1model`. The protocol is the same, its steps are
-//! divided differently: a stateful ALU has two comparisons and one result, and a register is accessed once per packet, in
-//! either ingress or egress.
+//! Reference model of `p4src/tna`, as [`Group`](crate::Group) is of `p4src/v1model`.
 //!
-//! The minimum is found by a tree. MSNs are stored in egress, which updates a path's MSN when a copy of its feedback (a
-//! record) leaves by the path's port. The window of the source advances when such a copy has recirculated to ingress.
-//! There are no selective NAKs. For the effects on members see docs/book/src/tofino.md, "What the target forces".
+//! The protocol is the same, but its steps are divided differently. A stateful ALU has two comparisons and one result,
+//! and a register is accessed once per packet, in either ingress or egress.
+//!
+//! The minimum is found by a tree. MSNs are stored in egress: a copy of each ACK or NAK, the record, leaves by the port
+//! of its own path and updates that path's MSN there. The window of the source advances when the record has
+//! recirculated to ingress. Selective NAKs are not supported. For the effects on members see docs/book/src/tofino.md,
+//! "What the target forces".
 
 use std::sync::Arc;
 
@@ -12,50 +14,50 @@ use alfirk_contract::DEFAULT_WINDOW;
 
 use super::waiting_nak::delay_ns;
 use super::{
-    Feedback, Leaves, Nak, Notice, Point, Port, RetransmissionFilter, Sender, Sent, Space, Word,
+    Feedback, Leaves, Nak, Notice, PathPsn, Point, Port, RetransmissionFilter, Sender, Sent, Space,
 };
 
 /// Binary logarithm of the length of a CNP window in nanoseconds.
 const WINDOW_SHIFT: u32 = 20;
-/// CNPs of a path that are forwarded in one window.
+/// Number of CNPs of one path that are forwarded in one window.
 const CNP_LIMIT: u8 = 63;
 
-/// State of a group on one switch. Each field is named after the step of the pipeline that owns it.
+/// State of a multicast group on one switch. Each field is named after the pipeline control that owns the register.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TofinoGroup {
     space: Space,
     ports: Arc<[Port]>,
     /// Current source, and the newest PSN sent.
     pub sender: Sender,
-    /// Newest PSN of each path. The MSNs in it are not used.
+    /// Newest acknowledged or sent PSN of each path. The MSNs in it are not used.
     pub leaves: Leaves,
-    /// Newest minimum acknowledged to the source (`last_acked.p4`).
+    /// Newest minimum that was acknowledged to the source (`last_acked.p4`).
     pub last_acked: u32,
-    /// The pending NAK (`waiting_nak.p4`).
+    /// The NAK that waits until all receivers have the packets before it (`waiting_nak.p4`).
     pub waiting: Option<Nak>,
     /// PSN of the NAK last sent to the source; `None` once the source has resent that packet.
     pub sent_nak: Option<u32>,
-    /// Packets that a source may send beyond `acknowledged` (`source_window.p4`).
+    /// Number of packets that a source may send beyond `acknowledged` (`source_window.p4`).
     window: u32,
-    /// Newest PSN acknowledged to the source, as stored for its window; may be older than `last_acked`.
+    /// Newest acknowledged PSN as stored for the window of the source. It may be older than `last_acked`.
     pub acknowledged: u32,
     cnps: Vec<Count>,
-    /// The most congested path: window, count, path.
+    /// The most congested path: window number, CNP count, path number.
     worst: (u16, u8, usize),
-    /// Egress copy of the newest PSN of each path.
+    /// Newest PSN of each path, as stored in egress to filter retransmissions.
     pub filter: RetransmissionFilter,
-    /// MSN of each path, stored in egress.
+    /// MSN of each path, stored in egress; indexed by path number.
     pub msns: Vec<PathMsn>,
     /// MSN last acknowledged to the source.
     pub last_acked_msn: u32,
 }
 
-/// MSN of a path (`retransmission_filter.p4`).
+/// MSN that a path last acknowledged (`retransmission_filter.p4`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PathMsn {
-    /// Messages completed.
+    /// Messages completed (MSN), modulo 2^24.
     pub msn: u32,
-    /// PSN acknowledged with this MSN, minus the MSN.
+    /// The PSN acknowledged with this MSN, minus the MSN. It bounds the next MSN.
     pub slack: u32,
 }
 
@@ -66,8 +68,8 @@ impl PathMsn {
         PathMsn { msn, slack }
     }
 
-    /// Records an acknowledgement and returns the MSN of the path. A reported MSN is accepted if it has increased by at most
-    /// the packets since the last increase.
+    /// Records an acknowledgement, and returns the path's MSN. A reported MSN is accepted if it exceeds the stored one
+    /// by at most the number of packets since that was stored.
     fn raise(&mut self, space: Space, acked: Point) -> u32 {
         let new = PathMsn::new(space, acked);
         if space.lt(self.msn, new.msn) && !space.lt(new.slack, self.slack) {
@@ -87,9 +89,9 @@ struct Count {
 /// A packet between ingress and egress.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TofinoQueued {
-    /// A packet that leaves the switch without further processing.
-    Leave(Sent),
-    /// A copy of data, which egress drops on the path of its sender and on paths that have it.
+    /// A packet that leaves the switch as it is.
+    Transmit(Sent),
+    /// A copy of data for one path. Egress drops it on the sender's own path, and on paths that have the data.
     Copy {
         /// Destination path.
         path: usize,
@@ -97,32 +99,32 @@ pub enum TofinoQueued {
         from: usize,
         /// PSN of the data.
         psn: u32,
-        /// The PSN was not sent before, so the filter does not apply.
+        /// Whether the PSN is sent for the first time. Then no path can have it, and the filter does not apply.
         is_new: bool,
     },
-    /// A copy of feedback that updates the registers of its path in egress.
+    /// The record: a copy of an ACK or NAK that updates the egress registers of its own path.
     Record {
         /// Path of the feedback.
         path: usize,
         /// Acknowledged PSN and MSN.
         acked: Point,
-        /// The path has acknowledged a newer PSN; the MSN is ignored.
+        /// Whether the path has acknowledged a newer PSN. The MSN is then ignored.
         is_old: bool,
-        /// New minimum, if it has advanced; updates the window of the source.
+        /// The new minimum, if it has advanced; updates the window of the source.
         risen: Option<u32>,
     },
-    /// An ACK of data that all paths have, to its sender.
-    Answer {
-        /// Path of the sender.
+    /// An ACK of retransmitted data that all paths have, to the sender of that data.
+    AckOldData {
+        /// Path of the data's sender.
         path: usize,
         /// PSN of the data.
         psn: u32,
-        /// The sender is the source.
+        /// Whether the sender is the current source.
         is_source: bool,
-        /// The group's minimum.
-        minimum: Word,
+        /// The oldest of the paths' newest PSNs.
+        minimum: PathPsn,
     },
-    /// Feedback to the source.
+    /// An ACK or NAK to the source.
     Forward {
         /// Port of the source.
         port: Port,
@@ -130,24 +132,24 @@ pub enum TofinoQueued {
         path: usize,
         /// PSN and MSN of the received feedback.
         acked: Point,
-        /// The group's minimum.
-        minimum: Word,
+        /// The oldest of the paths' newest PSNs.
+        minimum: PathPsn,
         /// NAK to send; `None` for an ACK of the minimum.
         nak: Option<Nak>,
     },
-    /// A fatal NAK to the source.
+    /// A fatal NAK to the source: a receiver's queue pair is in the error state.
     ForwardFatal {
         /// Port of the source.
         port: Port,
         /// Syndrome of the received NAK.
         syndrome: u8,
-        /// The group's minimum.
+        /// The oldest of the paths' newest PSNs.
         minimum: u32,
     },
 }
 
 impl TofinoGroup {
-    /// See [`Group::new`](crate::Group::new).
+    /// Creates a group; the parameters are those of [`Group::new`](crate::Group::new).
     pub fn new(space: Space, ports: &[Port], initial_psn: u32, msn: u32) -> TofinoGroup {
         let psn = space.previous(initial_psn);
         let paths = ports.len();
@@ -169,7 +171,7 @@ impl TofinoGroup {
         }
     }
 
-    /// Replaces the window of the source, in packets.
+    /// Sets the window of the source, in packets.
     pub fn with_window(self, window: u32) -> TofinoGroup {
         TofinoGroup { window, ..self }
     }
@@ -179,7 +181,7 @@ impl TofinoGroup {
         &self.ports
     }
 
-    /// Processes data packet `psn` from `port`.
+    /// Processes the data packet with sequence number `psn` from `port`.
     pub fn data(&mut self, port: Port, psn: u32) -> Vec<TofinoQueued> {
         let space = self.space;
         let Some(own) = self.path_at(port) else {
@@ -190,11 +192,11 @@ impl TofinoGroup {
         }
         let (is_source, is_new) = self.sends(port, own, psn);
         if is_source {
-            self.leaves.sent(space, own, psn);
+            self.leaves.record_sent(space, own, psn);
         }
         let minimum = self.minimum();
         if !space.lt(minimum.psn, psn) {
-            return vec![TofinoQueued::Answer {
+            return vec![TofinoQueued::AckOldData {
                 path: own,
                 psn,
                 is_source,
@@ -216,13 +218,13 @@ impl TofinoGroup {
         copies.collect()
     }
 
-    /// Whether an acknowledged PSN was sent. A PSN exactly half the space away from the newest one was not.
+    /// Whether `psn` is at most the newest PSN sent. A PSN exactly half the number space away counts as not sent.
     fn has_sent(&self, psn: u32) -> bool {
         self.space.reaches(self.sender.sent, psn)
     }
 
-    /// Whether data `psn` is beyond the window of the source (`source_window.p4`). A window of half the PSN space or more
-    /// does not limit the source.
+    /// Whether data packet `psn` is beyond the window of the source (`source_window.p4`). A window of half the PSN
+    /// space or more sets no limit.
     fn is_beyond_window(&self, psn: u32) -> bool {
         let space = self.space;
         let is_bound = u32::try_from(space.distance(0, self.window)) == Ok(self.window);
@@ -230,7 +232,8 @@ impl TofinoGroup {
         is_bound && space.lt(self.acknowledged, start)
     }
 
-    /// Returns whether data is from the source, and whether its PSN is new (`sender.p4`).
+    /// Processes the sequence number of data (`sender.p4`). Returns whether the data is from the current source, and
+    /// whether its PSN is new.
     fn sends(&mut self, port: Port, own: usize, psn: u32) -> (bool, bool) {
         let space = self.space;
         let sender = &mut self.sender;
@@ -259,21 +262,21 @@ impl TofinoGroup {
             return Vec::new();
         };
         let leaf = Point { msn: 0, ..acked };
-        let is_raised = self.leaves.acked(space, own, leaf);
+        let is_raised = self.leaves.record_acked(space, own, leaf);
         let minimum = self.minimum();
         let advances_minimum = space.lt(self.last_acked, minimum.psn);
         if advances_minimum {
             self.last_acked = minimum.psn;
         }
         let nak = match feedback {
-            // A NAK of the next unsent PSN is an ACK of all that was sent.
+            // A NAK of the next unsent PSN acknowledges all packets sent.
             Feedback::Nak { nak, .. } if is_raised && space.lt(acked.psn, self.sender.sent) => {
                 Some(nak)
             }
             _ => None,
         };
         let (is_forwarded, nak) = match nak {
-            // The NAK is of the PSN after the minimum.
+            // The missing packet is the one after the minimum, so the NAK need not wait.
             Some(nak) if acked.psn == minimum.psn => {
                 let is_known = self.sent_nak.replace(nak.psn) == Some(nak.psn);
                 self.waiting = None;
@@ -304,7 +307,7 @@ impl TofinoGroup {
         [record].into_iter().chain(forward).collect()
     }
 
-    /// Stores a NAK as pending, unless the pending one precedes it.
+    /// Stores a NAK as pending, unless the pending NAK has an older PSN or, at the same PSN, at least as long a delay.
     fn wait(&mut self, minimum: u32, nak: Nak) {
         let space = self.space;
         let goes_on = self.waiting.is_some_and(|waiting| {
@@ -318,7 +321,8 @@ impl TofinoGroup {
         }
     }
 
-    /// Takes the pending NAK if its PSN follows the minimum, and marks it as sent. Clears it if all paths have its PSN.
+    /// Takes the pending NAK if its PSN is the one after the minimum, and marks it as sent. Clears it if all paths have
+    /// its PSN.
     fn due(&mut self, minimum: u32) -> Option<Nak> {
         let space = self.space;
         let nak = self
@@ -332,7 +336,7 @@ impl TofinoGroup {
         is_due.then_some(nak)
     }
 
-    /// Processes feedback that is not aggregated, from `port`. `now` is in nanoseconds.
+    /// Processes a CNP, a selective NAK or a fatal NAK from `port`. `now` is in nanoseconds.
     pub fn notice(&mut self, port: Port, notice: Notice, now: u64) -> Vec<TofinoQueued> {
         let space = self.space;
         let Some(own) = self.path_at(port) else {
@@ -349,7 +353,7 @@ impl TofinoGroup {
                 };
                 let passes = source != port && self.passes_cnp(own, now);
                 passes
-                    .then_some(TofinoQueued::Leave(sent))
+                    .then_some(TofinoQueued::Transmit(sent))
                     .into_iter()
                     .collect()
             }
@@ -359,13 +363,16 @@ impl TofinoGroup {
                     syndrome: nak.syndrome,
                     minimum: self.minimum().psn,
                 };
-                vec![TofinoQueued::Leave(Sent::Alarm { port, notice }), forward]
+                vec![
+                    TofinoQueued::Transmit(Sent::Alarm { port, notice }),
+                    forward,
+                ]
             }
             Notice::FatalNak { .. } | Notice::SelectiveNak { .. } => Vec::new(),
         }
     }
 
-    /// Whether a CNP is forwarded: only those of the most congested path are (`cnp_filter.p4`).
+    /// Decides whether a CNP is forwarded: only those of the most congested path are (`cnp_filter.p4`).
     fn passes_cnp(&mut self, own: usize, now: u64) -> bool {
         let window = (now >> WINDOW_SHIFT) as u16;
         let own_count = &mut self.cnps[own];
@@ -386,11 +393,11 @@ impl TofinoGroup {
         passes
     }
 
-    /// Processes one queued packet in egress.
+    /// Processes one queued packet in egress. Returns the packet that leaves the switch, if any.
     pub fn dequeue(&mut self, queued: TofinoQueued) -> Option<Sent> {
         let space = self.space;
         match queued {
-            TofinoQueued::Leave(sent) => Some(sent),
+            TofinoQueued::Transmit(sent) => Some(sent),
             TofinoQueued::Copy {
                 path,
                 from,
@@ -426,7 +433,7 @@ impl TofinoGroup {
                 }
                 None
             }
-            TofinoQueued::Answer {
+            TofinoQueued::AckOldData {
                 path,
                 psn,
                 is_source,
@@ -487,8 +494,9 @@ impl TofinoGroup {
         }
     }
 
-    /// The minimum with its MSN: that of the path at the minimum, or the last acknowledged one if that path is a sender.
-    fn point_of(&mut self, word: Word) -> Point {
+    /// The minimum PSN with its MSN: that of the path with the minimum, or the last acknowledged MSN if that path sent
+    /// the PSN.
+    fn point_of(&mut self, word: PathPsn) -> Point {
         let msn = match word.by_sender {
             true => self.last_acked_msn,
             false => self.raise_last_acked_msn(self.msns[word.path].msn),
@@ -496,7 +504,7 @@ impl TofinoGroup {
         Point { psn: word.psn, msn }
     }
 
-    /// Advances the MSN acknowledged to the source, which never decreases, and returns it.
+    /// Raises the MSN acknowledged to the source to `msn`, unless it is newer already, and returns it.
     fn raise_last_acked_msn(&mut self, msn: u32) -> u32 {
         if self.space.lt(self.last_acked_msn, msn) {
             self.last_acked_msn = msn;
@@ -504,7 +512,7 @@ impl TofinoGroup {
         self.last_acked_msn
     }
 
-    fn minimum(&self) -> Word {
+    fn minimum(&self) -> PathPsn {
         let minimum = self.leaves.minimum(self.space);
         minimum.expect("a group has a path")
     }

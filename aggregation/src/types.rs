@@ -1,4 +1,4 @@
-//! Inputs and outputs of a group's state machine.
+//! Inputs and outputs of a group's state machine: feedback, notices, and packets between ingress and egress.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use alfirk_contract::DEFAULT_WINDOW;
 use alfirk_roce::wire::aeth::{self, CREDITS_UNLIMITED};
 use alfirk_roce::wire::Syndrome;
 
-use super::{Point, Space, Word};
+use super::{PathPsn, Point, Space};
 
 /// Number of a switch port.
 pub type Port = u32;
@@ -15,26 +15,26 @@ pub type Port = u32;
 /// Constant parameters of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
-    /// Number space of PSNs.
+    /// Number space of PSNs: 24 bits in RoCE, fewer in a model checker.
     pub space: Space,
-    /// Method of finding the minimum PSN over all paths.
+    /// How the minimum PSN over all paths is found.
     pub strategy: Strategy,
-    /// Paths that a walk compares in one pass: 4 in the pipeline.
+    /// Number of paths that a recirculated packet compares in one pass: 4 in the pipeline.
     pub paths_per_pass: usize,
-    /// Microseconds after which a walk is taken as lost.
+    /// Microseconds after which a recirculated search packet counts as lost.
     pub walk_timeout: u64,
-    /// Slots for losses reported by selective NAKs, a power of two: 64 in the pipeline.
+    /// Number of table slots for losses reported by selective NAKs, a power of two: 64 in the pipeline.
     pub losses: usize,
-    /// Packets that a source may send beyond the last acknowledged one; less than half the PSN space.
+    /// Number of packets that a source may send beyond the last acknowledged one; less than half the PSN space.
     pub window: u32,
-    /// The group's queue pairs use selective repeat; otherwise selective NAKs are dropped.
+    /// Whether the group's queue pairs use selective repeat. If not, selective NAKs are dropped.
     pub is_selective: bool,
-    /// Deliberate bug, for tests of the checkers.
+    /// Deliberate bug that a test must find; [`Flaw::None`] otherwise.
     pub flaw: Flaw,
 }
 
 impl Config {
-    /// Parameters of the compiled pipeline.
+    /// The parameters of the compiled P4 pipeline.
     pub fn pipeline(strategy: Strategy) -> Config {
         Config {
             space: Space::PSN,
@@ -49,83 +49,84 @@ impl Config {
     }
 }
 
-/// Method of finding the minimum PSN over all paths.
+/// How the minimum PSN over all paths is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Strategy {
-    /// Tournament tree in registers, one pass.
+    /// By a tournament tree in registers, in one pass of the pipeline.
     Tree,
-    /// Recirculation, a few paths per pass.
+    /// By a packet that recirculates and compares a few paths in each pass.
     Walk,
-    /// Search by the controller.
+    /// By the controller, to which the switch sends all ACKs and NAKs.
     Punt,
 }
 
-/// Deliberate bug, to test that the checkers find it.
+/// A deliberate bug in the rules, to test that the model checker and the comparisons find it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Flaw {
-    /// No bug.
+    /// Correct rules.
     #[default]
     None,
     /// Forwards a NAK at once, although other receivers may lack earlier packets.
     CoveredNak,
-    /// Drops retransmissions of acknowledged data, as the papers do.
+    /// Drops retransmissions that all receivers have acknowledged, as the papers do. The sender then waits for an ACK
+    /// that was lost.
     DroppedTailAck,
-    /// Accepts data of any PSN from any port.
+    /// Accepts data with any PSN from every port.
     AnyoneSends,
     /// Accepts feedback that acknowledges packets not yet sent.
     AnyAck,
-    /// Ignores an advance of the walk's oldest path while the walk is under way.
-    LostLaggard,
-    /// Forwards a NAK of a reserved code to the source, with the PSN of the receiver.
+    /// Ignores an advance of the oldest path during a walk, so that its last ACK may be lost.
+    IgnoredAdvance,
+    /// Forwards a NAK with a reserved code to the source, with the receiver's PSN.
     ReservedNak,
-    /// Keeps the headers of the received frame in merged feedback: see [`Group::odd_feedback`](super::Group::odd_feedback).
-    MembersForm,
+    /// Keeps the headers of the received frame in merged feedback: see [`Group::malformed_feedback`](super::Group::malformed_feedback).
+    KeptHeaders,
     /// Returns the source's own CNPs to it, and does not limit the CNPs of a path.
     AnyCnp,
-    /// Marks a walk as dirty when a path repeats an acknowledgement.
+    /// Repeats a walk when a path repeats an acknowledgement, so that the walk may never end.
     EqualAckDirties,
-    /// Accepts any PSN from the first source.
-    AnyFirst,
-    /// Does not limit the packets outstanding.
+    /// Accepts any PSN in the first packet of the first source.
+    AnyFirstPsn,
+    /// Does not limit the number of unacknowledged packets of a source.
     NoWindow,
-    /// Accepts any MSN.
+    /// Accepts any MSN that a receiver reports.
     AnyMsn,
-    /// Accepts the report count of any selective NAK.
+    /// Forwards the report count of a selective NAK as received.
     AnyCount,
-    /// Treats a NAK of the next unsent PSN as a NAK, not as an ACK.
+    /// Treats a NAK of the next unsent PSN as a NAK of a lost packet, not as an ACK.
     NakOfUnsent,
 }
 
-/// A NAK, as a responder sends it or as it waits until the minimum reaches the PSN before it.
+/// A NAK that is not fatal: the PSN that a receiver lacks, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Nak {
-    /// The PSN that the responder expects.
+    /// The PSN that the responder expects (ePSN): that of the missing packet.
     pub psn: u32,
-    /// AETH syndrome: a PSN sequence error, or RNR with its timer code.
+    /// AETH syndrome: a PSN sequence error, or an RNR NAK with its timer code.
     pub syndrome: u8,
 }
 
-/// An ACK or NAK of a receiver, or of a switch that has merged those of its receivers.
+/// An ACK or NAK of a receiver, or of a downstream switch that has merged those of its receivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Feedback {
-    /// All packets up to `psn` have arrived.
+    /// An ACK: all packets up to `psn` have arrived.
     Ack {
         /// Newest acknowledged PSN.
         psn: u32,
-        /// Messages completed (MSN).
+        /// Messages completed (MSN), modulo 2^24.
         msn: u32,
     },
-    /// All packets before `nak.psn` have arrived, packet `nak.psn` has not.
+    /// A NAK: all packets before `nak.psn` have arrived, packet `nak.psn` has not.
     Nak {
-        /// Missing PSN, and the syndrome.
+        /// PSN of the missing packet, and the syndrome.
         nak: Nak,
-        /// Messages completed (MSN).
+        /// Messages completed (MSN), modulo 2^24.
         msn: u32,
     },
 }
 
 impl Feedback {
-    /// Newest PSN that this feedback acknowledges, with its MSN.
+    /// The newest PSN that this ACK or NAK acknowledges, with its MSN.
     pub fn acked(self, space: Space) -> Point {
         match self {
             Feedback::Ack { psn, msn } => Point { psn, msn },
@@ -141,8 +142,8 @@ impl Feedback {
         Feedback::Ack { psn, msn }
     }
 
-    /// PSN and AETH of the packet with this feedback. An ACK carries no credit limit, because a switch cannot merge the
-    /// credits of many receivers.
+    /// PSN and AETH of the packet that carries this feedback. An ACK carries no credit limit, because a switch cannot
+    /// merge the credits of several receivers.
     pub fn to_aeth(self) -> (u32, aeth::Repr) {
         let (psn, syndrome, msn) = match self {
             Feedback::Ack { psn, msn } => {
@@ -155,114 +156,115 @@ impl Feedback {
     }
 }
 
-/// Feedback that is filtered, not aggregated.
+/// Feedback that a switch filters and forwards, but does not aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Notice {
-    /// A congestion notification; forwarded if its path is the most congested one and not the source's.
+    /// A congestion notification packet. It is forwarded if its path is the most congested one and not the source's.
     Cnp,
-    /// A report of one lost packet; forwarded if that loss was not reported to the source before. It acknowledges nothing:
-    /// towards a host, its PSN follows the last acknowledged one, and the lost PSN replaces the MSN.
+    /// A report of one lost packet. It is forwarded if that loss was not reported to the source before. It acknowledges
+    /// nothing: towards a host, its PSN is the one after the last acknowledged, and its MSN field holds the lost PSN.
     SelectiveNak {
         /// PSN of the lost packet.
         psn: u32,
         /// Number of reports of this loss by its receiver, 1 to 255.
         reports: u8,
     },
-    /// A NAK with which a receiver's queue pair has entered the error state.
+    /// A fatal NAK: the receiver's queue pair has entered the error state.
     FatalNak {
-        /// PSN of the failed request, and the syndrome.
+        /// PSN of the request that the receiver rejected, and the syndrome.
         nak: Nak,
-        /// Messages completed (MSN).
+        /// Messages completed (MSN), modulo 2^24.
         msn: u32,
     },
 }
 
-/// A packet that recirculates to find the minimum ([`Strategy::Walk`]).
+/// The state that a recirculated packet carries while it searches for the minimum ([`Strategy::Walk`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MinSearch {
-    /// The retransmission that started the walk: its port, its PSN, and the MSN of its path. It is acknowledged if all
-    /// paths have it.
+    /// The retransmission that started the search: its port, its PSN, and the MSN of its path. It is acknowledged if
+    /// all paths have it. `None` if an ACK or NAK started the search.
     pub probe: Option<(Port, Point)>,
-    /// Oldest word of the nodes visited so far.
-    pub oldest: Option<Word>,
-    /// Node of `paths_per_pass` paths to visit next.
+    /// The oldest PSN among the paths compared so far.
+    pub oldest: Option<PathPsn>,
+    /// Index of the next node to compare. Node `n` is the `paths_per_pass` paths from `n * paths_per_pass` on.
     pub node: usize,
-    /// Node that was visited before the first recirculation.
+    /// Index of the node that was compared before the first recirculation, and is skipped.
     pub seen: Option<usize>,
-    /// Start of the walk in microseconds; identifies the walk.
+    /// Start of the search in microseconds; identifies the search.
     pub start: u64,
 }
 
-/// A packet to the controller under [`Strategy::Punt`].
+/// A packet from the switch to the controller under [`Strategy::Punt`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PacketIn {
-    /// Ingress port.
+    /// Port at which the switch received the ACK, NAK or data.
     pub port: Port,
-    /// Feedback or probe.
+    /// The received feedback, or a probe for retransmitted data.
     pub message: Message,
     /// Port of the source; `None` before any data.
     pub source: Option<Port>,
-    /// Point last acknowledged to the source.
+    /// Point last acknowledged to the source, from the switch's register.
     pub last_acked: Point,
 }
 
-/// Content of a [`PacketIn`].
+/// What a [`PacketIn`] reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Message {
     /// An ACK or NAK to aggregate.
     Feedback(Feedback),
-    /// PSN of retransmitted data, with the MSN of its path. The controller acknowledges it if all paths have it.
+    /// A probe: the PSN of retransmitted data, with the MSN of its path. The controller acknowledges it if all paths
+    /// have it.
     Probe(Point),
 }
 
-/// An ACK or NAK that the controller sends.
+/// An ACK or NAK that the controller sends through the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PacketOut {
-    /// Egress port; `None` for the port of the source at the time of processing.
+    /// Egress port; `None` for the source's port at the time when the switch processes the packet.
     pub port: Option<Port>,
-    /// Feedback to send.
+    /// The ACK or NAK to send.
     pub feedback: Feedback,
-    /// Point last acknowledged to the source, including this packet.
+    /// Point last acknowledged to the source, this packet included.
     pub last_acked: Point,
 }
 
 /// A packet between ingress and egress.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Queued {
-    /// A packet that leaves the switch without further processing.
-    Leave(Sent),
-    /// A packet that egress drops.
-    End,
+    /// A packet that leaves the switch as it is.
+    Transmit(Sent),
+    /// A packet that egress drops, without any other effect.
+    Drop,
     /// A packet that updates the retransmission filter; egress then drops it.
     UpdateFilter {
-        /// Path of the packet.
+        /// Path at which the feedback or data arrived.
         path: usize,
         /// Newest PSN that the path has.
         acked: u32,
     },
-    /// A copy of data for a path, which egress drops if that path has it.
+    /// A copy of data for one path. Egress drops it if that path has the data.
     Copy {
         /// Destination path.
         path: usize,
         /// PSN of the data.
         psn: u32,
-        /// The source sends the packet again; only such copies are filtered.
+        /// Whether the source has sent the packet before. Only such copies are filtered.
         is_retransmission: bool,
     },
-    /// A packet that updates the filter and goes to the controller.
+    /// A packet to the controller, which also updates the retransmission filter.
     Punt {
-        /// Path of the packet.
+        /// Path at which the feedback arrived.
         path: usize,
         /// Newest PSN that the path has.
         acked: u32,
-        /// Packet to the controller.
+        /// The packet that the controller gets.
         packet: PacketIn,
     },
-    /// A packet that egress recirculates.
+    /// A search packet, which egress recirculates.
     Recirculate {
-        /// State of the walk.
+        /// State of the search.
         search: MinSearch,
-        /// Path and PSN for the retransmission filter, in the first pass only.
+        /// Path number and newest PSN for the retransmission filter, in the first pass only.
         filter_update: Option<(usize, u32)>,
     },
 }
@@ -270,46 +272,46 @@ pub enum Queued {
 /// A packet that leaves the switch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Sent {
-    /// A copy of data.
+    /// A copy of a data packet.
     Data {
         /// Egress port.
         port: Port,
         /// PSN of the data.
         psn: u32,
     },
-    /// An ACK or NAK.
+    /// An aggregated ACK or NAK.
     Feedback {
         /// Egress port.
         port: Port,
-        /// Content.
+        /// The ACK or NAK.
         feedback: Feedback,
     },
-    /// Feedback that is not aggregated.
+    /// A forwarded CNP, selective NAK or fatal NAK.
     Notice {
         /// Egress port.
         port: Port,
-        /// Content.
+        /// The CNP or NAK.
         notice: Notice,
     },
-    /// A packet to the controller, which computes the minimum.
+    /// An ACK, NAK or probe to the controller, which computes the minimum.
     ToController(PacketIn),
     /// A copy of a fatal NAK to the controller: a receiver's queue pair is in the error state.
     Alarm {
         /// Port of the receiver.
         port: Port,
-        /// Content.
+        /// The fatal NAK, as received.
         notice: Notice,
     },
 }
 
-/// Constants of a group. Excluded from hashes, because all states of one group have the same.
+/// Constants of a group. They are left out of hashes, because all states of one group have the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fixed {
+pub(crate) struct GroupConstants {
     pub config: Config,
     /// Port of each path, in the order of path numbers.
     pub ports: Arc<[Port]>,
 }
 
-impl Hash for Fixed {
+impl Hash for GroupConstants {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }

@@ -1,25 +1,25 @@
-//! The pending NAK, held until all receivers have the packets before it, or the NAK last sent to the source
+//! The NAK that waits until all receivers have the packets before it, or the one last sent to the source
 //! (`waiting_nak.p4`).
 
 use alfirk_roce::wire::Syndrome;
 
 use super::{Nak, Space};
 
-/// The pending or last sent NAK of a group.
+/// The pending NAK of a group, or the one last sent to the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct WaitingNak {
-    /// Oldest pending NAK, or the one sent to the source.
+    /// The pending NAK with the oldest PSN, or the NAK last sent; `None` if there is neither.
     pub nak: Option<Nak>,
-    /// The NAK was sent to the source, which has not yet resent its PSN.
+    /// Whether the NAK was sent to the source, which has not yet resent its PSN.
     pub is_sent: bool,
 }
 
 impl WaitingNak {
-    /// Records a received NAK. `is_accepted`: its path has not acknowledged a newer PSN. A NAK whose PSN all paths have was
-    /// reordered on the way, and is ignored.
+    /// Records a received NAK. `is_accepted`: its path has not acknowledged a newer PSN. A NAK whose PSN all paths have
+    /// was reordered in the network, and is ignored.
     ///
-    /// Of several NAKs with the same PSN, the one with the longest delay is kept: an RNR NAK rather than a sequence error, and
-    /// of RNR NAKs the longest timer. An immediate resend would meet the same busy receiver.
+    /// Of several NAKs with the same PSN, the one with the longest delay is kept: an RNR NAK rather than a sequence
+    /// error, and of RNR NAKs the longest timer. An earlier retransmission would get another RNR NAK.
     pub fn record(&mut self, space: Space, minimum: u32, nak: Nak, is_accepted: bool) {
         if !is_accepted || !space.lt(minimum, nak.psn) {
             return;
@@ -35,20 +35,20 @@ impl WaitingNak {
         }
     }
 
-    /// Returns the pending NAK if `minimum` is the PSN before it, and marks it as sent.
+    /// Returns the pending NAK if its PSN is the one after `minimum`, and marks it as sent.
     pub fn take_due(&mut self, space: Space, minimum: u32) -> Option<Nak> {
         let nak = self.nak.filter(|nak| nak.psn == space.next(minimum))?;
         (!std::mem::replace(&mut self.is_sent, true)).then_some(nak)
     }
 
-    /// Records a NAK that the controller sends to the source; false if it was sent before.
+    /// Records a NAK that the controller sends to the source. Returns false if that NAK was sent before.
     pub fn record_sent(&mut self, nak: Nak) -> bool {
         let is_known = self.is_sent && self.nak.is_some_and(|known| known.psn == nak.psn);
         (self.nak, self.is_sent) = (Some(nak), true);
         !is_known
     }
 
-    /// Clears the sent NAK when the source resends its PSN.
+    /// Clears the sent NAK when the source resends the missing packet `psn`.
     pub fn sent(&mut self, psn: u32) {
         if self.is_sent && self.nak.is_some_and(|nak| nak.psn == psn) {
             self.clear();
@@ -67,7 +67,7 @@ impl WaitingNak {
     }
 }
 
-/// Delay that a NAK requests of the source, in nanoseconds: 0 for a sequence error.
+/// Delay that a NAK requests before the retransmission, in nanoseconds: 0 for a sequence error.
 pub(crate) fn delay_ns(nak: Nak) -> u64 {
     match nak.syndrome.into() {
         Syndrome::RnrNak(timer) => timer.delay_ns(),

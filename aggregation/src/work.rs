@@ -1,16 +1,16 @@
-//! Counters of the cost of a strategy.
+//! Packet counters that show the cost of a strategy.
 
 use std::hash::{Hash, Hasher};
 
-/// Packet counters as the pipeline exports them (`Work` in `p4src/shared/constants.p4`). They are excluded from comparison
-/// and hashes: groups that differ only in them are equal.
+/// Packet counters, as the pipeline exports them (`Work` in `p4src/shared/constants.p4`). Groups that differ only in
+/// their counters are equal and have the same hash.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Work {
     /// ACKs and NAKs received.
     pub feedback: u64,
     /// ACKs and NAKs forwarded to the source.
     pub forwarded: u64,
-    /// Recirculations.
+    /// Passes of packets through the recirculation port.
     pub recirculations: u64,
     /// Packets sent to the controller.
     pub punts: u64,

@@ -7,7 +7,7 @@ use alfirk_ctrl::controller::{GroupError, GroupInfo, RegisterGroup, SwitchError}
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, LinkIndex, SwitchIndex};
 use alfirk_roce::collective::{
-    Endpoint, ExpectedData, LegAnswer, LegVerb, Progress, RequestTimes, Requests, TransferSpec,
+    Endpoint, ExpectedData, LegCommand, LegReply, Progress, RequestTimes, Requests, TransferSpec,
 };
 use alfirk_roce::hostile::Target;
 use alfirk_roce::rc::{PathMtu, RcConfig};
@@ -86,22 +86,26 @@ pub trait Fabric {
     /// Ends the transfer at a member.
     fn close(&mut self, host: HostIndex) -> Result<(), FabricError>;
 
-    /// Executes a [`LegVerb`] at a member's transfer. After [`LegVerb::Leave`], [`MemberEvent::Left`] follows once all data that the leg's
+    /// Executes a [`LegCommand`] at a member's transfer. After [`LegCommand::Leave`], [`MemberEvent::Left`] follows once all data that the leg's
     /// queue pairs delivered is processed.
-    fn act(&mut self, host: HostIndex, verb: LegVerb) -> Result<LegAnswer, FabricError>;
+    fn act(&mut self, host: HostIndex, verb: LegCommand) -> Result<LegReply, FabricError>;
 
-    /// Executes a [`LegVerb`] whose result is a list of queue pairs.
-    fn endpoints(&mut self, host: HostIndex, verb: LegVerb) -> Result<Vec<Endpoint>, FabricError> {
+    /// Executes a [`LegCommand`] whose result is a list of queue pairs.
+    fn endpoints(
+        &mut self,
+        host: HostIndex,
+        verb: LegCommand,
+    ) -> Result<Vec<Endpoint>, FabricError> {
         match self.act(host, verb)? {
-            LegAnswer::Endpoints(endpoints) => Ok(endpoints),
+            LegReply::Endpoints(endpoints) => Ok(endpoints),
             other => Err(FabricError::Broken(format!("unexpected reply {other:?}"))),
         }
     }
 
-    /// Executes a [`LegVerb`] whose result is a number of slices.
-    fn limit(&mut self, host: HostIndex, verb: LegVerb) -> Result<u32, FabricError> {
+    /// Executes a [`LegCommand`] whose result is a number of slices.
+    fn limit(&mut self, host: HostIndex, verb: LegCommand) -> Result<u32, FabricError> {
         match self.act(host, verb)? {
-            LegAnswer::Limit(limit) => Ok(limit),
+            LegReply::Limit(limit) => Ok(limit),
             other => Err(FabricError::Broken(format!("unexpected reply {other:?}"))),
         }
     }
@@ -191,8 +195,8 @@ pub trait SharedFabric: Fabric {
         &mut self,
         id: TransferId,
         host: HostIndex,
-        verb: LegVerb,
-    ) -> Result<LegAnswer, FabricError>;
+        verb: LegCommand,
+    ) -> Result<LegReply, FabricError>;
 
     /// [`Fabric::next_event`] of all transfers.
     fn next_event_of_any(

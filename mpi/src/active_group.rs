@@ -1,45 +1,47 @@
-//! A working group, and how it carries the bytes of a broadcast.
+//! A working group of a communicator, and the transfer of a broadcast's bytes through it.
 //!
-//! Before the first byte the leaders agree that all are present, without error and ready to receive. So the group's timeout covers
-//! only the transfer, and no member is sent a message without a receive. After the last byte they agree that all have the bytes, and
-//! before a change of the source they agree, too.
+//! Before the first byte, the leaders of hosts agree that all are present, without error and ready to receive. So the
+//! group's time limit covers only the transfer, and every message finds a receive. After the last byte they agree that
+//! all have the bytes. They also agree before a change of the source.
 //!
-//! Short messages are copied through the group's buffer, because copying is faster than registering their memory. Long ones are sent
-//! from and received into the program's own memory, registered for that one broadcast. If it cannot be registered at some member, all
-//! copy. Copies use parts of the buffer's length, with an agreement after each.
+//! Short messages are copied through the group's buffer, because copying is faster than registering their memory. Long
+//! messages are sent from and received into the program's own memory, which is registered for that one broadcast. If it
+//! cannot be registered at some member, all members copy. Copies use parts of the buffer's length, with an agreement
+//! after each part.
 
 use alfirk_verbs::group::{Group, GroupError, LentMemory};
 
 use crate::job::Job;
 use crate::sys::{Comm, Result};
 
-/// The most receives posted at a time for one broadcast: fewer than any device supports.
+/// Largest number of receives posted at a time for one broadcast, which every device supports.
 const PARTS: usize = 512;
 
-/// A working group.
+/// A working group of a communicator.
 pub(crate) struct ActiveGroup {
     pub(crate) group: Group,
-    /// By host: the rank of its leader in the group.
+    /// Rank in the group of each host's leader, by host number.
     pub(crate) ranks: Vec<u32>,
-    /// At the group's leader: the turn that its address uses.
+    /// At the group's leader: the turn whose address the group has (see [`Turns`](crate::addresses::Turns)).
     pub(crate) turn: Option<u32>,
     pub(crate) address: u32,
 }
 
 type Outcome = std::result::Result<(), GroupError>;
 
-/// One broadcast, at one leader.
+/// One broadcast, as seen by the leader of a host.
 struct Broadcast<'a> {
     job: &'a Job,
     leaders: Comm,
-    /// This leader's host.
+    /// Number of this leader's host.
     host: u32,
     is_source: bool,
-    /// The source's rank in the group.
+    /// Rank of the source in the group.
     source: u32,
 }
 
-/// Agrees with all leaders whether all are without error. The first leader with an error prints it.
+/// Agrees with all leaders whether all are without error. The first leader with an error prints it. Returns whether
+/// there is none.
 pub(crate) fn agree(
     job: &Job,
     leaders: Comm,
@@ -60,14 +62,14 @@ pub(crate) fn agree(
 }
 
 impl ActiveGroup {
-    /// The host of a member of the group.
+    /// Number of the host whose leader has this rank in the group.
     pub(crate) fn host_of(&self, rank: u32) -> u32 {
         let host = self.ranks.iter().position(|of| *of == rank);
         host.expect("each member of the group is the leader of a host") as u32
     }
 
-    /// Carries the bytes from the leader of host `home` to all other leaders; called by all leaders. Returns false if the group has
-    /// failed: the bytes are then undefined, and the group must be dropped before they are used again.
+    /// Transfers the bytes from the leader of host `home` to all other leaders; called by all leaders. Returns false if
+    /// the group has failed. The bytes are then undefined, and the group must be dropped before they are used again.
     pub(crate) fn carry(
         &mut self,
         job: &Job,
@@ -84,7 +86,7 @@ impl ActiveGroup {
             source: self.ranks[home as usize],
         };
         let mut begun = Ok(());
-        // The source changes only when all leaders are present.
+        // The source is changed only when all leaders are present.
         if broadcast.source != self.group.source() {
             if leaders.min(1)? == 0 {
                 return Ok(false);
@@ -99,7 +101,7 @@ impl ActiveGroup {
         self.carry_copies(&broadcast, bytes, begun)
     }
 
-    /// Registers the bytes with the device, if all leaders can.
+    /// Registers the bytes with the device. Returns `None` if some leader cannot, or is not well.
     fn lend(
         &mut self,
         broadcast: &Broadcast<'_>,
@@ -107,8 +109,8 @@ impl ActiveGroup {
         is_well: bool,
     ) -> Result<Option<LentMemory>> {
         let (start, len) = (bytes.as_mut_ptr(), bytes.len() as u64);
-        // SAFETY: the program does not touch the bytes while it broadcasts them, nor does this library before they are taken back or
-        // the group ends.
+        // SAFETY: the program does not access the bytes while it broadcasts them. Nor does this library, before they
+        // are taken back or the group ends.
         let own = unsafe { self.group.lend(start, len, !broadcast.is_source) };
         if let Err(error) = &own {
             let rank = broadcast.job.rank;
@@ -120,7 +122,8 @@ impl ActiveGroup {
         match (own, all) {
             (Ok(lent), 1) => Ok(Some(lent)),
             (Ok(lent), _) => {
-                // Nothing was posted: memory that cannot be taken back stays registered until the group ends, and is not written to.
+                // Nothing was posted. Memory that cannot be taken back stays registered until the group ends, and is
+                // not written to.
                 let _ = self.group.take_back(lent);
                 Ok(None)
             }
@@ -128,7 +131,7 @@ impl ActiveGroup {
         }
     }
 
-    /// From memory to memory. All receives are posted before the source sends.
+    /// Transfers the bytes from memory to memory. All receives are posted before the source sends.
     fn carry_lent(
         &mut self,
         broadcast: &Broadcast<'_>,
@@ -160,7 +163,7 @@ impl ActiveGroup {
         broadcast.agree(done)
     }
 
-    /// Through the buffers. The receive of a part is posted before the source sends it.
+    /// Transfers the bytes through the buffers. The receive of a part is posted before the source sends that part.
     fn carry_copies(
         &mut self,
         broadcast: &Broadcast<'_>,
@@ -203,7 +206,7 @@ impl ActiveGroup {
 }
 
 impl Broadcast<'_> {
-    /// Whether all leaders are without error.
+    /// Agrees with all leaders whether all are without error.
     fn agree(&self, own: Outcome) -> Result<bool> {
         let own = own.map_err(|error| error.to_string());
         agree(self.job, self.leaders, self.host, own)

@@ -1,11 +1,11 @@
-//! Assignment of group addresses, distinct for all groups of a job.
+//! Assignment of IPv4 addresses to groups, distinct for all groups of a job.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
-/// A prefix of IPv4 addresses, without its first and last address.
+/// A prefix of IPv4 addresses, of which the first and the last address are not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Range {
     network: u32,
@@ -24,10 +24,11 @@ impl Range {
         (1 << (32 - self.length)) - 2
     }
 
-    /// The address of a group.
+    /// Address of a group.
     ///
-    /// `job` is the job's random offset, `ranks` its size. `leader` leads the group, and uses each `turn` for one group at a time. The
-    /// addresses of a job are distinct as long as there are more addresses than `ranks` times turns in use.
+    /// `job`: random offset of the job; `ranks`: number of its ranks. `leader`: rank that leads the group, which uses
+    /// each `turn` for one group at a time. The addresses of a job are distinct as long as there are more addresses
+    /// than `ranks` times turns in use.
     pub(crate) fn address(self, job: u32, ranks: u32, leader: u32, turn: u32) -> Ipv4Addr {
         let index = u64::from(leader) + u64::from(ranks) * u64::from(turn);
         let at = (u64::from(job) + index) % self.count();
@@ -57,7 +58,7 @@ impl FromStr for Range {
     }
 }
 
-/// The turns that this rank uses for groups that it leads.
+/// The turns in use by this rank for groups that it leads. A turn selects one of the addresses of the rank.
 #[derive(Debug, Default)]
 pub(crate) struct Turns(BTreeSet<u32>);
 
@@ -66,7 +67,7 @@ impl Turns {
         Turns(BTreeSet::new())
     }
 
-    /// Takes the first free turn from `least` on.
+    /// Allocates the first free turn from `least` on.
     pub(crate) fn take(&mut self, least: u32) -> u32 {
         let turn = (least..).find(|turn| !self.0.contains(turn));
         let turn = turn.expect("no process has 2^32 groups");

@@ -1,4 +1,4 @@
-//! The MPI functions of this library, which replace those of the underlying MPI.
+//! The MPI functions that this library defines in place of the underlying MPI's.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,14 +8,15 @@ use crate::communicator::Communicator;
 use crate::job::{self, job};
 use crate::sys::{self, check, code_of, Comm, Elements, Handle};
 
-/// All communicators with attached state, to be ended in MPI_Finalize.
+/// Communicators with attached state, which MPI_Finalize ends.
 static COMMUNICATORS: Mutex<Vec<Arc<Communicator>>> = Mutex::new(Vec::new());
 
 fn all() -> std::sync::MutexGuard<'static, Vec<Arc<Communicator>>> {
     COMMUNICATORS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The state attached to a communicator, created at its first call; `None` if the library does not support the communicator.
+/// State attached to a communicator, created at the communicator's first call; `None` if the library does not support
+/// the communicator.
 fn communicator(comm: Handle) -> Option<Arc<Communicator>> {
     let (job, comm) = (job()?, Comm(comm));
     if !comm.is_intra() {
@@ -36,7 +37,7 @@ fn communicator(comm: Handle) -> Option<Arc<Communicator>> {
     Some(made)
 }
 
-/// Callback of MPI: the program frees a communicator.
+/// Callback of MPI when the program frees a communicator: drops the attached state.
 #[no_mangle]
 extern "C" fn alfirk_mpi_detach(attached: *mut c_void) {
     // SAFETY: the pointer was attached once, by `communicator`.
@@ -48,7 +49,7 @@ extern "C" fn alfirk_mpi_detach(attached: *mut c_void) {
 /// Interval at which groups make progress while the program makes no calls.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Runs the background thread, which lets groups make progress. It does not call MPI.
+/// Runs the background thread, in which groups make progress. It does not call MPI.
 fn make_progress() {
     loop {
         std::thread::sleep(PROGRESS_INTERVAL);
@@ -66,26 +67,33 @@ fn init(
     provided: &mut c_int,
 ) -> c_int {
     let wanted = required.max(sys::thread_multiple());
-    // SAFETY: the program vouches for its arguments.
+    // SAFETY: the program guarantees valid arguments.
     let begun = check(unsafe { sys::PMPI_Init_thread(argc, argv, wanted, provided) });
     let begun = begun.and_then(|()| job::begin(*provided));
     let over_groups = job().and_then(|job| job.settings.algorithm);
     if over_groups.is_some_and(|algorithm| algorithm.needs_group()) {
         let thread = std::thread::Builder::new().name("alfirk-mpi-tend".to_owned());
-        // Without the thread, the fabric may remove groups that are idle for long; the communicator then falls back to MPI.
+        // Without the thread, the fabric may remove groups that are idle for long. Their communicators then fall back
+        // to MPI.
         let _ = thread.spawn(make_progress);
     }
     code_of(begun)
 }
 
+/// Initialises the underlying MPI and this library.
+///
 /// # Safety
+///
 /// The requirements of the MPI function of the same name.
 #[no_mangle]
 pub unsafe extern "C" fn MPI_Init(argc: *mut c_int, argv: *mut *mut *mut c_char) -> c_int {
     init(argc, argv, sys::thread_single(), &mut 0)
 }
 
+/// Initialises the underlying MPI, with at least the thread support that the program requests, and this library.
+///
 /// # Safety
+///
 /// The requirements of the MPI function of the same name.
 #[no_mangle]
 pub unsafe extern "C" fn MPI_Init_thread(
@@ -96,14 +104,17 @@ pub unsafe extern "C" fn MPI_Init_thread(
 ) -> c_int {
     let mut given = 0;
     let code = init(argc, argv, required, &mut given);
-    // SAFETY: the program vouches for its arguments.
+    // SAFETY: the program guarantees valid arguments.
     if let Some(provided) = unsafe { provided.as_mut() } {
         *provided = given;
     }
     code
 }
 
+/// Ends all groups, then the underlying MPI.
+///
 /// # Safety
+///
 /// The requirements of the MPI function of the same name.
 #[no_mangle]
 pub unsafe extern "C" fn MPI_Finalize() -> c_int {
@@ -117,7 +128,10 @@ pub unsafe extern "C" fn MPI_Finalize() -> c_int {
     unsafe { sys::PMPI_Finalize() }
 }
 
+/// Broadcasts by this library's transport, or by the underlying MPI if the library does not support the call.
+///
 /// # Safety
+///
 /// The requirements of the MPI function of the same name.
 #[no_mangle]
 pub unsafe extern "C" fn MPI_Bcast(
@@ -133,12 +147,15 @@ pub unsafe extern "C" fn MPI_Bcast(
     });
     match ours {
         Some(done) => code_of(done),
-        // SAFETY: the program vouches for its arguments, or gets an error.
+        // SAFETY: the program guarantees valid arguments, or gets an error.
         None => unsafe { sys::PMPI_Bcast(buffer, count, datatype, root, comm) },
     }
 }
 
+/// Starts a broadcast by this library's transport, or by the underlying MPI if the library does not support the call.
+///
 /// # Safety
+///
 /// The requirements of the MPI function of the same name.
 #[no_mangle]
 pub unsafe extern "C" fn MPI_Ibcast(
@@ -155,7 +172,7 @@ pub unsafe extern "C" fn MPI_Ibcast(
     });
     match ours {
         Some(Ok(promise)) => {
-            // SAFETY: the program vouches for it.
+            // SAFETY: guaranteed by the program.
             unsafe { *request = promise.0 };
             code_of(Ok(()))
         }
@@ -165,7 +182,10 @@ pub unsafe extern "C" fn MPI_Ibcast(
     }
 }
 
+/// Executes a barrier by this library's transport, or by the underlying MPI if the library does not support the call.
+///
 /// # Safety
+///
 /// The requirements of the MPI function of the same name.
 #[no_mangle]
 pub unsafe extern "C" fn MPI_Barrier(comm: Handle) -> c_int {

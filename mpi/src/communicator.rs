@@ -1,4 +1,4 @@
-//! The state attached to a communicator of the program, and the transport of its broadcasts and barriers.
+//! State that this library attaches to a communicator of the program, and the transport of its broadcasts and barriers.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,27 +7,27 @@ use alfirk_roce::collective::Algorithm;
 use crate::hosts::{Hosts, Places};
 use crate::job::Job;
 use crate::overlay::Overlay;
-use crate::sys::{Code, Comm, Elements, Promise, Result};
+use crate::sys::{Comm, Elements, ErrorClass, GeneralizedRequest, Result};
 use crate::worker::Worker;
 
-/// Tag that separates this library's creation of communicators from the program's.
+/// Tag that distinguishes communicators created by this library from those that the program creates.
 const TAG: i32 = 0x0a1f;
 
-/// The state attached to a communicator of the program.
+/// State attached to a communicator of the program.
 pub(crate) struct Communicator {
     job: &'static Job,
     comm: Comm,
     rank: u32,
     size: u32,
-    /// Whether the library supports the communicator: it has other members, all of this job.
+    /// Whether the library supports the communicator: it has other members, and all belong to this job.
     is_supported: bool,
     route: Mutex<Option<Route>>,
     worker: Mutex<Option<Worker>>,
 }
 
-/// The transport of a communicator, chosen at its first call.
+/// Transport of a communicator, chosen at its first call.
 struct Route {
-    /// A communicator of the same members, for this library's messages.
+    /// A communicator with the same members, for this library's messages.
     twin: Comm,
     way: Transport,
 }
@@ -58,7 +58,7 @@ impl Communicator {
         })
     }
 
-    /// Broadcasts the root's elements; `None` if the library does not carry it.
+    /// Broadcasts the root's elements; `None` if the library does not support this broadcast.
     pub(crate) fn broadcast(&self, elements: Elements, root: i32) -> Option<Result<()>> {
         let (algorithm, root) = self.carries(elements, root)?;
         self.drain();
@@ -75,12 +75,12 @@ impl Communicator {
         Some(self.run(algorithm, Task::Barrier))
     }
 
-    /// Starts a broadcast; `None` if the library does not carry it.
+    /// Starts a broadcast; `None` if the library does not support this broadcast.
     pub(crate) fn begin_broadcast(
         self: &Arc<Self>,
         elements: Elements,
         root: i32,
-    ) -> Option<Result<Promise>> {
+    ) -> Option<Result<GeneralizedRequest>> {
         let (algorithm, root) = self.carries(elements, root)?;
         if !self.job.threads {
             if self.job.rank == 0 {
@@ -96,14 +96,14 @@ impl Communicator {
         algorithm: Algorithm,
         elements: Elements,
         root: u32,
-    ) -> Result<Promise> {
+    ) -> Result<GeneralizedRequest> {
         let mut worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
         let worker = match &mut *worker {
             Some(worker) => worker,
-            none => none.insert(Worker::start().map_err(|_| Code::internal())?),
+            none => none.insert(Worker::start().map_err(|_| ErrorClass::internal())?),
         };
         let elements = elements.keep()?;
-        let promise = Promise::new()?;
+        let promise = GeneralizedRequest::new()?;
         let communicator = Arc::clone(self);
         worker.run(Box::new(move || {
             let task = Task::Broadcast(elements, root);
@@ -124,7 +124,7 @@ impl Communicator {
         Some((algorithm.filter(|_| self.is_supported)?, root))
     }
 
-    /// Waits until everything started has completed, so that all members execute collectives in the same order.
+    /// Waits until all started operations have completed, so that all members execute collectives in the same order.
     fn drain(&self) {
         let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(worker) = &*worker {
@@ -150,7 +150,7 @@ impl Communicator {
                 let is_root = root == self.rank;
                 let mut packed = Vec::new();
                 let bytes = if elements.plain {
-                    // SAFETY: the program vouches for its elements, which have that many bytes. They are not written to at the root.
+                    // SAFETY: the program guarantees valid elements, which have that many bytes. They are not written to at the root.
                     unsafe {
                         let start = elements.start.cast::<u8>();
                         std::slice::from_raw_parts_mut(start, elements.bytes as usize)
@@ -193,7 +193,7 @@ impl Communicator {
         Ok(Route { twin, way })
     }
 
-    /// Lets the transport make progress, unless a call is doing so.
+    /// Lets the transport make progress, unless another thread uses it now.
     pub(crate) fn make_progress(&self) {
         if let Ok(mut route) = self.route.try_lock() {
             if let Some(Route {
@@ -206,7 +206,7 @@ impl Communicator {
         }
     }
 
-    /// The position of the communicator when all groups of a job are ended.
+    /// Number by which the communicators of a job are sorted when all their groups are ended; the same at all ranks.
     pub(crate) fn order(&self) -> u32 {
         let route = self.route.lock().unwrap_or_else(PoisonError::into_inner);
         match route.as_ref().map(|route| &route.way) {
@@ -215,7 +215,7 @@ impl Communicator {
         }
     }
 
-    /// Ends the library's part of the communicator; called by all members.
+    /// Frees the library's resources of the communicator; called by all members.
     pub(crate) fn end(&self) {
         self.drain();
         drop(

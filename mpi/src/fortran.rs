@@ -1,8 +1,9 @@
-//! The same functions for Fortran programs. Open MPI's Fortran subroutines call the underlying MPI, not the C functions of this
-//! library.
+//! The MPI functions of this library, for Fortran programs. Open MPI's Fortran subroutines call the underlying MPI, not
+//! the C functions of this library.
 //!
-//! Compilers write the name of a subroutine in one of four ways; the modules of `mpi_f08` call C functions with names of their own.
-//! Handles are integers, all arguments are passed by address, and the last argument receives the error code.
+//! Compilers write the name of a subroutine in one of four ways. The modules of `mpi_f08` call C functions with names
+//! of their own. Handles are integers, all arguments are passed by address, and the last argument receives the error
+//! code.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -21,9 +22,9 @@ macro_rules! subroutine {
         #[no_mangle]
         #[allow(non_snake_case)]
         pub unsafe extern "C" fn $name($($argument: $type,)* ierror: *mut Fint) {
-            // SAFETY: the program vouches for its arguments.
+            // SAFETY: the program guarantees valid arguments.
             let code: Fint = unsafe { $does };
-            // SAFETY: as above. It may be omitted in calls from C.
+            // SAFETY: as above. A call from C may omit it.
             if let Some(ierror) = unsafe { ierror.as_mut() } {
                 *ierror = code;
             }

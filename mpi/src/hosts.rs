@@ -1,11 +1,11 @@
-//! Groups under MPI: one rank of each host, its leader, is a member of the group; the leader passes data on to the other ranks of the
-//! host.
+//! Groups under MPI. One rank of each host, its leader, is a member of the group. It passes data on to the other ranks
+//! of the host.
 //!
-//! Module `active_group` carries the bytes of a broadcast through a group. If that fails, the underlying MPI carries this broadcast and
-//! everything after it.
+//! The module `active_group` transfers the bytes of a broadcast through a group. If that fails, the underlying MPI
+//! carries this broadcast and everything after it.
 //!
-//! A barrier cannot fall back by agreement, since an agreement is itself a barrier. Only the source knows whether all members have
-//! entered; it sends that to the others when the group fails.
+//! A barrier cannot fall back by agreement, because an agreement is itself a barrier. Only the source knows whether all
+//! members have entered. It sends that to the others in a notice when the group fails.
 
 use std::net::TcpListener;
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use alfirk_roce::verbs::Verbs;
 use alfirk_roce::wire::mrp::Refusal;
-use alfirk_verbs::group::{Group, GroupConfig, GroupError, Way};
+use alfirk_verbs::group::{Group, GroupConfig, GroupError, Transport};
 use alfirk_verbs::{Device, DeviceConfig};
 
 use crate::active_group::{agree, ActiveGroup};
@@ -22,7 +22,7 @@ use crate::job::Job;
 use crate::settings::{address_of, DEVICE};
 use crate::sys::{Comm, Result};
 
-/// The most addresses that are tried for a group.
+/// Largest number of addresses that are tried for a group.
 const ATTEMPTS: u32 = 8;
 
 static TURNS: Mutex<Turns> = Mutex::new(Turns::new());
@@ -30,25 +30,25 @@ static TURNS: Mutex<Turns> = Mutex::new(Turns::new());
 /// This rank's part in a communicator that uses a group.
 pub(crate) struct Hosts {
     host: Comm,
-    /// By rank: its host, and its rank there.
+    /// Number of the host, and rank on that host, of each rank.
     places: Vec<(u32, u32)>,
     own: (u32, u32),
     leader: Option<Leader>,
 }
 
-/// The leader of a host.
+/// State of a host's leader: its group, and its communicator with the other leaders.
 struct Leader {
     leaders: Comm,
     host: u32,
     group: Option<ActiveGroup>,
-    /// Number of barriers so far.
+    /// Number of barriers so far; [`GIVEN_UP`] when all leaders know that the group has ended.
     barriers: u64,
 }
 
-/// The placement of ranks on hosts.
+/// Placement of ranks on hosts.
 pub(crate) struct Places {
     pub(crate) host: Comm,
-    /// By rank: its host, and its rank there.
+    /// Number of the host, and rank on that host, of each rank.
     pub(crate) of: Vec<(u32, u32)>,
 }
 
@@ -65,7 +65,7 @@ impl Places {
     }
 }
 
-/// Hosts and ranks there, from the first rank on each rank's host. Hosts are numbered in the order of their first ranks.
+/// Placement of ranks, from the first rank on each rank's host. Hosts are numbered in the order of their first ranks.
 fn places(firsts: &[u64]) -> Vec<(u32, u32)> {
     let mut hosts: Vec<u64> = firsts.to_vec();
     hosts.sort_unstable();
@@ -140,7 +140,7 @@ impl Hosts {
         }
     }
 
-    /// The group's address as a number, by which all hosts order the groups of a job alike.
+    /// Address of the group as a number, by which all hosts sort the groups of a job alike; 0 without a group.
     pub(crate) fn order(&self) -> u32 {
         let joined = self
             .leader
@@ -177,7 +177,7 @@ fn give_back(turn: Option<u32>) {
     }
 }
 
-/// The RDMA device of this host: the configured one, or the first one.
+/// Name of the RDMA device of this host: the configured one, or the first one by name.
 fn device() -> std::result::Result<String, String> {
     if let Ok(name) = std::env::var(DEVICE) {
         return Ok(name);
@@ -258,14 +258,14 @@ fn join(job: &Job, leaders: Comm, host: u32, members: usize) -> Result<Option<Ac
             members: hosts as u32,
             buffer: job.settings.buffer,
             timeout: Duration::from_millis(job.settings.timeout_ms),
-            fallback: Way::Multicast,
+            fallback: alfirk_verbs::group::Transport::Multicast,
         };
         let address = config.address;
         let joined = match listener {
             Ok(Some(listener)) => Group::lead_at(config, listener),
             _ => Group::join(config),
         };
-        // Leaders other than the first only get `Over`, without the reason.
+        // Leaders other than the first get the error `Over`, without the reason.
         let again = match &joined {
             Err(GroupError::NotRegistered(why)) => *why == Refusal::Taken.to_string(),
             Ok(_) | Err(GroupError::Over(_)) => true,
@@ -300,7 +300,7 @@ fn join(job: &Job, leaders: Comm, host: u32, members: usize) -> Result<Option<Ac
 impl Leader {
     fn broadcast(&mut self, job: &Job, bytes: &mut [u8], home: u32) -> Result<()> {
         let Some(mut joined) = self.group.take() else {
-            // Leaders that still have the group call `min` before each broadcast, which must be matched once.
+            // Leaders that still have the group call `min` before each broadcast. This call matches it, once.
             if self.barriers != GIVEN_UP {
                 self.leaders.min(0)?;
                 self.barriers = GIVEN_UP;
@@ -331,8 +331,8 @@ impl Leader {
         let mut begun = false;
         for _ in 0..2 {
             let is_receiver = source != self.host;
-            // Looking for news also lets the underlying MPI make progress: others may need messages of this rank before they enter the
-            // barrier.
+            // Checking for notices also lets the underlying MPI make progress: other ranks may need messages of this
+            // rank before they enter the barrier.
             match joined.group.signal(|| leaders.has_news() && is_receiver) {
                 Ok(true) => begun = true,
                 Ok(false) => return self.finish_after_news(joined),
@@ -359,7 +359,7 @@ impl Leader {
         Ok(())
     }
 
-    /// Continues after the source's notice that the group has failed.
+    /// Completes a barrier after the source's notice that the group has failed.
     fn finish_after_news(&mut self, joined: ActiveGroup) -> Result<()> {
         give_back(joined.turn);
         match is_complete(self.leaders.news()?, self.barriers) {
@@ -372,12 +372,13 @@ impl Leader {
 /// Value of `barriers` when all leaders know that the group has ended.
 const GIVEN_UP: u64 = u64::MAX;
 
-/// The notice of the source: the barrier in which the group failed, and whether all members had entered it.
+/// Encodes the source's notice: number of the barrier in which the group has failed, and whether all members had
+/// entered it.
 fn news(barrier: u64, begun: bool) -> u64 {
     2 * barrier + u64::from(begun)
 }
 
-/// Whether all members have entered a barrier, according to the notice of the source.
+/// Whether all members have entered a barrier, by the source's notice.
 fn is_complete(news: u64, barrier: u64) -> bool {
     news / 2 > barrier || (news / 2 == barrier && news % 2 == 1)
 }

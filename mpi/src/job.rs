@@ -1,4 +1,4 @@
-//! The job of this process, from MPI_Init on.
+//! The job to which this process belongs, from MPI_Init on.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use crate::settings::{Settings, VERBOSE};
 use crate::sys::{self, Comm, Result};
 
-/// The job, as seen by one process.
+/// The job to which this process belongs, and its settings.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) settings: Settings,

@@ -1,4 +1,4 @@
-//! Executes plans of overlays by messages of the underlying MPI.
+//! Broadcasts and barriers along an overlay, by messages of the underlying MPI.
 
 use alfirk_roce::collective::{equal_slice, Algorithm, Collective, Racks, Shape};
 
@@ -10,7 +10,7 @@ use crate::sys::{Comm, Requests, Result};
 pub(crate) struct Overlay {
     pub(crate) comm: Comm,
     pub(crate) rank: u32,
-    /// By rank: its host, which is the rack in algorithms with racks.
+    /// Number of each rank's host, which is the rack in algorithms with racks.
     pub(crate) hosts: Vec<u32>,
 }
 
@@ -41,7 +41,7 @@ impl Overlay {
         root: u32,
     ) -> Result<()> {
         let members = self.hosts.len() as u32;
-        // Plans number the root as rank 0.
+        // In plans, the root has rank 0.
         let own = (self.rank + members - root) % members;
         let rank_of = |planned: u32| (planned + root) % members;
         let racks: Racks = (0..members)
@@ -63,7 +63,7 @@ impl Overlay {
         exchanged
     }
 
-    /// Sends and receives by the schedule. After an error, receives may still be pending.
+    /// Sends and receives as the schedule requires. After an error, receives may still be pending.
     fn exchange(
         &self,
         schedule: &mut Schedule,

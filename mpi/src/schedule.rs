@@ -1,22 +1,22 @@
-//! One member's part in a plan: the expected receives, and the next send. Pure; sends no messages itself.
+//! Execution of one member's plan: the receives to post, and the next send. The module itself sends no messages.
 
 use alfirk_roce::collective::{EdgeId, Plan};
 
-/// A plan in progress.
+/// A plan that is being executed.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     plan: Plan,
     held: Vec<bool>,
     missing: u32,
-    /// By flow: number of slices received.
+    /// Number of slices received, by incoming flow.
     arrived: Vec<usize>,
     sent: Vec<usize>,
-    /// Indices of the outgoing flows, by priority.
+    /// Indexes of the outgoing flows, in the order of their priorities.
     order: Vec<usize>,
 }
 
 impl Schedule {
-    /// Creates a schedule; `has_all`: the member has all slices from the start.
+    /// Starts a plan. `has_all`: the member has all slices from the start.
     pub(crate) fn new(plan: Plan, slices: u32, has_all: bool) -> Schedule {
         let mut order: Vec<usize> = (0..plan.outgoing.len()).collect();
         order.sort_by_key(|flow| plan.outgoing[*flow].priority);
@@ -30,7 +30,7 @@ impl Schedule {
         }
     }
 
-    /// All receives: the flow's index, the sending rank and the slice; in order within each flow.
+    /// All receives: index of the flow, rank of the sender, slice; in order within each flow.
     pub(crate) fn receives(&self) -> Vec<(usize, u32, u32)> {
         let flows = self.plan.incoming.iter().enumerate();
         let all = flows.flat_map(|(index, flow)| {
@@ -48,7 +48,7 @@ impl Schedule {
         }
     }
 
-    /// Takes the next send that is possible: its rank and slice.
+    /// Returns the next send that is possible, as rank and slice, and counts it as done; `None` if none is possible.
     pub(crate) fn next_send(&mut self) -> Option<(u32, u32)> {
         let ready = self
             .order
@@ -108,8 +108,8 @@ mod tests {
 
     use super::*;
 
-    /// Runs the plans of all members; messages of a pair arrive in order. Returns the number of sends, and the slices that each member
-    /// lacks.
+    /// Executes the plans of all members; messages between two members arrive in order. Returns the number of sends,
+    /// and the number of slices that each member lacks.
     fn run(
         algorithm: Algorithm,
         collective: Collective,

@@ -1,4 +1,5 @@
-//! Settings from environment variables. Rank 0 of the job decides for all, except for the device, which may differ between hosts.
+//! Settings from environment variables. Those of rank 0 apply to all ranks, except for the device, which may differ
+//! between hosts.
 
 use std::net::Ipv4Addr;
 
@@ -15,27 +16,28 @@ pub(crate) const TIMEOUT: &str = "ALFIRK_MPI_TIMEOUT_MS";
 pub(crate) const DEVICE: &str = "ALFIRK_MPI_DEVICE";
 pub(crate) const VERBOSE: &str = "ALFIRK_MPI_VERBOSE";
 
-/// The longest supported message in bytes: MPI_Pack handles no more at a time.
+/// Longest supported message in bytes: the most that MPI_Pack handles at a time.
 pub(crate) const LONGEST: u64 = i32::MAX as u64;
 
-/// Default of [`Settings::copy`]. Up to this length copying is faster than registering, on guests with rdma_rxe; `interop/run speed`
-/// measures both.
+/// Default of [`Settings::copy`], in bytes. Up to this length, copying is faster than registering on guests with
+/// rdma_rxe; `interop/run speed` measures both.
 const COPIED: u64 = 64 << 10;
 
 /// The settings that all ranks of a job share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// The algorithm; with `None` nothing is carried.
+    /// Algorithm of broadcasts and barriers; `None` if all calls use the underlying MPI.
     pub(crate) algorithm: Option<Algorithm>,
-    /// The range of group addresses of the job.
+    /// Range of IPv4 addresses for the groups of the job.
     pub(crate) groups: Range,
     /// Length of each group's buffer in bytes.
     pub(crate) buffer: u64,
-    /// Broadcasts of up to this number of bytes are copied through the buffer; for longer ones the program's memory is registered.
+    /// Length in bytes up to which broadcasts are copied through the buffer. For longer ones, the program's memory is
+    /// registered.
     pub(crate) copy: u64,
-    /// Broadcasts of fewer bytes use the underlying MPI.
+    /// Length in bytes below which broadcasts use the underlying MPI.
     pub(crate) smallest: u64,
-    /// Milliseconds that a group may take for a buffer's bytes once all its members are present.
+    /// Time limit in milliseconds of a group for one part, once all its members are present.
     pub(crate) timeout_ms: u64,
 }
 
@@ -53,7 +55,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Settings with which everything uses the underlying MPI.
+    /// Settings with which all calls use the underlying MPI.
     pub(crate) fn off() -> Settings {
         Settings {
             algorithm: None,
@@ -61,7 +63,7 @@ impl Settings {
         }
     }
 
-    /// Reads the variables. An error names the variable and the valid values.
+    /// Reads the settings from environment variables. An error contains the variable and its valid values.
     pub(crate) fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Settings, String> {
         let mut settings = Settings::default();
         let number = |name: &str, default: u64, least: u64| match variable(name) {
@@ -92,7 +94,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The settings as lines, to be sent to the other ranks; parsed by [`Settings::of_lines`].
+    /// The settings as lines of text for the other ranks, which [`Settings::of_lines`] parses.
     pub(crate) fn lines(&self) -> String {
         let algorithm = self.algorithm.map_or("mpi".to_owned(), |a| a.to_string());
         let Settings {
@@ -116,7 +118,7 @@ impl Settings {
         })
     }
 
-    /// The algorithm for a broadcast of `bytes` bytes; `None` for the underlying MPI.
+    /// Algorithm for a broadcast of `bytes` bytes; `None` for the underlying MPI.
     pub(crate) fn for_broadcast(&self, bytes: u64) -> Option<Algorithm> {
         let fits = (self.smallest..=LONGEST).contains(&bytes);
         let does = |algorithm: &Algorithm| fits && algorithm.supports(Collective::Broadcast);
@@ -129,7 +131,7 @@ impl Settings {
     }
 }
 
-/// Decodes a leader's address from a word that members exchange; 0 means none.
+/// Decodes a leader's IPv4 address, which members exchange as a number; `None` for 0.
 pub(crate) fn address_of(word: u64) -> Option<Ipv4Addr> {
     u32::try_from(word)
         .ok()
@@ -137,7 +139,7 @@ pub(crate) fn address_of(word: u64) -> Option<Ipv4Addr> {
         .map(Ipv4Addr::from)
 }
 
-/// Parses the name of an algorithm that can carry MPI calls.
+/// Parses the name of an algorithm, which must support MPI calls.
 fn carrier(name: &str) -> Result<Algorithm, String> {
     let algorithm: Algorithm = name
         .parse()

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-/// A communicator, datatype or request; in Open MPI an address.
+/// Handle of a communicator, datatype or request; in Open MPI, an address.
 pub(crate) type Handle = *mut c_void;
 
 /// An INTEGER of Fortran.
@@ -104,23 +104,23 @@ extern "C" {
 
 /// An error class of MPI, to be returned to the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Code(pub(crate) c_int);
+pub(crate) struct ErrorClass(pub(crate) c_int);
 
-impl Code {
-    /// The class of a bug in this library.
-    pub(crate) fn internal() -> Code {
+impl ErrorClass {
+    /// The error class for a bug in this library.
+    pub(crate) fn internal() -> ErrorClass {
         // SAFETY: the function returns a constant.
-        Code(unsafe { shim_internal() })
+        ErrorClass(unsafe { shim_internal() })
     }
 }
 
-pub(crate) type Result<T> = std::result::Result<T, Code>;
+pub(crate) type Result<T> = std::result::Result<T, ErrorClass>;
 
 pub(crate) fn check(code: c_int) -> Result<()> {
     // SAFETY: the function returns a constant.
     match code == unsafe { shim_success() } {
         true => Ok(()),
-        false => Err(Code(code)),
+        false => Err(ErrorClass(code)),
     }
 }
 
@@ -129,7 +129,7 @@ pub(crate) fn code_of(result: Result<()>) -> c_int {
     match result {
         // SAFETY: the function returns a constant.
         Ok(()) => unsafe { shim_success() },
-        Err(Code(code)) => code,
+        Err(ErrorClass(code)) => code,
     }
 }
 
@@ -143,7 +143,7 @@ pub(crate) fn thread_single() -> c_int {
     unsafe { shim_thread_single() }
 }
 
-/// Creates the attribute under which state is attached to communicators.
+/// Creates the attribute by which state is attached to communicators.
 pub(crate) fn make_attribute() -> Result<()> {
     // SAFETY: MPI is initialised.
     check(unsafe { shim_make_attribute() })
@@ -162,7 +162,8 @@ unsafe impl Sync for Comm {}
 #[derive(Debug, Default)]
 pub(crate) struct Requests(Vec<Handle>);
 
-// SAFETY of all calls below: handles are valid while their owner lives, and each pointer refers to memory of the given length.
+// SAFETY of all calls below: handles are valid while their owner lives, and each pointer refers to memory of the given
+// length.
 impl Comm {
     pub(crate) fn world() -> Comm {
         Comm(unsafe { shim_world() })
@@ -214,14 +215,14 @@ impl Comm {
         let _ = check(unsafe { shim_free(&mut self.0) });
     }
 
-    /// The minimum of the values of all members.
+    /// Minimum of the values of all members; a collective call.
     pub(crate) fn min(self, own: i32) -> Result<i32> {
         let mut value = own;
         check(unsafe { shim_min(self.0, &mut value) })?;
         Ok(value)
     }
 
-    /// The values of all members, by rank.
+    /// Values of all members, by rank; a collective call.
     pub(crate) fn gather(self, own: u64) -> Result<Vec<u64>> {
         let mut all = vec![0; self.size()? as usize];
         check(unsafe { shim_gather(self.0, own, all.as_mut_ptr()) })?;
@@ -229,7 +230,7 @@ impl Comm {
     }
 
     pub(crate) fn bcast(self, bytes: &mut [u8], root: u32) -> Result<()> {
-        let len = c_int::try_from(bytes.len()).map_err(|_| Code::internal())?;
+        let len = c_int::try_from(bytes.len()).map_err(|_| ErrorClass::internal())?;
         check(unsafe { shim_bcast(self.0, bytes.as_mut_ptr().cast(), len, root as c_int) })
     }
 
@@ -237,7 +238,10 @@ impl Comm {
         check(unsafe { shim_barrier(self.0) })
     }
 
+    /// Starts to send bytes to rank `to`.
+    ///
     /// # Safety
+    ///
     /// The bytes must stay valid and unchanged until the request completes.
     pub(crate) unsafe fn isend(self, to: u32, bytes: &[u8], requests: &mut Requests) -> Result<()> {
         let mut request = std::ptr::null_mut();
@@ -247,7 +251,10 @@ impl Comm {
         Ok(())
     }
 
+    /// Starts to receive `len` bytes from rank `from`.
+    ///
     /// # Safety
+    ///
     /// The memory must be valid for that many bytes until the request completes.
     pub(crate) unsafe fn irecv(
         self,
@@ -263,7 +270,7 @@ impl Comm {
         Ok(())
     }
 
-    /// Sends a notice to a member, which looks for it from time to time.
+    /// Sends a notice to a member, which checks for notices from time to time.
     pub(crate) fn send_news(self, to: u32, news: u64) -> Result<()> {
         check(unsafe { shim_send_news(self.0, to as c_int, news) })
     }
@@ -307,7 +314,7 @@ impl Requests {
     }
 }
 
-/// Elements in a program's memory.
+/// Elements of a datatype in the memory of a program.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Elements {
     pub(crate) start: *mut c_void,
@@ -315,15 +322,15 @@ pub(crate) struct Elements {
     pub(crate) datatype: Handle,
     /// Length of their data in bytes.
     pub(crate) bytes: u64,
-    /// Whether they are contiguous.
+    /// Whether the elements are contiguous, without gaps.
     pub(crate) plain: bool,
 }
 
-// SAFETY: the program does not touch them during the operation.
+// SAFETY: the program does not access them during the operation.
 unsafe impl Send for Elements {}
 
 impl Elements {
-    /// `None` for arguments that MPI rejects.
+    /// Creates the description of a call's elements; `None` for arguments that MPI rejects.
     pub(crate) fn new(start: *mut c_void, count: c_int, datatype: Handle) -> Option<Elements> {
         let (mut size, mut plain) = (0, 0);
         let many = u64::try_from(count).ok()?;
@@ -337,7 +344,8 @@ impl Elements {
         })
     }
 
-    /// The same elements with a duplicate of the datatype, which outlives the program's; must be freed.
+    /// The same elements with a duplicate of the datatype, which stays valid when the program frees its own. It must be
+    /// freed.
     pub(crate) fn keep(self) -> Result<Elements> {
         let mut datatype = std::ptr::null_mut();
         check(unsafe { shim_type_dup(self.datatype, &mut datatype) })?;
@@ -348,7 +356,7 @@ impl Elements {
         let _ = check(unsafe { shim_type_free(&mut self.datatype) });
     }
 
-    /// The packed bytes of the elements.
+    /// Packs the elements into contiguous bytes.
     pub(crate) fn pack(self, comm: Comm) -> Result<Vec<u8>> {
         let (mut room, mut used) = (0, 0);
         check(unsafe { shim_pack_size(self.count, self.datatype, comm.0, &mut room) })?;
@@ -369,7 +377,7 @@ impl Elements {
         // Between members of the same architecture MPI adds nothing to the data.
         match bytes.len() as u64 == self.bytes {
             true => Ok(bytes),
-            false => Err(Code::internal()),
+            false => Err(ErrorClass::internal()),
         }
     }
 
@@ -381,20 +389,20 @@ impl Elements {
 
 /// A generalized request, which is completed explicitly.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Promise(pub(crate) Handle);
+pub(crate) struct GeneralizedRequest(pub(crate) Handle);
 
 // SAFETY: any thread may complete the request.
-unsafe impl Send for Promise {}
+unsafe impl Send for GeneralizedRequest {}
 
-impl Promise {
-    pub(crate) fn new() -> Result<Promise> {
+impl GeneralizedRequest {
+    pub(crate) fn new() -> Result<GeneralizedRequest> {
         let mut request = std::ptr::null_mut();
         check(unsafe { shim_request(&mut request) })?;
-        Ok(Promise(request))
+        Ok(GeneralizedRequest(request))
     }
 
     pub(crate) fn complete(self) {
-        // The failure cannot be reported to any caller.
+        // The failure cannot be reported to a caller.
         let _ = check(unsafe { shim_complete(self.0) });
     }
 }

@@ -1,5 +1,5 @@
-//! A thread that executes non-blocking operations of a program in order. There is one per communicator that uses it, because programs
-//! may start operations on two communicators in different orders.
+//! A thread that executes a program's non-blocking operations in order. Each communicator that has such operations has
+//! a thread, because programs may start operations on two communicators in different orders.
 
 use std::sync::mpsc::{channel, Sender};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -41,7 +41,7 @@ impl Worker {
             .0
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        // The thread lives until this value is dropped.
+        // The thread runs until this value is dropped.
         if self
             .tasks
             .as_ref()

@@ -1,5 +1,5 @@
-//! An unchanged MPI program under this machine's `mpirun` gets the same results with and without the library. No RDMA device is
-//! needed, because overlays use messages of the underlying MPI.
+//! An unchanged MPI program under this machine's `mpirun` gets the same results with and without the library. The test
+//! needs no RDMA device, because overlays use messages of the underlying MPI.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 const RANKS: &str = "5";
 
-/// The library that was built with this test.
+/// The library that cargo has built with this test.
 fn library() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let library = test.with_file_name("libalfirk_mpi.so");
@@ -36,13 +36,13 @@ fn compile(compiler: &str, folder: &TempDir, source: &str, flags: &[&str]) -> Pa
     program
 }
 
-/// Runs the program with these variables; without the library if there are none.
+/// Runs the program with these environment variables; without the library if there are none.
 fn run(program: &Path, variables: &[(&str, &str)]) -> Output {
     // Ranks use shared memory, or the loopback interface.
     run_over("self,vader,tcp", program, variables)
 }
 
-/// As [`run`], with these transports of Open MPI.
+/// Like [`run`], with these transports of Open MPI.
 fn run_over(transports: &str, program: &Path, variables: &[(&str, &str)]) -> Output {
     let mut mpirun = Command::new("timeout");
     mpirun.args(["120", "mpirun", "--oversubscribe", "--allow-run-as-root"]);
@@ -160,7 +160,7 @@ fn a_broadcast_that_has_failed_leaves_no_receives_pending() {
     let program = compile("mpicc", &folder, "tests/truncated.c", &[]);
     let variables = [
         ("ALFIRK_MPI_ALGORITHM", "chain"),
-        // The sender does not wait for a receive that is never posted.
+        // With these limits, the sender does not wait for a receive that is never posted.
         ("OMPI_MCA_btl_tcp_eager_limit", "300000"),
         ("OMPI_MCA_btl_tcp_max_send_size", "400000"),
     ];

@@ -1,16 +1,16 @@
-//! A hostile member for tests. Besides the packets of its honest queue pair it sends frames that may harm the group: every kind of
-//! [`Kind`], from its own address, with PSNs around the window in flight.
+//! A hostile member of a group, for tests. Besides the packets of its honest queue pair, it sends frames that may harm
+//! the group: every [`Kind`], from its own address, with PSNs around the window in flight.
 //!
-//! Other members must not be affected: acknowledgements of too much, packets that only the source may send, and malformed frames must
-//! have no effect.
+//! Other members must not be affected. Acknowledgements of packets that others lack, packets that only the source may
+//! send, and malformed frames must have no effect.
 //!
-//! NAKs that a receiver may send are an exception. Any member may make the source resend a packet or wait, as on a reliable
-//! connection. So sequence NAKs and RNR NAKs are drawn only with PSNs for which no receiver sends them, outside of
-//! [`Hostile::is_plausible`]. Fatal NAKs (codes 1 to 3) are not drawn: any member may end the connection, and the source gets the
-//! error.
+//! NAKs that a receiver may send are an exception. Any member may make the source resend a packet or wait, as on a
+//! reliable connection. So sequence NAKs and RNR NAKs are drawn only with PSNs for which no receiver sends them,
+//! outside of [`Hostile::is_plausible`]. Fatal NAKs (codes 1 to 3) are not drawn: any member may end the connection,
+//! and the source gets the error.
 //!
-//! Selective NAKs are drawn with every PSN. Groups with go-back-N drop them. With selective repeat, a selective NAK of a packet in
-//! flight makes the source resend just that packet, so it can only slow the group down.
+//! Selective NAKs are drawn with every PSN. Groups with go-back-N drop them. With selective repeat, a selective NAK of
+//! a packet in flight makes the source resend just that packet, so it can only slow the group down.
 
 use std::net::Ipv4Addr;
 
@@ -39,40 +39,41 @@ const CNP: u8 = 0x81;
 /// BECN in byte 4 of the BTH.
 const BECN: u8 = 0x40;
 const ACK: u8 = 0x1f;
-/// AETH syndromes: ACKs without and with a credit limit, sequence error, NAK codes 4 and 31, RNR NAKs with the longest timer and a
-/// usual one, a reserved type.
+/// AETH syndromes to draw: ACKs without and with a credit limit, a sequence error, NAK codes 4 and 31, RNR NAKs with
+/// the longest and a usual timer, and a reserved type.
 const SYNDROMES: [u8; 8] = [ACK, 0x00, 0x60, 0x64, 0x7f, 0x20, 0x2c, 0x40];
-/// The most packets that this member may have received since its last acknowledgement: responders acknowledge at least every 66th
-/// packet.
+/// Largest number of packets that this member may have received since its last acknowledgement: responders acknowledge
+/// at least every 66th packet.
 const UNACKNOWLEDGED: i32 = 66;
-/// How far PSNs are drawn beyond both ends of the window.
+/// Largest distance of drawn PSNs beyond both ends of the window.
 const FEW: i32 = 4;
-/// Half of the PSN space, where serial arithmetic changes its sign.
+/// Half of the PSN space, where the sign of a serial distance changes.
 const HALF: i32 = 1 << 23;
 
-/// The group to be attacked.
+/// The group to attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
+    /// IPv4 address of the group.
     pub mcst_id: Ipv4Addr,
-    /// The group's virtual queue pair number.
+    /// Virtual queue pair number of the group.
     pub virtual_qpn: QpNum,
-    /// The MAC address by which hosts reach groups.
+    /// MAC address to which hosts send packets of groups.
     pub mac: MacAddr,
-    /// The group's initial PSN.
+    /// Initial PSN of the group.
     pub initial_psn: Psn,
-    /// The most packets that the source has in flight.
+    /// Largest number of packets that the source has in flight.
     pub window: u32,
 }
 
-/// The kinds of frames, drawn with equal probability.
+/// Kind of a hostile frame. Kinds are drawn with equal probability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// Requests of every opcode: data of a member that is not the source, READs, atomics, SEND with Invalidate, opcodes of other
-    /// services, reserved opcodes.
+    /// Requests of every opcode: data from a member that is not the source, READs, atomics, SEND with Invalidate,
+    /// opcodes of other services, reserved opcodes.
     Request,
-    /// ACKNOWLEDGE packets of every syndrome but fatal NAKs, with forged MSNs and report counts.
+    /// ACKNOWLEDGE packets with every syndrome but fatal NAKs, with forged MSNs and report counts.
     Acknowledgement,
-    /// The last ACK again, as this member's queue pair could send it, with malformed headers.
+    /// The last ACK again, as this member's queue pair could send it, but with malformed headers.
     OddAcknowledgement,
     /// CNPs with valid and invalid ICRCs.
     Cnp,
@@ -93,13 +94,13 @@ impl Kind {
     ];
 }
 
-/// How the headers of a frame are malformed.
+/// Way in which the headers of a frame are malformed.
 #[derive(Debug, Clone, Copy)]
 enum Oddity {
-    /// VLAN tags: 802.1Q, 802.1ad, VLAN 0, several.
+    /// VLAN tags: 802.1Q, 802.1ad, VLAN 0, several tags.
     Tags,
     Ttl,
-    /// CE, ECT, DSCP.
+    /// Type of service with CE, ECT or a DSCP.
     Tos,
     IpLength,
     UdpLength,
@@ -111,7 +112,7 @@ enum Oddity {
     PadCount,
     MigReq,
     SolicitedEvent,
-    /// The reserved bits of the BTH, FECN and BECN.
+    /// Reserved bits of the BTH, FECN and BECN.
     Reserved,
     PKey,
     DestQp,
@@ -119,7 +120,7 @@ enum Oddity {
     /// Bytes after the ICRC, up to an IPv4 length of 1,500.
     Trailer,
     Cut,
-    /// The address of another host, or the group's.
+    /// Source address of another host or of the group.
     SourceAddress,
 }
 
@@ -147,14 +148,14 @@ impl Oddity {
     ];
 }
 
-/// Draws the frames, reproducibly for a seed and a sequence of calls.
+/// Generator of hostile frames. It is reproducible for a seed and a sequence of calls.
 #[derive(Debug)]
 pub struct Hostile {
     ip: Ipv4Addr,
     mac: MacAddr,
     target: Target,
     rng: ChaCha8Rng,
-    /// The newest PSN that this member has received.
+    /// Newest PSN that this member has received.
     position: Psn,
     /// The registration packet that is repeated.
     repeated: Vec<u8>,
@@ -185,7 +186,7 @@ impl Hostile {
         self.position = position;
     }
 
-    /// Updates the position from a frame that the member receives.
+    /// Updates the newest received PSN from a frame that the member receives.
     pub fn observe_frame(&mut self, frame: &[u8]) {
         let is_ip = ethernet::View::new_checked(frame)
             .is_ok_and(|view| view.ethertype() == ethernet::ETHERTYPE_IPV4);
@@ -232,8 +233,8 @@ impl Hostile {
         }
     }
 
-    /// Whether a receiver at this member's position may send a NAK of this PSN: it is after the packets acknowledged, and may have
-    /// been sent.
+    /// Whether a receiver with this member's newest PSN may send a NAK of `psn`: it is after the packets acknowledged,
+    /// and may have been sent.
     pub fn is_plausible(&self, psn: Psn) -> bool {
         let ahead = psn.distance_from(self.position);
         (-UNACKNOWLEDGED..=self.window() + FEW).contains(&ahead)
@@ -282,7 +283,7 @@ impl Hostile {
         let opcode = match self.draw(4) {
             0 => self.one_of(&[SEND_ONLY, WRITE_ONLY]),
             1 => self.one_of(&[READ_REQUEST, FETCH_ADD, SEND_ONLY_INVALIDATE]),
-            // Acknowledgements are a kind of their own.
+            // Acknowledgements are another kind.
             _ => match self.rng.next_u32() as u8 {
                 ACKNOWLEDGE | CNP => SEND_ONLY,
                 opcode => opcode,
@@ -312,7 +313,7 @@ impl Hostile {
             ) => ACK,
             _ => syndrome,
         };
-        // Includes report counts of a selective NAK: the next one, the last one.
+        // Includes the next and the last report count of a selective NAK.
         let msn = match self.draw(4) {
             0 => 1 + self.draw(3),
             1 => 255,
@@ -322,7 +323,7 @@ impl Hostile {
         self.acknowledge(psn, syndrome, msn)
     }
 
-    /// The ACK that the member's own queue pair sends for everything received.
+    /// Creates the ACK that the member's own queue pair sends for everything received.
     fn last_ack(&mut self) -> Vec<u8> {
         let msn = self.draw(3);
         self.acknowledge(self.position, ACK, msn)
@@ -350,7 +351,7 @@ impl Hostile {
         frame
     }
 
-    /// A packet of the group with a random body after its BTH.
+    /// Creates a packet of the group with a random body after its BTH.
     fn roce(&mut self, opcode: u8, psn: Psn, body: usize) -> Vec<u8> {
         let mut frame = self.datagram(udp::PORT_ROCE, bth::HEADER_LEN + body + ICRC_LEN);
         bth::Repr {
@@ -358,7 +359,7 @@ impl Hostile {
             ..bth::Repr::new(Opcode::SendOnly, self.target.virtual_qpn, psn)
         }
         .emit(&mut frame[BTH_AT..]);
-        // The opcode type cannot represent all of them.
+        // The opcode type cannot represent every byte.
         frame[BTH_AT] = opcode;
         let end = frame.len() - ICRC_LEN;
         self.rng.fill_bytes(&mut frame[BODY_AT..end]);
@@ -366,7 +367,7 @@ impl Hostile {
         frame
     }
 
-    /// Malforms the headers of a frame. The ICRC stays valid, unless the oddity is the ICRC.
+    /// Malforms the headers of a frame. The ICRC stays valid, unless the ICRC itself is malformed.
     fn odd(&mut self, mut frame: Vec<u8>) -> Vec<u8> {
         for _ in 0..1 + self.draw(2) {
             let oddity = self.one_of(&Oddity::ALL);
@@ -376,7 +377,7 @@ impl Hostile {
     }
 
     fn malform(&mut self, frame: &mut Vec<u8>, oddity: Oddity) {
-        // An earlier oddity may have truncated the headers, or moved them behind tags.
+        // An earlier change may have truncated the headers, or moved them behind tags.
         let is_plain = frame.len() >= BODY_AT + ICRC_LEN && frame[12..14] == [8, 0];
         if !is_plain {
             return;

@@ -1,14 +1,11 @@
 //! RoCEv2 endpoints: wire formats, ICRC algebra, reliable connection, datagrams, and collectives on them.
 //!
-//! Everything here is a state machine without I/O and without a clock: time is passed in as `now`, in nanoseconds since an epoch of
-//! the caller's choice, and randomness comes from a seed. Two drivers use it: the simulator in virtual time, and `alfirk host` on a
-//! packet socket.
+//! Everything here is a state machine without I/O and without a clock. Time is passed in as `now`, in nanoseconds since
+//! an epoch of the caller's choice, and randomness comes from a seed. Two drivers use it: the simulator in virtual
+//! time, and `alfirk host` on a packet socket.
 //!
-//! Collectives and registrations use the trait [`verbs::Verbs`], which [`host::Host`] implements. Other RDMA stacks can implement it,
-//! too.
-
-// Some public items have no documentation yet, most of them fields and variants.
-#![allow(missing_docs)]
+//! Collectives and registrations use the trait [`verbs::Verbs`], which [`host::Host`] implements. Other RDMA stacks can
+//! implement it too.
 
 pub mod binomial_ack;
 pub mod collective;

@@ -1,9 +1,9 @@
-//! The interface of collectives and registrations to a host: queue pairs, registered memory and datagrams.
+//! The interface between collectives or registrations and a host: queue pairs, registered memory and datagrams.
 //!
-//! [`Host`] implements it without other software. A host with an RDMA stack (a network card, Linux rxe) implements it by the verbs of
-//! its driver, within their limits: see [`DeviceError::Unsupported`].
+//! [`Host`] implements it in this crate. A host with an RDMA stack (a network card, Linux rxe) implements it by the
+//! verbs of its driver, within their limits: see [`DeviceError::Unsupported`].
 //!
-//! No call blocks for the network. Results are reported by [`Verbs::poll_event`].
+//! No call waits for the network. Results are reported by [`Verbs::poll_event`].
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -17,37 +17,45 @@ use crate::rc::{
 use crate::ud::{UdConfig, UdPostError, UdSendRequest};
 use crate::wire::{Psn, QpNum};
 
-/// An error of an RDMA stack.
+/// Error of an RDMA stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum DeviceError {
-    /// A system call failed.
+    /// A system call has failed.
     #[error("{call}: {}", io::Error::from_raw_os_error(*errno))]
-    System { call: &'static str, errno: i32 },
-    /// The stack does not support a feature.
+    System {
+        /// Name of the system call or library function.
+        call: &'static str,
+        /// Error number of the system.
+        errno: i32,
+    },
+    /// The stack does not support the named feature.
     #[error("this RDMA device does not support it: {0}")]
     Unsupported(&'static str),
 }
 
-/// The state of a queue pair that other modules need.
+/// State of a queue pair, as other modules need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QpView {
-    /// The PSN of its next request.
+    /// PSN of the queue pair's next request.
     pub sq_psn: Psn,
-    /// The remote end, if connected.
+    /// Remote end; `None` before the connection.
     pub remote: Option<Remote>,
-    /// Why it failed, if it did.
+    /// Reason of the failure; `None` if the queue pair has not failed.
     pub failure: Option<QpFailure>,
+    /// Counters of the queue pair.
     pub stats: QpStats,
 }
 
-/// A host with reliable connections. Times are in nanoseconds of the driver's clock; stacks with a clock of their own ignore them.
+/// A host with reliable connections. Times are in nanoseconds of the driver's clock; stacks with a clock of their own
+/// ignore them.
 pub trait Verbs {
+    /// IPv4 address of the host.
     fn ip(&self) -> Ipv4Addr;
 
-    /// The default settings of queue pairs on this link.
+    /// Default settings of queue pairs on the host's link.
     fn default_rc(&self) -> RcConfig;
 
-    /// Counters of the whole host; those that the stack does not have stay 0.
+    /// Counters of the whole host. Counters that the stack does not have stay 0.
     fn stats(&self) -> HostStats;
 
     /// Takes the next event for the user.
@@ -58,7 +66,7 @@ pub trait Verbs {
     /// Creates a queue pair. Receive buffers may be posted at once.
     fn create_qp(&mut self, config: RcConfig) -> Result<QpNum, ModifyError>;
 
-    /// Sets the PSN of a queue pair's first request, before it is connected.
+    /// Sets the PSN of the first request of a queue pair, before the queue pair is connected.
     fn set_sq_psn(&mut self, qpn: QpNum, psn: Psn) -> Result<(), ModifyError>;
 
     /// Connects a queue pair to `remote`, whose requests begin with `rq_psn`. [`HostEvent::Connected`] or [`HostEvent::QpFailed`] follows.
@@ -73,8 +81,8 @@ pub trait Verbs {
     /// Makes this host the source of a group: [`Host::take_over_sending`].
     fn take_over_sending(&mut self, qpn: QpNum) -> Result<(), ModifyError>;
 
-    /// Prepares the present source of a group for the next one: [`Host::expect_next_source`]. Hosts that cannot do so while messages
-    /// are in flight do it when those are acknowledged.
+    /// Prepares the present source of a group for the next one: [`Host::expect_next_source`]. A stack that cannot do so
+    /// while messages are in flight does it when those are acknowledged.
     fn expect_next_source(&mut self, qpn: QpNum) -> Result<(), ModifyError>;
 
     /// Completes all posted sends of a queue pair as acknowledged: [`Host::conclude_sends`].
@@ -92,7 +100,7 @@ pub trait Verbs {
     /// Posts a receive buffer.
     fn post_recv(&mut self, qpn: QpNum, request: RecvRequest) -> Result<(), PostError>;
 
-    /// The state and counters of a queue pair.
+    /// State and counters of a queue pair; `None` if there is no such queue pair.
     fn view(&self, qpn: QpNum) -> Option<QpView>;
 
     // ---- Unreliable datagrams ----
@@ -113,28 +121,28 @@ pub trait Verbs {
     /// Posts a datagram to send.
     fn post_ud_send(&mut self, qpn: QpNum, request: UdSendRequest) -> Result<(), UdPostError>;
 
-    /// Posts a receive buffer, which needs [`crate::ud::GRH_LEN`] bytes in front of the payload.
+    /// Posts a receive buffer. Its first [`crate::ud::GRH_LEN`] bytes are reserved; the payload follows them.
     fn post_ud_recv(&mut self, qpn: QpNum, request: RecvRequest) -> Result<(), UdPostError>;
 
     // ---- Memory ----
 
-    /// Registers a region of `len` zero bytes to receive into, at a multiple of a power of two that is at least `len`. `remote_write`
-    /// allows remote WRITEs.
+    /// Registers a region of `len` zero bytes to receive data. Its address is a multiple of a power of two that is at
+    /// least `len`. `remote_write` allows remote WRITEs.
     fn register_memory(&mut self, len: u64, remote_write: bool) -> Result<MemoryKey, MemoryError>;
 
-    /// Registers a region to send from.
+    /// Registers a region with these bytes, to send from.
     fn register_shared(&mut self, bytes: Arc<[u8]>) -> Result<MemoryKey, MemoryError>;
 
-    /// Registers a region of `len` zero bytes, open to WRITEs, with this key and address.
+    /// Registers a region of `len` zero bytes with this key and address, open to remote WRITEs.
     fn register_at(&mut self, key: MemoryKey, va: u64, len: u64) -> Result<(), MemoryError>;
 
-    /// Sets the expected content of a region. Where sender and receiver share a process, matching regions take no memory of their own
-    /// ([`crate::rc::MemoryTable::expect`]); elsewhere it has no effect.
+    /// Sets the expected content of a region. Where sender and receiver are in one process, a region with this content
+    /// takes no memory of its own ([`crate::rc::MemoryTable::expect`]). Elsewhere it has no effect.
     fn expect_bytes(&mut self, key: MemoryKey, bytes: &Arc<[u8]>) {
         let _ = (key, bytes);
     }
 
-    /// Opens a part of a region to WRITEs as a memory window. Returns its address and R_Key.
+    /// Opens a part of a region to remote WRITEs, as a memory window. Returns its virtual address and R_Key.
     fn bind_window(&mut self, part: MemorySlice) -> Result<(u64, u32), MemoryError>;
 
     /// Deregisters a region and its windows.
@@ -143,7 +151,7 @@ pub trait Verbs {
     /// Virtual address and R_Key of a region.
     fn locate(&self, key: MemoryKey) -> Result<(u64, u32), MemoryError>;
 
-    /// The bytes of a region.
+    /// Contents of a region.
     fn memory(&self, key: MemoryKey) -> Result<&[u8], MemoryError>;
 
     /// Writes `bytes` to a region at `offset`.
@@ -156,7 +164,7 @@ pub trait Verbs {
 
     // ---- UDP ----
 
-    /// Opens a UDP port: its datagrams become events.
+    /// Opens a UDP port. Its datagrams are reported as events.
     fn bind_udp(&mut self, port: u16);
 
     /// Sends a UDP datagram. It is dropped if the address cannot be resolved.

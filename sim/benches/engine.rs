@@ -1,10 +1,10 @@
-//! How many events the engine handles per second, without any switch or host: what is left for them.
+//! Benchmark: events per second of the engine alone, without switches and hosts.
 
 use alfirk_sim::engine::{Context, Engine, FaultProbabilities, LinkConfig, Node, NodeId};
 use divan::counter::ItemsCount;
 use divan::Bencher;
 
-/// Passes every frame on through its other port.
+/// A node that forwards every frame through its other port.
 struct Relay;
 
 impl Node for Relay {
@@ -25,7 +25,7 @@ impl Node for Relay {
 
 const EVENTS: u64 = 200_000;
 
-/// A ring of relays in which `nodes` frames of 1 KiB go round.
+/// A ring of relays in which `nodes` frames of 1 KiB circulate.
 fn ring(nodes: usize, faults: FaultProbabilities) -> Engine<Relay> {
     let mut engine = Engine::new(1);
     let ids: Vec<NodeId> = (0..nodes)

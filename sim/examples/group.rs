@@ -1,4 +1,4 @@
-//! A fabric and a group in virtual time: compiled pipelines, controller and hosts, and one message to three of them.
+//! A fabric and a group in virtual time: compiled pipelines, controller and hosts. One message is sent to three hosts.
 //!
 //! `cargo run -p alfirk-sim --example group`
 
@@ -14,14 +14,14 @@ use alfirk_sim::engine::FaultProbabilities;
 use alfirk_sim::network::{Model, Network};
 use alfirk_sim::VirtualFabric;
 
-/// Runs the example; a test calls this, too.
+/// Runs the example; a test calls it, too.
 pub fn main() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4src/v1model/main.p4");
     let compiled = compile(&CompileOptions::new(source)).expect("p4src compiles");
     let pipeline = serde_json::to_vec(&compiled.json).expect("JSON is JSON");
     let config = ControllerConfig::new(compiled.p4info, pipeline);
 
-    // One switch and four hosts; of the frames on each link one in a hundred is lost. The same seed gives the same run.
+    // One switch and four hosts. Each link loses one frame in a hundred; the same seed gives the same losses.
     let topology = testbed();
     let faults = FaultProbabilities::lossy(0.01);
     let network = Network::build(&topology, config, Model::default(), faults, 7);

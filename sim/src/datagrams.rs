@@ -1,4 +1,4 @@
-//! Datagram multicast with acknowledgements along a binomial tree, on a fabric in virtual time.
+//! Multicast of datagrams on a fabric in virtual time, with acknowledgements along a binomial tree.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -14,27 +14,27 @@ use crate::engine::Step;
 use crate::fabric::VirtualFabric;
 
 const MOST_MEMBERS: u32 = 4_096;
-/// Virtual nanoseconds that a change of the members may take.
+/// Longest time of a change of the members, in virtual nanoseconds.
 const MEMBERSHIP_LIMIT: u64 = 1_000_000_000;
 
-/// The members of one group. The first one is their manager.
+/// The members of one datagram group. The first member is the manager.
 pub struct DatagramGroup {
     config: EndpointConfig,
     manager: Option<Remote>,
     members: Vec<HostIndex>,
 }
 
-/// One broadcast.
+/// Measured times of one broadcast.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broadcast {
-    /// Nanoseconds from the post until the root's application knew that all have it.
+    /// Nanoseconds from the post until the root's application was informed that all members have the message.
     pub completed: u64,
-    /// Nanoseconds from the post until the last receiver's application had it.
+    /// Nanoseconds from the post until the last receiver's application had the message.
     pub delivered: u64,
 }
 
 impl DatagramGroup {
-    /// A group without members.
+    /// Creates a group without members.
     pub fn new(
         group: Ipv4Addr,
         mtu: PathMtu,
@@ -45,7 +45,7 @@ impl DatagramGroup {
         DatagramGroup {
             config: EndpointConfig {
                 node: Config {
-                    // Some ten ways up one level, a connection's making included.
+                    // About ten messages up one level of the tree, including the creation of a connection.
                     cycle_timeout: 100_000,
                     segment_time: 2_000,
                     ..config.node
@@ -58,7 +58,8 @@ impl DatagramGroup {
         }
     }
 
-    /// Has a host join: the fabric's group first, then the list of the manager. Returns when all members know.
+    /// Adds a host: first to the multicast group in the fabric, then to the manager's list of members. Returns when all
+    /// members have the new list.
     pub fn join(&mut self, fabric: &mut VirtualFabric, host: HostIndex) -> Result<(), FabricError> {
         fabric.join_datagrams(self.config.group, &[host])?;
         let (config, manager) = (self.config, self.manager);
@@ -79,7 +80,7 @@ impl DatagramGroup {
         self.until_known(fabric)
     }
 
-    /// Has a host leave that is not the manager. Returns when all members know, and it does itself.
+    /// Removes a host other than the manager. Returns when all members have the new list, and the host itself has left.
     pub fn leave(
         &mut self,
         fabric: &mut VirtualFabric,
@@ -98,7 +99,7 @@ impl DatagramGroup {
         fabric.leave_datagrams(self.config.group, &[host])
     }
 
-    /// Runs until every member has the whole list, and all others have left.
+    /// Runs until the list of every member is complete, and every other host has left.
     fn until_known(&self, fabric: &mut VirtualFabric) -> Result<(), FabricError> {
         let network = fabric.network();
         let deadline = network.now() + MEMBERSHIP_LIMIT;
@@ -122,8 +123,8 @@ impl DatagramGroup {
         Ok(())
     }
 
-    /// Sends a message from a member to all others, and runs until its broadcast may return; fails when that takes longer than
-    /// `limit` nanoseconds, or when a member holds other bytes.
+    /// Sends a message from one member to all others, and runs until the broadcast returns at the root and all have the
+    /// message. Fails if that takes longer than `limit` nanoseconds, or if a member receives other bytes.
     pub fn broadcast(
         &self,
         fabric: &mut VirtualFabric,

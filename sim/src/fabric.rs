@@ -1,4 +1,4 @@
-//! Implementation of [`Fabric`] in virtual time.
+//! The trait [`Fabric`] for a network in virtual time.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
@@ -12,7 +12,7 @@ use alfirk_experiment::{
     SharedFabric, Traffic, TransferId, Victim,
 };
 use alfirk_roce::collective::{
-    Endpoint, ExpectedData, LegAnswer, LegVerb, Progress, RequestTimes, Requests, Transfer,
+    Endpoint, ExpectedData, LegCommand, LegReply, Progress, RequestTimes, Requests, Transfer,
     TransferError, TransferSpec,
 };
 use alfirk_roce::host::HostTiming;
@@ -37,7 +37,7 @@ const AUDIT_INTERVAL: u64 = 700;
 /// Time without an acknowledgement after which a sender reports a stall, in virtual nanoseconds: several ACK timeouts.
 const PATIENCE: u64 = 4_000_000;
 
-/// Timing of a leader: packets may be lost, and switches take a few control latencies.
+/// Retransmission of a leader's packets: packets may be lost, and switches take a few control latencies to reply.
 const LEADER_TIMING: LeaderTiming = LeaderTiming {
     interval: 5_000_000,
     attempts: 400,
@@ -46,9 +46,9 @@ const LEADER_TIMING: LeaderTiming = LeaderTiming {
 /// A network in virtual time whose switches are ready.
 pub struct VirtualFabric {
     network: Network,
-    /// Events of transfers not yet returned.
+    /// Events of transfers that were not yet returned.
     events: VecDeque<(TransferId, HostIndex, MemberEvent)>,
-    /// Replies of the controller not yet returned.
+    /// Replies of the controller that were not yet returned.
     replies: VecDeque<ApiReply>,
     news: Vec<News>,
     next_tag: u64,
@@ -136,7 +136,8 @@ impl VirtualFabric {
         )
     }
 
-    /// Runs until `pick` returns a value for a reply of the controller.
+    /// Runs until `pick` returns a value for a reply of the controller. `what`: the error if that does not happen in
+    /// time.
     fn until<T>(
         &mut self,
         what: &str,
@@ -166,7 +167,7 @@ impl VirtualFabric {
         Ok(self.network.step(deadline))
     }
 
-    /// Runs until a leader reports the result of its request.
+    /// Runs until a leader reports the result of its request. `what`: the error if that does not happen in time.
     fn until_led(&mut self, leader: HostIndex, what: &str) -> Result<LeaderEvent, FabricError> {
         let deadline = self.network.now().saturating_add(CONTROL_LIMIT);
         loop {
@@ -360,7 +361,7 @@ impl Fabric for VirtualFabric {
         self.close_of(TransferId::MAIN, host)
     }
 
-    fn act(&mut self, host: HostIndex, verb: LegVerb) -> Result<LegAnswer, FabricError> {
+    fn act(&mut self, host: HostIndex, verb: LegCommand) -> Result<LegReply, FabricError> {
         self.act_of(TransferId::MAIN, host, verb)
     }
 
@@ -446,7 +447,7 @@ impl Fabric for VirtualFabric {
         }
         let mut all = FlowControl::default();
         let directions: Vec<_> = self.network.directions().collect();
-        // Both directions of a link are adjacent; PAUSE frames of one end stop the other.
+        // Both directions of a link are adjacent. PAUSE frames in one direction stop the other.
         for pair in directions.chunks_exact(2) {
             for (way, back) in [(&pair[0], &pair[1]), (&pair[1], &pair[0])] {
                 let (pauses, paused_ns) = (back.1.pauses, way.1.paused_ns);
@@ -552,8 +553,8 @@ impl SharedFabric for VirtualFabric {
         &mut self,
         id: TransferId,
         host: HostIndex,
-        verb: LegVerb,
-    ) -> Result<LegAnswer, FabricError> {
+        verb: LegCommand,
+    ) -> Result<LegReply, FabricError> {
         let acted = self.network.act(id, host, verb).ok_or_else(|| {
             let host = self.network.topology().host(host).name.clone();
             let why = "there is no transfer: prepare it first".to_string();

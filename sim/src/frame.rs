@@ -1,4 +1,4 @@
-//! Classification of frames for counters and traces; it does not influence forwarding.
+//! Classification of frames for counters and traces. It does not influence forwarding.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -8,38 +8,52 @@ use alfirk_roce::wire::{
     aeth, arp, bth, ethernet, icrc, immdt, ipv4, pause, reth, udp, Opcode, Psn, QpNum, Syndrome,
 };
 
-/// A frame as far as counters and traces distinguish frames.
+/// Class of a frame, with the header fields that counters and traces use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frame {
     /// A packet of the reliable connection or a CNP.
     Roce(Roce),
-    /// An ARP request or reply about `target`.
-    Arp { operation: u16, target: Ipv4Addr },
-    /// Priority-based flow control.
+    /// An ARP packet.
+    Arp {
+        /// Operation code: 1 for a request, 2 for a reply.
+        operation: u16,
+        /// IPv4 address that is requested or reported.
+        target: Ipv4Addr,
+    },
+    /// A PFC PAUSE frame.
     Pause(pause::Repr),
-    /// A registration message.
-    Mrp { to: Ipv4Addr },
-    /// Something else, or something broken.
+    /// A registration packet of a multicast group (MRP).
+    Mrp {
+        /// Destination address.
+        to: Ipv4Addr,
+    },
+    /// Any other frame, or a malformed one.
     Other,
 }
 
-/// A RoCEv2 packet.
+/// Header fields of a RoCEv2 packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Roce {
+    /// Source IPv4 address.
     pub from: Ipv4Addr,
+    /// Destination IPv4 address.
     pub to: Ipv4Addr,
+    /// Operation, and position of the packet in its message.
     pub opcode: Opcode,
+    /// Number of the destination queue pair.
     pub dest_qp: QpNum,
+    /// Packet sequence number.
     pub psn: Psn,
+    /// Whether the requester requests an acknowledgement of this packet (AckReq).
     pub ack_req: bool,
-    /// Of packets with an AETH: the syndrome and the message sequence number.
+    /// Syndrome and message sequence number of the AETH; `None` for a packet without AETH.
     pub syndrome: Option<(Syndrome, u32)>,
-    /// Bytes of the message in this packet.
+    /// Length of the payload in bytes, without padding.
     pub payload: usize,
 }
 
 impl Roce {
-    /// Whether the packet carries (part of) a message to the responder.
+    /// Whether the packet is a request: part of a message to the responder.
     pub fn is_request(&self) -> bool {
         self.opcode.is_request()
     }
@@ -51,15 +65,15 @@ impl Roce {
 }
 
 impl Frame {
-    /// Reads the headers of `frame`, which starts with the Ethernet header and ends before the FCS.
+    /// Classifies a frame, given from the Ethernet header to the last byte before the FCS.
     pub fn read(frame: &[u8]) -> Frame {
         read(frame).unwrap_or(Frame::Other)
     }
 }
 
-/// Whether a frame is an ACK or a NAK. Of most frames that are none their opcode says it.
+/// Whether a frame is an ACK or a NAK. For most other frames, the opcode alone shows that they are not.
 pub fn is_acknowledgement(frame: &SplitFrame) -> bool {
-    /// Version 4, no options.
+    /// First byte of an IPv4 header: version 4, without options.
     const PLAIN: u8 = 0x45;
     const OPCODE: usize = ethernet::HEADER_LEN + ipv4::HEADER_LEN + udp::HEADER_LEN;
     let at = |at: usize| frame.head().get(at).copied();
@@ -193,7 +207,7 @@ mod tests {
     use super::*;
     use alfirk_roce::wire::MacAddr;
 
-    /// A RoCEv2 frame of the given opcode with `tail` behind the BTH.
+    /// A RoCEv2 frame with this opcode, and with `tail` after its BTH.
     fn roce(opcode: Opcode, pad_count: u8, ack_req: bool, tail: &[u8]) -> Vec<u8> {
         let mut frame = vec![0; 14 + 20 + 8 + 12];
         frame.extend_from_slice(tail);

@@ -1,17 +1,14 @@
-//! A discrete-event simulator of RoCE fabrics made of compiled P4 switches.
+//! Discrete-event simulator of RoCE fabrics with compiled P4 switches.
 //!
-//! Nothing here reads a clock, opens a socket or asks the system for randomness: a run is a function of
-//! its topology, its input and its seed, to the byte.
+//! The simulator reads no clock, opens no socket and uses no randomness of the system. A run is determined to the byte
+//! by its topology, its input and its seed.
 //!
-//! * [`engine`]: virtual time, links with rate, delay and seeded faults, and nodes behind a trait.
-//! * [`network`]: a whole fabric of switches, hosts and controller.
-//! * [`VirtualFabric`]: the network as a fabric of `alfirk-experiment`.
-//! * [`DatagramGroup`]: multicast by datagrams that are acknowledged up a binomial tree, on it.
-//! * [`capture`]: packet captures and text traces of a run.
-//! * [`frame`]: what a frame is, for counters and traces.
-
-// Some public items have no documentation yet, most of them fields and variants.
-#![allow(missing_docs)]
+//! - [`engine`]: virtual time, nodes, and links with rate, delay and seeded faults.
+//! - [`network`]: a fabric of switches, hosts and a controller.
+//! - [`VirtualFabric`]: such a network as a fabric of `alfirk-experiment`.
+//! - [`DatagramGroup`]: multicast of datagrams on it, acknowledged up a binomial tree.
+//! - [`capture`]: packet captures and text traces of a run.
+//! - [`frame`]: classification of frames for counters and traces.
 
 pub mod capture;
 mod datagrams;

@@ -1,4 +1,4 @@
-//! The example runs.
+//! The example `group` runs.
 
 #[path = "../examples/group.rs"]
 mod group;

@@ -1,7 +1,9 @@
-//! Switches that lose all they hold in the middle of a group's work: it goes on by itself, and no member is taken out.
+//! Switches that lose all their state during a group's transfers. The group continues by itself, and no member is
+//! removed.
 //!
-//! The hosts use their queue pairs as cards are used: a new source sets the PSN of its next request, the former one that of the request it
-//! expects, and sends again what was not acknowledged to it. Sources change, acknowledgements are lost, and PSNs wrap around; every single switch of the tree restarts.
+//! The hosts use their queue pairs like RDMA cards. A new source sets the PSN of its next request; the former source
+//! sets the PSN that it expects, and resends what was not acknowledged. Sources change, acknowledgements are lost, and
+//! PSNs wrap around. Every single switch of the tree restarts.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -23,7 +25,7 @@ use alfirk_test_budget::Cost;
 use proptest::prelude::*;
 
 const MTU: u64 = 1024;
-/// Virtual nanoseconds in which everything must be done: some timeouts of the queue pairs (4.2 ms).
+/// Virtual nanoseconds in which everything must be done: several ACK timeouts of the queue pairs (4.2 ms).
 const PATIENCE: u64 = 200_000_000;
 const MILLISECOND: u64 = 1_000_000;
 
@@ -38,15 +40,15 @@ fn pipeline() -> ControllerConfig {
     PIPELINE.get_or_init(build).clone()
 }
 
-/// A group of all hosts, whose queue pairs are used by hand.
+/// A group of all hosts, whose queue pairs the test uses directly.
 struct Group {
     fabric: VirtualFabric,
     topology: Topology,
     hosts: Vec<HostIndex>,
     qpns: Vec<QpNum>,
-    /// The PSN of the next packet of the group.
+    /// PSN of the group's next packet.
     next: Psn,
-    /// Packets posted by each host.
+    /// Number of packets posted by each host.
     posted: Vec<u64>,
     source: usize,
 }
@@ -65,7 +67,7 @@ impl Group {
             ack_timeout: AckTimeout::new(10),
             retries: Retries::Endless,
             ack_every: 2,
-            // As cards: a count of messages begins anew with each change.
+            // As with cards, the MSN restarts with each change of the source.
             msn_rule: MsnRule::Restarts,
             ..RcConfig::new(PathMtu::B1024)
         };
@@ -97,7 +99,7 @@ impl Group {
                 nic.connect_qp(now, *qpn, remote, psn).unwrap();
             });
         }
-        // Addresses are resolved, whatever is lost.
+        // Addresses are resolved by then, whatever is lost.
         let ready = fabric.now() + 50 * MILLISECOND;
         fabric.network().run_until(ready);
         Group {
@@ -111,7 +113,7 @@ impl Group {
         }
     }
 
-    /// The PSN that a member expects.
+    /// PSN that a member expects.
     fn expected(&mut self, host: usize) -> Psn {
         let nic = self.fabric.network().host(self.hosts[host]).host();
         nic.qp(self.qpns[host]).unwrap().rq_psn()
@@ -121,11 +123,12 @@ impl Group {
         self.fabric.acknowledged(self.hosts[host]).unwrap()
     }
 
-    /// Posts a message of `packets` packets at a member, which becomes the source; all have what was sent before.
+    /// Posts a message of `packets` packets at a member, which becomes the source. All members have the earlier
+    /// messages.
     fn post(&mut self, source: usize, packets: u64) {
         let size = packets * MTU;
         if source != self.source {
-            // A former source must have been acknowledged before it can be the source again.
+            // A former source must have all its acknowledgements before it becomes the source again.
             let is_idle = |group: &mut Group| group.acknowledged(source) == group.posted[source];
             self.until("a former source is acknowledged", 20_000, is_idle);
             let psn = self.next;
@@ -173,7 +176,7 @@ impl Group {
         (0..self.hosts.len()).all(|host| host == self.source || self.expected(host) == next)
     }
 
-    /// Whether the source has received the ACK, too.
+    /// Whether every member has every message, and the source has the ACK.
     fn is_done(&mut self) -> bool {
         let source = self.source;
         self.all_have() && self.acknowledged(source) == self.posted[source]
@@ -201,7 +204,7 @@ impl Group {
         self.topology.behind(switch, port).unwrap().link
     }
 
-    /// No member has been taken out since the start.
+    /// Asserts that no member has been removed since the start.
     fn no_member_is_lost(&mut self) {
         while let Some(reply) = self.fabric.network().next_reply() {
             let is_loss = matches!(
@@ -213,17 +216,17 @@ impl Group {
     }
 }
 
-/// A sends 4 packets, of which the acknowledgement is lost; B sends 4 more, which are acknowledged. Then a switch restarts, A sends its
-/// packets again, and a member continues.
+/// Host A sends 4 packets, whose acknowledgement is lost. Host B sends 4 more, which are acknowledged. Then a switch
+/// restarts, A resends its packets, and a member continues as the source.
 fn restart_after_a_change_of_source(
     topology: &Topology,
     switch: SwitchIndex,
     first: u32,
     by: Strategies,
-    goes_on: usize,
+    next_source: usize,
 ) {
     let name = &topology.switch(switch).name;
-    let case = format!("{name}, first {first:#x}, {by:?}, {goes_on} goes on");
+    let case = format!("{name}, first {first:#x}, {by:?}, {next_source} goes on");
     let mut group = Group::new(
         topology.clone(),
         FaultProbabilities::default(),
@@ -252,9 +255,9 @@ fn restart_after_a_change_of_source(
     group.fabric.network().restart_switch(switch, 0, 200_000);
     let later = group.fabric.now() + 300_000;
     group.fabric.network().run_until(later);
-    group.post(goes_on, 4);
+    group.post(next_source, 4);
     group.until(&case, 10_000, Group::is_done);
-    // The former source's own tail, which only a switch can answer.
+    // The last packets of the former source, which only a switch can acknowledge.
     group.until(&case, 10_000, |group| {
         group.acknowledged(a) == group.posted[a]
     });
@@ -270,7 +273,7 @@ fn at_every_switch(min_psn: MinPsn) {
         min_psn,
         ..Strategies::default()
     };
-    // In the second one hosts 0 to 2 are at one leaf and 3 to 5 at another.
+    // In the second topology, hosts 0 to 2 are at one leaf and hosts 3 to 5 at another.
     for topology in [
         testbed(),
         leaf_spine(2, 1, 3).unwrap(),
@@ -278,8 +281,8 @@ fn at_every_switch(min_psn: MinPsn) {
     ] {
         for switch in topology.switch_indexes() {
             for first in [0, 0xff_fffb] {
-                for goes_on in [1, 2] {
-                    restart_after_a_change_of_source(&topology, switch, first, by, goes_on);
+                for next_source in [1, 2] {
+                    restart_after_a_change_of_source(&topology, switch, first, by, next_source);
                 }
             }
         }
@@ -287,17 +290,17 @@ fn at_every_switch(min_psn: MinPsn) {
 }
 
 #[test]
-fn a_former_source_that_sends_again_after_a_restart_blocks_no_other_source() {
+fn a_former_source_that_resends_after_a_restart_blocks_no_other_with_tree() {
     at_every_switch(MinPsn::Tree);
 }
 
 #[test]
-fn so_it_is_where_the_controller_finds_minima() {
+fn a_former_source_that_resends_after_a_restart_blocks_no_other_with_punt() {
     at_every_switch(MinPsn::Punt);
 }
 
 #[test]
-fn so_it_is_where_acks_walk() {
+fn a_former_source_that_resends_after_a_restart_blocks_no_other_with_walk() {
     at_every_switch(MinPsn::Walk);
 }
 
@@ -307,9 +310,10 @@ struct Schedule {
     first: u32,
     loss: f64,
     seed: u64,
-    /// Of each message: source, packets.
+    /// Source and number of packets of each message.
     messages: Vec<(usize, u64)>,
-    /// When which switch restarts, in nanoseconds after the message of this number has been posted, and for how long.
+    /// Restarts: number of the message after whose post it happens, number of the switch, delay and downtime in
+    /// nanoseconds.
     restarts: Vec<(usize, usize, u64, u64)>,
 }
 
@@ -343,7 +347,7 @@ proptest! {
     #![proptest_config(Cost::Fabric.cases())]
 
     #[test]
-    fn restarts_at_any_time_cost_nothing_but_time(schedule in schedules()) {
+    fn groups_survive_restarts_at_any_time(schedule in schedules()) {
         let topology = match schedule.topology {
             0 => testbed(),
             1 => leaf_spine(2, 1, 3).unwrap(),
@@ -354,7 +358,7 @@ proptest! {
         let hosts = group.hosts.len();
         for (number, (source, packets)) in schedule.messages.iter().enumerate() {
             group.post(source % hosts, *packets);
-            // One at a time: what is known of a group that loses several switches at once its members alone hold.
+            // One switch at a time. If a group loses several switches at once, only its members have the state.
             let restart = schedule.restarts.iter().find(|(at, ..)| *at == number);
             if let Some((_, switch, delay, downtime)) = restart {
                 let switch = SwitchIndex(switch % topology.switches().len());

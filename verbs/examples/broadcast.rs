@@ -1,11 +1,12 @@
-//! Each member in turn sends a pattern to all others, by SEND and by WRITE: `broadcast.c` in Rust.
+//! Each member in turn sends a pattern to all others, by SEND and by WRITE. The same as `broadcast.c`, in Rust.
 //!
-//! usage: broadcast DEVICE GROUP LEADER MEMBERS, with the same arguments on every member, e.g. `broadcast rxe0 10.255.0.1 10.0.0.1 3`
+//! usage: broadcast DEVICE GROUP LEADER MEMBERS, with the same arguments on every member, e.g. `broadcast rxe0
+//! 10.255.0.1 10.0.0.1 3`
 
 use std::error::Error;
 use std::time::Duration;
 
-use alfirk_verbs::group::{Group, GroupConfig, Way};
+use alfirk_verbs::group::{Group, GroupConfig, Transport};
 
 const LEN: u64 = 100_000;
 
@@ -22,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         members: members.parse()?,
         buffer: LEN,
         timeout: Duration::from_secs(30),
-        fallback: Way::Chain,
+        fallback: Transport::Chain,
     };
     let members = config.members;
     let mut group = Group::join(config)?;

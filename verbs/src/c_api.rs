@@ -1,4 +1,4 @@
-//! Implements `include/alfirk.h`, which documents the functions.
+//! C interface of groups. The functions are documented in `include/alfirk.h`.
 
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::time::Duration;
 
-use crate::group::{Group, GroupConfig, GroupError, Way};
+use crate::group::{Group, GroupConfig, GroupError, Transport};
 
 const INTERNAL: c_int = 8;
 
@@ -14,7 +14,7 @@ thread_local! {
     static LAST_ERROR: RefCell<CString> = RefCell::default();
 }
 
-/// `struct alfirk_config`.
+/// Parameters of a group: `struct alfirk_config`.
 #[repr(C)]
 pub struct Config {
     device: *const c_char,
@@ -28,7 +28,7 @@ pub struct Config {
 }
 
 impl GroupError {
-    /// `enum alfirk_status`.
+    /// Error code for C: a value of `enum alfirk_status`.
     fn code(&self) -> c_int {
         match self {
             GroupError::Argument(_) => 1,
@@ -47,7 +47,7 @@ fn set_last_error(error: &str) {
     LAST_ERROR.set(CString::new(text).unwrap_or_default());
 }
 
-/// Runs a call and records its error. Catches panics, which must not reach C.
+/// Runs a call, records its error and returns the code. Catches panics, which must not unwind into C.
 fn run(act: impl FnOnce() -> Result<(), GroupError>) -> c_int {
     match catch_unwind(AssertUnwindSafe(act)) {
         Ok(Ok(())) => 0,
@@ -66,31 +66,40 @@ fn argument(text: impl Into<String>) -> GroupError {
     GroupError::Argument(text.into())
 }
 
+/// Reads a C string. `name`: name of the argument, for the error.
+///
 /// # Safety
+///
 /// `text` is null, or a string that ends with a zero byte.
 unsafe fn text<'a>(text: *const c_char, name: &str) -> Result<&'a str, GroupError> {
     if text.is_null() {
         return Err(argument(format!("{name} is missing")));
     }
-    // SAFETY: the caller vouches for it.
+    // SAFETY: guaranteed by the caller.
     let text = unsafe { CStr::from_ptr(text) };
     text.to_str()
         .map_err(|_| argument(format!("{name} is not valid UTF-8")))
 }
 
+/// Reads a C string with an IPv4 address. `name`: name of the argument, for the error.
+///
 /// # Safety
+///
 /// As for [`text`].
 unsafe fn address(of: *const c_char, name: &str) -> Result<Ipv4Addr, GroupError> {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: guaranteed by the caller.
     let text = unsafe { text(of, name)? };
     text.parse()
         .map_err(|_| argument(format!("{name} `{text}` is not an IPv4 address")))
 }
 
+/// Converts the parameters of a group.
+///
 /// # Safety
+///
 /// The strings of `config` are null or end with a zero byte.
 unsafe fn config(config: &Config) -> Result<GroupConfig, GroupError> {
-    // SAFETY: the caller vouches for the strings.
+    // SAFETY: the caller guarantees valid strings.
     let (device, address, leader) = unsafe {
         (
             text(config.device, "device")?,
@@ -107,9 +116,9 @@ unsafe fn config(config: &Config) -> Result<GroupConfig, GroupError> {
         buffer: config.buffer_size,
         timeout: Duration::from_millis(config.timeout_ms.into()),
         fallback: match config.fallback {
-            0 => Way::Multicast,
-            1 => Way::Chain,
-            2 => Way::Unicast,
+            0 => Transport::Multicast,
+            1 => Transport::Chain,
+            2 => Transport::Unicast,
             other => {
                 return Err(argument(format!(
                     "fallback {other} is not an enum alfirk_way"
@@ -119,67 +128,85 @@ unsafe fn config(config: &Config) -> Result<GroupConfig, GroupError> {
     })
 }
 
+/// Runs a call on a group; an error if `group` is null.
+///
 /// # Safety
+///
 /// `group` is null, or a group of [`alfirk_join`] that was not left and is not used by another thread.
 unsafe fn with(group: *mut Group, act: impl FnOnce(&mut Group) -> Result<(), GroupError>) -> c_int {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: guaranteed by the caller.
     match unsafe { group.as_mut() } {
         Some(group) => run(|| act(group)),
         None => run(|| Err(argument("group is missing"))),
     }
 }
 
+/// Joins a group: see `include/alfirk.h`.
+///
 /// # Safety
+///
 /// `given` and `group` are null or point to valid values, as defined in the header.
 #[no_mangle]
 pub unsafe extern "C" fn alfirk_join(given: *const Config, group: *mut *mut Group) -> c_int {
     run(|| {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: guaranteed by the caller.
         let (given, group) = unsafe { (given.as_ref(), group.as_mut()) };
         let (Some(given), Some(group)) = (given, group) else {
             return Err(argument("config or group is missing"));
         };
         *group = std::ptr::null_mut();
-        // SAFETY: the caller vouches for the strings.
+        // SAFETY: the caller guarantees valid strings.
         let joined = Group::join(unsafe { config(given)? })?;
         *group = Box::into_raw(Box::new(joined));
         Ok(())
     })
 }
 
+/// Returns this member's rank: see `include/alfirk.h`.
+///
 /// # Safety
-/// `group` came from [`alfirk_join`] and was not left.
+///
+/// `group` is from [`alfirk_join`] and was not left.
 #[no_mangle]
 pub unsafe extern "C" fn alfirk_rank(group: *const Group) -> u32 {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: guaranteed by the caller.
     unsafe { group.as_ref() }.map_or(0, Group::rank)
 }
 
+/// Returns the transport in use: see `include/alfirk.h`.
+///
 /// # Safety
-/// `group` came from [`alfirk_join`] and was not left.
+///
+/// `group` is from [`alfirk_join`] and was not left.
 #[no_mangle]
 pub unsafe extern "C" fn alfirk_way_of(group: *const Group) -> u32 {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: guaranteed by the caller.
     match unsafe { group.as_ref() }.map(Group::way) {
-        None | Some(Way::Multicast) => 0,
-        Some(Way::Chain) => 1,
-        Some(Way::Unicast) => 2,
+        None | Some(Transport::Multicast) => 0,
+        Some(Transport::Chain) => 1,
+        Some(Transport::Unicast) => 2,
     }
 }
 
+/// Returns the address of the buffer: see `include/alfirk.h`.
+///
 /// # Safety
-/// `group` came from [`alfirk_join`] and was not left.
+///
+/// `group` is from [`alfirk_join`] and was not left.
 #[no_mangle]
 pub unsafe extern "C" fn alfirk_buffer(group: *mut Group) -> *mut c_void {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: guaranteed by the caller.
     match unsafe { group.as_ref() } {
         Some(group) => group.buffer_address() as *mut c_void,
         None => std::ptr::null_mut(),
     }
 }
 
+/// Broadcasts a part of the buffer by SEND: see `include/alfirk.h`.
+///
 /// # Safety
-/// As for all: the group is from [`alfirk_join`], was not left, and is not used by another thread.
+///
+/// `group` is from [`alfirk_join`], was not left, and is not used by another thread.
 #[no_mangle]
 pub unsafe extern "C" fn alfirk_broadcast(
     group: *mut Group,
@@ -187,12 +214,15 @@ pub unsafe extern "C" fn alfirk_broadcast(
     offset: u64,
     len: u64,
 ) -> c_int {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: guaranteed by the caller.
     unsafe { with(group, |group| group.broadcast(source, offset, len)) }
 }
 
+/// Broadcasts a part of the buffer by WRITE: see `include/alfirk.h`.
+///
 /// # Safety
-/// As for all.
+///
+/// As for [`alfirk_broadcast`].
 #[no_mangle]
 pub unsafe extern "C" fn alfirk_write(
     group: *mut Group,
@@ -200,12 +230,15 @@ pub unsafe extern "C" fn alfirk_write(
     offset: u64,
     len: u64,
 ) -> c_int {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: guaranteed by the caller.
     unsafe { with(group, |group| group.write(source, offset, len)) }
 }
 
+/// Starts a broadcast by SEND: see `include/alfirk.h`.
+///
 /// # Safety
-/// As for all.
+///
+/// As for [`alfirk_broadcast`].
 #[no_mangle]
 pub unsafe extern "C" fn alfirk_post_broadcast(
     group: *mut Group,
@@ -213,20 +246,26 @@ pub unsafe extern "C" fn alfirk_post_broadcast(
     offset: u64,
     len: u64,
 ) -> c_int {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: guaranteed by the caller.
     unsafe { with(group, |group| group.post_broadcast(source, offset, len)) }
 }
 
+/// Waits for all started broadcasts: see `include/alfirk.h`.
+///
 /// # Safety
-/// As for all.
+///
+/// As for [`alfirk_broadcast`].
 #[no_mangle]
 pub unsafe extern "C" fn alfirk_wait(group: *mut Group) -> c_int {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: guaranteed by the caller.
     unsafe { with(group, Group::wait) }
 }
 
+/// Leaves a group and frees it: see `include/alfirk.h`.
+///
 /// # Safety
-/// As for all; the group is freed.
+///
+/// As for [`alfirk_broadcast`]; `group` must not be used again.
 #[no_mangle]
 pub unsafe extern "C" fn alfirk_leave(group: *mut Group) -> c_int {
     run(|| {

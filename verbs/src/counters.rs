@@ -1,4 +1,4 @@
-//! The kernel's counters of a device, in /sys.
+//! Counters that the kernel keeps of a device, in /sys.
 
 use std::fs;
 use std::io;
@@ -22,7 +22,7 @@ impl Counters {
         }
     }
 
-    /// The network interface of the port.
+    /// Name of the port's network interface.
     pub(crate) fn interface(&self) -> io::Result<String> {
         let file = self
             .port
@@ -31,8 +31,8 @@ impl Counters {
         Ok(fs::read_to_string(file)?.trim().to_owned())
     }
 
-    /// RoCE packets from the device's own counters (by the names that rxe uses), and bytes from its network interface, which includes
-    /// other traffic. A missing counter reads as 0.
+    /// Reads RoCE packets from the counters of the device (with the names that rxe uses), and bytes from its network
+    /// interface, which include other traffic. A missing counter reads as 0.
     pub(crate) fn read(&self) -> HostStats {
         let packets = |name| number(&self.port.join("hw_counters").join(name));
         let interface = self.interface().unwrap_or_default();

@@ -1,10 +1,9 @@
 //! A datagram (UD) queue pair of a device.
 //!
-//! - Datagrams are copied to slots of one registered region before they are posted to the device, so that none needs a registration of
-//!   its
-//!   own. Datagrams without a free slot are queued here.
-//! - The sender's address is in the 40 bytes before a received datagram: with RoCEv2 over IPv4 the last 20 of them are the IPv4
-//!   header.
+//! - Datagrams are copied to slots of one registered region before they are posted to the device, so that none needs a
+//!   registration of its own. Datagrams without a free slot are queued here.
+//! - The sender's address is in the 40 bytes before a received datagram: with RoCEv2 over IPv4, the last 20 of them are
+//!   the IPv4 header.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -23,16 +22,16 @@ use crate::memory::Memory;
 use crate::queue_pair::error_of;
 use crate::sys::{self, Ah, Context};
 
-/// The most datagrams posted to the device at a time; number of slots.
+/// Largest number of datagrams posted to the device at a time, and number of slots.
 const SENDS: u32 = 256;
-/// Receive buffers that the device is asked to hold.
+/// Number of receive buffers requested of the device.
 const RECEIVES: u32 = 2048;
 
 /// Flag of the work requests of the receive queue.
 const RECEIVE: u64 = 1;
 const SEND: u64 = 0;
 
-/// Address handles of hosts and groups.
+/// Address handles of hosts and multicast groups, by IPv4 address.
 pub(crate) type AddressHandles = BTreeMap<Ipv4Addr, Ah>;
 
 /// A datagram posted to the device.
@@ -43,7 +42,7 @@ struct PostedSend {
 }
 
 pub(crate) struct UdQueuePair {
-    // Declared first, so that the queue pair is dropped before the memory of its slots, which `destroy` deregisters.
+    // The first field, so that the queue pair is dropped before the memory of its slots, which `destroy` deregisters.
     handle: sys::Qp,
     qpn: QpNum,
     config: UdConfig,
@@ -101,7 +100,7 @@ impl UdQueuePair {
     pub(crate) fn destroy(self, memory: &mut Memory) {
         let places = self.places;
         drop(self);
-        // The region exists since the queue pair was created.
+        // The region was registered when the queue pair was created.
         let _ = memory.remove(places);
     }
 
@@ -255,7 +254,8 @@ impl UdQueuePair {
         }
     }
 
-    /// Handles a completion. Returns the user's completion, if there is one.
+    /// Handles a completion of the device. Returns the work request number and result for the user, if the user gets a
+    /// completion.
     fn completed(
         &mut self,
         completion: &sys::Completion,
@@ -276,7 +276,7 @@ impl UdQueuePair {
         Some((request.wr_id, outcome))
     }
 
-    /// Flushes what the device has not flushed.
+    /// Completes as flushed the work requests that the device has not flushed.
     fn flush(&mut self, events: &mut VecDeque<HostEvent>) {
         let sends = self.sends.drain(..).map(|sent| sent.wr_id);
         let waiting = self.waiting_sends.drain(..).map(|request| request.wr_id);
@@ -293,7 +293,7 @@ impl UdQueuePair {
     }
 }
 
-/// A received datagram, with the addresses that the device has written in front of it.
+/// Length and addresses of a received datagram; the device has written the addresses in front of it.
 fn received(
     memory: &Memory,
     request: &RecvRequest,

@@ -1,4 +1,4 @@
-//! A host whose RDMA stack is a device.
+//! An RDMA device as a host: a network card, or Linux rxe.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -24,18 +24,19 @@ use crate::queue_pair::QueuePair;
 use crate::sys::{Ah, Context, Info};
 use crate::udp_ports::Subscription;
 
-/// The device, and the default timeout of its queue pairs.
+/// Selection of a device, and the default timeout of its queue pairs.
 #[derive(Debug, Clone)]
 pub struct DeviceConfig {
-    /// Name, as listed by `ibv_devices`.
+    /// Name of the device, as listed by `ibv_devices`.
     pub name: String,
-    /// Port number, from 1.
+    /// Number of the device's port, from 1.
     pub port: u8,
+    /// Local ACK timeout of queue pairs, unless their settings have another.
     pub ack_timeout: AckTimeout,
 }
 
 impl DeviceConfig {
-    /// Port 1, with an ACK timeout of 134 ms, which also suits software switches.
+    /// Creates the configuration for port 1, with an ACK timeout of 134 ms, which also suits software switches.
     pub fn new(name: impl Into<String>) -> DeviceConfig {
         DeviceConfig {
             name: name.into(),
@@ -45,38 +46,56 @@ impl DeviceConfig {
     }
 }
 
-/// Why a device cannot be used.
+/// Reason why a device cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// There is no device of that name, or it has no GID for RoCEv2 over IPv4.
+    /// There is no device with that name, or its port has no GID for RoCEv2 over IPv4.
     #[error("RDMA device {name}: {error}")]
-    Device { name: String, error: DeviceError },
+    Device {
+        /// Name of the device.
+        name: String,
+        /// Error of libibverbs.
+        error: DeviceError,
+    },
+    /// The port of the device is not active.
     #[error(
         "RDMA device {name}: port {port} is not active; check that its network interface is up"
     )]
-    Down { name: String, port: u8 },
+    Down {
+        /// Name of the device.
+        name: String,
+        /// Number of the port.
+        port: u8,
+    },
+    /// The MTU of the link is too small for RoCEv2.
     #[error("RDMA device {name}: {error}")]
-    Mtu { name: String, error: BadMtu },
+    Mtu {
+        /// Name of the device.
+        name: String,
+        /// The MTU, and what it must be.
+        error: BadMtu,
+    },
+    /// The system cannot watch the file descriptors of the device.
     #[error("epoll: {0}")]
     Epoll(io::Error),
 }
 
 /// An RDMA device as a host: queue pairs and memory by its verbs, UDP datagrams by sockets of the system.
 ///
-/// Usage: wait until its file descriptor ([`AsFd`]) is readable, call [`Device::handle_ready`], and take events from
+/// Wait until its file descriptor ([`AsFd`]) is readable, call [`Device::handle_ready`], and take events from
 /// [`Verbs::poll_event`]. It has no timers.
 ///
-/// Not supported: choice of memory keys ([`Verbs::register_at`]), congestion control per queue pair, and packet counters per queue
-/// pair ([`QpView::stats`] counts messages, without retransmissions).
+/// Not supported: choice of memory keys ([`Verbs::register_at`]), congestion control per queue pair, and packet
+/// counters per queue pair ([`QpView::stats`] counts messages, without retransmissions).
 pub struct Device {
     // Fields are dropped in this order: queue pairs before the memory that they use.
     qps: BTreeMap<QpNum, QueuePair>,
     ud_qps: BTreeMap<QpNum, UdQueuePair>,
-    /// Address handles for datagrams to hosts and groups.
+    /// Address handles for datagrams to hosts and multicast groups.
     address_handles: AddressHandles,
-    /// Sockets that keep the system a member of the multicast groups of each datagram queue pair.
+    /// Sockets by which the system is a member of the multicast groups of each datagram queue pair.
     memberships: BTreeMap<(QpNum, Ipv4Addr), UdpSocket>,
-    /// By cookie of its completion queue: the queue pair.
+    /// Queue pair by the cookie of its completion queue.
     cookies: BTreeMap<u64, QpNum>,
     memory: Memory,
     ports: BTreeMap<u16, Subscription>,
@@ -146,11 +165,13 @@ impl Device {
         self.counters.interface()
     }
 
-    /// Registers memory of the caller, so that messages are sent from it, and received into it if it is writable, without a copy.
+    /// Registers memory of the caller. Messages are sent from it and, if it is writable, received into it without a
+    /// copy.
     ///
     /// # Safety
-    /// The bytes must stay valid until [`Verbs::deregister`] or the end of the device, and must not be written to meanwhile.
-    /// If they are writable, no reference to them may exist, either.
+    ///
+    /// The bytes must stay valid until [`Verbs::deregister`] or the end of the device, and must not be written to
+    /// meanwhile. If they are writable, no reference to them may exist, either.
     pub unsafe fn register_lent(
         &mut self,
         start: *mut u8,
@@ -158,7 +179,7 @@ impl Device {
         is_writable: bool,
     ) -> Result<MemoryKey, MemoryError> {
         self.check_length(len)?;
-        // SAFETY: the caller vouches for it.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             self.memory
                 .register_lent(&self.context, start, len, is_writable)
@@ -196,8 +217,8 @@ impl Device {
         }
     }
 
-    /// Handles the completions of one queue pair. Completions before the last arming of its queue cause no event, so this is also
-    /// called after posting.
+    /// Handles the completions of one queue pair. Completions before its queue was armed last cause no event, so this
+    /// is also called after posting.
     fn drain(&mut self, qpn: QpNum) {
         if let Some(qp) = self.qps.get_mut(&qpn) {
             qp.drain(&self.context, &mut self.memory, &mut self.events);
@@ -207,7 +228,7 @@ impl Device {
         }
     }
 
-    /// Handles an asynchronous event of `enum ibv_event_type`.
+    /// Handles an asynchronous event: `event` is a value of `enum ibv_event_type`.
     fn handle_async_event(&mut self, event: u32, qpn: QpNum) {
         let failure = match event {
             1 => QpFailure::Responder(NakCode::RemoteOperationalError),
@@ -222,7 +243,7 @@ impl Device {
         }
     }
 
-    /// Number of work requests that each queue of a queue pair may hold.
+    /// Number of work requests that each queue of a queue pair can hold.
     fn depth(&self) -> u32 {
         self.info.max_qp_wr.min(self.info.max_cqe / 2).max(1)
     }
@@ -262,7 +283,7 @@ impl AsFd for Device {
     }
 }
 
-/// Whether a connection failed because of the network and not the device.
+/// Whether a connection has failed because the remote host is not reachable, not because of the device.
 fn is_unreachable(error: ModifyError) -> bool {
     let ModifyError::Device(DeviceError::System { errno, .. }) = error else {
         return false;
@@ -316,7 +337,7 @@ impl Verbs for Device {
         self.qp_mut(qpn)?.set_sq_psn(psn)
     }
 
-    /// Blocks until the address is resolved; with rxe at most a second.
+    /// Blocks until the MAC address is resolved; with rxe at most a second.
     fn connect_qp(
         &mut self,
         _now: u64,
@@ -365,7 +386,7 @@ impl Verbs for Device {
         }
     }
 
-    /// A device counts messages itself: its MSN starts at 0.
+    /// The device counts messages itself: its MSN starts at 0, whatever `_messages` is.
     fn join_at(&mut self, qpn: QpNum, psn: Psn, _messages: u32) -> Result<(), ModifyError> {
         self.drain(qpn);
         let qp = self
@@ -434,8 +455,8 @@ impl Verbs for Device {
         Ok(())
     }
 
-    /// Attaches the device, and makes the system a member of the group, since the system otherwise drops packets for rxe. A system in
-    /// the group also receives its own datagrams.
+    /// Attaches the queue pair, and makes the system a member of the group, because the system otherwise drops the
+    /// group's packets for rxe. A system in the group also receives its own datagrams.
     fn attach_multicast(&mut self, qpn: QpNum, group: Ipv4Addr) -> Result<(), UdPostError> {
         if !group.is_multicast() {
             return Err(UdPostError::WrongQueuePair(group));
@@ -455,7 +476,7 @@ impl Verbs for Device {
         Ok(())
     }
 
-    /// Blocks until the address is resolved, at most some seconds.
+    /// Blocks until the MAC address is resolved, at most a few seconds.
     fn resolve(&mut self, _now: u64, ip: Ipv4Addr) {
         let is_known = match self.address_handle(ip) {
             Ok(()) => true,

@@ -1,13 +1,10 @@
-//! Groups on RDMA devices: `alfirk_roce` over libibverbs instead of its own endpoint.
+//! Groups on RDMA devices: `alfirk_roce` over libibverbs in place of its own endpoint.
 //!
-//! [`Device`] makes a network card (or Linux rxe) a host in the sense of `alfirk_roce::verbs`: collectives and registrations run on it
-//! unchanged. It works with any RoCEv2 device that libibverbs supports. The device needs reliable connections, and a GID for RoCEv2
-//! over IPv4; multicast of datagrams also needs the UD service.
+//! [`Device`] makes a network card (or Linux rxe) a host as `alfirk_roce::verbs` defines it. Collectives and
+//! registrations run on it unchanged. It works with any RoCEv2 device that libibverbs supports. The device needs
+//! reliable connections, and a GID for RoCEv2 over IPv4. Multicast of datagrams also needs the UD service.
 //!
 //! [`group::Group`] is the end-host library, for groups in any program. `include/alfirk.h` is its C interface.
-
-// Some public items have no documentation yet, most of them fields and variants.
-#![allow(missing_docs)]
 
 mod c_api;
 mod counters;

@@ -1,4 +1,4 @@
-//! Memory that a device can access.
+//! Memory regions that a device can access.
 
 use std::alloc::{alloc_zeroed, dealloc, handle_alloc_error, Layout};
 use std::collections::BTreeMap;
@@ -13,8 +13,8 @@ use crate::sys::{Context, Mr};
 
 const PAGE: u64 = 4096;
 
-/// Zero-initialised bytes at a multiple of a power of two that is at least their length, so that a switch can rewrite addresses by
-/// XOR.
+/// Zero-initialised bytes. Their address is a multiple of a power of two that is at least their length, so that a
+/// switch can rewrite addresses by XOR.
 #[derive(Debug)]
 struct Aligned {
     start: NonNull<u8>,
@@ -48,7 +48,7 @@ impl Drop for Aligned {
 enum Storage {
     Owned(Aligned),
     Shared(Arc<[u8]>),
-    /// Memory of the caller, from this address on, valid until the registration ends.
+    /// Memory of the caller from this address on, valid until the registration ends.
     Lent {
         start: *mut u8,
         is_writable: bool,
@@ -65,7 +65,7 @@ impl Storage {
     }
 }
 
-/// One region.
+/// A registered memory region, with its windows.
 #[derive(Debug)]
 struct Region {
     windows: Vec<Mr>,
@@ -80,7 +80,7 @@ impl Drop for Region {
         for window in &mut self.windows {
             ended &= window.end();
         }
-        // If the device may still access the memory, it is leaked.
+        // Memory that the device may still access is leaked.
         if ended {
             // SAFETY: this is the end of the region, so the storage is not used again.
             unsafe { ManuallyDrop::drop(&mut self.storage) };
@@ -88,7 +88,7 @@ impl Drop for Region {
     }
 }
 
-// SAFETY: the region owns its memory and borrows it out as a `Vec` would; for lent memory the caller vouches.
+// SAFETY: the region owns its memory and borrows it out as a `Vec` would; lent memory is valid by the caller's guarantee.
 unsafe impl Send for Region {}
 
 impl Region {
@@ -172,7 +172,7 @@ impl Memory {
         len: u64,
         is_writable: bool,
     ) -> Result<MemoryKey, MemoryError> {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: guaranteed by the caller.
         let mr = unsafe { Mr::register(context, start, len, is_writable, false)? };
         Ok(self.insert(mr, len, Storage::Lent { start, is_writable }))
     }
@@ -189,7 +189,7 @@ impl Memory {
         key
     }
 
-    /// Opens a part of a region to WRITEs, with a key of its own. Returns address and R_Key.
+    /// Opens a part of a region to remote WRITEs, with a key of its own. Returns its address and R_Key.
     pub(crate) fn bind_window(
         &mut self,
         context: &Context,
@@ -235,7 +235,7 @@ impl Memory {
         Ok(self.region(key)?.bytes())
     }
 
-    /// Address and local key of a slice, for the device.
+    /// Address and local key of a slice, for work requests.
     pub(crate) fn part(&self, slice: MemorySlice) -> Result<(*mut u8, u32), MemoryError> {
         let region = self.region(slice.key)?;
         region.check(slice.key, slice.offset, slice.len)?;

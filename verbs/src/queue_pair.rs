@@ -1,10 +1,10 @@
 //! A queue pair of a device, with the bookkeeping that libibverbs leaves to its user.
 //!
 //! - Work requests beyond the depth of the device's queues are queued here.
-//! - The kind of a completed work request follows from the order of completions, because a failed completion does not contain it.
-//! - PSNs can only be set on the transition from RESET to RTS. To change its PSNs, a queue pair repeats these transitions under the
-//!   same number,
-//!   and its receive buffers are posted again.
+//! - The kind of a completed work request follows from the order of completions, because a failed completion does not
+//!   contain it.
+//! - PSNs can only be set on the transition from RESET to RTS. To change its PSNs, a queue pair repeats these
+//!   transitions under the same number, and its receive buffers are posted again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use alfirk_roce::wire::{NakCode, Psn, QpNum};
 use crate::memory::Memory;
 use crate::sys::{self, Context, Path};
 
-/// The most bytes that are copied into the work request itself.
+/// Largest number of bytes that are copied into the work request itself (inline data).
 const INLINE: u32 = 64;
-/// Work requests that the device is asked to hold, per queue.
+/// Number of work requests per queue that are requested of the device.
 const SENDS: u32 = 1024;
 const RECEIVES: u32 = 2048;
 
@@ -31,7 +31,7 @@ const RECEIVES: u32 = 2048;
 const RECEIVE: u64 = 1;
 const SEND: u64 = 0;
 
-/// A message posted to the device.
+/// A message that was posted to the device.
 struct PostedSend {
     wr_id: u64,
     operation: Operation,
@@ -54,7 +54,7 @@ pub(crate) struct QueuePair {
     waiting_sends: VecDeque<SendRequest>,
     receives: VecDeque<RecvRequest>,
     waiting_receives: VecDeque<RecvRequest>,
-    /// Whether to restart the responder after this end's own requests when those are acknowledged.
+    /// Whether the responder is to continue after this end's own requests, once those are acknowledged.
     follows: bool,
     stats: QpStats,
 }
@@ -150,7 +150,7 @@ impl QueuePair {
         })
     }
 
-    /// Restarts both directions. All completions must have been polled, and nothing may be in flight.
+    /// Restarts both directions at other PSNs. All completions must have been polled, and nothing may be in flight.
     fn restart(&mut self, memory: &Memory, sq_psn: Psn, rq_psn: Psn) -> Result<(), ModifyError> {
         let Some(remote) = self.remote.filter(|_| self.failure.is_none()) else {
             return Err(self.wrong_state(self.state()));
@@ -173,7 +173,7 @@ impl QueuePair {
         self.restart(memory, psn, psn)
     }
 
-    /// Immediately if nothing is in flight, otherwise when everything is acknowledged.
+    /// Takes effect at once if nothing is in flight, otherwise when everything is acknowledged.
     pub(crate) fn expect_next_source(&mut self, memory: &Memory) -> Result<(), ModifyError> {
         self.follows = true;
         self.follow(memory)
@@ -390,7 +390,7 @@ impl QueuePair {
             });
         }
         if !is_receive {
-            // Without an entry, the message was completed by `conclude`.
+            // Without an entry, `conclude` has completed the message already.
             if let Some(sent) = self.sends.pop_front() {
                 let outcome = error.map_or(Ok(()), Err);
                 events.push_back(self.sent(memory, sent, outcome));
@@ -447,7 +447,7 @@ impl QueuePair {
         })
     }
 
-    /// Fails the queue pair, and flushes what the device has not flushed.
+    /// Fails the queue pair, and completes as flushed the work requests that the device has not flushed.
     pub(crate) fn fail(
         &mut self,
         failure: QpFailure,
@@ -506,7 +506,7 @@ fn post_receive(
     Ok(())
 }
 
-/// Number of packets of a message.
+/// Number of packets that a message needs.
 fn packets(bytes: u64, config: RcConfig) -> u64 {
     bytes.div_ceil(config.mtu.bytes() as u64).max(1)
 }
@@ -522,7 +522,7 @@ fn device(error: PostError) -> ModifyError {
     }
 }
 
-/// Converts a status code of `enum ibv_wc_status`.
+/// Completion error for a status code of `enum ibv_wc_status`.
 pub(crate) fn error_of(status: u32) -> CompletionError {
     match status {
         1 => CompletionError::LocalLength,

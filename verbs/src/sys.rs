@@ -1,6 +1,7 @@
-//! Bindings of libibverbs through `shim.c`: owned handles and errors. The only module with declarations of foreign functions.
+//! Bindings of libibverbs through `shim.c`: owned handles and errors. The only module with declarations of foreign
+//! functions.
 //!
-//! A queue pair and a memory region keep their device open; the last one that is dropped closes it.
+//! A queue pair and a memory region keep their device open; the device is closed when the last of them is dropped.
 
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
 use std::net::Ipv4Addr;
@@ -177,7 +178,7 @@ mod raw {
 
 type Result<T> = std::result::Result<T, DeviceError>;
 
-/// Converts the result of the shim. On failure its argument `call` points to the name of the failed call.
+/// Converts the result of a shim function. On failure, its argument `call` points to the name of the call that failed.
 fn check(result: c_int, call: *const c_char, otherwise: &'static str) -> Result<()> {
     if result >= 0 {
         return Ok(());
@@ -200,11 +201,11 @@ fn simple(result: c_int, call: &'static str) -> Result<()> {
 /// Properties of a device and its port.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Info {
-    /// IPv4 address of the RoCEv2 entry of its GID table.
+    /// IPv4 address of the port's RoCEv2 entry in the GID table.
     pub(crate) ip: Ipv4Addr,
-    /// Index of that entry.
+    /// Index of that entry in the GID table.
     pub(crate) gid_index: u32,
-    /// The largest path MTU of the link, in bytes.
+    /// Largest path MTU of the link, in bytes.
     pub(crate) mtu: u32,
     pub(crate) max_qp_wr: u32,
     pub(crate) max_cqe: u32,
@@ -230,7 +231,7 @@ impl Drop for Handle {
     }
 }
 
-/// An open device.
+/// An open device, shared by everything created from it.
 #[derive(Debug, Clone)]
 pub(crate) struct Context(Arc<Handle>);
 
@@ -267,19 +268,19 @@ impl Context {
         self.0 .0.as_ptr()
     }
 
-    /// Readable when an armed completion queue has a completion.
+    /// File descriptor that is readable when an armed completion queue has a completion.
     pub(crate) fn completion_fd(&self) -> RawFd {
         // SAFETY: the device is open.
         unsafe { raw::shim_completion_fd(self.ptr()) }
     }
 
-    /// Readable when there is an asynchronous event of the device.
+    /// File descriptor that is readable when the device has an asynchronous event.
     pub(crate) fn async_fd(&self) -> RawFd {
         // SAFETY: the device is open.
         unsafe { raw::shim_async_fd(self.ptr()) }
     }
 
-    /// The cookie of a queue pair whose completion queue has an event.
+    /// Cookie of a queue pair whose completion queue has an event; `None` if there are no more events.
     pub(crate) fn next_completion_event(&self) -> Option<u64> {
         let mut cookie = 0;
         // SAFETY: the device is open, its channel does not block, and the pointer is to a live variable.
@@ -287,7 +288,7 @@ impl Context {
         (result == 0).then_some(cookie)
     }
 
-    /// The next asynchronous event, and its queue pair (0: none).
+    /// The next asynchronous event, and the number of its queue pair, 0 for none; `None` if there are no more events.
     pub(crate) fn next_async_event(&self) -> Option<(u32, u32)> {
         let (mut event, mut qpn) = (0, 0);
         // SAFETY: the device is open, its file does not block, and the pointers are to live variables.
@@ -324,7 +325,7 @@ impl Mr {
         remote_write: bool,
     ) -> Result<Mr> {
         let (mut mr, mut lkey, mut rkey) = (std::ptr::null_mut(), 0, 0);
-        // SAFETY: the device is open, pointers are to live variables, and the caller vouches for the memory.
+        // SAFETY: the device is open, pointers are to live variables, and the caller guarantees valid memory.
         let result = unsafe {
             raw::shim_register(
                 context.ptr(),
@@ -356,7 +357,7 @@ impl Mr {
 }
 
 impl Mr {
-    /// Deregisters the memory. Returns whether the device has released it.
+    /// Deregisters the memory. Returns false if the device may still access it.
     pub(crate) fn end(&mut self) -> bool {
         // SAFETY: registered by `shim_register`, and ended once.
         let end = |mr: NonNull<raw::Mr>| unsafe { raw::shim_deregister(mr.as_ptr()) } == 0;
@@ -404,7 +405,7 @@ impl Drop for Ah {
     }
 }
 
-/// A datagram to be sent from memory at `address`.
+/// A datagram to send, from registered memory at `address`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Datagram {
     pub(crate) wr_id: u64,
@@ -430,15 +431,15 @@ pub(crate) struct Path {
     pub(crate) min_rnr_timer: u8,
 }
 
-/// A message to be sent from memory at `address`.
+/// A message to send, from memory at `address`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Message {
     pub(crate) wr_id: u64,
     pub(crate) address: *const u8,
     pub(crate) len: u32,
-    /// The key of the memory; `None`: the bytes are copied at once.
+    /// Key of the memory; `None` if the bytes are copied into the work request.
     pub(crate) lkey: Option<u32>,
-    /// Remote address and key, for a WRITE.
+    /// Remote address and R_Key of a WRITE; `None` for a SEND.
     pub(crate) write: Option<(u64, u32)>,
     pub(crate) immediate: Option<u32>,
 }
@@ -447,18 +448,18 @@ pub(crate) struct Message {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Completion {
     pub(crate) wr_id: u64,
-    /// On failure the status code of verbs.
+    /// Result of the work request; on failure, the status code of verbs.
     pub(crate) outcome: std::result::Result<Finished, u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Finished {
-    /// Bytes received; undefined for sends.
+    /// Number of bytes received; undefined for sends.
     pub(crate) len: u32,
-    /// Whether it is a WRITE of the remote side.
+    /// Whether a remote WRITE was received.
     pub(crate) is_write: bool,
     pub(crate) immediate: Option<u32>,
-    /// The sender's queue pair, for a datagram.
+    /// Number of the sender's queue pair, for a datagram.
     pub(crate) source_qpn: u32,
 }
 
@@ -553,7 +554,7 @@ impl Qp {
             immediate: datagram.immediate.unwrap_or(0),
             has_immediate: datagram.immediate.is_some().into(),
         };
-        // SAFETY: the queue pair and the handle are alive, and the caller vouches for the memory.
+        // SAFETY: the queue pair and the handle are alive, and the caller guarantees valid memory.
         let result = unsafe { raw::shim_send_datagram(self.ptr(), ah.ah.as_ptr(), &request) };
         simple(result, "ibv_post_send")
     }
@@ -562,7 +563,7 @@ impl Qp {
         self.qp.as_ptr()
     }
 
-    /// Transitions from INIT to RTS. Blocks until the address is resolved, about a second at most.
+    /// Changes the state from INIT to RTS. Blocks until the MAC address is resolved, about a second at most.
     pub(crate) fn connect(&mut self, path: &Path) -> Result<()> {
         let path = raw::Path {
             gid: path.ip.to_ipv6_mapped().octets(),
@@ -581,7 +582,7 @@ impl Qp {
         check(result, call, "ibv_modify_qp")
     }
 
-    /// Transitions back to INIT, which discards every work request.
+    /// Changes the state back to INIT, which discards every work request.
     pub(crate) fn reset(&mut self) -> Result<()> {
         let mut call = std::ptr::null();
         // SAFETY: the queue pair is alive and the pointer is to a live variable.
@@ -616,7 +617,7 @@ impl Qp {
             has_immediate: send.immediate.is_some().into(),
             is_inline: (send.lkey.is_none() && send.len > 0).into(),
         };
-        // SAFETY: the queue pair is alive, and the caller vouches for the memory.
+        // SAFETY: the queue pair is alive, and the caller guarantees valid memory.
         let result = unsafe { raw::shim_send(self.ptr(), &request) };
         simple(result, "ibv_post_send")
     }
@@ -633,7 +634,7 @@ impl Qp {
         len: u32,
         lkey: u32,
     ) -> Result<()> {
-        // SAFETY: the queue pair is alive, and the caller vouches for the memory.
+        // SAFETY: the queue pair is alive, and the caller guarantees valid memory.
         let result = unsafe { raw::shim_receive(self.ptr(), wr_id, address as u64, len, lkey) };
         simple(result, "ibv_post_recv")
     }
@@ -644,7 +645,7 @@ impl Qp {
         simple(unsafe { raw::shim_arm(self.ptr()) }, "ibv_req_notify_cq")
     }
 
-    /// Takes some completions; appends none if the queue is empty.
+    /// Appends completions to `found`; none if the queue is empty.
     pub(crate) fn poll(&mut self, found: &mut Vec<Completion>) -> Result<()> {
         const BATCH: usize = 16;
         let mut batch = [raw::Completion::default(); BATCH];

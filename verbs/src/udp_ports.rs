@@ -1,8 +1,9 @@
-//! UDP ports that all devices of a host share. The system delivers a datagram to one socket, but any group of the host may be its
-//! destination. The first reader takes all pending datagrams, and distributes them to all.
+//! UDP ports that all devices of a host share. The system delivers a datagram to one socket, but it may be for any
+//! group of the host. So the first reader takes all pending datagrams, and distributes them to all.
 //!
-//! Within a process that is enough. Between processes, each has a Unix socket whose name contains its port. The process to which the
-//! system delivers a datagram (the last one that bound the port) forwards it to the Unix sockets of all others.
+//! That is enough within a process. Between processes, each process has a Unix socket whose name contains its port. The
+//! system delivers a datagram to the process that has bound the port last, which forwards it to the Unix sockets of all
+//! others.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -33,21 +34,21 @@ struct Port {
     readers: Mutex<Vec<Weak<Reader>>>,
 }
 
-/// The received datagrams of one reader.
+/// Datagrams received for one reader.
 struct Reader {
     queue: Mutex<VecDeque<HostEvent>>,
-    /// Readable when there is a datagram.
+    /// Event descriptor that is readable when there is a datagram.
     signal: EventFd,
 }
 
-/// One reader of a port. It gets every datagram that arrives while it exists.
+/// A reader of a port, which gets every datagram that arrives while it exists.
 pub(crate) struct Subscription {
     port: Arc<Port>,
     reader: Arc<Reader>,
 }
 
 impl Subscription {
-    /// Opens a port of an address of this host.
+    /// Opens a port at an IPv4 address of this host.
     pub(crate) fn new(ip: Ipv4Addr, port: u16) -> io::Result<Subscription> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let reader = Arc::new(Reader {
@@ -81,12 +82,12 @@ impl Subscription {
         Ok(Subscription { port, reader })
     }
 
-    /// The socket to send from.
+    /// Socket from which datagrams are sent.
     pub(crate) fn socket(&self) -> &UdpSocket {
         &self.port.socket
     }
 
-    /// Descriptors that are readable when [`Subscription::receive`] has work.
+    /// File descriptors that are readable when [`Subscription::receive`] has work.
     pub(crate) fn fds(&self) -> [BorrowedFd<'_>; 3] {
         let Subscription { port, reader } = self;
         [
@@ -96,21 +97,21 @@ impl Subscription {
         ]
     }
 
-    /// Takes the received datagrams.
+    /// Moves the received datagrams to `events`.
     pub(crate) fn receive(&self, events: &mut VecDeque<HostEvent>) {
         self.port.distribute();
-        // Before the queue is read, so that a later datagram signals again. An unset signal is not an error.
+        // Cleared before the queue is read, so that a later datagram signals again. It may be clear already.
         let _ = self.reader.signal.read();
         events.append(&mut lock(&self.reader.queue));
     }
 }
 
-/// Prefix of the names of a port's Unix sockets; the process number follows.
+/// Prefix of the names of a port's Unix sockets; the process number follows it.
 fn side_names((ip, port): Key) -> String {
     format!("alfirk-udp/{ip}/{port}/")
 }
 
-/// The Unix sockets of other processes with the same port, from the system's list.
+/// The Unix sockets of other processes for the same port, from the system's list.
 fn others(list: &str, key: Key, own: u32) -> Vec<UnixAddr> {
     let begin = format!("@{}", side_names(key));
     let names = list

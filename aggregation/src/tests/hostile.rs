@@ -1,4 +1,5 @@
-//! Hostile members: whatever a member sends, feedback to the source never acknowledges packets that a receiver lacks.
+//! Tests with a hostile member: whatever it sends, the source never gets an ACK of packets that an honest receiver
+//! lacks.
 
 use alfirk_roce::wire::aeth;
 use proptest::prelude::*;
@@ -6,7 +7,7 @@ use proptest::strategy::Strategy as Generate;
 
 use crate::punt::Aggregator;
 use crate::{
-    classify, Answer, CnpDrop, Config, Feedback, Flaw, Group, Notice, Point, Port, Queued, Sent,
+    classify, AckClass, CnpDrop, Config, Feedback, Flaw, Group, Notice, Point, Port, Queued, Sent,
     Space, Strategy, WaitingNak,
 };
 
@@ -16,12 +17,12 @@ const HOSTILE: Port = 2;
 const HONEST: [Port; 2] = [3, 4];
 const WINDOW: u32 = 12;
 
-/// A group on a switch with its controller, and the true state of the honest members.
+/// A group on a switch with its controller, and the true state of the honest receivers.
 #[derive(Clone)]
 struct World {
     group: Group,
     aggregator: Aggregator,
-    /// Newest PSN of each of [`HONEST`].
+    /// Newest PSN that each of [`HONEST`] has.
     has: [u32; 2],
     first: u32,
     now: u64,
@@ -60,7 +61,7 @@ impl World {
             let mut next = Vec::new();
             for sent in &sent {
                 if let Sent::ToController(packet) = sent {
-                    self.aggregator.take(packet);
+                    self.aggregator.record(packet);
                     let mut replies = Vec::from_iter(self.aggregator.replies());
                     let leaves = self.group.ports().iter().zip(self.group.leaves.iter());
                     if !self.aggregator.lagging().is_empty() {
@@ -92,14 +93,15 @@ impl World {
             msn,
         };
         let queued = match classify(psn, aeth) {
-            Some(Answer::Feedback(feedback)) => self.group.feedback(port, feedback, self.now),
-            Some(Answer::Notice(notice)) => self.group.notice(port, notice, self.now),
+            Some(AckClass::Feedback(feedback)) => self.group.feedback(port, feedback, self.now),
+            Some(AckClass::Notice(notice)) => self.group.notice(port, notice, self.now),
             None => Vec::new(),
         };
         self.run(queued)
     }
 
-    /// Delivers the next `count` packets to an honest receiver, which acknowledges the last one. Each packet is a message.
+    /// Delivers the next `count` packets to an honest receiver, which acknowledges the last one. Each packet is a
+    /// message.
     fn receive(&mut self, receiver: usize, count: u32) -> Vec<Sent> {
         let sent = self.group.sender.sent;
         let lacks = Space::PSN.distance(self.has[receiver], sent).max(0) as u32;
@@ -112,7 +114,8 @@ impl World {
         Space::PSN.add(psn, 1u32.wrapping_sub(self.first))
     }
 
-    /// Checks that each packet to a member acknowledges only what the other honest receivers have, and only complete messages.
+    /// Checks that ACKs and NAKs to members acknowledge only packets that the other honest receivers have, and only
+    /// complete messages.
     fn check(&self, sent: &[Sent]) -> Result<(), String> {
         let space = Space::PSN;
         let acknowledged = |sent: &Sent| match *sent {
@@ -132,8 +135,8 @@ impl World {
                     return Err(format!("{sent:?}: {honest} has {has}, of {psn}"));
                 }
             }
-            // A sender of old data that is not the source gets the MSN that its own path has claimed. Before the group's
-            // first packet there were no messages.
+            // A former source that sends old data gets the MSN that its own path has reported. Before the group's first
+            // packet, no message was complete.
             let complete = match space.distance(space.previous(self.first), psn) {
                 0.. => self.messages(psn),
                 _ => 0,
@@ -155,7 +158,7 @@ impl World {
     }
 }
 
-/// Groups in different states: nothing sent, some packets outstanding, and different PSNs acknowledged.
+/// Groups in different states: nothing sent, packets outstanding, some and all packets acknowledged.
 fn states(strategy: Strategy, is_selective: bool, flaw: Flaw) -> Vec<World> {
     let begin = |first| World::new(strategy, is_selective, flaw, first);
     let fresh = begin(0xff_fffd);
@@ -179,7 +182,8 @@ fn states(strategy: Strategy, is_selective: bool, flaw: Flaw) -> Vec<World> {
     vec![fresh, sent, one_behind, both, waiting, done]
 }
 
-/// PSNs around the group's first, acknowledged and newest ones, the end of the window, and half the space away.
+/// Offsets from the first PSN: around the first, acknowledged and newest PSNs, the end of the window, and half the
+/// number space.
 fn offsets() -> impl Iterator<Item = i32> {
     let far = [1 << 22, (1 << 23) - 1, 1 << 23, (1 << 23) + 7];
     (-3..23).chain(far)
@@ -187,7 +191,7 @@ fn offsets() -> impl Iterator<Item = i32> {
 
 const STRATEGIES: [Strategy; 3] = [Strategy::Tree, Strategy::Walk, Strategy::Punt];
 
-/// Tries all syndromes at all offsets in all states; an error describes the first violation.
+/// Sends every syndrome at every offset in every state. The error describes the first wrong acknowledgement.
 fn every_answer(flaw: Flaw) -> Result<(), String> {
     for strategy in STRATEGIES {
         for is_selective in [false, true] {
@@ -201,7 +205,7 @@ fn every_answer(flaw: Flaw) -> Result<(), String> {
                         world
                             .check(&sent)
                             .map_err(|why| format!("{}: {why}", what()))?;
-                        // Then ACKs of the honest members.
+                        // The honest receivers then acknowledge.
                         for receiver in 0..2 {
                             let sent = world.receive(receiver, 1);
                             let what = || format!("{}, then an ACK", what());
@@ -231,13 +235,13 @@ fn the_test_of_all_syndromes_finds_what_it_looks_for() {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// The source sends the next packet, or skips some.
+    /// The source sends the packet this far beyond its newest one.
     Send(i32),
-    /// The source retransmits.
+    /// The source retransmits the packet this far before its newest one.
     Again(i32),
     Receive(usize, u32),
     Answer(i32, u8, u32),
-    /// The hostile member sends data.
+    /// The hostile member sends a data packet.
     Data(i32),
 }
 
@@ -405,7 +409,7 @@ fn without_a_source_only_the_next_psn_is_accepted() {
 fn a_source_stays_within_its_window() {
     let mut world = World::new(Strategy::Tree, false, Flaw::None, 0);
     assert_eq!(world.data(SOURCE, 0).len(), 3);
-    // 0xff_ffff is acknowledged.
+    // PSN 0xff_ffff, the one before the first, counts as acknowledged.
     assert_eq!(world.data(SOURCE, WINDOW), []);
     assert_eq!(world.group.sender.sent, 0);
     assert_eq!(world.data(SOURCE, WINDOW - 1).len(), 3);
@@ -418,7 +422,7 @@ fn a_source_stays_within_its_window() {
 
 #[test]
 fn a_repeated_ack_does_not_prevent_the_end_of_a_walk() {
-    // A walk with one path per pass, whose oldest path repeats its ACK between any two passes.
+    // A walk with one path per pass; its oldest path repeats an ACK between any two passes.
     let config = Config {
         paths_per_pass: 1,
         ..Config::pipeline(Strategy::Walk)
@@ -437,7 +441,7 @@ fn a_repeated_ack_does_not_prevent_the_end_of_a_walk() {
         let mut is_forwarded = false;
         for pass in 1..100 {
             let repeated = group.feedback(HOSTILE, ack, pass);
-            // It updates the filter, and starts no other walk.
+            // The repeated ACK updates the filter, and starts no other walk.
             group.run(repeated, pass);
             let (sent, more) = group.dequeue(walking.remove(0), pass);
             is_forwarded |= sent.is_some();
@@ -445,7 +449,7 @@ fn a_repeated_ack_does_not_prevent_the_end_of_a_walk() {
             if walking.is_empty() {
                 break;
             }
-            if let [Queued::Leave(Sent::Feedback { .. })] = walking[..] {
+            if let [Queued::Transmit(Sent::Feedback { .. })] = walking[..] {
                 is_forwarded = true;
                 break;
             }

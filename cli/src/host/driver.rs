@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use alfirk_packet_io::{monotonic, Clock, Poller};
-use alfirk_roce::collective::{LegVerb, Progress, Transfer, TransferEvent};
+use alfirk_roce::collective::{LegCommand, Progress, Transfer, TransferEvent};
 use alfirk_roce::hostile::Hostile;
 use alfirk_roce::registration::{LeaderTiming, Registrar};
 use nix::sys::signal::{SigSet, Signal};
@@ -351,9 +351,9 @@ impl Driver {
                 Ok(Reply::Started { at })
             }
             Request::Leg { transfer, verb } => {
-                let leaves = verb == LegVerb::Leave;
+                let leaves = verb == LegCommand::Leave;
                 let running = find(&mut self.transfers, transfer)?;
-                running.is_finished_sent &= !matches!(verb, LegVerb::Resume { .. });
+                running.is_finished_sent &= !matches!(verb, LegCommand::Resume { .. });
                 let host = self.station.verbs_mut();
                 let acted = running.transfer.act(host, now, verb);
                 let reply = acted.map_err(text)?;

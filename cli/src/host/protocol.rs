@@ -32,7 +32,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use alfirk_roce::collective::{
-    Digest, EdgeId, Endpoint, LegAnswer, LegVerb, Progress, RequestTimes, TransferSpec,
+    Digest, EdgeId, Endpoint, LegCommand, LegReply, Progress, RequestTimes, TransferSpec,
 };
 use alfirk_roce::host::HostStats;
 use alfirk_roce::hostile::Target;
@@ -72,7 +72,7 @@ pub enum Request {
     Leg {
         transfer: u32,
         #[serde(flatten)]
-        verb: LegVerb,
+        verb: LegCommand,
     },
     /// Query the state of a transfer. Reply: [`Reply::Status`].
     Status { transfer: u32 },
@@ -130,9 +130,9 @@ pub enum Reply {
     Started {
         at: u64,
     },
-    /// Result of a [`LegVerb`].
+    /// Result of a [`LegCommand`].
     Acted {
-        answer: LegAnswer,
+        answer: LegReply,
     },
     Status(Status),
 }
@@ -274,7 +274,7 @@ mod tests {
             id: 3,
             request: Request::Leg {
                 transfer: 7,
-                verb: LegVerb::Pace { limit: 26 },
+                verb: LegCommand::Pace { limit: 26 },
             },
         };
         round_trip(
@@ -285,7 +285,7 @@ mod tests {
             &Line::Reply {
                 id: 3,
                 reply: Reply::Acted {
-                    answer: LegAnswer::Done,
+                    answer: LegReply::Done,
                 },
             },
             r#"{"id":3,"reply":"acted","answer":"done"}"#,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::mininet::leftover::Leftover;
 use alfirk_roce::collective::{Algorithm, Progress};
-use alfirk_sim::network::Watch;
+use alfirk_sim::network::RunHandle;
 use alfirk_units::TIME;
 use indicatif::{HumanBytes, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -64,7 +64,7 @@ pub struct Run {
     algorithm: Algorithm,
     started: Instant,
     /// Clock of a fabric in virtual time.
-    clock: Option<Watch>,
+    clock: Option<RunHandle>,
     bytes: AtomicU64,
     total: AtomicU64,
 }
@@ -118,7 +118,7 @@ impl Bars {
     }
 
     /// Adds a bar for an algorithm; `clock` is that of a fabric in virtual time.
-    pub fn start(&self, algorithm: Algorithm, clock: Option<Watch>) -> Bar {
+    pub fn start(&self, algorithm: Algorithm, clock: Option<RunHandle>) -> Bar {
         let bar = self.drawn.add(ProgressBar::new(0));
         let style = ProgressStyle::with_template(
             "{prefix:<10} {bar:40} {binary_bytes:>11} of {binary_total_bytes}, {elapsed}{msg}",
@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn run_reports_bytes_virtual_time_and_an_estimate() {
         let bars = Bars::hidden();
-        let clock = Watch::default();
+        let clock = RunHandle::default();
         let bar = bars.start(Algorithm::Alfirk, Some(clock.clone()));
         let only = || bars.runs().lines().pop().unwrap();
         assert!(only().starts_with("alfirk: after 0.0 s the receivers have nothing"));

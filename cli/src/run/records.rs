@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use alfirk_ctrl::topology::Topology;
 use alfirk_roce::collective::Algorithm;
 use alfirk_sim::capture::timeline::Rates;
-use alfirk_sim::capture::{watch, PcapngCapture, PortCapture, Record, TextTrace, Timeline, Watch};
+use alfirk_sim::capture::{
+    watch, PageTrace, PcapngCapture, PortCapture, Record, TextTrace, Timeline,
+};
 use alfirk_sim::network::Network;
 use alfirk_view::server::Growing;
 use alfirk_view::trace::Header;
@@ -61,7 +63,7 @@ impl Records {
                 }
                 Some("jsonl") => {
                     let header = watch_header(config, algorithm);
-                    let (watch, record) = Watch::new(writer, &header, u64::MAX)
+                    let (watch, record) = PageTrace::new(writer, &header, u64::MAX)
                         .map_err(|error| unwritable("--trace", &path, &error))?;
                     network.observe(Box::new(watch));
                     record
@@ -77,7 +79,7 @@ impl Records {
         if let Some(bytes) = page {
             let header = watch_header(config, algorithm);
             let (watch, record) =
-                Watch::new(bytes, &header, PAGE_LIMIT).map_err(Failure::failed)?;
+                PageTrace::new(bytes, &header, PAGE_LIMIT).map_err(Failure::failed)?;
             network.observe(Box::new(watch));
             records.push(("the page's trace".into(), record));
         }

@@ -221,14 +221,14 @@ pub fn registers(switch: &Switch, path_bits: u32, paths: usize) -> Vec<(String, 
 
 /// The model's state, in the same order.
 pub fn expected_registers(model: &Group) -> Vec<u64> {
-    let kept = model.kept();
+    let kept = model.saved_registers();
     let worst = kept.most_congested.map_or(0, |(path, congested)| {
         (congested.window & 0xffff) << 16 | (path as u64) << 8 | u64::from(congested.cnps)
     });
     let last_acked = model.last_acked.point;
     let base = model.last_acked.msn_base;
     let nak = model.waiting_nak;
-    let state = model.walk.busy.map_or(0, |busy| {
+    let state = model.walk.running.map_or(0, |busy| {
         1 << 31 | u64::from(busy.is_dirty) << 30 | busy.start & 0x3fff_ffff
     });
     let losses = model.selective_nak.slots().iter();

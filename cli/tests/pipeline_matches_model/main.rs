@@ -15,7 +15,7 @@ mod wire;
 
 use alfirk_aggregation::punt::Aggregator;
 use alfirk_aggregation::{
-    self as model, classify, Answer, Config, Feedback, Group, PacketOut, Port, Sent, Space,
+    self as model, classify, AckClass, Config, Feedback, Group, PacketOut, Port, Sent, Space,
     Strategy,
 };
 use alfirk_bmv2::{Effects, QueueState, Queued, Switch};
@@ -110,8 +110,8 @@ impl Pair {
                     msn,
                 };
                 let queued = match classify(psn, aeth) {
-                    Some(Answer::Feedback(feedback)) => self.model.feedback(port, feedback, now),
-                    Some(Answer::Notice(notice)) => self.model.notice(port, notice, now),
+                    Some(AckClass::Feedback(feedback)) => self.model.feedback(port, feedback, now),
+                    Some(AckClass::Notice(notice)) => self.model.notice(port, notice, now),
                     None => Vec::new(),
                 };
                 (port, wire::acknowledge(psn, syndrome, msn), queued)
@@ -123,7 +123,7 @@ impl Pair {
                 odd,
             } => {
                 let feedback = Feedback::Ack { psn, msn };
-                let queued = self.model.odd_feedback(port, feedback, now);
+                let queued = self.model.malformed_feedback(port, feedback, now);
                 (port, wire::odd(feedback, odd), queued)
             }
             Packet::Refused { port, psn, what } => (port, wire::refused(psn, what), Vec::new()),
@@ -170,7 +170,7 @@ impl Pair {
             .collect();
         prop_assert_eq!(&output, &Vec::from_iter(sent), "of {}", what);
         if let [Sent::ToController(packet)] = &output[..] {
-            self.aggregator.take(packet);
+            self.aggregator.record(packet);
             self.commands.extend(self.aggregator.replies());
             if !self.aggregator.lagging().is_empty() {
                 let leaves = self.model.ports().iter().zip(self.model.leaves.iter());

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use alfirk_aggregation::{classify, Answer, Feedback, Space, TofinoGroup, TofinoQueued};
+use alfirk_aggregation::{classify, AckClass, Feedback, Space, TofinoGroup, TofinoQueued};
 use alfirk_bmv2::{CloneSession, Effects, LoadedProgram, QueueState, Queued, Replica, Switch};
 use alfirk_compiler::arch::Arch;
 use alfirk_compiler::driver::CompileOptions;
@@ -139,8 +139,8 @@ impl Pair {
                     msn,
                 };
                 let queued = match classify(psn, aeth) {
-                    Some(Answer::Feedback(feedback)) => model.feedback(port, feedback),
-                    Some(Answer::Notice(notice)) => model.notice(port, notice, self.now),
+                    Some(AckClass::Feedback(feedback)) => model.feedback(port, feedback),
+                    Some(AckClass::Notice(notice)) => model.notice(port, notice, self.now),
                     None => Vec::new(),
                 };
                 (port, wire::acknowledge(psn, syndrome, msn), queued)

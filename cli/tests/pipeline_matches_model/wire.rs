@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use alfirk_aggregation::{
-    classify, Answer, Feedback, Message, Notice, PacketIn, PacketOut, Point, Port, Sent,
+    classify, AckClass, Feedback, Message, Notice, PacketIn, PacketOut, Point, Port, Sent,
 };
 use alfirk_roce::icrc;
 use alfirk_roce::wire::aeth;
@@ -271,8 +271,8 @@ fn parse_acknowledge(packet: &[u8]) -> Result<Feedback, Notice> {
     assert_eq!(packet[28], OPCODE_ACKNOWLEDGE, "in {packet:02x?}");
     let view = aeth::View::new_checked(&packet[40..]).expect("an AETH");
     match classify(number(packet, 37, 3), aeth::Repr::parse(&view)) {
-        Some(Answer::Feedback(feedback)) => Ok(feedback),
-        Some(Answer::Notice(notice)) => Err(notice),
+        Some(AckClass::Feedback(feedback)) => Ok(feedback),
+        Some(AckClass::Notice(notice)) => Err(notice),
         None => panic!("a reserved syndrome in {packet:02x?}"),
     }
 }

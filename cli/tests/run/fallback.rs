@@ -12,7 +12,7 @@ use alfirk_experiment::{
     Registration, Row, SafeguardConfig, Traffic, Victim,
 };
 use alfirk_roce::collective::{
-    Algorithm, Endpoint, ExpectedData, LegAnswer, LegVerb, Progress, RequestTimes, TransferOp,
+    Algorithm, Endpoint, ExpectedData, LegCommand, LegReply, Progress, RequestTimes, TransferOp,
     TransferSpec, WriteMode,
 };
 use alfirk_roce::hostile::Target;
@@ -310,7 +310,7 @@ impl Fabric for Crowded {
     fn close(&mut self, host: HostIndex) -> Result<(), FabricError> {
         self.inner.close(host)
     }
-    fn act(&mut self, host: HostIndex, verb: LegVerb) -> Result<LegAnswer, FabricError> {
+    fn act(&mut self, host: HostIndex, verb: LegCommand) -> Result<LegReply, FabricError> {
         self.inner.act(host, verb)
     }
     fn request_times(&mut self, source: HostIndex) -> Result<Option<RequestTimes>, FabricError> {

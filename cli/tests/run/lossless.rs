@@ -9,7 +9,7 @@ use alfirk_ctrl::topology::{
 };
 use alfirk_experiment::Job;
 use alfirk_roce::collective::{Algorithm, Collective, Schedule};
-use alfirk_sim::engine::{FaultProbabilities, Happening, Observer};
+use alfirk_sim::engine::{FaultProbabilities, Observation, Observer};
 use alfirk_sim::frame::Frame;
 use alfirk_sim::network::{Model, Network};
 use alfirk_sim::VirtualFabric;
@@ -176,8 +176,8 @@ struct Classes {
 struct Eye(Rc<RefCell<Classes>>);
 
 impl Observer for Eye {
-    fn observe(&mut self, _: u64, _: &str, happening: Happening<'_>) {
-        let Happening::Transmit { frame, .. } = happening else {
+    fn observe(&mut self, _: u64, _: &str, happening: Observation<'_>) {
+        let Observation::Transmit { frame, .. } = happening else {
             return;
         };
         let mut seen = self.0.borrow_mut();

@@ -15,7 +15,7 @@ use alfirk_experiment::{run_algorithm, Congestion, Job, Kill, Registration, Vict
 use alfirk_roce::collective::{Algorithm, Collective, TransferOp, WriteMode};
 use alfirk_roce::rc::Recovery;
 use alfirk_roce::wire::Psn;
-use alfirk_sim::engine::{FaultProbabilities, Happening, Observer, Threads};
+use alfirk_sim::engine::{FaultProbabilities, Observation, Observer, Threads};
 use alfirk_sim::frame::Frame;
 use alfirk_sim::network::{Fidelity, Model, Network};
 use alfirk_sim::VirtualFabric;
@@ -31,19 +31,19 @@ use crate::network::{job, pipeline};
 struct Seen(Rc<RefCell<Vec<String>>>);
 
 impl Observer for Seen {
-    fn observe(&mut self, now: u64, name: &str, happening: Happening<'_>) {
+    fn observe(&mut self, now: u64, name: &str, happening: Observation<'_>) {
         let (what, frame) = match happening {
-            Happening::Transmit { port, frame } => (format!("tx {port}"), Some(frame)),
-            Happening::Receive { port, frame } => (format!("rx {port}"), Some(frame)),
-            Happening::Drop {
+            Observation::Transmit { port, frame } => (format!("tx {port}"), Some(frame)),
+            Observation::Receive { port, frame } => (format!("rx {port}"), Some(frame)),
+            Observation::Drop {
                 port,
                 len,
                 frame,
                 reason,
             } => (format!("{} {port} {len}", reason.as_str()), frame),
-            Happening::Note(text) => (text.to_owned(), None),
+            Observation::Note(text) => (text.to_owned(), None),
             // `cli/tests/view.rs` compares those.
-            Happening::Group { .. } => return,
+            Observation::Group { .. } => return,
         };
         let frame = frame.map(|frame| {
             let mut hasher = DefaultHasher::new();

@@ -17,7 +17,7 @@ use alfirk_experiment::{
 use alfirk_roce::collective::{Algorithm, Collective, TransferOp, WriteMode};
 use alfirk_roce::rc::PathMtu;
 use alfirk_roce::wire::Psn;
-use alfirk_sim::engine::{FaultProbabilities, Happening, Observer};
+use alfirk_sim::engine::{FaultProbabilities, Observation, Observer};
 use alfirk_sim::frame::Frame;
 use alfirk_sim::network::{Model, Network};
 use alfirk_sim::VirtualFabric;
@@ -113,8 +113,8 @@ type Seen = BTreeMap<(String, u32, u32), u32>;
 struct Crossings(Rc<RefCell<Seen>>);
 
 impl Observer for Crossings {
-    fn observe(&mut self, _: u64, name: &str, happening: Happening<'_>) {
-        if let Happening::Transmit { port, frame } = happening {
+    fn observe(&mut self, _: u64, name: &str, happening: Observation<'_>) {
+        if let Observation::Transmit { port, frame } = happening {
             if let Frame::Roce(roce) = Frame::read(frame) {
                 if roce.is_request() {
                     let key = (name.to_string(), port, roce.psn.get());

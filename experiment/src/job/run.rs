@@ -12,7 +12,7 @@ use alfirk_ctrl::constants::VIRTUAL_MAC;
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, Topology};
 use alfirk_roce::collective::{
-    Algorithm, Digest, Endpoint, ExpectedData, LegVerb, Progress, TransferSpec, WriteMode,
+    Algorithm, Digest, Endpoint, ExpectedData, LegCommand, Progress, TransferSpec, WriteMode,
 };
 use alfirk_roce::hostile::Target;
 use alfirk_roce::rc::RcConfig;
@@ -459,7 +459,7 @@ impl Run<'_> {
     fn make_ready(&mut self) -> Result<(), JobError> {
         let tells = self.spec.as_ref().is_some_and(|spec| spec.ready.is_some());
         for &host in self.layout.job.members[1..].iter().filter(|_| tells) {
-            let proceeded = self.fabric.act(host, LegVerb::Proceed);
+            let proceeded = self.fabric.act(host, LegCommand::Proceed);
             self.on_fabric(proceeded)?;
         }
         Ok(())

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, Paths, Topology};
-use alfirk_roce::collective::{Algorithm, Digest, ExpectedData, LegVerb, Progress, Requests};
+use alfirk_roce::collective::{Algorithm, Digest, ExpectedData, LegCommand, Progress, Requests};
 
 use super::throughput::Samples;
 use super::{Flow, Phase, PhaseRow, Throughput, Workload};
@@ -156,7 +156,7 @@ impl Run<'_> {
         )?;
         for flow in flows.iter().filter(|flow| flow.announces_ready) {
             for &host in &flow.flow.members[1..] {
-                let proceeded = self.fabric.act_of(flow.id, host, LegVerb::Proceed);
+                let proceeded = self.fabric.act_of(flow.id, host, LegCommand::Proceed);
                 on_fabric(flow.algorithm, proceeded)?;
             }
         }

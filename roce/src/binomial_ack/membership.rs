@@ -1,4 +1,4 @@
-//! Membership: versioned lists of members, and the manager that makes them (section 3.3.3 of the paper).
+//! Membership: versioned lists of members, and the manager that creates them (section 3.3.3 of the paper).
 
 use std::net::Ipv4Addr;
 
@@ -7,49 +7,53 @@ use crate::wire::QpNum;
 /// One member of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Member {
-    /// Its communication number; the manager assigns each number once.
+    /// Communication number of the member. The manager assigns each number once.
     pub number: u32,
+    /// IPv4 address of the member's host.
     pub ip: Ipv4Addr,
-    /// Its datagram queue pair.
+    /// Number of the member's datagram queue pair.
     pub qpn: QpNum,
 }
 
-/// A list of the members at one time.
+/// List of the members at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Membership {
-    /// Version, one more than that of the previous list.
+    /// Version of the list: one more than that of the previous list.
     pub version: u32,
     /// The members, ordered by number.
     pub members: Vec<Member>,
 }
 
 impl Membership {
-    /// The index of a member in the list.
+    /// Index of the member with this number in the list; `None` if it is not in the list.
     pub fn place(&self, number: u32) -> Option<u32> {
         let found = self.members.binary_search_by_key(&number, |m| m.number);
         found.ok().map(|place| place as u32)
     }
 
-    /// The number of the member at an index.
+    /// Number of the member at an index of the list.
     pub fn number(&self, place: u32) -> u32 {
         self.members[place as usize].number
     }
 }
 
-/// Why a request to join or leave is rejected.
+/// Reason why a request to join or leave is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MembershipError {
+    /// A host with this address is a member already.
     #[error("{0} is a member already; it must leave before it joins again")]
     Joined(Ipv4Addr),
+    /// No member has this number.
     #[error("no member has number {0}")]
     NoSuchMember(u32),
+    /// All 2^32 member numbers have been assigned.
     #[error("the manager has assigned all numbers; start a new manager")]
     NoNumber,
 }
 
-/// The manager: the fixed node that collects changes of the membership and announces them.
+/// The manager: the fixed member that collects changes of the membership and announces them.
 ///
-/// Every change makes a list with a new version, which the caller must send to all members reliably and in order.
+/// Every change creates a list with a new version, which the caller sends to all members reliably and in order.
 #[derive(Debug, Clone, Default)]
 pub struct Manager {
     version: u32,
@@ -58,6 +62,7 @@ pub struct Manager {
 }
 
 impl Manager {
+    /// Creates a manager with an empty list of version 0.
     pub fn new() -> Manager {
         Manager::default()
     }

@@ -1,19 +1,22 @@
-//! Reliable multicast by unreliable datagrams and acknowledgements up a binomial tree (Mansoor and Meehan, "Reliable Multicast
-//! Protocol Using Infiniband Remote Direct Memory Access").
+//! Reliable multicast by unreliable datagrams, with acknowledgements up a binomial tree (Mansoor and Meehan, "Reliable
+//! Multicast Protocol Using Infiniband Remote Direct Memory Access").
 //!
-//! A root multicasts a message once.  Every member that has it waits for its children in a binomial tree whose root is the
-//! sender. Then it acknowledges to its parent, for itself and its whole subtree: `log2 n` cycles instead of `n` acknowledgements at
-//! one host.  A parent that misses a child's acknowledgement for a time that grows with the child's level sends it the message
-//! over their connection. A parent that lacks a message which a child acknowledges requests it from that child.
-//! [`Effect::Completed`] means that all members have the message, so a broadcast that waits for it needs no barrier afterwards.
+//! A root multicasts a message once. The members form a binomial tree with the sender as its root. A member that has
+//! the message waits for its children, then acknowledges to its parent for its whole subtree. This takes `log2 n`
+//! cycles instead of `n` acknowledgements at one host. A parent that misses a child's acknowledgement sends it the
+//! message over their connection, after a time that grows with the child's level. A parent that lacks a message which a
+//! child acknowledges requests it from that child. [`Effect::Completed`] means that all members have the message. So a
+//! broadcast that waits for it needs no barrier afterwards.
 //!
-//! A fixed [`Manager`] makes versioned lists of the members; a message names the version by which it is acknowledged.
-//! Beyond the paper, messages of any length are cut into segments. All members get a notice when a message is complete, and
-//! release it. If a member is removed while messages are in flight, its parent adopts its children.
+//! A fixed [`Manager`] creates versioned lists of the members. A message contains the version of the list by which it
+//! is acknowledged. Beyond the paper, messages of any length are cut into segments. All members get a notice when a
+//! message is complete at all members, and release it. If a member is removed while messages are in flight, its parent
+//! adopts its children.
 //!
-//! [`Node`] is the protocol as a state machine: its input is datagrams, packets of connections and the time.  [`Endpoint`] is
-//! a node on a [`crate::host::Host`], with a UD queue pair for the group and RC queue pairs between members, which are kept or created
-//! anew each time ([`Connections`]).  The manager is the first member, and lists are sent over these queue pairs, too.
+//! [`Node`] is the protocol as a state machine: its inputs are datagrams, packets of connections and the time.
+//! [`Endpoint`] is a node on a [`crate::host::Host`], with a UD queue pair for the group and RC queue pairs between
+//! members. These are retained or created for each message ([`Connections`]). The manager is the first member, and
+//! lists are sent over these queue pairs, too.
 
 mod endpoint;
 mod membership;

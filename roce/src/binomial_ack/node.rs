@@ -9,29 +9,29 @@ use super::wire::{Body, MessageId, Packet, HEADER_LEN};
 use crate::rc::PathMtu;
 use crate::wire::{Header, WireError};
 
-/// Number of past lists of members that are kept, for messages that refer to them.
+/// Number of older lists of members that are kept, for messages that refer to them.
 const KEPT_VERSIONS: usize = 64;
-/// Number of windows of complete messages of one root that a node keeps until it gets their release.
+/// Number of windows of one root's complete messages that a node keeps until their release arrives.
 const KEPT_WINDOWS: usize = 4;
-/// The most doublings of a waiting time.
+/// Largest number of doublings of a waiting time.
 const MAX_DOUBLINGS: u32 = 6;
 
 /// Settings of a node, the same at all members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// The longest datagram.
+    /// Path MTU of the group: the longest payload of a datagram.
     pub mtu: PathMtu,
-    /// The longest message in bytes; longer ones are ignored.
+    /// Longest message in bytes. Longer ones are ignored by receivers.
     pub max_message: u64,
-    /// Nanoseconds for the acknowledgement of one level of the tree.  A shorter time repairs losses sooner, but also repairs messages
-    /// that are only late.
+    /// Time in nanoseconds for the acknowledgement of one level of the tree. A shorter time repairs losses sooner, but
+    /// also repairs messages that are only late.
     pub cycle_timeout: u64,
-    /// Additional nanoseconds for each segment of the message.
+    /// Time in nanoseconds that is added for each segment of the message.
     pub segment_time: u64,
-    /// Repairs of one child before it is reported as silent.
+    /// Number of repairs sent to one child before it is reported as silent.
     pub attempts: u32,
-    /// The most messages of a root in flight that are not complete, at least 1.  Receivers assemble at most this number of each root's
-    /// messages.
+    /// Largest number of a root's messages in flight that are not complete, at least 1. Receivers assemble at most this
+    /// number of messages of each root.
     pub window: u32,
 }
 
@@ -57,49 +57,73 @@ pub struct Counts {
     pub repair_packets: u64,
 }
 
-/// An action for the driver, or a report.
+/// Action for the driver, or report to the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Send a datagram to the group.
     Multicast(Vec<u8>),
-    /// Send a packet to this member over a reliable connection.
-    Send { to: u32, packet: Vec<u8> },
-    /// A message of another member is complete here. Reported once per message.
-    Delivered { id: MessageId, data: Arc<[u8]> },
-    /// All members have this node's message: a broadcast may return.
-    Completed { message: u32 },
-    /// A member did not acknowledge a message despite several repairs, or does not repair a message. If it has failed, the manager
-    /// should remove it.
-    Silent { member: u32 },
+    /// Send a packet to a member over a reliable connection.
+    Send {
+        /// Number of the member.
+        to: u32,
+        /// Bytes of the packet.
+        packet: Vec<u8>,
+    },
+    /// A message of another member has arrived completely. Reported once per message.
+    Delivered {
+        /// Root and number of the message.
+        id: MessageId,
+        /// Bytes of the message.
+        data: Arc<[u8]>,
+    },
+    /// All members have a message of this node, so a broadcast may return.
+    Completed {
+        /// Number of the message, from 0.
+        message: u32,
+    },
+    /// A member did not acknowledge a message despite several repairs, or does not repair a message. If it has failed,
+    /// the manager should remove it.
+    Silent {
+        /// Number of the member.
+        member: u32,
+    },
 }
 
-/// Why a message is not multicast.
+/// Reason why a message is not multicast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MulticastError {
+    /// This node is not in the newest list of members.
     #[error("this node is not in a list of members; join first")]
     NotMember,
+    /// The message is longer than receivers accept.
     #[error(
         "a message of {len} bytes is longer than the group's limit of {limit} bytes; send it in parts"
     )]
-    TooLong { len: u64, limit: u64 },
+    TooLong {
+        /// Length of the message in bytes.
+        len: u64,
+        /// Longest message in bytes: [`Config::max_message`].
+        limit: u64,
+    },
+    /// This node's own messages in flight fill its window; holds the size of the window.
     #[error("{0} messages are in flight, which is the limit; wait until one completes")]
     Full(u32),
 }
 
-/// The state machine of one member.
+/// State machine of one member.
 pub struct Node {
     number: u32,
     config: Config,
     lists: BTreeMap<u32, Membership>,
     messages: BTreeMap<MessageId, Message>,
-    /// By root: the messages that are complete at all members.
+    /// For each root: the messages that are complete at all members.
     finished: BTreeMap<u32, FinishedMessages>,
     next_message: u32,
     effects: VecDeque<Effect>,
     counts: Counts,
 }
 
-/// A message that is not known to be complete at all members.
+/// A message that may not be complete at all members yet.
 struct Message {
     version: u32,
     len: u64,
@@ -107,14 +131,14 @@ struct Message {
     is_delivered: bool,
     /// The members that have acknowledged the message to this node.
     acked: BTreeSet<u32>,
-    /// The node to which this node has acknowledged the message, and when to repeat that if no release arrives. The release may have
-    /// been sent to a member that was removed.
+    /// The node to which this node has acknowledged the message, and when to repeat that if the release does not
+    /// arrive. The release may have been sent to a member that was removed.
     acked_to: Option<(u32, Wait)>,
-    /// Children whose acknowledgement is awaited; only while the message is complete here.
+    /// Children whose acknowledgement is awaited; used only while the message is complete here.
     waits: BTreeMap<u32, Wait>,
-    /// The pending request for the message to a child.
+    /// The pending request for the message to a child, if this node lacks it.
     request: Option<Wait>,
-    /// When the parent should have repaired the message, if no child has it.
+    /// Time at which the parent should have repaired the message, if no child has it.
     overdue: Option<Wait>,
 }
 
@@ -171,12 +195,12 @@ impl Node {
         self.messages.values().filter_map(of).min()
     }
 
-    /// Whether no member can still need this node, so that it may leave the group.
+    /// Whether no other member can still need this node's messages, so that it may leave the group.
     pub fn is_idle(&self) -> bool {
         self.messages.is_empty()
     }
 
-    /// Handles a list of members from the manager.
+    /// Handles a new list of members from the manager.
     pub fn handle_membership(&mut self, now: u64, list: Membership) {
         self.lists.insert(list.version, list);
         while self.lists.len() > KEPT_VERSIONS {
@@ -187,9 +211,9 @@ impl Node {
         }
     }
 
-    /// Multicasts a message to all members of the newest list; [`Effect::Completed`] follows when they have it.
+    /// Multicasts a message to all members of the newest list. [`Effect::Completed`] follows when they have it.
     ///
-    /// A caller that waits for that before the next message, as `MPI_Bcast` does, gets its messages delivered in order.
+    /// A caller that waits for it before the next message, as `MPI_Bcast` does, gets its messages delivered in order.
     pub fn multicast(&mut self, now: u64, data: Arc<[u8]>) -> Result<u32, MulticastError> {
         let (len, limit) = (data.len() as u64, self.config.max_message);
         if len > limit {
@@ -230,7 +254,7 @@ impl Node {
         Ok(message)
     }
 
-    /// Number of messages that this node holds and that are not known to be complete at all members.
+    /// Number of messages that this node holds and that may not be complete at all members.
     pub fn in_flight(&self) -> usize {
         self.messages.len()
     }
@@ -338,7 +362,7 @@ impl Node {
         Ok(())
     }
 
-    /// Runs expired timers: repairs messages at children without an acknowledgement, and repeats requests.
+    /// Handles expired timers: repairs messages at children that have not acknowledged them, and repeats requests.
     pub fn handle_timeout(&mut self, now: u64) {
         for id in self.messages.keys().copied().collect::<Vec<_>>() {
             let Some(message) = self.messages.get_mut(&id) else {
@@ -380,18 +404,18 @@ impl Node {
         }
     }
 
-    /// The counters.
+    /// Counters of this node.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// The member numbers in the newest list.
+    /// Numbers of the members in the newest list.
     pub fn newest_members(&self) -> BTreeSet<u32> {
         let members = self.newest().into_iter().flat_map(|list| &list.members);
         members.map(|member| member.number).collect()
     }
 
-    /// The parent and the children of this node in the tree of a root, by the newest list.
+    /// Parent and children of this node in the tree of `root`, by the newest list.
     pub fn tree_neighbours(&self, root: u32) -> Vec<u32> {
         let places = self
             .newest()
@@ -404,7 +428,7 @@ impl Node {
         places.map(|place| list.number(place)).collect()
     }
 
-    /// The version of the newest list.
+    /// Version of the newest list; `None` before the first.
     pub fn version(&self) -> Option<u32> {
         self.newest().map(|list| list.version)
     }
@@ -423,7 +447,7 @@ impl Node {
         of_root.is_some_and(|finished| finished.holds(id.message))
     }
 
-    /// Whether a packet is from a member, about a message that is not complete everywhere.
+    /// Whether a packet is from a member, and about a message that may not be complete at all members.
     fn is_wanted(&self, packet: &Packet<'_>) -> bool {
         packet.len <= self.config.max_message
             && !self.is_finished(packet.id)
@@ -432,10 +456,10 @@ impl Node {
 
     /// Whether the buffers have space for another message of a root.
     ///
-    /// A root has at most a window of messages that are incomplete here, since it cannot know them to be complete. Messages that are
-    /// complete here wait for their release, which may be late.  A message without space is repaired later, like a lost one.
+    /// A root has at most a window of messages that are incomplete here. Messages that are complete here wait for their
+    /// release, which may be late. A message without space is repaired later, like a lost one.
     fn has_space(&self, root: u32) -> bool {
-        // A node has all of its own messages that are in flight.
+        // A node has all its own messages that are in flight.
         if root == self.number {
             return false;
         }
@@ -448,7 +472,7 @@ impl Node {
         parts < window && all < KEPT_WINDOWS * window
     }
 
-    /// The state of a message, created if there is none. Fails if the packet contradicts an earlier one.
+    /// State of a message, created if there is none. Fails if the packet contradicts an earlier one.
     fn message(&mut self, packet: &Packet<'_>) -> Result<&mut Message, WireError> {
         let (version, len) = (packet.version, packet.len);
         let segments = self.config.segments(len);
@@ -474,7 +498,7 @@ impl Node {
         let Some(message) = self.messages.get(&id) else {
             return;
         };
-        // The sender used a list that has not arrived here yet.
+        // The sender used a list of members that has not arrived here yet.
         let Some(list) = self.lists.get(&message.version) else {
             return;
         };
@@ -543,8 +567,8 @@ impl Node {
         }
     }
 
-    /// The parent and the children by the message's own list.  A member that is not in the newest list is skipped: its parent adopts
-    /// its children.
+    /// Parent and children of this node by the message's own list. A member that is not in the newest list is skipped:
+    /// its parent adopts its children.
     fn neighbours(&self, id: MessageId) -> (Option<u32>, Vec<u32>) {
         let found = self.messages.get(&id).and_then(|message| {
             let list = self.lists.get(&message.version)?;
@@ -582,12 +606,12 @@ impl Node {
             + self.config.segments(message.len) * self.config.segment_time
     }
 
-    /// Time from this node's acknowledgement until all members should have the message.
+    /// Time from this node's acknowledgement until all members should have the message, in nanoseconds.
     fn patience(&self, id: MessageId) -> u64 {
         4 * self.base_wait(id, id.root)
     }
 
-    /// Reports a parent that has not repaired a message for long.
+    /// Reports a parent that should have repaired a message long ago.
     fn report_parent(&mut self, now: u64, id: MessageId) {
         let patience = self.patience(id);
         let overdue = self.messages.get_mut(&id).and_then(|m| m.overdue.as_mut());
@@ -600,7 +624,7 @@ impl Node {
         self.effects.extend(silent);
     }
 
-    /// Requests the message from a child that has it; from another one each time.
+    /// Requests the message from a child that has it, each time from another one.
     fn request(&mut self, now: u64, id: MessageId) {
         let Some(message) = self.messages.get(&id) else {
             return;
@@ -617,7 +641,7 @@ impl Node {
             wait.restart(now, self.base_wait(id, child));
         }
         if let Some(message) = self.messages.get_mut(&id) {
-            // If all children that had the message have left, the next one that acknowledges is requested.
+            // If all children that had the message have left, the next child that acknowledges it gets the request.
             message.request = child.map(|_| wait);
         }
         if let Some(child) = child {

@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 
-/// Probes of a suspect, or reports to the manager, before the receiver of them counts as failed.
+/// Number of probes to a suspect, or of reports to the manager, without a reply, after which the other side counts as
+/// failed.
 const MAX_PROBES: u32 = 6;
 
 #[derive(Debug)]
@@ -22,11 +23,11 @@ struct Suspect {
     tries: u32,
 }
 
-/// The action that is due about a suspect.
+/// Action that is due about a suspect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
     Inquire(u32),
-    /// All probes remained without a reply.
+    /// All probes of this member remained without a reply.
     GiveUp(u32),
 }
 

@@ -1,8 +1,9 @@
-//! Packet formats: segments of messages and management as datagrams, the rest over connections.
+//! Packet formats of the protocol. Segments of messages and management are datagrams; other packets are sent over
+//! connections.
 //!
-//! Every packet begins with 28 bytes, big-endian: kind (1), three zeros, version of the membership (4), number of the root (4),
-//! the root's message number (4), length of the whole message in bytes (8), and index of the segment in it (4). All segments but the
-//! last have the same length.
+//! Every packet begins with 28 bytes, big-endian: kind (1), three zeros, version of the list of members (4), number of
+//! the root (4), the root's message number (4), length of the whole message in bytes (8), and index of the segment in
+//! it (4). All segments but the last have the same length.
 
 use std::net::Ipv4Addr;
 
@@ -15,40 +16,50 @@ pub const HEADER_LEN: usize = 28;
 /// Identifies a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId {
-    /// The communication number of the member that multicasts it.
+    /// Communication number of the member that multicasts the message.
     pub root: u32,
-    /// The root's message number, from 0.
+    /// Number of the message among the root's, from 0.
     pub message: u32,
 }
 
 /// The body of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body<'a> {
-    /// A segment of the message, by multicast.
-    Segment { place: u32, bytes: &'a [u8] },
-    /// The whole message, to one node that lacks it.
-    Content { bytes: &'a [u8] },
-    /// An acknowledgement: the sender and its whole subtree have the message.
+    /// A segment of the message, sent by multicast.
+    Segment {
+        /// Index of the segment in the message.
+        place: u32,
+        /// Bytes of the segment.
+        bytes: &'a [u8],
+    },
+    /// The whole message, sent to one node that lacks it.
+    Content {
+        /// Bytes of the message.
+        bytes: &'a [u8],
+    },
+    /// An acknowledgement: the sender and all members of its subtree have the message.
     Ack,
     /// A request for the message, to a node that has it.
     Request,
-    /// A notice that all members have the message, so that no request for it follows.
+    /// A notice that all members have the message, so that it will not be requested again.
     Release,
 }
 
 /// A packet of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet<'a> {
+    /// Root and number of the message.
     pub id: MessageId,
     /// Version of the list of members by which the message is acknowledged.
     pub version: u32,
     /// Length of the whole message in bytes.
     pub len: u64,
+    /// Kind of the packet, with its content.
     pub body: Body<'a>,
 }
 
 impl<'a> Packet<'a> {
-    /// Parses a packet; fails if it contradicts itself.
+    /// Parses a packet. Fails if its fields contradict each other.
     pub fn parse(packet: &'a [u8]) -> Result<Packet<'a>, WireError> {
         crate::wire::need(Header::BinomialAck, packet, HEADER_LEN)?;
         let (head, bytes) = packet.split_at(HEADER_LEN);
@@ -93,7 +104,7 @@ impl<'a> Packet<'a> {
         })
     }
 
-    /// The bytes of the packet.
+    /// Encodes the packet.
     pub fn emit(&self) -> Vec<u8> {
         let (kind, place, bytes): (u8, u32, &[u8]) = match self.body {
             Body::Segment { place, bytes } => (0, place, bytes),
@@ -114,7 +125,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// First byte of a list of members, at the place of a packet's kind.
+/// First byte of a list of members, where a packet has its kind.
 const LIST: u8 = 5;
 /// Bytes before the members of a list: kind (1), three zeros, version (4), number of members (4).
 const LIST_HEADER_LEN: usize = 12;
@@ -167,7 +178,8 @@ impl Membership {
     }
 }
 
-/// Management datagrams for connections and membership: kind (1, from 16), three zeros, and numbers of four bytes each.
+/// Management datagram about connections or membership: kind (1 byte, from 16), three zeros, and numbers of four bytes
+/// each, big-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ManagementDatagram {
     /// Connection request: the sender's queue pair and its first PSN.
@@ -176,13 +188,13 @@ pub(super) enum ManagementDatagram {
     Reply { of: QpNum, qpn: QpNum, psn: Psn },
     /// Notice that the sender's queue pair is destroyed.
     Disconnect { qpn: QpNum },
-    /// To the manager: request to be in the next list.
+    /// To the manager: request to be added to the next list.
     Join,
     /// To the manager: request to be removed from the list.
     Leave,
-    /// To the manager: report that no packet arrives from this member.
+    /// To the manager: report that no packets arrive from this member.
     Suspect { number: u32 },
-    /// From the manager: request for an [`ManagementDatagram::Alive`].
+    /// From the manager: request for a [`ManagementDatagram::Alive`].
     Probe,
     /// Notice that the sender is alive.
     Alive,
@@ -228,7 +240,7 @@ impl ManagementDatagram {
         })
     }
 
-    /// The bytes of the datagram.
+    /// Encodes the datagram.
     pub(super) fn emit(self) -> Vec<u8> {
         let (kind, words): (u8, Vec<u32>) = match self {
             ManagementDatagram::Request { qpn, psn } => (16, vec![qpn.get(), psn.get()]),

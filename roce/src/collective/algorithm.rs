@@ -1,4 +1,4 @@
-//! The algorithms of collectives and their names.
+//! Algorithms of collectives: names, sources in the literature, and properties.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,41 +15,43 @@ use super::{
 };
 use crate::rc::MAX_MESSAGE;
 
-/// An algorithm: the route of the data from member to member.
+/// An algorithm of a collective: which member sends which data to which other member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Algorithm {
-    /// The root sends once, and switches replicate.
+    /// Multicast: the root sends once, and switches replicate.
     Alfirk,
-    /// Each member forwards every slice to the next member as soon as it has it.
+    /// Pipelined chain: each member forwards every slice to the next member as soon as it has it.
     Chain,
     /// Binomial tree: the number of members that have the data doubles in each round.
     Binomial,
-    /// The root sends to each member on a connection of its own.
+    /// The root sends the data to each member on a connection of its own.
     Unicast,
-    /// A complete K-ary tree; K is at least 1.
+    /// Complete tree in which each member has up to K children; K is at least 1.
     Kary(u32),
-    /// One of HPL's rings.
+    /// One of the ring broadcasts of High-Performance Linpack (HPL).
     Ring(Ring),
     /// Two binary trees, each of which carries half of the slices.
     DoubleBinaryTree,
-    /// A scatter, then a ring allgather.
+    /// A scatter of pieces, then a ring allgather.
     Long,
-    /// A scatter, then neighbours exchange pieces.
+    /// HPL's spread-and-roll: a scatter of pieces, which neighbours then exchange.
     SpreadRoll,
-    /// One of RDMC's block schedules.
+    /// One of the block schedules of RDMC (DSN 2018).
     Rdmc(Schedule),
     /// The root multicasts datagrams, which receivers acknowledge up a binomial tree.
     BinomialAck,
-    /// In round t every member sends to the member 2^t ranks ahead.
+    /// Dissemination: in round t every member sends to the member 2^t ranks ahead.
     Dissemination,
 }
 
-/// A name that is not the name of an algorithm.
+/// Error: a text that is not the name of an algorithm.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownAlgorithm {
+    /// The text is not one of the names.
     #[error("unknown algorithm `{0}`: expected one of {names}", names = names())]
     Name(String),
+    /// The fan-out K of `kary:K` is missing, not a number, or out of range.
     #[error("invalid algorithm `{0}`: write kary:K, with K from 1 to {most}", most = Algorithm::MAX_CHILDREN)]
     FanOut(String),
 }
@@ -63,7 +65,7 @@ fn names() -> String {
 }
 
 impl Algorithm {
-    /// All algorithms, with one example K for the K-ary tree.
+    /// All algorithms; the K-ary tree with K = 4 as an example.
     pub const ALL: [Algorithm; 19] = [
         Algorithm::Alfirk,
         Algorithm::Unicast,
@@ -86,7 +88,7 @@ impl Algorithm {
         Algorithm::Dissemination,
     ];
 
-    /// RDMC's schedules.
+    /// All block schedules of RDMC.
     pub const RDMC: [Schedule; 5] = [
         Schedule::Sequential,
         Schedule::Chain,
@@ -95,10 +97,10 @@ impl Algorithm {
         Schedule::Hybrid,
     ];
 
-    /// The largest K of `kary:K`.
+    /// Largest fan-out K of `kary:K`.
     pub const MAX_CHILDREN: u32 = 65_535;
 
-    /// The algorithms that run by default: multicast and the three usual alternatives.
+    /// Algorithms that run by default: multicast and the three usual alternatives.
     pub const DEFAULTS: [Algorithm; 4] = [
         Algorithm::Alfirk,
         Algorithm::Chain,
@@ -106,7 +108,7 @@ impl Algorithm {
         Algorithm::Unicast,
     ];
 
-    /// Name without a number, description in one line, and source in the literature.
+    /// Name without its number K, description in one line, and source in the literature.
     const fn description(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Algorithm::Alfirk => ("alfirk", "the source sends once; switches replicate packets and aggregate acknowledgements", "Cepheus (HPCA 2024) sections III and IV; Gleam section 3"),
@@ -131,42 +133,42 @@ impl Algorithm {
         }
     }
 
-    /// Name without a number, as `kary` of `kary:4`.
+    /// Name without its number: `kary` of `kary:4`.
     const fn base_name(self) -> &'static str {
         self.description().0
     }
 
-    /// Description in one line.
+    /// Description of the algorithm in one line.
     pub const fn about(self) -> &'static str {
         self.description().1
     }
 
-    /// Source in the literature.
+    /// Source of the algorithm in the literature.
     pub const fn source(self) -> &'static str {
         self.description().2
     }
 
-    /// Whether the fabric must have the group registered.
+    /// Whether the algorithm needs a reliable multicast group, registered in the fabric.
     pub const fn needs_group(self) -> bool {
         matches!(self, Algorithm::Alfirk)
     }
 
-    /// Whether the fabric must have a multicast group of datagrams registered.
+    /// Whether the algorithm needs a multicast group of datagrams, registered in the fabric.
     pub const fn needs_datagrams(self) -> bool {
         matches!(self, Algorithm::BinomialAck)
     }
 
-    /// Whether the algorithm uses only connections between two members.
+    /// Whether the algorithm uses only connections between two members (an overlay).
     pub const fn is_overlay(self) -> bool {
         !self.needs_group() && !self.needs_datagrams()
     }
 
-    /// Whether the algorithm needs the rack of each member.
+    /// Whether the algorithm needs to know the rack of each member.
     pub const fn needs_racks(self) -> bool {
         matches!(self, Algorithm::Rdmc(Schedule::Hybrid))
     }
 
-    /// Whether each member receives slices in order, so that their number identifies them.
+    /// Whether each member receives slices in order. The number of slices received then identifies them.
     pub const fn keeps_order(self) -> bool {
         match self {
             Algorithm::Alfirk
@@ -184,7 +186,7 @@ impl Algorithm {
         }
     }
 
-    /// Whether all slices take the same path to a member, so that members can store and forward.
+    /// Whether all slices take the same path to a member. Members can then store and forward.
     pub const fn is_one_tree(self) -> bool {
         self.keeps_order() && !self.needs_group()
     }
@@ -197,7 +199,7 @@ impl Algorithm {
         )
     }
 
-    /// The smallest number of slices for `size` bytes, given the longest message.
+    /// Smallest number of slices for `size` bytes: a message holds at most 2^31 bytes.
     pub fn min_slices(self, size: u64) -> u32 {
         let longest = match self.needs_datagrams() {
             true => binomial_ack::LONGEST_SLICE,
@@ -206,8 +208,9 @@ impl Algorithm {
         u32::try_from(size.div_ceil(longest).max(1)).unwrap_or(u32::MAX)
     }
 
-    /// The default number of slices for `size` bytes. Pipelines use slices of 64 KiB, at most 256; algorithms with pieces use one per
-    /// member; datagrams use slices of 64 KiB, because a lost datagram costs a slice. All others use the smallest number.
+    /// The default number of slices for `size` bytes and `members` members. Pipelines and datagrams use slices of 64
+    /// KiB, at most 256. Algorithms that scatter pieces use at least one slice per member. All others use the smallest
+    /// number.
     pub fn default_slices(self, size: u64, members: u32) -> u32 {
         let least = u64::from(self.min_slices(size));
         let wanted = match self {
@@ -222,7 +225,7 @@ impl Algorithm {
         u32::try_from(least.max(wanted)).unwrap_or(u32::MAX)
     }
 
-    /// The smallest number of slices with which every edge that the algorithm may use carries a slice.
+    /// Smallest number of slices with which every edge that the algorithm may use carries a slice.
     pub(super) fn slices_on_all_edges(self, members: u32) -> u32 {
         match self {
             Algorithm::Rdmc(schedule) => schedule.blocks_on_all_edges(members),
@@ -232,7 +235,7 @@ impl Algorithm {
         }
     }
 
-    /// Whether the algorithm implements a collective.
+    /// Whether the algorithm implements `collective`.
     pub const fn supports(self, collective: Collective) -> bool {
         match collective {
             Collective::Broadcast => !matches!(self, Algorithm::Dissemination),
@@ -248,7 +251,8 @@ impl Algorithm {
         }
     }
 
-    /// The default number of slices of a collective. Scatter and allgather: at least one per member; barrier: its signals.
+    /// The default number of slices of a collective. Scatter and allgather: at least one per member. Barrier: one per
+    /// signal.
     pub fn slices_for(self, collective: Collective, size: u64, members: u32) -> u32 {
         match collective {
             Collective::Broadcast => self.default_slices(size, members),
@@ -261,7 +265,7 @@ impl Algorithm {
         }
     }
 
-    /// The plan of one member for a collective that the algorithm [supports](Algorithm::supports), with one source.
+    /// Plan of member `rank` for a collective that the algorithm [supports](Algorithm::supports), with one source.
     pub fn plan_for(self, collective: Collective, shape: Shape<'_>, rank: u32) -> Plan {
         let members = shape.members;
         match (collective, self) {
@@ -278,8 +282,8 @@ impl Algorithm {
         }
     }
 
-    /// The plan of one member of a broadcast; empty if the algorithm has no broadcast. The time to make it is linear in the number of
-    /// slices that the member sends and receives.
+    /// Plan of member `rank` for a broadcast; empty if the algorithm has no broadcast. The run time is linear in the
+    /// number of slices that the member sends and receives.
     pub fn plan(self, shape: Shape<'_>, rank: u32) -> Plan {
         match self {
             Algorithm::Alfirk => alfirk::plan(shape, rank),
@@ -388,7 +392,7 @@ mod tests {
         }
     }
 
-    /// The size of plans, and so the work of planning, is linear in the number of slices that cross edges.
+    /// The size of plans, and the time to make them, is linear in the number of slices that cross edges.
     #[test]
     fn plans_are_linear_in_the_slices_that_they_carry() {
         let (members, slices) = (4_096, 8);

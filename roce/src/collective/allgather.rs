@@ -1,9 +1,10 @@
-//! Allgathers: each member's piece reaches all other members.
+//! Allgathers: each member's piece of the data reaches all other members.
 
 use super::pieces::slices;
 use super::plan::{Draft, Plan, Shape};
 
-/// Ring: each member sends its own piece first, then forwards the others, so that each piece travels once around the ring.
+/// Ring allgather: each member sends its own piece first, then forwards the others. Each piece travels once around the
+/// ring.
 pub(super) fn ring(shape: Shape<'_>, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
     let n = shape.members;
@@ -15,8 +16,8 @@ pub(super) fn ring(shape: Shape<'_>, rank: u32) -> Plan {
     draft.finish()
 }
 
-/// Bruck's algorithm: in round t each member sends all pieces that the member 2^t ranks ahead lacks. (J. Bruck and others, "Efficient
-/// Algorithms for All-to-All Communications in Multiport Message-Passing Systems", 1997.)
+/// Bruck's allgather: in round t each member sends all pieces that the member 2^t ranks ahead lacks. (J. Bruck and
+/// others, "Efficient Algorithms for All-to-All Communications in Multiport Message-Passing Systems", 1997.)
 pub(super) fn dissemination(shape: Shape<'_>, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
     let n = shape.members;
@@ -31,7 +32,8 @@ pub(super) fn dissemination(shape: Shape<'_>, rank: u32) -> Plan {
     draft.finish()
 }
 
-/// The pieces of the members at the given distances before a rank, in this order.
+/// Slices of the pieces that belong to the ranks `rank - d` (modulo the group size), for each distance d in `back`, in
+/// this order.
 fn pieces(
     shape: Shape<'_>,
     rank: u32,

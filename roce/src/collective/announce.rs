@@ -1,11 +1,12 @@
-//! Announcements between members, as in RDMC (sections 4.2 and 4.3 of its paper).
+//! Announcements between the members of an RDMC broadcast (sections 4.2 and 4.3 of its paper).
 //!
-//! * *Ready for block*, with [`TransferSpec::ready`]: a receiver keeps that number of receives posted on an edge. It announces them
-//!   with an empty SEND in the other direction, whose immediate data is the number of receives posted so far. The sender posts no
-//!   more sends than announced, so no message meets a receiver without a buffer.
-//! * *The size comes with the data*, with [`TransferSpec::announce`]: receivers know only the block size at first. They post a receive
-//!   for one block wherever the first block may come from. The immediate data of every block is the size of the whole message. Only
-//!   then the receiver allocates its memory, copies the first block into place, and plans the rest.
+//! - *Ready for block*, with [`TransferSpec::ready`]: a receiver keeps that number of receives posted on an edge. It
+//!   announces them with an empty SEND in the other direction, whose immediate data is the number of receives posted so
+//!   far. The sender posts no more sends than announced, so every message finds a receive.
+//! - *The size comes with the data*, with [`TransferSpec::announce`]: receivers know only the block size at first. They
+//!   post a receive for one block on each edge on which the first block may arrive. The immediate data of every block
+//!   is the size of the whole message. With the first block, a receiver allocates its memory, copies the block to its
+//!   place, and plans the rest.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ impl TransferSpec {
         }
     }
 
-    /// The edges that this member may use, with their slices if the size is known.
+    /// The edges that this member may use. Their flows list slices only if the size is known.
     pub(super) fn edges(&self) -> Plan {
         if !self.announce {
             return self.plan();
@@ -53,7 +54,8 @@ impl TransferSpec {
         edges
     }
 
-    /// By incoming edge of [`TransferSpec::edges`]: whether the first slice may come along it. That depends on the number of slices.
+    /// For each incoming edge of [`TransferSpec::edges`]: whether the first block may arrive on it. That depends on the
+    /// number of slices.
     pub(super) fn may_carry_first(&self) -> Vec<bool> {
         let most = self
             .algorithm
@@ -66,7 +68,7 @@ impl TransferSpec {
             .collect()
     }
 
-    /// The edges along which the first of `slices` slices may come.
+    /// The edges on which the first block may arrive if the data has `slices` slices.
     fn first_edges(&self, slices: u32) -> Vec<EdgeId> {
         let flows = self.plan_of(slices).incoming;
         let first = flows.iter().map(first_step).min();
@@ -76,7 +78,7 @@ impl TransferSpec {
         first.map(|flow| flow.edge).collect()
     }
 
-    /// The plan of a broadcast of `slices` slices.
+    /// This member's plan for a broadcast of `slices` slices.
     pub(super) fn plan_of(&self, slices: u32) -> Plan {
         let shape = Shape {
             members: self.members.len() as u32,
@@ -88,21 +90,21 @@ impl TransferSpec {
 
     pub(super) fn check_announcements(&self) -> Result<(), SpecError> {
         if self.block == Some(0) {
-            return Err(SpecError::NoBlock);
+            return Err(SpecError::ZeroBlockSize);
         }
         if self.ready == Some(0) {
-            return Err(SpecError::NoReceives);
+            return Err(SpecError::ZeroReceives);
         }
         if self.algorithm.needs_group() && (self.ready.is_some() || self.announce) {
-            return Err(SpecError::NotInGroup(self.algorithm));
+            return Err(SpecError::AnnouncementInGroup(self.algorithm));
         }
         if self.ready.is_some() && self.receives.is_some() {
             return Err(SpecError::ReadyAndReceives);
         }
         match self.block {
-            None if self.announce => return Err(SpecError::NoBlock),
+            None if self.announce => return Err(SpecError::ZeroBlockSize),
             Some(block) if self.has_size() && self.slices != blocks(self.size, block) => {
-                return Err(SpecError::WrongBlocks {
+                return Err(SpecError::BlockCountMismatch {
                     slices: self.slices,
                     size: self.size,
                     block,
@@ -130,7 +132,7 @@ fn first_step(flow: &Flow) -> u32 {
     flow.steps.first().copied().unwrap_or(0)
 }
 
-/// Fills edges with the flows of a plan; edges without a flow stay empty.
+/// Replaces empty flows by the flows of a plan that have the same edge. Other flows stay empty.
 fn fill(edges: &mut [Flow], mut known: Vec<Flow>) {
     for flow in edges {
         let found = known.iter().position(|k| k.edge == flow.edge);
@@ -144,13 +146,13 @@ fn fill(edges: &mut [Flow], mut known: Vec<Flow>) {
 }
 
 impl Transfer {
-    /// Posts the receives for a receiver's ready announcements.
+    /// Posts the receives for the ready announcements of the receiver on queue pair `qpn`.
     pub(super) fn post_announcement_receives(
         &mut self,
         host: &mut dyn Verbs,
         qpn: QpNum,
     ) -> Result<(), TransferError> {
-        // One announcement for each receive posted, and one for the initial batch.
+        // One announcement arrives per receive posted later, and one for those posted at the start.
         for _ in 0..self.spec.ready.map_or(0, |ready| ready + 1) {
             self.post_announcement_receive(host, qpn)?;
         }
@@ -172,7 +174,7 @@ impl Transfer {
         Ok(host.post_recv(qpn, RecvRequest { wr_id, buffer })?)
     }
 
-    /// Records a receiver's announcement of posted receives.
+    /// Records a receiver's announcement of posted receives, and posts the receive for the next announcement.
     pub(super) fn record_announcement(
         &mut self,
         host: &mut dyn Verbs,
@@ -189,7 +191,7 @@ impl Transfer {
         }
     }
 
-    /// Announces the receives posted since the last announcement, on all edges.
+    /// Announces to the senders the receives posted since the last announcement, on all edges.
     pub(super) fn announce_receives(&mut self, host: &mut dyn Verbs) -> Result<(), TransferError> {
         if self.spec.ready.is_none() || !self.has_started {
             return Ok(());
@@ -210,7 +212,7 @@ impl Transfer {
         Ok(())
     }
 
-    /// Posts the receive for the first block, into a scratch buffer of one block.
+    /// Posts the receive for a first block, into a scratch buffer of one block.
     pub(super) fn post_first_receive(
         &mut self,
         host: &mut dyn Verbs,
@@ -230,7 +232,8 @@ impl Transfer {
         Ok(())
     }
 
-    /// Handles a first block and the size that it announces. Returns its slice.
+    /// Handles a first block, which announces the size of the data. Returns the number of its slice; `None` if no first
+    /// block is awaited on this queue pair.
     pub(super) fn accept_first_block(
         &mut self,
         host: &mut dyn Verbs,
@@ -238,7 +241,7 @@ impl Transfer {
         got: Completed,
     ) -> Result<Option<u32>, TransferError> {
         if self.memory.is_none() {
-            let size = got.immediate.ok_or(TransferError::NotAnnounced)?;
+            let size = got.immediate.ok_or(TransferError::UnexpectedFirstBlock)?;
             self.apply_announced_size(host, size.into())?;
         }
         let at = self.incoming.iter().position(|c| c.qpn == qpn);
@@ -247,8 +250,8 @@ impl Transfer {
             return Ok(None);
         };
         let Some(slice) = self.incoming[at].flow.slices.first().copied() else {
-            // The announced number of blocks sends none of them first along this edge.
-            return Err(TransferError::NotAnnounced);
+            // By the plan for the announced size, no first block arrives on this edge.
+            return Err(TransferError::UnexpectedFirstBlock);
         };
         let (offset, expected) = self.spec.slice(slice);
         if got.bytes == expected {
@@ -290,17 +293,17 @@ impl Transfer {
         Ok(())
     }
 
-    /// Releases the scratch buffers of first blocks that will not come.
+    /// Deregisters the scratch buffers in which no first block has arrived.
     pub(super) fn release_scratch(&mut self, host: &mut dyn Verbs) {
         for connection in &mut self.incoming {
             if let Some(key) = connection.scratch.take() {
-                // The queue pair is gone, so nothing can be written here.
+                // The queue pair is destroyed, so no data can arrive in this buffer any more.
                 let _ = host.deregister(key);
             }
         }
     }
 
-    /// The scratch buffers whose first block has not come.
+    /// The scratch buffers in which no first block has arrived.
     pub(super) fn scratch(&self) -> impl Iterator<Item = MemoryKey> + '_ {
         self.incoming.iter().filter_map(|c| c.scratch)
     }

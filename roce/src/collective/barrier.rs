@@ -1,10 +1,10 @@
-//! Barriers: members exchange signals, and none leaves before all have entered.
+//! Barriers: members exchange signals (empty messages). None leaves the barrier before all have entered it.
 
 use super::binomial;
 use super::edge::EdgeId;
 use super::plan::{Draft, Flow, Plan};
 
-/// Number of signals in a barrier: the slice numbers that its members use.
+/// Number of signals in a barrier of `members` members. Signals are numbered like slices.
 pub(super) const fn signal_count(members: u32) -> u32 {
     rounds(members) + 1
 }
@@ -13,8 +13,8 @@ const fn rounds(members: u32) -> u32 {
     members.next_power_of_two().ilog2()
 }
 
-/// In round t each member signals the member 2^t ranks ahead, after it has received the signal of the previous round. (D. Hensgen,
-/// R. Finkel, U. Manber, "Two Algorithms for Barrier Synchronization", 1988.)
+/// Dissemination barrier: in round t each member signals the member 2^t ranks ahead, after it has received the signal
+/// of the previous round. (D. Hensgen, R. Finkel, U. Manber, "Two Algorithms for Barrier Synchronization", 1988.)
 pub(super) fn dissemination(members: u32, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
     for round in 0..rounds(members) {
@@ -25,11 +25,11 @@ pub(super) fn dissemination(members: u32, rank: u32) -> Plan {
     signal_plan(draft)
 }
 
-/// Signals are gathered up a binomial tree to the root; the root's signal is then broadcast down.
+/// Tree barrier: signals are gathered up a binomial tree to the root, whose signal is then broadcast down the tree.
 pub(super) fn binomial(members: u32, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
     let rounds = rounds(members);
-    // A member signals its parent after its children, which are at smaller distances, have signalled it.
+    // A member signals its parent after all its children have signalled it. The children have smaller distances.
     let (up, down) = (|bit: u32| bit, |bit: u32| 2 * rounds - bit);
     let children: Vec<u32> = binomial::children(members, rank).collect();
     for &child in children.iter().rev() {
@@ -47,8 +47,9 @@ pub(super) fn binomial(members: u32, rank: u32) -> Plan {
     signal_plan(draft)
 }
 
-/// Barrier over a group: members post a receive only when they enter. Switches acknowledge the minimum, so the root's first signal is
-/// acknowledged when all members have entered. The second signal releases them.
+/// Barrier over a multicast group. Members post a receive only when they enter. Switches acknowledge the minimum, so
+/// the acknowledgement of the root's first signal proves that all members have entered. The root's second signal
+/// releases them.
 pub(super) fn alfirk(rank: u32) -> Plan {
     let flow = Flow::all(EdgeId::Group { root: 0 }, 2, 0);
     let (incoming, outgoing) = match rank {
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
     use crate::collective::plan::testing::sizes;
 
-    /// By member: the members whose start it can infer when it has received all its signals.
+    /// For each member: which members have certainly entered the barrier when it has received all its signals.
     fn known(plans: &[Plan]) -> Vec<Vec<bool>> {
         let n = plans.len();
         let mut known: Vec<Vec<bool>> = (0..n)

@@ -1,11 +1,11 @@
-//! The binomial tree of MPI libraries: a member's parent is its rank without the lowest set bit, and its children are its
-//! rank plus each smaller power of two, the largest subtree first.
+//! Binomial tree of MPI libraries. A member's parent is its rank without the lowest set bit. Its children are its rank
+//! plus each smaller power of two, the largest subtree first.
 //!
 //! A member sends to its children one after the other (strict priority between the flows), as blocking sends would.
 
 use super::plan::{Draft, Plan, Shape};
 
-/// The plan of one member.
+/// Plan of member `rank`: receives all slices from its parent and sends them to its children.
 pub(super) fn plan(shape: Shape<'_>, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
     if rank > 0 {
@@ -17,7 +17,7 @@ pub(super) fn plan(shape: Shape<'_>, rank: u32) -> Plan {
     draft.finish()
 }
 
-/// The parent of a rank that is not the root.
+/// Parent of a rank other than the root.
 pub(super) fn parent(rank: u32) -> u32 {
     rank & (rank - 1)
 }
@@ -30,7 +30,7 @@ pub(super) fn span(members: u32, rank: u32) -> u32 {
     }
 }
 
-/// The children of a rank, the largest subtree first.
+/// Children of a rank, the one with the largest subtree first.
 pub(super) fn children(members: u32, rank: u32) -> impl Iterator<Item = u32> {
     let bits = (0..span(members, rank).trailing_zeros()).rev();
     let children = bits.map(move |bit| rank + (1 << bit));

@@ -1,10 +1,11 @@
 //! Pipelined chain: member r forwards every slice to member r + 1 as soon as it has it.
 //!
-//! With n members and s slices the last member is done after about (s + n - 2) / s times the duration of one transfer.
+//! With n members and s slices, the last member has all data after about (s + n - 2) / s times the duration of one
+//! transfer.
 
 use super::plan::{Draft, Plan, Shape};
 
-/// The plan of one member.
+/// Plan of member `rank`: receives all slices from the previous rank and sends them to the next one.
 pub(super) fn plan(shape: Shape<'_>, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
     if rank > 0 {

@@ -1,4 +1,4 @@
-//! A member's end of an edge, and its progress.
+//! A member's queue pair on an edge, and its progress.
 
 use std::net::Ipv4Addr;
 
@@ -8,34 +8,35 @@ use super::spec::RemoteMemory;
 use crate::rc::MemoryKey;
 use crate::wire::QpNum;
 
-/// This member's end of an edge.
+/// This member's queue pair on an edge, and the progress of the edge's flow.
 pub(super) struct Connection {
     pub(super) flow: Flow,
     pub(super) qpn: QpNum,
-    /// Target of WRITEs; set by `connect`.
+    /// Remote memory that WRITEs go to; set by `connect`.
     pub(super) remote_memory: Option<RemoteMemory>,
-    /// By receiver: the target of each slice's WRITE, with [`WriteMode::PerRequest`](super::WriteMode::PerRequest); set by `connect`.
+    /// For each receiver: its address, and the target of each slice's WRITE, with
+    /// [`WriteMode::PerRequest`](super::WriteMode::PerRequest). Set by `connect`.
     pub(super) receivers: Vec<(Ipv4Addr, Vec<RemoteMemory>)>,
-    /// The slice whose regions were announced last.
+    /// The slice whose memory regions were announced to the switches last.
     pub(super) announced_slice: Option<u32>,
-    /// Region announcements of that slice that are not acknowledged yet, one per receiver.
+    /// Announcements of that slice's regions that are not acknowledged yet; one is sent per receiver.
     pub(super) pending_announcements: usize,
-    /// Receives posted so far for the slices of an incoming flow.
+    /// Number of receives posted so far for an incoming flow.
     pub(super) receives: usize,
-    /// At a sender: receives that the receiver has announced; at a receiver: those that this member has announced.
+    /// Number of receives announced so far: by the receiver, if this member sends; by this member, if it receives.
     pub(super) credit: usize,
     /// Scratch buffer for the first block while the size is not known.
     pub(super) scratch: Option<MemoryKey>,
-    /// Index of the send schedule that the flow belongs to.
+    /// Index of the send schedule to which the flow belongs; `None` for a flow without one.
     pub(super) schedule: Option<usize>,
-    /// Slices of the flow posted to the queue pair.
+    /// Number of slices posted to the queue pair.
     pub(super) posted: usize,
-    /// Slices of the flow that have completed.
+    /// Number of slices whose messages have completed.
     pub(super) completed: usize,
 }
 
 impl Connection {
-    /// A connection with nothing posted.
+    /// Creates the record of a queue pair on which nothing is posted.
     pub(super) fn new(flow: Flow, qpn: QpNum) -> Connection {
         Connection {
             flow,

@@ -1,19 +1,19 @@
-//! A member's end of the datagram edge ([`super::binomial_ack`]).
+//! A member's endpoint of the datagram edge ([`super::binomial_ack`]).
 
 use super::error::TransferError;
 use super::spec::{SpecError, TransferSpec};
 use crate::binomial_ack::{self, EndpointConfig};
 use crate::verbs::Verbs;
 
-/// The member number of the manager, which is the root.
+/// Number of the root in the datagram group; the root is the group's manager.
 pub(super) const ROOT: u32 = 0;
 
-/// This member's end of the datagram edge.
+/// This member's endpoint of the datagram edge.
 pub(super) struct DatagramEdge {
     pub(super) member: binomial_ack::Endpoint,
     members: usize,
     is_ready: bool,
-    /// Bytes of slices that this member has multicast.
+    /// Bytes of the slices that this member has multicast.
     pub(super) sent: u64,
 }
 
@@ -24,7 +24,7 @@ impl DatagramEdge {
     ) -> Result<DatagramEdge, TransferError> {
         let datagrams = spec
             .datagrams
-            .ok_or(SpecError::NoDatagrams(spec.algorithm))?;
+            .ok_or(SpecError::MissingDatagramGroup(spec.algorithm))?;
         let rc = spec.rc.unwrap_or(host.default_rc());
         let (_, longest) = spec.slice(0);
         let members = spec.members.len();
@@ -38,12 +38,12 @@ impl DatagramEdge {
         })
     }
 
-    /// Whether all members have joined, and this member is connected to its neighbours in the root's tree.
+    /// Whether all members have joined, and this member is connected to its neighbours in the tree.
     pub(super) fn is_ready(&self) -> bool {
         self.is_ready
     }
 
-    /// Whether no other member can still need a repair from this member.
+    /// Whether no other member can need a repair from this member.
     pub(super) fn is_idle(&self) -> bool {
         self.member.is_idle()
     }
@@ -52,7 +52,7 @@ impl DatagramEdge {
         self.member.close(host);
     }
 
-    /// Connects the tree once all members have joined. Returns true on the one call at which the edge becomes ready.
+    /// Connects the tree once all members have joined. Returns true only in the call in which the edge becomes ready.
     pub(super) fn becomes_ready(&mut self, host: &mut dyn Verbs, now: u64) -> bool {
         if self.is_ready || self.member.members().len() < self.members {
             return false;

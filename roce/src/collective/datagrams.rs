@@ -1,4 +1,4 @@
-//! Transfers with a datagram edge ([`super::binomial_ack`]).
+//! Transfers by multicast datagrams ([`super::binomial_ack`]).
 
 use std::sync::Arc;
 
@@ -32,11 +32,11 @@ impl TransferSpec {
             (self.announce, "first block that announces the size"),
         ];
         if let Some((_, what)) = refused.into_iter().find(|(is_set, _)| *is_set) {
-            return Err(SpecError::NotByDatagrams { algorithm, what });
+            return Err(SpecError::UnsupportedByDatagrams { algorithm, what });
         }
         let bad = |spec: &DatagramSpec| !spec.group.is_multicast() || spec.qkey >> 31 != 0;
         if self.datagrams.as_ref().is_none_or(bad) {
-            return Err(SpecError::NoDatagrams(algorithm));
+            return Err(SpecError::MissingDatagramGroup(algorithm));
         }
         let longest = (0..self.slices.min(1))
             .map(|slice| self.slice(slice).1)
@@ -53,7 +53,8 @@ impl TransferSpec {
 }
 
 impl Transfer {
-    /// Opens this member's end of the datagram edge. Returns its endpoint for the other members.
+    /// Opens this member's endpoint of the datagram edge. Returns its address and queue pair number for the other
+    /// members.
     pub(super) fn open_datagrams(
         &mut self,
         host: &mut dyn Verbs,
@@ -66,7 +67,7 @@ impl Transfer {
         Ok((connection, endpoint))
     }
 
-    /// Joins the group whose manager has the root's endpoint.
+    /// Joins the datagram group. `root`: the endpoint of the root, which is the group's manager.
     pub(super) fn join_datagrams(
         &mut self,
         host: &mut dyn Verbs,
@@ -83,7 +84,7 @@ impl Transfer {
         self.handle_datagram_events(host, now)
     }
 
-    /// Handles an event of the host. Returns whether the event belongs to the datagram edge only.
+    /// Handles an event of the host. Returns true if the event concerns the datagram edge alone.
     pub(super) fn handle_datagrams(
         &mut self,
         host: &mut dyn Verbs,
@@ -100,13 +101,13 @@ impl Transfer {
         is_own
     }
 
-    /// The time of the next [`Transfer::handle_timeout`], in nanoseconds.
+    /// Time of the next expiry for [`Transfer::handle_timeout`], in nanoseconds; `None` without datagrams.
     pub fn poll_timeout(&self) -> Option<u64> {
         let edge = self.datagrams.as_ref().filter(|_| !self.failed)?;
         edge.member.poll_timeout()
     }
 
-    /// Runs the expired timers of datagrams. The timers of connections are in the host.
+    /// Handles the expired timers of the datagram edge. The host handles the timers of connections.
     pub fn handle_timeout(&mut self, host: &mut dyn Verbs, now: u64) {
         if let Some(edge) = self.datagrams.as_mut().filter(|_| !self.failed) {
             edge.member.handle_timeout(host, now);
@@ -116,7 +117,7 @@ impl Transfer {
         }
     }
 
-    /// Multicasts a slice, if the group's window has space.
+    /// Multicasts a slice if the group's send window has space. Returns whether it was sent.
     pub(super) fn post_datagrams(
         &mut self,
         host: &mut dyn Verbs,
@@ -158,7 +159,7 @@ impl Transfer {
                     }
                     self.advance(host, now)?;
                 }
-                // The manager, which is the root, excludes a failed member.
+                // The manager, which is the root, removes the failed member.
                 EndpointEvent::Silent { .. } => {}
                 EndpointEvent::Abandoned if self.holds_all() => {}
                 EndpointEvent::Abandoned => return Err(TransferError::RootFailed),
@@ -179,14 +180,14 @@ impl Transfer {
         data: &[u8],
     ) -> Result<(), TransferError> {
         let slice = id.message;
-        // Only the root sends.
+        // Only slices from the root are expected.
         if id.root != ROOT || slice >= self.spec.slices {
             return Ok(());
         }
         let (offset, expected) = self.spec.slice(slice);
         let got = data.len() as u64;
         if got != expected {
-            return Err(TransferError::WrongSlice {
+            return Err(TransferError::WrongSliceLength {
                 slice,
                 got,
                 expected,
@@ -203,7 +204,8 @@ impl Transfer {
         self.advance(host, now)
     }
 
-    /// Counters of datagrams and their protocol messages; connections have counters of their own. `None` without datagrams.
+    /// Counters of datagrams and their protocol messages; connections have counters of their own. `None` without
+    /// datagrams.
     pub fn datagram_stats(&self) -> Option<QpStats> {
         let edge = self.datagrams.as_ref()?;
         let counts = edge.member.node().map(|node| node.counts())?;
@@ -215,7 +217,7 @@ impl Transfer {
         })
     }
 
-    /// The counters of the queue pairs of the datagram edge.
+    /// Counters of the queue pairs of the datagram edge.
     pub(super) fn datagram_qp_stats<'a>(
         &'a self,
         host: &'a dyn Verbs,

@@ -1,36 +1,43 @@
-//! Queue depth: a root that keeps a fixed number of messages in flight, and the latency of each message.
+//! Queue depth: the root keeps a fixed number of messages in flight, and records the latency of each.
 //!
-//! Models a storage client whose WRITEs are separate requests: it posts the next one when all replicas have acknowledged one.
+//! Models a storage client whose WRITEs are separate requests. The client posts the next request when all replicas have
+//! acknowledged an earlier one.
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-/// Latencies of requests in nanoseconds, each from its post until the root has the acknowledgements of all receivers.
+/// Statistics of request latencies in nanoseconds. A latency is the time from the post until the root has the
+/// acknowledgements of all receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestTimes {
-    /// Completed requests.
+    /// Number of completed requests.
     pub count: u64,
-    /// From the first post to the last completion.
+    /// Time from the first post to the last completion, in nanoseconds.
     pub span_ns: u64,
-    /// Completed requests per second of `span_ns`: the IOPS of a storage system.
+    /// Completed requests per second over `span_ns`: the IOPS of a storage system.
     pub per_second: u64,
+    /// Arithmetic mean of the latencies, in nanoseconds.
     pub mean_ns: u64,
-    /// The median. All percentiles are by the nearest-rank method.
+    /// Median latency in nanoseconds. All percentiles use the nearest-rank method.
     pub p50_ns: u64,
+    /// 95th percentile of the latencies, in nanoseconds.
     pub p95_ns: u64,
+    /// 99th percentile of the latencies, in nanoseconds.
     pub p99_ns: u64,
+    /// 99.9th percentile of the latencies, in nanoseconds.
     pub p999_ns: u64,
+    /// Longest latency, in nanoseconds.
     pub max_ns: u64,
 }
 
-/// Latency records of one root's requests. [`Requests::merge`] combines those of several roots.
+/// Latency records of the requests of one root. [`Requests::merge`] combines the records of several roots.
 #[derive(Debug, Clone, Default)]
 pub struct Requests {
     depth: u32,
     /// Post times of the requests in flight, in nanoseconds.
     in_flight: VecDeque<u64>,
-    /// Requests posted so far.
+    /// Number of requests posted so far.
     posted: u32,
     /// Time of the first post.
     first_post: Option<u64>,
@@ -48,12 +55,12 @@ impl Requests {
         }
     }
 
-    /// Whether a request may be posted, to any of the receivers.
+    /// Whether request number `request` may be posted, to any of the receivers.
     pub(super) fn may_post(&self, request: u32) -> bool {
         (request as usize) < self.latencies.len() + self.depth as usize
     }
 
-    /// Records the post of a request; only the post to the first receiver counts.
+    /// Records the post of a request. Its later posts to further receivers are ignored.
     pub(super) fn posted(&mut self, request: u32, now: u64) {
         if request == self.posted {
             self.posted += 1;
@@ -73,14 +80,14 @@ impl Requests {
         }
     }
 
-    /// Adds the records of another root on the same clock.
+    /// Adds the records of another root whose times are on the same clock.
     pub fn merge(&mut self, other: &Requests) {
         self.latencies.extend(&other.latencies);
         self.done_at = self.done_at.max(other.done_at);
         self.first_post = self.first_post.into_iter().chain(other.first_post).min();
     }
 
-    /// The latency statistics; `None` before the first completion.
+    /// Computes the latency statistics; `None` before the first completion.
     pub fn times(&self) -> Option<RequestTimes> {
         let mut latencies = self.latencies.clone();
         latencies.sort_unstable();

@@ -19,8 +19,8 @@ impl Digest {
     }
 }
 
-/// Data that several receivers in one process are expected to hold, hashed once. Comparing a receiver's bytes with it is much faster
-/// than hashing them.
+/// Data that several receivers in one process are expected to hold; hashed once. A comparison with it is much faster
+/// than hashing each receiver's data.
 #[derive(Debug)]
 pub struct ExpectedData {
     data: Arc<[u8]>,
@@ -28,7 +28,7 @@ pub struct ExpectedData {
 }
 
 impl ExpectedData {
-    /// Stores the data; it is hashed on first use.
+    /// Stores the data, which is hashed on first use.
     pub fn new(data: Arc<[u8]>) -> ExpectedData {
         ExpectedData {
             data,
@@ -36,17 +36,17 @@ impl ExpectedData {
         }
     }
 
-    /// The bytes.
+    /// The expected data.
     pub fn bytes(&self) -> &Arc<[u8]> {
         &self.data
     }
 
-    /// The SHA-256 of the bytes.
+    /// SHA-256 of the expected data.
     pub fn sha256(&self) -> Digest {
         *self.sha256.get_or_init(|| Digest::of(&self.data))
     }
 
-    /// The SHA-256 of any `bytes`; cached if they equal the stored ones.
+    /// SHA-256 of `bytes`; the stored digest if they equal the expected data.
     pub fn digest_of(&self, bytes: &[u8]) -> Digest {
         if std::ptr::eq(&*self.data, bytes) || *self.data == *bytes {
             self.sha256()
@@ -68,7 +68,7 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// Text that is not a SHA-256 digest.
+/// Error: a text that is not a SHA-256 digest of 64 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a SHA-256 digest: expected 64 hexadecimal digits")]
 pub struct BadDigest(pub String);

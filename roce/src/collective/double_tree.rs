@@ -1,15 +1,16 @@
-//! Two binary trees over all members but the root, each of which carries every other slice. A leaf of one is an inner node of the
-//! other.
+//! Double binary tree: two trees over all members but the root. Each carries every other slice, and a leaf of one is an
+//! inner node of the other.
 //!
-//! So every member sends about as much as it receives, and all links are used. (P. Sanders, J. Speck, J. L. Träff, "Two-tree
-//! algorithms for full bandwidth broadcast, reduction and scan", 2009; the trees are numbered as in NCCL.)
+//! So every member sends about as much as it receives, and all links are used. (P. Sanders, J. Speck, J. L. Träff,
+//! "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009; the trees are numbered as in NCCL.)
 //!
-//! In the first tree the even ranks are inner nodes, at the height of their lowest set bit. The second tree is the first one mirrored
-//! or, where mirroring would keep the parities of ranks, shifted by one rank.
+//! In the first tree the even ranks are inner nodes; the height of a rank is the number of its lowest set bit. The
+//! second tree is the first one mirrored. Where mirroring would keep the parities of ranks, it is the first one shifted
+//! by one rank.
 
 use super::plan::{Draft, Plan, Shape};
 
-/// The plan of one member.
+/// Plan of member `rank`: even slices on the first tree, odd slices on the second.
 pub(super) fn plan(shape: Shape<'_>, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
     for tree in [Tree::First, Tree::Second] {
@@ -43,7 +44,7 @@ impl Tree {
         }
     }
 
-    /// The rank at a position.
+    /// The rank at a position of the first tree's numbering.
     fn rank(self, members: u32, place: u32) -> u32 {
         match self {
             Tree::Second if place > 0 && members % 2 == 1 => members - place,
@@ -54,7 +55,7 @@ impl Tree {
     }
 }
 
-/// The parent of a position that is not the root's.
+/// The parent of a position other than 0, the root's.
 fn parent(members: u32, place: u32) -> u32 {
     let bit = lowest_bit(place);
     let up = (place ^ bit) | (bit << 1);
@@ -67,7 +68,7 @@ fn parent(members: u32, place: u32) -> u32 {
 
 fn children(members: u32, place: u32) -> Vec<u32> {
     if place == 0 {
-        // The topmost node of the tree.
+        // The root's only child is the topmost node of the tree.
         let highest = 1 << (members - 1).ilog2();
         return vec![highest];
     }
@@ -106,7 +107,7 @@ mod tests {
             assert_eq!((1..members).find(both), None, "of {members}");
             let neither =
                 |rank: &u32| !is_inner(Tree::First, *rank) && !is_inner(Tree::Second, *rank);
-            // Without the root, an even number of members has one more leaf than inner nodes.
+            // If `members` is even, an odd number remains without the root, and one of them is a leaf in both trees.
             let spare = usize::from(members % 2 == 0);
             assert_eq!((1..members).filter(neither).count(), spare, "of {members}");
         }

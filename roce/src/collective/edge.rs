@@ -1,17 +1,28 @@
-//! Edges: the connections between the members of a collective.
+//! Edges: connections between the members of a collective.
 
 use serde::{Deserialize, Serialize};
 
-/// Identifies a directed edge of a collective.
+/// Identifies a directed edge of a collective by the ranks of its ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EdgeId {
     /// A connection between two members.
-    Pair { from: u32, to: u32 },
-    /// From one member to all others, through a group of the fabric.
-    Group { root: u32 },
+    Pair {
+        /// Rank of the member that sends.
+        from: u32,
+        /// Rank of the member that receives.
+        to: u32,
+    },
+    /// From one member to all others, over a reliable multicast group of the fabric.
+    Group {
+        /// Rank of the member that sends.
+        root: u32,
+    },
     /// From one member to all others by multicast datagrams, which members acknowledge and repair among themselves.
-    Datagrams { root: u32 },
+    Datagrams {
+        /// Rank of the member that sends first.
+        root: u32,
+    },
 }
 
 impl EdgeId {

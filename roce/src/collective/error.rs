@@ -12,65 +12,134 @@ use crate::rc::{CompletionError, MemoryError, ModifyError, PostError, QpFailure}
 use crate::ud::UdPostError;
 use crate::wire::QpNum;
 
-/// Why a transfer failed or rejected a call.
+/// Reason why a transfer failed, or why it rejected a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TransferError {
+    /// The specification of the transfer is invalid.
     #[error(transparent)]
     Spec(#[from] SpecError),
+    /// A queue pair cannot change to the state that the transfer needs.
     #[error(transparent)]
     Modify(#[from] ModifyError),
+    /// The host has rejected a work request.
     #[error(transparent)]
     Post(#[from] PostError),
+    /// A memory region cannot be registered or accessed.
     #[error(transparent)]
     Memory(#[from] MemoryError),
+    /// The host has rejected a work request of a datagram queue pair.
     #[error(transparent)]
     Datagrams(#[from] UdPostError),
+    /// The datagram group cannot send a slice.
     #[error(transparent)]
     Multicast(#[from] MulticastError),
+    /// ICRC-neutral constants for a rewrite do not exist.
     #[error(transparent)]
     Neutral(#[from] Unsolvable),
+    /// A receiver has not announced one memory region per slice, as
+    /// [`WriteMode::PerRequest`](super::WriteMode::PerRequest) needs.
     #[error("rank {rank} has announced regions for {got} slices, expected {slices}")]
-    MissingRegions { rank: u32, got: usize, slices: u32 },
+    MissingRegions {
+        /// Rank of the receiver.
+        rank: u32,
+        /// Number of regions announced.
+        got: usize,
+        /// Number of regions expected: one per slice.
+        slices: u32,
+    },
+    /// [`Transfer::connect`](super::Transfer::connect) got no endpoint for the remote end of this edge.
     #[error("no endpoint was given for the remote end of {0:?}")]
     MissingPeer(EdgeId),
+    /// The remote end of this edge has announced no memory region, so WRITEs have no target.
     #[error("the endpoint of {0:?} names no memory for WRITEs")]
     NoRemoteMemory(EdgeId),
+    /// [`Transfer::start`](super::Transfer::start) got data of the wrong length.
     #[error("found {got} bytes of data, expected {size}")]
-    WrongSize { got: u64, size: u64 },
+    WrongDataLength {
+        /// Length of the data in bytes.
+        got: u64,
+        /// Length expected in bytes.
+        size: u64,
+    },
+    /// Data was passed to a member that is not a source; holds its rank.
     #[error("only the root (rank 0) starts with data, and this is rank {0}")]
     NotRoot(u32),
+    /// A source was started before it held the earlier parts of the data.
     #[error("part {part} cannot start: this member lacks a slice of an earlier part")]
-    TooEarly { part: u32 },
+    TooEarly {
+        /// Number of the part that the source was to send, from 0.
+        part: u32,
+    },
+    /// The transfer was started before all connections were established; holds the number of those missing.
     #[error("the transfer is not ready: {0} connections are not established")]
     NotReady(usize),
+    /// The transfer was started a second time.
     #[error("the transfer has already been started")]
-    Started,
+    AlreadyStarted,
+    /// The next leg does not fit this transfer: it lists a different number of members, or other slices for this
+    /// member.
     #[error(
         "the leg does not fit: it lists the slices of members as {listed:?}, but there are {members} members and this one holds {own} slices"
     )]
     BadLeg {
+        /// Number of members in the transfer.
         members: usize,
+        /// Number of slices that this member holds.
         own: u32,
+        /// Number of slices of each member by rank, as listed by the leg.
         listed: Vec<u32>,
     },
+    /// The list of survivors of a failure does not fit this member.
     #[error("the leg of the survivors {members:?} does not fit {own}: the address or its root is missing, or a slice is out of range")]
-    BadSurvivors { own: Ipv4Addr, members: Members },
+    BadSurvivors {
+        /// Address of this member.
+        own: Ipv4Addr,
+        /// Addresses of the survivors, as listed.
+        members: Members,
+    },
+    /// A queue pair has failed.
     #[error("queue pair {qpn} towards {remote}: {error}")]
     Connection {
+        /// Number of the local queue pair.
         qpn: QpNum,
+        /// Address of the remote host or group.
         remote: Ipv4Addr,
+        /// Reason of the failure.
         error: QpFailure,
     },
+    /// A work request has completed with an error. After a failure of its queue pair, [`TransferError::Connection`] is
+    /// reported instead.
     #[error("queue pair {qpn}: {error}")]
-    Message { qpn: QpNum, error: CompletionError },
+    Message {
+        /// Number of the local queue pair.
+        qpn: QpNum,
+        /// Completion status of the work request.
+        error: CompletionError,
+    },
+    /// The root of a broadcast by datagrams has failed, and this member lacks slices.
     #[error("the root has failed, and this member lacks slices that only the root has")]
     RootFailed,
+    /// A message does not have the length of its slice.
     #[error("slice {slice} has {got} bytes, expected {expected}")]
-    WrongSlice { slice: u32, got: u64, expected: u64 },
+    WrongSliceLength {
+        /// Number of the slice.
+        slice: u32,
+        /// Length of the message in bytes.
+        got: u64,
+        /// Length of the slice in bytes.
+        expected: u64,
+    },
+    /// A first block has arrived without a size, or on an edge on which the plan for its size expects no first block.
     #[error("unexpected first block, or one that announces no size")]
-    NotAnnounced,
+    UnexpectedFirstBlock,
+    /// The received data differs from what the specification expects.
     #[error("the received data has SHA-256 {got}, expected {expected}")]
-    WrongDigest { got: Digest, expected: Digest },
+    WrongDigest {
+        /// SHA-256 of the received data.
+        got: Digest,
+        /// SHA-256 expected by the specification.
+        expected: Digest,
+    },
 }
 
 impl From<binomial_ack::OpenError> for TransferError {

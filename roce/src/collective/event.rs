@@ -1,4 +1,4 @@
-//! Events that a transfer reports to its orchestrator.
+//! Events that a transfer reports to its orchestrator, and its progress.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,28 +10,31 @@ use super::error::TransferError;
 pub enum TransferEvent {
     /// Every connection of this member is established.
     Ready,
-    /// At a receiver: all data has arrived. At a source: all that it sent is acknowledged, too.
+    /// At a receiver: all data has arrived. At a source: all data has arrived, and all that it sent is acknowledged.
     Done {
+        /// SHA-256 of the data that this member holds at the end.
         sha256: Digest,
+        /// Length of that data in bytes.
         bytes: u64,
-        /// Nanoseconds on the driver's clock.
+        /// Time of the end, in nanoseconds on the driver's clock.
         at: u64,
     },
-    /// With several sources: this member holds a part; at the part's source, every member does.
+    /// With several sources: this member holds a part of the data. At the part's source: every member holds it.
     PartDone {
+        /// Number of the part, from 0.
         part: u32,
-        /// Nanoseconds on the driver's clock.
+        /// Time in nanoseconds on the driver's clock.
         at: u64,
     },
-    /// The transfer has failed.
+    /// The transfer has failed for this reason.
     Failed(TransferError),
 }
 
-/// The progress of a transfer.
+/// Progress of a transfer at one member, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// At a receiver: bytes received. At the root: bytes of completed messages, over all edges.
     pub bytes: u64,
-    /// The final value of `bytes`.
+    /// Value of `bytes` at the end.
     pub total: u64,
 }

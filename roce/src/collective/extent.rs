@@ -1,4 +1,4 @@
-//! The slices that a member has before and after a collective.
+//! The range of slices that a member holds before and after a collective.
 
 use std::ops::Range;
 
@@ -8,7 +8,8 @@ use super::plan::Shape;
 use super::spec::TransferSpec;
 
 impl TransferSpec {
-    /// The slices that this member has before the start; empty at a pure receiver. With several sources see the parts of `parts.rs`.
+    /// The slices that this member holds before the start; empty at a pure receiver. With several sources, `parts.rs`
+    /// applies.
     pub(super) fn own_slices(&self) -> Range<u32> {
         match self.collective {
             Collective::Broadcast | Collective::Scatter if self.is_root() => 0..self.slices,
@@ -17,7 +18,7 @@ impl TransferSpec {
         }
     }
 
-    /// The slices that this member has at the end; the signals of a barrier are not included.
+    /// The slices that this member holds at the end, without the signals of a barrier.
     pub(super) fn final_slices(&self) -> Range<u32> {
         match self.collective {
             Collective::Broadcast | Collective::Allgather => 0..self.slices,
@@ -27,12 +28,12 @@ impl TransferSpec {
         }
     }
 
-    /// Offset and length in bytes of the data that this member has at the end.
+    /// Offset and length in bytes of the data that this member holds at the end.
     pub fn final_bytes(&self) -> (u64, u64) {
         self.bytes_of(self.final_slices())
     }
 
-    /// Offset and length in bytes of the data that this member has before the start.
+    /// Offset and length in bytes of the data that this member holds before the start.
     pub fn own_bytes(&self) -> (u64, u64) {
         self.bytes_of(self.own_slices())
     }

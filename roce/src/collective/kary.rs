@@ -1,10 +1,10 @@
-//! A complete tree in which each member has up to K children: those of rank r are K·r + 1 to K·r + K.
+//! Complete tree in which each member has up to K children: those of rank r are K·r + 1 to K·r + K.
 //!
-//! A member sends to its children round-robin, slice by slice.
+//! A member sends to its children slice by slice, alternating between them (round robin).
 
 use super::plan::{Draft, Plan, Shape};
 
-/// The plan of one member; `fan_out` is at least 1.
+/// Plan of member `rank`; `fan_out` is K, at least 1.
 pub(super) fn plan(shape: Shape<'_>, rank: u32, fan_out: u32) -> Plan {
     let mut draft = Draft::new(rank);
     if rank > 0 {

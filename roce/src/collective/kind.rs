@@ -1,11 +1,11 @@
-//! The kinds of collectives.
+//! The collective operations: broadcast, scatter, allgather and barrier.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A collective operation, as in MPI.
+/// A collective operation, as defined by MPI.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -24,6 +24,7 @@ pub enum Collective {
 }
 
 impl Collective {
+    /// All collectives, in the order of their declaration.
     pub const ALL: [Collective; 4] = [
         Collective::Broadcast,
         Collective::Scatter,
@@ -31,6 +32,7 @@ impl Collective {
         Collective::Barrier,
     ];
 
+    /// Name as in MPI, in lower case: `broadcast`.
     pub const fn name(self) -> &'static str {
         match self {
             Collective::Broadcast => "broadcast",
@@ -40,7 +42,7 @@ impl Collective {
         }
     }
 
-    /// Whether every member starts with data of its own, or enters a barrier.
+    /// Whether every member contributes: data of its own, or its entry into a barrier.
     pub const fn begins_everywhere(self) -> bool {
         matches!(self, Collective::Allgather | Collective::Barrier)
     }
@@ -52,7 +54,7 @@ impl fmt::Display for Collective {
     }
 }
 
-/// A name that is not the name of a collective.
+/// Error: a text that is not the name of a collective.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown collective `{0}`: expected one of broadcast, scatter, allgather, barrier")]
 pub struct UnknownCollective(pub String);

@@ -1,16 +1,18 @@
-//! Legs: a transfer is continued by another algorithm from its present state.
+//! Legs: parts of a transfer that different algorithms carry. A transfer is continued by another algorithm from its
+//! present state.
 //!
-//! The old leg ends before the new one begins. [`Transfer::leave`] destroys the queue pairs, so that packets in flight cannot write to
-//! memory any more. When all earlier events are handled, the number of slices held is final: [`Transfer::held`]. Slices arrive in
-//! order with either algorithm, so this number is enough. The orchestrator gathers it from all members, and the new leg carries to
-//! each member exactly the slices that it lacks: [`Transfer::resume`], [`Transfer::connect`], [`Transfer::proceed`].
+//! The old leg ends before the new one begins. [`Transfer::leave`] destroys the queue pairs, so that packets in flight
+//! cannot write to memory any more. When all earlier events are handled, the number of slices held is final:
+//! [`Transfer::held`]. Slices arrive in order with either algorithm, so this number is enough. The orchestrator gathers
+//! it from all members. The new leg carries to each member exactly the slices that it lacks: [`Transfer::resume`],
+//! [`Transfer::connect`], [`Transfer::proceed`].
 //!
-//! After a failure of members an overlay is closed, and the survivors form a new one. It carries the slices that are not stable, that
-//! is, those that some survivor lacks: [`Survivors`]. Slices may then be held in any order.
+//! After a failure of members an overlay is closed, and the survivors form a new one. It carries the slices that some
+//! survivor lacks: [`Survivors`]. Slices may then be held in any order.
 //!
-//! A group carries the same slices to all members, so a leg over a group must begin where all members hold the same slices. To get
-//! there, pause the overlay leg: [`Transfer::pause`]. The group's queue pairs can be created while the overlay still runs
-//! ([`Transfer::stand_by`]), so that a rejected group costs nothing.
+//! A group carries the same slices to all members, so a leg over a group must begin where all members hold the same
+//! slices. To reach that state, the orchestrator pauses the overlay leg: [`Transfer::pause`]. The group's queue pairs
+//! can be created while the overlay still runs ([`Transfer::stand_by`]), so that a rejected registration costs nothing.
 
 use std::net::Ipv4Addr;
 
@@ -31,65 +33,67 @@ use super::transfer::Transfer;
 use crate::rc::{MemoryKey, MemorySlice};
 use crate::verbs::Verbs;
 
-/// The continuation of a transfer by an algorithm.
+/// The next leg of a transfer: an algorithm, and what each member still lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leg {
+    /// The algorithm that carries the remaining slices.
     pub algorithm: Algorithm,
-    /// The group, for algorithms that need one.
+    /// The multicast group in the fabric, for algorithms that need one.
     #[serde(default)]
     pub group: Option<GroupSpec>,
-    /// Number of slices held by each member, by rank; the root holds all.
+    /// Number of slices that each member holds, by rank; the root holds all.
     pub held: Vec<u32>,
-    /// The first slice that the root must not post until [`Transfer::pace`] allows it; `None` for no limit. A leg that may be paused
-    /// needs a limit, because posted slices cannot be withdrawn.
+    /// The first slice that the root must not post until [`Transfer::pace`] allows it; `None` for no limit. A leg that
+    /// may be paused needs a limit, because posted slices cannot be withdrawn.
     #[serde(default)]
     pub limit: Option<u32>,
-    /// The survivors of a failure; `held` is then empty.
+    /// The members that remain after a failure; `held` is then empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survivors: Option<Survivors>,
 }
 
-/// The new group after a failure of members, as agreed on by its survivors.
+/// The members that remain after a failure of others, and what they lack, as agreed on by them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Survivors {
-    /// Addresses of the survivors by their new ranks; the root keeps rank 0.
+    /// Addresses of the survivors, by their new ranks. The root keeps rank 0.
     pub members: Members,
-    /// Racks of the survivors, for algorithms that need them.
+    /// Racks of the survivors by new rank, for algorithms that need them.
     #[serde(default, skip_serializing_if = "Racks::is_empty")]
     pub racks: Racks,
-    /// Length of the data in bytes, which some survivors may not know yet.
+    /// Length of the data in bytes; some survivors may not have received it yet.
     pub size: u64,
-    /// The slices that are not stable, that is, that some survivor lacks; ascending.
+    /// Numbers of the slices that at least one survivor lacks, ascending.
     pub lacking: Vec<u32>,
 }
 
 impl Transfer {
-    /// Destroys the queue pairs of the present leg. Data already delivered is still reported by pending events. Also clears a failure,
-    /// so that the transfer can be resumed.
+    /// Ends the present leg: destroys its queue pairs. Data already delivered is still reported by pending events.
+    /// Clears a failure too, so that the transfer can be resumed.
     pub fn leave(&mut self, host: &mut dyn Verbs) {
         self.legs.stage = Stage::Left;
         self.failed = false;
         self.connecting.clear();
         for connection in self.connections() {
-            // A queue pair that no longer exists needs no destruction.
+            // An error means that the queue pair no longer exists.
             let _ = host.destroy_qp(connection.qpn);
         }
     }
 
-    /// Number of slices held without a gap from the first one on.
+    /// Number of consecutive slices held, from slice 0 on.
     pub fn held(&self) -> u32 {
         let here = self.held.iter().position(|held| !held);
         here.unwrap_or(self.held.len()) as u32
     }
 
-    /// The slices held after the first missing one; empty where slices arrive in order.
+    /// Numbers of the slices held after the first missing one; empty where slices arrive in order.
     pub fn held_beyond(&self) -> Vec<u32> {
         let beyond = self.held.iter().enumerate().skip(self.held() as usize);
         let beyond = beyond.filter(|(_, held)| **held);
         beyond.map(|(slice, _)| slice as u32).collect()
     }
 
-    /// Creates the queue pairs of the next leg and returns their endpoints. [`Transfer::connect`] and [`Transfer::proceed`] follow.
+    /// Creates the queue pairs of the next leg, and returns their endpoints. [`Transfer::connect`] and
+    /// [`Transfer::proceed`] follow.
     pub fn resume(
         &mut self,
         host: &mut dyn Verbs,
@@ -104,7 +108,7 @@ impl Transfer {
         self.outgoing.clear();
         self.connected = false;
         self.has_started = false;
-        // Acknowledgements of another leg do not count for requests of this one.
+        // Latencies of requests are not measured across legs.
         self.requests = None;
         self.spec.algorithm = leg.algorithm;
         self.spec.group = leg.group;
@@ -149,7 +153,8 @@ impl Transfer {
         Ok(endpoints)
     }
 
-    /// Begins to send, and to announce that this member is ready to receive. Call when every member is ready for the leg.
+    /// Starts the leg: this member sends, and announces that it is ready to receive. To be called when every member is
+    /// connected.
     pub fn proceed(&mut self, host: &mut dyn Verbs, now: u64) -> Result<(), TransferError> {
         if !self.is_ready() {
             return Err(TransferError::NotReady(self.connecting.len()));
@@ -160,8 +165,8 @@ impl Transfer {
         self.advance(host, now)
     }
 
-    /// Lets the root post the slices before `limit`. Receivers forward at once, so only the root's limit keeps fast members from
-    /// running far ahead of slow ones.
+    /// Allows the root to post the slices before `limit`. Receivers forward slices at once, so only the root's limit
+    /// keeps fast members from advancing far beyond slow ones.
     pub fn pace(
         &mut self,
         host: &mut dyn Verbs,
@@ -172,12 +177,12 @@ impl Transfer {
         self.advance(host, now)
     }
 
-    /// Stops the root from posting new slices in this leg. Returns the number of slices that each member will hold when the leg ends,
-    /// which may be all.
+    /// Stops the root from posting new slices in this leg. Returns the number of slices that each member will hold at
+    /// the end of the leg, which may be all.
     pub fn pause(&mut self, host: &mut dyn Verbs, now: u64) -> Result<u32, TransferError> {
         let posted = self.outgoing.iter().flat_map(|c| {
             let last = c.flow.slices[..c.posted].last();
-            // The receiver holds the slices that the flow does not carry.
+            // The slices before those of the flow are already held by the receiver.
             last.map(|slice| slice + 1)
                 .or_else(|| c.flow.slices.first().copied())
         });
@@ -187,8 +192,8 @@ impl Transfer {
         Ok(limit)
     }
 
-    /// Creates this member's queue pair for a group that may become the next leg's; replaces one created before. Returns the endpoint
-    /// to register the group with.
+    /// Creates this member's queue pair for a group that the next leg may use; replaces one created before. Returns the
+    /// endpoint with which the group is registered.
     pub fn stand_by(
         &mut self,
         host: &mut dyn Verbs,
@@ -207,10 +212,10 @@ impl Transfer {
         made
     }
 
-    /// Destroys the queue pair that [`Transfer::stand_by`] created, if there is one.
+    /// Destroys the queue pair that [`Transfer::stand_by`] has created, if any.
     pub fn stand_down(&mut self, host: &mut dyn Verbs) {
         if let Some((_, connection)) = self.legs.standby.take() {
-            // A queue pair that no longer exists needs no destruction.
+            // An error means that the queue pair no longer exists.
             let _ = host.destroy_qp(connection.qpn);
         }
     }
@@ -227,7 +232,8 @@ impl Transfer {
         }
     }
 
-    /// Makes this member one of the new group of survivors. Returns its plan, which carries the slices that are not stable.
+    /// Changes this member's group to that of the survivors. Returns the plan, which carries the slices that some
+    /// survivor lacks.
     fn regroup(
         &mut self,
         host: &mut dyn Verbs,
@@ -242,7 +248,7 @@ impl Transfer {
             self.reset_held();
             self.memory = Some(register(host, &self.spec)?);
         }
-        // The survivors have agreed on the size.
+        // The survivors have agreed on the size, so blocks need not announce it.
         self.spec.announce = false;
         let lacking = survivors.lacking;
         if lacking.is_empty() {
@@ -286,23 +292,23 @@ impl Transfer {
         }
         known.check(own)?;
         if !known.algorithm.is_overlay() {
-            return Err(SpecError::NoGroup(known.algorithm).into());
+            return Err(SpecError::MissingGroup(known.algorithm).into());
         }
         Ok(())
     }
 
     fn check_leg(&self, own: Ipv4Addr, leg: &Leg) -> Result<(), TransferError> {
         if self.spec.has_several_sources() {
-            return Err(SpecError::SingleSource(leg.algorithm).into());
+            return Err(SpecError::UnsupportedSources(leg.algorithm).into());
         }
         if let Some(survivors) = &leg.survivors {
             return self.check_survivors(own, leg, survivors);
         }
         if leg.algorithm.needs_group() && leg.group.is_none() {
-            return Err(SpecError::NoGroup(leg.algorithm).into());
+            return Err(SpecError::MissingGroup(leg.algorithm).into());
         }
         if !leg.algorithm.keeps_order() || !self.spec.algorithm.keeps_order() {
-            return Err(SpecError::NoOrder(leg.algorithm).into());
+            return Err(SpecError::OutOfOrderSlices(leg.algorithm).into());
         }
         let (members, own) = (self.spec.members.len(), self.held());
         let known = leg.held.get(self.spec.rank as usize).copied();
@@ -319,8 +325,8 @@ impl Transfer {
         Ok(())
     }
 
-    /// The memory windows of each slice, with [`WriteMode::PerRequest`](super::WriteMode::PerRequest). Their addresses and keys differ
-    /// between members.
+    /// Binds a memory window for each slice, with [`WriteMode::PerRequest`](super::WriteMode::PerRequest). Addresses
+    /// and keys of the windows differ between members.
     pub(super) fn slice_windows(
         &mut self,
         host: &mut dyn Verbs,
@@ -336,7 +342,7 @@ impl Transfer {
         Ok(self.legs.windows.clone())
     }
 
-    /// The memory region of all data, for WRITEs of a neighbour in an overlay.
+    /// The memory window over all data, for WRITEs of a neighbour in an overlay.
     pub(super) fn whole_region(
         &mut self,
         host: &mut dyn Verbs,
@@ -364,7 +370,7 @@ impl Transfer {
         }
     }
 
-    /// Reports [`TransferEvent::Ready`] if there is nothing left to connect.
+    /// Reports [`TransferEvent::Ready`] if all connections are established.
     pub(super) fn report_if_ready(&mut self) {
         if self.is_ready() {
             self.events.push_back(TransferEvent::Ready);

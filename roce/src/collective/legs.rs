@@ -1,22 +1,22 @@
-//! The state of a transfer across its legs.
+//! State of a transfer that concerns its legs, the parts carried by different algorithms.
 
 use super::connection::Connection;
 use super::spec::{GroupSpec, RemoteMemory};
 
-/// State of the legs other than the connections of the present one.
+/// State of the legs, without the connections of the present one.
 #[derive(Default)]
 pub(super) struct Legs {
     pub(super) stage: Stage,
-    /// The first slice that the root must not post yet.
+    /// The first slice that the root must not post yet; `None` for no limit.
     pub(super) limit: Option<u32>,
-    /// Bytes held when the present leg began.
+    /// Bytes held at the start of the present leg.
     pub(super) base: u64,
-    /// The queue pair for a group that may become the next leg's.
+    /// The queue pair for a group that the next leg may use.
     pub(super) standby: Option<(GroupSpec, Connection)>,
-    /// The memory windows of each slice, once bound.
+    /// The memory windows of each slice, once they are bound.
     pub(super) windows: Vec<RemoteMemory>,
     pub(super) whole_window: Option<RemoteMemory>,
-    /// Whether WRITEs can reach memory only through windows.
+    /// Whether remote WRITEs can reach the data only through memory windows.
     pub(super) sealed: bool,
 }
 
@@ -24,14 +24,14 @@ pub(super) struct Legs {
 pub(super) enum Stage {
     #[default]
     Running,
-    /// The queue pairs are destroyed; earlier events may still be pending.
+    /// The queue pairs of the old leg are destroyed; earlier events may still be pending.
     Left,
     /// The queue pairs of the next leg exist, and nothing is posted yet.
     Waiting,
 }
 
 impl Legs {
-    /// The state of the first leg; `sealed`: WRITEs can reach memory only through windows.
+    /// Creates the state of the first leg. `sealed`: remote WRITEs can reach the data only through memory windows.
     pub(super) fn new(sealed: bool) -> Legs {
         Legs {
             sealed,
@@ -39,22 +39,22 @@ impl Legs {
         }
     }
 
-    /// Records that the root has its data.
+    /// Records that the root has its data and sends.
     pub(super) fn begin(&mut self) {
         self.stage = Stage::Running;
     }
 
-    /// Whether nothing may be posted.
+    /// Whether nothing may be posted, because no leg is running.
     pub(super) fn is_halted(&self) -> bool {
         self.stage != Stage::Running
     }
 
-    /// Whether failures of queue pairs are ignored, because the leg has ended.
+    /// Whether failures of queue pairs are ignored, because their leg has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.stage == Stage::Left
     }
 
-    /// Whether the root must not post a slice yet.
+    /// Whether the root must not post this slice yet.
     pub(super) fn is_beyond_limit(&self, slice: u32) -> bool {
         self.limit.is_some_and(|limit| slice >= limit)
     }

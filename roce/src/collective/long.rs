@@ -1,23 +1,24 @@
-//! Broadcasts of long messages: a scatter in as many pieces as there are members, then an allgather.
+//! Broadcasts of long messages: a scatter into as many pieces as there are members, then an allgather of the pieces.
 //!
-//! No member sends more than about twice the message, whatever the number of members. So these algorithms suit long messages and slow
-//! links, not short messages. A member does not receive the pieces again that it has from the scatter.
+//! No member sends more than about twice the message, whatever the number of members. So these algorithms suit long
+//! messages and slow links. A member does not receive the pieces that it has from the scatter a second time.
 //!
-//! * [`ring`]: the allgather is a ring; each piece goes around once (R. van de Geijn's broadcast, as in MPI libraries).
-//! * [`spread_roll`]: HPL's `long` ("spread-and-roll"): neighbours exchange pieces, alternating between both sides.
+//! - [`ring`]: the allgather is a ring, in which each piece travels around once (R. van de Geijn's broadcast, as in MPI
+//!   libraries).
+//! - [`spread_roll`]: HPL's `long` ("spread-and-roll"): neighbours exchange pieces, alternating between both sides.
 
 use super::pieces::{scatter_pieces, slices, subtree};
 use super::plan::{Draft, Plan, Shape};
 
-/// Priority of the allgather: after the sends of the scatter on the same link.
+/// Priority of the allgather's sends: below those of the scatter on the same link.
 const GATHER: u8 = u8::MAX;
 
-/// Scatter and ring allgather.
+/// Plan of member `rank`: a scatter, then a ring allgather.
 pub(super) fn ring(shape: Shape<'_>, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
     scatter_pieces(&mut draft, shape, rank);
     let members = shape.members;
-    // Each rank receives the piece of its predecessor first, then that of the one before, and so on.
+    // Each rank receives the piece of its predecessor first, then that of the rank before it, and so on.
     let pieces = |to: u32| (1..members).map(move |back| (to + members - back) % members);
     if rank > 0 {
         let lacks = pieces(rank).filter(|piece| !subtree(shape, rank).contains(piece));
@@ -34,7 +35,7 @@ pub(super) fn ring(shape: Shape<'_>, rank: u32) -> Plan {
     draft.finish()
 }
 
-/// Spread and roll.
+/// Plan of member `rank`: a scatter, then spread-and-roll.
 pub(super) fn spread_roll(shape: Shape<'_>, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
     scatter_pieces(&mut draft, shape, rank);
@@ -50,7 +51,7 @@ pub(super) fn spread_roll(shape: Shape<'_>, rank: u32) -> Plan {
     draft.finish()
 }
 
-/// The pieces that two neighbours exchange in one step of rolling.
+/// The pieces that two neighbours exchange in one step of spread-and-roll.
 struct Exchange {
     peer: u32,
     gives: u32,

@@ -1,4 +1,4 @@
-//! The members of a collective, as one shared list.
+//! The members of a collective by address, in one list that is shared.
 
 use std::net::Ipv4Addr;
 use std::ops::Deref;
@@ -6,18 +6,19 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Addresses by rank. Clones share one list, so that n members in one process take memory for n addresses, not n².
+/// Addresses of the members, by rank. Clones share one list, so that n members in one process take memory for n
+/// addresses, not n².
 #[derive(Clone)]
 pub struct Members(Arc<List>);
 
 struct List {
     addresses: Box<[Ipv4Addr]>,
-    /// The lowest duplicate address, computed on first use.
+    /// The lowest address that appears more than once, computed on first use.
     duplicate_cell: OnceLock<Option<Ipv4Addr>>,
 }
 
 impl Members {
-    /// The lowest address that appears more than once. Computed once for all clones of the list.
+    /// The lowest address that appears more than once; `None` if all differ. Computed once for all clones of the list.
     pub fn duplicate(&self) -> Option<Ipv4Addr> {
         *self.0.duplicate_cell.get_or_init(|| {
             let mut sorted = self.0.addresses.clone();

@@ -1,23 +1,23 @@
-//! Collectives over reliable connections: broadcast, scatter, allgather and barrier, by several algorithms.
+//! Collectives over RDMA: broadcast, scatter, allgather and barrier, each by several algorithms.
 //!
-//! A [`Transfer`] runs one collective on one host, as a state machine over [`crate::verbs::Verbs`]. It executes a [`Plan`]: the slices
-//! of the data that this member receives and sends, on which edges, in which order. Each algorithm is one function that makes the plan
-//! of one rank, in its own file. To add an algorithm, write such a function.
+//! A [`Transfer`] runs one collective on one host, as a state machine over [`crate::verbs::Verbs`]. It executes a
+//! [`Plan`]: the slices of the data that this member receives and sends, on which edges, in which order. Each algorithm
+//! is a function in a file of its own that returns the plan of one rank. To add an algorithm, write such a function.
 //!
-//! The orchestrator carries out the out-of-band exchange of queue pair numbers:
+//! The orchestrator exchanges the queue pair numbers out of band:
 //!
 //! 1. [`Transfer::prepare`] on every member returns its [`Endpoint`]s.
-//! 2. The orchestrator gathers them and, where the algorithm needs a group, registers it with the controller. It passes the whole list
-//!    to every member: [`Transfer::connect`].
-//! 3. When every member has reported [`TransferEvent::Ready`], the root gets the data: [`Transfer::start`].
-//!    With several sources ([`TransferSpec::sources`]) each gets its part in turn, when every member has reported
+//! 2. The orchestrator gathers them and, where the algorithm needs a group, registers it with the controller. It passes
+//!    the whole list to every member: [`Transfer::connect`].
+//! 3. When every member has reported [`TransferEvent::Ready`], the root gets the data: [`Transfer::start`]. With
+//!    several sources ([`TransferSpec::sources`]), each source gets its part in turn, when every member has reported
 //!    [`TransferEvent::PartDone`] for the previous part.
 //! 4. Every member reports [`TransferEvent::Done`] with the SHA-256 of its data, or [`TransferEvent::Failed`].
 //!
-//! The host keeps the timers of connections. Where members send datagrams, the driver must also call [`Transfer::handle_timeout`] at
-//! [`Transfer::poll_timeout`].
+//! The host handles the timers of connections. Where members send datagrams, the driver must also call
+//! [`Transfer::handle_timeout`] at [`Transfer::poll_timeout`].
 //!
-//! A running transfer can switch to another algorithm, which carries only the slices that members still lack: [`Leg`].
+//! A running transfer can change to another algorithm, which carries only the slices that members still lack: [`Leg`].
 
 mod alfirk;
 mod algorithm;
@@ -40,7 +40,7 @@ mod extent;
 mod kary;
 mod kind;
 mod leg;
-mod leg_verb;
+mod leg_command;
 mod legs;
 mod long;
 mod members;
@@ -68,7 +68,7 @@ pub use error::TransferError;
 pub use event::{Progress, TransferEvent};
 pub use kind::{Collective, UnknownCollective};
 pub use leg::{Leg, Survivors};
-pub use leg_verb::{LegAnswer, LegVerb};
+pub use leg_command::{LegCommand, LegReply};
 pub use members::Members;
 pub use plan::{Flow, Plan, Shape};
 pub use racks::Racks;

@@ -1,7 +1,7 @@
-//! Several sources: different members of a group send parts of the data, one after the other, on the same queue pairs.
+//! Several sources: members of a group take turns to send parts of the data, on the same queue pairs.
 //!
-//! A part is a range of slices. Its source starts when every member holds the earlier parts. The previous source may not have received
-//! all its acknowledgements by then.
+//! A part is a range of slices. Its source starts when every member holds the earlier parts. The previous source may
+//! still lack acknowledgements then.
 
 use std::ops::Range;
 
@@ -10,33 +10,33 @@ use super::plan::{Flow, Plan, Shape};
 use super::spec::{SpecError, TransferSpec};
 
 impl TransferSpec {
-    /// Whether the specification names sources, each of which sends a part.
+    /// Whether the specification names sources, each of which sends a part of the data.
     pub fn has_several_sources(&self) -> bool {
         !self.sources.is_empty()
     }
 
-    /// Number of parts; 1 without named sources.
+    /// Number of parts; 1 if the specification names no sources.
     pub fn parts(&self) -> u32 {
         self.sources.len().max(1) as u32
     }
 
-    /// The rank of the source of a part.
+    /// Rank of the source of a part.
     pub fn source_of(&self, part: u32) -> u32 {
         self.sources.get(part as usize).copied().unwrap_or(0)
     }
 
-    /// The slices of a part.
+    /// Range of the slices in a part.
     pub fn slices_of(&self, part: u32) -> Range<u32> {
         let each = self.slices / self.parts();
         part * each..(part + 1) * each
     }
 
-    /// The part that a slice belongs to.
+    /// Number of the part that contains a slice.
     pub fn part_of(&self, slice: u32) -> u32 {
         slice / (self.slices / self.parts()).max(1)
     }
 
-    /// Offset and length of a part in bytes.
+    /// Offset and length of a part, in bytes.
     pub fn part(&self, part: u32) -> (u64, u64) {
         let slices = self.slices_of(part);
         let (offset, _) = self.slice(slices.start);
@@ -44,12 +44,12 @@ impl TransferSpec {
         (offset, len)
     }
 
-    /// Whether this member is the source of a part.
+    /// Whether this member is the source of at least one part.
     pub(super) fn is_source(&self) -> bool {
         (0..self.parts()).any(|part| self.source_of(part) == self.rank)
     }
 
-    /// The plan of this member.
+    /// The plan of this member, as a source and a receiver of parts.
     pub(super) fn plan(&self) -> Plan {
         if !self.has_several_sources() {
             let shape = Shape {
@@ -84,7 +84,7 @@ impl TransferSpec {
             return Ok(());
         }
         if !self.algorithm.needs_group() {
-            return Err(SpecError::SingleSource(self.algorithm));
+            return Err(SpecError::UnsupportedSources(self.algorithm));
         }
         let members = self.members.len();
         if let Some(&rank) = self.sources.iter().find(|r| **r as usize >= members) {

@@ -1,13 +1,14 @@
-//! Pieces: the data divided among all members, scattered along a binomial tree. Used by scatter and by "long" broadcasts.
+//! Pieces: the data divided among all members, scattered along a binomial tree. Used by scatters and by broadcasts of
+//! long messages.
 //!
-//! The piece of a rank is a range of slices, empty for some ranks if there are fewer slices than members.
+//! The piece of a rank is a range of slices. Some pieces are empty if there are fewer slices than members.
 
 use std::ops::Range;
 
 use super::binomial;
 use super::plan::{Draft, Shape};
 
-/// The slices of the pieces of a range of ranks.
+/// The slices in the pieces of a range of ranks.
 pub(super) fn slices(shape: Shape<'_>, ranks: Range<u32>) -> Range<u32> {
     let at = |rank: u32| {
         let whole = u64::from(rank) * u64::from(shape.slices) / u64::from(shape.members);
@@ -16,13 +17,14 @@ pub(super) fn slices(shape: Shape<'_>, ranks: Range<u32>) -> Range<u32> {
     at(ranks.start)..at(ranks.end)
 }
 
-/// The ranks whose pieces a rank receives from its parent: its subtree in the binomial tree.
+/// The ranks whose pieces a rank receives from its parent: those of its subtree in the binomial tree.
 pub(super) fn subtree(shape: Shape<'_>, rank: u32) -> Range<u32> {
     let end = rank.saturating_add(binomial::span(shape.members, rank));
     rank..end.min(shape.members)
 }
 
-/// Scatters the pieces: each member receives those of its subtree and sends its children theirs, the farthest child first.
+/// Adds the scatter to a plan: the member receives the pieces of its subtree, and sends each child those of the child's
+/// subtree, the farthest child first.
 pub(super) fn scatter_pieces(draft: &mut Draft, shape: Shape<'_>, rank: u32) {
     if rank > 0 {
         draft.receive(binomial::parent(rank), slices(shape, subtree(shape, rank)));

@@ -1,21 +1,23 @@
-//! Plans: the sends and receives of one member of a collective.
+//! Plans: which slices one member of a collective receives and sends, on which edges, in which order.
 
 use std::collections::BTreeMap;
 
 use super::edge::EdgeId;
 use super::racks::Racks;
 
-/// The inputs of a plan: group size, number of slices, and racks.
+/// Inputs of a plan: the number of members and slices, and the racks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape<'a> {
+    /// Number of members, at least 1.
     pub members: u32,
+    /// Number of slices into which the data is cut, at least 1.
     pub slices: u32,
-    /// The rack of each rank, for algorithms that need it: [`Algorithm::needs_racks`](super::Algorithm::needs_racks).
+    /// Rack of each rank, for algorithms that need it: [`Algorithm::needs_racks`](super::Algorithm::needs_racks).
     pub racks: &'a Racks,
 }
 
 impl Shape<'_> {
-    /// A shape without racks.
+    /// Creates a shape without racks.
     pub const fn new(members: u32, slices: u32) -> Shape<'static> {
         Shape {
             members,
@@ -25,21 +27,24 @@ impl Shape<'_> {
     }
 }
 
-/// The slices that cross one edge, in order.
+/// The slices that cross one edge, in the order in which they are sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flow {
+    /// The edge that the slices cross.
     pub edge: EdgeId,
+    /// Numbers of the slices, in the order in which they are sent.
     pub slices: Vec<u32>,
-    /// By slice: its step in a schedule, ascending; empty for a flow that waits for no other.
+    /// For each slice: its step in a schedule, ascending. Empty for a flow that does not wait for others.
     ///
-    /// All flows with steps and the same priority form one schedule, which sends one slice at a time in the order of steps.
+    /// All flows with steps and the same priority form one schedule. It sends one slice at a time, in the order of
+    /// steps.
     pub steps: Vec<u32>,
-    /// Flows with a smaller number send first; equal ones alternate.
+    /// Priority of the flow at the sender: a smaller number is sent first, equal numbers alternate.
     pub priority: u8,
 }
 
 impl Plan {
-    /// A plan with all slices in order on one edge from rank 0 to all others.
+    /// Creates a plan with all slices in order on one edge, from rank 0 to all other ranks.
     pub(super) fn of_edge(edge: EdgeId, shape: Shape<'_>, rank: u32) -> Plan {
         let flow = Flow::all(edge, shape.slices, 0);
         let (incoming, outgoing) = match rank {
@@ -55,7 +60,7 @@ impl Plan {
 }
 
 impl Flow {
-    /// A flow of all slices in order.
+    /// Creates a flow of all slices in order.
     pub(super) fn all(edge: EdgeId, slices: u32, priority: u8) -> Flow {
         Flow {
             edge,
@@ -65,7 +70,7 @@ impl Flow {
         }
     }
 
-    /// Removes the slices before `first`.
+    /// Removes the slices with numbers before `first`.
     pub(super) fn skip_to(&mut self, first: u32) {
         let mut kept = self.slices.iter().map(|slice| *slice >= first);
         self.steps
@@ -74,25 +79,27 @@ impl Flow {
     }
 }
 
-/// The plan of one member: it receives the slices of `incoming` flows. It sends a slice of an `outgoing` flow as soon as it holds it
-/// and has sent the earlier slices of the flow.
+/// The plan of one member. It receives the slices of the `incoming` flows. It sends a slice of an `outgoing` flow as
+/// soon as it holds that slice and has sent the flow's earlier slices.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {
+    /// Flows that this member receives, one per incoming edge.
     pub incoming: Vec<Flow>,
+    /// Flows that this member sends, one per outgoing edge.
     pub outgoing: Vec<Flow>,
-    /// Whether nothing is sent before all data is held (store-and-forward).
+    /// Whether the member holds all data before it sends any (store-and-forward).
     pub store_and_forward: bool,
-    /// Whether messages carry no payload and only signal. A signal of a step is sent when all incoming signals of earlier steps are
-    /// here.
+    /// Whether messages are signals without payload. A signal of a step is sent when all incoming signals of earlier
+    /// steps have arrived.
     pub empty_payloads: bool,
 }
 
-/// Builds a plan: collects the sends to and receives from each other member in order.
+/// Builder of a plan: collects, in order, the sends to and the receives from each other member.
 #[derive(Default)]
 pub(super) struct Draft {
     rank: u32,
     plan: Plan,
-    /// By peer: index of its flow.
+    /// Index of the incoming flow from each peer.
     from: BTreeMap<u32, usize>,
     to: BTreeMap<u32, usize>,
 }
@@ -109,7 +116,7 @@ impl Draft {
         self.rank
     }
 
-    /// Adds slices that are sent to a member in order. A later priority for the same member is ignored.
+    /// Adds slices that are sent to member `to`, in order. The priority of the first call for a member applies.
     pub(super) fn send(&mut self, to: u32, priority: u8, slices: impl IntoIterator<Item = u32>) {
         let from = self.rank;
         let flow = flow(
@@ -122,14 +129,14 @@ impl Draft {
         flow.slices.extend(slices);
     }
 
-    /// Adds slices that are received from a member.
+    /// Adds slices that are received from member `from`, in order.
     pub(super) fn receive(&mut self, from: u32, slices: impl IntoIterator<Item = u32>) {
         let to = self.rank;
         let flow = flow(&mut self.plan.incoming, &mut self.from, (from, to), from, 0);
         flow.slices.extend(slices);
     }
 
-    /// Adds a slice that is sent to a member in a step of the schedule with this priority.
+    /// Adds a slice that is sent to member `to` in step `step` of the schedule with this priority.
     pub(super) fn send_at(&mut self, step: u32, to: u32, priority: u8, slice: u32) {
         let from = self.rank;
         let flow = flow(
@@ -143,7 +150,7 @@ impl Draft {
         flow.steps.push(step);
     }
 
-    /// Adds a slice that is received from a member in a step.
+    /// Adds a slice that is received from member `from` in step `step`.
     pub(super) fn receive_at(&mut self, step: u32, from: u32, slice: u32) {
         let to = self.rank;
         let flow = flow(&mut self.plan.incoming, &mut self.from, (from, to), from, 0);
@@ -151,7 +158,7 @@ impl Draft {
         flow.steps.push(step);
     }
 
-    /// Returns the plan without empty flows.
+    /// Returns the plan, without empty flows.
     pub(super) fn finish(mut self) -> Plan {
         self.plan.incoming.retain(|flow| !flow.slices.is_empty());
         self.plan.outgoing.retain(|flow| !flow.slices.is_empty());
@@ -184,18 +191,18 @@ pub(super) mod testing {
     use super::*;
     use crate::collective::Algorithm;
 
-    /// The group sizes with which every algorithm is tested.
+    /// The numbers of members with which every algorithm is tested.
     pub(in crate::collective) fn sizes() -> impl Iterator<Item = u32> {
         (2..=64).chain([100, 512])
     }
 
-    /// Racks of a small fat-tree: two members each, the last one alone if their number is odd.
+    /// Racks of two members each; the last rack has one member if the number of members is odd.
     pub(in crate::collective) fn racks(members: u32) -> Racks {
         (0..members).map(|rank| rank / 2).collect()
     }
 
-    /// Asserts that both ends of every edge list the same slices, and that every member ends with all slices, each received once. Runs
-    /// the plans to the end, so that a deadlock fails the test.
+    /// Asserts that both ends of every edge list the same slices, and that every member receives each slice once.
+    /// Executes the plans, so that a deadlock fails the test.
     pub(in crate::collective) fn delivers_everything_once(algorithm: Algorithm) {
         for members in sizes() {
             for slices in [1, 2, 5, 33] {
@@ -241,7 +248,8 @@ pub(super) mod testing {
         }
     }
 
-    /// Executes plans with all members in lockstep and messages of no duration.
+    /// The slices that members hold after an execution of their plans. All members run in lockstep, and messages arrive
+    /// at once.
     pub(in crate::collective) struct Run {
         held: Vec<Vec<bool>>,
     }
@@ -262,7 +270,7 @@ pub(super) mod testing {
                     for (at, flow) in plan.outgoing.iter().enumerate() {
                         while let Some(&slice) = flow.slices.get(sent[rank][at]) {
                             let step = flow.steps.get(sent[rank][at]);
-                            // Sends of one schedule do not overtake each other.
+                            // The sends of one schedule do not overtake each other.
                             let waits = plan.outgoing.iter().zip(&sent[rank]).any(|(other, n)| {
                                 flow.priority == other.priority
                                     && step.zip(other.steps.get(*n)).is_some_and(|(a, b)| b < a)
@@ -288,7 +296,7 @@ pub(super) mod testing {
             }
         }
 
-        /// The smallest number of slices that a member holds.
+        /// The number of slices at the member that holds the fewest.
         pub(in crate::collective) fn last(&self) -> usize {
             let counts = self
                 .held

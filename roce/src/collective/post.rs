@@ -1,4 +1,4 @@
-//! Work requests: how a slice is posted on an edge, and its target in the memory of the receivers.
+//! Work requests for slices: the operation that sends a slice on an edge, and its target in the receivers' memory.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -12,13 +12,13 @@ use crate::rc::{MemoryKey, MemorySlice, Payload, SendOperation, SendRequest};
 use crate::verbs::Verbs;
 use crate::wire::mr_info;
 
-/// Flag of the work request numbers of region announcements; the other bits hold the slice.
+/// Flag in `wr_id` of the WRITE that announces a memory region; the other bits hold the slice number.
 pub(super) const MR_INFO: u64 = 1 << 63;
 
-/// Flag of the work request numbers of ready announcements, at both ends.
+/// Flag in `wr_id` of the SENDs and receives of ready announcements.
 pub(super) const READY: u64 = 1 << 62;
 
-/// Flag of the work request number of the receive of a first block.
+/// Flag in `wr_id` of the receive of a first block.
 pub(super) const FIRST_BLOCK: u64 = 1 << 61;
 
 /// Registers the memory region of the data.
@@ -32,13 +32,13 @@ pub(super) fn register(
             host.register_at(key, va, spec.size)?;
             Ok(key)
         }
-        // WRITEs reach this memory only through windows.
+        // Remote WRITEs reach this memory only through memory windows.
         (Some(WriteMode::PerRequest), _) => Ok(host.register_memory(spec.size, false)?),
         _ => Ok(host.register_memory(spec.size, spec.op.writes())?),
     }
 }
 
-/// The memory regions that the other members of a group have announced, by slice.
+/// The memory regions that the other members of a group have announced: one per slice.
 pub(super) fn receivers(
     spec: &TransferSpec,
     edge: EdgeId,
@@ -60,12 +60,13 @@ pub(super) fn receivers(
 }
 
 impl Connection {
-    /// Announces the regions of a slice if that is still to do. Returns whether its WRITE may be posted; always, except with
-    /// [`WriteMode::PerRequest`].
+    /// Announces the memory regions of a slice to the switches, unless that is done already. Returns whether the
+    /// slice's WRITE may be posted; always true except with [`WriteMode::PerRequest`].
     ///
-    /// A leaf switch holds one region per receiver. So the regions of a slice are announced only when all receivers have acknowledged
-    /// the previous WRITE: go-back-N could otherwise resend that one to the new regions. The WRITE follows only when the
-    /// announcements are acknowledged: it could otherwise overtake them and be rewritten to the old regions.
+    /// A leaf switch holds one region per receiver. So the regions of a slice are announced only when all receivers
+    /// have acknowledged the previous WRITE. Otherwise go-back-N could resend that WRITE to the new regions. The
+    /// slice's WRITE follows only when the announcements are acknowledged. Otherwise it could overtake them and be
+    /// rewritten to the old regions.
     pub(super) fn announce_if_needed(
         &mut self,
         host: &mut dyn Verbs,
@@ -78,7 +79,7 @@ impl Connection {
         if self.completed < self.posted {
             return Ok(false);
         }
-        // A WRITE of 0 bytes needs no region.
+        // A WRITE of 0 bytes needs no memory region.
         if self.announced_slice != Some(slice) && spec.slice(slice).1 > 0 {
             self.announced_slice = Some(slice);
             self.announce_regions(host, spec, slice)?;
@@ -113,7 +114,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Address and R_Key in the WRITE of a slice.
+    /// Virtual address and R_Key in the WRITE of a slice.
     fn write_target(&self, spec: &TransferSpec, slice: u32) -> Result<(u64, u32), TransferError> {
         let memory = self
             .remote_memory
@@ -122,7 +123,7 @@ impl Connection {
         Ok((memory.va.wrapping_add(offset), memory.rkey))
     }
 
-    /// Posts the work requests of a slice that this member holds.
+    /// Posts the work requests that send a slice, which this member holds.
     pub(super) fn post_slice(
         &self,
         host: &mut dyn Verbs,

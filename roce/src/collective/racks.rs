@@ -1,46 +1,48 @@
-//! The racks of a group's members, computed once and shared.
+//! The racks of a group's members, shared by the plans of all members.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// The racks of a group's members. Clones share one list, so that planning for all n members takes O(n) time.
+/// The rack of each member. Clones share one list, so that planning for all n members takes O(n) time.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "Vec<u32>", into = "Vec<u32>")]
 pub struct Racks(Option<Arc<List>>);
 
 #[derive(Debug, PartialEq, Eq)]
 struct List {
-    /// The rack of each rank, as given.
+    /// The rack number of each rank, as the caller has passed it.
     named: Vec<u32>,
-    /// The members of each rack in order. Racks are ordered by their first member.
+    /// Ranks of the members in each rack, ascending. Racks are ordered by their first member.
     inside: Vec<Vec<u32>>,
-    /// The first member of each rack.
+    /// Rank of the first member in each rack.
     leaders: Vec<u32>,
-    /// By rank: the index of its rack, and its position in the rack.
+    /// For each rank: the index of its rack, and its position in that rack.
     places: Vec<(u32, u32)>,
 }
 
 impl Racks {
-    /// No racks, for algorithms that do not need them.
+    /// Racks unknown: for algorithms that do not need them.
     pub const NONE: &'static Racks = &Racks(None);
 
-    /// Number of members.
+    /// Number of members whose rack is known.
     pub fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |list| list.named.len())
     }
 
+    /// Whether the racks are unknown.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The first member of each rack, in order.
+    /// Rank of the first member in each rack, ascending.
     pub(super) fn leaders(&self) -> &[u32] {
         self.0.as_ref().map_or(&[], |list| &list.leaders)
     }
 
-    /// For a rank: the index of its rack, its position in the rack, and all members of the rack.
+    /// For a rank: the index of its rack, its position in the rack, and all members of the rack. `None` if its rack is
+    /// unknown.
     pub(super) fn of(&self, rank: u32) -> Option<(u32, u32, &[u32])> {
         let list = self.0.as_ref()?;
         let (rack, place) = *list.places.get(rank as usize)?;

@@ -1,13 +1,14 @@
 //! The receives that a member keeps posted.
 //!
-//! Without a limit, one receive is posted for each expected slice. With `receives`
-//! ([`TransferSpec::receives`](super::TransferSpec::receives)) each queue pair keeps that number; a message that finds none gets an
-//! RNR NAK.
+//! Without a limit, one receive is posted for each expected slice. With
+//! [`TransferSpec::receives`](super::TransferSpec::receives), each queue pair keeps that number of receives posted. A
+//! message that finds none gets an RNR NAK.
 //!
-//! With `ready` a sender posts nothing before its receiver has announced a receive. With a block schedule, a member is ready only for
-//! the next few blocks of its schedule: RDMC's "node is waiting for exactly one node to send a block" (section 4.3 of its paper).
-//! Members do not run in lockstep. If each connection had receives of its own, two blocks of different steps would share the link of
-//! one member. Both would take twice as long, and delay all sends that depend on them.
+//! With `ready`, a sender posts nothing before its receiver has announced a receive. With a block schedule, a member
+//! announces receives only for the next few blocks of its schedule: RDMC's "node is waiting for exactly one node to
+//! send a block" (section 4.3 of its paper). Members do not run in lockstep. If each connection had receives of its
+//! own, two blocks of different steps would share the link of one member. Both would take twice as long, and delay all
+//! sends that depend on them.
 
 use super::connection::Connection;
 use super::error::TransferError;
@@ -29,7 +30,8 @@ impl Transfer {
         self.post_allowed_receives(host, qpn)
     }
 
-    /// Posts as many receives on a queue pair as the specification allows. Scheduled receives wait until the whole schedule is known.
+    /// Posts as many receives on a queue pair as the specification allows. Receives of a schedule are posted once the
+    /// whole schedule is known.
     pub(super) fn post_allowed_receives(
         &mut self,
         host: &mut dyn Verbs,
@@ -47,7 +49,7 @@ impl Transfer {
         self.post_receives(host, qpn, limit.saturating_sub(posted))
     }
 
-    /// Replaces a receive of this queue pair that a slice has consumed.
+    /// Posts a receive in place of the one that a slice has consumed.
     pub(super) fn post_after_arrival(
         &mut self,
         host: &mut dyn Verbs,
@@ -79,8 +81,8 @@ impl Transfer {
         self.spec.ready.is_some() && !connection.flow.steps.is_empty()
     }
 
-    /// Posts the next `count` receives of a queue pair, one per slice. A SEND goes to the slice's place in memory; the notification of
-    /// a WRITE needs an empty receive.
+    /// Posts the next `count` receives of a queue pair, one per slice. The receive of a SEND is the slice's place in
+    /// memory; the notification of a WRITE consumes an empty receive.
     fn post_receives(
         &mut self,
         host: &mut dyn Verbs,

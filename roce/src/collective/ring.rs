@@ -1,24 +1,30 @@
-//! The ring broadcasts of High-Performance Linpack (HPL), which forward data along increasing ranks.
+//! Ring broadcasts of High-Performance Linpack (HPL), which forward data along increasing ranks.
 //!
-//! HPL's names: `1ring` ("increasing-ring") is 0 -> 1 -> 2 -> ...; `2ring` has two such rings, each over half of the members, which
-//! the root feeds. In the modified `1ringM` and `2ringM`, rank 1 gets the data first and forwards nothing, so that it is soon free to
-//! factor the next panel. HPL forwards whole messages; with several slices the rings are pipelines.
+//! HPL's names: `1ring` ("increasing-ring") is 0 -> 1 -> 2 -> ...; `2ring` has two such rings, each over half of the
+//! members, to which the root sends. In the modified `1ringM` and `2ringM`, rank 1 gets the data first and forwards
+//! nothing, so that it can soon factor the next panel. HPL forwards whole messages. With several slices the rings are
+//! pipelines.
 
 use serde::{Deserialize, Serialize};
 
 use super::plan::{Draft, Plan, Shape};
 
-/// One of HPL's ring algorithms.
+/// A ring broadcast of HPL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Ring {
+    /// `1ring`: one ring through all members.
     One,
+    /// `1ringM`: rank 1 gets the data first, then one ring passes through the other members.
     OneModified,
+    /// `2ring`: two rings, each through half of the members.
     Two,
+    /// `2ringM`: rank 1 gets the data first, then two rings pass through the other members.
     TwoModified,
 }
 
 impl Ring {
-    /// The first rank of each ring, which the root feeds in this order. A ring ends before the first rank of the next one.
+    /// The first rank of each ring, in the order in which the root sends to them. A ring ends before the first rank of
+    /// the next one.
     fn heads(self, members: u32) -> Vec<u32> {
         let heads = match self {
             Ring::One => vec![1],
@@ -37,7 +43,7 @@ impl Ring {
     }
 }
 
-/// The plan of one member.
+/// Plan of member `rank`: receives all slices from its predecessor in the ring and sends them to its successor.
 pub(super) fn plan(shape: Shape<'_>, rank: u32, ring: Ring) -> Plan {
     let mut draft = Draft::new(rank);
     let heads = ring.heads(shape.members);

@@ -1,9 +1,9 @@
-//! Scatters: each member gets its piece of the root's data.
+//! Scatters: each member gets its own piece of the root's data.
 
 use super::pieces::{scatter_pieces, slices};
 use super::plan::{Draft, Plan, Shape};
 
-/// The root sends each member its piece, alternating between the members.
+/// Plan of member `rank`: the root sends each member its piece, alternating between the members.
 pub(super) fn direct(shape: Shape<'_>, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
     match rank {
@@ -13,7 +13,7 @@ pub(super) fn direct(shape: Shape<'_>, rank: u32) -> Plan {
     draft.finish()
 }
 
-/// Pieces are sent down a binomial tree, those of a whole subtree together.
+/// Plan of member `rank`: pieces are sent down a binomial tree, those of a whole subtree together.
 pub(super) fn binomial(shape: Shape<'_>, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
     scatter_pieces(&mut draft, shape, rank);

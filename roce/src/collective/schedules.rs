@@ -1,22 +1,24 @@
-//! Schedules: the order of a member's sends and of its receives across edges.
+//! Schedules: the order of one member's sends, and of its receives, across its edges.
 
 use super::connection::Connection;
 
-/// The most messages of a schedule in flight when another one is posted, and the most bytes of them. RDMC keeps one block of about a
-/// megabyte in flight. Several small blocks keep links busy during the round trip of an acknowledgement. Several large ones would
-/// share the link and all complete late.
+/// Limit of a schedule's messages in flight, beyond which the next message waits.
+///
+/// RDMC keeps one block of about a megabyte in flight. Several small blocks keep links busy during the round trip of an
+/// acknowledgement. Several large ones would share the link and all complete late.
 const MAX_IN_FLIGHT: usize = 4;
 const MAX_BYTES_IN_FLIGHT: u64 = 256 * 1024;
 
-/// Number of blocks of `block` bytes, at least 1, that a scheduled sender keeps in flight. A receiver should be ready for as many.
+/// Number of blocks of `block` bytes, at least 1, that the sender of a schedule keeps in flight. A receiver should be
+/// ready for the same number.
 pub fn max_blocks_in_flight(block: u32) -> u32 {
     let blocks = MAX_BYTES_IN_FLIGHT.div_ceil(block.max(1).into());
     blocks.min(MAX_IN_FLIGHT as u64) as u32
 }
 
-/// The sends of one schedule, in order.
+/// The sends of one schedule, in order, and those in flight.
 pub(super) struct SendSchedule {
-    /// By step: index of the outgoing connection that sends.
+    /// For each step: index of the outgoing connection that sends in it.
     order: Vec<usize>,
     next: usize,
     /// Number of messages in flight.
@@ -25,7 +27,7 @@ pub(super) struct SendSchedule {
 }
 
 impl SendSchedule {
-    /// Makes the schedules of some connections, and sets each connection's schedule index.
+    /// Creates the schedules of some connections, and sets each connection's schedule index.
     pub(super) fn of(connections: &mut [Connection]) -> Vec<SendSchedule> {
         let mut priorities: Vec<u8> = Vec::new();
         let mut order: Vec<Vec<(u32, usize)>> = Vec::new();
@@ -56,38 +58,38 @@ impl SendSchedule {
         schedules.collect()
     }
 
-    /// The connection that sends next; `None` while too much is in flight.
+    /// Index of the connection that sends next; `None` at the end, and while too many messages or bytes are in flight.
     pub(super) fn next_connection(&self) -> Option<usize> {
         let connection = self.order.get(self.next).copied();
         connection
             .filter(|_| self.unacknowledged < MAX_IN_FLIGHT && self.bytes < MAX_BYTES_IN_FLIGHT)
     }
 
-    /// Records that the next message is posted, of `bytes` bytes.
+    /// Records that the next message was posted; `bytes` is its length.
     pub(super) fn posted(&mut self, bytes: u64) {
         self.next += 1;
         self.unacknowledged += 1;
         self.bytes += bytes;
     }
 
-    /// Records that a message of `bytes` bytes is acknowledged.
+    /// Records that a message of `bytes` bytes was acknowledged.
     pub(super) fn acknowledged(&mut self, bytes: u64) {
         self.unacknowledged = self.unacknowledged.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 }
 
-/// The order in which scheduled blocks arrive at a member.
+/// The order in which the blocks of a schedule arrive at a member.
 #[derive(Default)]
 pub(super) struct ReceiveSchedule {
-    /// By step: index of the incoming connection, and index of the slice within its flow.
+    /// For each step: index of the incoming connection, and index of the slice in its flow.
     order: Vec<(usize, usize)>,
-    /// Steps whose receive has been posted.
+    /// Number of steps whose receive has been posted.
     posted: usize,
 }
 
 impl ReceiveSchedule {
-    /// The order for some incoming connections; empty without a schedule.
+    /// Creates the order for some incoming connections; empty if their flows have no steps.
     pub(super) fn of(incoming: &[Connection]) -> ReceiveSchedule {
         let mut order: Vec<(u32, usize, usize)> = Vec::new();
         for (index, connection) in incoming.iter().enumerate() {
@@ -101,7 +103,8 @@ impl ReceiveSchedule {
         }
     }
 
-    /// The connection that needs the next receive, if fewer than `most` scheduled blocks are awaited.
+    /// Index of the connection that needs the next receive; `None` if `most` blocks of the schedule are awaited
+    /// already.
     pub(super) fn next(&mut self, incoming: &[Connection], most: usize) -> Option<usize> {
         let arrived: usize = incoming.iter().map(|c| c.completed).sum();
         while self.posted < arrived.saturating_add(most) {

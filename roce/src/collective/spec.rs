@@ -1,4 +1,4 @@
-//! The specification of a transfer, and the endpoints that its members exchange.
+//! Specification of a transfer, and the endpoints that its members exchange to connect.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl TransferOp {
     }
 }
 
-/// How the address and R_Key of one WRITE to a group become valid at each receiver.
+/// How one WRITE to a group gets the address and R_Key that are valid at each receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
@@ -61,53 +61,57 @@ pub enum WriteMode {
     PerRequest,
 }
 
-/// Memory that the remote side may write to.
+/// Memory of one member to which another member may WRITE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RemoteMemory {
-    /// Virtual address of the first byte.
+    /// Virtual address of the first byte, in the owner's address space.
     pub va: u64,
+    /// R_Key of the memory region or window.
     pub rkey: u32,
     /// Length in bytes.
     pub len: u64,
 }
 
-/// One end of an edge. Sent to the other end and, for a group, to the controller.
+/// One member's end of an edge: what the other end and, for a group, the controller need to connect to it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Endpoint {
+    /// The edge to which this end belongs.
     pub edge: EdgeId,
-    /// The rank of the member that owns this end.
+    /// Rank of the member that owns this end.
     pub rank: u32,
+    /// IPv4 address of that member.
     pub ip: Ipv4Addr,
+    /// Number of that member's queue pair.
     pub qpn: QpNum,
-    /// The initial PSN of this end's requests.
+    /// Initial PSN of the requests that this end sends.
     pub psn: Psn,
-    /// Target of WRITEs, at receiving ends only. A group is registered with it. Its address is a multiple of a power of two that is at
-    /// least its length.
+    /// Memory for WRITEs, at receiving ends only. A group is registered with it. Its address is a multiple of a power
+    /// of two that is at least its length.
     pub memory: Option<RemoteMemory>,
-    /// The target of each slice's WRITE, with [`WriteMode::PerRequest`].
+    /// Memory for the WRITE of each slice, with [`WriteMode::PerRequest`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<RemoteMemory>,
 }
 
-/// The parameters that all members of a group in the fabric share.
+/// Parameters of a multicast group in the fabric, equal for all its members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GroupSpec {
-    /// The McstID: the IPv4 address of the group.
+    /// IPv4 address of the group (McstID).
     pub mcst_id: Ipv4Addr,
-    /// The virtual queue pair number of the group, which members use as the remote number. It must differ from that of the previous
-    /// group with the same address, so that old queue pairs of that group are kept out.
+    /// Virtual queue pair number of the group, which members use as the remote number. It must differ from that of the
+    /// previous group with the same address, so that packets of that group's queue pairs are rejected.
     pub virtual_qpn: QpNum,
-    /// The initial PSN of every member.
+    /// Initial PSN of every member.
     pub initial_psn: Psn,
-    /// The virtual address that the root writes to; switches rewrite it to each receiver's. With [`WriteMode::Aligned`] its alignment
-    /// equals that of the receivers' regions.
+    /// Virtual address to which the root writes; switches rewrite it to each receiver's. With [`WriteMode::Aligned`]
+    /// its alignment equals that of the receivers' regions.
     pub va: u64,
-    /// The R_Key that the root uses; switches rewrite it to each receiver's.
+    /// R_Key that the root uses; switches rewrite it to each receiver's.
     pub rkey: u32,
 }
 
 impl GroupSpec {
-    /// Virtual address 0, R_Key 0.
+    /// Creates the parameters of a group with virtual address 0 and R_Key 0, which suit SENDs.
     pub const fn new(mcst_id: Ipv4Addr, virtual_qpn: QpNum, initial_psn: Psn) -> GroupSpec {
         GroupSpec {
             mcst_id,
@@ -119,171 +123,245 @@ impl GroupSpec {
     }
 }
 
-/// The specification of a transfer for one member.
+/// Specification of a transfer, as one member needs it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransferSpec {
+    /// The collective operation.
     #[serde(default)]
     pub collective: Collective,
+    /// The algorithm, which must support the collective.
     pub algorithm: Algorithm,
-    /// The rank of this member; 0 is the root.
+    /// Rank of this member; rank 0 is the root.
     pub rank: u32,
-    /// The addresses of all members, by rank.
+    /// Addresses of all members, by rank.
     pub members: Members,
     /// Length of the data in bytes.
     pub size: u64,
-    /// Number of messages into which the data is cut. Default: [`Algorithm::default_slices`].
+    /// Number of messages (slices) into which the data is cut, at least 1. Default: [`Algorithm::default_slices`].
     pub slices: u32,
+    /// The RDMA operation that carries the data.
     #[serde(default)]
     pub op: TransferOp,
-    /// How WRITEs to a group fit the receivers' memory; unused by connections between two members.
+    /// How WRITEs to a group get each receiver's address and key; not used by connections between two members.
     #[serde(default)]
     pub write: WriteMode,
-    /// The ranks of the sources, each of which sends an equal part of the slices, one after the other on the same queue pairs. Empty
-    /// if the root sends all data. No rank appears twice in a row. Only for algorithms that need a group.
+    /// Ranks of the sources, each of which sends an equal part of the slices, one after the other on the same queue
+    /// pairs. Empty if the root sends all data. The same rank may not follow itself. Only for algorithms that need a
+    /// group.
     #[serde(default, skip_serializing_if = "is_empty_list")]
     pub sources: Arc<[u32]>,
-    /// Receives kept posted on each queue pair, at least 1; `None` posts one for every message. A source that has no receive left gets
-    /// an RNR NAK.
+    /// Number of receives kept posted on each queue pair, at least 1; `None` posts one for every message. A message
+    /// that finds no receive gets an RNR NAK.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receives: Option<u32>,
     /// Settings of the queue pairs; `None` for the host's defaults.
     #[serde(default)]
     pub rc: Option<RcConfig>,
-    /// Settings of the queue pairs to single members, for paths that need others.
+    /// Settings of the queue pairs to single members whose network path needs other ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<PathSettings>,
-    /// The group, for algorithms that need one: [`Algorithm::needs_group`].
+    /// The multicast group in the fabric, for algorithms that need one: [`Algorithm::needs_group`].
     #[serde(default)]
     pub group: Option<GroupSpec>,
-    /// The multicast group of algorithms that send datagrams: [`Algorithm::needs_datagrams`].
+    /// The multicast group for datagrams, for algorithms that send them: [`Algorithm::needs_datagrams`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<DatagramSpec>,
-    /// The rack of each rank, for algorithms that need it: [`Algorithm::needs_racks`].
+    /// Rack of each rank, for algorithms that need it: [`Algorithm::needs_racks`].
     #[serde(default, skip_serializing_if = "Racks::is_empty")]
     pub racks: Racks,
-    /// Whether members send nothing before they hold all data; only where all data takes one path to each member.
+    /// Whether members hold all data before they send any. Only where all data takes one path to each member.
     #[serde(default)]
     pub store_and_forward: bool,
-    /// Bytes per slice; only the last slice may be shorter. `None` cuts the data into slices that differ by at most one byte. With a
-    /// block size, `slices` must be [`blocks`](super::blocks).
+    /// Block size in bytes: every slice but the last has this length. `None` cuts the data into slices that differ by
+    /// at most one byte. With a block size, `slices` must be [`blocks`](super::blocks).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<u32>,
-    /// Receives that a member keeps posted and announces to the sender, at least 1; the sender waits for the announcement. They are
-    /// for the next blocks of the member's schedule or, without a schedule, on each edge. Not for groups. Members begin to announce
-    /// with [`Transfer::proceed`](super::Transfer::proceed).
+    /// Number of receives that a member keeps posted and announces to the sender, at least 1; the sender waits for the
+    /// announcement. With a schedule, they are for the member's next blocks; without, for each edge. Not for groups.
+    /// Members announce from [`Transfer::proceed`](super::Transfer::proceed) on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<u32>,
     /// Whether receivers take the size from the first block; their `size` and `slices` are then ignored. Needs `block`.
     #[serde(default)]
     pub announce: bool,
-    /// Queue depth: the most slices that the root has in flight, at least 1. Each slice is a request; the next is posted when all
-    /// receivers have acknowledged one. Only where a single root sends to all receivers itself.
+    /// Queue depth: the largest number of slices that the root has in flight, at least 1. Each slice is a request. The
+    /// next one is posted when all receivers have acknowledged an earlier one. Only where a single root sends to all
+    /// receivers itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
-    /// The SHA-256 that a receiver's data must have; other data fails the transfer.
+    /// SHA-256 that a receiver's data must have; other data fails the transfer. `None` accepts any data.
     #[serde(default)]
     pub expected_sha256: Option<super::Digest>,
 }
 
-/// Why a [`TransferSpec`] is invalid.
+/// Reason why a [`TransferSpec`] is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
+    /// The group has fewer than 2 members; holds their number.
     #[error("a group needs at least 2 members, found {0}")]
     TooFewMembers(usize),
+    /// The rank of this member is not below the number of members.
     #[error("no member has rank {rank}: the group has {members} members, ranks begin at 0")]
-    NoSuchRank { rank: u32, members: usize },
+    NoSuchRank {
+        /// Rank of this member.
+        rank: u32,
+        /// Number of members.
+        members: usize,
+    },
+    /// The specification lists another address for this member than that of the host.
     #[error("member {rank} has address {is}, but this host has {host}")]
     WrongHost {
+        /// Rank of this member.
         rank: u32,
+        /// Address listed for that rank.
         is: Ipv4Addr,
+        /// Address of the host.
         host: Ipv4Addr,
     },
+    /// An address appears twice among the members.
     #[error("address {0} appears twice in the group")]
     DuplicateMember(Ipv4Addr),
+    /// A slice is longer than a message may be (2^31 bytes).
     #[error(
         "{slices} slices of {size} bytes are too few: a message holds at most 2147483648 bytes; use more slices"
     )]
-    SlicesTooLarge { slices: u32, size: u64 },
+    SlicesTooLarge {
+        /// Number of slices.
+        slices: u32,
+        /// Length of the data in bytes.
+        size: u64,
+    },
+    /// The specification names sources, but the algorithm does not use a group of the fabric.
     #[error("algorithm {0} supports one source only: several sources need a group of the fabric, as alfirk does")]
-    SingleSource(Algorithm),
+    UnsupportedSources(Algorithm),
+    /// A rank follows itself in the list of sources.
     #[error("rank {0} appears twice in a row among the sources")]
     SameSourceTwice(u32),
+    /// The slices cannot be divided into parts of equal size, one per source.
     #[error(
         "{slices} slices cannot be divided evenly among {parts} sources: use a multiple of {parts}"
     )]
-    UnevenParts { slices: u32, parts: u32 },
+    UnevenParts {
+        /// Number of slices.
+        slices: u32,
+        /// Number of parts, one per source in the list.
+        parts: u32,
+    },
+    /// The transfer cannot be continued by another algorithm, because this one delivers slices out of order.
     #[error("algorithm {0} delivers slices out of order, so their number is not enough to resume with another algorithm")]
-    NoOrder(Algorithm),
+    OutOfOrderSlices(Algorithm),
+    /// The algorithm does not implement the collective.
     #[error("algorithm {algorithm} does not support the collective {collective}")]
-    NotDone {
+    UnsupportedCollective {
+        /// The algorithm of the specification.
         algorithm: Algorithm,
+        /// The collective of the specification.
         collective: Collective,
     },
+    /// A barrier has data, or a number of slices other than the number of its signals.
     #[error("a barrier of {members} members has {signals} signals and no data, found {slices} slices of {size} bytes")]
-    NoBarrier {
+    WrongBarrierSize {
+        /// Number of members.
         members: usize,
+        /// Number of signals that the barrier needs.
         signals: u32,
+        /// Number of slices in the specification.
         slices: u32,
+        /// Length of the data in bytes, which must be 0.
         size: u64,
     },
+    /// Store-and-forward, ready announcements or an announced size are set for a collective other than a broadcast.
     #[error("collective {0} has no block schedule: only a broadcast supports store-and-forward, ready receivers and an announced size")]
     OnlyBroadcast(Collective),
+    /// The number of slices is 0.
     #[error("the number of slices must be at least 1, found 0")]
-    NoSlices,
+    ZeroSlices,
+    /// The number of receives to keep posted is 0.
     #[error("the number of receives must be at least 1, found 0")]
-    NoReceives,
+    ZeroReceives,
+    /// The queue depth is 0.
     #[error("the queue depth must be at least 1, found 0")]
-    NoDepth,
+    ZeroDepth,
+    /// A queue depth is set, but with this algorithm the root does not send to all receivers itself.
     #[error("algorithm {0} has no requests to count: a queue depth needs one source that sends to all receivers itself, as with alfirk and unicast")]
-    NoRequests(Algorithm),
+    UnsupportedDepth(Algorithm),
+    /// The block size is 0.
     #[error("the block size must be at least 1 byte, found 0")]
-    NoBlock,
+    ZeroBlockSize,
+    /// The number of slices is not the number of blocks in the data.
     #[error("{size} bytes in blocks of {block} bytes do not make {slices} slices")]
-    WrongBlocks { slices: u32, size: u64, block: u32 },
+    BlockCountMismatch {
+        /// Number of slices in the specification.
+        slices: u32,
+        /// Length of the data in bytes.
+        size: u64,
+        /// Block size in bytes.
+        block: u32,
+    },
+    /// Ready announcements or an announced size are set for an algorithm that uses a group of the fabric.
     #[error("algorithm {0} uses a group of the fabric, whose receivers cannot announce that they are ready, nor its source the size")]
-    NotInGroup(Algorithm),
+    AnnouncementInGroup(Algorithm),
+    /// Both `ready` and `receives` are set.
     #[error("receivers that announce when they are ready keep that number of receives posted: set either `ready` or `receives`")]
     ReadyAndReceives,
+    /// An announced size is set with WRITE; only SEND can carry the announcement.
     #[error("only SEND can announce the size to receivers: a WRITE needs their memory before")]
     AnnouncedWrite,
+    /// The data is too long to announce its length in 32 bits of immediate data; holds the length in bytes.
     #[error("{0} bytes cannot be announced: the immediate data of a SEND has 32 bits")]
     TooLargeToAnnounce(u64),
+    /// The algorithm needs a group of the fabric, and `group` is `None`.
     #[error("algorithm {0} needs a group in the fabric, and the specification has none")]
-    NoGroup(Algorithm),
+    MissingGroup(Algorithm),
+    /// The algorithm needs a datagram group, and `datagrams` is `None` or not valid.
     #[error("algorithm {0} needs a multicast group of datagrams (in 224.0.0.0/4, with a Q_Key below 2^31), and the specification has none")]
-    NoDatagrams(Algorithm),
+    MissingDatagramGroup(Algorithm),
+    /// The algorithm sends datagrams, which do not support one of the settings.
     #[error("algorithm {algorithm} sends datagrams, which support no {what}")]
-    NotByDatagrams {
+    UnsupportedByDatagrams {
+        /// The algorithm of the specification.
         algorithm: Algorithm,
+        /// Name of the setting.
         what: &'static str,
     },
+    /// A slice is longer than a datagram endpoint can buffer.
     #[error("a slice of {len} bytes is longer than {algorithm} can buffer until all members have it: use {least} slices or more")]
     LongDatagramSlice {
+        /// The algorithm of the specification.
         algorithm: Algorithm,
+        /// Length of the longest slice in bytes.
         len: u64,
+        /// Smallest number of slices that would be accepted.
         least: u32,
     },
+    /// The algorithm needs the rack of each member, and some are missing.
     #[error(
         "algorithm {algorithm} needs the rack of each of {members} members, found {racks} racks"
     )]
-    NoRacks {
+    MissingRacks {
+        /// The algorithm of the specification.
         algorithm: Algorithm,
+        /// Number of members.
         members: usize,
+        /// Number of racks listed, one per member.
         racks: usize,
     },
+    /// Store-and-forward is set, but the algorithm sends parts of the data over different paths.
     #[error("algorithm {0} sends parts of the data over different paths, so members cannot store and forward")]
-    NoStoreAndForward(Algorithm),
+    UnsupportedStoreAndForward(Algorithm),
 }
 
-/// Settings of the queue pair to one member.
+/// Settings of the queue pair to one member, where they differ from the others'.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathSettings {
+    /// IPv4 address of that member.
     pub peer: Ipv4Addr,
+    /// Settings of the queue pair to that member.
     pub rc: RcConfig,
 }
 
 impl TransferSpec {
-    /// A broadcast of `size` bytes by SEND in one slice, with default settings.
+    /// Creates a broadcast of `size` bytes by SEND in one slice, with default settings.
     pub fn new(algorithm: Algorithm, rank: u32, members: Members, size: u64) -> TransferSpec {
         TransferSpec {
             collective: Collective::Broadcast,
@@ -310,12 +388,12 @@ impl TransferSpec {
         }
     }
 
-    /// Whether this member has the data at the start.
+    /// Whether this member is the root (rank 0), which has the data at the start.
     pub fn is_root(&self) -> bool {
         self.rank == 0
     }
 
-    /// Checks the specification for the host with address `host`.
+    /// Checks the specification on the host with IPv4 address `host`.
     pub fn check(&self, host: Ipv4Addr) -> Result<(), SpecError> {
         if self.members.len() < 2 {
             return Err(SpecError::TooFewMembers(self.members.len()));
@@ -338,10 +416,10 @@ impl TransferSpec {
         }
         self.check_announcements()?;
         if self.slices == 0 && self.has_size() {
-            return Err(SpecError::NoSlices);
+            return Err(SpecError::ZeroSlices);
         }
         if self.receives == Some(0) {
-            return Err(SpecError::NoReceives);
+            return Err(SpecError::ZeroReceives);
         }
         let longest = match self.block {
             Some(block) => block.into(),
@@ -356,18 +434,18 @@ impl TransferSpec {
         self.check_collective()?;
         self.check_datagrams()?;
         if self.algorithm.needs_group() && self.group.is_none() {
-            return Err(SpecError::NoGroup(self.algorithm));
+            return Err(SpecError::MissingGroup(self.algorithm));
         }
         let (members, racks) = (self.members.len(), self.racks.len());
         if self.algorithm.needs_racks() && racks != members {
-            return Err(SpecError::NoRacks {
+            return Err(SpecError::MissingRacks {
                 algorithm: self.algorithm,
                 members,
                 racks,
             });
         }
         if self.store_and_forward && !self.algorithm.is_one_tree() {
-            return Err(SpecError::NoStoreAndForward(self.algorithm));
+            return Err(SpecError::UnsupportedStoreAndForward(self.algorithm));
         }
         self.check_sources()?;
         self.check_depth()
@@ -375,13 +453,13 @@ impl TransferSpec {
 
     fn check_depth(&self) -> Result<(), SpecError> {
         match self.depth {
-            Some(0) => Err(SpecError::NoDepth),
-            Some(_) if !self.counts_requests() => Err(SpecError::NoRequests(self.algorithm)),
+            Some(0) => Err(SpecError::ZeroDepth),
+            Some(_) if !self.counts_requests() => Err(SpecError::UnsupportedDepth(self.algorithm)),
             _ => Ok(()),
         }
     }
 
-    /// Whether a slice is delivered when the source's queue pairs have completed it.
+    /// Whether a slice has reached all receivers when the source's queue pairs have completed it.
     fn counts_requests(&self) -> bool {
         let sends_itself = !self.algorithm.relays() && !self.algorithm.needs_datagrams();
         sends_itself && self.collective == Collective::Broadcast && !self.has_several_sources()
@@ -390,7 +468,7 @@ impl TransferSpec {
     fn check_collective(&self) -> Result<(), SpecError> {
         let (algorithm, collective) = (self.algorithm, self.collective);
         if !algorithm.supports(collective) {
-            return Err(SpecError::NotDone {
+            return Err(SpecError::UnsupportedCollective {
                 algorithm,
                 collective,
             });
@@ -402,7 +480,7 @@ impl TransferSpec {
         let members = self.members.len();
         let signals = barrier::signal_count(members as u32);
         if collective == Collective::Barrier && (self.slices, self.size) != (signals, 0) {
-            return Err(SpecError::NoBarrier {
+            return Err(SpecError::WrongBarrierSize {
                 members,
                 signals,
                 slices: self.slices,
@@ -422,17 +500,17 @@ impl TransferSpec {
         path.map(|path| path.rc).or(self.rc)
     }
 
-    /// How WRITEs along the group's edge fit the receivers; `None` without a group or WRITEs.
+    /// How WRITEs on the group's edge get each receiver's address and key; `None` without a group or WRITEs.
     pub(super) fn group_write(&self) -> Option<WriteMode> {
         (self.algorithm.needs_group() && self.op.writes()).then_some(self.write)
     }
 
-    /// Receives kept posted on a queue pair; `None` posts one for every message.
+    /// Number of receives kept posted on a queue pair; `None` posts one for every message.
     pub(super) fn receives_kept(&self) -> Option<u32> {
         self.ready.or(self.receives)
     }
 
-    /// Offset and length of a slice in bytes.
+    /// Offset and length in bytes of slice number `index`.
     pub fn slice(&self, index: u32) -> (u64, u64) {
         if let Some(block) = self.block.map(u64::from) {
             let offset = u64::from(index) * block;
@@ -446,8 +524,8 @@ fn is_empty_list(ranks: &Arc<[u32]>) -> bool {
     ranks.is_empty()
 }
 
-/// Offset and length in bytes of slice `index` of `slices`, which cover `size` bytes and differ in length by at most one byte.
-/// `slices` is at least 1.
+/// Offset and length in bytes of slice number `index`, if `size` bytes are cut into `slices` slices (at least 1) whose
+/// lengths differ by at most one byte.
 pub fn equal_slice(size: u64, slices: u32, index: u32) -> (u64, u64) {
     let (n, i) = (u64::from(slices), u64::from(index));
     let (base, longer) = (size / n, size % n);
@@ -517,12 +595,12 @@ mod tests {
             ..good.clone()
         };
         assert_eq!(twice.check(host), Err(SpecError::DuplicateMember(host)));
-        assert_eq!(spec(10, 0).check(host), Err(SpecError::NoSlices));
+        assert_eq!(spec(10, 0).check(host), Err(SpecError::ZeroSlices));
         let deaf = TransferSpec {
             receives: Some(0),
             ..spec(10, 2)
         };
-        assert_eq!(deaf.check(host), Err(SpecError::NoReceives));
+        assert_eq!(deaf.check(host), Err(SpecError::ZeroReceives));
         assert!(matches!(
             spec(1 << 33, 3).check(host),
             Err(SpecError::SlicesTooLarge { .. })
@@ -533,7 +611,7 @@ mod tests {
         };
         assert_eq!(
             group.check(host),
-            Err(SpecError::NoGroup(Algorithm::Alfirk))
+            Err(SpecError::MissingGroup(Algorithm::Alfirk))
         );
         let turns = |sources: &[u32], slices| TransferSpec {
             sources: sources.into(),
@@ -572,7 +650,7 @@ mod tests {
         };
         assert_eq!(
             overlay.check(host),
-            Err(SpecError::SingleSource(Algorithm::Chain))
+            Err(SpecError::UnsupportedSources(Algorithm::Chain))
         );
     }
 
@@ -599,14 +677,14 @@ mod tests {
                     block: None,
                     ..good.clone()
                 },
-                SpecError::NoBlock,
+                SpecError::ZeroBlockSize,
             ),
             (
                 TransferSpec {
                     slices: 2,
                     ..good.clone()
                 },
-                SpecError::WrongBlocks {
+                SpecError::BlockCountMismatch {
                     slices: 2,
                     size: 10,
                     block: 4,
@@ -624,7 +702,7 @@ mod tests {
                     ready: Some(0),
                     ..of(chain)
                 },
-                SpecError::NoReceives,
+                SpecError::ZeroReceives,
             ),
             (
                 TransferSpec {
@@ -639,11 +717,11 @@ mod tests {
                     group: Some(group),
                     ..of(alfirk)
                 },
-                SpecError::NotInGroup(alfirk),
+                SpecError::AnnouncementInGroup(alfirk),
             ),
             (
                 of(hybrid),
-                SpecError::NoRacks {
+                SpecError::MissingRacks {
                     algorithm: hybrid,
                     members: 2,
                     racks: 0,
@@ -654,25 +732,25 @@ mod tests {
                     depth: Some(0),
                     ..of(Algorithm::Unicast)
                 },
-                SpecError::NoDepth,
+                SpecError::ZeroDepth,
             ),
             (
                 TransferSpec {
                     depth: Some(1),
                     ..of(Algorithm::Chain)
                 },
-                SpecError::NoRequests(Algorithm::Chain),
+                SpecError::UnsupportedDepth(Algorithm::Chain),
             ),
             (
                 TransferSpec {
                     store_and_forward: true,
                     ..of(Algorithm::Long)
                 },
-                SpecError::NoStoreAndForward(Algorithm::Long),
+                SpecError::UnsupportedStoreAndForward(Algorithm::Long),
             ),
             (
                 of(Algorithm::Dissemination),
-                SpecError::NotDone {
+                SpecError::UnsupportedCollective {
                     algorithm: Algorithm::Dissemination,
                     collective: Collective::Broadcast,
                 },
@@ -682,7 +760,7 @@ mod tests {
                     collective: Collective::Barrier,
                     ..of(Algorithm::Binomial)
                 },
-                SpecError::NoBarrier {
+                SpecError::WrongBarrierSize {
                     members: 2,
                     signals: 2,
                     slices: 2,

@@ -1,4 +1,4 @@
-//! Executes the plan of one member of a collective.
+//! Execution of the plan of one member: posts receives and sends, and handles their completions.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -23,57 +23,57 @@ use crate::rc::{
 use crate::verbs::Verbs;
 use crate::wire::{Psn, QpNum};
 
-/// One host's part in one collective: the application above the queue pairs.
+/// One member's part in one collective: the application above the queue pairs of its host.
 pub struct Transfer {
     pub(super) spec: TransferSpec,
-    /// The memory region of the data, at a receiver the buffer for it.
+    /// Memory region of the data; at a receiver, the buffer for it.
     pub(super) memory: Option<MemoryKey>,
     pub(super) incoming: Vec<Connection>,
     pub(super) outgoing: Vec<Connection>,
-    /// By slice: whether this member holds it.
+    /// For each slice: whether this member holds it.
     pub(super) held: Vec<bool>,
     missing: u32,
-    /// This member's end of the datagram edge, if the algorithm has one.
+    /// This member's endpoint of the datagram edge, if the algorithm has one.
     pub(super) datagrams: Option<DatagramEdge>,
-    /// The send schedules, one per priority.
+    /// Send schedules, one per priority.
     schedules: Vec<SendSchedule>,
-    /// The order of the receives, where receivers announce that they are ready.
+    /// Order of the receives, where receivers announce that they are ready.
     pub(super) receive_schedule: ReceiveSchedule,
-    /// Whether this member sends nothing before it holds all data (store-and-forward).
+    /// Whether this member holds all data before it sends any (store-and-forward).
     pub(super) store_and_forward: bool,
-    /// Whether messages carry no payload and only signal: [`Plan::empty_payloads`](super::Plan::empty_payloads).
+    /// Whether messages are signals without payload: [`Plan::empty_payloads`](super::Plan::empty_payloads).
     empty_payloads: bool,
     /// Whether this member has started: it may announce that it is ready to receive, and has entered a barrier.
     pub(super) has_started: bool,
-    /// A region of 0 bytes for the receives of empty messages.
+    /// A memory region of 0 bytes, for the receives of empty messages.
     pub(super) signal_memory: Option<MemoryKey>,
-    /// Queue pairs whose remote address is not resolved yet, with that address.
+    /// Queue pairs whose remote address is not yet resolved to a MAC address, with that address.
     pub(super) connecting: BTreeMap<QpNum, Ipv4Addr>,
     pub(super) connected: bool,
-    /// The first part that this member, as a source, may still start.
+    /// Number of the first part that this member, as a source, has not started.
     next_part: u32,
-    /// By part: whether its completion has been reported, with several sources.
+    /// For each part: whether its completion has been reported, with several sources.
     reported_parts: Vec<bool>,
     done: bool,
     pub(super) failed: bool,
-    /// The data that this member is expected to receive, to compare instead of hashing.
+    /// Data that this member is expected to receive. Comparing with it is faster than hashing.
     expected_data: Option<Arc<ExpectedData>>,
     pub(super) events: VecDeque<TransferEvent>,
     pub(super) legs: Legs,
-    /// At the root: the latencies of its messages, where each counts as a request.
+    /// At the root: latencies of its messages, if each is a request of a queue depth.
     pub(super) requests: Option<Requests>,
 }
 
 impl Transfer {
-    /// Creates the queue pairs of this member's edges and posts its receives. Returns the endpoints, which the other members need to
-    /// connect.
+    /// Creates the queue pairs of this member's edges and posts its receives. Returns the endpoints that the other
+    /// members need to connect.
     pub fn prepare(
         host: &mut dyn Verbs,
         spec: TransferSpec,
     ) -> Result<(Transfer, Vec<Endpoint>), TransferError> {
         spec.check(host.ip())?;
         let plan = spec.edges();
-        // A root that sends all data registers the caller's buffer when it starts, without a copy.
+        // A root that sends all data registers the caller's buffer at the start, without a copy.
         let shares =
             spec.is_root() && !spec.has_several_sources() && !spec.collective.begins_everywhere();
         let memory = match shares || !spec.has_size() {
@@ -146,26 +146,29 @@ impl Transfer {
         Ok((transfer, endpoints))
     }
 
-    /// Sets the data that this member is expected to receive. Equal data is then compared rather than hashed; only where sender and
-    /// receiver share memory.
+    /// Sets the data that this member is expected to receive. Received data is then compared with it instead of hashed.
+    /// Only for members in the same process, which share that memory.
     pub fn set_expected_data(&mut self, host: &mut dyn Verbs, expected_data: Arc<ExpectedData>) {
         self.expected_data = Some(expected_data);
         self.expect_data(host);
     }
 
-    /// Passes the expected data to the host, once the region exists and the data is set.
+    /// Passes the expected data to the host, once the memory region exists and the data is set.
     pub(super) fn expect_data(&self, host: &mut dyn Verbs) {
         if let (Some(key), Some(expected_data)) = (self.memory, &self.expected_data) {
             host.expect_bytes(key, expected_data.bytes());
         }
     }
 
+    /// Specification of this transfer. With an announced size, its `size` and `slices` are set when the first block
+    /// arrives.
     pub fn spec(&self) -> &TransferSpec {
         &self.spec
     }
 
-    /// Connects this member's queue pairs. `peers` must contain the remote ends of its edges; other endpoints are ignored, so that the
-    /// orchestrator can pass the whole list to every member. Members of a group need no peers, except with [`WriteMode::PerRequest`].
+    /// Connects this member's queue pairs. `peers` must contain the remote ends of its edges. Other endpoints are
+    /// ignored, so that the orchestrator can pass the whole list to every member. Members of a group need no peers,
+    /// except with [`WriteMode::PerRequest`].
     pub fn connect(
         &mut self,
         host: &mut dyn Verbs,
@@ -235,9 +238,9 @@ impl Transfer {
         Ok(())
     }
 
-    /// Passes the data to the root, which begins to send. Other members begin by themselves as data arrives.
+    /// Passes the data to the root, which then sends. Other members forward data as it arrives.
     ///
-    /// With several sources: passes a source the data of its next part. This member must hold all parts before it.
+    /// With several sources: passes a source the data of its next part. This member must hold all earlier parts.
     pub fn start(
         &mut self,
         host: &mut dyn Verbs,
@@ -253,12 +256,12 @@ impl Transfer {
         let mut parts = self.next_part..self.spec.parts();
         let part = parts
             .find(|part| self.spec.source_of(*part) == self.spec.rank)
-            .ok_or(TransferError::Started)?;
+            .ok_or(TransferError::AlreadyStarted)?;
         self.expect_ready()?;
         let got = data.len() as u64;
         let (offset, size) = self.spec.part(part);
         if got != size {
-            return Err(TransferError::WrongSize { got, size });
+            return Err(TransferError::WrongDataLength { got, size });
         }
         let slices = self.spec.slices_of(part);
         if self.held[..slices.start as usize].contains(&false) {
@@ -283,13 +286,13 @@ impl Transfer {
     /// Starts a collective in which every member contributes data or takes part in a barrier.
     fn begin(&mut self, host: &mut dyn Verbs, now: u64, data: &[u8]) -> Result<(), TransferError> {
         if self.has_started {
-            return Err(TransferError::Started);
+            return Err(TransferError::AlreadyStarted);
         }
         self.expect_ready()?;
         let got = data.len() as u64;
         let (offset, size) = self.spec.own_bytes();
         if got != size {
-            return Err(TransferError::WrongSize { got, size });
+            return Err(TransferError::WrongDataLength { got, size });
         }
         if let Some(key) = self.memory.filter(|_| size > 0) {
             host.write_memory(key, offset, data)?;
@@ -308,8 +311,9 @@ impl Transfer {
         self.advance(host, now)
     }
 
-    /// Whether this member posts no receive before it has started. In a barrier over a group the switches acknowledge the root's
-    /// signal when all members have received it, so each member must post its receive only when it enters the barrier.
+    /// Whether this member posts no receive before it has started. In a barrier over a group, the switches acknowledge
+    /// the root's signal when all members have received it. So each member posts its receive only when it enters the
+    /// barrier.
     pub(super) fn waits_to_receive(&self) -> bool {
         self.empty_payloads && self.spec.algorithm.needs_group()
     }
@@ -325,10 +329,10 @@ impl Transfer {
         }))
     }
 
-    /// Continues at the PSN at which the previous source stopped.
+    /// Takes over as the source: continues at the PSN at which the previous source stopped.
     fn take_over(&mut self, host: &mut dyn Verbs, now: u64) -> Result<(), TransferError> {
         for connection in &self.outgoing {
-            // Every member holds what this member sent as an earlier source.
+            // Every member holds what this member sent when it was the source before.
             host.conclude_sends(now, connection.qpn);
             host.take_over_sending(connection.qpn)?;
         }
@@ -376,7 +380,7 @@ impl Transfer {
         true
     }
 
-    /// Whether the event is a completion on an incoming edge of a member that also sends.
+    /// Whether the event is the arrival of data that this member may forward.
     pub fn relays(&self, event: &HostEvent) -> bool {
         let HostEvent::Completion(completion) = event else {
             return false;
@@ -390,7 +394,7 @@ impl Transfer {
         self.events.pop_front()
     }
 
-    /// Whether every connection is established.
+    /// Whether every connection of this member is established.
     pub fn is_ready(&self) -> bool {
         let is_ready = |edge: &DatagramEdge| edge.is_ready();
         self.connected && self.connecting.is_empty() && self.datagrams.as_ref().is_none_or(is_ready)
@@ -444,13 +448,13 @@ impl Transfer {
         }
     }
 
-    /// Bytes of the slices held. The only measure of progress where WRITEs are not counted, as with an RDMA device.
+    /// Bytes of the slices held. It is the only measure of progress on RDMA devices, which do not count WRITEs.
     fn held_bytes(&self) -> u64 {
         let held = (0..self.spec.slices).filter(|slice| self.held[*slice as usize]);
         held.map(|slice| self.spec.slice(slice).1).sum()
     }
 
-    /// Counters of this member's queue pairs, those of incoming edges first.
+    /// Counters of this member's queue pairs with their edges, incoming edges first.
     pub fn qp_stats<'a>(
         &'a self,
         host: &'a dyn Verbs,
@@ -460,7 +464,8 @@ impl Transfer {
             .chain(self.datagram_qp_stats(host))
     }
 
-    /// Latencies of the root's messages with [`TransferSpec::depth`]; `None` without it, or before the first is acknowledged.
+    /// Latency statistics of the root's messages, with [`TransferSpec::depth`]; `None` without a depth, or before the
+    /// first acknowledgement.
     pub fn request_times(&self) -> Option<RequestTimes> {
         self.requests.as_ref()?.times()
     }
@@ -475,7 +480,7 @@ impl Transfer {
         self.memory
     }
 
-    /// The bytes of the data region; slices not received yet are undefined.
+    /// Contents of the data region. Slices that have not arrived are undefined.
     pub fn data<'a>(&self, host: &'a dyn Verbs) -> &'a [u8] {
         self.memory
             .and_then(|key| host.memory(key).ok())
@@ -489,7 +494,7 @@ impl Transfer {
             edge.close(host);
         }
         for connection in self.connections() {
-            // A queue pair that no longer exists needs no destruction.
+            // An error means that the queue pair no longer exists.
             let _ = host.destroy_qp(connection.qpn);
         }
         let scratch: Vec<MemoryKey> = self.scratch().collect();
@@ -533,7 +538,7 @@ impl Transfer {
         self.count_missing();
     }
 
-    /// Sets the number of slices still to receive. In a barrier these are the incoming signals.
+    /// Counts the slices still to receive. In a barrier these are the incoming signals.
     fn count_missing(&mut self) {
         self.missing = match self.empty_payloads {
             true => self
@@ -558,7 +563,7 @@ impl Transfer {
         }
     }
 
-    /// Orders sends and receives by the steps of their schedules, if the plan has any, and posts the first scheduled receives.
+    /// Creates the schedules of sends and receives, if the plan has steps, and posts the first scheduled receives.
     pub(super) fn follow_schedules(&mut self, host: &mut dyn Verbs) -> Result<(), TransferError> {
         self.schedules = SendSchedule::of(&mut self.outgoing);
         self.receive_schedule = ReceiveSchedule::of(&self.incoming);
@@ -576,7 +581,7 @@ impl Transfer {
             (Some(WriteMode::PerRequest), Some(key)) => self.slice_windows(host, key)?,
             _ => Vec::new(),
         };
-        // The group's receivers name their regions only when switches rewrite addresses.
+        // Receivers of a group list their memory regions only if switches rewrite addresses.
         let named = match self.spec.group_write() {
             None => true,
             Some(WriteMode::Aligned) => self.spec.size > 0,
@@ -599,7 +604,7 @@ impl Transfer {
         })
     }
 
-    /// The connections, one per queue pair.
+    /// All connections, each queue pair once.
     pub(super) fn connections(&self) -> impl Iterator<Item = &Connection> {
         let is_new = |c: &&Connection| self.incoming.iter().all(|other| other.qpn != c.qpn);
         self.incoming
@@ -640,7 +645,7 @@ impl Transfer {
                 };
                 if done.bytes != expected {
                     let got = done.bytes;
-                    return Err(TransferError::WrongSlice {
+                    return Err(TransferError::WrongSliceLength {
                         slice,
                         got,
                         expected,
@@ -652,13 +657,13 @@ impl Transfer {
                 self.mark_held(slice);
                 self.post_after_arrival(host, qpn)?;
             }
-            // The leaf switch of one receiver has acknowledged the region for the next WRITE.
+            // The leaf switch of one receiver has acknowledged the memory region for the next WRITE.
             Operation::Write if completion.wr_id & MR_INFO != 0 => {
                 if let Some(connection) = self.outgoing.iter_mut().find(|c| c.qpn == qpn) {
                     connection.pending_announcements -= 1;
                 }
             }
-            // The completion of the SEND that follows covers this WRITE.
+            // The completion of the SEND that follows this WRITE covers both.
             Operation::Write if self.spec.op == TransferOp::Write => return Ok(()),
             Operation::Send | Operation::Write => {
                 if let Some(connection) = self.outgoing.iter_mut().find(|c| c.qpn == qpn) {
@@ -674,7 +679,7 @@ impl Transfer {
         self.advance(host, now)
     }
 
-    /// Posts every send that is possible, and finishes the transfer when nothing is missing.
+    /// Posts every send that is possible now, and ends the transfer when nothing is missing.
     pub(super) fn advance(&mut self, host: &mut dyn Verbs, now: u64) -> Result<(), TransferError> {
         let Some(key) = self.memory else {
             return Ok(());
@@ -716,7 +721,8 @@ impl Transfer {
         let all_here = self.missing == 0 && (self.has_started || !begins);
         let mut outgoing = self.outgoing.iter();
         let all_sent = match begins {
-            // Only the acknowledgement of a group's signal proves that all members have started.
+            // In a barrier over a group, the acknowledgement of the root's first signal proves that all members have
+            // entered.
             true => outgoing.all(|c| c.completed > 0 || !c.is_group()),
             false => outgoing.all(|c| c.completed == c.flow.slices.len()),
         };
@@ -727,7 +733,7 @@ impl Transfer {
         Ok(())
     }
 
-    /// Posts the next slice of an outgoing flow, if it is held and may be sent.
+    /// Posts the next slice of an outgoing flow, if this member holds it and may send it. Returns whether it did.
     fn post_next(
         &mut self,
         host: &mut dyn Verbs,
@@ -800,7 +806,7 @@ impl Transfer {
         }
     }
 
-    /// Verifies the data and reports the end of the transfer.
+    /// Verifies the data and reports the end of the transfer, successful or not.
     fn finish(&mut self, host: &dyn Verbs, now: u64) -> Result<(), TransferError> {
         let (offset, len) = self.spec.final_bytes();
         let data = self.data(host);
@@ -829,8 +835,8 @@ impl Transfer {
     }
 }
 
-/// Converts a failed completion. Names the failure of the queue pair if there is one, since the other requests are only flushed with
-/// it.
+/// Converts the error of a completion. If its queue pair has failed, the error names that failure, because all other
+/// requests of the queue pair are only flushed.
 fn failed_message(host: &dyn Verbs, qpn: QpNum, error: CompletionError) -> TransferError {
     let failure = host.view(qpn).and_then(|qp| qp.failure);
     match (error, failure) {

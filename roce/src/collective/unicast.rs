@@ -1,8 +1,8 @@
-//! The root sends everything to each member on a separate queue pair; the queue pairs share the link.
+//! Unicast: the root sends all data to each member on a separate queue pair. The queue pairs share its link.
 
 use super::plan::{Draft, Plan, Shape};
 
-/// The plan of one member.
+/// Plan of member `rank`: the root has an edge to each member, and slices alternate between the edges.
 pub(super) fn plan(shape: Shape<'_>, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
     match rank {

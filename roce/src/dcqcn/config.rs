@@ -1,4 +1,4 @@
-//! Parameters of DCQCN at both ends.
+//! Parameters of DCQCN, for senders and receivers.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,32 +18,32 @@ pub struct DcqcnConfig {
     pub min_rate: u64,
     /// N: nanoseconds between two CNPs of a queue pair; 50 us. A longer interval makes senders react later.
     pub cnp_interval: u64,
-    /// 1/g: number of CNPs, or of periods without one, that change alpha by about a factor e; 256.
+    /// 1/g: number of CNPs, or of periods without one, after which alpha has changed by about a factor e; 256.
     pub inverse_gain: u32,
-    /// K: nanoseconds without a CNP after which alpha falls; 55 us. Must be longer than `cnp_interval`.
+    /// K: nanoseconds without a CNP after which alpha decreases; 55 us. Must be longer than `cnp_interval`.
     pub alpha_timer: u64,
-    /// T: nanoseconds between two increases of the rate; 55 us.
+    /// T: period of the increase timer, in nanoseconds; 55 us.
     pub increase_timer: u64,
-    /// B: bytes between two increases of the rate; 10 MB.
+    /// B: bytes sent between two increases of the rate by the byte counter; 10 MB.
     pub byte_counter: u64,
-    /// F: number of increases, by timer or by bytes, that only recover the rate before the last decrease; 5.
+    /// F: number of increases, by timer or by byte counter, that only recover the rate before the last decrease; 5.
     pub fast_recovery: u32,
     /// R_AI: additive increase of the target rate in bit/s; 40 Mbit/s.
     pub additive_step: u64,
     /// R_HAI: hyper increase of the target rate in bit/s, when both timer and byte counter have passed fast recovery; 400 Mbit/s. (The
     /// paper gives no value; this is ten times R_AI.)
     pub hyper_step: u64,
-    /// Bytes that a queue pair may send at once after a pause, or when its driver is late; 8,192. (Not in the paper, whose NICs are
-    /// never late.)
+    /// Number of bytes that a queue pair may send at once after a pause, or when its driver is late; 8,192. (Not in the
+    /// paper, whose NICs are never late.)
     pub burst: u64,
 }
 
 impl DcqcnConfig {
-    /// The defaults for a port of `line_rate` bit/s.
+    /// Creates the defaults for a port of `line_rate` bit/s.
     ///
-    /// Below 40 and above 100 Gbit/s, `min_rate`, `byte_counter` and both increases are proportional to the rate, so that recovery
-    /// takes the same time on any port. Unscaled, a port of 100 Mbit/s would need 0.8 s for each increase by the byte counter, and a
-    /// port of 400 Gbit/s would recover four times as slowly as one of 100 Gbit/s.
+    /// Below 40 and above 100 Gbit/s, `min_rate`, `byte_counter` and both increases are proportional to the rate, so
+    /// that recovery takes the same time on any port. Unscaled, a port of 100 Mbit/s would need 0.8 s for each increase
+    /// by the byte counter. A port of 400 Gbit/s would recover four times as slowly as one of 100 Gbit/s.
     pub const fn new(line_rate: u64) -> DcqcnConfig {
         DcqcnConfig {
             line_rate,

@@ -1,4 +1,5 @@
-//! DCQCN, the congestion control of RoCEv2 (Zhu et al., *Congestion Control for Large-Scale RDMA Deployments*, SIGCOMM 2015).
+//! DCQCN, the congestion control of RoCEv2 (Zhu et al., *Congestion Control for Large-Scale RDMA Deployments*, SIGCOMM
+//! 2015).
 //!
 //! ```text
 //!   reaction point              congestion point            notification point
@@ -7,8 +8,9 @@
 //!        └──────────────── CNP, one per interval ◀────────────┘
 //! ```
 //!
-//! This module has the two ends as state machines: [`ReactionPoint`] controls and paces the rate, [`NotificationPoint`] decides when a
-//! CNP is due. The queue pair owns one of each; marking is done by the data plane.
+//! This module has the state machines of both end points: [`ReactionPoint`] controls and paces the rate,
+//! [`NotificationPoint`] decides when a CNP is due. The queue pair owns one of each. The data plane of switches marks
+//! packets.
 
 mod config;
 mod notification;

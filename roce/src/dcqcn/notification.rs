@@ -1,4 +1,4 @@
-//! The notification point: decides when a receiver sends a CNP.
+//! The notification point: decides when a receiver sends a congestion notification packet (CNP).
 
 /// The notification point of one queue pair.
 #[derive(Debug, Clone, Default)]
@@ -8,8 +8,8 @@ pub struct NotificationPoint {
 }
 
 impl NotificationPoint {
-    /// Handles a packet with the CE mark, received at `now`. Returns whether a CNP is due: for the first mark, and then at most one
-    /// per `interval` nanoseconds.
+    /// Handles a packet with the CE mark, received at `now`. Returns whether a CNP is due: for the first mark, then at
+    /// most once per `interval` nanoseconds.
     pub fn marked(&mut self, now: u64, interval: u64) -> bool {
         let due = self
             .last

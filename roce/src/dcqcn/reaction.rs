@@ -1,12 +1,12 @@
 //! The reaction point: controls the rate of a sender.
 //!
-//! A CNP cuts the rate by the share alpha/2 and saves the previous rate as the target. Timer and byte counter then cause increases.
-//! The first ones halve the distance to the target (fast recovery). Later ones also raise the target (additive increase), by more when
-//! both timer and byte counter have passed fast recovery (hyper increase). Alpha rises with each CNP and falls with each period
-//! without one.
+//! A CNP cuts the rate by the share alpha/2 and saves the previous rate as the target. Timer and byte counter then
+//! cause increases. The first ones halve the distance to the target (fast recovery). Later ones also raise the target
+//! (additive increase), by more when both timer and byte counter have passed fast recovery (hyper increase). Alpha
+//! increases with each CNP and decreases with each period without one.
 //!
-//! The timers are not run by the driver: their effects up to `now` are computed when a packet is sent or a CNP arrives. The rate is
-//! not needed in between.
+//! The driver does not run these timers. Their effects up to `now` are computed when a packet is sent or a CNP arrives,
+//! because the rate is not needed in between.
 
 use super::config::DcqcnConfig;
 
@@ -23,7 +23,7 @@ pub enum Phase {
     HyperIncrease,
 }
 
-/// Share of the line rate from which a rate counts as the full one.
+/// Share of the line rate from which a rate counts as the line rate.
 const NEARLY_FULL: f64 = 0.9999;
 /// An alpha below this counts as zero.
 const NO_ALPHA: f64 = 1e-9;
@@ -37,9 +37,9 @@ pub struct ReactionPoint {
     target: f64,
     /// Alpha: the estimate of congestion, 0 to 1.
     alpha: f64,
-    /// Start of the period after which alpha falls, in nanoseconds; unused before the first CNP.
+    /// Start of the present period of the alpha timer, in nanoseconds; unused before the first CNP.
     alpha_since: u64,
-    /// Start of the period of the increase timer, in nanoseconds.
+    /// Start of the present period of the increase timer, in nanoseconds.
     timer_since: u64,
     /// Bytes sent since the last increase by the byte counter.
     bytes: u64,
@@ -52,7 +52,7 @@ pub struct ReactionPoint {
 }
 
 impl ReactionPoint {
-    /// Starts at line rate, with alpha 1.
+    /// Creates a reaction point at line rate, with alpha 1.
     pub fn new(config: DcqcnConfig) -> ReactionPoint {
         let line = line_rate(&config);
         ReactionPoint {
@@ -85,7 +85,7 @@ impl ReactionPoint {
         self.alpha
     }
 
-    /// The phase of the last increase, or of the next one if there was none.
+    /// Phase of the last increase, or of the next one if there was none.
     pub fn phase(&self) -> Phase {
         let bound = self.config.fast_recovery;
         if !self.limited {
@@ -157,7 +157,7 @@ impl ReactionPoint {
             let before = (self.current, self.target);
             self.increase();
             if (self.current, self.target) == before {
-                // Further periods change nothing.
+                // Further periods have no effect.
                 break;
             }
         }
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn trace_of_additive_and_hyper_increase() {
         let mut point = ReactionPoint::new(config());
-        // Two cuts in a row: the target is far below the line rate.
+        // After two cuts in a row, the target is far below the line rate.
         point.congested(0);
         point.congested(0);
         assert_eq!(state(&point), (10_000, 20_000, Phase::FastRecovery));
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(state(&point), (19_864, 20_040, Phase::AdditiveIncrease));
         point.advance(7 * T);
         assert_eq!(state(&point), (19_972, 20_080, Phase::AdditiveIncrease));
-        // The byte counter has a fast recovery of its own, while the timer has passed its.
+        // The byte counter is in its own fast recovery, while the timer has passed its.
         for count in 1..=5 {
             point.sent(7 * T, 10_000_000);
             let target = 20_080 + 40 * count;
@@ -305,7 +305,7 @@ mod tests {
         let mut point = ReactionPoint::new(config());
         assert_eq!(point.sent(0, 5_000), None, "the line itself paces");
         point.congested(0);
-        // 5,000 bytes at 20 Gbit/s.
+        // 5,000 bytes take 2 us at 20 Gbit/s.
         assert_eq!(point.sent(0, 5_000), Some(2_000));
         assert_eq!(point.sent(2_000, 5_000), Some(4_000));
         assert_eq!(
@@ -336,7 +336,8 @@ mod tests {
         assert_eq!(point.rate(), 10e6);
     }
 
-    /// Nanoseconds until a sender that was cut to a sixteenth, and that always sends, is back at the line rate.
+    /// Nanoseconds until a sender that was cut to a sixteenth of the line rate is back at it. It always has data to
+    /// send.
     fn recovery(line_rate: u64) -> u64 {
         let mut point = ReactionPoint::new(DcqcnConfig {
             burst: 0,

@@ -8,9 +8,9 @@ use crate::wire::MacAddr;
 /// Timers of a host that depend on the speed of its network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostTiming {
-    /// Nanoseconds between two ARP requests for the same address.
+    /// Interval of ARP requests for one address, in nanoseconds.
     pub arp_interval: u64,
-    /// Number of ARP requests before the address counts as unreachable.
+    /// Number of ARP requests after which the address counts as unreachable.
     pub arp_attempts: u32,
     /// The local ACK timeout of queue pairs.
     pub ack_timeout: AckTimeout,
@@ -34,28 +34,31 @@ impl HostTiming {
     };
 }
 
-/// Settings of a host.
+/// Settings of a host with one network port.
 #[derive(Debug, Clone)]
 pub struct HostConfig {
     /// Name for messages to the user.
     pub name: String,
+    /// MAC address of the port.
     pub mac: MacAddr,
+    /// IPv4 address of the host.
     pub ip: Ipv4Addr,
     /// Prefix length of the link's subnet, 0 to 32.
     pub prefix_len: u8,
-    /// The gateway for addresses outside the subnet.
+    /// Gateway for addresses outside the subnet; without it, those are unreachable.
     pub gateway: Option<Ipv4Addr>,
-    /// The largest IP packet of the link, in bytes.
+    /// Largest IP packet of the link, in bytes (the link's MTU).
     pub mtu: u32,
     /// The differentiated services code point (DSCP) of RoCE packets, 0 to 63 (RFC 2474).
     pub dscp: u8,
-    /// Seed of queue pair numbers, memory keys and initial PSNs, so that they differ between hosts and runs.
+    /// Seed of queue pair numbers, memory keys and initial PSNs. It makes them differ between hosts and runs.
     pub seed: u64,
+    /// Timers that depend on the speed of the network.
     pub timing: HostTiming,
 }
 
 impl HostConfig {
-    /// Settings without a gateway, with DSCP 0 and [`HostTiming::FAST`].
+    /// Creates settings without a gateway, with DSCP 0 and [`HostTiming::FAST`].
     pub fn new(
         name: impl Into<String>,
         mac: MacAddr,
@@ -77,7 +80,7 @@ impl HostConfig {
         }
     }
 
-    /// Queue pair settings for this link: the largest path MTU that fits, the host's ACK timeout, defaults for the rest.
+    /// Default settings of queue pairs on this link: the largest path MTU that fits, and the host's ACK timeout.
     pub fn rc(&self) -> Result<RcConfig, BadMtu> {
         Ok(RcConfig {
             ack_timeout: self.timing.ack_timeout,

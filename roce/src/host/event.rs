@@ -9,21 +9,39 @@ use crate::wire::QpNum;
 /// An event that a host reports to its user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostEvent {
-    /// The remote address of a queue pair is resolved; it can send from now on.
-    Connected { qpn: QpNum },
+    /// The remote MAC address of a queue pair is resolved, so the queue pair can send.
+    Connected {
+        /// Number of the local queue pair.
+        qpn: QpNum,
+    },
     /// A work request of a reliable connection has completed.
     Completion(Completion),
-    /// A queue pair has entered the error state, after the flush of its work requests.
-    QpFailed { qpn: QpNum, failure: QpFailure },
+    /// A queue pair has entered the error state; its pending work requests have been flushed.
+    QpFailed {
+        /// Number of the local queue pair.
+        qpn: QpNum,
+        /// Reason of the failure.
+        failure: QpFailure,
+    },
     /// A work request of a datagram queue pair has completed.
     Datagram(UdCompletion),
-    /// The link-layer address for datagrams to `ip` is resolved, or all ARP requests have timed out ([`super::Host::resolve`]).
-    Resolved { ip: Ipv4Addr, is_known: bool },
+    /// The MAC address for datagrams to a host is resolved, or all ARP requests have timed out
+    /// ([`super::Host::resolve`]).
+    Resolved {
+        /// IPv4 address of the host.
+        ip: Ipv4Addr,
+        /// Whether the address was resolved.
+        is_known: bool,
+    },
     /// A UDP datagram has arrived for a port opened by [`super::Host::bind_udp`].
     Udp {
+        /// IPv4 address of the sender.
         source: Ipv4Addr,
+        /// UDP port of the sender.
         source_port: u16,
+        /// Local UDP port, opened by `bind_udp`.
         destination_port: u16,
+        /// Payload of the datagram.
         payload: Vec<u8>,
     },
 }

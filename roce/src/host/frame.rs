@@ -62,7 +62,7 @@ impl Headers for UdHeaders {
     }
 }
 
-/// The representation in which a queue pair's packet is sent.
+/// Representation in which a queue pair's packet is sent: bytes, or a form for simulators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// One contiguous frame.
@@ -73,7 +73,7 @@ pub(super) enum Form {
     Fields,
 }
 
-/// Shorter payloads are copied, which is no slower than a reference.
+/// Payloads shorter than this number of bytes are copied, which is as fast as a reference.
 const MIN_TAIL: usize = 256;
 
 const UDP_PAYLOAD: usize = ethernet::HEADER_LEN + ipv4::HEADER_LEN + udp::HEADER_LEN;
@@ -156,11 +156,14 @@ pub(super) fn roce_len(headers: &impl Headers, payload: usize) -> usize {
     headers.len() + payload + headers.pad() + trailer::TRAILER_LEN
 }
 
-/// The headers outside a UDP payload.
+/// Headers in front of a UDP payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outer {
+    /// Ethernet header.
     pub ethernet: ethernet::Repr,
+    /// IPv4 header.
     pub ipv4: ipv4::Repr,
+    /// UDP header.
     pub udp: udp::Repr,
 }
 
@@ -170,12 +173,13 @@ impl Outer {
         UDP_PAYLOAD + usize::from(self.udp.payload_len)
     }
 
-    /// A frame of the right length with the headers written; the UDP payload begins at [`UDP_PAYLOAD`].
+    /// Creates a frame of the length in the headers, with the headers written. The UDP payload begins at
+    /// [`UDP_PAYLOAD`].
     fn frame(&self) -> Vec<u8> {
         self.front(self.frame_len())
     }
 
-    /// The first `len` bytes of the frame, with the headers written.
+    /// Creates the first `len` bytes of the frame, with the headers written.
     fn front(&self, len: usize) -> Vec<u8> {
         let mut frame = vec![0; len];
         self.ethernet.emit(&mut frame);
@@ -185,7 +189,7 @@ impl Outer {
         frame
     }
 
-    /// As [`Outer::roce`], as head and tail; the tail holds payload, padding and ICRC.
+    /// Like [`Outer::roce`], but with headers and body apart. The body holds payload, padding and ICRC.
     fn split(&self, headers: &impl Headers, payload: SharedBytes) -> SplitFrame {
         let mut head = self.front(UDP_PAYLOAD + headers.len());
         headers.emit(&mut head[UDP_PAYLOAD..]);
@@ -202,7 +206,7 @@ impl Outer {
         SplitFrame::new(head, Some(Arc::new(tail.with_end(end))))
     }
 
-    /// The frame of a RoCEv2 packet with padding and ICRC. The lengths in the headers must match the packet.
+    /// Builds the frame of a RoCEv2 packet with padding and ICRC. The lengths in the headers must match the packet.
     pub(super) fn roce(&self, headers: &impl Headers, payload: &[u8]) -> Vec<u8> {
         let mut frame = self.frame();
         let end = frame.len() - trailer::TRAILER_LEN;
@@ -216,7 +220,7 @@ impl Outer {
     }
 }
 
-/// The frame of an ARP packet to `destination`.
+/// Builds the frame of an ARP packet to `destination`.
 pub(super) fn arp(destination: MacAddr, packet: &arp::Repr) -> Vec<u8> {
     let mut frame = vec![0; ethernet::HEADER_LEN + arp::PACKET_LEN];
     ethernet::Repr {

@@ -53,9 +53,9 @@ const FIRST_SOURCE_PORT: u16 = 0xc000;
 /// The first queue pair number. 0 and 1 are reserved in InfiniBand, and 1 is also a group's virtual number.
 const FIRST_QPN: u32 = 0x11;
 
-/// The most control frames (ARP, UDP) in the queue; with more, ARP requests get no reply.
+/// Largest number of control frames (ARP, UDP) in the queue. Beyond it, ARP requests get no reply.
 const MAX_CONTROL: usize = 64;
-/// The most datagrams that wait for address resolution; further ones are dropped.
+/// Largest number of datagrams that wait for address resolution. Further ones are dropped.
 const MAX_WAITING: usize = 64;
 
 /// A host with one network port.
@@ -66,7 +66,7 @@ pub struct Host {
     next_qpn: u32,
     next_identification: u16,
     qps: QueuePairs,
-    /// By next hop: the queue pairs that wait for its link-layer address.
+    /// For each next hop: the queue pairs that wait for its MAC address.
     resolving: BTreeMap<Ipv4Addr, BTreeSet<QpNum>>,
     datagrams: Datagrams,
     memory: MemoryTable,
@@ -108,23 +108,27 @@ impl Host {
         })
     }
 
+    /// Settings of the host.
     pub fn config(&self) -> &HostConfig {
         &self.config
     }
 
+    /// Name of the host in messages to the user.
     pub fn name(&self) -> &str {
         &self.config.name
     }
 
+    /// IPv4 address of the host.
     pub fn ip(&self) -> Ipv4Addr {
         self.config.ip
     }
 
-    /// The default settings of queue pairs on this link.
+    /// Default settings of queue pairs on this link.
     pub fn default_rc(&self) -> RcConfig {
         self.default_rc
     }
 
+    /// Counters of the host.
     pub fn stats(&self) -> HostStats {
         let mut stats = self.stats;
         for qp in self.qps.iter() {
@@ -144,7 +148,7 @@ impl Host {
         }
     }
 
-    /// Handles a received packet, as [`Host::handle_frame`], in the form of a simulator.
+    /// Handles a received packet, like [`Host::handle_frame`], in the representation of a simulator.
     pub fn handle_packet(&mut self, now: u64, packet: &Packet) {
         let frame = match packet {
             Packet::Bytes(frame) => return self.handle_split(now, frame),
@@ -158,8 +162,8 @@ impl Host {
         }
     }
 
-    /// Number of packets that may follow the one just passed to [`Host::handle_packet`] in its flow without a visible effect:
-    /// [`QueuePair::silent_followers`].
+    /// Number of packets that may follow the one just passed to [`Host::handle_packet`] in its flow without a visible
+    /// effect: [`QueuePair::silent_followers`].
     pub fn silent_followers(&self, frame: &RcFrame) -> u64 {
         let qp = self.qps.get(frame.headers.bth.dest_qp);
         let of_remote = |qp: &&QueuePair| {
@@ -170,8 +174,8 @@ impl Host {
             .map_or(0, |qp| qp.silent_followers(&frame.packet()))
     }
 
-    /// Handles `count` packets at once, `first` and those that follow it in its flow. The effect is that of [`Host::handle_packet`]
-    /// for each.
+    /// Handles `count` packets at once: `first` and those that follow it in its flow. The effect is that of
+    /// [`Host::handle_packet`] for each.
     ///
     /// # Panics
     ///
@@ -189,12 +193,12 @@ impl Host {
         self.poll(now, Form::Whole).map(Packet::into_bytes)
     }
 
-    /// As [`Host::poll_transmit`], in two parts for a long payload of a reliable connection.
+    /// Like [`Host::poll_transmit`], but with headers and body apart for a long payload of a reliable connection.
     pub fn poll_split(&mut self, now: u64) -> Option<SplitFrame> {
         self.poll(now, Form::Split).map(Packet::into_split)
     }
 
-    /// As [`Host::poll_transmit`], with the payload of a reliable connection by reference.
+    /// Like [`Host::poll_transmit`], but with the payload of a reliable connection by reference.
     pub fn poll_packet(&mut self, now: u64) -> Option<Packet> {
         self.poll(now, Form::Fields)
     }
@@ -217,18 +221,18 @@ impl Host {
             .min()
     }
 
-    /// Whether there is neither an event for the user nor a frame to send. If this holds after a packet and [`Host::qp_deadline`] is
-    /// unchanged, the packet has no effect that the driver must handle.
+    /// Whether there is neither an event for the user nor a frame to send. If so after a packet, and
+    /// [`Host::qp_deadline`] is unchanged, the packet has no effect that the driver must handle.
     pub fn is_quiet(&self) -> bool {
         self.events.is_empty() && self.control.is_empty() && self.arbiter.is_empty()
     }
 
-    /// The next deadline of a queue pair, in nanoseconds: the part of [`Host::poll_timeout`] that a packet can change.
+    /// Next deadline of all queue pairs, in nanoseconds: the part of [`Host::poll_timeout`] that a packet can change.
     pub fn qp_deadline(&self) -> Option<u64> {
         self.deadlines.next()
     }
 
-    /// Runs every timer that has expired by `now`.
+    /// Handles every timer that has expired by `now`.
     pub fn handle_timeout(&mut self, now: u64) {
         while let Some(qpn) = self.deadlines.due(now) {
             let qp = self.qps.get_mut(qpn);
@@ -302,7 +306,7 @@ impl Host {
         qp.post_recv(&self.memory, request)
     }
 
-    /// A queue pair, for its state and counters.
+    /// The queue pair with this number, for its state and counters.
     pub fn qp(&self, qpn: QpNum) -> Option<&QueuePair> {
         self.qps.get(qpn)
     }
@@ -322,7 +326,7 @@ impl Host {
         self.qp_mut(qpn)?.set_rq_psn(psn)
     }
 
-    /// Makes this host the source of a group: [`QueuePair::take_over_sending`].
+    /// Makes this host the source of the group to which a queue pair belongs: [`QueuePair::take_over_sending`].
     pub fn take_over_sending(&mut self, qpn: QpNum) -> Result<(), ModifyError> {
         self.qp_mut(qpn)?.take_over_sending()
     }
@@ -383,17 +387,17 @@ impl Host {
         Ok((key, va))
     }
 
-    /// The registered memory.
+    /// Registered memory regions and windows.
     pub fn memory(&self) -> &MemoryTable {
         &self.memory
     }
 
-    /// The registered memory, to write to it or to deregister regions.
+    /// Registered memory regions and windows, to write to them or to deregister them.
     pub fn memory_mut(&mut self) -> &mut MemoryTable {
         &mut self.memory
     }
 
-    /// Opens a UDP port: its datagrams become events.
+    /// Opens a UDP port. Its datagrams are reported as events.
     pub fn bind_udp(&mut self, port: u16) {
         self.udp_ports.insert(port);
     }
@@ -548,7 +552,7 @@ impl Host {
             .push_back(frame::arp(MacAddr::BROADCAST, &request));
     }
 
-    /// Sends what waited for the link-layer address of a next hop.
+    /// Sends the packets and datagrams that waited for the MAC address of a next hop.
     fn send_resolved(&mut self, hop: Ipv4Addr, destination_mac: MacAddr) {
         self.report_resolved(hop, true);
         for qpn in self.resolving.remove(&hop).unwrap_or_default() {

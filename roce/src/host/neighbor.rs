@@ -7,19 +7,19 @@ use super::config::HostTiming;
 use crate::wire::MacAddr;
 
 enum Entry {
-    /// ARP requests are being sent; `next_at` is the time of the next one in nanoseconds.
+    /// ARP requests are being sent. `next_at` is the time of the next one in nanoseconds.
     Requested { attempts: u32, next_at: u64 },
-    /// The address from a reply to our request.
+    /// MAC address from the reply to a request of this host.
     Resolved(MacAddr),
-    /// The address from a neighbour's request; this host has not requested it.
+    /// MAC address from a neighbour's own request, which this host has not requested.
     Observed(MacAddr),
 }
 
-/// The most neighbours in the table that are known only from their own requests. Older ones are evicted, and resolved again when
-/// needed.
+/// Largest number of neighbours in the table that are known only from their own requests. Older ones are evicted, and
+/// resolved again when needed.
 const MAX_OBSERVED: usize = 512;
 
-/// The action for an address in resolution.
+/// Action that is due for an address in resolution.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Due {
     /// Send an ARP request for this address.
@@ -44,7 +44,7 @@ impl Neighbors {
         }
     }
 
-    /// Whether the address of `ip` is resolved. If so, it will not be evicted.
+    /// Whether the address of `ip` is resolved. If so, its entry will not be evicted.
     pub(super) fn pin(&mut self, ip: Ipv4Addr) -> bool {
         let Some(mac) = self.lookup(ip) else {
             return false;

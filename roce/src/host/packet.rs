@@ -1,4 +1,4 @@
-//! Packets in the form of simulators: headers as fields, payload by reference.
+//! Packets as a simulator handles them: headers as fields, payload by reference.
 
 use std::borrow::Cow;
 use std::net::Ipv4Addr;
@@ -19,20 +19,23 @@ pub enum Packet {
     Rc(Arc<RcFrame>),
 }
 
-/// A RoCEv2 packet of a reliable connection. The ICRC is not stored; it is computed when the packet is converted to bytes.
+/// RoCEv2 packet of a reliable connection. The ICRC is not stored, but computed when the packet is converted to bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RcFrame {
-    /// The Ethernet, IPv4 and UDP headers; their lengths match the packet.
+    /// Ethernet, IPv4 and UDP headers; their lengths match the packet.
     pub outer: Outer,
+    /// Transport headers.
     pub headers: RcHeaders,
+    /// Payload without padding.
     pub payload: SharedBytes,
-    /// Position in a flow, if a simulator has set one: flow number, and packet number in the flow. Not part of the frame.
+    /// Position in a flow, if a simulator has set one: number of the flow, and number of the packet in it. Not part of
+    /// the frame.
     pub place: Option<(u64, u32)>,
 }
 
 impl RcFrame {
-    /// Parses a frame: Ethernet without tags, IPv4 without options, a packet of a reliable connection with valid lengths, checksum and
-    /// ICRC. Returns `None` for every other frame.
+    /// Parses a frame that has Ethernet without tags, IPv4 without options, and a packet of a reliable connection with
+    /// valid lengths, checksum and ICRC. Returns `None` for every other frame.
     pub fn read(frame: &[u8]) -> Option<RcFrame> {
         let ethernet = ethernet::View::new_checked(frame).ok()?;
         if ethernet.ethertype() != ethernet::ETHERTYPE_IPV4 {
@@ -67,7 +70,8 @@ impl RcFrame {
             payload: SharedBytes::copy(packet.payload),
             place: None,
         };
-        // Reserved bits and trailing bytes are in no field, so such frames differ here.
+        // Reserved bits and trailing bytes are in no field. A frame in which they are set is not equal here, and stays
+        // bytes.
         (read.frame_len() == frame.len() && read.to_bytes() == frame).then_some(read)
     }
 
@@ -88,12 +92,12 @@ impl RcFrame {
         self.outer.ipv4.payload_len = (udp::HEADER_LEN + len) as u16;
     }
 
-    /// Whether the packet can be part of a flow: a middle packet of a message, not ECN-capable.
+    /// Whether the packet may be part of a flow: it is a middle packet of a message, and not ECN-capable.
     pub fn may_follow(&self) -> bool {
         self.headers.bth.opcode.is_middle() && self.outer.ipv4.tos & ipv4::ECN_MASK == 0
     }
 
-    /// Whether `next` continues the flow after this packet: equal except for PSN, payload offset, identification and AckReq.
+    /// Whether `next` is the next packet of the flow: equal except for PSN, payload offset, identification and AckReq.
     pub fn is_followed_by(&self, next: &RcFrame) -> bool {
         let (a, b) = (&self.headers.bth, &next.headers.bth);
         let bth = bth::Repr {
@@ -113,7 +117,7 @@ impl RcFrame {
             && self.payload.are_followed_by(&next.payload)
     }
 
-    /// Turns this packet into the one `by` places later in its flow, without AckReq.
+    /// Changes this packet into the one that is `by` packets later in its flow, without AckReq.
     pub fn advance(&mut self, by: u32) {
         let bth = &mut self.headers.bth;
         bth.psn = bth.psn.plus(by.into());
@@ -124,7 +128,7 @@ impl RcFrame {
         }
     }
 
-    /// This packet with the payloads of the first `count` packets of its flow, itself included.
+    /// This packet, with the payloads of the first `count` packets of its flow.
     pub(super) fn packets(&self, count: u64) -> RcPacket<'_> {
         RcPacket {
             headers: self.headers,
@@ -132,7 +136,7 @@ impl RcFrame {
         }
     }
 
-    /// The RC packet inside the frame.
+    /// The RC packet in the frame.
     pub fn packet(&self) -> RcPacket<'_> {
         RcPacket {
             headers: self.headers,
@@ -171,7 +175,7 @@ impl Packet {
         }
     }
 
-    /// The bytes of the frame.
+    /// Bytes of the frame.
     pub fn bytes(&self) -> Cow<'_, [u8]> {
         match self {
             Packet::Bytes(frame) => frame.bytes(),
@@ -179,7 +183,7 @@ impl Packet {
         }
     }
 
-    /// Converts to the bytes of the frame.
+    /// Converts the packet to the bytes of its frame.
     pub fn into_bytes(self) -> Vec<u8> {
         match self {
             Packet::Bytes(frame) => frame.into_bytes(),
@@ -187,7 +191,7 @@ impl Packet {
         }
     }
 
-    /// Converts to a frame in two parts, if it is stored as two.
+    /// Converts the packet to a frame in two parts, if it is stored as two.
     pub fn into_split(self) -> SplitFrame {
         match self {
             Packet::Bytes(frame) => frame,

@@ -34,7 +34,8 @@ impl ScheduledQueuePair {
     }
 }
 
-/// All queue pairs, sorted by number. The last one used is cached, since most packets are for the same queue pair as the one before.
+/// All queue pairs of a host, sorted by number. The last one used is cached, because most packets are for the same
+/// queue pair as the one before.
 #[derive(Default)]
 pub(super) struct QueuePairs {
     all: Vec<(QpNum, Box<ScheduledQueuePair>)>,

@@ -13,7 +13,8 @@ use crate::rc::RcPacket;
 use crate::wire::{arp, bth, ethernet, icrc as trailer, ipv4, udp, MacAddr};
 
 impl Host {
-    /// As [`Host::handle_frame`], for a frame that may be in two parts. Copies them together only if the frame is unusual.
+    /// Like [`Host::handle_frame`], for a frame that may be in two parts. The parts are copied together only if the
+    /// frame is unusual.
     pub(super) fn handle_split(&mut self, now: u64, frame: &SplitFrame) {
         let Some(split) = Split::read(frame) else {
             return self.handle_frame(now, &frame.bytes());
@@ -53,7 +54,7 @@ impl Host {
     fn receive_arp(&mut self, bytes: &[u8]) -> Result<(), DropReason> {
         let packet = arp::View::new_checked(bytes).and_then(|view| arp::Repr::parse(&view))?;
         if packet.target_ip != self.config.ip {
-            // ARP requests are broadcast; those for other hosts are not errors.
+            // ARP requests are broadcast, so requests for other hosts are not errors.
             return Ok(());
         }
         if packet.sender_mac.is_multicast() {
@@ -64,7 +65,7 @@ impl Host {
                 if self.control.len() >= MAX_CONTROL {
                     return Err(DropReason::ArpOverload);
                 }
-                // An address probe (RFC 5227) has no sender address to record, nor has a request from off the link.
+                // An address probe (RFC 5227) has no sender address, and a sender outside the subnet is not recorded.
                 let on_link = self.config.is_on_link(packet.sender_ip);
                 if on_link && !packet.sender_ip.is_unspecified() {
                     self.neighbors.observe(packet.sender_ip, packet.sender_mac);
@@ -121,7 +122,7 @@ impl Host {
         }
     }
 
-    /// Checks, in the order of Linux rxe: queue pair, source address, partition key, ICRC.
+    /// Checks a RoCEv2 packet in the order of Linux rxe: queue pair, source address, partition key, ICRC.
     fn receive_roce(
         &mut self,
         now: u64,

@@ -1,4 +1,4 @@
-//! Parses packets of reliable connections in frames of two parts without copying them together.
+//! Parser of reliable connections' packets in frames of two parts, without copying the parts together.
 
 use alfirk_packet_io::frame::{SplitFrame, Tail};
 
@@ -55,7 +55,7 @@ impl<'a> Split<'a> {
         })
     }
 
-    /// Whether the ICRC is valid. The payload's part of the CRC is computed once for all that share the payload.
+    /// Whether the ICRC is valid. The payload's part of the CRC is computed once for all frames that share the payload.
     pub(super) fn has_right_icrc(&self) -> bool {
         let end = self.tail.end();
         let (padding, trailer) = end.split_at(end.len() - trailer::TRAILER_LEN);

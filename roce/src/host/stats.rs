@@ -5,35 +5,41 @@ use serde::{Deserialize, Serialize};
 use crate::rc::Violations;
 use crate::wire::WireError;
 
-/// Frames and bytes, from the Ethernet header on, without preamble and frame check sequence.
+/// Counters of a host. Bytes are counted from the Ethernet header on, without preamble and frame check sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct HostStats {
+    /// Frames sent.
     pub tx_frames: u64,
+    /// Bytes of the frames sent.
     pub tx_bytes: u64,
+    /// Frames received, including dropped ones.
     pub rx_frames: u64,
+    /// Bytes of the frames received.
     pub rx_bytes: u64,
+    /// Received frames that were dropped, by reason.
     pub drops: Drops,
-    /// Packets that neither a correct peer nor a correct fabric sends, over all queue pairs of the host, past ones included.
+    /// Packets that neither a correct peer nor a correct network sends: sum over all queue pairs of the host, including
+    /// destroyed ones.
     #[serde(default)]
     pub violations: Violations,
 }
 
 impl HostStats {
-    /// Number of received frames that no correct fabric delivers: all that [`Drops::implausible`] and [`Violations`] count. Loss,
-    /// duplication and reordering do not count.
+    /// Number of received frames that a correct network would not deliver: those counted by [`Drops::implausible`] and
+    /// [`Violations`]. Loss, duplication and reordering do not count.
     pub fn implausible(&self) -> u64 {
         self.drops.implausible() + self.violations.total()
     }
 }
 
-/// Frames dropped on arrival without a reply, by reason.
+/// Received frames that were dropped without a reply, by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Drops {
     /// A header is invalid or truncated.
     pub malformed: u64,
     /// The destination MAC or IP address is not one of this host's.
     pub not_for_us: u64,
-    /// No handler for the EtherType, IP protocol or UDP port.
+    /// The EtherType, IP protocol or UDP port has no handler.
     pub no_listener: u64,
     /// The IPv4 header checksum is wrong.
     pub ip_checksum: u64,
@@ -50,7 +56,7 @@ pub struct Drops {
     pub arp_overload: u64,
 }
 
-/// Why a frame is dropped: one variant per field of [`Drops`].
+/// Reason why a frame is dropped: one variant per field of [`Drops`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DropReason {
     Malformed,
@@ -99,7 +105,8 @@ impl Drops {
             + self.arp_overload
     }
 
-    /// Dropped frames that a correct fabric does not cause. Frames flooded by a switch, and ARP requests in excess, are not included.
+    /// Dropped frames that a correct network does not cause. Frames flooded by a switch, and ARP requests in excess,
+    /// are not included.
     pub fn implausible(&self) -> u64 {
         self.total() - self.not_for_us - self.no_listener - self.arp_overload
     }

@@ -16,9 +16,9 @@ use crate::wire::{bth, icrc as trailer, ipv4, udp, MacAddr, Psn, QpNum};
 #[derive(Default)]
 pub(super) struct Datagrams {
     qps: BTreeMap<QpNum, UdQueuePair>,
-    /// By multicast group: the attached queue pairs.
+    /// For each multicast group: the queue pairs attached to it.
     groups: BTreeMap<Ipv4Addr, BTreeSet<QpNum>>,
-    /// By next hop in resolution: the destinations of datagrams.
+    /// For each next hop in resolution: the destinations of datagrams that use it.
     resolving: BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>,
 }
 
@@ -62,7 +62,7 @@ impl Host {
         Ok(())
     }
 
-    /// A datagram queue pair, for its state and counters.
+    /// The datagram queue pair with this number, for its state and counters.
     pub fn ud_qp(&self, qpn: QpNum) -> Option<&UdQueuePair> {
         self.datagrams.qps.get(&qpn)
     }
@@ -127,14 +127,14 @@ impl Host {
         Ok(())
     }
 
-    /// Posts a receive buffer, which needs [`crate::ud::GRH_LEN`] bytes in front of the payload.
+    /// Posts a receive buffer. Its first [`crate::ud::GRH_LEN`] bytes are reserved; the payload follows them.
     pub fn post_ud_recv(&mut self, qpn: QpNum, request: RecvRequest) -> Result<(), UdPostError> {
         let qp = self.datagrams.qps.get_mut(&qpn);
         let qp = qp.ok_or(UdPostError::NoSuchQueuePair(qpn))?;
         qp.post_recv(&self.memory, request)
     }
 
-    /// Checks as for connections: queue pair, partition key, Q_Key, ICRC.
+    /// Checks a received datagram: queue pair, partition key, Q_Key, ICRC, in this order.
     pub(super) fn receive_datagram(
         &mut self,
         ip: &ipv4::View<'_>,
@@ -144,7 +144,7 @@ impl Host {
         let UdPacket { headers, .. } = &packet;
         let (to, group) = (headers.bth.dest_qp, ip.destination());
         let qpns: Vec<QpNum> = match group.is_multicast() {
-            // A group address with a queue pair number other than MULTICAST_QPN matches no queue pair.
+            // A datagram to a group address with a queue pair number other than MULTICAST_QPN matches no queue pair.
             true if to != MULTICAST_QPN => Vec::new(),
             true => self
                 .datagrams
@@ -180,14 +180,14 @@ impl Host {
 
     pub(super) fn poll_datagram(&mut self, qpn: QpNum) -> Option<Vec<u8>> {
         let outgoing = self.datagrams.qps.get_mut(&qpn)?.poll_transmit()?;
-        // Posting a datagram requires a resolved address.
+        // A posted datagram has a resolved address.
         let destination_mac = self.mac_of(outgoing.to);
         let qp = self.datagrams.qps.get_mut(&qpn)?;
         let payload = outgoing
             .payload
             .read(&self.memory, 0, outgoing.payload.len());
         let (Some(destination_mac), Ok(payload)) = (destination_mac, payload) else {
-            // The memory may have been deregistered since the post.
+            // The memory may have been deregistered since the datagram was posted.
             qp.fail_send(outgoing.wr_id);
             self.settle_datagram_queue_pair(qpn);
             return None;

@@ -27,7 +27,7 @@ fn frames(kind: Kind, count: usize) -> Vec<Vec<u8>> {
     (0..count).map(|_| hostile.frame_of(kind)).collect()
 }
 
-/// Opcode, distance of the PSN to the position, and the AETH's syndrome and MSN if it has one.
+/// Opcode of a frame, distance of its PSN from the member's newest one, and syndrome and MSN of its AETH if it has one.
 fn read(frame: &[u8]) -> (u8, i32, Option<(u8, u32)>) {
     let bth = bth::View::new_checked(&frame[BTH_AT..]).unwrap();
     let ahead = bth.psn().distance_from(Psn::new(POSITION));
@@ -70,7 +70,7 @@ fn psns_are_around_the_position_and_both_ends_of_the_window() {
     let all = -window - FEW..=window + FEW;
     let missing: Vec<i32> = all.filter(|ahead| !distances.contains(ahead)).collect();
     assert!(missing.is_empty(), "{missing:?}");
-    // Half of the PSN space ahead, the sign of the distance changes.
+    // At half of the PSN space ahead, the sign of the distance changes.
     assert!(distances.contains(&(HALF - 1)) && distances.contains(&-HALF));
     let initial = target().initial_psn.distance_from(Psn::new(POSITION));
     assert!(distances.contains(&initial) && distances.contains(&(initial - 1)));
@@ -97,7 +97,7 @@ fn acknowledgements_have_every_syndrome_that_is_not_fatal_and_forged_msns() {
         .all(|msn| reports.contains(msn)));
 }
 
-/// Asserts that sequence and RNR NAKs are only too late or too early for a receiver.
+/// Asserts that sequence and RNR NAKs have only PSNs for which no receiver sends them.
 #[test]
 fn naks_that_a_receiver_may_send_are_not_drawn() {
     let mut early = 0;
@@ -120,7 +120,7 @@ fn congestion_notifications_have_right_and_wrong_icrcs() {
     assert!((20..80).contains(&right), "{right}");
 }
 
-/// Every malformed field occurs.
+/// Every header field is malformed in some frame.
 #[test]
 fn every_header_field_is_malformed_in_some_frame() {
     let mut hostile = hostile(1);

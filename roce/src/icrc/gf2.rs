@@ -1,13 +1,13 @@
-//! Linear equations over GF(2), in 32-bit words.
+//! Solver for linear equations over GF(2), in 32-bit words.
 
-/// The span of up to 32 vectors, in a form that expresses a vector as a sum of them.
+/// Span of up to 32 vectors, reduced so that a vector is quickly expressed as a sum of them.
 pub(super) struct Span {
-    /// By leading bit: a vector with that leading bit, and the set of input vectors whose sum it is.
+    /// For each leading bit: a vector with that leading bit, and the set of input vectors whose sum it is.
     rows: [Option<(u32, u32)>; 32],
 }
 
 impl Span {
-    /// The span of at most 32 `vectors`.
+    /// Creates the span of at most 32 `vectors`.
     pub(super) fn new(vectors: &[u32]) -> Span {
         assert!(vectors.len() <= 32, "a set of vectors is a word of 32 bits");
         let mut span = Span { rows: [None; 32] };
@@ -26,7 +26,8 @@ impl Span {
         self.rows.iter().flatten().count()
     }
 
-    /// The set of input vectors (bit i for vector i) whose sum is `target`; the remainder of `target` if there is none.
+    /// Returns the set of input vectors whose sum is `target` (bit i for vector i). Error: the remainder of `target`,
+    /// if it is outside the span.
     pub(super) fn solve(&self, target: u32) -> Result<u32, u32> {
         match self.reduce(target) {
             (0, set) => Ok(set),

@@ -1,9 +1,9 @@
-//! The invariant CRC of RoCEv2 (IBTA vol. 1, 7.8.1 and annex A17.3.3), and the algebra by which a switch rewrites a packet without a
-//! change of its ICRC ([`neutral`]).
+//! The invariant CRC of RoCEv2 (IBTA vol. 1, 7.8.1 and annex A17.3.3). The module [`neutral`] computes header rewrites
+//! that leave it unchanged.
 //!
-//! The ICRC is CRC-32 (reflected, polynomial 0x04c11db7, as in Ethernet). It covers eight bytes of ones in place of the InfiniBand
-//! LRH, then the packet from its IPv4 header to the end of its padding. Every field that a router may change is replaced by ones: type
-//! of service, time to live, IPv4 and UDP checksum, and byte 4 of the BTH.
+//! The ICRC is CRC-32 (reflected, polynomial 0x04c11db7, as in Ethernet). It covers eight bytes of ones in place of the
+//! InfiniBand LRH, then the packet from its IPv4 header to the end of its padding. Every field that a router may change
+//! is replaced by ones: type of service, time to live, IPv4 and UDP checksum, and byte 4 of the BTH.
 
 mod gf2;
 pub mod neutral;
@@ -14,10 +14,10 @@ use crc32fast::Hasher;
 use crate::wire::need;
 use crate::wire::{bth, ipv4, udp, Header, WireError};
 
-/// Bytes of IPv4, UDP and base transport header: the part of the packet that holds masked fields.
+/// Bytes of IPv4, UDP and base transport header: the part of the packet with masked fields.
 const MASKED_LEN: usize = ipv4::HEADER_LEN + udp::HEADER_LEN + bth::HEADER_LEN;
 
-/// Offsets, from the start of an IPv4 header without options, of the bytes that count as ones.
+/// Offsets of the bytes that the ICRC replaces by ones, from the start of an IPv4 header without options.
 const MASKED: [usize; 7] = [
     1,  // type of service
     8,  // time to live
@@ -31,14 +31,15 @@ const MASKED: [usize; 7] = [
 /// CRC-32 of eight bytes of ones.
 const CRC_OF_LRH: u32 = 0x2144_df1c;
 
-/// Computes the ICRC of a RoCEv2 packet, from its IPv4 header (without options) to the last byte before the ICRC.
+/// Computes the ICRC of a RoCEv2 packet. `packet`: from its IPv4 header, without options, to the last byte before the
+/// ICRC.
 ///
 /// Fails if a header is truncated.
 pub fn compute(packet: &[u8]) -> Result<u32, WireError> {
     Ok(covering(packet)?.finalize())
 }
 
-/// Computes the ICRC of a packet in two parts: its headers, and its payload as the body of a tail, followed by `padding`.
+/// Computes the ICRC of a packet in two parts: headers, and a shared payload followed by `padding`.
 pub fn compute_split(headers: &[u8], payload: &Tail, padding: &[u8]) -> Result<u32, WireError> {
     let crc = payload.crc_behind(covering(headers)?.finalize());
     if padding.is_empty() {
@@ -49,7 +50,7 @@ pub fn compute_split(headers: &[u8], payload: &Tail, padding: &[u8]) -> Result<u
     Ok(hasher.finalize())
 }
 
-/// The CRC state after the first bytes of a packet, which contain all of its masked fields.
+/// CRC state after the first bytes of a packet, which contain all its masked fields.
 fn covering(packet: &[u8]) -> Result<Hasher, WireError> {
     need(Header::Icrc, packet, MASKED_LEN)?;
     let mut masked = [0; MASKED_LEN];

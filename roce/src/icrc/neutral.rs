@@ -1,12 +1,12 @@
-//! Header changes that preserve the ICRC.
+//! Rewrites of header fields that preserve the ICRC.
 //!
-//! A CRC is linear over GF(2): XORing a packet with a difference XORs its CRC with a value that depends only on the difference and on
-//! the number of bytes after it. Those bytes only multiply the value by a power of x, which is invertible. So a difference that
-//! preserves the CRC does so for every payload, payload length and PSN.
+//! A CRC is linear over GF(2). XORing a packet with a difference XORs its CRC with a value that depends only on the
+//! difference and on the number of bytes after it. Those bytes only multiply the value by a power of x, which is
+//! invertible. So a difference that preserves the CRC does so for every payload, payload length and PSN.
 //!
-//! A receiving RC queue pair ignores the IPv4 identification (the packet is not fragmented) and the UDP source port, and the ICRC
-//! covers both: 32 free bits. The map from them to the CRC has rank 32, so every rewrite has exactly one compensating pair of XOR
-//! constants. Because the map is linear, the constants of both halves of a bridge add up by XOR.
+//! A receiving RC queue pair ignores the IPv4 identification (the packet is not fragmented) and the UDP source port.
+//! The ICRC covers both: 32 free bits. The map from them to the CRC has rank 32, so every rewrite has exactly one pair
+//! of compensating XOR constants. Because the map is linear, the constants of both halves of a bridge add up by XOR.
 
 use std::net::Ipv4Addr;
 use std::sync::OnceLock;
@@ -28,13 +28,15 @@ const RETH_RKEY: usize = RETH_VA + 8;
 /// XOR differences of the header fields that a rewrite changes; 0 for an unchanged field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct HeaderChange {
+    /// Source IPv4 address, as a big-endian number.
     pub src_ip: u32,
+    /// Destination IPv4 address, as a big-endian number.
     pub dst_ip: u32,
-    /// Destination queue pair: 24 bits; higher bits are ignored.
+    /// Destination queue pair number: 24 bits; higher bits are ignored.
     pub dest_qp: u32,
     /// Virtual address in the RETH, which only the first packet of a WRITE has.
     pub virtual_address: u64,
-    /// The RETH's R_Key.
+    /// R_Key in the RETH.
     pub rkey: u32,
 }
 
@@ -50,19 +52,19 @@ impl HeaderChange {
     }
 }
 
-/// The XOR constants for the two free fields that compensate a change of the ICRC.
+/// XOR constants for the two free header fields, which compensate the effect of a rewrite on the ICRC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct NeutralPair {
-    /// For the IPv4 identification.
+    /// XOR constant for the IPv4 identification.
     pub ip_id_xor: u16,
-    /// For the UDP source port.
+    /// XOR constant for the UDP source port.
     pub udp_sport_xor: u16,
 }
 
 impl std::ops::BitXor for NeutralPair {
     type Output = NeutralPair;
 
-    /// The pair for two successive rewrites.
+    /// Combines the constants of two successive rewrites.
     fn bitxor(self, other: NeutralPair) -> NeutralPair {
         NeutralPair {
             ip_id_xor: self.ip_id_xor ^ other.ip_id_xor,
@@ -71,46 +73,49 @@ impl std::ops::BitXor for NeutralPair {
     }
 }
 
-/// A change that the free bits cannot compensate.
+/// Error: a rewrite whose effect on the ICRC the free bits cannot compensate.
 ///
-/// With the 32 free bits of RoCEv2 over IPv4 this does not occur; every change is checked nevertheless.
+/// With the 32 free bits of RoCEv2 over IPv4 this does not occur. Every rewrite is checked nevertheless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no IPv4 identification and UDP source port preserve the ICRC under {change:?}: the residue is {residue:#010x}")]
 pub struct Unsolvable {
+    /// The rewrite, as XOR differences of header fields.
     pub change: HeaderChange,
     /// The part of the CRC difference outside the span of the free bits.
     pub residue: u32,
 }
 
-/// Constants of the exit half: one pair for packets without RETH, one for packets with it.
+/// Constants at the receiver's leaf switch: one pair for packets without RETH, one for packets with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct ExitPairs {
+    /// Constants for packets without RETH.
     pub plain: NeutralPair,
+    /// Constants for packets with a RETH.
     pub reth: NeutralPair,
 }
 
-/// The rewrite of the exit half of a bridge for one receiver.
+/// Rewrite at the leaf switch of one receiver, from group addresses to the receiver's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ExitRewrite {
-    /// Destination address inside the fabric.
+    /// Destination address inside the fabric: that of the group.
     pub mcst_id: Ipv4Addr,
-    /// Destination address at the receiver.
+    /// Destination address towards the receiver: its own.
     pub host_ip: Ipv4Addr,
-    /// Destination queue pair inside the fabric.
+    /// Destination queue pair number inside the fabric: the group's virtual number.
     pub virtual_qpn: QpNum,
-    /// The receiver's queue pair.
+    /// Number of the receiver's queue pair.
     pub host_qpn: QpNum,
-    /// XOR of the sender's and the receiver's virtual address.
+    /// XOR of the virtual address that the sender uses and the receiver's.
     pub va_xor: u64,
-    /// XOR of the sender's and the receiver's R_Key.
+    /// XOR of the R_Key that the sender uses and the receiver's.
     pub rkey_xor: u32,
 }
 
-/// Computes constants for the two halves of a bridge: entry at the sending host, exit at the receiving host.
+/// Computes constants for both rewrites of a packet: at the sender's and at the receiver's leaf switch.
 pub struct NeutralConstants;
 
 impl NeutralConstants {
-    /// Constants for packets from `host_ip`, whose source becomes `mcst_id`.
+    /// Constants at the sender's leaf switch: the source address changes from `host_ip` to `mcst_id`.
     pub fn entry(host_ip: Ipv4Addr, mcst_id: Ipv4Addr) -> Result<NeutralPair, Unsolvable> {
         solve(HeaderChange {
             src_ip: u32::from(host_ip) ^ u32::from(mcst_id),
@@ -118,7 +123,7 @@ impl NeutralConstants {
         })
     }
 
-    /// Constants for packets to a receiver.
+    /// Constants at the leaf switch of one receiver.
     pub fn exit(rewrite: &ExitRewrite) -> Result<ExitPairs, Unsolvable> {
         let change = HeaderChange {
             src_ip: 0,
@@ -134,7 +139,7 @@ impl NeutralConstants {
     }
 }
 
-/// The pair that preserves the ICRC under `change`.
+/// Returns the pair of constants that preserves the ICRC under `change`.
 pub fn solve(change: HeaderChange) -> Result<NeutralPair, Unsolvable> {
     let mut difference = [0; SPAN_LEN];
     difference[IP_SOURCE..][..4].copy_from_slice(&change.src_ip.to_be_bytes());
@@ -151,7 +156,7 @@ pub fn solve(change: HeaderChange) -> Result<NeutralPair, Unsolvable> {
     })
 }
 
-/// The effect of each free bit on the CRC: identification in bits 0 to 15, source port in bits 16 to 31.
+/// Effect of each free bit on the CRC: identification in bits 0 to 15, source port in bits 16 to 31.
 fn free_bits() -> &'static Span {
     static SPAN: OnceLock<Span> = OnceLock::new();
     SPAN.get_or_init(|| Span::new(&free_columns()))
@@ -170,7 +175,7 @@ fn free_columns() -> [u32; 32] {
     })
 }
 
-/// The change of a packet's CRC, up to a power of x, when its headers are XORed with `difference`.
+/// Change of a packet's CRC, up to a power of x, when its headers are XORed with `difference`.
 fn crc_change(difference: &[u8; SPAN_LEN]) -> u32 {
     crc32fast::hash(difference) ^ crc32fast::hash(&[0; SPAN_LEN])
 }

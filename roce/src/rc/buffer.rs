@@ -1,4 +1,4 @@
-//! The memory of regions that are received into, allocated only when needed.
+//! Memory of regions that receive data, allocated only when needed.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 /// A zero-initialised byte buffer that can share its content with an expected original.
 ///
-/// The caller may announce the expected content. While every write matches it at the same offset, the buffer only records the ranges
-/// written and allocates nothing: a simulator's many receivers of one message share the sender's bytes. After a write with
-/// other bytes, or a read of a partly written range, the buffer has memory of its own. Reads return the same bytes either way.
+/// The caller may set the expected content. While every write matches it at the same offset, the buffer only records
+/// the ranges written and allocates nothing. So a simulator's many receivers of one message share the sender's bytes.
+/// After a write of other bytes, or a read of a partly written range, the buffer has memory of its own. Reads return
+/// the same bytes either way.
 pub(super) struct Buffer {
     len: usize,
     original: Option<Arc<[u8]>>,
@@ -31,7 +32,7 @@ impl Buffer {
         self.len
     }
 
-    /// Sets the expected content. No effect if something has been written or expected before, or if the length differs.
+    /// Sets the expected content. Ignored if something has been written or expected before, or if the length differs.
     pub(super) fn expect(&mut self, original: &Arc<[u8]>) {
         let is_fresh = self.own.get().is_none() && self.original.is_none();
         if is_fresh && original.len() == self.len {
@@ -47,13 +48,13 @@ impl Buffer {
         }
     }
 
-    /// The original, if all of `range` has been written with its bytes.
+    /// The original, if all bytes of `range` have been written and match it.
     pub(super) fn original(&self, range: &Range<usize>) -> Option<&Arc<[u8]>> {
         let original = self.original.as_ref()?;
         (self.own.get().is_none() && self.is_written(range)).then_some(original)
     }
 
-    /// Overwrites the bytes from `at` on; panics if out of bounds.
+    /// Writes `bytes` from offset `at` on; panics if out of bounds.
     pub(super) fn write(&mut self, at: usize, bytes: &[u8]) {
         let range = at..at + bytes.len();
         if let (None, Some(original)) = (self.own.get(), &self.original) {

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::dcqcn::DcqcnConfig;
 use crate::wire::RnrTimer;
 
-/// Bytes of headers and trailer around the payload of the largest RC packet, from the IPv4 header on: IPv4 20,
-/// UDP 8, BTH 12, RETH 16, immediate 4, ICRC 4.
+/// Largest overhead of an RC packet besides its payload, from the IPv4 header on, in bytes: IPv4 20, UDP 8, BTH 12,
+/// RETH 16, immediate data 4, ICRC 4.
 const OVERHEAD: u32 = 64;
 
 /// The path MTU: the largest payload of a packet, 256, 512, 1,024, 2,048 or 4,096 bytes.
@@ -16,20 +16,27 @@ const OVERHEAD: u32 = 64;
 #[serde(try_from = "u32", into = "u32")]
 pub struct PathMtu(u16);
 
-/// A link MTU too small for RoCEv2, or a path MTU that does not exist.
+/// Error: the MTU of a link is too small for RoCEv2, or a path MTU does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadMtu {
+    /// IP packets of this many bytes have no space for 256 bytes of payload.
     #[error("an IP MTU of {0} bytes is too small for RoCEv2, which needs at least 320")]
     LinkTooSmall(u32),
+    /// The number of bytes is not one of the five path MTUs.
     #[error("invalid path MTU of {0} bytes: expected 256, 512, 1024, 2048 or 4096")]
     NoSuchSize(u32),
 }
 
 impl PathMtu {
+    /// Payload of 256 bytes.
     pub const B256: PathMtu = PathMtu(256);
+    /// Payload of 512 bytes.
     pub const B512: PathMtu = PathMtu(512);
+    /// Payload of 1,024 bytes: the largest that fits on links with an MTU of 1,500 bytes.
     pub const B1024: PathMtu = PathMtu(1024);
+    /// Payload of 2,048 bytes.
     pub const B2048: PathMtu = PathMtu(2048);
+    /// Payload of 4,096 bytes: the largest path MTU.
     pub const B4096: PathMtu = PathMtu(4096);
 
     const ALL: [PathMtu; 5] = [
@@ -40,7 +47,7 @@ impl PathMtu {
         PathMtu::B256,
     ];
 
-    /// The largest path MTU that fits into IP packets of `ip_mtu` bytes: 1,024 for 1,500, and 4,096 from 4,160 on.
+    /// Largest path MTU that fits into IP packets of `ip_mtu` bytes: 1,024 for 1,500, and 4,096 from 4,160 on.
     pub fn for_ip_mtu(ip_mtu: u32) -> Result<PathMtu, BadMtu> {
         PathMtu::ALL
             .into_iter()
@@ -48,7 +55,7 @@ impl PathMtu {
             .ok_or(BadMtu::LinkTooSmall(ip_mtu))
     }
 
-    /// The payload size in bytes.
+    /// Largest payload of a packet, in bytes.
     pub const fn bytes(self) -> usize {
         self.0 as usize
     }
@@ -81,7 +88,7 @@ impl AckTimeout {
         AckTimeout(exponent & 31)
     }
 
-    /// The shortest timeout of at least `ns` nanoseconds.
+    /// Creates the shortest timeout of at least `ns` nanoseconds.
     pub fn at_least(ns: u64) -> AckTimeout {
         let exponent = (1..31).find(|exponent| 4096u64 << exponent >= ns);
         AckTimeout(exponent.unwrap_or(31))
@@ -101,11 +108,13 @@ impl AckTimeout {
     }
 }
 
-/// Limit of consecutive retries. Progress resets the count.
+/// Limit of consecutive retries. Progress resets their count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Retries {
+    /// At most this number of retries; one more fails the queue pair.
     Limited(u8),
+    /// No limit.
     Endless,
 }
 
@@ -128,16 +137,17 @@ impl Retries {
     }
 }
 
-/// How a requester that is retransmitting after a NAK (PSN sequence error) handles another such NAK.
+/// How a requester that is resending after a NAK (PSN sequence error) handles a further NAK.
 ///
 /// With either rule, a second NAK of the same PSN is ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NakRule {
-    /// A NAK of a later PSN reports another gap: go back to it at once.
+    /// A NAK of a later PSN reports another gap: the requester goes back to that PSN at once.
     #[default]
     EachGap,
-    /// The NAK only acknowledges the packets before it; then wait for an ACK or the timeout, as Linux rxe does.
+    /// The NAK acknowledges the packets before it. The requester then waits for an ACK or the timeout, as Linux rxe
+    /// does.
     OncePerAck,
 }
 
@@ -160,7 +170,7 @@ pub enum Recovery {
     SelectiveRepeat,
 }
 
-/// The format in which selective NAKs reach the requester.
+/// Format in which selective NAKs reach the requester: from a responder or from a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossReports {
@@ -174,60 +184,64 @@ pub enum LossReports {
     Merged,
 }
 
-/// The message sequence numbers (MSNs) that a requester accepts in acknowledgements.
+/// Which message sequence numbers (MSNs) a requester accepts in acknowledgements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MsnRule {
-    /// MSNs counted since the connection began. Responders of this crate count on across changes of the source.
+    /// MSNs count from the beginning of the connection, also across changes of the source, as responders of this crate
+    /// count.
     #[default]
     Counted,
-    /// Any MSN: for groups with RDMA devices. Setting the PSN of a device needs a RESET, after which its MSN restarts at 0, so that
-    /// members' MSNs differ after a change of the source. Such MSNs count as inexact, and only PSNs acknowledge.
+    /// Any MSN is accepted: for groups with RDMA devices. Setting the PSN of a device needs a RESET, after which its
+    /// MSN restarts at 0. So members' MSNs differ after a change of the source. Such MSNs count as inexact, and only
+    /// PSNs acknowledge.
     Restarts,
 }
 
-/// Settings of a queue pair.
+/// Settings of a reliable connection's queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RcConfig {
-    /// Payload bytes per packet; both ends must agree.
+    /// Largest payload of a packet; both ends must agree on it.
     pub mtu: PathMtu,
-    /// The most unacknowledged PSNs in flight, 1 to 2^22. A larger window hides a longer round trip. With go-back-N it also means more
-    /// retransmissions after a loss; with selective repeat, more memory at the responder ([`RcConfig::with_recovery`]).
+    /// Largest number of unacknowledged PSNs in flight, 1 to 2^22. A larger window covers a longer round trip. With
+    /// go-back-N it also means more retransmissions after a loss; with selective repeat, more memory at the responder
+    /// ([`RcConfig::with_recovery`]).
     pub window: u32,
-    /// AckReq is set on the last packet of a message, and after this number of packets without it; at least 1. In a group a NAK waits
-    /// in the switches until all members have acknowledged the packets before it, so infrequent ACKs delay loss recovery.
+    /// Number of packets, at least 1, after which AckReq is set; it is also set on the last packet of a message. In a
+    /// group, a NAK waits in the switches until all members have acknowledged the packets before it. So infrequent ACKs
+    /// delay loss recovery.
     pub ack_every: u32,
     /// Time without an acknowledgement after which the requester retransmits.
     pub ack_timeout: AckTimeout,
-    /// Limit of consecutive timeouts.
+    /// Limit of consecutive timeouts without progress.
     pub retries: Retries,
-    /// Limit of consecutive RNR NAKs.
+    /// Limit of consecutive RNR NAKs without progress.
     pub rnr_retries: Retries,
-    /// The delay that this responder requests in RNR NAKs, when it has no receive buffer.
+    /// Delay that this responder requests in RNR NAKs, when it has no receive buffer.
     pub rnr_timer: RnrTimer,
-    /// Whether a queued ACK is replaced by a newer one. If false, every AckReq gets an ACK of its own, as in Linux rxe.
+    /// Whether a newer ACK replaces a queued one. If not, every AckReq gets an ACK of its own, as in Linux rxe.
     pub ack_coalescing: bool,
-    /// Queue pairs with a smaller number send first; equal ones alternate.
+    /// Priority among the queue pairs of a host: a smaller number sends first, equal numbers alternate.
     pub priority: u8,
-    /// How to handle a NAK while retransmitting after another one.
+    /// How to handle a further NAK while resending after a NAK.
     #[serde(default)]
     pub nak_rule: NakRule,
-    /// Which MSNs to accept.
+    /// Which MSNs to accept in acknowledgements.
     #[serde(default)]
     pub msn_rule: MsnRule,
-    /// Loss recovery.
+    /// How lost packets are recovered; both ends must agree on it.
     #[serde(default)]
     pub recovery: Recovery,
     /// The format of selective NAKs that this requester receives: [`LossReports::Merged`] for the queue pair of a group.
     #[serde(default)]
     pub loss_reports: LossReports,
-    /// Congestion control (DCQCN): request packets are sent as ECN-capable, marks are answered with CNPs, and CNPs reduce the rate.
-    /// `None`: the requester sends at the rate of the port. Both ends must agree.
+    /// Congestion control (DCQCN): request packets are ECN-capable, marked packets cause CNPs, and CNPs reduce the
+    /// rate. `None`: the requester sends at the rate of the port. Both ends must agree on it.
     #[serde(default)]
     pub congestion: Option<DcqcnConfig>,
-    /// Rate limit of request packets in bits per second on the wire, preamble and inter-frame gap included: the rate of the slowest
-    /// link to any receiver. `None`: the rate of the port. RDMA NICs have such limits per queue pair, but verbs have no standard way
-    /// to set them.
+    /// Rate limit of request packets in bits per second on the wire, preamble and inter-frame gap included: the rate of
+    /// the slowest link to any receiver. `None`: the rate of the port. RDMA NICs have such limits per queue pair, but
+    /// verbs have no standard way to set them.
     #[serde(default)]
     pub pace_bps: Option<NonZeroU64>,
 }
@@ -260,8 +274,8 @@ impl RcConfig {
         self.ack_timeout.ns().map(|ns| ns / 2)
     }
 
-    /// Sets the loss recovery. Selective repeat gets four times the window: a repair takes one round trip or more, and in a group
-    /// almost always one of many receivers waits for a repair while the others can continue.
+    /// Sets the loss recovery. Selective repeat gets four times the window, because a repair takes a round trip or
+    /// more. In a group, one of many receivers almost always waits for a repair while the others can continue.
     #[must_use]
     pub fn with_recovery(self, recovery: Recovery) -> RcConfig {
         let window = match recovery {
@@ -331,7 +345,7 @@ mod tests {
         };
         assert_eq!(config.with_ack_delay(0, 100_000_000_000), config);
         let later = config.with_ack_delay(500_000, 100_000_000_000);
-        // 6.25 MB are sent in half a millisecond.
+        // At 100 Gbit/s, 6.25 MB are sent in half a millisecond.
         assert_eq!(later.window, 128 + 1_526);
         assert_eq!(later.ack_timeout.exponent(), 9);
         let off = RcConfig {

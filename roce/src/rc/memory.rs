@@ -21,9 +21,10 @@ impl fmt::Display for MemoryKey {
     }
 }
 
-/// A part of a memory region.
+/// A range of bytes in a memory region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MemorySlice {
+    /// Key of the region.
     pub key: MemoryKey,
     /// Offset in the region, in bytes.
     pub offset: u64,
@@ -31,25 +32,40 @@ pub struct MemorySlice {
     pub len: u64,
 }
 
-/// Why an access to registered memory fails.
+/// Reason why an access to registered memory fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryError {
+    /// No memory region or window has this key.
     #[error("no memory region has the key {0}")]
     NoSuchKey(MemoryKey),
+    /// The access is beyond the end of the region or window.
     #[error("memory region {key} does not contain {len} bytes at {address:#x}")]
     OutOfBounds {
+        /// Key of the region or window.
         key: MemoryKey,
+        /// Offset or virtual address of the access.
         address: u64,
+        /// Length of the access in bytes.
         len: u64,
     },
+    /// The region cannot be written, because it was registered as read-only.
     #[error("memory region {0} is read-only")]
     ReadOnly(MemoryKey),
+    /// The region was not registered for remote WRITEs.
     #[error("memory region {0} does not allow remote access")]
     NotRemote(MemoryKey),
+    /// The key of a new region is in use or reserved.
     #[error("the memory key {0} is already in use")]
     KeyTaken(MemoryKey),
+    /// The virtual addresses of a new region or window would exceed 64 bits.
     #[error("a memory region of {len} bytes at {va:#x} exceeds the address space")]
-    BadAddress { va: u64, len: u64 },
+    BadAddress {
+        /// Virtual address of the first byte.
+        va: u64,
+        /// Length in bytes.
+        len: u64,
+    },
+    /// The RDMA device has reported an error.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }
@@ -59,7 +75,7 @@ enum Storage {
     Shared(Arc<[u8]>),
 }
 
-/// One memory region.
+/// A registered memory region.
 pub struct MemoryRegion {
     key: MemoryKey,
     va: u64,
@@ -68,15 +84,17 @@ pub struct MemoryRegion {
 }
 
 impl MemoryRegion {
+    /// Key of the region, used as L_Key and R_Key.
     pub fn key(&self) -> MemoryKey {
         self.key
     }
 
-    /// The virtual address of the first byte, which WRITEs use.
+    /// Virtual address of the first byte, which remote WRITEs use.
     pub fn virtual_address(&self) -> u64 {
         self.va
     }
 
+    /// Contents of the region.
     pub fn bytes(&self) -> &[u8] {
         self.part(0..self.len())
     }
@@ -108,7 +126,7 @@ impl MemoryRegion {
     }
 }
 
-/// A memory window: a part of a region with its own key and address, open to WRITEs.
+/// A memory window: a part of a region with a key and an address of its own, open to remote WRITEs.
 struct Window {
     region: MemoryKey,
     /// Offset of the window in the region, in bytes.
@@ -129,12 +147,12 @@ pub struct MemoryTable {
     next_va: u64,
 }
 
-/// The first virtual address.
+/// Virtual address of the first region.
 const FIRST_VA: u64 = 0x0100_0000_0000;
 const PAGE: u64 = 4096;
 
 impl MemoryTable {
-    /// `seed` makes the keys of different hosts differ.
+    /// Creates an empty table. `seed` makes the keys of different hosts differ.
     pub fn new(seed: u32) -> MemoryTable {
         MemoryTable {
             regions: BTreeMap::new(),
@@ -144,7 +162,7 @@ impl MemoryTable {
         }
     }
 
-    /// Registers a region of `len` zero bytes to receive into; `remote_write` allows remote WRITEs.
+    /// Registers a region of `len` zero bytes to receive data; `remote_write` allows remote WRITEs.
     pub fn register(&mut self, len: u64, remote_write: bool) -> MemoryKey {
         let key = self.free_key();
         let va = self.free_va(len);
@@ -165,7 +183,7 @@ impl MemoryTable {
         key
     }
 
-    /// Registers a region with the given key and address, open to WRITEs; for groups whose members all use the same.
+    /// Registers a region with this key and address, open to remote WRITEs: for groups whose members all use the same.
     pub fn register_at(&mut self, key: MemoryKey, va: u64, len: u64) -> Result<(), MemoryError> {
         if self.is_taken(key.0) {
             return Err(MemoryError::KeyTaken(key));
@@ -177,7 +195,8 @@ impl MemoryTable {
         Ok(())
     }
 
-    /// Opens a part of a region to WRITEs at address `va`, with a key of its own. Deregistering the region also removes the window.
+    /// Opens a part of a region to remote WRITEs at address `va`, with a key of its own. Deregistering the region also
+    /// removes the window.
     pub fn bind_window(&mut self, part: MemorySlice, va: u64) -> Result<MemoryKey, MemoryError> {
         self.check(part)?;
         if va.checked_add(part.len).is_none() {
@@ -194,8 +213,8 @@ impl MemoryTable {
         Ok(key)
     }
 
-    /// Sets the expected content of a region, so that it takes no memory while that proves right. No effect on results, and none at
-    /// all for a region that has been written to, has another length, or is read-only.
+    /// Sets the expected content of a region. While writes match it, the region takes no memory of its own. It has no
+    /// effect on results. It is ignored for a region that has been written to, has another length, or is read-only.
     pub fn expect(&mut self, key: MemoryKey, bytes: &Arc<[u8]>) -> Result<(), MemoryError> {
         let region = self
             .regions
@@ -214,6 +233,7 @@ impl MemoryTable {
         region.map(drop).ok_or(MemoryError::NoSuchKey(key))
     }
 
+    /// The region with this key.
     pub fn region(&self, key: MemoryKey) -> Result<&MemoryRegion, MemoryError> {
         self.regions.get(&key.0).ok_or(MemoryError::NoSuchKey(key))
     }
@@ -224,14 +244,14 @@ impl MemoryTable {
         region.range(slice.offset, slice.len).map(drop)
     }
 
-    /// The bytes of a slice.
+    /// Contents of a slice.
     pub fn read(&self, slice: MemorySlice) -> Result<&[u8], MemoryError> {
         let region = self.region(slice.key)?;
         let range = region.range(slice.offset, slice.len)?;
         Ok(region.part(range))
     }
 
-    /// The bytes of a slice, by reference where they are shared.
+    /// Contents of a slice, by reference where the region is shared.
     pub fn share(&self, slice: MemorySlice) -> Result<SharedBytes, MemoryError> {
         let region = self.region(slice.key)?;
         let range = region.range(slice.offset, slice.len)?;
@@ -259,7 +279,7 @@ impl MemoryTable {
         Ok(())
     }
 
-    /// The slice that a remote WRITE of `len` bytes to `va` with `rkey` addresses. Fails if the key does not allow that.
+    /// The slice to which a remote WRITE of `len` bytes at address `va` goes. Fails if `rkey` does not allow it.
     pub(super) fn remote_slice(
         &self,
         rkey: u32,

@@ -1,11 +1,11 @@
-//! The reliable connection (IBTA vol. 1, chapter 9): one [`QueuePair`] is a requester and a responder without I/O.
+//! The reliable connection (IBTA vol. 1, chapter 9). A [`QueuePair`] is a requester and a responder, without I/O.
 //!
-//! A queue pair handles packets from their base transport header on; [`crate::host::Host`] checks addresses, checksums and the ICRC.
-//! It is as strict as a hardware or kernel stack: PSN, opcode sequence, lengths, memory bounds and keys are checked, and errors get
-//! the NAK that the specification defines.
+//! A queue pair handles packets from their base transport header on; [`crate::host::Host`] checks addresses, checksums
+//! and the ICRC. It is as strict as a hardware or kernel stack. It checks PSN, opcode sequence, lengths, memory bounds
+//! and keys, and replies to errors with the NAK that the specification defines.
 //!
-//! Loss recovery is a setting ([`Recovery`]): go-back-N as in the specification, or selective repeat. Selective NAKs are an extension,
-//! sent only between ends that agree on it.
+//! Loss recovery is a setting ([`Recovery`]): go-back-N as in the specification, or selective repeat. Selective NAKs
+//! are an extension, sent only between ends that agree on it.
 //!
 //! Not implemented: READ and atomics (a group of receivers has no single response), UC. Datagrams are in [`crate::ud`].
 

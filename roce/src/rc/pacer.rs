@@ -4,15 +4,15 @@ use std::num::NonZeroU64;
 
 use alfirk_packet_io::wire::serialisation_ps;
 
-/// Bytes on the wire that a sender polled late may send at once to catch up: two of the longest packets.
+/// Number of bytes on the wire that a sender polled late may send at once to catch up: two of the longest packets.
 const BURST_BYTES: u64 = 8_400;
 
-/// Computes when the next packet may be sent.
+/// Computes the earliest time of the next packet.
 #[derive(Debug, Clone)]
 pub(super) struct Pacer {
     rate_bps: NonZeroU64,
-    /// The earliest time of the next packet in picoseconds: at 400 Gbit/s, rounding each packet to nanoseconds would cost one per
-    /// cent.
+    /// Earliest time of the next packet, in picoseconds. At 400 Gbit/s, rounding each packet to nanoseconds would cost
+    /// one per cent of the rate.
     next_ps: u64,
 }
 

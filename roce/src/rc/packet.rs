@@ -2,17 +2,21 @@
 
 use crate::wire::{aeth, bth, immdt, reth, Header, Reason, WireError};
 
-/// The transport headers of a packet.
+/// Transport headers of an RC packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RcHeaders {
+    /// Base Transport Header.
     pub bth: bth::Repr,
+    /// RDMA Extended Transport Header, in the first packet of a WRITE.
     pub reth: Option<reth::Repr>,
+    /// ACK Extended Transport Header, in an ACK or NAK.
     pub aeth: Option<aeth::Repr>,
+    /// Immediate data, in the last packet of a message that has it.
     pub immediate: Option<u32>,
 }
 
 impl RcHeaders {
-    /// Headers without extension headers.
+    /// Creates headers with a BTH only.
     pub fn plain(bth: bth::Repr) -> RcHeaders {
         RcHeaders {
             bth,
@@ -22,7 +26,7 @@ impl RcHeaders {
         }
     }
 
-    /// Length of all headers in bytes.
+    /// Length of all headers together, in bytes.
     pub fn len(&self) -> usize {
         let extension = |there: bool, len: usize| if there { len } else { 0 };
         bth::HEADER_LEN
@@ -31,7 +35,7 @@ impl RcHeaders {
             + extension(self.immediate.is_some(), immdt::HEADER_LEN)
     }
 
-    /// Always false: there is a BTH.
+    /// Always false, because there is a BTH.
     pub fn is_empty(&self) -> bool {
         false
     }
@@ -76,11 +80,12 @@ impl RcHeaders {
     }
 }
 
-/// A received packet.
+/// An RC packet, from the BTH to the end of the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RcPacket<'a> {
+    /// Transport headers.
     pub headers: RcHeaders,
-    /// Without padding.
+    /// Payload without its padding.
     pub payload: &'a [u8],
 }
 

@@ -1,4 +1,4 @@
-//! A queue pair: requester, responder, and their shared state.
+//! A queue pair of the reliable connection: requester, responder, and the state that they share.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
@@ -20,22 +20,24 @@ use crate::dcqcn::{NotificationPoint, ReactionPoint};
 use crate::verbs::DeviceError;
 use crate::wire::{cnp, ethernet, icrc, ipv4, udp, Opcode, Psn, QpNum, Syndrome};
 
-/// The longest message in bytes (IBTA vol. 1, 9.7.7: 2^31).
+/// Longest message in bytes: 2^31 (IBTA vol. 1, 9.7.7).
 pub const MAX_MESSAGE: u64 = 1 << 31;
 
-/// The remote end of a connection.
+/// Remote end of a connection: a queue pair, or a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Remote {
+    /// IPv4 address of the remote host, or of a group (McstID).
     pub ip: Ipv4Addr,
+    /// Number of the remote queue pair, or the group's virtual number.
     pub qpn: QpNum,
 }
 
-/// The bytes of a message.
+/// Where the bytes of a message are stored.
 #[derive(Debug, Clone)]
 pub enum Payload {
-    /// In registered memory; read when a packet is built.
+    /// In registered memory, which is read when a packet is built.
     Memory(MemorySlice),
-    /// In a buffer of its own.
+    /// In a buffer of the message's own.
     Bytes(Arc<[u8]>),
 }
 
@@ -48,11 +50,12 @@ impl Payload {
         }
     }
 
+    /// Whether the message has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// `len` bytes from `offset` on.
+    /// Reads `len` bytes from `offset` on.
     pub fn read<'a>(
         &'a self,
         memory: &'a MemoryTable,
@@ -69,7 +72,7 @@ impl Payload {
         }
     }
 
-    /// As [`Payload::read`], by reference where possible.
+    /// Like [`Payload::read`], but by reference where possible.
     pub fn share(
         &self,
         memory: &MemoryTable,
@@ -90,83 +93,111 @@ impl Payload {
     }
 }
 
-/// The operation that carries a message.
+/// Operation that carries a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SendOperation {
-    /// Delivers to the next receive buffer.
-    Send { immediate: Option<u32> },
-    /// Writes to a remote address. With immediate data it consumes a receive request, which completes; without, the remote user is not
-    /// notified.
+    /// SEND: delivers the message to the next receive buffer.
+    Send {
+        /// Immediate data, which the receive completion contains; `None` for a SEND without.
+        immediate: Option<u32>,
+    },
+    /// RDMA WRITE: writes the message to a remote address. With immediate data it consumes a remote receive request,
+    /// which completes. Without, the remote user is not notified.
     Write {
+        /// Virtual address at the remote end.
         remote_va: u64,
+        /// R_Key of the remote memory region or window.
         rkey: u32,
+        /// Immediate data; `None` for a WRITE without.
         immediate: Option<u32>,
     },
 }
 
-/// A work request for the requester.
+/// A work request for the requester: a message to send.
 #[derive(Debug, Clone)]
 pub struct SendRequest {
-    /// The user's number, returned in the completion.
+    /// Number of the user's choice, which the completion contains.
     pub wr_id: u64,
+    /// Operation that carries the message.
     pub operation: SendOperation,
+    /// Bytes of the message.
     pub payload: Payload,
 }
 
-/// A receive buffer for the responder.
+/// A work request for the responder: a receive buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RecvRequest {
-    /// The user's number, returned in the completion.
+    /// Number of the user's choice, which the completion contains.
     pub wr_id: u64,
+    /// Buffer into which a SEND is received.
     pub buffer: MemorySlice,
 }
 
-/// Why a work request is rejected.
+/// Reason why a work request is rejected when it is posted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
+    /// The host has no queue pair with this number.
     #[error("queue pair {0} does not exist")]
     NoSuchQueuePair(QpNum),
+    /// The queue pair does not accept the request in its present state.
     #[error("queue pair {qpn} is in state {state:?}, which accepts no work requests of this kind")]
-    WrongState { qpn: QpNum, state: QpState },
+    WrongState {
+        /// Number of the queue pair.
+        qpn: QpNum,
+        /// State of the queue pair.
+        state: QpState,
+    },
+    /// The message is longer than [`MAX_MESSAGE`]; holds its length in bytes.
     #[error("a message of {0} bytes exceeds the limit of 2147483648 bytes")]
     TooLong(u64),
+    /// The memory of the request is not registered, or cannot be used in this way.
     #[error(transparent)]
     Memory(#[from] MemoryError),
+    /// The RDMA device has reported an error.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }
 
-/// Why a queue pair cannot be created or modified.
+/// Reason why a queue pair cannot be created or modified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ModifyError {
+    /// The host has no queue pair with this number.
     #[error("queue pair {0} does not exist")]
     NoSuchQueuePair(QpNum),
+    /// Messages of this queue pair are in progress.
     #[error("queue pair {0} still has messages in progress")]
     Busy(QpNum),
+    /// The queue pair cannot be modified in this way in its present state.
     #[error("queue pair {qpn} is in state {state:?}, which does not allow this change")]
-    WrongState { qpn: QpNum, state: QpState },
+    WrongState {
+        /// Number of the queue pair.
+        qpn: QpNum,
+        /// State of the queue pair.
+        state: QpState,
+    },
+    /// The RDMA device has reported an error.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }
 
-/// Why a queue pair failed.
+/// Reason why a queue pair is in the error state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum QpFailure {
-    /// A request of this side failed.
+    /// A request of the local requester has failed with this status.
     #[error("requester: {0}")]
     Requester(CompletionError),
-    /// This side rejected a remote request with a fatal NAK.
+    /// The local responder has rejected a remote request with this fatal NAK.
     #[error("responder: rejected a request of the remote side ({0:?})")]
     Responder(crate::wire::NakCode),
-    /// Address resolution failed for the remote address.
+    /// The MAC address of this remote IPv4 address could not be resolved.
     #[error("the address {0} could not be resolved: no ARP reply")]
     Unreachable(Ipv4Addr),
-    /// The user closed the queue pair.
+    /// The user has closed the queue pair.
     #[error("closed by the user")]
     Closed,
 }
 
-/// The state of a queue pair. (Verbs' INIT; RTR and RTS together; ERR.)
+/// State of a queue pair. `Init` is INIT of verbs, `Ready` is RTR and RTS together, `Error` is ERR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum QpState {
     /// Created, not connected. Receive buffers can be posted.
@@ -178,7 +209,7 @@ pub enum QpState {
 }
 
 impl QpState {
-    /// Why the queue pair failed; `None` if it has not.
+    /// Reason of the failure; `None` if the queue pair has not failed.
     pub fn failure(self) -> Option<QpFailure> {
         match self {
             QpState::Error(failure) => Some(failure),
@@ -187,25 +218,29 @@ impl QpState {
     }
 }
 
-/// Counters of a queue pair.
+/// Counters of a queue pair, from its creation on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct QpStats {
-    /// Request packets sent, retransmissions included.
+    /// Request packets sent, including retransmissions.
     pub requests_sent: u64,
     /// Payload bytes of request packets sent.
     pub request_bytes_sent: u64,
-    /// Request packets that were retransmissions.
+    /// Request packets sent that were retransmissions.
     pub retransmissions: u64,
-    /// Request packets acknowledged by the remote side, each counted once.
+    /// Request packets acknowledged by the remote end, each counted once.
     #[serde(default)]
     pub requests_acknowledged: u64,
+    /// ACKs received.
     pub acks_received: u64,
-    /// NAKs for PSN sequence errors, and selective NAKs.
+    /// NAKs received for PSN sequence errors, and selective NAKs.
     pub naks_received: u64,
+    /// RNR NAKs received.
     pub rnr_naks_received: u64,
+    /// Fatal NAKs received, after which the queue pair fails.
     pub fatal_naks_received: u64,
-    /// ACKs and NAKs for PSNs that are not outstanding.
+    /// ACKs and NAKs received for PSNs that were not outstanding.
     pub stale_acks: u64,
+    /// Expiries of the local ACK timeout.
     pub timeouts: u64,
     /// Request packets received in order.
     pub requests_received: u64,
@@ -215,20 +250,25 @@ pub struct QpStats {
     pub duplicates: u64,
     /// Request packets received after a gap: dropped with go-back-N, kept with selective repeat.
     pub out_of_order: u64,
+    /// ACKs sent.
     pub acks_sent: u64,
+    /// NAKs sent for PSN sequence errors, selective NAKs, and fatal NAKs.
     pub naks_sent: u64,
+    /// RNR NAKs sent.
     pub rnr_naks_sent: u64,
+    /// CNPs received.
     pub cnps_received: u64,
+    /// CNPs sent.
     #[serde(default)]
     pub cnps_sent: u64,
     /// Request packets received with the congestion mark (CE).
     #[serde(default)]
     pub marked_received: u64,
-    /// ACKs whose MSN does not match the packets that they acknowledge. A responder's own ACKs match; those aggregated by a switch may
-    /// have a smaller MSN, which is valid.
+    /// ACKs whose MSN does not match the packets that they acknowledge. A responder's own ACKs match. ACKs aggregated
+    /// by a switch may have a smaller MSN, which is valid.
     #[serde(default)]
     pub inexact_msns: u64,
-    /// Packets that neither a correct peer nor a correct fabric sends.
+    /// Packets that neither a correct peer nor a correct network sends.
     #[serde(default)]
     pub violations: Violations,
 }
@@ -245,7 +285,7 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// A packet without payload.
+    /// Creates a packet without payload.
     fn bare(headers: RcHeaders) -> Outgoing {
         Outgoing {
             headers,
@@ -254,7 +294,7 @@ impl Outgoing {
         }
     }
 
-    /// Bytes that the packet occupies on the wire, from preamble to inter-frame gap.
+    /// Bytes that the packet occupies on the wire, from the preamble to the inter-frame gap.
     fn wire_len(&self) -> u64 {
         let payload = self.payload.as_ref().map_or(0, |(_, _, len)| *len);
         let roce = self.headers.len() + payload + usize::from(self.headers.bth.pad_count);
@@ -263,7 +303,7 @@ impl Outgoing {
     }
 }
 
-/// Preamble 8, frame check sequence 4, inter-frame gap 12 bytes.
+/// Bytes of Ethernet besides the frame: preamble 8, frame check sequence 4, inter-frame gap 12.
 const ETHERNET_OVERHEAD: usize = 24;
 
 /// One end of a reliable connection.
@@ -274,12 +314,12 @@ pub struct QueuePair {
     remote: Option<Remote>,
     requester: Requester,
     responder: Responder,
-    /// The reaction point of DCQCN, with congestion control.
+    /// Reaction point of DCQCN; `None` without congestion control.
     reaction: Option<ReactionPoint>,
-    /// The rate limit, if there is one.
+    /// Rate limit of request packets, if there is one.
     pacer: Option<Pacer>,
     notification: NotificationPoint,
-    /// Whether a CNP is to be sent.
+    /// Whether a CNP is due.
     cnp_due: bool,
     /// Whether another source of the group sends after this one: [`QueuePair::expect_next_source`].
     handed_over: bool,
@@ -338,37 +378,42 @@ impl QueuePair {
         }
     }
 
+    /// Number of the queue pair.
     pub fn qpn(&self) -> QpNum {
         self.qpn
     }
 
+    /// Settings of the queue pair.
     pub fn config(&self) -> &RcConfig {
         &self.config
     }
 
+    /// Present state of the queue pair.
     pub fn state(&self) -> QpState {
         self.state
     }
 
+    /// Remote end; `None` before the connection.
     pub fn remote(&self) -> Option<Remote> {
         self.remote
     }
 
+    /// Counters of the queue pair.
     pub fn stats(&self) -> QpStats {
         self.shared.stats
     }
 
-    /// The reaction point of DCQCN, with congestion control.
+    /// Reaction point of DCQCN; `None` without congestion control.
     pub fn reaction(&self) -> Option<&ReactionPoint> {
         self.reaction.as_ref()
     }
 
-    /// The PSN of the next new request packet.
+    /// PSN of the next new request packet.
     pub fn sq_psn(&self) -> Psn {
         self.requester.end_psn()
     }
 
-    /// The PSN that the responder expects next.
+    /// PSN that the responder expects next.
     pub fn rq_psn(&self) -> Psn {
         self.responder.expected()
     }
@@ -378,7 +423,7 @@ impl QueuePair {
         self.responder.msn()
     }
 
-    /// Connects to `remote`, whose requests begin with `rq_psn`.
+    /// Connects the queue pair to `remote`, whose requests begin with `rq_psn`.
     pub fn connect(&mut self, remote: Remote, rq_psn: Psn) -> Result<(), ModifyError> {
         if self.state != QpState::Init {
             return Err(self.wrong_state());
@@ -409,10 +454,11 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Makes this end the source of its group: its next request uses the PSN and message number that its responder expects next.
+    /// Makes this end the source of its group. Its next request uses the PSN and message number that its responder
+    /// expects next.
     ///
-    /// All ends of a group count the same packets and messages, so the other receivers need no change. The previous source calls
-    /// [`QueuePair::expect_next_source`].
+    /// All ends of a group count the same packets and messages, so the other receivers need no change. The previous
+    /// source calls [`QueuePair::expect_next_source`].
     pub fn take_over_sending(&mut self) -> Result<(), ModifyError> {
         self.check_modifiable()?;
         if !self.requester.is_idle() || !self.responder.is_between_messages() {
@@ -424,9 +470,9 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Prepares the responder of the present source for the next one. It then expects the PSN after everything posted so far,
-    /// acknowledged or not. A source starts only when all ends hold everything before, so its first request also acknowledges
-    /// everything posted here.
+    /// Prepares the responder of the present source for the next source. It then expects the PSN after everything
+    /// posted so far, acknowledged or not. A source starts only when all ends hold all earlier data, so its first
+    /// request also acknowledges everything posted here.
     pub fn expect_next_source(&mut self) -> Result<(), ModifyError> {
         self.check_modifiable()?;
         if !self.responder.is_between_messages() {
@@ -439,8 +485,8 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Starts both directions at `psn`, after `messages` messages: for an end that joins a group in use, whose ends all count the same
-    /// packets and messages.
+    /// Starts both directions at `psn`, after `messages` messages. For an end that joins a group in use, whose ends all
+    /// count the same packets and messages.
     pub fn join_at(&mut self, psn: Psn, messages: u32) -> Result<(), ModifyError> {
         self.check_modifiable()?;
         if !self.requester.is_idle() || !self.responder.is_between_messages() {
@@ -451,15 +497,15 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Completes every posted message as acknowledged, because the remote side is known to hold them all: the next source of a group
-    /// starts only then. Acknowledgements still in flight become stale.
+    /// Completes every posted message as acknowledged. To be called when the next source of a group starts, because the
+    /// other members then hold all these messages. Acknowledgements still in flight become stale.
     pub fn conclude_sends(&mut self, now: u64) {
         if self.state == QpState::Ready {
             self.requester.conclude(now, &self.config, &mut self.shared);
         }
     }
 
-    /// Posts a message. Its memory is checked now, and read when packets are built.
+    /// Posts a message to send. Its memory is checked now, and read when packets are built.
     pub fn post_send(
         &mut self,
         memory: &MemoryTable,
@@ -536,9 +582,9 @@ impl QueuePair {
         }
     }
 
-    /// Number of packets that may follow `packet`, just passed to [`QueuePair::handle_packet`], with no visible effect either:
-    /// received in order, full length, no completion, no reply. None of them may have AckReq or a congestion mark. 0 if `packet` had a
-    /// visible effect.
+    /// Number of packets that may follow `packet`, just passed to [`QueuePair::handle_packet`], without a visible
+    /// effect: received in order, full length, no completion, no reply. None of them may have AckReq or a congestion
+    /// mark. 0 if `packet` had a visible effect.
     pub fn silent_followers(&self, packet: &RcPacket<'_>) -> u64 {
         let bth = &packet.headers.bth;
         let is_silent = self.state == QpState::Ready
@@ -551,8 +597,8 @@ impl QueuePair {
         }
     }
 
-    /// Handles `count` packets, at most [`QueuePair::silent_followers`], at once. `first` has the headers of the first and the payload
-    /// of all.
+    /// Handles `count` packets at once, at most [`QueuePair::silent_followers`]. `packet` has the headers of the first
+    /// packet and the payloads of all.
     pub fn handle_followers(
         &mut self,
         packet: &RcPacket<'_>,
@@ -563,8 +609,8 @@ impl QueuePair {
             .take_followers(packet, count, memory, &mut self.shared);
     }
 
-    /// Whether an acknowledgement can be meant for a later source of the group: an ACK of a packet received from there, or a NAK of
-    /// the next expected packet.
+    /// Whether an acknowledgement may be for a later source of the group: an ACK of a packet received from that source,
+    /// or a NAK of the next expected packet.
     fn is_for_others(&self, packet: &RcPacket<'_>) -> bool {
         let psn = packet.headers.bth.psn;
         let expected = self.responder.expected();
@@ -636,7 +682,7 @@ impl QueuePair {
         Some(outgoing)
     }
 
-    /// A congestion notification packet: BTH and reserved bytes (IBTA vol. 1, annex A17.9.3).
+    /// Creates a congestion notification packet: BTH and reserved bytes (IBTA vol. 1, annex A17.9.3).
     fn notify(&mut self, dest_qp: QpNum) -> Outgoing {
         self.shared.stats.cnps_sent += 1;
         let reserved = Payload::Bytes(Arc::from([0; cnp::RESERVED_LEN]));
@@ -646,12 +692,12 @@ impl QueuePair {
         }
     }
 
-    /// The time of the next [`QueuePair::handle_timeout`], in nanoseconds.
+    /// Time of the next [`QueuePair::handle_timeout`], in nanoseconds; `None` if no timer runs.
     pub fn poll_timeout(&self) -> Option<u64> {
         self.shared.timers.next()
     }
 
-    /// Runs every timer that has expired by `now`.
+    /// Handles every timer that has expired by `now`.
     pub fn handle_timeout(&mut self, now: u64) {
         for timer in Timer::ALL {
             if !self.shared.timers.take_due(timer, now) {
@@ -663,7 +709,7 @@ impl QueuePair {
                     self.responder
                         .handle_report_timeout(now, &self.config, &mut self.shared)
                 }
-                // Stopping this timer is enough: the next packet may be sent.
+                // Stopping the pacing timer is enough: the next packet may be sent.
                 Timer::Pacing => {}
                 Timer::AckTimeout => {
                     let result = self

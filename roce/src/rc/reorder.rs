@@ -1,23 +1,25 @@
-//! The reorder buffer of a responder with selective repeat: early packets, and the packets that are missing.
+//! Reorder buffer of a responder with selective repeat: early packets, and the packets that are missing.
 //!
-//! IRN writes packets to memory as they arrive, since its headers carry the address. IBTA headers carry it only in the first packet of
-//! a message, and switches depend on the format of a group's packets. So early packets wait here, at most [`RcConfig::window`], and
-//! are processed in order. Errors are then found and reported in order, too.
+//! IRN writes packets to memory as they arrive, because its headers carry the address. IBTA headers carry it only in
+//! the first packet of a message, and switches depend on the format of a group's packets. So early packets wait here,
+//! at most [`RcConfig::window`], and are processed in order. Errors are then found and reported in order, too.
 //!
-//! A missing packet is reported once when the first packet after it arrives, and again after the time that a repair takes. A report or
-//! a retransmission may be lost, and a switch may have merged the report with that of another receiver. (IRN's receivers have no such
-//! timer: every early packet causes a NACK. In a group that would be one per receiver and packet.)
+//! A missing packet is reported once when the first packet after it arrives, and again after the time that a repair
+//! takes. A report or a retransmission may be lost, and a switch may have merged the report with that of another
+//! receiver. (IRN's receivers have no such timer: every early packet causes a NACK. In a group that would be one per
+//! receiver and packet.)
 
 use std::collections::BTreeMap;
 
 use super::config::RcConfig;
 use super::packet::{RcHeaders, RcPacket};
 
-/// The most reports of one packet; after that, only the sender's timeouts resend it.
+/// Largest number of reports of one packet. After that, only the sender's timeouts resend it.
 const MAX_REPORTS: u8 = 32;
-/// Reports at equal intervals before the interval doubles: with random losses, one failed repair does not predict the next.
+/// Number of reports at equal intervals before the interval doubles. With random losses, one failed repair does not
+/// predict the next.
 const EVENLY_SPACED_REPORTS: u8 = 3;
-/// Assumed duration of a repair in nanoseconds when timeouts are disabled and nothing has been measured.
+/// Assumed duration of a repair, in nanoseconds, when timeouts are disabled and no repair was measured.
 const DEFAULT_REPAIR_NS: u64 = 1_000_000;
 
 /// A packet that arrived early and waits for those before it.
@@ -35,7 +37,7 @@ impl EarlyPacket {
     }
 }
 
-/// A packet that later packets have overtaken.
+/// A packet that has not arrived, although later packets have.
 struct MissingPacket {
     /// Number of reports sent.
     reports: u8,
@@ -45,12 +47,12 @@ struct MissingPacket {
     due: u64,
 }
 
-/// The reorder buffer. Packets are numbered in 64 bits from an arbitrary start, so that numbers do not wrap.
+/// The reorder buffer. Packets have 64-bit numbers from an arbitrary start, so that numbers do not wrap.
 #[derive(Default)]
 pub(super) struct Reorder {
-    /// The number of the expected packet.
+    /// Number of the packet that the responder expects.
     expected: u64,
-    /// One past the newest packet received.
+    /// Number after that of the newest packet received.
     newest: u64,
     early: BTreeMap<u64, EarlyPacket>,
     missing: BTreeMap<u64, MissingPacket>,
@@ -104,12 +106,12 @@ impl Reorder {
         self.early.is_empty() && self.missing.is_empty()
     }
 
-    /// Removes and returns the expected packet, if it has arrived early.
+    /// Removes and returns the expected packet, if it is in the buffer.
     pub(super) fn next_early(&mut self) -> Option<EarlyPacket> {
         self.early.remove(&self.expected)
     }
 
-    /// Records that the expected packet was rejected with an RNR NAK, so that it returns after `delay` nanoseconds.
+    /// Records that the expected packet was rejected with an RNR NAK; it will be resent after `delay` nanoseconds.
     pub(super) fn rejected(&mut self, now: u64, delay: u64, config: &RcConfig) {
         self.newest = self.newest.max(self.expected + 1);
         let due = now + delay + self.repair.wait(1, config);
@@ -121,7 +123,8 @@ impl Reorder {
         self.missing.insert(self.expected, refused);
     }
 
-    /// The reports due: distance of each missing packet from the expected one, and its number of reports including this one.
+    /// Reports that are due: the distance of each missing packet from the expected one, and its number of reports
+    /// including this one.
     pub(super) fn reports(&mut self, now: u64, config: &RcConfig) -> Vec<(u64, u8)> {
         let due = self.missing.iter_mut().filter(|(_, m)| m.due <= now);
         let repair = &self.repair;
@@ -144,10 +147,10 @@ impl Reorder {
         due.min().filter(|&due| due != u64::MAX)
     }
 
-    /// Records the arrival of packet `at`: packets skipped by it are missing.
+    /// Records the arrival of packet number `at`. Packets that it has skipped are missing.
     fn record_arrival(&mut self, now: u64, at: u64) {
         if let Some(missing) = self.missing.remove(&at) {
-            // With several reports it is unknown which one caused the repair (Karn's algorithm).
+            // After several reports it is unknown which one caused the repair (Karn's algorithm).
             if missing.reports == 1 {
                 self.repair.record(now - missing.reported);
             }
@@ -185,12 +188,12 @@ impl RepairTime {
         }
     }
 
-    /// Time to wait after the given number of reports. It doubles after each failed report, except for the first ones.
+    /// Time to wait after this number of reports. It doubles after each failed report, except for the first ones.
     fn wait(&self, reports: u8, config: &RcConfig) -> u64 {
         let longest = config.ack_timeout.ns().unwrap_or(DEFAULT_REPAIR_NS);
         let first = match self.smoothed {
             None => longest / 4,
-            // Retransmissions sent back to back arrive later one by one.
+            // Packets that are resent together arrive one after the other.
             Some(smoothed) => smoothed + (4 * self.deviation).max(smoothed / 4),
         };
         let doublings = u32::from(reports.saturating_sub(EVENLY_SPACED_REPORTS)).min(16);

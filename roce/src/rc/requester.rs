@@ -1,14 +1,15 @@
-//! The requester: splits messages into packets, and completes them by acknowledgements (IBTA vol. 1, 9.7.3, 9.7.5, 9.7.6).
+//! The requester of a queue pair: splits messages into packets, and completes messages by acknowledgements (IBTA vol.
+//! 1, 9.7.3, 9.7.5, 9.7.6).
 //!
-//! Packets are numbered in 64 bits, so that nothing here wraps; a PSN is the initial PSN plus the number, modulo 2^24. The PSN of an
-//! acknowledgement is converted back by its distance to the oldest unacknowledged packet. That is unambiguous because at most 2^22
-//! packets are in flight.
+//! Packets have 64-bit numbers, which do not wrap. A PSN is the initial PSN plus the number, modulo 2^24. The PSN of an
+//! acknowledgement is converted back by its distance from the oldest unacknowledged packet. That is unambiguous because
+//! at most 2^22 packets are in flight.
 //!
-//! Every NAK, whatever its code, acknowledges all packets before its PSN, as in Linux rxe (`check_psn`). So a test of a switch sees
-//! the completions that a NAK with too high a PSN would cause. Reserved syndromes are fatal, as in rxe. Only selective NAKs directly
-//! from a responder of this crate acknowledge nothing ([`LossReports::Direct`]).
+//! Every NAK, whatever its code, acknowledges all packets before its PSN, as in Linux rxe (`check_psn`). So a test of a
+//! switch sees the completions that a NAK with too high a PSN would cause. Reserved syndromes are fatal, as in rxe.
+//! Only selective NAKs directly from a responder of this crate acknowledge nothing ([`LossReports::Direct`]).
 //!
-//! With selective repeat the requester never goes back; it resends packets reported lost before it sends new ones.
+//! With selective repeat, the requester never goes back. It resends the packets reported lost before it sends new ones.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -23,18 +24,18 @@ use crate::wire::{bth, reth, NakCode, Opcode, Psn, QpNum, Syndrome};
 /// Upper limit of the window, whatever the configuration.
 const MAX_WINDOW: u32 = 1 << 22;
 
-/// New packets sent between two retransmissions of reported packets in a group, so that false reports cost at most a sixth of the
-/// rate.
+/// Number of new packets sent between two retransmissions of reported packets in a group. So false reports cost at most
+/// a sixth of the rate.
 const NEW_PER_REPEAT: u32 = 5;
 
-/// Message sequence numbers have 24 bits.
+/// Mask of a message sequence number, which has 24 bits.
 const MSN_MASK: u32 = 0x00ff_ffff;
 
 /// The position of an acknowledged PSN relative to the window.
 enum Position {
-    /// A packet in flight, by its number.
+    /// A packet in flight; holds its number.
     Outstanding(u64),
-    /// A packet already acknowledged, or one sent by another source of the group.
+    /// A packet that is acknowledged, or that another source of the group has sent.
     Done,
     NeverSent,
 }
@@ -44,7 +45,7 @@ struct Message {
     wr_id: u64,
     operation: SendOperation,
     payload: Payload,
-    /// Number of its first packet.
+    /// Number of the message's first packet.
     first: u64,
     packets: u64,
 }
@@ -55,7 +56,7 @@ impl Message {
     }
 }
 
-/// The retransmissions of a packet that was reported lost.
+/// Retransmissions of a packet that was reported lost.
 #[derive(Default)]
 struct Repeat {
     /// Number of reports that caused a retransmission.
@@ -64,11 +65,12 @@ struct Repeat {
     sent: Option<u64>,
 }
 
-/// The shortest time from a packet to its acknowledgement, in nanoseconds. Retransmitted packets are not measured (Karn's algorithm).
+/// Shortest time from the transmission of a packet to its acknowledgement, in nanoseconds. Retransmitted packets are
+/// not measured (Karn's algorithm).
 #[derive(Default)]
 struct RoundTrip {
     shortest: Option<u64>,
-    /// Number and send time of the packet being measured.
+    /// Number and send time of the packet that is being measured.
     measured: Option<(u64, u64)>,
 }
 
@@ -82,7 +84,7 @@ impl RoundTrip {
         self.measured.take_if(|(measured, _)| *measured == seq);
     }
 
-    /// Records that every packet before `seq` is acknowledged.
+    /// Records that every packet before number `seq` is acknowledged.
     fn acknowledged(&mut self, now: u64, seq: u64) {
         if let Some((_, sent)) = self.measured.take_if(|(measured, _)| *measured < seq) {
             let time = now.saturating_sub(sent);
@@ -94,32 +96,34 @@ impl RoundTrip {
 pub(super) struct Requester {
     initial_psn: Psn,
     messages: VecDeque<Message>,
-    /// Index of the message that contains `next`.
+    /// Index of the message that contains packet `next`.
     cursor: usize,
-    /// The oldest unacknowledged packet.
+    /// Number of the oldest unacknowledged packet.
     unacked: u64,
-    /// The next packet to send; less than `sent` after going back.
+    /// Number of the next packet to send; less than `sent` after going back.
     next: u64,
-    /// One past the newest packet sent so far.
+    /// Number after that of the newest packet sent so far.
     sent: u64,
-    /// One past the last packet of the last message.
+    /// Number after that of the last packet of all messages.
     end: u64,
-    /// The newest packet sent with AckReq since the requester last went back.
+    /// Number of the newest packet sent with AckReq since the requester last went back.
     last_ack_req: Option<u64>,
-    /// The packet to which a NAK made the requester go back. A second NAK for it is ignored until there is progress.
+    /// Number of the packet to which a NAK made the requester go back. A second NAK of it is ignored until there is
+    /// progress.
     nak_handled: Option<u64>,
-    /// Whether no ACK has arrived since a NAK made the requester go back.
+    /// Whether a NAK made the requester go back, and no ACK has arrived since.
     is_resending: bool,
-    /// With selective repeat: the packets to resend.
+    /// With selective repeat: numbers of the packets to resend.
     lost: BTreeSet<u64>,
-    /// With selective repeat: the packets resent because of reports since the last timeout.
+    /// With selective repeat: packets that were resent because of reports, since the last timeout.
     repeats: BTreeMap<u64, Repeat>,
-    /// Packets sent since the last retransmission caused by a report.
+    /// Number of packets sent since the last retransmission that a report caused.
     since_repeat: u32,
     round_trip: RoundTrip,
-    /// Messages completed since the connection began. Its low 24 bits are the largest plausible MSN when nothing is in flight.
+    /// Number of messages completed since the connection began. With no packet in flight, its low 24 bits are the
+    /// largest plausible MSN.
     done: u64,
-    /// The largest number of completed messages in any acknowledgement so far.
+    /// Largest number of completed messages in any acknowledgement so far.
     max_completed: u64,
     /// Number of messages, since the connection began, for which the responder has granted credits; `None` for unlimited.
     limit: Option<u64>,
@@ -160,7 +164,7 @@ impl Requester {
         self.messages.is_empty()
     }
 
-    /// One past the last PSN in use.
+    /// PSN after the last one in use.
     pub(super) fn end_psn(&self) -> Psn {
         self.psn(self.end)
     }
@@ -190,7 +194,7 @@ impl Requester {
         self.has_next_source = true;
     }
 
-    /// Completes every message as acknowledged, sent or not.
+    /// Completes every message as acknowledged, whether it was sent or not.
     pub(super) fn conclude(&mut self, now: u64, config: &RcConfig, shared: &mut Shared) {
         self.sent = self.end;
         self.acknowledge(now, self.end, config, shared);
@@ -217,15 +221,16 @@ impl Requester {
             && !shared.timers.is_set(Timer::Pacing)
     }
 
-    /// Whether there is a packet to send that is not a reported one.
+    /// Whether there is a packet to send, other than those reported lost.
     fn has_next(&self, config: &RcConfig) -> bool {
         self.next < self.end
             && self.next - self.unacked < u64::from(window(config))
             && (self.next == self.unacked || !self.lacks_credit())
     }
 
-    /// Takes the reported packet to resend now. In a group, new packets are interleaved while there are any, so that one member's
-    /// false reports cannot block the source. The oldest unacknowledged packet is resent at once, because all members wait for it.
+    /// Takes the packet to resend because of a report; `None` if it is the turn of a new packet. In a group, new
+    /// packets are interleaved while there are any, so that one member's false reports cannot block the source. The
+    /// oldest unacknowledged packet is resent at once, because all members wait for it.
     fn take_lost(&mut self, config: &RcConfig) -> Option<u64> {
         let is_early = config.loss_reports == LossReports::Merged
             && self.lost.first() != Some(&self.unacked)
@@ -242,8 +247,8 @@ impl Requester {
         lost
     }
 
-    /// Whether the responder has granted no credit for the message of the next packet. Such a message is sent one packet at a time
-    /// with AckReq, and the ACK grants new credits (IBTA vol. 1, 9.7.7.2.5).
+    /// Whether the responder has granted no credit for the message of the next packet. Such a message is sent one
+    /// packet at a time with AckReq, and the ACK grants new credits (IBTA vol. 1, 9.7.7.2.5).
     fn lacks_credit(&self) -> bool {
         let Some(limit) = self.limit else {
             return false;
@@ -258,7 +263,7 @@ impl Requester {
         self.done + self.messages.len() as u64
     }
 
-    /// Number of messages that have completed when every packet before `seq` has arrived.
+    /// Number of messages that are complete when every packet before number `seq` has arrived.
     fn completed_by(&self, seq: u64) -> u64 {
         self.done + self.messages.partition_point(|m| m.end() <= seq) as u64
     }
@@ -345,8 +350,8 @@ impl Requester {
         })
     }
 
-    /// Whether a packet gets AckReq: at the end of a message, after `ack_every` packets without it, and when the window is full and no
-    /// AckReq is in flight.
+    /// Whether packet number `seq` gets AckReq: at the end of a message, after `ack_every` packets without it, and when
+    /// the window is full with no AckReq in flight.
     fn needs_ack_req(&self, seq: u64, config: &RcConfig) -> bool {
         let last_of_message = seq + 1 == self.messages[self.cursor].end();
         let outstanding_ask = self
@@ -441,7 +446,7 @@ impl Requester {
             Syndrome::Nak(NakCode::PsnSequenceError) => {
                 self.acknowledge(now, seq, config, shared);
                 if config.recovery == Recovery::SelectiveRepeat {
-                    // The peer uses go-back-N, or is faulty: resend only the packet named.
+                    // The peer uses go-back-N, or is faulty. Only the packet with the NAK's PSN is resent.
                     self.handle_report(seq, 1);
                     return Ok(());
                 }
@@ -511,7 +516,7 @@ impl Requester {
         match config.recovery {
             Recovery::GoBackN => self.go_back(),
             Recovery::SelectiveRepeat => {
-                // The oldest packet, or its ACK, is lost. The newest one lets all receivers detect their gaps.
+                // The oldest packet, or its ACK, is lost. The newest packet lets all receivers detect their gaps.
                 self.lost.extend([self.unacked, self.sent - 1]);
                 self.repeats.clear();
             }
@@ -519,7 +524,8 @@ impl Requester {
         Ok(())
     }
 
-    /// Handles the `reports`th report of a packet by its receiver. Resends it unless it was resent that often already.
+    /// Handles a receiver's report of a lost packet, the `reports`th of that packet. Resends it unless it was resent
+    /// that often already.
     fn handle_report(&mut self, seq: u64, reports: u8) {
         let repeat = self.repeats.entry(seq).or_default();
         if reports > repeat.count && self.lost.insert(seq) {
@@ -528,8 +534,8 @@ impl Requester {
         }
     }
 
-    /// Handles the report of a lost packet by a switch, which does not contain the number of reports. Ignored if the packet was resent
-    /// less than a round trip ago, since the report then concerns the earlier transmission.
+    /// Handles a switch's report of a lost packet, which does not contain the number of reports. Ignored if the packet
+    /// was resent less than a round trip ago, because the report then concerns the earlier transmission.
     fn handle_merged_report(&mut self, now: u64, seq: u64) {
         let shortest = self.round_trip.shortest.unwrap_or(0);
         let repeat = self.repeats.entry(seq).or_default();
@@ -541,13 +547,14 @@ impl Requester {
         }
     }
 
-    /// Handles the end of the RNR delay. The requester has already gone back. The ACK timer starts with the next packet.
+    /// Handles the end of the RNR delay, in which the requester has already gone back. The ACK timer starts with the
+    /// next packet.
     pub(super) fn handle_rnr_timeout(&mut self) {
         self.nak_handled = None;
         self.is_resending = false;
     }
 
-    /// Fails every pending message: the oldest with `first`, if given, and the rest as flushed.
+    /// Fails every pending message: the oldest with error `first`, if given, and the others as flushed.
     pub(super) fn flush(&mut self, mut first: Option<CompletionError>, shared: &mut Shared) {
         self.done = self.posted();
         for message in self.messages.drain(..) {
@@ -566,7 +573,7 @@ impl Requester {
         self.initial_psn.plus(seq)
     }
 
-    /// The position of a PSN relative to the window.
+    /// Position of a PSN relative to the packets in flight.
     fn position(&self, psn: Psn) -> Position {
         let distance = psn.distance_from(self.psn(self.unacked));
         match u64::try_from(distance) {
@@ -594,7 +601,7 @@ impl Requester {
         config: &RcConfig,
         stats: &mut QpStats,
     ) -> u64 {
-        // Serial arithmetic in 24 bits: after the shift to the top, the sign is that of the distance.
+        // Serial arithmetic in 24 bits: the number is shifted to the top, so that its sign is that of the distance.
         let ahead = (msn.wrapping_sub(self.max_completed as u32) << 8) as i32 >> 8;
         let max_completed = self.max_completed.checked_add_signed(ahead.into());
         let by_psn = self.completed_by(acknowledged);
@@ -620,7 +627,7 @@ impl Requester {
         completed
     }
 
-    /// Records that every packet before `seq` has arrived, and completes messages.
+    /// Records that every packet before number `seq` has arrived, and completes messages.
     fn acknowledge(&mut self, now: u64, seq: u64, config: &RcConfig, shared: &mut Shared) {
         if seq == self.unacked {
             return;
@@ -644,7 +651,7 @@ impl Requester {
             shared.complete(message.wr_id, kind(message.operation), Ok(done));
         }
         if self.next < seq {
-            // An acknowledgement of the first transmission arrived before the retransmission was sent.
+            // The acknowledgement of the first transmission arrived before the retransmission was sent.
             self.next = seq;
             while self
                 .messages
@@ -655,7 +662,7 @@ impl Requester {
             }
             shared.timers.stop(Timer::RnrBackoff);
         }
-        // The timer runs only while a packet with AckReq is in flight; otherwise a later packet will have AckReq.
+        // The timer runs only while a packet with AckReq is in flight. Otherwise a later packet will have AckReq.
         let waits = self
             .last_ack_req
             .is_some_and(|last_ack_req| last_ack_req >= self.unacked);

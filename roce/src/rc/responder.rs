@@ -1,10 +1,12 @@
-//! The responder: assembles messages from requests in order, and replies to all others (IBTA vol. 1, 9.7.4, 9.7.5).
+//! The responder of a queue pair: assembles messages from requests in order, and sends ACKs and NAKs (IBTA vol. 1,
+//! 9.7.4, 9.7.5).
 //!
-//! Where the specification leaves a choice it behaves as Linux rxe: one NAK per gap, then none until the expected packet arrives;
-//! duplicates are acknowledged with the newest PSN; an RNR NAK does not count as the gap's NAK; the credit code is always 31.
+//! Where the specification leaves a choice, it behaves as Linux rxe. It sends one NAK per gap, then none until the
+//! expected packet arrives. It acknowledges duplicates with the newest PSN. An RNR NAK does not count as the gap's NAK.
+//! The credit code is always 31.
 //!
-//! With selective repeat it keeps packets after a gap ([`Reorder`]) and acknowledges those in order as usual. It reports missing
-//! packets by selective NAKs, which acknowledge nothing.
+//! With selective repeat it keeps packets after a gap ([`Reorder`]) and acknowledges those in order as usual. It
+//! reports missing packets by selective NAKs, which acknowledge nothing.
 
 use std::collections::VecDeque;
 
@@ -19,11 +21,11 @@ use super::violations::Violations;
 use crate::wire::aeth::CREDITS_UNLIMITED;
 use crate::wire::{aeth, bth, NakCode, Opcode, Psn, QpNum, Syndrome};
 
-/// A partly received message.
+/// A message of which not all packets have arrived.
 struct Inbound {
-    /// Where the bytes are written: a receive buffer for a SEND, the remote side's address for a WRITE.
+    /// Memory to which the message is written: a receive buffer for a SEND, the remote end's address for a WRITE.
     target: MemorySlice,
-    /// The receive request, for a SEND.
+    /// The receive request that a SEND has consumed.
     receive: Option<RecvRequest>,
     received: u64,
 }
@@ -46,23 +48,23 @@ pub(super) struct Responder {
     responses: VecDeque<Response>,
 }
 
-/// Why a request in order is not accepted.
+/// Reason why a request in order is not accepted.
 enum Refusal {
     NotReady,
     Fatal(Fault),
 }
 
-/// The error in a request.
+/// Error in a request, which causes a fatal NAK.
 enum Fault {
     Sequence,
     Length,
     Access,
-    /// The request is valid, but its memory has been deregistered.
+    /// The request is valid, but its memory is not registered any more.
     Local,
 }
 
 impl Fault {
-    /// Counts the error, and returns its NAK code (IBTA vol. 1, table 56).
+    /// Counts the error as a violation, and returns its NAK code (IBTA vol. 1, table 56).
     fn count(self, violations: &mut Violations) -> NakCode {
         let (counter, code) = match self {
             Fault::Sequence => (&mut violations.bad_sequence, NakCode::InvalidRequest),
@@ -106,7 +108,8 @@ impl Responder {
         self.reorder.restart();
     }
 
-    /// Continues after another source of the group has sent: `psn` is its next PSN, and `ssn` the number of its completed messages.
+    /// Continues after another source of the group has sent. `psn`: the next PSN; `ssn`: number of messages completed
+    /// by then.
     pub(super) fn follow(&mut self, psn: Psn, ssn: u32) {
         self.set_expected(psn);
         self.msn = ssn;
@@ -138,8 +141,8 @@ impl Responder {
         })
     }
 
-    /// Number of full packets that may follow the packet with `psn` in its message, if that was the last one accepted, and that are
-    /// only written to memory.
+    /// Number of full packets that may follow packet `psn` in its message and are only written to memory. 0 unless
+    /// `psn` was the last packet accepted.
     pub(super) fn silent_followers(&self, psn: Psn, config: &RcConfig) -> u64 {
         let is_in_order = self.expected == psn.next() && !self.nak_sent && self.reorder.is_empty();
         let mtu = config.mtu.bytes() as u64;
@@ -152,7 +155,7 @@ impl Responder {
         }
     }
 
-    /// Accepts `count` packets, at most [`Responder::silent_followers`], at once. `first` has the payload of all.
+    /// Accepts `count` packets at once, at most [`Responder::silent_followers`]. `first` has the payloads of all.
     pub(super) fn take_followers(
         &mut self,
         first: &RcPacket<'_>,
@@ -178,7 +181,7 @@ impl Responder {
         self.reorder.all_accepted(count);
     }
 
-    /// Handles a request packet. An error is a fatal NAK, which is already queued.
+    /// Handles a request packet. In case of an error, the fatal NAK is queued, and its code is returned.
     pub(super) fn handle_request(
         &mut self,
         now: u64,
@@ -217,7 +220,7 @@ impl Responder {
             has_ack_req |= early.packet().headers.bth.ack_req;
             is_accepted = self.take_expected(now, &early.packet(), config, memory, shared)?;
         }
-        // After an RNR NAK no ACK is needed: it acknowledges the packets before it.
+        // After an RNR NAK no ACK is needed, because the NAK acknowledges the packets before it.
         if has_ack_req && is_accepted {
             self.acknowledge(config);
         }
@@ -225,7 +228,7 @@ impl Responder {
         Ok(())
     }
 
-    /// Handles the report timer: reports missing packets again.
+    /// Handles the report timer: reports missing packets once more.
     pub(super) fn handle_report_timeout(
         &mut self,
         now: u64,
@@ -272,7 +275,7 @@ impl Responder {
         }
     }
 
-    /// Accepts the expected packet. Returns false if there is no receive buffer for it.
+    /// Accepts the expected packet. Returns false if it needs a receive buffer and none is posted.
     fn take_expected(
         &mut self,
         now: u64,
@@ -348,7 +351,7 @@ impl Responder {
         }
         let is_write = inbound.receive.is_none();
         if is_write && opcode.is_last() != (len == left) {
-            // The length of the packets differs from the DMA length.
+            // The length of the packets differs from the DMA length in the RETH.
             return Err(Refusal::Fatal(Fault::Length));
         }
         let offset = inbound.target.offset + inbound.received;
@@ -377,7 +380,8 @@ impl Responder {
         Ok(())
     }
 
-    /// Checks the opcode: first packets begin a message, and others continue one of the same operation (IBTA vol. 1, 9.7.4.1.2).
+    /// Checks the order of opcodes: a first packet begins a message, other packets continue one of the same operation
+    /// (IBTA vol. 1, 9.7.4.1.2).
     fn check_sequence(&self, opcode: Opcode) -> Result<(), Refusal> {
         let supported = (opcode.is_send() || opcode.is_write())
             && !matches!(
@@ -404,7 +408,7 @@ impl Responder {
         })
     }
 
-    /// Acknowledges everything received in order.
+    /// Queues an ACK of everything received in order.
     fn acknowledge(&mut self, config: &RcConfig) {
         let credits = CREDITS_UNLIMITED;
         self.respond(self.expected.prev(), Syndrome::Ack { credits }, config);
@@ -412,7 +416,7 @@ impl Responder {
 
     fn respond(&mut self, psn: Psn, syndrome: Syndrome, config: &RcConfig) {
         if config.ack_coalescing {
-            // Any later response supersedes an ACK.
+            // A later response supersedes a queued ACK.
             let is_ack = |r: &Response| matches!(r.aeth.syndrome, Syndrome::Ack { .. });
             if self.responses.back().is_some_and(is_ack) {
                 self.responses.pop_back();
@@ -435,7 +439,7 @@ fn begin_write(packet: &RcPacket<'_>, memory: &MemoryTable) -> Result<Inbound, R
         return Err(Refusal::Fatal(Fault::Length));
     }
     let target = if len == 0 {
-        // For a WRITE of 0 bytes neither address nor key is checked (IBTA vol. 1, C9-88).
+        // A WRITE of 0 bytes needs neither a valid address nor a valid key (IBTA vol. 1, C9-88).
         MemorySlice {
             key: super::MemoryKey(reth.rkey),
             offset: 0,
@@ -453,7 +457,8 @@ fn begin_write(packet: &RcPacket<'_>, memory: &MemoryTable) -> Result<Inbound, R
     })
 }
 
-/// Checks the payload length: packets before the last are full, the last of several is not empty (IBTA vol. 1, 9.7.4.1.6).
+/// Checks the payload length: packets before the last one are full, and the last of several is not empty (IBTA vol. 1,
+/// 9.7.4.1.6).
 fn check_length(opcode: Opcode, len: usize, mtu: usize) -> Result<(), Refusal> {
     let good = match (opcode.is_first(), opcode.is_last()) {
         (true, true) => len <= mtu,

@@ -3,13 +3,13 @@
 /// A timer of a queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Timer {
-    /// Retransmission without an acknowledgement: the local ACK timeout.
+    /// The local ACK timeout, after which the requester retransmits.
     AckTimeout,
     /// End of the delay that an RNR NAK requested.
     RnrBackoff,
-    /// The earliest time of the next request packet, by rate limit and congestion control.
+    /// Earliest time of the next request packet, by rate limit and congestion control.
     Pacing,
-    /// The next report of missing packets, with selective repeat.
+    /// Time of the next report of missing packets, with selective repeat.
     Report,
 }
 
@@ -22,7 +22,7 @@ impl Timer {
     ];
 }
 
-/// The expiry time of each timer in nanoseconds; `None` if stopped.
+/// Expiry time of each timer in nanoseconds; `None` for a stopped timer.
 #[derive(Debug, Default)]
 pub(super) struct TimerTable([Option<u64>; Timer::ALL.len()]);
 

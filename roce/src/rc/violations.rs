@@ -1,11 +1,11 @@
-//! Counters of packets that neither a correct peer nor a correct fabric sends.
+//! Counters of packets that neither a correct peer nor a correct network sends.
 //!
-//! Loss, duplication and reordering cause none of these. They are counted apart from [`super::QpStats`], so that a test of a switch
-//! can require zero.
+//! Loss, duplication and reordering cause none of these. They are counted apart from [`super::QpStats`], so that a test
+//! of a switch can require zero.
 
 use serde::{Deserialize, Serialize};
 
-/// Counters of implausible packets, and how each is handled.
+/// Counters of packets that no correct peer sends, and how each kind is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Violations {
@@ -18,14 +18,16 @@ pub struct Violations {
     /// Acknowledgements with a larger PSN but a smaller MSN than an earlier one. Accepted without the MSN. Not counted once another
     /// source of the group has started.
     pub msn_went_back: u64,
-    /// ACK packets with a syndrome or NAK code that is reserved, or that belongs to an unused service (tables 45 and 47). Handled as
-    /// by Linux rxe: they acknowledge all packets before their PSN, and fail the packet with that PSN.
+    /// Acknowledgements with a syndrome or NAK code that is reserved, or that belongs to an unused service (tables 45
+    /// and 47). Handled as by Linux rxe: they acknowledge all packets before their PSN, and fail the packet with that
+    /// PSN.
     pub bad_syndrome: u64,
-    /// ACK packets with a payload or padding.
+    /// Acknowledgements with a payload or padding.
     pub bad_answer_length: u64,
     /// Opcodes that are neither a request nor a response of this service, and malformed CNPs.
     pub bad_opcode: u64,
-    /// Congestion-marked packets at a queue pair whose packets are not ECN-capable (RFC 3168, 5).
+    /// Packets with the congestion mark (CE) that were not sent as ECN-capable: responses, and all packets without
+    /// congestion control (RFC 3168, 5).
     pub marked_unasked: u64,
 
     // ---- At the responder: rejected with a fatal NAK. ----

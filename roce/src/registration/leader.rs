@@ -1,4 +1,4 @@
-//! The leader: registers a group.
+//! The leader of a group: the host that registers it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
@@ -11,17 +11,17 @@ use crate::verbs::Verbs;
 use crate::wire::mrp::{Kind, Node, Refusal, Repr, TooManyNodes, View, PORT};
 use crate::wire::{Psn, QpNum};
 
-/// Retransmission settings of a leader.
+/// Retransmission of a leader's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaderTiming {
-    /// Nanoseconds until unconfirmed packets are resent.
+    /// Nanoseconds after which unconfirmed packets are resent.
     pub interval: u64,
-    /// Transmissions of a packet before the leader gives up, at least 1.
+    /// Number of transmissions of a packet, at least 1, after which the leader gives up.
     pub attempts: u32,
 }
 
 impl Default for LeaderTiming {
-    /// 100 ms, 50 transmissions: five seconds, longer than a switch takes to write a large group.
+    /// 100 ms and 50 transmissions: five seconds, which is longer than a switch needs to write a large group.
     fn default() -> LeaderTiming {
         LeaderTiming {
             interval: 100_000_000,
@@ -30,20 +30,20 @@ impl Default for LeaderTiming {
     }
 }
 
-/// The group that a leader registers.
+/// The group that a leader registers, as far as the leader knows it at the start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupSpec {
-    /// The McstID: the IPv4 address of the group.
+    /// IPv4 address of the group (McstID).
     pub mcst_id: Ipv4Addr,
-    /// The virtual queue pair number of the group. It must differ from that of the previous group with the same address.
+    /// Virtual queue pair number of the group. It must differ from that of the previous group with the same address.
     pub virtual_qpn: QpNum,
-    /// The initial PSN of every member.
+    /// Initial PSN of every member.
     pub initial_psn: Psn,
-    /// The leader's own node.
+    /// Address and queue pair of the leader's own host.
     pub leader: Node,
-    /// The other members; their queue pairs are added by [`Leader::gather`].
+    /// Addresses of the other members. [`Leader::gather`] adds their queue pairs.
     pub members: BTreeSet<Ipv4Addr>,
-    /// Timeout and retries of the members' queue pairs: the fabric must detect failed members before they give up.
+    /// ACK timeout and retries of the members' queue pairs. The fabric must detect failed members before those give up.
     #[serde(default)]
     pub patience: Patience,
 }
@@ -65,27 +65,41 @@ impl GroupSpec {
 pub enum LeaderEvent {
     /// Every member has confirmed: the source may send.
     Registered,
-    /// A switch rejected the registration; nothing is registered, and the group must fall back to an overlay.
-    Refused { reason: Refusal },
-    /// These members have not confirmed in time. The leader has begun to deregister the group.
-    GaveUp { missing: Vec<Ipv4Addr> },
-    /// A member has joined. Its queue pair, and the next request of every member, starts at this PSN.
-    Joined { ip: Ipv4Addr, psn: Psn },
-    /// The members have been removed at the leader's request.
+    /// A switch has rejected the registration. The group is not registered and must fall back to an overlay.
+    Refused {
+        /// Reason that the switch has sent.
+        reason: Refusal,
+    },
+    /// Some members have not confirmed in time. The leader has begun to deregister the group.
+    GaveUp {
+        /// Addresses of those members.
+        missing: Vec<Ipv4Addr>,
+    },
+    /// A member has joined. Its queue pair, and the next request of every member, starts at `psn`.
+    Joined {
+        /// Address of the member.
+        ip: Ipv4Addr,
+        /// PSN of the group's next packet.
+        psn: Psn,
+    },
+    /// The members that the leader wanted to remove are removed.
     Left,
-    /// These members did not respond, and the fabric has removed them so that the group continues.
-    Lost { members: Vec<Ipv4Addr> },
-    /// The group is deregistered: at the leader's request, or because the leader did not respond to the fabric for too long. Also
-    /// reported if the last request remained without a reply.
+    /// Some members did not respond. The fabric has removed them so that the group continues.
+    Lost {
+        /// Addresses of those members.
+        members: Vec<Ipv4Addr>,
+    },
+    /// The group is deregistered: at the leader's request, or because the leader did not respond to the fabric for too
+    /// long. Also reported if the leader's request to deregister got no reply.
     Deregistered,
 }
 
-/// A request that is not possible at present.
+/// Error: the leader has another request in progress, or the group is not registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the leader is busy with another request, or the group is not registered")]
 pub struct Busy;
 
-/// Registers a group. See the documentation of the module.
+/// State machine of a group's leader. See the documentation of the module.
 #[derive(Debug)]
 pub struct Leader {
     spec: GroupSpec,
@@ -94,31 +108,31 @@ pub struct Leader {
     state: State,
     exchange: Option<Exchange>,
     events: VecDeque<LeaderEvent>,
-    /// Number of packets ignored as meaningless.
+    /// Number of received packets that were ignored.
     ignored: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Waits for queue pairs of members.
+    /// The leader waits for the queue pairs of members.
     Gathering,
     Registering,
     Registered,
     Joining,
     Leaving,
     Deregistering,
-    /// Rejected, given up, or deregistered.
+    /// The group was rejected, has failed, or is deregistered.
     Over,
 }
 
-/// Packets that wait for confirmations.
+/// Packets sent, and the members whose confirmations are awaited.
 #[derive(Debug)]
 struct Exchange {
     packets: Vec<Repr>,
     /// Members that have not confirmed; the leader itself if a switch confirms.
     missing: BTreeSet<Ipv4Addr>,
     attempts: u32,
-    /// Time in nanoseconds to resend or give up.
+    /// Time to resend or to give up, in nanoseconds.
     deadline: u64,
 }
 
@@ -137,7 +151,8 @@ impl Leader {
         }
     }
 
-    /// Adds a member's queue pair; the last one starts the registration. Hosts that are not expected members are ignored.
+    /// Adds a member's queue pair. The last one starts the registration. Hosts that are not expected members are
+    /// ignored.
     pub fn gather(
         &mut self,
         host: &mut dyn Verbs,
@@ -177,7 +192,7 @@ impl Leader {
             .map_err(|_| Busy)
     }
 
-    /// Removes members from the registered group.
+    /// Removes members, given by address, from the registered group.
     pub fn leave(&mut self, host: &mut dyn Verbs, now: u64, ips: &[Ipv4Addr]) -> Result<(), Busy> {
         self.idle()?;
         let nodes: Vec<Node> = ips
@@ -193,7 +208,7 @@ impl Leader {
     /// Removes the group from all switches.
     pub fn deregister(&mut self, host: &mut dyn Verbs, now: u64) {
         let missing = BTreeSet::from([self.spec.leader.ip]);
-        // A single packet without nodes is always possible.
+        // One packet without nodes is never too large.
         let _ = self.begin(
             host,
             now,
@@ -204,15 +219,16 @@ impl Leader {
         );
     }
 
-    /// Reports that the group makes no progress, so that the fabric looks for failed members, links and switches.
-    /// [`LeaderEvent::Lost`] reports the result. Repeat the call while there is no progress, since the packet may be lost.
+    /// Reports to the fabric that the group makes no progress, so that it looks for failed members, links and switches.
+    /// [`LeaderEvent::Lost`] reports the result. The caller repeats this while there is no progress, because the packet
+    /// may be lost.
     pub fn stalled(&mut self, host: &mut dyn Verbs, now: u64) {
         if self.is_registered() {
             self.send_unconfirmed(host, now, Kind::Stalled);
         }
     }
 
-    /// Sends a packet that needs no confirmation, with the leader's own node.
+    /// Sends a packet of this kind that needs no confirmation. It contains the leader's own node.
     fn send_unconfirmed(&self, host: &mut dyn Verbs, now: u64, kind: Kind) {
         let packet = Repr {
             kind,
@@ -227,7 +243,7 @@ impl Leader {
 
     /// Handles an event of the host. Returns whether it is a packet for this leader.
     ///
-    /// A query of the fabric whether the group is still wanted gets a reply at once.
+    /// A query of the fabric whether the group is still needed gets a reply at once.
     pub fn handle_event(&mut self, now: u64, host: &mut dyn Verbs, event: &HostEvent) -> bool {
         let HostEvent::Udp {
             source,
@@ -268,7 +284,7 @@ impl Leader {
         self.exchange.as_ref().map(|exchange| exchange.deadline)
     }
 
-    /// Resends packets that are due at `now`, or gives up.
+    /// Resends unconfirmed packets that are due at `now`, or gives up.
     pub fn handle_timeout(&mut self, now: u64, host: &mut dyn Verbs) {
         let Some(exchange) = self.exchange.take_if(|e| e.deadline <= now) else {
             return;
@@ -313,7 +329,7 @@ impl Leader {
         )
     }
 
-    /// Number of ignored packets for this group: duplicates, unexpected senders, replies out of sequence.
+    /// Number of packets for this group that were ignored: duplicates, unexpected senders, replies out of sequence.
     pub fn ignored(&self) -> u64 {
         self.ignored
     }
@@ -352,7 +368,7 @@ impl Leader {
         Ok(())
     }
 
-    /// Sends the packets that name unconfirmed nodes, and those that no node confirms.
+    /// Sends the packets with unconfirmed nodes, and those that no node confirms.
     fn send(&mut self, host: &mut dyn Verbs, now: u64) {
         let Some(exchange) = &mut self.exchange else {
             return;
@@ -377,7 +393,7 @@ impl Leader {
             self.ignored += 1;
             return;
         };
-        // A switch confirms from the group's address, a member from its own and only for itself.
+        // A switch confirms from the group's address; a member confirms from its own address, and only for itself.
         let from_switch = source == self.spec.mcst_id;
         let is_right = |node: &Node| {
             let known = self.nodes.get(&source);
@@ -415,7 +431,7 @@ impl Leader {
     fn refused(&mut self, now: u64, host: &mut dyn Verbs, source: Ipv4Addr, packet: &Repr) {
         let reason = Refusal::from_bits(packet.flags);
         let missing: Vec<Ipv4Addr> = packet.members().map(|node| node.ip).collect();
-        // There was no request, but the fabric has removed the group.
+        // Without a request in progress, this means that the fabric has removed the group.
         let is_gone = self.state == State::Registered && reason == Refusal::NoSuchGroup;
         if source != self.spec.mcst_id || self.exchange.is_none() && !is_gone {
             self.ignored += 1;
@@ -427,7 +443,7 @@ impl Leader {
             return self.deregister(host, now);
         }
         let (state, event) = match self.state {
-            // A group that does not exist needs no removal.
+            // A group that does not exist counts as deregistered.
             State::Deregistering | State::Registered => (State::Over, LeaderEvent::Deregistered),
             State::Joining | State::Leaving => (State::Registered, LeaderEvent::Refused { reason }),
             _ => (State::Over, LeaderEvent::Refused { reason }),

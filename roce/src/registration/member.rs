@@ -1,4 +1,4 @@
-//! The member: agrees to registrations and confirms them.
+//! A member of groups: consents to registrations and confirms them.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -13,43 +13,49 @@ use crate::wire::{Psn, QpNum};
 /// An event that a member reports to its user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberEvent {
-    /// A queue pair of this host is registered in a group: it connects to (`mcst_id`, `remote_qpn`) and starts at `initial_psn`.
+    /// A queue pair of this host is registered in a group. It connects to the remote end (`mcst_id`, `remote_qpn`) and
+    /// starts at `initial_psn`.
     Registered {
+        /// Number of the local queue pair.
         qpn: QpNum,
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
+        /// Virtual queue pair number of the group.
         remote_qpn: QpNum,
+        /// PSN of the group's next packet, in both directions.
         initial_psn: Psn,
+        /// Address of the host that has registered the group.
         leader: Ipv4Addr,
     },
 }
 
-/// The group in which a queue pair of this host is to be registered, as announced by its leader outside MRP.
+/// A group in which a queue pair of this host may be registered, as its leader has announced outside of MRP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpectedGroup {
-    /// The McstID: the IPv4 address of the group.
+    /// IPv4 address of the group (McstID).
     pub mcst_id: Ipv4Addr,
-    /// The virtual queue pair number of the group.
+    /// Virtual queue pair number of the group.
     pub virtual_qpn: QpNum,
-    /// The host that registers the group.
+    /// Address of the host that registers the group.
     pub leader: Ipv4Addr,
 }
 
-/// A queue pair that may be registered.
+/// A queue pair that may be registered, and its group.
 #[derive(Debug)]
 struct ExpectedQueuePair {
     group: ExpectedGroup,
     /// Initial PSN of its last registration; `None` before the first.
     registered: Option<Psn>,
-    /// Whether [`Member::poll`] still has to report the last registration.
+    /// Whether [`Member::poll`] has not yet reported the last registration.
     is_unreported: bool,
 }
 
-/// Confirms registrations of a host's queue pairs, for all groups of the host.
+/// State machine that confirms registrations of a host's queue pairs, for all groups of the host.
 ///
-/// Memory is bounded by the queue pairs that the user expects to be registered: packets of other hosts add nothing.
+/// Its memory is bounded by the queue pairs that the user expects to be registered: packets of other hosts add nothing.
 #[derive(Debug)]
 pub struct Member {
-    /// Queue pairs that may be registered.
+    /// The queue pairs that may be registered, by number.
     expected: BTreeMap<QpNum, ExpectedQueuePair>,
     ignored: u64,
 }
@@ -64,8 +70,8 @@ impl Member {
         }
     }
 
-    /// Allows a queue pair to be registered in one group by its leader; replaces an earlier expectation. The host neither agrees to
-    /// nor confirms any other group, queue pair or leader.
+    /// Allows a queue pair to be registered in one group by its leader; replaces an earlier call for the queue pair.
+    /// The host neither consents to nor confirms any other group, queue pair or leader.
     pub fn expect(&mut self, qpn: QpNum, group: ExpectedGroup) {
         let is_same = |known: &ExpectedQueuePair| known.group == group;
         if !self.expected.get(&qpn).is_some_and(is_same) {
@@ -78,7 +84,7 @@ impl Member {
         }
     }
 
-    /// Removes a queue pair from the expected ones.
+    /// Rejects registrations of this queue pair from now on.
     pub fn remove(&mut self, qpn: QpNum) {
         self.expected.remove(&qpn);
     }
@@ -115,7 +121,7 @@ impl Member {
         true
     }
 
-    /// The agreement or confirmation; `None` if the packet has an unexpected source, group or queue pair.
+    /// Sends the consent or confirmation. `None` if the packet has an unexpected source, group or queue pair.
     fn reply(
         &mut self,
         now: u64,
@@ -135,7 +141,8 @@ impl Member {
         if (group.ip, group.qpn) != (mcst_id, virtual_qpn) {
             return None;
         }
-        // An invitation comes from the group's address and names its leader; a registration comes from the leader's address.
+        // An invitation is sent from the group's address and contains its leader; a registration is sent from the
+        // leader's address.
         let is_right_leader = match packet.kind {
             Kind::Invite => source == mcst_id && packet.leader().is_some_and(|n| n.ip == leader),
             _ => source == leader,
@@ -165,8 +172,8 @@ impl Member {
         Some(())
     }
 
-    /// Reports that a group to which this host sends makes no progress, see [`Leader::stalled`](super::Leader::stalled). No effect for
-    /// groups in which the host was not registered.
+    /// Reports to the fabric that a group to which this host sends makes no progress, see
+    /// [`Leader::stalled`](super::Leader::stalled). Has no effect for groups in which the host was not registered.
     pub fn stalled(&self, host: &mut dyn Verbs, now: u64, mcst_id: Ipv4Addr) {
         let mut registered = self.expected.iter();
         let known = registered.find_map(|(qpn, expected)| {

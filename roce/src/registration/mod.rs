@@ -1,4 +1,5 @@
-//! Registration of a group by its hosts, in-band (MRP): state machines of the leader and of the members.
+//! Registration of a group by its hosts, in-band by the registration protocol MRP: state machines of the leader and of
+//! the members.
 //!
 //! ```text
 //!  leader                     switches of the tree                     member
@@ -8,16 +9,17 @@
 //!    │ ◀──────────────────────────── unicast ────────────────────────── │ Confirm
 //! ```
 //!
-//! No switch gets state of the group before all members have agreed. A host agrees only for the queue pairs that it expects to be
-//! registered, in the expected group and by the expected leader ([`ExpectedGroup`]). So an agreement cannot be used for another group
-//! or by another host.
+//! No switch stores state of the group before all members have consented. A host consents only for the queue pairs that
+//! it expects to be registered, in the expected group and by the expected leader ([`ExpectedGroup`]). So its consent
+//! cannot be used for another group or by another host.
 //!
-//! A confirmation means that every switch between leader and member is ready. When all have arrived, the leader may send. Any packet
-//! may be lost: the leader resends the packets that name unconfirmed nodes, and after a number of attempts gives up and reports the
-//! missing members. Members confirm every registration that they receive.
+//! A confirmation means that every switch between leader and member is ready. When all have arrived, the leader may
+//! send. Any packet may be lost: the leader resends the packets that contain unconfirmed nodes. After a number of
+//! transmissions it gives up and reports the missing members. Members confirm every registration that they receive.
 //!
-//! Both state machines use the datagrams of [`Verbs`](crate::verbs::Verbs); the user passes on events and timeouts, as with queue
-//! pairs. The members' queue pair numbers, which the papers exchange over TCP, are passed to [`Leader::gather`] by the user.
+//! Both state machines use the datagrams of [`Verbs`](crate::verbs::Verbs). The user passes on events and timeouts, as
+//! with queue pairs. It also passes the members' queue pair numbers to [`Leader::gather`]; the papers exchange them
+//! over TCP.
 
 mod leader;
 mod member;

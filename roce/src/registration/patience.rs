@@ -1,11 +1,12 @@
-//! Time until a queue pair gives up, and until the fabric must have detected a failed member.
+//! ACK timeout and retries of a group's queue pairs: how soon they give up, and how soon the fabric must detect a
+//! failed member.
 //!
-//! A queue pair retransmits after its local ACK timeout, 4.096 µs times 2^`exponent`. It gives up after `retry_cnt` retries without
-//! progress (IBTA vol. 1, 9.7.6.1.3): after `retry_cnt + 1` timeouts, each of which may take up to four times as long. On RDMA cards a
-//! `retry_cnt` of 7 means seven; for Linux rdma_rxe it means endless.
+//! A queue pair retransmits after its local ACK timeout, 4.096 µs times 2^`exponent`. It gives up after `retry_cnt`
+//! retries without progress (IBTA vol. 1, 9.7.6.1.3). That is after `retry_cnt + 1` timeouts, each of which may take up
+//! to four times as long. On RDMA cards a `retry_cnt` of 7 means seven; for Linux rdma_rxe it means endless.
 //!
-//! When the queue pair of a group's source gives up, the group ends. So a failed member must be removed before. Shares of the shortest
-//! time until a queue pair may give up, `limit`:
+//! When the queue pair of a group's source gives up, the group ends. So a failed member must be removed before. The
+//! intervals are shares of `limit`, the shortest time until a queue pair may give up:
 //!
 //! ```text
 //!   limit / 8    the source's software reports that nothing is acknowledged      at most 1 s
@@ -15,35 +16,36 @@
 //!   7/16 limit   and the rest up to half of it for the change of the group, which takes some round trips of the controller
 //! ```
 //!
-//! A member that pauses for longer than `limit / 4` while others wait for it counts as failed. For members with longer pauses, choose
-//! a longer ACK timeout; a slower fabric would let the queue pairs give up.
+//! A member that pauses for longer than `limit / 4` while others wait for it counts as failed. For members with longer
+//! pauses, choose a longer ACK timeout. If the fabric waited longer, the queue pairs would give up.
 
 use serde::{Deserialize, Serialize};
 
 use crate::rc::{AckTimeout, RcConfig};
 
-/// The longest time until a source reports that nothing is acknowledged, in nanoseconds.
+/// Longest time until a source reports that nothing is acknowledged, in nanoseconds.
 pub const MAX_STALL_NS: u64 = 1_000_000_000;
-/// The shortest time until the fabric considers a member failed, in nanoseconds: a few readings of all switches of its tree.
+/// Shortest time until the fabric considers a member failed, in nanoseconds: a few readings of all switches of its
+/// tree.
 pub const MIN_DEAD_AFTER_NS: u64 = 50_000_000;
 
 /// Local ACK timeout and retry count of the queue pairs of a group, as verbs attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Patience {
-    /// Exponent of the timeout, 1 to 31: 4.096 µs times 2^`exponent`. 0: no timeout, or unknown.
+    /// Exponent of the ACK timeout, 1 to 31: 4.096 µs times 2^`exponent`. 0: no timeout, or unknown.
     exponent: u8,
-    /// Number of retries, 0 to 7.
+    /// Number of retries before the queue pair gives up, 0 to 7.
     retry_cnt: u8,
 }
 
 impl Patience {
-    /// Queue pairs that never give up, or whose settings are unknown.
+    /// Value for queue pairs that never give up, or whose settings are unknown.
     pub const UNKNOWN: Patience = Patience {
         exponent: 0,
         retry_cnt: 0,
     };
 
-    /// Queue pairs with this timeout and `retry_cnt`, 0 to 7.
+    /// Creates the value for queue pairs with this ACK timeout and `retry_cnt`, 0 to 7.
     pub const fn new(timeout: AckTimeout, retry_cnt: u8) -> Patience {
         Patience {
             exponent: timeout.exponent(),
@@ -51,12 +53,13 @@ impl Patience {
         }
     }
 
-    /// Queue pairs of an RDMA card with these settings.
+    /// Creates the value for queue pairs of an RDMA card with these settings.
     pub const fn of_card(config: &RcConfig) -> Patience {
         Patience::new(config.ack_timeout, config.retries.attribute())
     }
 
-    /// Encoding in the flags of a [`crate::wire::mrp::Kind::Register`]: the exponent above three bits of the retry count.
+    /// Encoding in the flags of a [`crate::wire::mrp::Kind::Register`]: the exponent in the upper five bits, the retry
+    /// count in the lower three.
     pub const fn bits(self) -> u8 {
         self.exponent << 3 | self.retry_cnt
     }
@@ -69,7 +72,7 @@ impl Patience {
         }
     }
 
-    /// The shortest time in nanoseconds until such a queue pair may give up; `None` if never or unknown.
+    /// Shortest time until such a queue pair may give up, in nanoseconds; `None` if never or unknown.
     pub const fn limit_ns(self) -> Option<u64> {
         match AckTimeout::new(self.exponent).ns() {
             Some(timeout) => Some(timeout * (self.retry_cnt as u64 + 1)),
@@ -77,8 +80,8 @@ impl Patience {
         }
     }
 
-    /// The longest time in nanoseconds until such a queue pair gives up: the specification allows each timeout to take four times as
-    /// long.
+    /// Longest time until such a queue pair gives up, in nanoseconds: the specification allows each timeout to take
+    /// four times as long.
     pub const fn longest_limit_ns(self) -> Option<u64> {
         match self.limit_ns() {
             Some(limit) => Some(4 * limit),
@@ -92,7 +95,8 @@ impl Patience {
             .map_or(MAX_STALL_NS, |limit| (limit / 8).min(MAX_STALL_NS))
     }
 
-    /// Nanoseconds after which the fabric considers a member failed; `most` is its default.
+    /// Nanoseconds without progress after which the fabric considers a member failed. `most`: the fabric's default,
+    /// which is the upper limit.
     pub fn dead_after_ns(self, most: u64) -> u64 {
         let Some(limit) = self.limit_ns() else {
             return most;
@@ -100,21 +104,22 @@ impl Patience {
         (limit / 4).max(MIN_DEAD_AFTER_NS).min(most)
     }
 
-    /// The longest time in nanoseconds from the last acknowledgement until a failed member is detected; `most` is the fabric's
-    /// default.
+    /// Longest time in nanoseconds from the last acknowledgement until a failed member is detected. `most`: the
+    /// fabric's default of the time until a member counts as failed.
     pub fn detection_ns(self, most: u64) -> u64 {
         let dead_after = self.dead_after_ns(most);
         self.stall_ns() + dead_after + 2 * (dead_after / 8)
     }
 
-    /// Whether a failed member is detected within half of the time until queue pairs give up.
+    /// Whether a failed member is detected within half of the time until queue pairs give up. `most`: see
+    /// [`Patience::dead_after_ns`].
     pub fn is_enough(self, most: u64) -> bool {
         let half = self.limit_ns().map(|limit| limit / 2);
         half.is_none_or(|half| self.detection_ns(most) <= half)
     }
 
-    /// The shortest ACK timeout, with the same number of retries, at which failed members are detected in time and a member may pause
-    /// for `pause` nanoseconds without being considered failed.
+    /// The shortest ACK timeout, with the same number of retries, at which failed members are detected in time and a
+    /// member may pause for `pause` nanoseconds. `most`: see [`Patience::dead_after_ns`].
     pub fn timeout_for(self, most: u64, pause: u64) -> AckTimeout {
         let fits = |exponent: &u8| {
             let patience = Patience {
@@ -162,7 +167,7 @@ mod tests {
         assert_eq!(card.stall_ns(), 134_217_728);
         assert_eq!(card.dead_after_ns(MOST), 268_435_456);
         assert_eq!(card.detection_ns(MOST), 469_762_048);
-        // With the fabric's default times the card would have given up long before.
+        // With the fabric's default times, the card would have given up long before.
         assert!(Patience::UNKNOWN.detection_ns(MOST) > card.limit_ns().unwrap());
         // Members that pause for a second need a timeout of 537 ms.
         assert_eq!(card.timeout_for(MOST, 1_000_000_000), AckTimeout::new(17));

@@ -1,4 +1,4 @@
-//! Leader and member of one host.
+//! The registration state machines of one host: its memberships, and the group that it leads.
 
 use std::net::Ipv4Addr;
 
@@ -8,7 +8,7 @@ use crate::verbs::Verbs;
 use crate::wire::mrp::{Node, TooManyNodes};
 use crate::wire::QpNum;
 
-/// The registrations of one host: as a member of any number of groups, and as the leader of one group at a time.
+/// Registrations of one host: as a member of any number of groups, and as the leader of one group at a time.
 #[derive(Debug, Default)]
 pub struct Registrar {
     member: Option<Member>,
@@ -16,21 +16,21 @@ pub struct Registrar {
 }
 
 impl Registrar {
-    /// Allows a queue pair to be registered by the leader of a group, see [`Member::expect`].
+    /// Allows a queue pair to be registered in a group by the group's leader, see [`Member::expect`].
     pub fn expect(&mut self, host: &mut dyn Verbs, qpn: QpNum, group: ExpectedGroup) {
         self.member
             .get_or_insert_with(|| Member::new(host))
             .expect(qpn, group);
     }
 
-    /// Removes a queue pair from the expected ones, see [`Member::remove`].
+    /// Rejects registrations of a queue pair from now on, see [`Member::remove`].
     pub fn remove(&mut self, qpn: QpNum) {
         if let Some(member) = &mut self.member {
             member.remove(qpn);
         }
     }
 
-    /// Registers a group; `nodes` are the other members.
+    /// Registers a group as its leader. `nodes`: addresses and queue pairs of the other members.
     pub fn lead(
         &mut self,
         host: &mut dyn Verbs,
@@ -47,12 +47,12 @@ impl Registrar {
         Ok(())
     }
 
-    /// The leader of this host's group, if there is one.
+    /// The leader state machine of the group that this host leads, if any.
     pub fn leader(&mut self) -> Option<&mut Leader> {
         self.leader.as_mut()
     }
 
-    /// Reports that a group to which this host sends makes no progress, as its leader or as a member.
+    /// Reports to the fabric that a group to which this host sends makes no progress, as its leader or as a member.
     pub fn stalled(&mut self, host: &mut dyn Verbs, now: u64, mcst_id: Ipv4Addr) {
         match (&mut self.leader, &self.member) {
             (Some(leader), _) if leader.mcst_id() == mcst_id => leader.stalled(host, now),
@@ -76,7 +76,7 @@ impl Registrar {
         self.leader.as_ref().and_then(Leader::poll_timeout)
     }
 
-    /// Resends packets that are due at `now`, or gives up.
+    /// Resends unconfirmed packets that are due at `now`, or gives up.
     pub fn handle_timeout(&mut self, host: &mut dyn Verbs, now: u64) {
         if let Some(leader) = &mut self.leader {
             leader.handle_timeout(now, host);
@@ -86,7 +86,7 @@ impl Registrar {
     /// Takes the next event of the leader.
     pub fn poll(&mut self) -> Option<LeaderEvent> {
         if let Some(member) = &mut self.member {
-            // The user created the queue pairs for the group, so these events are not news to it.
+            // The user has created the queue pairs of the group itself, so these events are dropped.
             while member.poll().is_some() {}
         }
         self.leader.as_mut().and_then(Leader::poll)

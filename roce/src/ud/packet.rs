@@ -3,11 +3,14 @@
 use crate::rc::unpadded;
 use crate::wire::{bth, deth, immdt, Header, WireError};
 
-/// The transport headers of a packet.
+/// Transport headers of a UD packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UdHeaders {
+    /// Base Transport Header.
     pub bth: bth::Repr,
+    /// Datagram Extended Transport Header.
     pub deth: deth::Repr,
+    /// Immediate data; `None` without.
     pub immediate: Option<u32>,
 }
 
@@ -17,7 +20,7 @@ impl UdHeaders {
         bth::HEADER_LEN + deth::HEADER_LEN + self.immediate.map_or(0, |_| immdt::HEADER_LEN)
     }
 
-    /// Always false: there is a BTH.
+    /// Always false, because there is a BTH.
     pub fn is_empty(&self) -> bool {
         false
     }
@@ -33,11 +36,12 @@ impl UdHeaders {
     }
 }
 
-/// A received datagram.
+/// A UD packet, from the BTH to the end of the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UdPacket<'a> {
+    /// Transport headers.
     pub headers: UdHeaders,
-    /// Without padding.
+    /// Payload without its padding.
     pub payload: &'a [u8],
 }
 

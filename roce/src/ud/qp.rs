@@ -10,65 +10,83 @@ use crate::rc::{
 use crate::verbs::DeviceError;
 use crate::wire::{bth, deth, Opcode, Psn, QpNum};
 
-/// The destination queue pair number of datagrams to a multicast group (IBTA vol. 1, 10.5.1).
+/// Destination queue pair number of datagrams to a multicast group (IBTA vol. 1, 10.5.1).
 pub const MULTICAST_QPN: QpNum = QpNum::new(0xff_ffff);
-/// Bytes at the start of each receive buffer that are reserved for a GRH (IBTA vol. 1, 10.2.5). With IPv4 the last 20 of them hold the
-/// IPv4 header (annex A17.4.5.1).
+/// Number of bytes at the start of each receive buffer that are reserved for a GRH (IBTA vol. 1, 10.2.5). With IPv4,
+/// the last 20 of them hold the IPv4 header (annex A17.4.5.1).
 pub const GRH_LEN: u64 = 40;
-/// A Q_Key in a work request with this bit set is replaced by that of the queue pair (IBTA vol. 1, 11.4.1.1).
+/// Highest bit of a Q_Key in a work request: if it is set, the Q_Key of the queue pair is sent instead (IBTA vol. 1,
+/// 11.4.1.1).
 const CONTROLLED_QKEY: u32 = 1 << 31;
 
 /// Settings of a datagram queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UdConfig {
-    /// Length of the longest message.
+    /// Path MTU: the longest payload of a datagram, which is one packet.
     pub mtu: PathMtu,
-    /// The Q_Key: required in received datagrams, and default for sent ones.
+    /// Q_Key that received datagrams must have, and the default for sent ones.
     pub qkey: u32,
-    /// Queue pairs of the host with a smaller number send first; equal ones alternate.
+    /// Priority among the queue pairs of the host: a smaller number sends first, equal numbers alternate.
     pub priority: u8,
 }
 
 /// The destination of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct UdDestination {
-    /// A host, or a multicast group (224.0.0.0/4).
+    /// IPv4 address of a host or of a multicast group (224.0.0.0/4).
     pub ip: Ipv4Addr,
-    /// A queue pair, or [`MULTICAST_QPN`].
+    /// Number of the host's queue pair; [`MULTICAST_QPN`] for a multicast group.
     pub qpn: QpNum,
-    /// The Q_Key of that queue pair; with its highest bit set the sender's own is sent instead.
+    /// Q_Key of the destination. With its highest bit set, the sender's own is sent instead.
     pub qkey: u32,
 }
 
 /// A datagram to send.
 #[derive(Debug, Clone)]
 pub struct UdSendRequest {
-    /// The user's number, returned in the completion.
+    /// Number of the user's choice, which the completion contains.
     pub wr_id: u64,
+    /// Destination.
     pub to: UdDestination,
+    /// Immediate data, which the receiver's completion contains; `None` for a datagram without.
     pub immediate: Option<u32>,
+    /// Bytes of the datagram.
     pub payload: Payload,
-    /// Whether the user gets a completion when the datagram is sent; failures are always reported.
+    /// Whether the user gets a completion when the datagram is sent. Failures are always reported.
     pub is_signaled: bool,
 }
 
-/// Why a work request is rejected.
+/// Reason why a work request for datagrams is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UdPostError {
+    /// The host has no datagram queue pair with this number.
     #[error("datagram queue pair {0} does not exist")]
     NoSuchQueuePair(QpNum),
+    /// The queue pair is in the error state.
     #[error("datagram queue pair {0} is in the error state; create a new one")]
     ErrorState(QpNum),
+    /// The datagram is longer than a packet may be.
     #[error("a datagram of {len} bytes exceeds the path MTU of {mtu} bytes; cut the message into segments")]
-    TooLong { len: u64, mtu: usize },
+    TooLong {
+        /// Length of the payload in bytes.
+        len: u64,
+        /// Path MTU in bytes.
+        mtu: usize,
+    },
+    /// The queue pair number does not fit the destination address: multicast needs [`MULTICAST_QPN`], unicast any
+    /// other.
     #[error("wrong queue pair number for {0}: a multicast address needs 0xffffff, a unicast address any other")]
     WrongQueuePair(Ipv4Addr),
+    /// The MAC address of this destination is not resolved; `resolve` does that.
     #[error("the link-layer address of {0} is not resolved; resolve it first")]
     Unresolved(Ipv4Addr),
+    /// The receive buffer, of this length in bytes, is shorter than [`GRH_LEN`].
     #[error("a receive buffer of {0} bytes cannot hold the global route header; use 40 bytes more than the message")]
     NoRoomForGrh(u64),
+    /// The memory of the request is not registered, or cannot be used in this way.
     #[error(transparent)]
     Memory(#[from] MemoryError),
+    /// The RDMA device has reported an error.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }
@@ -86,7 +104,7 @@ impl UdSendRequest {
         }
     }
 
-    /// The Q_Key that is sent.
+    /// The Q_Key that the datagram carries.
     pub fn qkey(&self, config: &UdConfig) -> u32 {
         match self.to.qkey & CONTROLLED_QKEY {
             0 => self.to.qkey,
@@ -103,29 +121,31 @@ pub fn check_receive(request: &RecvRequest) -> Result<(), UdPostError> {
     }
 }
 
-/// The completion of a work request.
+/// Completion of a work request for datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct UdCompletion {
-    /// The local queue pair.
+    /// Number of the local queue pair.
     pub qpn: QpNum,
-    /// The work request number that the user chose.
+    /// Number that the user gave to the work request.
     pub wr_id: u64,
+    /// Result of the work request.
     pub outcome: Result<UdCompleted, CompletionError>,
 }
 
-/// The result of a successful work request.
+/// Result of a successful work request for datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum UdCompleted {
-    /// The datagram was sent; its arrival is unknown.
+    /// The datagram was sent. Whether it arrived is unknown.
     Sent,
-    /// A datagram was received into the buffer, [`GRH_LEN`] bytes after its start.
+    /// A datagram was received into the buffer. Its payload begins [`GRH_LEN`] bytes after the buffer's start.
     Received {
-        /// Length of message and GRH area together, as in verbs.
+        /// Length of the payload plus [`GRH_LEN`], in bytes, as in verbs.
         bytes: u64,
+        /// Immediate data of the datagram; `None` for one without.
         immediate: Option<u32>,
-        /// The sender.
+        /// Address and queue pair of the sender.
         source: Remote,
-        /// The host's own address, or the multicast group's.
+        /// Destination address: the host's own, or that of the multicast group.
         destination: Ipv4Addr,
     },
 }
@@ -133,17 +153,19 @@ pub enum UdCompleted {
 /// Counters of a datagram queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UdStats {
+    /// Datagrams sent.
     pub sent: u64,
+    /// Datagrams received into a buffer.
     pub received: u64,
-    /// Dropped: wrong Q_Key (a NIC also counts these in its bad Q_Key counter, IBTA vol. 1, 10.2.5).
+    /// Datagrams dropped for a wrong Q_Key. (A NIC also counts these in its bad Q_Key counter, IBTA vol. 1, 10.2.5.)
     pub bad_qkey: u64,
-    /// Dropped: no receive buffer was posted.
+    /// Datagrams dropped because no receive buffer was posted.
     pub no_buffer: u64,
-    /// Dropped: longer than the path MTU.
+    /// Datagrams dropped because they were longer than the path MTU.
     pub too_long: u64,
 }
 
-/// A datagram to be framed.
+/// A datagram to send, of which the host builds the frame.
 pub(crate) struct UdOutgoing {
     pub(crate) wr_id: u64,
     pub(crate) is_signaled: bool,
@@ -178,15 +200,17 @@ impl UdQueuePair {
         }
     }
 
+    /// Settings of the queue pair.
     pub fn config(&self) -> &UdConfig {
         &self.config
     }
 
+    /// Counters of the queue pair.
     pub fn stats(&self) -> UdStats {
         self.stats
     }
 
-    /// Whether the queue pair is in the error state, after an error of a receive buffer.
+    /// Whether the queue pair is in the error state, after a receive that failed.
     pub fn is_dead(&self) -> bool {
         self.is_dead
     }

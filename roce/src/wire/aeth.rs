@@ -6,12 +6,13 @@ use super::error::{need, Header, WireError};
 use super::field::{get_u24, put_u24};
 use super::Psn;
 
-/// Length of the header in bytes.
+/// Length of an AETH in bytes.
 pub const HEADER_LEN: usize = 4;
-/// The credit code of a responder that does not limit its requester (9.7.7.2).
+/// Credit code of a responder that does not limit its requester (IBTA vol. 1, 9.7.7.2).
 pub const CREDITS_UNLIMITED: u8 = 31;
 
-/// By credit code: messages allowed beyond the AETH's message sequence number (IBTA vol. 1, table 45).
+/// Number of messages allowed beyond the AETH's message sequence number, indexed by credit code (IBTA vol. 1, table
+/// 45).
 const CREDITS: [u16; 31] = [
     0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1_024, 1_536,
     2_048, 3_072, 4_096, 6_144, 8_192, 12_288, 16_384, 24_576, 32_768,
@@ -24,24 +25,30 @@ pub fn credits_of(code: u8) -> u64 {
         .map_or(u64::MAX, |count| u64::from(*count))
 }
 
-/// The code of [`NakCode::Selective`].
+/// Code of [`NakCode::Selective`].
 const NAK_SELECTIVE: u8 = 31;
 
 const SYNDROME: usize = 0;
 const MSN: usize = 1;
 
-/// The error code of a NAK (IBTA vol. 1, table 47).
+/// Error code of a NAK (IBTA vol. 1, table 47).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NakCode {
+    /// Code 0: a packet before this PSN is missing; the requester resends from this PSN on.
     PsnSequenceError,
+    /// Code 1: the request is not valid or not supported by the responder.
     InvalidRequest,
+    /// Code 2: the request has no right to access the memory that it names.
     RemoteAccessError,
+    /// Code 3: the responder cannot complete the request.
     RemoteOperationalError,
+    /// Code 4: the request is not valid on a reliable datagram; not used by the reliable connection.
     InvalidRdRequest,
-    /// Code 31, the last of the reserved codes: with selective repeat, a packet is lost ([`Repr::selective_nak`],
-    /// [`Repr::merged_selective_nak`]). Used only between ends that agree on selective repeat.
+    /// Code 31, which the specification reserves: a packet is lost, and only it is to be resent
+    /// ([`Repr::selective_nak`], [`Repr::merged_selective_nak`]). Used only between ends that agree on selective
+    /// repeat.
     Selective,
-    /// Codes 5 to 30.
+    /// Codes 5 to 30, which the specification reserves.
     Reserved(u8),
 }
 
@@ -73,11 +80,11 @@ impl From<NakCode> for u8 {
     }
 }
 
-/// The five-bit code of the delay after an RNR NAK.
+/// Five-bit code in an RNR NAK for the delay until the requester retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RnrTimer(u8);
 
-/// The delays of IBTA vol. 1, table 46, in units of 10 microseconds.
+/// Delays of the codes 0 to 31, in units of 10 microseconds (IBTA vol. 1, table 46).
 const RNR_DELAYS: [u32; 32] = [
     65_536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1_024,
     1_536, 2_048, 3_072, 4_096, 6_144, 8_192, 12_288, 16_384, 24_576, 32_768, 49_152,
@@ -100,17 +107,19 @@ impl RnrTimer {
     }
 }
 
-/// The meaning of the syndrome byte.
+/// Decoded syndrome byte of an AETH (IBTA vol. 1, table 44).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Syndrome {
-    /// Acknowledged; `credits` is the five-bit credit code.
+    /// ACK: the packets up to this PSN have arrived.
     Ack {
+        /// Credit code, 0 to 31: how many more messages the responder accepts; see [`credits_of`].
         credits: u8,
     },
-    /// Receiver not ready: retry after the delay.
+    /// RNR NAK, receiver not ready: the requester retries after this delay.
     RnrNak(RnrTimer),
+    /// NAK: the packets before this PSN have arrived, and the code is the error of this packet.
     Nak(NakCode),
-    /// A reserved value.
+    /// A value that the specification reserves.
     Reserved(u8),
 }
 
@@ -136,16 +145,18 @@ impl From<Syndrome> for u8 {
     }
 }
 
-/// A view of a buffer that contains the header.
+/// View of a buffer that contains an AETH.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
 impl<'a> View<'a> {
+    /// Checks that `buffer` holds an AETH.
     pub fn new_checked(buffer: &'a [u8]) -> Result<View<'a>, WireError> {
         need(Header::Aeth, buffer, HEADER_LEN)?;
         Ok(View(buffer))
     }
 
+    /// Decoded syndrome byte: ACK, RNR NAK or NAK.
     pub fn syndrome(&self) -> Syndrome {
         self.0[SYNDROME].into()
     }
@@ -156,15 +167,17 @@ impl<'a> View<'a> {
     }
 }
 
-/// The header as a value.
+/// Fields of an AETH.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
+    /// Kind of the acknowledgement: ACK, RNR NAK or NAK.
     pub syndrome: Syndrome,
     /// Message sequence number: messages completed by the responder, modulo 2^24.
     pub msn: u32,
 }
 
 impl Repr {
+    /// Decodes an AETH.
     pub fn parse(view: &View<'_>) -> Repr {
         Repr {
             syndrome: view.syndrome(),
@@ -172,9 +185,11 @@ impl Repr {
         }
     }
 
-    /// A selective NAK of a responder: the packet whose PSN is in the BTH is lost, reported for the `reports`th time, 1 to 255.
+    /// Creates a selective NAK as a responder sends it: the packet with the PSN in the BTH is lost. `reports`: how
+    /// often this responder has reported that loss, 1 to 255.
     ///
-    /// It acknowledges neither packets nor messages. So the MSN field is free for `reports`, in its low eight bits; the others are 0.
+    /// It acknowledges neither packets nor messages. So the MSN field is free for `reports`, in its low eight bits; the
+    /// others are 0.
     pub fn selective_nak(reports: u8) -> Repr {
         Repr {
             syndrome: Syndrome::Nak(NakCode::Selective),
@@ -182,14 +197,14 @@ impl Repr {
         }
     }
 
-    /// The number of reports in a selective NAK.
+    /// Number of reports in a selective NAK of a responder.
     pub fn reports(&self) -> u8 {
         self.msn as u8
     }
 
-    /// A selective NAK of a switch to a group's source: the packet `lost` is lost. The PSN in the BTH is one past the last PSN that
-    /// all receivers have acknowledged, because a requester without support for the code treats any NAK as an acknowledgement of all
-    /// packets before its PSN.
+    /// Creates a selective NAK as a switch sends it to a group's source: packet `lost` is lost. The PSN in the BTH is
+    /// one past the last PSN that all receivers have acknowledged. A requester without support for this NAK code treats
+    /// any NAK as an acknowledgement of all packets before its PSN.
     pub fn merged_selective_nak(lost: Psn) -> Repr {
         Repr {
             syndrome: Syndrome::Nak(NakCode::Selective),
@@ -197,12 +212,12 @@ impl Repr {
         }
     }
 
-    /// The lost packet of a merged selective NAK.
+    /// PSN of the lost packet in a selective NAK of a switch.
     pub fn lost(&self) -> Psn {
         Psn::new(self.msn)
     }
 
-    /// Writes the header to the first [`HEADER_LEN`] bytes of `buffer`; panics if it is shorter.
+    /// Writes the AETH to the first [`HEADER_LEN`] bytes of `buffer`; panics if it is shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         buffer[SYNDROME] = self.syndrome.into();
         put_u24(buffer, MSN, self.msn);

@@ -19,10 +19,12 @@ const SENDER_IP: Field = 14..18;
 const TARGET_MAC: Field = 18..24;
 const TARGET_IP: Field = 24..28;
 
-/// The operation of an ARP packet.
+/// Operation of an ARP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
+    /// Operation 1: the sender requests the MAC address of the target's IPv4 address.
     Request,
+    /// Operation 2: the sender reports its MAC address to the target.
     Reply,
 }
 
@@ -56,34 +58,44 @@ impl<'a> View<'a> {
         Ok(View(buffer))
     }
 
+    /// Operation code: 1 for a request, 2 for a reply.
     pub fn operation(&self) -> u16 {
         get_u16(self.0, OPERATION)
     }
 
+    /// MAC address of the sender (SHA).
     pub fn sender_mac(&self) -> MacAddr {
         MacAddr(get_array(self.0, SENDER_MAC.start))
     }
 
+    /// IPv4 address of the sender (SPA).
     pub fn sender_ip(&self) -> Ipv4Addr {
         get_array::<4>(self.0, SENDER_IP.start).into()
     }
 
+    /// MAC address of the target (THA); not defined in a request.
     pub fn target_mac(&self) -> MacAddr {
         MacAddr(get_array(self.0, TARGET_MAC.start))
     }
 
+    /// IPv4 address of the target (TPA): in a request, the address to resolve.
     pub fn target_ip(&self) -> Ipv4Addr {
         get_array::<4>(self.0, TARGET_IP.start).into()
     }
 }
 
-/// The packet as a value.
+/// Fields of an ARP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
+    /// Request or reply.
     pub operation: Operation,
+    /// MAC address of the sender (SHA).
     pub sender_mac: MacAddr,
+    /// IPv4 address of the sender (SPA).
     pub sender_ip: Ipv4Addr,
+    /// MAC address of the target (THA); zeros in a request.
     pub target_mac: MacAddr,
+    /// IPv4 address of the target (TPA): in a request, the address to resolve.
     pub target_ip: Ipv4Addr,
 }
 

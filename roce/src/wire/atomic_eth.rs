@@ -1,13 +1,15 @@
-//! Atomic Extended Transport Header, and Atomic ACK Extended Transport Header (IBTA vol. 1, 9.3.6 and 9.3.7).
+//! Atomic Extended Transport Header (AtomicETH), and Atomic ACK Extended Transport Header (IBTA vol. 1, 9.3.6 and
+//! 9.3.7).
 //!
-//! No queue pair here executes atomics (a group of receivers has no single result); the formats are for tools that read captures.
+//! The queue pairs of this crate do not execute atomics, because a group of receivers has no single result. The formats
+//! are for tools that read captures.
 
 use super::error::{need, Header, WireError};
 use super::field::{get_u32, get_u64, put_u32, put_u64};
 
-/// Length of the request header in bytes.
+/// Length of an AtomicETH in bytes.
 pub const HEADER_LEN: usize = 28;
-/// Length of the response header in bytes.
+/// Length of an Atomic ACK ETH in bytes.
 pub const ACK_HEADER_LEN: usize = 8;
 
 const VIRTUAL_ADDRESS: usize = 0;
@@ -15,43 +17,53 @@ const R_KEY: usize = 8;
 const SWAP_OR_ADD: usize = 12;
 const COMPARE: usize = 20;
 
-/// A view of a buffer that contains a request header.
+/// View of a buffer that contains an AtomicETH.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
 impl<'a> View<'a> {
+    /// Checks that `buffer` holds an AtomicETH.
     pub fn new_checked(buffer: &'a [u8]) -> Result<View<'a>, WireError> {
         need(Header::AtomicEth, buffer, HEADER_LEN)?;
         Ok(View(buffer))
     }
 
+    /// Virtual address of the 64-bit word to access.
     pub fn virtual_address(&self) -> u64 {
         get_u64(self.0, VIRTUAL_ADDRESS)
     }
 
+    /// R_Key of the memory region.
     pub fn rkey(&self) -> u32 {
         get_u32(self.0, R_KEY)
     }
 
+    /// Value to write (compare and swap) or to add (fetch and add).
     pub fn swap_or_add(&self) -> u64 {
         get_u64(self.0, SWAP_OR_ADD)
     }
 
+    /// Value with which compare and swap compares the word.
     pub fn compare(&self) -> u64 {
         get_u64(self.0, COMPARE)
     }
 }
 
-/// The request header as a value.
+/// Fields of an AtomicETH.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
+    /// Virtual address of the 64-bit word to access.
     pub virtual_address: u64,
+    /// R_Key of the memory region.
     pub rkey: u32,
+    /// Value to write (compare and swap) or to add (fetch and add).
     pub swap_or_add: u64,
+    /// Value with which compare and swap compares the word.
     pub compare: u64,
 }
 
 impl Repr {
+    /// Decodes an AtomicETH.
     pub fn parse(view: &View<'_>) -> Repr {
         Repr {
             virtual_address: view.virtual_address(),
@@ -61,7 +73,7 @@ impl Repr {
         }
     }
 
-    /// Writes the header to the first [`HEADER_LEN`] bytes of `buffer`; panics if it is shorter.
+    /// Writes the AtomicETH to the first [`HEADER_LEN`] bytes of `buffer`; panics if it is shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         put_u64(buffer, VIRTUAL_ADDRESS, self.virtual_address);
         put_u32(buffer, R_KEY, self.rkey);
@@ -70,37 +82,39 @@ impl Repr {
     }
 }
 
-/// A view of a buffer that contains a response header.
+/// View of a buffer that contains an Atomic ACK ETH.
 #[derive(Debug, Clone, Copy)]
 pub struct AckView<'a>(&'a [u8]);
 
 impl<'a> AckView<'a> {
+    /// Checks that `buffer` holds an Atomic ACK ETH.
     pub fn new_checked(buffer: &'a [u8]) -> Result<AckView<'a>, WireError> {
         need(Header::AtomicAckEth, buffer, ACK_HEADER_LEN)?;
         Ok(AckView(buffer))
     }
 
-    /// The value in memory before the operation.
+    /// Value of the word before the atomic operation.
     pub fn original(&self) -> u64 {
         get_u64(self.0, 0)
     }
 }
 
-/// The response header as a value.
+/// Fields of an Atomic ACK ETH.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AckRepr {
-    /// The value in memory before the operation.
+    /// Value of the word before the atomic operation.
     pub original: u64,
 }
 
 impl AckRepr {
+    /// Decodes an Atomic ACK ETH.
     pub fn parse(view: &AckView<'_>) -> AckRepr {
         AckRepr {
             original: view.original(),
         }
     }
 
-    /// Writes the header to the first [`ACK_HEADER_LEN`] bytes of `buffer`; panics if it is shorter.
+    /// Writes the Atomic ACK ETH to the first [`ACK_HEADER_LEN`] bytes of `buffer`; panics if it is shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         put_u64(buffer, 0, self.original);
     }

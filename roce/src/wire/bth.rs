@@ -4,52 +4,77 @@ use super::error::{need, Header, WireError};
 use super::field::{get_u16, get_u24, put_u16, put_u24};
 use super::psn::{Psn, QpNum};
 
-/// Length of the header in bytes.
+/// Length of a BTH in bytes.
 pub const HEADER_LEN: usize = 12;
-/// The default partition key with full membership.
+/// Default partition key, with full membership.
 pub const DEFAULT_PKEY: u16 = 0xffff;
 
 const OPCODE: usize = 0;
 const FLAGS: usize = 1;
 const PKEY: usize = 2;
-/// FECN, BECN and six reserved bits: the byte that the ICRC masks.
+/// Offset of the byte with FECN, BECN and six reserved bits, which the ICRC masks.
 pub const CONGESTION: usize = 4;
 const DEST_QP: usize = 5;
 const ACK_REQ: usize = 8;
 const PSN: usize = 9;
 
-/// The opcode: operation and position in the message. The upper three bits name the transport service (0: RC, 3: UD).
+/// Opcode of a packet: the operation, and the position of the packet in its message. The upper three bits are the
+/// transport service (0: RC, 3: UD).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Opcode {
+    /// First packet of a SEND of several packets.
     SendFirst,
+    /// Packet between the first and the last of a SEND.
     SendMiddle,
+    /// Last packet of a SEND, without immediate data.
     SendLast,
+    /// Last packet of a SEND, with immediate data.
     SendLastImm,
+    /// SEND of a single packet, without immediate data.
     SendOnly,
+    /// SEND of a single packet, with immediate data.
     SendOnlyImm,
+    /// First packet of an RDMA WRITE of several packets; has the RETH.
     WriteFirst,
+    /// Packet between the first and the last of an RDMA WRITE.
     WriteMiddle,
+    /// Last packet of an RDMA WRITE, without immediate data.
     WriteLast,
+    /// Last packet of an RDMA WRITE, with immediate data.
     WriteLastImm,
+    /// RDMA WRITE of a single packet, without immediate data.
     WriteOnly,
+    /// RDMA WRITE of a single packet, with immediate data.
     WriteOnlyImm,
+    /// Request of an RDMA READ.
     ReadRequest,
+    /// First packet of the response to an RDMA READ.
     ReadResponseFirst,
+    /// Packet between the first and the last of the response to an RDMA READ.
     ReadResponseMiddle,
+    /// Last packet of the response to an RDMA READ.
     ReadResponseLast,
+    /// Response of a single packet to an RDMA READ.
     ReadResponseOnly,
+    /// ACK or NAK, with an AETH.
     Acknowledge,
+    /// Response to an atomic operation.
     AtomicAcknowledge,
+    /// Request of an atomic compare and swap.
     CompareSwap,
+    /// Request of an atomic fetch and add.
     FetchAdd,
+    /// Last packet of a SEND with Invalidate, which invalidates an R_Key at the receiver.
     SendLastInvalidate,
+    /// SEND with Invalidate of a single packet, which invalidates an R_Key at the receiver.
     SendOnlyInvalidate,
-    /// A datagram.
+    /// Datagram (UD SEND), without immediate data.
     UdSendOnly,
+    /// Datagram (UD SEND), with immediate data.
     UdSendOnlyImm,
     /// Congestion notification packet (annex A17).
     Cnp,
-    /// Reserved, or of another transport service.
+    /// A reserved opcode, or one of another transport service.
     Other(u8),
 }
 
@@ -130,12 +155,12 @@ impl Opcode {
         )
     }
 
-    /// Whether a DETH follows: the packet is a datagram.
+    /// Whether a DETH follows the BTH: the packet is a datagram.
     pub const fn has_deth(self) -> bool {
         matches!(self, Opcode::UdSendOnly | Opcode::UdSendOnlyImm)
     }
 
-    /// Whether an AETH follows.
+    /// Whether an AETH follows the BTH.
     pub const fn has_aeth(self) -> bool {
         matches!(
             self,
@@ -222,12 +247,12 @@ impl Opcode {
     }
 }
 
-/// A view of a buffer that contains the header.
+/// View of a buffer that contains a BTH.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
 impl<'a> View<'a> {
-    /// Checks that `buffer` holds the header and that the transport header version is 0.
+    /// Checks that `buffer` holds a BTH, and that its transport header version is 0.
     pub fn new_checked(buffer: &'a [u8]) -> Result<View<'a>, WireError> {
         need(Header::Bth, buffer, HEADER_LEN)?;
         let version = buffer[FLAGS] & 0x0f;
@@ -237,14 +262,17 @@ impl<'a> View<'a> {
         Ok(View(buffer))
     }
 
+    /// Decoded opcode.
     pub fn opcode(&self) -> Opcode {
         self.0[OPCODE].into()
     }
 
+    /// Solicited event bit: the receiver's completion causes an event.
     pub fn solicited(&self) -> bool {
         self.0[FLAGS] & 0x80 != 0
     }
 
+    /// MigReq bit: state of automatic path migration.
     pub fn migrated(&self) -> bool {
         self.0[FLAGS] & 0x40 != 0
     }
@@ -254,55 +282,69 @@ impl<'a> View<'a> {
         (self.0[FLAGS] >> 4) & 3
     }
 
+    /// Partition key.
     pub fn pkey(&self) -> u16 {
         get_u16(self.0, PKEY)
     }
 
+    /// FECN bit: forward explicit congestion notification.
     pub fn fecn(&self) -> bool {
         self.0[CONGESTION] & 0x80 != 0
     }
 
+    /// BECN bit: backward explicit congestion notification, set in a CNP.
     pub fn becn(&self) -> bool {
         self.0[CONGESTION] & 0x40 != 0
     }
 
+    /// Number of the destination queue pair.
     pub fn dest_qp(&self) -> QpNum {
         QpNum::new(get_u24(self.0, DEST_QP))
     }
 
+    /// AckReq bit: the requester requests an acknowledgement of this packet.
     pub fn ack_req(&self) -> bool {
         self.0[ACK_REQ] & 0x80 != 0
     }
 
+    /// Packet sequence number.
     pub fn psn(&self) -> Psn {
         Psn::new(get_u24(self.0, PSN))
     }
 
-    /// Extension headers, payload, padding and ICRC.
+    /// The bytes after the BTH: extension headers, payload, padding and ICRC.
     pub fn payload(&self) -> &'a [u8] {
         &self.0[HEADER_LEN..]
     }
 }
 
-/// The header as a value.
+/// Fields of a BTH.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
+    /// Operation, and position of the packet in its message.
     pub opcode: Opcode,
+    /// Solicited event bit: the receiver's completion causes an event.
     pub solicited: bool,
-    /// The automatic path migration state. Always sent as 0, since paths do not migrate; not checked on receipt.
+    /// State of automatic path migration. Always sent as 0, since paths do not migrate; not checked on receipt.
     pub migrated: bool,
     /// Bytes of padding after the payload, 0 to 3.
     pub pad_count: u8,
+    /// Partition key.
     pub pkey: u16,
+    /// FECN bit: forward explicit congestion notification.
     pub fecn: bool,
+    /// BECN bit: backward explicit congestion notification, set in a CNP.
     pub becn: bool,
+    /// Number of the destination queue pair.
     pub dest_qp: QpNum,
+    /// AckReq bit: the requester requests an acknowledgement of this packet.
     pub ack_req: bool,
+    /// Packet sequence number.
     pub psn: Psn,
 }
 
 impl Repr {
-    /// A header with default partition key and no flag set.
+    /// Creates a BTH with the default partition key and no flag set.
     pub fn new(opcode: Opcode, dest_qp: QpNum, psn: Psn) -> Repr {
         Repr {
             opcode,
@@ -318,6 +360,7 @@ impl Repr {
         }
     }
 
+    /// Decodes a BTH.
     pub fn parse(view: &View<'_>) -> Repr {
         Repr {
             opcode: view.opcode(),
@@ -333,7 +376,7 @@ impl Repr {
         }
     }
 
-    /// Writes the header to the first [`HEADER_LEN`] bytes of `buffer`; panics if it is shorter.
+    /// Writes the BTH to the first [`HEADER_LEN`] bytes of `buffer`; panics if it is shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         buffer[OPCODE] = self.opcode.into();
         buffer[FLAGS] = u8::from(self.solicited) << 7

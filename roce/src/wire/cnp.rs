@@ -10,12 +10,12 @@ pub const RESERVED_LEN: usize = 16;
 /// Length of BTH and reserved bytes.
 pub const PACKET_LEN: usize = bth::HEADER_LEN + RESERVED_LEN;
 
-/// A view of a buffer that contains a CNP from its BTH on.
+/// View of a buffer that contains a CNP from its BTH on.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(bth::View<'a>);
 
 impl<'a> View<'a> {
-    /// Checks length, opcode and the BECN bit. The reserved bytes may hold anything.
+    /// Checks length, opcode and the BECN bit. The reserved bytes may have any value.
     pub fn new_checked(buffer: &'a [u8]) -> Result<View<'a>, WireError> {
         need(Header::Cnp, buffer, PACKET_LEN)?;
         let bth = bth::View::new_checked(buffer)?;
@@ -29,19 +29,21 @@ impl<'a> View<'a> {
         Ok(View(bth))
     }
 
+    /// Number of the queue pair whose rate is to be reduced.
     pub fn dest_qp(&self) -> QpNum {
         self.0.dest_qp()
     }
 }
 
-/// The packet as a value.
+/// Fields of a CNP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
-    /// The queue pair whose rate is to be reduced.
+    /// Number of the queue pair whose rate is to be reduced.
     pub dest_qp: QpNum,
 }
 
 impl Repr {
+    /// Decodes a CNP.
     pub fn parse(view: &View<'_>) -> Repr {
         Repr {
             dest_qp: view.dest_qp(),

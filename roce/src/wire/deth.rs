@@ -4,40 +4,46 @@ use super::error::{need, Header, WireError};
 use super::field::{get_u24, get_u32, put_u24, put_u32};
 use super::psn::QpNum;
 
-/// Length of the header in bytes.
+/// Length of a DETH in bytes.
 pub const HEADER_LEN: usize = 8;
 
 const QKEY: usize = 0;
 const RESERVED: usize = 4;
 const SRC_QP: usize = 5;
 
-/// A view of a buffer that contains the header.
+/// View of a buffer that contains a DETH.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
 impl<'a> View<'a> {
+    /// Checks that `buffer` holds a DETH.
     pub fn new_checked(buffer: &'a [u8]) -> Result<View<'a>, WireError> {
         need(Header::Deth, buffer, HEADER_LEN)?;
         Ok(View(buffer))
     }
 
+    /// Q_Key that the receiving queue pair must have.
     pub fn qkey(&self) -> u32 {
         get_u32(self.0, QKEY)
     }
 
+    /// Number of the sender's queue pair.
     pub fn src_qp(&self) -> QpNum {
         QpNum::new(get_u24(self.0, SRC_QP))
     }
 }
 
-/// The header as a value.
+/// Fields of a DETH.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
+    /// Q_Key that the receiving queue pair must have.
     pub qkey: u32,
+    /// Number of the sender's queue pair.
     pub src_qp: QpNum,
 }
 
 impl Repr {
+    /// Decodes a DETH.
     pub fn parse(view: &View<'_>) -> Repr {
         Repr {
             qkey: view.qkey(),
@@ -45,7 +51,7 @@ impl Repr {
         }
     }
 
-    /// Writes the header to the first [`HEADER_LEN`] bytes of `buffer`; panics if it is shorter.
+    /// Writes the DETH to the first [`HEADER_LEN`] bytes of `buffer`; panics if it is shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         put_u32(buffer, QKEY, self.qkey);
         buffer[RESERVED] = 0;

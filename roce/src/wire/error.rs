@@ -1,27 +1,45 @@
-//! Errors in received headers.
+//! Errors in the headers of received packets.
 
 use std::fmt;
 
-/// The header that contains the error.
+/// The header that contains an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Header {
+    /// Ethernet II header.
     Ethernet,
+    /// ARP packet.
     Arp,
+    /// IPv4 header.
     Ipv4,
+    /// UDP header.
     Udp,
+    /// Base Transport Header.
     Bth,
+    /// Datagram Extended Transport Header.
     Deth,
+    /// RDMA Extended Transport Header.
     Reth,
+    /// ACK Extended Transport Header.
     Aeth,
+    /// Atomic Extended Transport Header.
     AtomicEth,
+    /// Atomic ACK Extended Transport Header.
     AtomicAckEth,
+    /// Immediate data.
     ImmDt,
+    /// Congestion notification packet.
     Cnp,
+    /// Invariant CRC at the end of a packet.
     Icrc,
+    /// Registration packet of a multicast group ([`super::mrp`]).
     Mrp,
+    /// Announcement of a memory region to switches ([`super::mr_info`]).
     MrInfo,
+    /// Packet of the protocol for datagrams ([`crate::binomial_ack`]).
     BinomialAck,
+    /// PFC PAUSE frame.
     Pause,
+    /// VXLAN header.
     Vxlan,
 }
 
@@ -50,28 +68,50 @@ impl fmt::Display for Header {
     }
 }
 
-/// What is wrong with a header.
+/// Reason why a header cannot be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Reason {
-    /// The buffer ends before the header (or the payload that the header announces) does.
+    /// The buffer ends within the header, or within the payload that its length field announces.
     #[error("truncated: {need} bytes needed, {have} available")]
-    Truncated { need: usize, have: usize },
-    /// A length field contradicts the header itself.
+    Truncated {
+        /// Number of bytes needed.
+        need: usize,
+        /// Number of bytes in the buffer.
+        have: usize,
+    },
+    /// A length field has a value that the header cannot have.
     #[error("length field {field} holds {value}, which is impossible")]
-    BadLength { field: &'static str, value: usize },
-    /// A field holds a value that this header does not allow.
+    BadLength {
+        /// Name of the field.
+        field: &'static str,
+        /// Value of the field.
+        value: usize,
+    },
+    /// A field has a value that this header does not allow.
     #[error("field {field} holds {value:#x}, which is not supported")]
-    BadField { field: &'static str, value: u32 },
-    /// A checksum does not match the bytes it covers.
+    BadField {
+        /// Name of the field.
+        field: &'static str,
+        /// Value of the field.
+        value: u32,
+    },
+    /// A checksum does not match the bytes that it covers.
     #[error("checksum {found:#x}, expected {expected:#x}")]
-    BadChecksum { found: u32, expected: u32 },
+    BadChecksum {
+        /// Checksum in the header.
+        found: u32,
+        /// Checksum of the bytes.
+        expected: u32,
+    },
 }
 
-/// A header that cannot be parsed, and why.
+/// Error: a header cannot be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{header}: {reason}")]
 pub struct WireError {
+    /// The header with the error.
     pub header: Header,
+    /// What is wrong with it.
     pub reason: Reason,
 }
 
@@ -84,7 +124,7 @@ impl WireError {
     }
 }
 
-/// Fails unless `buffer` holds at least `need` bytes.
+/// Fails unless `buffer` has at least `need` bytes.
 pub(crate) fn need(header: Header, buffer: &[u8], need: usize) -> Result<(), WireError> {
     if buffer.len() < need {
         return Err(WireError {

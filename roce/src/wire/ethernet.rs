@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::error::{need, Header, WireError};
 use super::field::{get_array, get_u16, put, put_u16, Field};
 
-/// Length of the header in bytes.
+/// Length of an Ethernet header in bytes.
 pub const HEADER_LEN: usize = 14;
 
 const DESTINATION: Field = 0..6;
@@ -30,19 +30,20 @@ impl MacAddr {
     /// The broadcast address.
     pub const BROADCAST: MacAddr = MacAddr([0xff; 6]);
 
-    /// The MAC address of an IPv4 multicast group, from the lower 23 bits of its address (RFC 1112, 6.4; annex A17.3.2.1).
+    /// MAC address of an IPv4 multicast group, from the lower 23 bits of its address (RFC 1112, 6.4; IBTA vol. 1, annex
+    /// A17.3.2.1).
     pub const fn of_multicast(group: Ipv4Addr) -> MacAddr {
         let [_, b, c, d] = group.octets();
         MacAddr([0x01, 0x00, 0x5e, b & 0x7f, c, d])
     }
 
-    /// Whether the group bit is set (broadcast included).
+    /// Whether the group bit is set: a multicast or broadcast address.
     pub const fn is_multicast(self) -> bool {
         self.0[0] & 1 == 1
     }
 }
 
-/// Text that is not a MAC address.
+/// Error: a text that is not a MAC address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a MAC address: expected six hexadecimal bytes separated by colons")]
 pub struct BadMac(pub String);
@@ -94,44 +95,51 @@ impl fmt::Debug for MacAddr {
     }
 }
 
-/// A view of a buffer that contains the header.
+/// View of a buffer that contains an Ethernet header.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
 impl<'a> View<'a> {
-    /// Checks that `buffer` holds the header.
+    /// Checks that `buffer` holds an Ethernet header.
     pub fn new_checked(buffer: &'a [u8]) -> Result<View<'a>, WireError> {
         need(Header::Ethernet, buffer, HEADER_LEN)?;
         Ok(View(buffer))
     }
 
+    /// Destination MAC address.
     pub fn destination(&self) -> MacAddr {
         MacAddr(get_array(self.0, DESTINATION.start))
     }
 
+    /// Source MAC address.
     pub fn source(&self) -> MacAddr {
         MacAddr(get_array(self.0, SOURCE.start))
     }
 
+    /// EtherType of the payload.
     pub fn ethertype(&self) -> u16 {
         get_u16(self.0, ETHERTYPE)
     }
 
-    /// Everything after the header, Ethernet padding included.
+    /// The bytes after the header, Ethernet padding included.
     pub fn payload(&self) -> &'a [u8] {
         &self.0[HEADER_LEN..]
     }
 }
 
-/// The header as a value.
+/// Fields of an Ethernet header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
+    /// Destination MAC address.
     pub destination: MacAddr,
+    /// Source MAC address.
     pub source: MacAddr,
+    /// EtherType of the payload.
     pub ethertype: u16,
 }
 
 impl Repr {
+    /// Decodes an Ethernet header.
     pub fn parse(view: &View<'_>) -> Repr {
         Repr {
             destination: view.destination(),

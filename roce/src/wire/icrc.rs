@@ -1,27 +1,28 @@
-//! The invariant CRC at the end of a packet (IBTA vol. 1, 7.8.1), as a trailer. It is computed by [`crate::icrc`].
+//! The invariant CRC (ICRC) at the end of a packet (IBTA vol. 1, 7.8.1). It is computed by [`crate::icrc`].
 
 use super::error::{need, Header, WireError};
 
-/// Length of the trailer in bytes.
+/// Length of the ICRC in bytes.
 pub const TRAILER_LEN: usize = 4;
 
-/// A view of a buffer that ends with the trailer.
+/// View of a buffer that ends with an ICRC.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
 impl<'a> View<'a> {
+    /// Checks that `buffer` is long enough for an ICRC.
     pub fn new_checked(buffer: &'a [u8]) -> Result<View<'a>, WireError> {
         need(Header::Icrc, buffer, TRAILER_LEN)?;
         Ok(View(buffer))
     }
 
-    /// The CRC, which is little-endian in the packet.
+    /// The ICRC, which is little-endian in the packet.
     pub fn icrc(&self) -> u32 {
         let (_, trailer) = self.split();
         u32::from_le_bytes([trailer[0], trailer[1], trailer[2], trailer[3]])
     }
 
-    /// Everything before the trailer.
+    /// The bytes before the ICRC.
     pub fn covered(&self) -> &'a [u8] {
         self.split().0
     }
@@ -31,18 +32,20 @@ impl<'a> View<'a> {
     }
 }
 
-/// The trailer as a value.
+/// The ICRC of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
+    /// Value of the CRC.
     pub icrc: u32,
 }
 
 impl Repr {
+    /// Decodes the ICRC.
     pub fn parse(view: &View<'_>) -> Repr {
         Repr { icrc: view.icrc() }
     }
 
-    /// Writes the trailer to the first [`TRAILER_LEN`] bytes of `buffer`; panics if it is shorter.
+    /// Writes the ICRC, little-endian, to the first [`TRAILER_LEN`] bytes of `buffer`; panics if it is shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         buffer[..TRAILER_LEN].copy_from_slice(&self.icrc.to_le_bytes());
     }

@@ -3,38 +3,42 @@
 use super::error::{need, Header, WireError};
 use super::field::{get_u32, put_u32};
 
-/// Length of the header in bytes.
+/// Length of the immediate data in bytes.
 pub const HEADER_LEN: usize = 4;
 
-/// A view of a buffer that contains the header.
+/// View of a buffer that contains immediate data.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
 impl<'a> View<'a> {
+    /// Checks that `buffer` holds immediate data.
     pub fn new_checked(buffer: &'a [u8]) -> Result<View<'a>, WireError> {
         need(Header::ImmDt, buffer, HEADER_LEN)?;
         Ok(View(buffer))
     }
 
+    /// The immediate data.
     pub fn immediate(&self) -> u32 {
         get_u32(self.0, 0)
     }
 }
 
-/// The header as a value.
+/// The immediate data of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
+    /// The 32 bits, big-endian in the packet.
     pub immediate: u32,
 }
 
 impl Repr {
+    /// Decodes the immediate data.
     pub fn parse(view: &View<'_>) -> Repr {
         Repr {
             immediate: view.immediate(),
         }
     }
 
-    /// Writes the header to the first [`HEADER_LEN`] bytes of `buffer`; panics if it is shorter.
+    /// Writes the immediate data to the first [`HEADER_LEN`] bytes of `buffer`; panics if it is shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         put_u32(buffer, 0, self.immediate);
     }

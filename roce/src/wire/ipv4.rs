@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use super::error::{need, Header, Reason, WireError};
 use super::field::{get_array, get_u16, put, put_u16, Field};
 
-/// Length in bytes of a header without options; options are never sent.
+/// Length in bytes of a header without options; headers with options are never sent.
 pub const HEADER_LEN: usize = 20;
 
 const VERSION_IHL: usize = 0;
@@ -19,7 +19,7 @@ const CHECKSUM: usize = 10;
 const SOURCE: Field = 12..16;
 const DESTINATION: Field = 16..20;
 
-/// Source and destination address in the bytes of a header.
+/// Source and destination address in the bytes of an IPv4 header.
 pub fn addresses(header: &[u8; HEADER_LEN]) -> (Ipv4Addr, Ipv4Addr) {
     let at = |field: Field| get_array::<4>(header, field.start).into();
     (at(SOURCE), at(DESTINATION))
@@ -32,16 +32,17 @@ const DONT_FRAGMENT: u16 = 0x4000;
 const MORE_FRAGMENTS: u16 = 0x2000;
 const OFFSET_MASK: u16 = 0x1fff;
 
-/// The low two bits of the type of service: explicit congestion notification (RFC 3168, 5).
+/// Mask of the ECN field in the type of service (RFC 3168, 5).
 pub const ECN_MASK: u8 = 0b11;
-/// Left shift of the differentiated services code point in the type of service (RFC 2474).
+/// Left shift of the differentiated services code point (DSCP) in the type of service (RFC 2474).
 pub const DSCP_SHIFT: u8 = 2;
-/// ECT(0): switches may mark the packet instead of dropping it.
+/// ECT(0): the packet is ECN-capable; switches may mark it instead of dropping it.
 pub const ECN_ECT0: u8 = 0b10;
-/// CE: a switch has marked the packet.
+/// CE, congestion experienced: a switch has marked the packet.
 pub const ECN_CE: u8 = 0b11;
 
-/// Ones' complement sum of 16-bit words (RFC 1071); 0 over a header with a valid checksum.
+/// Checksum of an IPv4 header (RFC 1071): the complement of the ones' complement sum of its 16-bit words. 0 over a
+/// header with a valid checksum.
 pub fn checksum(bytes: &[u8]) -> u16 {
     let mut sum = 0u32;
     let mut words = bytes.chunks_exact(2);
@@ -57,13 +58,13 @@ pub fn checksum(bytes: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-/// A view of a buffer that contains a header and the payload that its length field announces.
+/// View of a buffer that contains an IPv4 header and the payload that its length field announces.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
 impl<'a> View<'a> {
-    /// Checks version, header length and total length. Bytes after the total length (Ethernet padding) are cut off. The checksum is
-    /// not checked here: [`View::check_checksum`].
+    /// Checks version, header length and total length. Bytes after the total length (Ethernet padding) are cut off.
+    /// [`View::check_checksum`] checks the checksum.
     pub fn new_checked(buffer: &'a [u8]) -> Result<View<'a>, WireError> {
         need(Header::Ipv4, buffer, HEADER_LEN)?;
         let version = buffer[VERSION_IHL] >> 4;
@@ -112,47 +113,57 @@ impl<'a> View<'a> {
         &self.0[..self.header_len()]
     }
 
+    /// Length of the header with its options, in bytes.
     pub fn header_len(&self) -> usize {
         usize::from(self.0[VERSION_IHL] & 15) * 4
     }
 
+    /// Type of service: DSCP in the upper six bits, ECN in the lower two.
     pub fn tos(&self) -> u8 {
         self.0[TOS]
     }
 
+    /// Length of header and payload in bytes.
     pub fn total_len(&self) -> u16 {
         get_u16(self.0, TOTAL_LEN)
     }
 
+    /// Identification field.
     pub fn identification(&self) -> u16 {
         get_u16(self.0, IDENTIFICATION)
     }
 
+    /// Don't Fragment (DF) flag.
     pub fn dont_fragment(&self) -> bool {
         get_u16(self.0, FLAGS_OFFSET) & DONT_FRAGMENT != 0
     }
 
-    /// Whether this is one of several fragments.
+    /// Whether the packet is a fragment of a larger one.
     pub fn is_fragment(&self) -> bool {
         get_u16(self.0, FLAGS_OFFSET) & (MORE_FRAGMENTS | OFFSET_MASK) != 0
     }
 
+    /// Time to live.
     pub fn ttl(&self) -> u8 {
         self.0[TTL]
     }
 
+    /// Protocol number of the payload: 17 for UDP.
     pub fn protocol(&self) -> u8 {
         self.0[PROTOCOL]
     }
 
+    /// Header checksum, as received.
     pub fn checksum(&self) -> u16 {
         get_u16(self.0, CHECKSUM)
     }
 
+    /// Source address.
     pub fn source(&self) -> Ipv4Addr {
         get_array::<4>(self.0, SOURCE.start).into()
     }
 
+    /// Destination address.
     pub fn destination(&self) -> Ipv4Addr {
         get_array::<4>(self.0, DESTINATION.start).into()
     }
@@ -170,17 +181,24 @@ fn bad_length(field: &'static str, value: usize) -> WireError {
     }
 }
 
-/// The header as a value: no options, not fragmented.
+/// Fields of an IPv4 header without options, of a packet that is not fragmented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
+    /// Type of service: DSCP in the upper six bits, ECN in the lower two.
     pub tos: u8,
-    /// Bytes after the header.
+    /// Length of the payload in bytes.
     pub payload_len: u16,
+    /// Identification field.
     pub identification: u16,
+    /// Don't Fragment (DF) flag.
     pub dont_fragment: bool,
+    /// Time to live.
     pub ttl: u8,
+    /// Protocol number of the payload: 17 for UDP.
     pub protocol: u8,
+    /// Source address.
     pub source: Ipv4Addr,
+    /// Destination address.
     pub destination: Ipv4Addr,
 }
 
@@ -207,8 +225,8 @@ impl Repr {
         })
     }
 
-    /// Parses the header at the front of a packet of `len` bytes, whose payload need not follow in `buffer`. `None` for options,
-    /// fragments, and a wrong length or checksum.
+    /// Decodes the header at the front of a packet of `len` bytes; `buffer` need not contain the payload. `None` for
+    /// options, fragments, and a wrong length or checksum.
     pub fn parse_front(buffer: &[u8], len: usize) -> Option<Repr> {
         let header = View(buffer.get(..HEADER_LEN)?);
         let is_plain = header.0[VERSION_IHL] == 0x45 && checksum(header.0) == 0;
@@ -247,7 +265,7 @@ mod tests {
     use crate::wire::testing::{refuses_every_shorter, unhex};
     use proptest::prelude::*;
 
-    // A header that many texts on the checksum use: 172.16.10.99 to 172.16.10.12, checksum 0xb1e6.
+    // An example common in texts on the checksum: 172.16.10.99 to 172.16.10.12, checksum 0xb1e6.
     const BYTES: &str = "4500 003c 1c46 4000 40 06 b1e6 ac100a63 ac100a0c";
 
     fn packet() -> Vec<u8> {

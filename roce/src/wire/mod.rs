@@ -1,7 +1,7 @@
-//! Wire formats, one file per header. Each has a `View` that checks a buffer once and then reads fields from it, a `Repr` that holds
-//! the header as a value, and `parse` and `emit` to convert.
+//! Wire formats, one file per header. In each file, `View` checks a buffer once and then reads fields from it, `Repr`
+//! holds the fields as values, and `parse` and `emit` convert between them.
 //!
-//! Nothing here keeps state, and no input makes it panic: `View::new_checked` is the only constructor of a view.
+//! Nothing here keeps state, and no input causes a panic: `View::new_checked` is the only constructor of a view.
 
 pub mod aeth;
 pub mod arp;

@@ -1,9 +1,10 @@
-//! Memory region information: a message by which a sender announces the target of the next WRITE at one receiver to the leaf switches,
-//! in-band in the stream of its group.
+//! Memory region information: a message to the leaf switches, in-band in the packet stream of a group. With it a sender
+//! announces the target of the next WRITE at one receiver.
 //!
-//! It is an RC WRITE Only whose RETH has [`R_KEY`] as R_Key, the receiver's IPv4 address in the low 32 bits of the virtual address,
-//! and DMA length 16; its payload is this header. The receiver's leaf switch stores the content. It delivers a WRITE of 0 bytes to
-//! every receiver instead, which keeps the PSNs aligned. (Cepheus has such a message; this layout is specific to Alfirk.)
+//! It is an RC WRITE Only whose RETH has [`R_KEY`] as R_Key, the receiver's IPv4 address in the low 32 bits of the
+//! virtual address, and DMA length 16. Its payload is defined here. The receiver's leaf switch stores the content. It
+//! delivers a WRITE of 0 bytes to every receiver instead, which keeps the PSNs aligned. (Cepheus has such a message;
+//! this layout is specific to Alfirk.)
 
 use super::error::{need, Header, WireError};
 use super::field::{get_u16, get_u32, get_u64, put_u16, put_u32, put_u64};
@@ -19,46 +20,55 @@ const RKEY_XOR: usize = 8;
 const ID_XOR: usize = 12;
 const SPORT_XOR: usize = 14;
 
-/// A view of a buffer that contains the payload.
+/// View of a buffer that contains the payload.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
 impl<'a> View<'a> {
+    /// Checks that `buffer` holds the payload.
     pub fn new_checked(buffer: &'a [u8]) -> Result<View<'a>, WireError> {
         need(Header::MrInfo, buffer, PAYLOAD_LEN)?;
         Ok(View(buffer))
     }
 
+    /// XOR difference of the virtual address.
     pub fn va_xor(&self) -> u64 {
         get_u64(self.0, VA_XOR)
     }
 
+    /// XOR difference of the R_Key.
     pub fn rkey_xor(&self) -> u32 {
         get_u32(self.0, RKEY_XOR)
     }
 
+    /// XOR constant for the IPv4 identification, which preserves the ICRC.
     pub fn ip_id_xor(&self) -> u16 {
         get_u16(self.0, ID_XOR)
     }
 
+    /// XOR constant for the UDP source port, which preserves the ICRC.
     pub fn udp_sport_xor(&self) -> u16 {
         get_u16(self.0, SPORT_XOR)
     }
 }
 
-/// The payload as a value.
+/// Content of the message: XOR constants by which a leaf switch rewrites WRITEs for one receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
-    /// XOR of the virtual address in the sender's RETH and the receiver's address, besides the change by the group's registration.
+    /// XOR difference from the virtual address in the sender's RETH to the receiver's, in addition to the change by the
+    /// group's registration.
     pub va_xor: u64,
-    /// XOR of the R_Key in the sender's RETH and the receiver's R_Key, besides the change by the group's registration.
+    /// XOR difference from the R_Key in the sender's RETH to the receiver's, in addition to the change by the group's
+    /// registration.
     pub rkey_xor: u32,
-    /// Constants that preserve the ICRC of a packet with RETH under this change; they add to the registered constants by XOR.
+    /// XOR constants that preserve the ICRC of a packet with RETH under this change. They add to the registered
+    /// constants by XOR.
     pub pair: NeutralPair,
 }
 
 impl Repr {
-    /// The change from a WRITE to `sent` (address and R_Key) into one to `received`, in a group whose registration changes neither.
+    /// Constants that rewrite a WRITE to `sent` (address and R_Key) into one to `received`, in a group whose
+    /// registration changes neither.
     pub fn between(sent: (u64, u32), received: (u64, u32)) -> Result<Repr, Unsolvable> {
         let (va_xor, rkey_xor) = (sent.0 ^ received.0, sent.1 ^ received.1);
         let pair = neutral::solve(HeaderChange {
@@ -73,6 +83,7 @@ impl Repr {
         })
     }
 
+    /// Decodes the payload.
     pub fn parse(view: &View<'_>) -> Repr {
         Repr {
             va_xor: view.va_xor(),

@@ -44,14 +44,14 @@ pub const METADATA_LEN: usize = 8;
 pub const NODE_LEN: usize = 8;
 /// Records of a region, after its node.
 const REGION_RECORDS: usize = 2;
-/// The most records, and so nodes without regions, in 1,500 bytes of IPv4 and UDP.
+/// Largest number of records, and so of nodes without regions, in an IP packet of 1,500 bytes.
 pub const MAX_NODES: usize = 183;
-/// The UDP port, at both ends.
+/// UDP port of registration packets, as source and destination.
 pub const PORT: u16 = alfirk_contract::UDP_PORT_MRP;
-/// Node flag: the node is the group itself, with the McstID as its address and the group's virtual number as its queue pair.
+/// Node flag: the node is the group itself. Its address is the McstID, and its queue pair the group's virtual number.
 ///
-/// A leader names it first in a [`Kind::Register`]. Packets to a member's host have it, too, because their destination is not the
-/// McstID any more; confirmations and refusals return it.
+/// A leader lists it first in a [`Kind::Register`]. Packets to a member's host have it too, because their destination
+/// is not the McstID any more. Confirmations and refusals return it.
 pub const NODE_IS_GROUP: u8 = 0x80;
 /// Node flag, on the wire only: two records with the node's [`Region`] follow.
 pub const NODE_HAS_REGION: u8 = 0x40;
@@ -59,7 +59,7 @@ pub const NODE_HAS_REGION: u8 = 0x40;
 pub const NODE_ONLY_RECEIVES: u8 = 0x20;
 /// Node flag: the node is the host that registers the group, in a [`Kind::Invite`] and the [`Kind::Agree`] in reply.
 pub const NODE_IS_LEADER: u8 = 0x10;
-/// The largest log2 of the length of a region: half of the address space.
+/// Largest log2 of a region's length: half of the address space.
 pub const MAX_LOG2_LEN: u8 = 63;
 /// The protocol version.
 pub const VERSION: u8 = 1;
@@ -74,30 +74,31 @@ const FLAGS: usize = 7;
 /// The type of a registration packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// From the leader, forwarded from switch to switch: build the tree to these nodes.
+    /// From the leader, forwarded from switch to switch: build the tree to the listed nodes.
     Register,
     /// From a receiver to the leader: the registration has arrived.
     Confirm,
-    /// From a switch to the leader: the registration failed here.
+    /// From a switch to the leader: the registration has failed at this switch.
     Refuse,
-    /// From the leader: remove the group; confirmed by its switch.
+    /// From the leader: remove the group. Its switch confirms.
     Deregister,
-    /// From the leader: add these nodes. Their confirmations contain their initial PSN.
+    /// From the leader: add the listed nodes. Their confirmations contain their initial PSN.
     Join,
-    /// From the leader: remove these nodes; confirmed by its switch. From the group to the leader: these nodes did not respond and
-    /// have been removed.
+    /// From the leader: remove the listed nodes; its switch confirms. From the group to the leader: these nodes did not
+    /// respond and have been removed.
     Leave,
-    /// From a member that may be the source: the group makes no progress; check its members. No reply.
+    /// From a member that may be the source: the group makes no progress, so its members are to be checked. It gets no
+    /// reply.
     Stalled,
-    /// From the group to the leader: query whether the group is still wanted. From the leader: it is.
+    /// From the group to the leader: query whether the group is still needed. From the leader: confirmation that it is.
     Alive,
-    /// From the fabric to a host: request to register its queue pair in the group, by this leader.
+    /// From the fabric to a host: invitation to register its queue pair in the group, by this leader.
     Invite,
-    /// From a host to the McstID, for the fabric: consent. Names queue pair, group and leader of the invitation.
+    /// From a host to the McstID, for the fabric: consent. It contains queue pair, group and leader of the invitation.
     Agree,
 }
 
-/// Why a switch rejected a registration, in the flags of a [`Kind::Refuse`].
+/// Reason why a switch rejects a registration, in the flags of a [`Kind::Refuse`].
 #[derive(
     Debug,
     Clone,
@@ -113,34 +114,47 @@ pub enum Kind {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Refusal {
+    /// A table of a switch has no free entries for the group.
     #[error("a switch has no space for the group")]
     Full,
+    /// A node is not a host of this fabric, a node is listed twice, or the leader is not listed.
     #[error(
         "a node is not a host of this fabric or is named twice, or the leader is not among the nodes"
     )]
     BadNodes,
+    /// The address (McstID) belongs to another group.
     #[error("the address belongs to another group")]
     Taken,
+    /// A switch did not accept the table entries.
     #[error("a switch rejected the group")]
     SwitchFailed,
+    /// Another change of the group is in progress, or messages are in flight.
     #[error("the group is being created or removed, or messages are in flight")]
     Busy,
+    /// Two branches of the tree would meet at one switch.
     #[error("two branches of the tree would meet; register the group through the control service instead")]
     Loop,
+    /// The group does not exist, or another host leads it.
     #[error("the group does not exist, or another host leads it")]
     NoSuchGroup,
+    /// The memory region of a member does not start at a multiple of its length.
     #[error("the memory region of a member does not start at a multiple of its length")]
     BadRegion,
+    /// The group has no virtual queue pair number, or that of the previous group with the same address.
     #[error(
         "the registration names no queue pair number for the group, or that of the previous group with the same address"
     )]
     BadQueuePair,
+    /// The host leads the largest number of groups that one host may lead.
     #[error("the host leads as many groups as one host may; deregister one first")]
     TooMany,
+    /// The host sends registration packets faster than the controller handles them.
     #[error("the host sends registration packets faster than they are handled")]
     TooFast,
+    /// A host did not consent to join the group.
     #[error("a host did not agree to join the group")]
     NotAgreed,
+    /// A code for which this version has no name.
     #[error("unknown reason {0}")]
     Other(u8),
 }
@@ -165,6 +179,7 @@ impl Refusal {
         }
     }
 
+    /// Code of the reason, as in the flags of a packet.
     pub fn bits(self) -> u8 {
         match self {
             Refusal::Full => 1,
@@ -217,16 +232,18 @@ impl Kind {
     }
 }
 
-/// One member of the group.
+/// A host of the group, with its queue pair and memory region; or the group itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Node {
+    /// IPv4 address of the host, or the McstID of the group.
     pub ip: Ipv4Addr,
+    /// Number of the host's queue pair, or the group's virtual number.
     pub qpn: QpNum,
-    /// [`NODE_IS_GROUP`], [`NODE_ONLY_RECEIVES`], and bits for the members' software; switches copy them. [`NODE_HAS_REGION`] follows
-    /// from `region`.
+    /// [`NODE_IS_GROUP`], [`NODE_ONLY_RECEIVES`], and bits for the members' software, which switches copy.
+    /// [`NODE_HAS_REGION`] follows from `region`.
     #[serde(default)]
     pub flags: u8,
-    /// The memory region of this member that WRITEs to the group address.
+    /// The memory region of this member to which WRITEs to the group are rewritten; `None` without WRITEs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<Region>,
 }
@@ -234,10 +251,11 @@ pub struct Node {
 /// A member's memory region for WRITEs to the group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Region {
-    /// Virtual address of its first byte, a multiple of its length.
+    /// Virtual address of the first byte, a multiple of the length.
     pub va: u64,
+    /// R_Key of the region.
     pub rkey: u32,
-    /// Log2 of its length in bytes, rounded up: at most [`MAX_LOG2_LEN`].
+    /// Log2 of the length in bytes, rounded up; at most [`MAX_LOG2_LEN`].
     pub log2_len: u8,
 }
 
@@ -266,7 +284,7 @@ impl Region {
 }
 
 impl Node {
-    /// The node of a group itself.
+    /// Creates the node of a group itself.
     pub fn group(mcst_id: Ipv4Addr, virtual_qpn: QpNum) -> Node {
         Node {
             ip: mcst_id,
@@ -276,12 +294,12 @@ impl Node {
         }
     }
 
-    /// Whether this is the node of a group itself.
+    /// Whether this is the node of the group itself.
     pub fn is_group(&self) -> bool {
         self.flags & NODE_IS_GROUP != 0
     }
 
-    /// The node of the host that registers a group.
+    /// Creates the node of the host that registers a group.
     pub fn leader(ip: Ipv4Addr) -> Node {
         Node {
             ip,
@@ -291,7 +309,7 @@ impl Node {
         }
     }
 
-    /// Whether this is the node of the host that registers the group, rather than of a member.
+    /// Whether this is the node of the host that registers the group, not of a member.
     pub fn is_leader(&self) -> bool {
         self.flags & NODE_IS_LEADER != 0
     }
@@ -377,12 +395,12 @@ fn check_regions(mut records: &[u8]) -> Result<(), WireError> {
     Ok(())
 }
 
-/// A view of a buffer that contains a packet.
+/// View of a buffer that contains a registration packet.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
 impl<'a> View<'a> {
-    /// Checks version, type, numbering, that all announced records are present, and that regions are valid.
+    /// Checks version, type and numbering, that all announced records are present, and that regions are valid.
     pub fn new_checked(buffer: &'a [u8]) -> Result<View<'a>, WireError> {
         need(Header::Mrp, buffer, METADATA_LEN)?;
         let version = buffer[VERSION_TYPE] >> 4;
@@ -412,11 +430,12 @@ impl<'a> View<'a> {
         Ok(View(&buffer[..length]))
     }
 
+    /// Type of the packet.
     pub fn kind(&self) -> Kind {
         Kind::from_bits(self.0[VERSION_TYPE] & 15).expect("checked in new_checked")
     }
 
-    /// The number of this packet, from 0.
+    /// Number of this packet among those that describe the group, from 0.
     pub fn seq(&self) -> u8 {
         self.0[SEQ]
     }
@@ -426,39 +445,42 @@ impl<'a> View<'a> {
         self.0[TOTAL]
     }
 
+    /// Initial PSN of every member.
     pub fn initial_psn(&self) -> Psn {
         Psn::new(get_u24(self.0, INITIAL_PSN))
     }
 
+    /// Flags, whose meaning depends on the type: see [`Repr::flags`].
     pub fn flags(&self) -> u8 {
         self.0[FLAGS]
     }
 
-    /// The nodes of this packet.
+    /// The nodes listed in this packet.
     pub fn nodes(&self) -> impl Iterator<Item = Node> + 'a {
         let mut records = &self.0[METADATA_LEN..];
         std::iter::from_fn(move || Node::take(&mut records))
     }
 }
 
-/// The packet as a value.
+/// Fields of a registration packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repr {
+    /// Type of the packet.
     pub kind: Kind,
-    /// The number of this packet, from 0.
+    /// Number of this packet among those that describe the group, from 0.
     pub seq: u8,
     /// Number of packets that describe the group, at least 1.
     pub total: u8,
-    /// The initial PSN of every member.
+    /// Initial PSN of every member.
     pub initial_psn: Psn,
-    /// In a [`Kind::Refuse`] the reason; in a [`Kind::Register`] timeout and retries of the queue pairs
-    /// ([`crate::registration::Patience::bits`]); otherwise 0.
+    /// In a [`Kind::Refuse`], the reason. In a [`Kind::Register`], timeout and retries of the queue pairs
+    /// ([`crate::registration::Patience::bits`]). Otherwise 0.
     pub flags: u8,
-    /// The nodes, in at most [`MAX_NODES`] records.
+    /// The listed nodes, in at most [`MAX_NODES`] records.
     pub nodes: Vec<Node>,
 }
 
-/// A group that is too large to be described by MRP packets.
+/// Error: a group is too large to be described by registration packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a group of {0} nodes is too large to register: the limit is {limit}, or {written} with memory regions",
@@ -468,6 +490,7 @@ pub struct Repr {
 pub struct TooManyNodes(pub usize);
 
 impl Repr {
+    /// Decodes a registration packet.
     pub fn parse(view: &View<'_>) -> Repr {
         Repr {
             kind: view.kind(),
@@ -479,7 +502,7 @@ impl Repr {
         }
     }
 
-    /// The packets that describe a whole group; one packet without nodes for an empty list.
+    /// Creates the packets that describe a whole group: one packet without nodes for an empty list.
     pub fn split(
         kind: Kind,
         initial_psn: Psn,
@@ -604,7 +627,7 @@ mod tests {
 
     #[test]
     fn invalid_regions_are_rejected() {
-        // Truncated by the count, of the group itself, too long, non-zero padding.
+        // Truncated by the count, a region of the group itself, too long, padding that is not zero.
         for (at, value) in [(3, 2), (3, 1), (15, 0xc0), (28, 64), (29, 1), (31, 1)] {
             let mut bytes = unhex(WITH_REGION);
             bytes[at] = value;
@@ -708,7 +731,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any input is rejected, or equals what `emit` would write for it.
+        /// Any input is rejected, or equals the bytes that `emit` writes for it.
         #[test]
         fn arbitrary_input_is_rejected_or_parsed(
             mut bytes in proptest::collection::vec(any::<u8>(), 0..200),

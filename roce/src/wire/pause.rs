@@ -7,10 +7,10 @@ use super::field::{get_u16, put_u16};
 /// Length after the Ethernet header in bytes, without padding to the shortest frame.
 pub const FRAME_LEN: usize = 20;
 
-/// EtherType of MAC control.
+/// EtherType of MAC control frames.
 pub const ETHERTYPE: u16 = 0x8808;
 
-/// The destination address, which bridges do not forward.
+/// Destination MAC address of MAC control frames, which bridges do not forward.
 pub const DESTINATION: MacAddr = MacAddr([0x01, 0x80, 0xc2, 0x00, 0x00, 0x01]);
 
 /// Length of a pause quantum, in bit times of the link.
@@ -23,7 +23,7 @@ const ENABLE: usize = 2;
 const TIMES: usize = 4;
 const CLASSES: usize = 8;
 
-/// A view of the frame after the Ethernet header.
+/// View of a PFC PAUSE frame after its Ethernet header.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
@@ -44,21 +44,22 @@ impl<'a> View<'a> {
     }
 }
 
-/// The frame as a value.
+/// Pause times in a PFC PAUSE frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
-    /// By class, as [`View::quanta`].
+    /// Pause time of each class, as in [`View::quanta`].
     pub quanta: [Option<u16>; CLASSES],
 }
 
 impl Repr {
-    /// A frame for one class, 0 to 7.
+    /// Creates a frame that changes one class, 0 to 7.
     pub fn of_class(class: u8, quanta: u16) -> Repr {
         let mut all = [None; CLASSES];
         all[usize::from(class)] = Some(quanta);
         Repr { quanta: all }
     }
 
+    /// Decodes a PFC PAUSE frame.
     pub fn parse(view: &View<'_>) -> Repr {
         Repr {
             quanta: [0, 1, 2, 3, 4, 5, 6, 7].map(|class| view.quanta(class)),
@@ -104,7 +105,7 @@ mod tests {
         let mut bytes = unhex(XOFF_3);
         let check = |bytes: &[u8]| View::new_checked(bytes).map(drop);
         refuses_every_shorter(&bytes, Header::Pause, check);
-        // PAUSE of the whole link (IEEE 802.3, annex 31B).
+        // PAUSE of the whole link (IEEE 802.3, annex 31B), which is another opcode.
         bytes[1] = 1;
         bytes[0] = 0;
         assert_eq!(

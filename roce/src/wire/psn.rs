@@ -8,7 +8,7 @@ use super::serial::Space;
 
 const MASK: u32 = 0x00ff_ffff;
 
-/// A number that needs more than 24 bits.
+/// Error: a number that needs more than 24 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0:#x} does not fit into 24 bits")]
 pub struct TooLarge(pub u32);
@@ -26,7 +26,7 @@ impl Psn {
         Psn(value & MASK)
     }
 
-    /// The number, 0 to 2^24 - 1.
+    /// The PSN as a number, 0 to 2^24 - 1.
     pub const fn get(self) -> u32 {
         self.0
     }
@@ -60,18 +60,18 @@ impl Psn {
     }
 }
 
-/// Queue pair number: 24 bits.
+/// Queue pair number (QPN): 24 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
 pub struct QpNum(u32);
 
 impl QpNum {
-    /// Creates a number from the low 24 bits of `value`.
+    /// Creates a queue pair number from the low 24 bits of `value`.
     pub const fn new(value: u32) -> QpNum {
         QpNum(value & MASK)
     }
 
-    /// The number, 0 to 2^24 - 1.
+    /// The queue pair number as an integer, 0 to 2^24 - 1.
     pub const fn get(self) -> u32 {
         self.0
     }

@@ -3,27 +3,30 @@
 use super::error::{need, Header, WireError};
 use super::field::{get_u32, get_u64, put_u32, put_u64};
 
-/// Length of the header in bytes.
+/// Length of a RETH in bytes.
 pub const HEADER_LEN: usize = 16;
 
 const VIRTUAL_ADDRESS: usize = 0;
 const R_KEY: usize = 8;
 const DMA_LENGTH: usize = 12;
 
-/// A view of a buffer that contains the header.
+/// View of a buffer that contains a RETH.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
 impl<'a> View<'a> {
+    /// Checks that `buffer` holds a RETH.
     pub fn new_checked(buffer: &'a [u8]) -> Result<View<'a>, WireError> {
         need(Header::Reth, buffer, HEADER_LEN)?;
         Ok(View(buffer))
     }
 
+    /// Virtual address to which the message is written.
     pub fn virtual_address(&self) -> u64 {
         get_u64(self.0, VIRTUAL_ADDRESS)
     }
 
+    /// R_Key of the memory region or window.
     pub fn rkey(&self) -> u32 {
         get_u32(self.0, R_KEY)
     }
@@ -34,16 +37,19 @@ impl<'a> View<'a> {
     }
 }
 
-/// The header as a value.
+/// Fields of a RETH.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
+    /// Virtual address to which the message is written.
     pub virtual_address: u64,
+    /// R_Key of the memory region or window.
     pub rkey: u32,
     /// Length of the whole message in bytes, at most 2^31.
     pub dma_length: u32,
 }
 
 impl Repr {
+    /// Decodes a RETH.
     pub fn parse(view: &View<'_>) -> Repr {
         Repr {
             virtual_address: view.virtual_address(),
@@ -52,7 +58,7 @@ impl Repr {
         }
     }
 
-    /// Writes the header to the first [`HEADER_LEN`] bytes of `buffer`; panics if it is shorter.
+    /// Writes the RETH to the first [`HEADER_LEN`] bytes of `buffer`; panics if it is shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         put_u64(buffer, VIRTUAL_ADDRESS, self.virtual_address);
         put_u32(buffer, R_KEY, self.rkey);

@@ -1,6 +1,6 @@
 //! Serial number arithmetic: numbers that wrap around, compared by the shorter distance (IBTA vol. 1, 9.2; RFC 1982).
 
-/// A space of serial numbers of a fixed width. PSNs and MSNs have 24 bits; model checking uses a few bits.
+/// A space of serial numbers of a fixed width in bits. PSNs and MSNs have 24 bits; a model checker uses fewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Space {
     bits: u32,
@@ -10,7 +10,7 @@ impl Space {
     /// The space of packet sequence numbers and of message sequence numbers (IBTA vol. 1, 9.2.3).
     pub const PSN: Space = Space { bits: 24 };
 
-    /// A space of `bits` bits.
+    /// Creates a space of serial numbers with `bits` bits.
     ///
     /// # Panics
     ///
@@ -24,7 +24,7 @@ impl Space {
         (1 << self.bits) - 1
     }
 
-    /// Whether `a` precedes `b`: true for half of the space. Of two numbers exactly half the space apart, neither precedes the other.
+    /// Whether `a` precedes `b`. Of two numbers exactly half the space apart, neither precedes the other.
     pub const fn lt(self, a: u32, b: u32) -> bool {
         self.distance(a, b) > 0
     }

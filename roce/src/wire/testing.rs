@@ -2,7 +2,7 @@
 
 use super::error::{Header, Reason, WireError};
 
-/// Bytes from hexadecimal text; spaces are ignored.
+/// Converts hexadecimal text to bytes; spaces are ignored.
 pub(crate) fn unhex(text: &str) -> Vec<u8> {
     let digits: Vec<u32> = text
         .chars()

@@ -3,7 +3,7 @@
 use super::error::{need, Header, Reason, WireError};
 use super::field::{get_u16, put_u16};
 
-/// Length of the header in bytes.
+/// Length of a UDP header in bytes.
 pub const HEADER_LEN: usize = 8;
 /// Destination port of RoCEv2 (IBTA vol. 1, annex A17).
 pub const PORT_ROCE: u16 = 4791;
@@ -15,7 +15,7 @@ const DESTINATION_PORT: usize = 2;
 const LENGTH: usize = 4;
 const CHECKSUM: usize = 6;
 
-/// A view of a buffer that contains a datagram.
+/// View of a buffer that contains a UDP datagram.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
@@ -37,37 +37,45 @@ impl<'a> View<'a> {
         Ok(View(&buffer[..length]))
     }
 
+    /// Source port. A sender of RoCEv2 chooses it freely, so that ECMP spreads queue pairs over paths.
     pub fn source_port(&self) -> u16 {
         get_u16(self.0, SOURCE_PORT)
     }
 
+    /// Destination port: 4791 for RoCEv2.
     pub fn destination_port(&self) -> u16 {
         get_u16(self.0, DESTINATION_PORT)
     }
 
+    /// Length of header and payload in bytes.
     pub fn length(&self) -> u16 {
         get_u16(self.0, LENGTH)
     }
 
+    /// Checksum, as received; 0 if the sender computes none.
     pub fn checksum(&self) -> u16 {
         get_u16(self.0, CHECKSUM)
     }
 
+    /// The bytes after the header, up to the announced length.
     pub fn payload(&self) -> &'a [u8] {
         &self.0[HEADER_LEN..]
     }
 }
 
-/// The header as a value.
+/// Fields of a UDP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
+    /// Source port.
     pub source_port: u16,
+    /// Destination port: 4791 for RoCEv2.
     pub destination_port: u16,
-    /// Bytes after the header, at most 65,527.
+    /// Length of the payload in bytes, at most 65,527.
     pub payload_len: u16,
 }
 
 impl Repr {
+    /// Decodes a UDP header.
     pub fn parse(view: &View<'_>) -> Repr {
         Repr {
             source_port: view.source_port(),
@@ -76,8 +84,8 @@ impl Repr {
         }
     }
 
-    /// Parses the header at the front of a datagram of `len` bytes, whose payload need not follow in `buffer`. `None` if its length
-    /// differs.
+    /// Decodes the header at the front of a datagram of `len` bytes; `buffer` need not contain the payload. `None` if
+    /// the length field differs.
     pub fn parse_front(buffer: &[u8], len: u16) -> Option<Repr> {
         let header = View(buffer.get(..HEADER_LEN)?);
         let payload_len = len.checked_sub(HEADER_LEN as u16)?;

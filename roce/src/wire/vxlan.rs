@@ -4,21 +4,22 @@ use super::error::{need, Header, WireError};
 use super::field::{get_u24, put_u24};
 use super::{ethernet, ipv4, udp};
 
-/// Length of the header in bytes.
+/// Length of a VXLAN header in bytes.
 pub const HEADER_LEN: usize = 8;
 /// Destination port of VXLAN.
 pub const PORT: u16 = 4789;
-/// Bytes that VXLAN over IPv4 adds to an IP packet: an underlay needs an MTU of N plus this for links of MTU N.
+/// Number of bytes that VXLAN over IPv4 adds to an IP packet. For links with MTU N, the underlay needs an MTU of N plus
+/// this.
 pub const OVERHEAD: usize = ipv4::HEADER_LEN + udp::HEADER_LEN + HEADER_LEN + ethernet::HEADER_LEN;
-/// The highest VXLAN network identifier (24 bits).
+/// Highest VXLAN network identifier (VNI), which has 24 bits.
 pub const MAX_VNI: u32 = (1 << 24) - 1;
 
 const FLAGS: usize = 0;
 const VNI: usize = 4;
-/// The flag I: the VNI is valid. The other flags are reserved and ignored.
+/// Flag I of the header: the VNI is valid. The other flags are reserved and ignored.
 const FLAG_VNI: u8 = 0x08;
 
-/// A view of the payload of a datagram.
+/// View of the payload of a UDP datagram that contains a VXLAN header and an Ethernet frame.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
@@ -45,7 +46,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// The header as a value.
+/// Fields of a VXLAN header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
     /// The VXLAN network identifier, at most [`MAX_VNI`].
@@ -53,11 +54,12 @@ pub struct Repr {
 }
 
 impl Repr {
+    /// Decodes a VXLAN header.
     pub fn parse(view: &View<'_>) -> Repr {
         Repr { vni: view.vni() }
     }
 
-    /// The bytes of the header.
+    /// The header as bytes, big-endian.
     pub fn bytes(&self) -> [u8; HEADER_LEN] {
         let mut header = [0; HEADER_LEN];
         header[FLAGS] = FLAG_VNI;

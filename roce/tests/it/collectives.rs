@@ -211,7 +211,7 @@ fn settings_that_datagrams_do_not_support_are_rejected() {
         ..good.clone()
     };
     for spec in [without, no_multicast] {
-        let refused = SpecError::NoDatagrams(Algorithm::BinomialAck);
+        let refused = SpecError::MissingDatagramGroup(Algorithm::BinomialAck);
         assert_eq!(spec.check(host), Err(refused));
     }
     let write = TransferSpec {

@@ -4,7 +4,7 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use alfirk_aggregation::{classify, Answer, Config, Feedback, Group, Port, Sent, Strategy};
+use alfirk_aggregation::{classify, AckClass, Config, Feedback, Group, Port, Sent, Strategy};
 use alfirk_roce::collective::{
     Algorithm, Collective as Kind, Digest, Endpoint, GroupSpec, Transfer, TransferError,
     TransferEvent, TransferOp, TransferSpec, WriteMode,
@@ -102,7 +102,7 @@ impl OneSwitch {
     }
 
     fn answer(&mut self, from: usize, psn: Psn, aeth: aeth::Repr) -> Vec<(usize, Vec<u8>)> {
-        let Some(Answer::Feedback(feedback)) = classify(psn.get(), aeth) else {
+        let Some(AckClass::Feedback(feedback)) = classify(psn.get(), aeth) else {
             panic!("a receiver answered with {aeth:?}");
         };
         let group = self.group();

@@ -1,6 +1,6 @@
 //! Records of a run: packet captures, timelines and text traces, as [`crate::engine::Observer`]s.
 //!
-//! All write to a given writer. A write error ends the record; `finish` returns the error.
+//! Each observer writes to a given writer. A write error ends the record; [`Record::finish`] returns the error.
 
 pub mod pcap;
 pub mod pcapng;
@@ -12,19 +12,20 @@ pub use pcap::PortCapture;
 pub use pcapng::PcapngCapture;
 pub use timeline::Timeline;
 pub use trace::TextTrace;
-pub use watch::Watch;
+pub use watch::PageTrace;
 
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
-/// A writer shared by the observer inside the engine and the caller that closes it at the end.
+/// A writer that is shared by the observer in the engine and the [`Record`] of the caller. After a write error nothing
+/// is written.
 struct Sink<W> {
     writer: W,
     failed: Option<io::Error>,
 }
 
-/// The outer end of a record: says at the end whether all of it could be written.
+/// The caller's end of a record: flushes it and returns the first write error.
 #[must_use = "a record is complete only after finish"]
 pub struct Record {
     end: Box<dyn FnOnce() -> io::Result<()>>,
@@ -35,14 +36,14 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// The first error that any write met.
+    /// The first error of any write.
     pub fn finish(self) -> io::Result<()> {
         (self.end)()
     }
 }
 
 impl<W: 'static> Sink<W> {
-    /// A sink for the observer and the record that ends it with `flush`.
+    /// Creates the writer for the observer, and the record that ends it by `flush`.
     fn new(
         writer: W,
         flush: impl FnOnce(&mut W) -> io::Result<()> + 'static,
@@ -74,7 +75,7 @@ impl<W: 'static> Sink<W> {
 mod testing {
     use super::*;
 
-    /// A writer whose bytes can be looked at from outside.
+    /// A writer whose bytes the test can read.
     #[derive(Clone, Default)]
     pub(super) struct Shared(Rc<RefCell<Vec<u8>>>);
 

@@ -1,4 +1,4 @@
-//! Packet captures of one port each.
+//! Packet captures in pcap format, of one port each.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -7,10 +7,10 @@ use std::rc::Rc;
 use alfirk_packet_io::pcap::PcapWriter;
 
 use super::{Record, Sink};
-use crate::engine::{Happening, Observer};
+use crate::engine::{Observation, Observer};
 
-/// Captures what one port of one node sends and receives. Frames carry the time of their first bit when
-/// sent and of their last bit when received. Frames that the link loses stand in their sender's capture.
+/// Captures the frames that one port of one node sends and receives. A frame has the time of its first bit when sent,
+/// and of its last bit when received. Frames that the link loses are in the sender's capture.
 pub struct PortCapture<W: Write> {
     node: String,
     port: u32,
@@ -18,11 +18,11 @@ pub struct PortCapture<W: Write> {
 }
 
 impl<W: Write + 'static> PortCapture<W> {
-    /// Captures to `writer` from now on.
+    /// Creates a capture that writes to `writer`. `node`: name of the node; `port`: number of its port.
     ///
     /// # Errors
     ///
-    /// When the file header cannot be written.
+    /// The file header cannot be written.
     pub fn new(node: &str, port: u32, writer: W) -> io::Result<(PortCapture<W>, Record)> {
         let (sink, record) = Sink::new(PcapWriter::new(writer)?, PcapWriter::flush);
         let node = node.to_string();
@@ -31,8 +31,9 @@ impl<W: Write + 'static> PortCapture<W> {
 }
 
 impl<W: Write + 'static> Observer for PortCapture<W> {
-    fn observe(&mut self, now: u64, name: &str, happening: Happening<'_>) {
-        if let Happening::Transmit { port, frame } | Happening::Receive { port, frame } = happening
+    fn observe(&mut self, now: u64, name: &str, observation: Observation<'_>) {
+        if let Observation::Transmit { port, frame } | Observation::Receive { port, frame } =
+            observation
         {
             if port == self.port && name == self.node {
                 self.sink
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
     use crate::capture::testing::Shared;
 
-    /// Bytes before the first packet.
+    /// Length of the file header in bytes.
     const FILE_HEADER: usize = 24;
 
     #[test]
@@ -56,11 +57,11 @@ mod tests {
         let file = Shared::default();
         let (mut capture, record) = PortCapture::new("h1", 0, file.clone()).unwrap();
         let frame: &[u8] = &[0xaa, 0xbb];
-        capture.observe(5, "h1", Happening::Transmit { port: 0, frame });
-        capture.observe(6, "h2", Happening::Transmit { port: 0, frame });
-        capture.observe(7, "h1", Happening::Transmit { port: 1, frame });
+        capture.observe(5, "h1", Observation::Transmit { port: 0, frame });
+        capture.observe(6, "h2", Observation::Transmit { port: 0, frame });
+        capture.observe(7, "h1", Observation::Transmit { port: 1, frame });
         let frame: &[u8] = &[0xcc];
-        capture.observe(2_000_000_009, "h1", Happening::Receive { port: 0, frame });
+        capture.observe(2_000_000_009, "h1", Observation::Receive { port: 0, frame });
         record.finish().unwrap();
 
         let mut expected = vec![0, 0, 0, 0, 5, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 0xaa, 0xbb];
@@ -70,7 +71,7 @@ mod tests {
 
     #[test]
     fn failing_writer_is_reported_at_the_end() {
-        /// Takes a header and no more.
+        /// A writer with space for the file header only.
         struct Full(usize);
         impl Write for Full {
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -86,7 +87,7 @@ mod tests {
         }
         let (mut capture, record) = PortCapture::new("h1", 0, Full(FILE_HEADER)).unwrap();
         let frame: &[u8] = &[1];
-        capture.observe(0, "h1", Happening::Transmit { port: 0, frame });
+        capture.observe(0, "h1", Observation::Transmit { port: 0, frame });
         let error = record.finish().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     }

@@ -1,8 +1,8 @@
-//! A capture of all links in one file, in pcapng format (draft-ietf-opsawg-pcapng).
+//! Capture of all links in one file, in pcapng format (draft-ietf-opsawg-pcapng).
 //!
-//! Each port of each node is an interface with its name, such as `s1:2`. Frames carry the time of their first bit when sent
-//! and of their last bit when received, in nanoseconds, and the direction. A lost frame is recorded once more, with
-//! the reason as its comment: `frame.comment == "loss"` finds them in Wireshark.
+//! Each port of each node is an interface, with a name such as `s1:2`. A frame has its direction and a time in
+//! nanoseconds: of its first bit when sent, of its last bit when received. A lost frame is recorded a second time, with
+//! the reason as its comment: `frame.comment == "loss"` finds these in Wireshark.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,37 +12,37 @@ use std::rc::Rc;
 use alfirk_packet_io::pcap::LINK_TYPE_ETHERNET;
 
 use super::{Record, Sink};
-use crate::engine::{Happening, Observer};
+use crate::engine::{Observation, Observer};
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
-/// Of a section whose length is not said.
+/// Section length of a file whose length is not known when it begins.
 const UNKNOWN_LENGTH: u64 = u64::MAX;
 
 const OPT_COMMENT: u16 = 1;
 const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
 const EPB_FLAGS: u16 = 2;
-/// 10^-9 seconds.
+/// Time resolution of an interface: 10^-9 seconds.
 const NANOSECONDS: u8 = 9;
 const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
 
-/// Captures everything.
+/// Captures the frames of all ports.
 pub struct PcapngCapture<W> {
     sink: Rc<RefCell<Sink<W>>>,
-    /// Their numbers in the file.
+    /// Interface number in the file, by node name and port.
     interfaces: BTreeMap<(String, u32), u32>,
 }
 
 impl<W: Write + 'static> PcapngCapture<W> {
-    /// Captures to `writer` from now on.
+    /// Creates a capture that writes to `writer`.
     ///
     /// # Errors
     ///
-    /// When the file header cannot be written.
+    /// The file header cannot be written.
     pub fn new(mut writer: W) -> io::Result<(PcapngCapture<W>, Record)> {
         let mut body = Vec::new();
         body.extend(BYTE_ORDER_MAGIC.to_le_bytes());
@@ -55,7 +55,7 @@ impl<W: Write + 'static> PcapngCapture<W> {
         Ok((PcapngCapture { sink, interfaces }, record))
     }
 
-    /// The number of a port, which is described where it is first used.
+    /// Interface number of a port. The interface is described in the file when it is first used.
     fn interface(&mut self, node: &str, port: u32) -> u32 {
         let key = (node.to_owned(), port);
         if let Some(number) = self.interfaces.get(&key) {
@@ -66,7 +66,7 @@ impl<W: Write + 'static> PcapngCapture<W> {
         let mut body = Vec::new();
         body.extend((LINK_TYPE_ETHERNET as u16).to_le_bytes());
         body.extend(0_u16.to_le_bytes());
-        // Frames are whole.
+        // Snap length 0: frames are not truncated.
         body.extend(0_u32.to_le_bytes());
         add_option(&mut body, IF_NAME, format!("{node}:{port}").as_bytes());
         add_option(&mut body, IF_TSRESOL, &[NANOSECONDS]);
@@ -104,26 +104,26 @@ impl<W: Write + 'static> PcapngCapture<W> {
 }
 
 impl<W: Write + 'static> Observer for PcapngCapture<W> {
-    fn observe(&mut self, now: u64, name: &str, happening: Happening<'_>) {
-        let (port, frame, direction, comment) = match happening {
-            Happening::Transmit { port, frame } => (port, frame, OUTBOUND, None),
-            Happening::Receive { port, frame } => (port, frame, INBOUND, None),
-            Happening::Drop {
+    fn observe(&mut self, now: u64, name: &str, observation: Observation<'_>) {
+        let (port, frame, direction, comment) = match observation {
+            Observation::Transmit { port, frame } => (port, frame, OUTBOUND, None),
+            Observation::Receive { port, frame } => (port, frame, INBOUND, None),
+            Observation::Drop {
                 port,
                 frame: Some(frame),
                 reason,
                 ..
             } => (port, frame, OUTBOUND, Some(reason.as_str())),
-            Happening::Drop { frame: None, .. } | Happening::Note(_) | Happening::Group { .. } => {
-                return
-            }
+            Observation::Drop { frame: None, .. }
+            | Observation::Note(_)
+            | Observation::Group { .. } => return,
         };
         let interface = self.interface(name, port);
         self.packet(now, interface, frame, direction, comment);
     }
 }
 
-/// Type, length, body, length; the body's length is a multiple of 4.
+/// Writes a block: type, length, body, length. The body is padded to a multiple of 4 bytes.
 fn write_block(writer: &mut impl Write, kind: u32, body: &[u8]) -> io::Result<()> {
     let len = body.len() as u32 + 12;
     writer.write_all(&kind.to_le_bytes())?;
@@ -153,7 +153,7 @@ mod tests {
     use crate::capture::testing::Shared;
     use crate::engine::DropReason;
 
-    /// Kinds and bodies of the blocks of a file.
+    /// Types and bodies of the blocks in a file.
     fn blocks(mut bytes: &[u8]) -> Vec<(u32, Vec<u8>)> {
         let number = |bytes: &[u8]| u32::from_le_bytes(bytes[..4].try_into().unwrap());
         let mut blocks = Vec::new();
@@ -172,10 +172,10 @@ mod tests {
         let file = Shared::default();
         let (mut capture, record) = PcapngCapture::new(file.clone()).unwrap();
         let frame: &[u8] = &[1, 2, 3, 4, 5];
-        capture.observe(7, "h1", Happening::Transmit { port: 0, frame });
-        capture.observe((3 << 32) + 9, "s1", Happening::Receive { port: 2, frame });
+        capture.observe(7, "h1", Observation::Transmit { port: 0, frame });
+        capture.observe((3 << 32) + 9, "s1", Observation::Receive { port: 2, frame });
         let (len, reason) = (frame.len(), DropReason::Fault);
-        let lost = Happening::Drop {
+        let lost = Observation::Drop {
             port: 0,
             len,
             frame: Some(frame),

@@ -1,7 +1,7 @@
-//! A timeline for viewers of Chrome's trace event format, such as Perfetto (ui.perfetto.dev).
+//! Timeline in Chrome's trace event format, for viewers such as Perfetto (ui.perfetto.dev).
 //!
-//! Nodes are processes, their ports threads. A frame on a link is a slice as long as the link is busy with it; a loss and
-//! what a node notes are instants.
+//! Nodes are processes and their ports are threads. A frame on a link is a slice, which lasts as long as the frame
+//! occupies the link. Losses and notes of nodes are instants.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,23 +11,23 @@ use std::rc::Rc;
 use serde::Serialize;
 
 use super::{Record, Sink};
-use crate::engine::{wire_bytes, Happening, Observer};
+use crate::engine::{wire_bytes, Observation, Observer};
 use crate::frame::Frame;
 
-/// Bits per second of what each port sends, by node and port.
+/// Link rate in bits per second of each port, by node name and port number.
 pub type Rates = BTreeMap<(String, u32), u64>;
 
-/// Draws a whole run.
+/// Writes a timeline of a whole run.
 pub struct Timeline<W> {
     sink: Rc<RefCell<Sink<Lines<W>>>>,
     rates: Rates,
-    /// Numbers of nodes as processes.
+    /// Process number of each node in the file.
     processes: BTreeMap<String, u32>,
-    /// Threads that have their name.
+    /// Threads (process, thread) whose name is in the file.
     threads: BTreeSet<(u32, u32)>,
 }
 
-/// An array of objects, one in a line.
+/// A JSON array with one object per line.
 struct Lines<W> {
     writer: W,
     begun: bool,
@@ -48,30 +48,30 @@ impl<W: Write> Lines<W> {
     }
 }
 
-/// An event of the format.
+/// An event of the trace event format.
 #[derive(Serialize)]
 struct Event<'e> {
     name: &'e str,
     ph: &'e str,
-    /// Microseconds, with nanoseconds behind the point.
+    /// Time in microseconds, with nanoseconds as decimals.
     #[serde(skip_serializing_if = "Option::is_none")]
     ts: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     dur: Option<f64>,
     pid: u32,
     tid: u32,
-    /// Of an instant: that of its thread.
+    /// Scope of an instant: `t` for its thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     s: Option<&'e str>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     args: BTreeMap<&'e str, String>,
 }
 
-/// The thread of a node's notes; port N is N + 1.
+/// Thread number of a node's notes. The thread of port N is N + 1.
 const NOTES: u32 = 0;
 
 impl<W: Write + 'static> Timeline<W> {
-    /// Draws to `writer` from now on.
+    /// Creates a timeline that is written to `writer`. `rates`: link rates, from which the duration of slices follows.
     pub fn new(writer: W, rates: Rates) -> (Timeline<W>, Record) {
         let lines = Lines {
             writer,
@@ -92,7 +92,7 @@ impl<W: Write + 'static> Timeline<W> {
         self.sink.borrow_mut().write(|lines| lines.add(&line));
     }
 
-    /// The numbers of a node and one of its threads, named where they are first used.
+    /// Process and thread number of a node's thread. Both are named in the file when they are first used.
     fn place(&mut self, node: &str, thread: u32) -> (u32, u32) {
         let number = self.processes.len() as u32 + 1;
         let pid = match self.processes.get(node) {
@@ -142,9 +142,9 @@ impl<W: Write + 'static> Timeline<W> {
 }
 
 impl<W: Write + 'static> Observer for Timeline<W> {
-    fn observe(&mut self, now: u64, name: &str, happening: Happening<'_>) {
-        match happening {
-            Happening::Transmit { port, frame } => {
+    fn observe(&mut self, now: u64, name: &str, observation: Observation<'_>) {
+        match observation {
+            Observation::Transmit { port, frame } => {
                 let (pid, tid) = self.place(name, port + 1);
                 let rate = self.rates.get(&(name.to_owned(), port));
                 let busy = rate.map(|rate| wire_bytes(frame.len()) as f64 * 8e6 / *rate as f64);
@@ -160,7 +160,7 @@ impl<W: Write + 'static> Observer for Timeline<W> {
                     args: BTreeMap::from([("bytes", frame.len().to_string())]),
                 });
             }
-            Happening::Drop {
+            Observation::Drop {
                 port,
                 frame,
                 reason,
@@ -169,13 +169,13 @@ impl<W: Write + 'static> Observer for Timeline<W> {
                 let frame = frame.map(|frame| Frame::read(frame).to_string());
                 self.instant(now, name, port + 1, reason.as_str(), frame);
             }
-            Happening::Note(text) => {
+            Observation::Note(text) => {
                 let text = text.to_string();
                 self.instant(now, name, NOTES, &text, None);
             }
-            // It is the other end of a slice.
-            Happening::Receive { .. } => {}
-            Happening::Group { .. } => {}
+            // The end of the slice is known from its start.
+            Observation::Receive { .. } => {}
+            Observation::Group { .. } => {}
         }
     }
 
@@ -195,22 +195,22 @@ mod tests {
     use crate::engine::DropReason;
 
     #[test]
-    fn frames_are_as_long_as_they_keep_the_link_busy() {
+    fn slices_last_as_long_as_frames_occupy_the_link() {
         let file = Shared::default();
         let rates = Rates::from([(("h1".to_owned(), 0), 1_000_000_000)]);
         let (mut timeline, record) = Timeline::new(file.clone(), rates);
         let frame: &[u8] = &[0; 101];
-        timeline.observe(1_500, "h1", Happening::Transmit { port: 0, frame });
-        timeline.observe(1_600, "s1", Happening::Receive { port: 1, frame });
+        timeline.observe(1_500, "h1", Observation::Transmit { port: 0, frame });
+        timeline.observe(1_600, "s1", Observation::Receive { port: 1, frame });
         let (len, reason) = (frame.len(), DropReason::Fault);
-        let lost = Happening::Drop {
+        let lost = Observation::Drop {
             port: 2,
             len,
             frame: Some(frame),
             reason,
         };
         timeline.observe(1_700, "s1", lost);
-        timeline.observe(1_800, "h1", Happening::Note("post \"1\" B"));
+        timeline.observe(1_800, "h1", Observation::Note("post \"1\" B"));
         record.finish().unwrap();
 
         let events: serde_json::Value = serde_json::from_slice(&file.bytes()).unwrap();
@@ -224,7 +224,7 @@ mod tests {
         };
         let slices = of("X");
         assert_eq!(slices.len(), 1);
-        // 125 bytes with FCS, preamble and gap at 1 Gbit/s.
+        // 125 bytes on the wire, with FCS, preamble and gap: 1 us at 1 Gbit/s.
         assert_eq!(
             (&slices[0]["ts"], &slices[0]["dur"]),
             (&1.5.into(), &1.0.into())

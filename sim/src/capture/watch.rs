@@ -1,4 +1,4 @@
-//! A trace for the page (`alfirk view`), in the format of [`alfirk_view::trace`].
+//! Trace for the page of a run (`alfirk view`), in the format of [`alfirk_view::trace`].
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,23 +15,24 @@ use alfirk_view::trace::{
 };
 
 use super::{Record, Sink};
-use crate::engine::{Happening, Observer};
+use crate::engine::{Observation, Observer};
 use crate::frame::Frame;
 
-/// The controller's name among the nodes.
+/// Name of the controller among the nodes of the trace.
 pub const CONTROLLER: &str = "controller";
 
-/// Writes the trace of a whole run.
-pub struct Watch<W> {
+/// Writes the trace of a whole run for its page.
+pub struct PageTrace<W> {
     sink: Rc<RefCell<Sink<Writer<W>>>>,
-    /// Positions in the header.
+    /// Index of each node in the header of the trace, by name.
     nodes: BTreeMap<String, usize>,
     space: Space,
-    /// What was written last of each switch's groups.
+    /// State last written of each group, by switch (index in the header) and group address.
     shown: BTreeMap<(usize, Ipv4Addr), (Vec<PathState>, Option<FeedbackState>)>,
 }
 
-/// A trace's first line. Nodes are the topology's hosts, switches, and the controller; `members` has the source first.
+/// Creates the header of a trace. Its nodes are the topology's hosts and switches, and the controller. `members`: hosts
+/// of the group, the source first.
 pub fn header(topology: &Topology, title: &str, members: &[HostIndex]) -> Header {
     let hosts = topology.hosts().iter().map(|host| Node {
         name: host.name.clone(),
@@ -69,16 +70,17 @@ pub fn header(topology: &Topology, title: &str, members: &[HostIndex]) -> Header
     }
 }
 
-impl<W: Write + 'static> Watch<W> {
-    /// Traces to `writer` from now on, at most `limit` bytes of events.
+impl<W: Write + 'static> PageTrace<W> {
+    /// Creates a trace that is written to `writer`: the header, then at most `limit` bytes of events.
     ///
     /// # Errors
-    /// The writer's.
-    pub fn new(writer: W, header: &Header, limit: u64) -> std::io::Result<(Watch<W>, Record)> {
+    ///
+    /// The header cannot be written.
+    pub fn new(writer: W, header: &Header, limit: u64) -> std::io::Result<(PageTrace<W>, Record)> {
         let writer = Writer::new(writer, header, limit)?;
         let (sink, record) = Sink::new(writer, Writer::finish);
         let nodes = header.nodes.iter().enumerate();
-        let watch = Watch {
+        let watch = PageTrace {
             sink,
             nodes: nodes.map(|(at, node)| (node.name.clone(), at)).collect(),
             space: Config::pipeline(Strategy::Tree).space,
@@ -87,7 +89,8 @@ impl<W: Write + 'static> Watch<W> {
         Ok((watch, record))
     }
 
-    /// `None` if nothing that is written has changed.
+    /// Creates the event for a group's new state (multicast forwarding table); `None` if it equals the state last
+    /// written.
     fn mft(
         &mut self,
         t: u64,
@@ -150,8 +153,8 @@ fn feedback(group: &Group, space: Space) -> Option<FeedbackState> {
     })
 }
 
-impl<W: Write + 'static> Observer for Watch<W> {
-    fn observe(&mut self, now: u64, name: &str, happening: Happening<'_>) {
+impl<W: Write + 'static> Observer for PageTrace<W> {
+    fn observe(&mut self, now: u64, name: &str, observation: Observation<'_>) {
         let Some(&n) = self.nodes.get(name) else {
             return;
         };
@@ -159,8 +162,8 @@ impl<W: Write + 'static> Observer for Watch<W> {
             return;
         }
         let t = now;
-        let event = match happening {
-            Happening::Transmit { port, frame } => {
+        let event = match observation {
+            Observation::Transmit { port, frame } => {
                 let len = frame.len();
                 let frame = Frame::read(frame);
                 let psn = match frame {
@@ -177,9 +180,9 @@ impl<W: Write + 'static> Observer for Watch<W> {
                     text: frame.to_string(),
                 })
             }
-            // The other end of what left a port.
-            Happening::Receive { .. } => return,
-            Happening::Drop {
+            // The trace has a frame when it leaves a port.
+            Observation::Receive { .. } => return,
+            Observation::Drop {
                 port,
                 len,
                 frame,
@@ -194,12 +197,12 @@ impl<W: Write + 'static> Observer for Watch<W> {
                     .map(|frame| Frame::read(frame).to_string())
                     .unwrap_or_default(),
             }),
-            Happening::Note(text) => Event::Note(NoteEvent {
+            Observation::Note(text) => Event::Note(NoteEvent {
                 t,
                 n,
                 text: text.to_owned(),
             }),
-            Happening::Group { mcst_id, group } => match self.mft(t, n, mcst_id, group) {
+            Observation::Group { mcst_id, group } => match self.mft(t, n, mcst_id, group) {
                 Some(event) => Event::Mft(event),
                 None => return,
             },

@@ -1,40 +1,41 @@
-//! Agenda: priority queue of events by time.
+//! Priority queue of scheduled events, by time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Range of the timing wheel in nanoseconds: a power of two, at least 64. A frame of 4 KiB on a link of 10 Gbit/s
-/// takes half of it. Later events are stored in the heap.
+/// Range of the timing wheel in nanoseconds: a power of two, at least 64. Later events are in the heap. A frame of 4
+/// KiB takes half of this range on a link of 10 Gbit/s.
 const SPAN: u64 = 8192;
 const SLOTS: usize = SPAN as usize;
 const WORDS: usize = SLOTS / 64;
 
-/// The end of a list.
+/// Index that marks the end of a linked list.
 const NONE: u32 = u32::MAX;
 
-/// Priority queue of events, by time and at equal times in the order of insertion.
+/// Priority queue of events by time; events of the same time are in the order of insertion.
 ///
-/// A timing wheel (Varghese and Lauck: Hashed and hierarchical timing wheels, SOSP 1987) with one slot per nanosecond
-/// holds the near future, and thus nearly all events of a fabric: insertion and removal take constant time. Later events
-/// are in a heap until the wheel reaches them. Events are not moved; slots are linked lists of their places.
+/// Events of the near future, which are nearly all events of a fabric, are in a timing wheel with one slot per
+/// nanosecond (Varghese and Lauck: Hashed and hierarchical timing wheels, SOSP 1987). Insertion and removal take
+/// constant time. Later events are in a heap until the wheel reaches them. Events are not moved: a slot is a linked
+/// list of indexes into `places`.
 pub(super) struct Agenda<E> {
-    /// Time of the last event taken.
+    /// Time of the event taken last, in nanoseconds.
     now: u64,
-    /// First and last place of the events at each time from `now` to `now + SPAN`, indexed by the time modulo `SPAN`.
+    /// First and last place of the events at each time from `now` to `now + SPAN`, indexed by time modulo `SPAN`.
     slots: Box<[(u32, u32); SLOTS]>,
-    /// Bitmap of non-empty slots.
+    /// Bitmap of the slots with events.
     filled: [u64; WORDS],
-    /// Later events, by time and order of insertion.
+    /// Later events: time, order of insertion, place.
     far: BinaryHeap<Reverse<(u64, u64, u32)>>,
     /// Number of events inserted into the heap so far.
-    put_off: u64,
+    heap_insertions: u64,
     places: Vec<Place<E>>,
     free: u32,
 }
 
 struct Place<E> {
     event: Option<E>,
-    /// Next place of the same slot, or next free place.
+    /// Next place in the list of the same slot, or next free place.
     next: u32,
 }
 
@@ -45,13 +46,13 @@ impl<E> Agenda<E> {
             slots: Box::new([(NONE, NONE); SLOTS]),
             filled: [0; WORDS],
             far: BinaryHeap::new(),
-            put_off: 0,
+            heap_insertions: 0,
             places: Vec::new(),
             free: NONE,
         }
     }
 
-    /// Inserts an event. A time before that of the last event taken is raised to it.
+    /// Inserts an event at time `at`. An earlier time than that of the event taken last is raised to it.
     pub(super) fn add(&mut self, at: u64, event: E) {
         let place = match self.places.get_mut(self.free as usize) {
             Some(free) => {
@@ -68,15 +69,15 @@ impl<E> Agenda<E> {
         };
         let at = at.max(self.now);
         if at - self.now < SPAN {
-            self.file(at, place);
+            self.append(at, place);
         } else {
-            self.far.push(Reverse((at, self.put_off, place)));
-            self.put_off += 1;
+            self.far.push(Reverse((at, self.heap_insertions, place)));
+            self.heap_insertions += 1;
         }
     }
 
-    /// Appends a place to the list of its slot.
-    fn file(&mut self, at: u64, place: u32) {
+    /// Appends a place to the list of the slot for time `at`.
+    fn append(&mut self, at: u64, place: u32) {
         let slot = (at % SPAN) as usize;
         self.places[place as usize].next = NONE;
         let (first, last) = &mut self.slots[slot];
@@ -89,7 +90,7 @@ impl<E> Agenda<E> {
         *last = place;
     }
 
-    /// The time of the next event.
+    /// Time of the next event; `None` if there are no events.
     pub(super) fn next_at(&self) -> Option<u64> {
         // All events in the heap are later than those in the wheel.
         self.next_near()
@@ -119,7 +120,7 @@ impl<E> Agenda<E> {
         })
     }
 
-    /// Exclusive upper bound of the times that [`Agenda::near`] and [`Agenda::visit`] cover.
+    /// End of the times that [`Agenda::near`] and [`Agenda::visit`] cover, exclusive.
     pub(super) fn near_end(&self) -> u64 {
         self.now.saturating_add(SPAN)
     }
@@ -139,7 +140,7 @@ impl<E> Agenda<E> {
         })
     }
 
-    /// Events before `until`, in order.
+    /// The events before `until`, in order.
     pub(super) fn near(&self, until: u64) -> impl Iterator<Item = &E> {
         let places = self.places_until(until);
         places.filter_map(|(_, place)| self.places[place as usize].event.as_ref())
@@ -155,7 +156,7 @@ impl<E> Agenda<E> {
         }
     }
 
-    /// Removes and returns the next event with its time, unless that is after `limit`.
+    /// Removes and returns the next event with its time, unless it is after `limit`.
     pub(super) fn take(&mut self, limit: u64) -> Option<(u64, E)> {
         let at = self.next_at()?;
         if at > limit {
@@ -177,8 +178,8 @@ impl<E> Agenda<E> {
         Some((at, event?))
     }
 
-    /// Advances the wheel to a time, and moves events from the heap that are in its range then. So they precede events inserted
-    /// later for the same time.
+    /// Advances the wheel to time `at`, and moves events that are now in its range from the heap to the wheel. So they
+    /// precede events inserted later for the same time.
     fn advance(&mut self, at: u64) {
         self.now = at;
         while let Some(&Reverse((at, _, place))) = self.far.peek() {
@@ -186,7 +187,7 @@ impl<E> Agenda<E> {
                 break;
             }
             self.far.pop();
-            self.file(at, place);
+            self.append(at, place);
         }
     }
 }
@@ -201,9 +202,9 @@ mod tests {
 
     #[derive(Debug, Clone)]
     enum Act {
-        /// Insert an event N nanoseconds from now.
+        /// Inserts an event N nanoseconds from now.
         Add(u64),
-        /// Take all events up to N nanoseconds from now.
+        /// Takes all events up to N nanoseconds from now.
         Take(u64),
     }
 
@@ -219,7 +220,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn events_come_by_time_and_then_as_they_were_added(
+        fn events_are_ordered_by_time_then_by_insertion(
             acts in proptest::collection::vec(
                 prop_oneof![3 => span().prop_map(Act::Add), 1 => span().prop_map(Act::Take)],
                 0..200,

@@ -1,29 +1,29 @@
-//! Interface of a node's handlers to the engine.
+//! Interface through which a node's handlers use the engine.
 
 use std::net::Ipv4Addr;
 
 use alfirk_aggregation::Group;
 
 use super::link::{Count, Fate};
-use super::state::{Attachment, Core, Port};
-use super::train::Place;
+use super::state::{Core, NodeState, Port};
+use super::train::FlowPosition;
 use super::window::Effect;
-use super::{DropReason, Event, Frame, Happening, NodeId, Observer};
+use super::{DropReason, Event, Frame, NodeId, Observation, Observer};
 
-/// Interface of a node's handlers to the engine: time, ports, timers and messages.
+/// Interface through which a node's handlers use the engine: time, ports, timers and messages.
 pub struct Context<'a, M, F = Vec<u8>> {
     node: NodeId,
     now: u64,
     /// Number of the current epoch (see [`super::window`]).
-    clock: u64,
-    reach: Reach<'a, M, F>,
+    epoch: u64,
+    access: Access<'a, M, F>,
 }
 
-enum Reach<'a, M, F> {
-    /// Effects are applied at once.
-    All(&'a mut Core<M, F>),
-    /// The node runs ahead, in a window that ends at this time, and its effects are recorded.
-    Own(&'a mut Attachment<M, F>, u64),
+enum Access<'a, M, F> {
+    /// The whole engine: effects are applied at once.
+    Engine(&'a mut Core<M, F>),
+    /// The node's own state only. The node runs ahead in a window that ends at this time, and its effects are recorded.
+    NodeOnly(&'a mut NodeState<M, F>, u64),
 }
 
 impl<'a, M, F: Frame> Context<'a, M, F> {
@@ -31,38 +31,38 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         Context {
             node,
             now: core.now,
-            clock: core.clock,
-            reach: Reach::All(core),
+            epoch: core.epoch,
+            access: Access::Engine(core),
         }
     }
 
-    /// Creates the context of a node that runs ahead, at time `now`.
+    /// Creates the context of a node that runs ahead of the engine, at time `now`.
     pub(super) fn ahead(
-        own: &'a mut Attachment<M, F>,
+        own: &'a mut NodeState<M, F>,
         node: NodeId,
         now: u64,
         until: u64,
-        clock: u64,
+        epoch: u64,
     ) -> Self {
         Context {
             node,
             now,
-            clock,
-            reach: Reach::Own(own, until),
+            epoch,
+            access: Access::NodeOnly(own, until),
         }
     }
 
-    fn own(&self) -> &Attachment<M, F> {
-        match &self.reach {
-            Reach::All(core) => &core.attachments[self.node.0],
-            Reach::Own(own, _) => own,
+    fn own(&self) -> &NodeState<M, F> {
+        match &self.access {
+            Access::Engine(core) => &core.node_states[self.node.0],
+            Access::NodeOnly(own, _) => own,
         }
     }
 
-    pub(super) fn own_mut(&mut self) -> &mut Attachment<M, F> {
-        match &mut self.reach {
-            Reach::All(core) => &mut core.attachments[self.node.0],
-            Reach::Own(own, _) => own,
+    pub(super) fn own_mut(&mut self) -> &mut NodeState<M, F> {
+        match &mut self.access {
+            Access::Engine(core) => &mut core.node_states[self.node.0],
+            Access::NodeOnly(own, _) => own,
         }
     }
 
@@ -74,38 +74,38 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         self.own_mut().ports.get_mut(port)
     }
 
-    /// Engine state, if there are observers.
+    /// State of the engine, if there are observers.
     fn observed(&mut self) -> Option<&mut Core<M, F>> {
-        match &mut self.reach {
-            Reach::All(core) if core.is_observed() => Some(core),
+        match &mut self.access {
+            Access::Engine(core) if core.is_observed() => Some(core),
             _ => None,
         }
     }
 
     fn has_trains(&self) -> bool {
-        match &self.reach {
-            Reach::All(core) => core.has_trains(),
-            Reach::Own(..) => true,
+        match &self.access {
+            Access::Engine(core) => core.has_trains(),
+            Access::NodeOnly(..) => true,
         }
     }
 
     fn record(&mut self, effect: impl FnOnce() -> Effect<M, F>) {
-        if let Reach::Own(own, _) = &mut self.reach {
-            if let Some(lane) = &mut own.lane {
-                lane.record(effect());
+        if let Access::NodeOnly(own, _) = &mut self.access {
+            if let Some(ahead_log) = &mut own.ahead_log {
+                ahead_log.record(effect());
             }
         }
     }
 
-    /// Schedules an event of this node.
+    /// Schedules an event of this node at time `at`.
     fn add_own(&mut self, at: u64, event: Event<M, F>) {
-        match &mut self.reach {
-            Reach::All(core) => core.agenda.add(at, event),
-            Reach::Own(own, until) => {
-                if let Some(lane) = &mut own.lane {
+        match &mut self.access {
+            Access::Engine(core) => core.agenda.add(at, event),
+            Access::NodeOnly(own, until) => {
+                if let Some(ahead_log) = &mut own.ahead_log {
                     match at < *until {
-                        true => lane.add_own(at, event),
-                        false => lane.record(Effect::Add { at, event }),
+                        true => ahead_log.add_own(at, event),
+                        false => ahead_log.record(Effect::Add { at, event }),
                     }
                 }
             }
@@ -113,35 +113,35 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
     }
 
     fn count(&mut self, port: u32, count: Count) {
-        if let Some(plug) = self.port_mut(port) {
-            plug.way.count(count);
+        if let Some(port_state) = self.port_mut(port) {
+            port_state.direction.count(count);
             self.record(|| Effect::Count { port, count });
         }
     }
 
-    /// The current virtual time in nanoseconds.
+    /// Current virtual time in nanoseconds.
     pub fn now(&self) -> u64 {
         self.now
     }
 
-    /// The node whose handler runs.
+    /// Number of the node whose handler runs.
     pub fn node(&self) -> NodeId {
         self.node
     }
 
-    /// Whether `port` is connected and its transmitter is idle. It becomes idle in the nanosecond in which the last bit of a
-    /// frame leaves.
+    /// Whether `port` is connected and its transmitter is idle. A transmitter becomes idle in the nanosecond in which
+    /// the last bit of a frame leaves.
     pub fn can_transmit(&self, port: u32) -> bool {
         let port = self.port(port);
-        port.is_some_and(|port| port.way.idle_at() <= self.now)
+        port.is_some_and(|port| port.direction.idle_at() <= self.now)
     }
 
-    /// Requests a call of [`super::Node::on_idle`] when the transmitter of `port` is idle. A node that transmits another frame
-    /// before that must request it again.
+    /// Requests a call of [`super::Node::on_idle`] when the transmitter of `port` is idle. A node that transmits
+    /// another frame before that call must request it again.
     pub fn await_idle(&mut self, port: u32) {
         let (node, now) = (self.node, self.now);
-        let plug = self.port_mut(port);
-        if let Some(at) = plug.and_then(|plug| plug.way.wait(now)) {
+        let port_state = self.port_mut(port);
+        if let Some(at) = port_state.and_then(|port_state| port_state.direction.wait(now)) {
             self.add_own(at, Event::Idle { node, port });
         }
     }
@@ -164,12 +164,15 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         let (node, now) = (self.node, self.now);
         if let Some(core) = self.observed() {
             let frame = &frame.bytes();
-            core.observed(node, Happening::Transmit { port, frame });
+            core.observed(node, Observation::Transmit { port, frame });
         }
         let len = frame.len();
-        let plug = self.port_mut(port).expect("transmit on a connected port");
-        assert!(plug.way.idle_at() <= now, "transmit on an idle port");
-        let (at, copy_at, is_held) = match plug.way.transmit(len, now) {
+        let port_state = self.port_mut(port).expect("transmit on a connected port");
+        assert!(
+            port_state.direction.idle_at() <= now,
+            "transmit on an idle port"
+        );
+        let (at, copy_at, is_held) = match port_state.direction.transmit(len, now) {
             Fate::Arrives {
                 at,
                 copy_at,
@@ -177,26 +180,26 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
             } => (at, copy_at, is_held),
             Fate::Dropped(reason) => return self.lose(port, &frame, reason),
         };
-        if let Some(place) = place.filter(|_| plug.way.keeps_order()) {
-            plug.departs(place);
+        if let Some(place) = place.filter(|_| port_state.direction.keeps_order()) {
+            port_state.departs(place);
         }
-        let (to, epoch) = (plug.way.to(), plug.way.epoch());
-        let taken_in = plug.taken_in(at);
-        let copy = copy_at.map(|at| (at, plug.taken_in(at), frame.clone()));
-        match &mut self.reach {
-            Reach::All(core) => {
-                core.carry(to, epoch, at, taken_in, frame);
-                if let Some((at, taken_in, frame)) = copy {
-                    core.carry(to, epoch, at, taken_in, frame);
+        let (to, outages) = (port_state.direction.to(), port_state.direction.outages());
+        let delivered_at = port_state.delivered_at(at);
+        let copy = copy_at.map(|at| (at, port_state.delivered_at(at), frame.clone()));
+        match &mut self.access {
+            Access::Engine(core) => {
+                core.schedule_delivery(to, outages, at, delivered_at, frame);
+                if let Some((at, delivered_at, frame)) = copy {
+                    core.schedule_delivery(to, outages, at, delivered_at, frame);
                 }
             }
-            Reach::Own(..) => {
-                let (at, len) = (taken_in, len as u32);
-                self.record(|| Effect::Carry {
+            Access::NodeOnly(..) => {
+                let (at, len) = (delivered_at, len as u32);
+                self.record(|| Effect::Frame {
                     port,
                     len,
                     to,
-                    epoch,
+                    outages,
                     at,
                     frame,
                 });
@@ -207,9 +210,9 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
                 if let Some((_, at, frame)) = copy {
                     let count = Count::Duplicated;
                     self.record(|| Effect::Count { port, count });
-                    self.record(|| Effect::Again {
+                    self.record(|| Effect::Duplicate {
                         to,
-                        epoch,
+                        outages,
                         at,
                         frame,
                     });
@@ -218,12 +221,12 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         }
     }
 
-    /// Shows observers the loss of a frame that was to leave through `port`, and was counted.
+    /// Reports to observers the loss of a frame that was to leave through `port`. The loss is counted already.
     fn lose(&mut self, port: u32, frame: &F, reason: DropReason) {
         let node = self.node;
-        match &mut self.reach {
-            Reach::All(core) => core.lost(node, port, frame, reason),
-            Reach::Own(..) => self.record_loss(port, frame.len(), reason),
+        match &mut self.access {
+            Access::Engine(core) => core.lost(node, port, frame, reason),
+            Access::NodeOnly(..) => self.record_loss(port, frame.len(), reason),
         }
     }
 
@@ -233,39 +236,44 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         }
     }
 
-    /// Transmits a follower of `len` bytes on the link of `port`, given only its position in the flow. False if the node at the
-    /// other end does not expect it or the transmitter is busy: then the frame must be transmitted normally.
-    pub fn transmit_follower(&mut self, port: u32, len: usize, place: Place) -> bool {
-        if place.asks || !self.has_trains() {
+    /// Transmits a follower of `len` bytes on `port`, without the frame itself. Returns false if the node at the other
+    /// end has not announced it as a follower, or if the transmitter is busy. Then the frame must be transmitted by
+    /// [`Context::transmit`].
+    pub fn transmit_follower(&mut self, port: u32, len: usize, place: FlowPosition) -> bool {
+        if place.requests_reply || !self.has_trains() {
             return false;
         }
-        let (now, clock) = (self.now, self.clock);
-        let Some(plug) = self.port_mut(port) else {
+        let (now, epoch) = (self.now, self.epoch);
+        let Some(port_state) = self.port_mut(port) else {
             return false;
         };
-        let Some((way, departures)) = plug.follower(place, clock) else {
+        let Some((direction, departures)) = port_state.follower(place, epoch) else {
             return false;
         };
-        if way.idle_at() > now {
+        if direction.idle_at() > now {
             return false;
         }
-        let at = match way.transmit(len, now) {
+        let at = match direction.transmit(len, now) {
             Fate::Arrives { at, .. } => at,
-            // The loss leaves a gap, so the next frame of the flow is not a follower.
+            // The loss leaves a gap in the flow, so the next frame is not a follower.
             Fate::Dropped(reason) => {
                 self.record_loss(port, len, reason);
                 return true;
             }
         };
-        departures.takes_along(place);
-        let (to, epoch, at) = (plug.way.to(), plug.way.epoch(), plug.taken_in(at));
-        match &mut self.reach {
-            Reach::All(core) => core.board(to, epoch, place, at),
-            Reach::Own(..) => self.record(|| Effect::Board {
+        departures.record_follower(place);
+        let (to, outages, at) = (
+            port_state.direction.to(),
+            port_state.direction.outages(),
+            port_state.delivered_at(at),
+        );
+        match &mut self.access {
+            Access::Engine(core) => core.add_follower(to, outages, place, at),
+            Access::NodeOnly(..) => self.record(|| Effect::Follower {
                 port,
                 len: len as u32,
                 to,
-                epoch,
+                outages,
                 at,
                 place,
             }),
@@ -273,22 +281,23 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         true
     }
 
-    /// Announces that the next `count` frames after `frame`, which was just delivered, are followers: they cause no visible
-    /// change. The engine may deliver them later, by [`super::Node::on_followers`], but before any other event of the node.
+    /// Announces that the next `count` frames of the flow after `frame`, which was just delivered, are followers: they
+    /// cause no visible effect. The engine may deliver them later, by [`super::Node::on_followers`], but before any
+    /// other event of the node.
     pub fn expect_followers(&mut self, frame: &F, count: u32) {
-        // A node that runs ahead gets every frame as an event.
-        if let (Reach::All(core), Some(place)) = (&mut self.reach, frame.place()) {
+        // A node that runs ahead gets every frame as an event of its own.
+        if let (Access::Engine(core), Some(place)) = (&mut self.access, frame.place()) {
             core.expect(self.node, frame, place, count);
         }
     }
 
-    /// Counts a frame of `len` bytes that the node itself dropped before transmission on `port`.
+    /// Counts a frame of `len` bytes that the node has dropped before transmission on `port`.
     pub fn count_drop(&mut self, port: u32, len: usize, reason: DropReason) {
         self.count(port, Count::Drop(reason));
         let node = self.node;
         if let Some(core) = self.observed() {
             let frame = None;
-            let drop = Happening::Drop {
+            let drop = Observation::Drop {
                 port,
                 len,
                 frame,
@@ -298,20 +307,20 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         }
     }
 
-    /// Counts a PAUSE frame transmitted on `port`.
+    /// Counts a PAUSE frame that stops the other end, transmitted on `port`.
     pub fn count_pause(&mut self, port: u32) {
         self.count(port, Count::Pause);
     }
 
-    /// Counts nanoseconds during which `port` was paused by the other end.
+    /// Counts nanoseconds for which the other end had paused `port`.
     pub fn count_paused(&mut self, port: u32, ns: u64) {
         if ns > 0 {
             self.count(port, Count::Paused(ns));
         }
     }
 
-    /// Sets the timer for [`super::Node::on_wake`] to `at` (ns), or to the current time if that has passed. A node has
-    /// one timer: an earlier time replaces a later one, a later time is ignored.
+    /// Sets the timer for [`super::Node::on_wake`] to `at` in nanoseconds, or to the current time if that has passed. A
+    /// node has one timer. An earlier time replaces a later one; a later time is ignored.
     pub fn wake_at(&mut self, at: u64) {
         let at = at.max(self.now);
         let wake = &mut self.own_mut().wake;
@@ -322,7 +331,7 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         }
     }
 
-    /// Sends `message` to node `to`, which may be this node, to arrive after `delay` nanoseconds.
+    /// Sends `message` to node `to`, which may be this node. It arrives after `delay` nanoseconds.
     pub fn send(&mut self, to: NodeId, message: M, delay: u64) {
         let at = self.now.saturating_add(delay);
         let from = self.node;
@@ -330,27 +339,27 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         if to == from {
             return self.add_own(at, event);
         }
-        match &mut self.reach {
-            Reach::All(core) => core.agenda.add(at, event),
-            Reach::Own(..) => self.record(|| Effect::Add { at, event }),
+        match &mut self.access {
+            Access::Engine(core) => core.agenda.add(at, event),
+            Access::NodeOnly(..) => self.record(|| Effect::Add { at, event }),
         }
     }
 
     /// Makes the running [`super::Engine::step`] return [`super::Step::Notified`], so that its caller collects results
     /// from this node ([`super::Engine::take_notifying`]).
     pub fn notify(&mut self) {
-        match &mut self.reach {
-            Reach::All(core) => core.notify(self.node),
-            Reach::Own(..) => self.record(|| Effect::Notify),
+        match &mut self.access {
+            Access::Engine(core) => core.notify(self.node),
+            Access::NodeOnly(..) => self.record(|| Effect::Notify),
         }
     }
 
-    /// Adds a line to the trace; `text` is called only if an observer uses notes.
+    /// Adds a note to the trace. `text` is called only if an observer uses notes.
     pub fn note(&mut self, text: impl FnOnce() -> String) {
         let node = self.node;
         if self.wants_notes() {
             if let Some(core) = self.observed() {
-                core.observed(node, Happening::Note(&text()));
+                core.observed(node, Observation::Note(&text()));
             }
         }
     }
@@ -366,17 +375,17 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
     }
 
     fn any_observer(&self, wants: impl Fn(&dyn Observer) -> bool) -> bool {
-        match &self.reach {
-            Reach::All(core) => core.observers.iter().any(|observer| wants(&**observer)),
-            Reach::Own(..) => false,
+        match &self.access {
+            Access::Engine(core) => core.observers.iter().any(|observer| wants(&**observer)),
+            Access::NodeOnly(..) => false,
         }
     }
 
-    /// Shows observers the state of a group on this switch; `None` if the group was removed.
+    /// Reports to observers the state of a group on this switch; `None` if the group was removed.
     pub fn show_group(&mut self, mcst_id: Ipv4Addr, group: Option<&Group>) {
         let node = self.node;
         if let Some(core) = self.observed() {
-            core.observed(node, Happening::Group { mcst_id, group });
+            core.observed(node, Observation::Group { mcst_id, group });
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Links: two directions, each with its own faults and counters.
+//! Links: two directions, each with its own random faults and counters.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
@@ -10,33 +10,35 @@ use alfirk_experiment::stream::stream;
 /// Length of an Ethernet header in bytes, which the MTU does not include.
 pub(crate) const ETHERNET_HEADER: usize = 14;
 
-/// Parameters of a link, the same for both directions.
+/// Parameters of a link, which are the same for both directions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkConfig {
-    /// Bits per second of [`wire_bytes`], which include preamble, FCS and inter-frame gap.
+    /// Rate in bits per second of the bytes on the wire ([`wire_bytes`]): preamble, FCS and inter-frame gap included.
     pub rate: u64,
     /// Propagation delay in nanoseconds.
     pub delay: u64,
-    /// Largest IP packet in bytes; a longer one is dropped.
+    /// Largest IP packet in bytes; longer ones are dropped.
     pub mtu: usize,
+    /// Probabilities of random faults, per frame.
     pub faults: FaultProbabilities,
 }
 
-/// Fault probabilities of a link, per frame and direction; 0 by default.
+/// Probabilities of a link's random faults, per frame and direction; 0 by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct FaultProbabilities {
-    /// The frame is lost.
+    /// Probability that a frame is lost.
     pub loss: f64,
-    /// The frame arrives twice, the copy directly after the frame.
+    /// Probability that a frame arrives twice. The copy follows the frame directly.
     pub duplicate: f64,
-    /// The frame is delayed by up to [`FaultProbabilities::reorder_window`], so that later frames overtake it.
+    /// Probability that a frame is delayed by up to [`FaultProbabilities::reorder_window`], so that later frames
+    /// overtake it.
     pub reorder: f64,
-    /// Maximum delay of a reordered frame in nanoseconds.
+    /// Longest delay of a reordered frame, in nanoseconds.
     pub reorder_window: u64,
 }
 
 impl FaultProbabilities {
-    /// Creates losses only, with probability `loss` per frame.
+    /// Creates faults that are losses only, with probability `loss` per frame.
     pub fn lossy(loss: f64) -> Self {
         FaultProbabilities {
             loss,
@@ -53,14 +55,14 @@ impl FaultProbabilities {
     }
 }
 
-/// Reason for the loss of a frame.
+/// Reason why a frame is lost or dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DropReason {
     /// Random loss on the link.
     Fault,
-    /// The queue of the output port was full.
+    /// The queue of the switch's output port was full.
     QueueFull,
-    /// The buffer of the input port was full.
+    /// The buffer of the switch's input port was full.
     InputFull,
     /// The frame is longer than the link's MTU.
     TooLong,
@@ -69,6 +71,7 @@ pub enum DropReason {
 }
 
 impl DropReason {
+    /// All reasons, in the order of their declaration.
     pub const ALL: [DropReason; 5] = [
         DropReason::Fault,
         DropReason::QueueFull,
@@ -89,15 +92,17 @@ impl DropReason {
     }
 }
 
-/// Number of lost frames of one link direction, by reason.
+/// Number of frames lost in one direction of a link, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DropCounters([u64; DropReason::ALL.len()]);
 
 impl DropCounters {
+    /// Number of frames lost for `reason`.
     pub fn get(&self, reason: DropReason) -> u64 {
         self.0[reason as usize]
     }
 
+    /// Number of frames lost for any reason.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
@@ -108,34 +113,34 @@ impl DropCounters {
 pub struct LinkCounters {
     /// Frames transmitted, including lost ones.
     pub frames: u64,
-    /// Bytes of these frames, from the Ethernet header to the last byte before the FCS.
+    /// Bytes of the frames transmitted, from the Ethernet header to the last byte before the FCS.
     pub bytes: u64,
-    /// Bytes of these frames with preamble, padding, FCS and inter-frame gap.
+    /// Bytes of the frames transmitted on the wire: with padding, FCS, preamble and inter-frame gap.
     pub wire_bytes: u64,
-    /// Frames duplicated by the link.
+    /// Frames that the link has duplicated.
     pub duplicated: u64,
-    /// Frames delayed by the link for reordering.
+    /// Frames that the link has delayed for reordering.
     pub reordered: u64,
-    /// Losses by reason, including frames that the sending end dropped on reception ([`DropReason::InputFull`]).
+    /// Frames lost, by reason. Includes frames that the sending node dropped on reception ([`DropReason::InputFull`]).
     pub drops: DropCounters,
-    /// PAUSE frames sent that stop the other end.
+    /// PAUSE frames transmitted that stop the other end.
     pub pauses: u64,
-    /// Nanoseconds during which the other end had paused this one, counted at the end of each pause.
+    /// Nanoseconds for which the other end had paused this one, counted at the end of each pause.
     pub paused_ns: u64,
 }
 
-/// Update of a direction's counters.
+/// Update of the counters of a link direction.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Count {
-    /// A frame of this length in bytes is transmitted.
+    /// A frame of this length in bytes was transmitted.
     Frame(u32),
-    /// The link duplicates a frame.
+    /// The link has duplicated a frame.
     Duplicated,
-    /// The link delays a frame for reordering.
+    /// The link has delayed a frame for reordering.
     Reordered,
     Drop(DropReason),
     Pause,
-    /// The other end had paused this one for this time in nanoseconds.
+    /// A pause by the other end has ended, after this number of nanoseconds.
     Paused(u64),
 }
 
@@ -146,11 +151,11 @@ impl LinkCounters {
     }
 
     /// Reverts an update.
-    pub(super) fn discount(&mut self, what: Count) {
+    pub(super) fn revert_count(&mut self, what: Count) {
         self.change(what, u64::MAX);
     }
 
-    /// Applies an update `times` times, modulo 2^64.
+    /// Applies an update `times` times, modulo 2^64, so that 2^64 - 1 reverts it.
     #[inline]
     fn change(&mut self, what: Count, times: u64) {
         let add = |counter: &mut u64, number: u64| {
@@ -171,45 +176,45 @@ impl LinkCounters {
     }
 }
 
-/// One end of a link: node and port.
+/// One end of a link: a node and its port.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct End {
     pub(super) node: NodeId,
     pub(super) port: u32,
 }
 
-/// One direction of a link, owned by the sender. Transmission of a frame accesses no other state.
+/// State of one direction of a link, owned by the sending node. Transmission of a frame accesses no other state.
 pub(super) struct Direction {
     to: End,
-    /// See [`LinkConfig`].
+    /// Parameters of the link, as in [`LinkConfig`].
     rate: u64,
     delay: u64,
     mtu: usize,
-    /// Whether the link has any fault.
-    spoils: bool,
-    /// The link neither reorders nor duplicates frames.
+    /// Whether any fault has a probability above 0.
+    has_faults: bool,
+    /// Whether the link neither reorders nor duplicates frames.
     keeps_order: bool,
     up: bool,
-    /// Number of outages.
-    epoch: u32,
-    /// Bytes on the wire and transmission time of the last frame, cached because most frames have the same length.
+    /// Number of outages so far.
+    outages: u32,
+    /// Bytes on the wire, and transmission time, of the last frame. Cached because most frames have the same length.
     last: (u64, u64),
-    /// Time at which the transmitter is idle, in picoseconds.
+    /// Time at which the transmitter becomes idle, in picoseconds.
     free_at_ps: u64,
-    /// Time of the requested [`super::Node::on_idle`] in nanoseconds; `None` if not requested.
+    /// Time in nanoseconds of the [`super::Node::on_idle`] that the node has requested; `None` without a request.
     awaited: Option<u64>,
     counters: LinkCounters,
-    // Boxed for locality of the fields that every frame uses.
-    rest: Box<Rest>,
+    // Boxed, so that the fields that every frame uses are close together in memory.
+    rest: Box<RareFields>,
 }
 
 /// Fields that few frames use.
-struct Rest {
+struct RareFields {
     name: String,
     rng: ChaCha8Rng,
     faults: FaultProbabilities,
-    /// Times of outages in nanoseconds.
-    downs: Vec<u64>,
+    /// Start times of the outages, in nanoseconds.
+    outage_times: Vec<u64>,
 }
 
 impl Direction {
@@ -233,19 +238,19 @@ impl Direction {
                 rate: config.rate,
                 delay: config.delay,
                 mtu: config.mtu,
-                spoils: config.faults.any(),
+                has_faults: config.faults.any(),
                 keeps_order: config.faults.keep_order(),
                 up: true,
-                epoch: 0,
+                outages: 0,
                 last: (0, 0),
                 free_at_ps: 0,
                 awaited: None,
                 counters: LinkCounters::default(),
-                rest: Box::new(Rest {
+                rest: Box::new(RareFields {
                     rng: stream(seed, &name),
                     name,
                     faults: config.faults,
-                    downs: Vec::new(),
+                    outage_times: Vec::new(),
                 }),
             }
         };
@@ -273,18 +278,20 @@ impl Direction {
         shortest.saturating_add(self.delay)
     }
 
-    /// The other end.
+    /// The receiving end.
     pub(super) fn to(&self) -> End {
         self.to
     }
 
-    /// Time at which the transmitter accepts the next frame: the nanosecond in which the last bit of the previous one leaves. Its
-    /// first bit follows directly, so that rounding neither wastes capacity nor delays frames that arrive at the link's rate.
+    /// Time at which the transmitter accepts the next frame: the nanosecond in which the last bit of the previous one
+    /// leaves. The first bit of the next one follows directly. So rounding neither wastes capacity nor delays frames
+    /// that arrive at the link's rate.
     pub(super) fn idle_at(&self) -> u64 {
         self.free_at_ps / 1000
     }
 
-    /// Records that the node waits for the idle transmitter. Returns the time to call it; `None` if it already waits.
+    /// Records that the node waits for an idle transmitter. Returns the time at which to call it; `None` if it waits
+    /// already.
     pub(super) fn wait(&mut self, now: u64) -> Option<u64> {
         if self.awaited.is_some() {
             return None;
@@ -293,19 +300,20 @@ impl Direction {
         self.awaited
     }
 
-    /// Whether the node must be called now; clears the request.
+    /// Whether the node must be called now because the transmitter is idle. Clears the request.
     pub(super) fn take_waiting(&mut self, now: u64) -> bool {
         self.awaited.take_if(|at| *at == now).is_some()
     }
 
-    /// How often the link has gone down.
-    pub(super) fn epoch(&self) -> u32 {
-        self.epoch
+    /// Number of outages so far.
+    pub(super) fn outages(&self) -> u32 {
+        self.outages
     }
 
-    /// Whether a frame of either direction that left in `epoch` arrives at `at`: the link had no outage meanwhile.
-    pub(super) fn carried(&self, epoch: u32, at: u64) -> bool {
-        let down = self.rest.downs.get(epoch as usize);
+    /// Whether a frame arrives at time `at` if it left after the given number of outages: the link had no outage
+    /// meanwhile. Holds for both directions.
+    pub(super) fn carried(&self, outages: u32, at: u64) -> bool {
+        let down = self.rest.outage_times.get(outages as usize);
         down.is_none_or(|down| *down >= at)
     }
 
@@ -316,8 +324,8 @@ impl Direction {
 
     pub(super) fn set_up(&mut self, up: bool, now: u64) {
         if self.up && !up {
-            self.rest.downs.push(now);
-            self.epoch += 1;
+            self.rest.outage_times.push(now);
+            self.outages += 1;
         }
         self.up = up;
     }
@@ -325,11 +333,12 @@ impl Direction {
     pub(super) fn set_faults(&mut self, faults: FaultProbabilities) -> Result<(), LinkError> {
         check(&faults, || self.rest.name.clone())?;
         self.rest.faults = faults;
-        (self.spoils, self.keeps_order) = (faults.any(), faults.keep_order());
+        (self.has_faults, self.keeps_order) = (faults.any(), faults.keep_order());
         Ok(())
     }
 
-    /// Starts the transmission of a frame of `len` bytes at `now`; the transmitter must be idle.
+    /// Starts the transmission of a frame of `len` bytes at `now`, and returns its arrival. The transmitter must be
+    /// idle.
     #[inline]
     pub(super) fn transmit(&mut self, len: usize, now: u64) -> Fate {
         let on_wire = wire_bytes(len);
@@ -353,8 +362,8 @@ impl Direction {
                 is_held: false,
             }
         };
-        if self.spoils {
-            fate = self.spoil(fate);
+        if self.has_faults {
+            fate = self.draw_faults(fate);
         }
         if let Fate::Dropped(reason) = fate {
             self.counters.count(Count::Drop(reason));
@@ -362,8 +371,8 @@ impl Direction {
         fate
     }
 
-    /// Draws this frame's faults. Each frame consumes four random numbers, whatever its faults are.
-    fn spoil(&mut self, fate: Fate) -> Fate {
+    /// Draws the faults of a frame. Each frame consumes four random numbers, whatever its faults are.
+    fn draw_faults(&mut self, fate: Fate) -> Fate {
         let (rest, counters) = (&mut *self.rest, &mut self.counters);
         let [loss, duplicate, reorder, hold] = [(); 4].map(|()| rest.rng.next_u64());
         let Fate::Arrives { at, .. } = fate else {
@@ -391,22 +400,22 @@ impl Direction {
     }
 }
 
-/// Arrivals of a frame: none, one, or two if it is duplicated.
+/// Arrival of a transmitted frame: none, one, or two if it is duplicated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     Dropped(DropReason),
     Arrives {
         at: u64,
-        /// Arrival time of the duplicate, if there is one.
+        /// Arrival time of the duplicate; `None` without one.
         copy_at: Option<u64>,
-        /// The frame is delayed for reordering.
+        /// Whether the frame is delayed for reordering.
         is_held: bool,
     },
 }
 
-/// Whether an event of probability `p` occurs with the random number `draw`.
+/// Whether an event of probability `p` occurs, by the random number `draw`.
 fn hits(p: f64, draw: u64) -> bool {
-    // An f64 represents 53-bit integers exactly, so the comparison is the same on all platforms.
+    // An f64 represents 53-bit integers exactly, so the comparison gives the same result on all platforms.
     ((draw >> 11) as f64) < p * (1u64 << 53) as f64
 }
 

@@ -1,19 +1,18 @@
 //! Discrete-event simulation engine: virtual time, nodes and the links between them.
 //!
-//! The engine is independent of switches and hosts. A [`Node`] receives frames, timers and messages through
-//! its four handlers, and acts through a [`Context`], which schedules events. Events are processed in a total
-//! order: by time, and at equal times in the order in which they were scheduled. Nothing else (hash order,
-//! memory addresses, real time) influences the order.
+//! A [`Node`] receives frames, timers and messages through its handlers, and acts through a [`Context`], which
+//! schedules events. The engine does not depend on what its nodes are; observers can show the state of multicast groups
+//! ([`Observation::Group`]). Events are handled in a total order: by time, and at equal times in the order in which
+//! they were scheduled. The order does not depend on hashes, memory addresses or real time.
 //!
 //! Rules of determinism:
 //!
-//! * each direction of each link draws its faults from its own random number stream, derived from the seed of
-//!   the run and the names of the direction's two ends ([`alfirk_experiment::stream`]), so that an additional
-//!   link does not change the faults of others;
-//! * a disabled fault still consumes its random number, so that enabling duplication does not change which
-//!   frames are lost;
-//! * nodes get the time as an argument and read no clock;
-//! * several threads ([`Engine::set_threads`]) process the same events in the same order (`window.rs`).
+//! - Each direction of each link draws its faults from its own stream of random numbers
+//!   ([`alfirk_experiment::stream`]). The stream is derived from the seed of the run and the names of the direction's
+//!   ends. So an additional link does not change the faults of others.
+//! - A disabled fault still consumes its random number. So enabling duplication does not change which frames are lost.
+//! - Nodes get the time as an argument and read no clock.
+//! - With several threads ([`Engine::set_threads`]) the same events are handled in the same order (`window.rs`).
 
 mod agenda;
 mod context;
@@ -34,7 +33,7 @@ pub use link::{DropCounters, DropReason, FaultProbabilities, LinkConfig, LinkCou
 pub(crate) use port_map::PortMap;
 pub use queue::{Dequeued, EgressQueues, QueueFull};
 pub use rate::{wire_bytes, ETHERNET_FCS, ETHERNET_MIN_FRAME, ETHERNET_PREAMBLE_AND_GAP};
-pub use train::Place;
+pub use train::FlowPosition;
 pub use window::Threads;
 
 use std::borrow::Cow;
@@ -46,15 +45,15 @@ use alfirk_roce::host::Packet;
 
 use link::End;
 use state::Core;
-use window::Crew;
+use window::WorkerPool;
 
 /// Number of a node in its engine, assigned by [`Engine::add_node`] in order from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub usize);
 
-/// A frame on a link.
+/// A frame that links carry.
 pub trait Frame: Clone + Send {
-    /// Length in bytes, from the Ethernet header up to the FCS, which is excluded.
+    /// Length in bytes, from the Ethernet header to the last byte before the FCS.
     fn len(&self) -> usize;
 
     /// Whether the length is 0.
@@ -62,15 +61,16 @@ pub trait Frame: Clone + Send {
         self.len() == 0
     }
 
-    /// Content, for observers.
+    /// Bytes of the frame, for observers.
     fn bytes(&self) -> Cow<'_, [u8]>;
 
-    /// Position in the frame's flow; `None` for a frame without a flow.
-    fn place(&self) -> Option<Place> {
+    /// Position of the frame in its flow; `None` for a frame that is not part of a flow.
+    fn place(&self) -> Option<FlowPosition> {
         None
     }
 
-    /// Turns a frame of a flow into the frame `by` positions later, in all that receivers can distinguish.
+    /// Changes a frame of a flow into the frame that is `by` positions later, in everything that receivers can
+    /// distinguish.
     fn advance(&mut self, _by: u32) {}
 }
 
@@ -93,13 +93,17 @@ impl Frame for Packet {
         Packet::bytes(self)
     }
 
-    fn place(&self) -> Option<Place> {
+    fn place(&self) -> Option<FlowPosition> {
         let Packet::Rc(frame) = self else {
             return None;
         };
         let (flow, number) = frame.place?;
-        let asks = frame.headers.bth.ack_req;
-        Some(Place { flow, number, asks })
+        let requests_reply = frame.headers.bth.ack_req;
+        Some(FlowPosition {
+            flow,
+            number,
+            requests_reply,
+        })
     }
 
     fn advance(&mut self, by: u32) {
@@ -109,25 +113,25 @@ impl Frame for Packet {
     }
 }
 
-/// A device attached to links: a switch, a host or a controller.
+/// A device at links: a switch, a host or a controller.
 ///
-/// Handlers run at [`Context::now`] and consume no virtual time. A node models its own delays by messages to
-/// itself ([`Context::send`]).
+/// Handlers run at [`Context::now`] and take no virtual time. A node models its own delays by messages to itself
+/// ([`Context::send`]).
 pub trait Node: Send {
-    /// Message between nodes outside the links: control channels, and delayed work of a node itself.
+    /// Message between nodes that does not use links: control channels, and delayed work of a node itself.
     type Message: Send;
 
-    /// Frame type.
+    /// Type of the frames that links carry.
     type Frame: Frame;
 
-    /// Delay in nanoseconds from the arrival of a frame's last bit to [`Node::on_frame`]; constant. It costs one event
-    /// less per frame than a message of the node to itself.
+    /// Delay in nanoseconds from the arrival of a frame's last bit to [`Node::on_frame`]; constant. It saves the event
+    /// of a message that the node would send to itself for each frame.
     fn reception_delay(&self) -> u64 {
         0
     }
 
-    /// Minimum delay in nanoseconds of messages from other nodes to this node, if the engine may run it ahead of other
-    /// nodes ([`Engine::set_threads`]); else `None`. Constant. Such a node gets no followers.
+    /// Shortest delay in nanoseconds of messages from other nodes to this node; constant. `None` if the engine may not
+    /// run the node ahead of others ([`Engine::set_threads`]). A node that runs ahead gets no followers.
     fn runs_ahead(&self) -> Option<u64> {
         None
     }
@@ -137,8 +141,8 @@ pub trait Node: Send {
         false
     }
 
-    /// Delivers followers ([`Context::expect_followers`]): `first` and the next frames of its flow ([`Frame::advance`]), one
-    /// for each of `times`. Their order relative to all other events of the node is kept.
+    /// Delivers followers ([`Context::expect_followers`]) at once: `first` and the next frames of its flow
+    /// ([`Frame::advance`]), one for each arrival time in `times`. They precede all later events of the node.
     fn on_followers(&mut self, _times: impl ExactSizeIterator<Item = u64>, _first: &Self::Frame) {}
 
     /// Delivers a frame whose last bit has arrived on `port`, [`Node::reception_delay`] ago.
@@ -149,10 +153,10 @@ pub trait Node: Send {
         ctx: &mut Context<'_, Self::Message, Self::Frame>,
     );
 
-    /// Called when the transmitter of `port` is idle, after [`Context::await_idle`].
+    /// Reports that the transmitter of `port` is idle, as requested by [`Context::await_idle`].
     fn on_idle(&mut self, port: u32, ctx: &mut Context<'_, Self::Message, Self::Frame>);
 
-    /// Called at the time set by [`Context::wake_at`].
+    /// Reports that the time set by [`Context::wake_at`] has come.
     fn on_wake(&mut self, ctx: &mut Context<'_, Self::Message, Self::Frame>);
 
     /// Delivers a message sent by [`Context::send`].
@@ -164,59 +168,75 @@ pub trait Node: Send {
     );
 }
 
-/// An occurrence that is passed to an [`Observer`].
+/// What an [`Observer`] sees: an event on a link, or a report of a node.
 #[derive(Debug, Clone, Copy)]
-pub enum Happening<'a> {
-    /// The first bit of a frame leaves `port`.
-    Transmit { port: u32, frame: &'a [u8] },
-    /// The last bit of a frame has arrived at `port`.
-    Receive { port: u32, frame: &'a [u8] },
-    /// A frame that was to leave or had left through `port` is lost, or one received there is dropped because the buffer is
-    /// full. Its bytes are missing if it was lost before they were assembled.
-    Drop {
+pub enum Observation<'a> {
+    /// The first bit of a frame leaves a port.
+    Transmit {
+        /// Number of the node's port.
         port: u32,
+        /// Bytes of the frame.
+        frame: &'a [u8],
+    },
+    /// The last bit of a frame has arrived at a port.
+    Receive {
+        /// Number of the node's port.
+        port: u32,
+        /// Bytes of the frame.
+        frame: &'a [u8],
+    },
+    /// A frame is lost that was to leave, or has left, through `port`; or a received frame is dropped because the
+    /// buffer is full.
+    Drop {
+        /// Number of the node's port.
+        port: u32,
+        /// Length of the frame in bytes.
         len: usize,
+        /// Bytes of the frame; `None` if it was lost before they were assembled.
         frame: Option<&'a [u8]>,
+        /// Reason of the loss.
         reason: DropReason,
     },
     /// A note of a node, for the trace.
     Note(&'a str),
-    /// State of group `mcst_id` on a switch, after a possible change by a packet or the controller; `None` if the group was removed.
+    /// State of a group on a switch, after a packet or the controller may have changed it.
     Group {
+        /// IPv4 address of the group.
         mcst_id: Ipv4Addr,
+        /// State of the group; `None` if the group was removed.
         group: Option<&'a Group>,
     },
 }
 
-/// Observer of every frame of a run, in order; for captures and traces.
+/// Observer of all frames of a run, in the order of events; for captures and traces.
 pub trait Observer {
-    /// Called when `happening` takes place at node `name` at time `now` in nanoseconds.
-    fn observe(&mut self, now: u64, name: &str, happening: Happening<'_>);
+    /// Handles an observation at node `name` at time `now` in nanoseconds.
+    fn observe(&mut self, now: u64, name: &str, observation: Observation<'_>);
 
-    /// Whether the observer uses [`Happening::Note`]; otherwise the text is not built.
+    /// Whether the observer uses [`Observation::Note`]. If none does, the text is not created.
     fn wants_notes(&self) -> bool {
         false
     }
 
-    /// Whether the observer uses [`Happening::Group`]; otherwise switches do not read their registers for it.
+    /// Whether the observer uses [`Observation::Group`]. If none does, switches do not read their registers for it.
     fn wants_groups(&self) -> bool {
         false
     }
 }
 
-/// A scheduled event.
+/// An event in the agenda.
 enum Event<M, F> {
-    /// A frame is delivered to a node.
+    /// Delivery of a frame to a node.
     Arrival {
         to: End,
-        /// Number of outages of the link at departure: a frame is lost if the link goes down meanwhile.
-        epoch: u32,
+        /// Number of the link's outages when the frame departed. If the link has gone down since, the frame is lost.
+        outages: u32,
         frame: F,
     },
-    /// Observers see a frame at the end of its link, before it is delivered to its node.
-    Passage {
+    /// Report of a frame to observers when it arrives at the end of its link, before its delivery to the node.
+    LinkEnd {
         to: End,
-        epoch: u32,
+        outages: u32,
         frame: F,
     },
     Idle {
@@ -231,7 +251,7 @@ enum Event<M, F> {
         to: NodeId,
         message: M,
     },
-    /// The node has handled its next event ahead of time; its recorded effects are applied now.
+    /// A node has handled its next event ahead of time. The effects that it recorded are applied now.
     Ahead {
         node: NodeId,
     },
@@ -259,25 +279,37 @@ fn deliver<N: Node>(
             }
         }
         Event::Message { from, message, .. } => node.on_message(from, message, ctx),
-        Event::Passage { .. } | Event::Ahead { .. } => {}
+        Event::LinkEnd { .. } | Event::Ahead { .. } => {}
     }
 }
 
 /// Error of [`Engine::connect`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {
+    /// A port already has a link.
     #[error("link {link}: port {port} of node {node} is already connected")]
     PortTaken {
+        /// Both ends of the link, such as `s1:2 - s2:1`.
         link: String,
+        /// Name of the node.
         node: String,
+        /// Number of the port.
         port: u32,
     },
+    /// The rate of the link is 0.
     #[error("link {link}: its rate must be at least 1 bit/s")]
-    NoRate { link: String },
+    NoRate {
+        /// Both ends of the link.
+        link: String,
+    },
+    /// A fault probability is not a number from 0 to 1.
     #[error("link {link}: {what} is {value}, not a probability between 0 and 1")]
     NotAProbability {
+        /// Both ends of the link.
         link: String,
+        /// Name of the fault.
         what: &'static str,
+        /// The value, as text.
         value: String,
     },
 }
@@ -290,11 +322,11 @@ pub struct ThreadError(#[from] rayon::ThreadPoolBuildError);
 /// Result of [`Engine::step`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// An event was handled.
+    /// An event was handled, and no node called [`Context::notify`].
     Done,
     /// An event was handled, and a node called [`Context::notify`].
     Notified,
-    /// There is no event at or before the limit.
+    /// There was no event at or before the limit.
     Idle,
 }
 
@@ -303,42 +335,47 @@ pub struct Engine<N: Node> {
     nodes: Vec<N>,
     core: Core<N::Message, N::Frame>,
     /// Worker threads; `None` with one thread.
-    crew: Option<Crew>,
+    workers: Option<WorkerPool>,
 }
 
 impl<N: Node> Engine<N> {
-    /// Creates an empty engine at time 0. `seed` determines all faults of all links.
+    /// Creates an empty engine at time 0. `seed` determines the random faults of all links.
     pub fn new(seed: u64) -> Self {
         Engine {
             nodes: Vec::new(),
             core: Core::new(seed),
-            crew: None,
+            workers: None,
         }
     }
 
-    /// Sets the number of threads for the nodes that may run ahead ([`Node::runs_ahead`]). No result depends on it. While
-    /// there are observers, and after a link has gone down, a single thread is used.
+    /// Sets the number of threads for nodes that may run ahead ([`Node::runs_ahead`]). Results do not depend on it.
+    /// With observers, and after a link has gone down, a single thread is used.
     ///
-    /// With several threads such nodes are up to an epoch ahead until [`Engine::step`] reaches its limit. Meanwhile
-    /// [`Engine::node`] returns their future state, and neither they nor links may be changed, nor observers added
-    /// ([`Engine::is_ahead`]).
+    /// With several threads, such nodes may be ahead of the engine's time by up to an epoch, until [`Engine::step`]
+    /// reaches its limit. Meanwhile [`Engine::node`] returns their future state. Neither they nor links may be changed
+    /// then, and observers may not be added ([`Engine::is_ahead`]).
     ///
     /// # Errors
+    ///
     /// The system cannot create the threads.
     pub fn set_threads(&mut self, threads: Threads) -> Result<(), ThreadError> {
-        self.crew = match threads.count {
+        self.workers = match threads.count {
             0 | 1 => None,
-            _ => Some(Crew::new(threads)?),
+            _ => Some(WorkerPool::new(threads)?),
         };
         Ok(())
     }
 
-    /// Whether any node has handled future events. False at the limit of [`Engine::step`] and [`Engine::run_until`].
+    /// Whether any node has handled events that are in the future of the engine. False at the limit of [`Engine::step`]
+    /// and [`Engine::run_until`].
     pub fn is_ahead(&self) -> bool {
         self.core.is_ahead()
     }
 
+    /// Asserts that no node is ahead of the engine's time.
+    ///
     /// # Panics
+    ///
     /// If any node is ahead.
     fn expect_together(&self, what: &str) {
         assert!(
@@ -347,7 +384,7 @@ impl<N: Node> Engine<N> {
         );
     }
 
-    /// Adds a node. Names appear in traces and should be unique.
+    /// Adds a node. Its name appears in traces, and should be unique.
     pub fn add_node(&mut self, name: &str, node: N) -> NodeId {
         let (delay, expects) = (node.reception_delay(), node.expects_followers());
         let id = self.core.add_node(name, delay, expects, node.runs_ahead());
@@ -355,8 +392,8 @@ impl<N: Node> Engine<N> {
         id
     }
 
-    /// Connects port `a.1` of node `a.0` with port `b.1` of node `b.0`, both ways with the same
-    /// configuration. Returns the link's number, for [`Engine::counters`] and [`Engine::set_link_up`].
+    /// Connects port `a.1` of node `a.0` with port `b.1` of node `b.0`, in both directions with the same parameters.
+    /// Returns the number of the link, for [`Engine::set_link_up`] and [`Engine::set_link_faults`].
     pub fn connect(
         &mut self,
         a: (NodeId, u32),
@@ -366,14 +403,14 @@ impl<N: Node> Engine<N> {
         self.core.connect(a, b, config)
     }
 
-    /// Adds an observer of all later frames and notes.
+    /// Adds an observer, which sees all frames and notes from now on.
     ///
     /// # Panics
     ///
     /// If [`Engine::is_ahead`].
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
         self.expect_together("an observer is added");
-        self.disperse_all();
+        self.end_all_trains();
         self.core.observers.push(observer);
     }
 
@@ -382,24 +419,27 @@ impl<N: Node> Engine<N> {
         self.core.now
     }
 
-    /// Number of events handled since the start.
+    /// Number of events handled so far.
     pub fn events(&self) -> u64 {
         self.core.handled
     }
 
+    /// The node with this number.
     pub fn node(&self, id: NodeId) -> &N {
         &self.nodes[id.0]
     }
 
+    /// All nodes with their numbers, in the order of numbers.
     pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &N)> {
         self.nodes.iter().enumerate().map(|(i, n)| (NodeId(i), n))
     }
 
+    /// Name of the node with this number.
     pub fn name(&self, id: NodeId) -> &str {
         self.core.name(id)
     }
 
-    /// Calls a function on a node at the current time, with the context of a handler.
+    /// Calls a function on a node at the current time, with the context that a handler has.
     ///
     /// # Panics
     ///
@@ -412,18 +452,18 @@ impl<N: Node> Engine<N> {
         if self.core.runs_ahead(id) {
             self.expect_together("a node that runs ahead is acted on");
         }
-        self.catch_up(id);
-        self.core.disperse(id);
+        self.deliver_followers(id);
+        self.core.end_train(id);
         let mut ctx = self.core.context(id);
         act(&mut self.nodes[id.0], &mut ctx)
     }
 
-    /// Handles the next event if it is due at or before `limit` (ns). After [`Step::Done`], followers may not yet have been
-    /// delivered to their nodes ([`Context::expect_followers`]).
+    /// Handles the next event if it is due at or before `limit` in nanoseconds. After [`Step::Done`], followers may
+    /// have arrived that are not yet delivered to their nodes ([`Context::expect_followers`]).
     pub fn step(&mut self, limit: u64) -> Step {
         let step = self.handle(limit);
         if step != Step::Done {
-            self.catch_up_all();
+            self.deliver_all_followers();
         }
         step
     }
@@ -434,24 +474,24 @@ impl<N: Node> Engine<N> {
             return Step::Idle;
         };
         let node = match &event {
-            Event::Arrival { to, epoch, frame } => {
-                self.catch_up(to.node);
+            Event::Arrival { to, outages, frame } => {
+                self.deliver_followers(to.node);
                 self.core.interrupt(to.node, frame.place());
-                self.core.arrives(*to, *epoch, frame).then_some(to.node)
+                self.core.arrives(*to, *outages, frame).then_some(to.node)
             }
             Event::Wake { node } if !self.core.wakes(*node) => None,
             Event::Wake { node } | Event::Message { to: node, .. } => {
-                self.catch_up(*node);
-                self.core.disperse(*node);
+                self.deliver_followers(*node);
+                self.core.end_train(*node);
                 Some(*node)
             }
             Event::Idle { node, .. } => Some(*node),
-            Event::Passage { to, epoch, frame } => {
-                self.core.passes(*to, *epoch, frame);
+            Event::LinkEnd { to, outages, frame } => {
+                self.core.show_arrival_at_link_end(*to, *outages, frame);
                 None
             }
             Event::Ahead { node } => {
-                self.core.catch_up_with(*node);
+                self.core.apply_effects(*node);
                 None
             }
         };
@@ -471,30 +511,30 @@ impl<N: Node> Engine<N> {
         }
     }
 
-    /// Delivers the followers of a node that have arrived by now.
+    /// Delivers to a node the followers that have arrived by now.
     #[inline]
-    fn catch_up(&mut self, id: NodeId) {
+    fn deliver_followers(&mut self, id: NodeId) {
         let now = self.core.now;
         if let Some(train) = self.core.train_mut(id).filter(|train| train.is_due(now)) {
             let node = &mut self.nodes[id.0];
-            let count = train.hand_over(now, |times, first| node.on_followers(times, first));
+            let count = train.deliver_arrived(now, |times, first| node.on_followers(times, first));
             self.core.handled += count;
         }
     }
 
-    fn catch_up_all(&mut self) {
+    fn deliver_all_followers(&mut self) {
         for at in 0..self.core.expecting.len() {
-            self.catch_up(self.core.expecting[at]);
+            self.deliver_followers(self.core.expecting[at]);
         }
-        self.core.drop_dispersed();
+        self.core.remove_ended_trains();
     }
 
-    fn disperse_all(&mut self) {
-        self.catch_up_all();
+    fn end_all_trains(&mut self) {
+        self.deliver_all_followers();
         for at in 0..self.core.expecting.len() {
-            self.core.disperse(self.core.expecting[at]);
+            self.core.end_train(self.core.expecting[at]);
         }
-        self.core.drop_dispersed();
+        self.core.remove_ended_trains();
     }
 
     /// Returns the nodes that have called [`Context::notify`] since the last call, in the order of their numbers.
@@ -505,15 +545,15 @@ impl<N: Node> Engine<N> {
     /// Handles all events at or before `limit`, then advances the time to `limit`.
     pub fn run_until(&mut self, limit: u64) {
         while self.handle(limit) != Step::Idle {}
-        self.core.go_to(self.core.now.max(limit));
-        self.catch_up_all();
+        self.core.advance_to(self.core.now.max(limit));
+        self.deliver_all_followers();
     }
 
-    /// Handles events until none is left. Does not return if a node always schedules another event.
+    /// Handles events until none is left. Does not return if a node always schedules a further event.
     pub fn run(&mut self) {
         while self.handle(u64::MAX) != Step::Idle {}
-        self.core.go_to(self.core.last_arrival());
-        self.catch_up_all();
+        self.core.advance_to(self.core.last_arrival());
+        self.deliver_all_followers();
     }
 
     /// The time of the next event, if any.
@@ -526,20 +566,21 @@ impl<N: Node> Engine<N> {
         self.core.counters(node, port)
     }
 
-    /// Every link direction in the order the links were added, each link's first end first:
-    /// ("s1:2 -> s2:1", counters).
+    /// Names and counters of all link directions, in the order in which links were added; the direction from a link's
+    /// first end comes first. A name is such as `s1:2 -> s2:1`.
     pub fn directions(&self) -> impl Iterator<Item = (&str, LinkCounters)> {
         self.core.directions()
     }
 
-    /// Sets a link down or up. Frames on the link are lost when it goes down, except those that arrive in the same nanosecond.
+    /// Takes a link down, or up again. Frames on the link are lost when it goes down, except those that arrive in the
+    /// same nanosecond.
     ///
     /// # Panics
     ///
     /// If [`Engine::is_ahead`].
     pub fn set_link_up(&mut self, link: usize, up: bool) {
         self.expect_together("a link is taken down or up");
-        self.disperse_all();
+        self.end_all_trains();
         self.core.set_link_up(link, up);
     }
 

@@ -2,12 +2,12 @@
 
 use smallvec::SmallVec;
 
-/// Map from port numbers to values, with inline storage for `INLINE` values.
+/// Map from port numbers to values, which stores up to `INLINE` values without an allocation.
 ///
-/// Port numbers are usually consecutive; then a lookup takes one access. Other numbers need a search.
+/// Port numbers are usually consecutive, and a lookup then takes one access. Other numbers need a search.
 #[derive(Debug)]
 pub(crate) struct PortMap<T, const INLINE: usize> {
-    /// Entries in the order of ports.
+    /// Ports with their values, in ascending order.
     entries: SmallVec<[(u32, T); INLINE]>,
 }
 
@@ -18,7 +18,7 @@ impl<T, const INLINE: usize> PortMap<T, INLINE> {
         }
     }
 
-    /// Adds a port; false if it exists.
+    /// Adds a port with its value. Returns false, without effect, if the port exists.
     pub(crate) fn add(&mut self, port: u32, value: T) -> bool {
         let at = self.entries.partition_point(|(p, _)| *p < port);
         let is_new = self.entries.get(at).is_none_or(|(p, _)| *p != port);
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_are_found_whatever_their_numbers() {
+    fn ports_with_any_numbers_are_found() {
         for numbers in [
             &[0, 1, 2, 3][..],
             &[1],

@@ -8,11 +8,11 @@ pub struct QueueFull;
 
 /// Queues of one port, one per priority, with a common limit in bytes.
 ///
-/// A packet that does not fit is dropped (tail drop). An empty port accepts any packet, so that a limit smaller
-/// than a packet does not block the port.
+/// A packet that does not fit is dropped (tail drop). An empty port accepts any packet, so that a limit smaller than a
+/// packet does not block the port.
 #[derive(Debug)]
 pub struct EgressQueues<T> {
-    /// Indexed by priority; the highest non-empty one is served first.
+    /// Queue of each priority, indexed by priority. The highest one with packets is served first.
     queues: Vec<Queue<T>>,
     packets: u32,
     bytes: usize,
@@ -33,15 +33,16 @@ struct Entry<T> {
     depth_at_enqueue: u32,
 }
 
-/// A packet taken from its queue, with queueing metadata.
+/// A packet taken from its queue, with the metadata of its queueing.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Dequeued<T> {
+    /// The packet.
     pub packet: T,
-    /// Time of enqueueing in nanoseconds.
+    /// Time at which the packet was enqueued, in nanoseconds.
     pub enqueued_at: u64,
-    /// Packets in its queue at enqueueing.
+    /// Number of packets in its queue when it was enqueued, without this packet.
     pub depth_at_enqueue: u32,
-    /// Packets in its queue at dequeueing, without this one.
+    /// Number of packets in its queue when it was dequeued, without this packet.
     pub depth_at_dequeue: u32,
 }
 
@@ -56,7 +57,7 @@ impl<T> EgressQueues<T> {
         }
     }
 
-    /// Enqueues a packet of `len` bytes at `now`. Higher priorities are served first.
+    /// Enqueues a packet of `len` bytes at time `now`. Higher priorities are served first.
     pub fn push(&mut self, priority: u8, packet: T, len: usize, now: u64) -> Result<(), QueueFull> {
         if self.packets > 0 && self.bytes + len > self.limit {
             return Err(QueueFull);
@@ -65,7 +66,7 @@ impl<T> EgressQueues<T> {
         Ok(())
     }
 
-    /// Like [`EgressQueues::push`], with a limit in bytes for the packet's own queue instead of the common limit.
+    /// Like [`EgressQueues::push`], but with a limit in bytes for the packet's own queue in place of the common limit.
     pub fn push_within(
         &mut self,
         limit: usize,
@@ -104,12 +105,12 @@ impl<T> EgressQueues<T> {
         self.bytes += len;
     }
 
-    /// Dequeues the next packet.
+    /// Dequeues the next packet; `None` if all queues are empty.
     pub fn pop(&mut self) -> Option<Dequeued<T>> {
         self.pop_unless(|_| false)
     }
 
-    /// Like [`EgressQueues::pop`], without queues whose priority is paused.
+    /// Like [`EgressQueues::pop`], but skips queues whose priority is paused.
     pub fn pop_unless(&mut self, is_stopped: impl Fn(u8) -> bool) -> Option<Dequeued<T>> {
         let queues = self.queues.iter_mut().enumerate().rev();
         let mut ready = queues
@@ -127,16 +128,17 @@ impl<T> EgressQueues<T> {
         })
     }
 
+    /// Whether all queues are empty.
     pub fn is_empty(&self) -> bool {
         self.packets == 0
     }
 
-    /// Packets in all queues.
+    /// Number of packets in all queues.
     pub fn len(&self) -> u32 {
         self.packets
     }
 
-    /// Bytes in all queues.
+    /// Number of bytes in all queues.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

@@ -1,4 +1,4 @@
-//! State of an engine without its nodes.
+//! State of an engine other than its nodes.
 
 use std::collections::BTreeSet;
 
@@ -6,16 +6,16 @@ use super::agenda::Agenda;
 use super::context::Context;
 use super::link::{Count, Direction, End};
 use super::port_map::PortMap;
-use super::train::{Departures, Place, QuietRange, Train};
-use super::window::Lane;
+use super::train::{Departures, FlowPosition, QuietRange, Train};
+use super::window::AheadLog;
 use super::{
-    DropReason, Event, FaultProbabilities, Frame, Happening, LinkConfig, LinkCounters, LinkError,
-    NodeId, Observer,
+    DropReason, Event, FaultProbabilities, Frame, LinkConfig, LinkCounters, LinkError, NodeId,
+    Observation, Observer,
 };
 
-/// State of an engine without its nodes: time, events, links and observers.
+/// State of an engine other than its nodes: time, events, links and observers.
 pub(super) struct Core<M, F> {
-    /// Current time in nanoseconds; changed by [`Core::go_to`].
+    /// Current time in nanoseconds; only [`Core::advance_to`] changes it.
     pub(super) now: u64,
     pub(super) handled: u64,
     pub(super) notified: bool,
@@ -24,100 +24,104 @@ pub(super) struct Core<M, F> {
     pub(super) observers: Vec<Box<dyn Observer>>,
     seed: u64,
     pub(super) agenda: Agenda<Event<M, F>>,
-    pub(super) attachments: Vec<Attachment<M, F>>,
-    /// Nodes that have announced followers; their trains may have ended since.
+    pub(super) node_states: Vec<NodeState<M, F>>,
+    /// Nodes that have announced followers. Some of their trains may have ended since.
     pub(super) expecting: Vec<NodeId>,
-    /// Both ends of each link.
+    /// Both ends of each link, by link number.
     links: Vec<[End; 2]>,
-    /// Whether any link has ever been taken down.
+    /// Whether any link has ever gone down.
     has_outages: bool,
     /// Length of an epoch (see [`super::window`]) in nanoseconds.
     lookahead: u64,
     /// Number of the current epoch.
-    pub(super) clock: u64,
-    /// End of the current epoch.
+    pub(super) epoch: u64,
+    /// End of the current epoch, in nanoseconds.
     epoch_end: u64,
-    /// End of the current window, or of the interval that was found to need none.
+    /// End of the current window in nanoseconds, or of the interval for which no window was needed.
     pub(super) window_end: u64,
-    /// Number of events in the agenda that were handled ahead of time.
+    /// Number of events in the agenda that nodes have handled ahead of time.
     pub(super) ahead: usize,
 }
 
-/// State of the engine for one node.
-pub(super) struct Attachment<M, F> {
+/// State of the engine that belongs to one node.
+pub(super) struct NodeState<M, F> {
     name: String,
     pub(super) ports: PortMap<Port, 1>,
-    /// Followers on their way to the node, if it expects any.
+    /// Followers that are on their way to the node; `None` for a node that announces none.
     pub(super) train: Option<Box<Train<F>>>,
-    /// See [`super::Node::expects_followers`].
+    /// Whether the node may announce followers: [`super::Node::expects_followers`].
     expects_followers: bool,
-    /// See [`super::Node::reception_delay`].
+    /// Delay from arrival to delivery, in nanoseconds: [`super::Node::reception_delay`].
     reception_delay: u64,
-    /// Time of the next valid wake event.
+    /// Time of the wake event that is valid; earlier requests left invalid ones in the agenda.
     pub(super) wake: Option<u64>,
-    /// Pending events and recorded effects of a node that runs ahead.
-    pub(super) lane: Option<Box<Lane<M, F>>>,
+    /// Pending events and recorded effects of a node that may run ahead.
+    pub(super) ahead_log: Option<Box<AheadLog<M, F>>>,
 }
 
-/// Sending end of a link. Sending a frame accesses no state of other nodes.
+/// Sending end of a link. Transmission of a frame accesses no state of other nodes.
 pub(super) struct Port {
-    pub(super) way: Direction,
-    /// Reception delay of the node at the other end.
+    pub(super) direction: Direction,
+    /// Reception delay of the node at the other end, in nanoseconds.
     delay: u64,
-    /// The node at the other end expects followers.
-    is_expected: bool,
-    /// The node at this end runs ahead.
-    lags: bool,
-    /// Record of frames sent to a node that expects followers; `None` before the first one.
+    /// Whether the node at the other end may announce followers.
+    receiver_expects_followers: bool,
+    /// Whether the node at this end may run ahead.
+    sender_runs_ahead: bool,
+    /// Frames sent to a node that may announce followers; `None` before the first one.
     departures: Option<Box<Departures>>,
 }
 
-impl<M, F> Attachment<M, F> {
-    /// Whether [`super::Node::on_idle`] must be called now. False if the node has transmitted another frame at this instant.
+impl<M, F> NodeState<M, F> {
+    /// Whether [`super::Node::on_idle`] must be called now. False if the node has transmitted another frame at this
+    /// time.
     pub(super) fn becomes_idle(&mut self, port: u32, now: u64) -> bool {
         let port = self.ports.get_mut(port);
-        port.is_some_and(|port| port.way.take_waiting(now))
+        port.is_some_and(|port| port.direction.take_waiting(now))
     }
 
-    /// Whether the wake event of this instant is valid; an earlier one may have replaced it.
+    /// Whether the wake event at the current time is valid. An earlier one may have replaced it.
     pub(super) fn wakes(&self, now: u64) -> bool {
         self.wake == Some(now)
     }
 
-    /// Counters of a port at the current time, even if its node is ahead.
+    /// Counters of a port as of the engine's time, even if its node is ahead.
     pub(super) fn counters(&self, port: u32) -> Option<LinkCounters> {
-        let mut counters = self.ports.get(port)?.way.counters().clone();
-        let pending = self.lane.iter().flat_map(|lane| lane.pending(port));
-        pending.for_each(|count| counters.discount(count));
+        let mut counters = self.ports.get(port)?.direction.counters().clone();
+        let pending = self
+            .ahead_log
+            .iter()
+            .flat_map(|ahead_log| ahead_log.pending(port));
+        pending.for_each(|count| counters.revert_count(count));
         Some(counters)
     }
 }
 
 impl Port {
-    /// Delivery time of a frame that arrives at the end of the link at `at`.
-    pub(super) fn taken_in(&self, at: u64) -> u64 {
+    /// Time at which the node at the other end gets a frame that arrives at time `at`.
+    pub(super) fn delivered_at(&self, at: u64) -> u64 {
         at.saturating_add(self.delay)
     }
 
-    /// Records the departure of a frame that is not in a train.
-    pub(super) fn departs(&mut self, place: Place) {
-        if self.is_expected {
-            let lags = self.lags;
-            let new = || Box::new(Departures::new(place, lags));
-            self.departures.get_or_insert_with(new).passes(place);
+    /// Records the departure of a frame that is not a follower.
+    pub(super) fn departs(&mut self, place: FlowPosition) {
+        if self.receiver_expects_followers {
+            let sender_runs_ahead = self.sender_runs_ahead;
+            let new = || Box::new(Departures::new(place, sender_runs_ahead));
+            self.departures.get_or_insert_with(new).record_other(place);
         }
     }
 
-    /// Returns the record of departures, if the node at the other end expects a frame that leaves now.
+    /// Returns the sending direction and its record of departures, if the frame that departs now is a follower.
     #[inline]
     pub(super) fn follower(
         &mut self,
-        place: Place,
-        clock: u64,
+        place: FlowPosition,
+        epoch: u64,
     ) -> Option<(&mut Direction, &mut Departures)> {
         let departures = self.departures.as_deref_mut()?;
-        let is_expected = departures.takes(place, clock) && self.way.keeps_order();
-        is_expected.then_some((&mut self.way, departures))
+        let is_follower = departures.is_follower(place, epoch) && self.direction.keeps_order();
+        is_follower.then_some((&mut self.direction, departures))
     }
 }
 
@@ -131,12 +135,12 @@ impl<M, F: Frame> Core<M, F> {
             observers: Vec::new(),
             seed,
             agenda: Agenda::new(),
-            attachments: Vec::new(),
+            node_states: Vec::new(),
             expecting: Vec::new(),
             links: Vec::new(),
             has_outages: false,
             lookahead: u64::MAX,
-            clock: 0,
+            epoch: 0,
             epoch_end: 0,
             window_end: 0,
             ahead: 0,
@@ -154,17 +158,17 @@ impl<M, F: Frame> Core<M, F> {
             runs_ahead.is_none() || !expects_followers,
             "{name} cannot run ahead and be given frames late"
         );
-        self.look_ahead(runs_ahead.unwrap_or(u64::MAX));
-        self.attachments.push(Attachment {
+        self.limit_lookahead(runs_ahead.unwrap_or(u64::MAX));
+        self.node_states.push(NodeState {
             name: name.to_string(),
             ports: PortMap::new(),
             train: None,
             expects_followers,
             reception_delay,
             wake: None,
-            lane: runs_ahead.map(|_| Box::new(Lane::new())),
+            ahead_log: runs_ahead.map(|_| Box::new(AheadLog::new())),
         });
-        NodeId(self.attachments.len() - 1)
+        NodeId(self.node_states.len() - 1)
     }
 
     pub(super) fn connect(
@@ -190,54 +194,54 @@ impl<M, F: Frame> Core<M, F> {
         }
         let both = ends.each_ref().map(|(end, _)| *end);
         let [from_a, from_b] = Direction::of_link(self.seed, ends, &config)?;
-        for (end, way) in both.into_iter().zip([from_a, from_b]) {
-            let to = &self.attachments[way.to().node.0];
-            let latency = way.least_latency().saturating_add(to.reception_delay);
-            let limits = to.lane.is_some();
+        for (end, direction) in both.into_iter().zip([from_a, from_b]) {
+            let to = &self.node_states[direction.to().node.0];
+            let latency = direction.least_latency().saturating_add(to.reception_delay);
+            let limits = to.ahead_log.is_some();
             let port = Port {
-                way,
+                direction,
                 delay: to.reception_delay,
-                is_expected: to.expects_followers,
-                lags: self.attachments[end.node.0].lane.is_some(),
+                receiver_expects_followers: to.expects_followers,
+                sender_runs_ahead: self.node_states[end.node.0].ahead_log.is_some(),
                 departures: None,
             };
             if limits {
-                self.look_ahead(latency);
+                self.limit_lookahead(latency);
             }
-            self.attachments[end.node.0].ports.add(end.port, port);
+            self.node_states[end.node.0].ports.add(end.port, port);
         }
         self.links.push(both);
         Ok(self.links.len() - 1)
     }
 
-    /// Reduces the lookahead to the minimum latency of a path to a node that runs ahead, in nanoseconds.
-    fn look_ahead(&mut self, at_most: u64) {
+    /// Reduces the lookahead to `at_most` nanoseconds: the latency of a path to a node that may run ahead.
+    fn limit_lookahead(&mut self, at_most: u64) {
         self.lookahead = self.lookahead.min(at_most);
         self.epoch_end = 0;
-        self.go_to(self.now);
+        self.advance_to(self.now);
     }
 
-    /// Advances the time.
+    /// Advances the time to `now` and, if that is in a later epoch, the epoch.
     #[inline]
-    pub(super) fn go_to(&mut self, now: u64) {
+    pub(super) fn advance_to(&mut self, now: u64) {
         self.now = now;
         if now >= self.epoch_end {
-            self.clock = self.clock_at(now);
+            self.epoch = self.epoch_at(now);
             self.epoch_end = self.epoch_end(now);
         }
     }
 
-    /// Number of the epoch at a time.
-    pub(super) fn clock_at(&self, at: u64) -> u64 {
+    /// Number of the epoch that contains a time.
+    pub(super) fn epoch_at(&self, at: u64) -> u64 {
         at / self.lookahead.max(1)
     }
 
     fn epoch_end(&self, at: u64) -> u64 {
-        let next = self.clock_at(at).saturating_add(1);
+        let next = self.epoch_at(at).saturating_add(1);
         next.saturating_mul(self.lookahead.max(1))
     }
 
-    /// Begins a window at the time of the next event, and returns its end.
+    /// Begins a window at the time of the next event, and returns the window's end.
     pub(super) fn window(&mut self, at: u64, limit: u64) -> u64 {
         let end = self.epoch_end(at).min(limit).min(self.agenda.near_end());
         // Without lookahead no node can run ahead.
@@ -246,27 +250,27 @@ impl<M, F: Frame> Core<M, F> {
     }
 
     pub(super) fn name(&self, id: NodeId) -> &str {
-        &self.attachments[id.0].name
+        &self.node_states[id.0].name
     }
 
     fn port(&self, end: End) -> Option<&Port> {
-        self.attachments[end.node.0].ports.get(end.port)
+        self.node_states[end.node.0].ports.get(end.port)
     }
 
     fn port_mut(&mut self, end: End) -> Option<&mut Port> {
-        self.attachments[end.node.0].ports.get_mut(end.port)
+        self.node_states[end.node.0].ports.get_mut(end.port)
     }
 
-    /// Counters of frames sent by a port.
+    /// Counters of the frames that a port has sent.
     pub(super) fn counters(&self, node: NodeId, port: u32) -> Option<LinkCounters> {
-        self.attachments[node.0].counters(port)
+        self.node_states[node.0].counters(port)
     }
 
-    /// Names and counters of both directions of every link; the first is that of the first end.
+    /// Names and counters of both directions of every link, the direction from the first end first.
     pub(super) fn directions(&self) -> impl Iterator<Item = (&str, LinkCounters)> {
         let ends = self.links.iter().flatten();
         ends.filter_map(|end| {
-            let name = self.port(*end)?.way.name();
+            let name = self.port(*end)?.direction.name();
             Some((name, self.counters(end.node, end.port)?))
         })
     }
@@ -276,7 +280,7 @@ impl<M, F: Frame> Core<M, F> {
         let now = self.now;
         for end in self.links[link] {
             if let Some(port) = self.port_mut(end) {
-                port.way.set_up(up, now);
+                port.direction.set_up(up, now);
             }
         }
     }
@@ -288,7 +292,7 @@ impl<M, F: Frame> Core<M, F> {
     ) -> Result<(), LinkError> {
         for end in self.links[link] {
             if let Some(port) = self.port_mut(end) {
-                port.way.set_faults(faults)?;
+                port.direction.set_faults(faults)?;
             }
         }
         Ok(())
@@ -305,47 +309,55 @@ impl<M, F: Frame> Core<M, F> {
     pub(super) fn next(&mut self, limit: u64) -> Option<Event<M, F>> {
         let (at, event) = self.agenda.take(limit)?;
         debug_assert!(at >= self.now, "time runs backwards");
-        self.go_to(at);
+        self.advance_to(at);
         self.handled += 1;
         Some(event)
     }
 
-    /// Schedules the delivery of a frame: it arrives at the other end of its link at `at`, and is delivered at `taken_in`.
-    pub(super) fn carry(&mut self, to: End, epoch: u32, at: u64, taken_in: u64, frame: F) {
-        if taken_in > at && self.is_observed() {
+    /// Schedules the delivery of a frame. It arrives at the end of its link at `at`, and its node gets it at
+    /// `delivered_at`.
+    pub(super) fn schedule_delivery(
+        &mut self,
+        to: End,
+        outages: u32,
+        at: u64,
+        delivered_at: u64,
+        frame: F,
+    ) {
+        if delivered_at > at && self.is_observed() {
             let frame = frame.clone();
-            self.agenda.add(at, Event::Passage { to, epoch, frame });
+            self.agenda.add(at, Event::LinkEnd { to, outages, frame });
         }
         self.agenda
-            .add(taken_in, Event::Arrival { to, epoch, frame });
+            .add(delivered_at, Event::Arrival { to, outages, frame });
     }
 
-    /// Train of a node.
+    /// The followers on their way to a node; `None` for a node that announces none.
     #[inline]
     pub(super) fn train_mut(&mut self, node: NodeId) -> Option<&mut Train<F>> {
-        self.attachments[node.0].train.as_deref_mut()
+        self.node_states[node.0].train.as_deref_mut()
     }
 
-    /// Ends the train of a node if a frame of another flow arrives.
+    /// Ends the train to a node if the arriving frame is of another flow.
     #[inline]
-    pub(super) fn interrupt(&mut self, node: NodeId, place: Option<Place>) {
+    pub(super) fn interrupt(&mut self, node: NodeId, place: Option<FlowPosition>) {
         if self
             .train_mut(node)
             .is_some_and(|train| !train.is_of(place))
         {
-            self.disperse(node);
+            self.end_train(node);
         }
     }
 
-    /// Records a node's announcement that the `count` frames after `frame` are followers.
-    pub(super) fn expect(&mut self, node: NodeId, frame: &F, place: Place, count: u32) {
+    /// Records a node's announcement that the `count` frames after `frame` in its flow are followers.
+    pub(super) fn expect(&mut self, node: NodeId, frame: &F, place: FlowPosition, count: u32) {
         if self.departures_to(node).is_none() {
             return;
         }
         if count == 0 {
-            return self.disperse(node);
+            return self.end_train(node);
         }
-        let train = &mut self.attachments[node.0].train;
+        let train = &mut self.node_states[node.0].train;
         let train = train.get_or_insert_with(|| Box::new(Train::new()));
         let quiet = train.expect(frame, place, count);
         if !std::mem::replace(&mut train.is_listed, true) {
@@ -354,52 +366,53 @@ impl<M, F: Frame> Core<M, F> {
         self.announce(node, Some(quiet));
     }
 
-    /// Ends the train to a node: followers on their way become events. Those that have arrived must have been delivered.
-    pub(super) fn disperse(&mut self, node: NodeId) {
-        let clock = self.clock;
+    /// Ends the train to a node: followers on their way become events. Those that have arrived must have been
+    /// delivered.
+    pub(super) fn end_train(&mut self, node: NodeId) {
+        let epoch = self.epoch;
         let Some(train) = self.train_mut(node).filter(|train| train.has_head()) else {
             return;
         };
-        let ahead = train.disperse(clock);
+        let ahead = train.end_train(epoch);
         self.announce(node, None);
-        let Some((port, plug)) = self.attachments[node.0].ports.iter().next() else {
+        let Some((port, port_state)) = self.node_states[node.0].ports.iter().next() else {
             return;
         };
-        let (to, epoch) = (End { node, port }, plug.way.epoch());
+        let (to, outages) = (End { node, port }, port_state.direction.outages());
         for (at, frame) in ahead {
-            self.agenda.add(at, Event::Arrival { to, epoch, frame });
+            self.agenda.add(at, Event::Arrival { to, outages, frame });
         }
     }
 
-    /// Adds a follower that has departed to the train, with delivery time `at`.
-    pub(super) fn board(&mut self, to: End, epoch: u32, place: Place, at: u64) {
+    /// Adds a follower that has departed to the train of the node at `to`. It is delivered at time `at`.
+    pub(super) fn add_follower(&mut self, to: End, outages: u32, place: FlowPosition, at: u64) {
         let train = self.train_mut(to.node);
         let train = train.expect("a node that has announced followers has a train");
         if let Some(frame) = train.push(place, at) {
-            self.agenda.add(at, Event::Arrival { to, epoch, frame });
+            self.agenda.add(at, Event::Arrival { to, outages, frame });
         }
     }
 
     /// Record of departures to a node with one port; `None` before the first departure.
     fn departures_to(&mut self, node: NodeId) -> Option<&mut Departures> {
-        let (_, port) = self.attachments[node.0].ports.iter().next()?;
-        let from = port.way.to();
+        let (_, port) = self.node_states[node.0].ports.iter().next()?;
+        let from = port.direction.to();
         self.port_mut(from)?.departures.as_deref_mut()
     }
 
-    /// Passes an announcement of a node, or its end, to the other end of its link.
+    /// Passes a node's announcement, or its end, to the sender at the other end of its link.
     fn announce(&mut self, node: NodeId, quiet: Option<QuietRange>) {
-        let clock = self.clock;
+        let epoch = self.epoch;
         if let Some(departures) = self.departures_to(node) {
-            departures.record(quiet, clock);
+            departures.record(quiet, epoch);
         }
     }
 
-    /// Removes nodes whose trains have ended from [`Core::expecting`].
-    pub(super) fn drop_dispersed(&mut self) {
-        let attachments = &mut self.attachments;
+    /// Removes the nodes whose trains have ended from [`Core::expecting`].
+    pub(super) fn remove_ended_trains(&mut self) {
+        let node_states = &mut self.node_states;
         self.expecting.retain(|id| {
-            let train = attachments[id.0].train.as_mut();
+            let train = node_states[id.0].train.as_mut();
             train.is_some_and(|train| {
                 train.is_listed = train.has_head();
                 train.is_listed
@@ -407,63 +420,63 @@ impl<M, F: Frame> Core<M, F> {
         });
     }
 
-    /// Arrival time of the last follower in all trains, at least the current time.
+    /// Arrival time of the last follower in all trains, or the current time if that is later.
     pub(super) fn last_arrival(&self) -> u64 {
-        let trains = self.attachments.iter().filter_map(|a| a.train.as_ref());
+        let trains = self.node_states.iter().filter_map(|a| a.train.as_ref());
         trains
             .filter_map(|train| train.last_arrival())
             .fold(self.now, u64::max)
     }
 
-    /// Whether a departing frame may be a follower.
+    /// Whether a departing frame can be a follower: no observers, and no link has gone down.
     pub(super) fn has_trains(&self) -> bool {
         !self.has_outages && !self.is_observed()
     }
 
-    /// Shows observers a frame at the end of its link, before its delivery.
-    pub(super) fn passes(&mut self, to: End, epoch: u32, frame: &F) {
-        self.show_arrival(to, self.now, epoch, frame);
+    /// Reports a frame to observers when it arrives at the end of its link, before its delivery.
+    pub(super) fn show_arrival_at_link_end(&mut self, to: End, outages: u32, frame: &F) {
+        self.show_arrival(to, self.now, outages, frame);
     }
 
-    /// Completes the arrival of a frame; false if the link went down meanwhile.
-    pub(super) fn arrives(&mut self, to: End, epoch: u32, frame: &F) -> bool {
-        // With many nodes, accesses to the memory of other nodes and links dominate the cost of a frame.
+    /// Completes the arrival of a frame. Returns false if the link has gone down meanwhile.
+    pub(super) fn arrives(&mut self, to: End, outages: u32, frame: &F) -> bool {
+        // With many nodes, memory accesses to other nodes and links would dominate the cost of a frame.
         if !self.has_outages && !self.is_observed() {
             return true;
         }
-        let delay = self.attachments[to.node.0].reception_delay;
+        let delay = self.node_states[to.node.0].reception_delay;
         let at = self.now - delay;
         if delay == 0 && self.is_observed() {
-            self.show_arrival(to, at, epoch, frame);
+            self.show_arrival(to, at, outages, frame);
         }
         let Some(port) = self.port(to) else {
             return false;
         };
-        let (from, is_there) = (port.way.to(), port.way.carried(epoch, at));
+        let (from, is_there) = (port.direction.to(), port.direction.carried(outages, at));
         if let Some(port) = self.port_mut(from).filter(|_| !is_there) {
-            port.way.count(Count::Drop(DropReason::LinkDown));
+            port.direction.count(Count::Drop(DropReason::LinkDown));
         }
         is_there
     }
 
-    fn show_arrival(&mut self, to: End, at: u64, epoch: u32, frame: &F) {
+    fn show_arrival(&mut self, to: End, at: u64, outages: u32, frame: &F) {
         let Some(port) = self.port(to) else {
             return;
         };
-        let from = port.way.to();
-        if port.way.carried(epoch, at) {
+        let from = port.direction.to();
+        if port.direction.carried(outages, at) {
             let (port, frame) = (to.port, &frame.bytes());
-            self.observed(to.node, Happening::Receive { port, frame });
+            self.observed(to.node, Observation::Receive { port, frame });
         } else {
             self.lost(from.node, from.port, frame, DropReason::LinkDown);
         }
     }
 
-    /// Shows observers the loss of a frame that was to leave, or had left, through `port`.
+    /// Reports to observers the loss of a frame that was to leave, or has left, through `port`.
     pub(super) fn lost(&mut self, node: NodeId, port: u32, frame: &F, reason: DropReason) {
         if self.is_observed() {
             let bytes = frame.bytes();
-            let drop = Happening::Drop {
+            let drop = Observation::Drop {
                 port,
                 len: bytes.len(),
                 frame: Some(&bytes),
@@ -477,28 +490,28 @@ impl<M, F: Frame> Core<M, F> {
         !self.observers.is_empty()
     }
 
-    /// Whether a wake event of a node at the current time is valid.
+    /// Whether the wake event of a node at the current time is valid.
     pub(super) fn wakes(&self, node: NodeId) -> bool {
-        self.attachments[node.0].wakes(self.now)
+        self.node_states[node.0].wakes(self.now)
     }
 
-    /// Whether a node may run ahead.
+    /// Whether a node may run ahead of the engine's time.
     pub(super) fn runs_ahead(&self, node: NodeId) -> bool {
-        self.attachments[node.0].lane.is_some()
+        self.node_states[node.0].ahead_log.is_some()
     }
 
-    /// Whether any node has handled future events.
+    /// Whether any node has handled events in the future of the engine.
     pub(super) fn is_ahead(&self) -> bool {
         self.ahead > 0
     }
 
-    /// Whether a node has handled future events.
+    /// Whether a node has handled events in the future of the engine.
     pub(super) fn has_passed(&self, node: NodeId) -> bool {
         self.is_ahead()
-            && self.attachments[node.0]
-                .lane
+            && self.node_states[node.0]
+                .ahead_log
                 .as_ref()
-                .is_some_and(|lane| lane.is_ahead())
+                .is_some_and(|ahead_log| ahead_log.is_ahead())
     }
 
     /// Records a call of [`super::Context::notify`].
@@ -507,13 +520,13 @@ impl<M, F: Frame> Core<M, F> {
         self.notifying.insert(node);
     }
 
-    pub(super) fn observed(&mut self, node: NodeId, happening: Happening<'_>) {
+    pub(super) fn observed(&mut self, node: NodeId, observation: Observation<'_>) {
         if self.observers.is_empty() {
             return;
         }
-        let name = &self.attachments[node.0].name;
+        let name = &self.node_states[node.0].name;
         for observer in &mut self.observers {
-            observer.observe(self.now, name, happening);
+            observer.observe(self.now, name, observation);
         }
     }
 }

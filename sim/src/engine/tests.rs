@@ -3,14 +3,14 @@ use std::rc::Rc;
 
 use super::*;
 
-/// Sends what messages ask for, as fast as its ports allow, and records what comes in.
+/// A node that sends the frames that messages contain, as fast as its ports allow, and records what it receives.
 #[derive(Default)]
 struct Station {
     waiting: std::collections::VecDeque<(u32, Vec<u8>)>,
     received: Vec<(u64, u32, Vec<u8>)>,
     messages: Vec<(u64, NodeId, &'static str)>,
     woken: Vec<u64>,
-    /// When it was called because a transmitter was idle.
+    /// Times of the calls of `on_idle`.
     idle: Vec<u64>,
     reception_delay: u64,
 }
@@ -70,7 +70,7 @@ fn link() -> LinkConfig {
     }
 }
 
-/// Two stations "a" and "b" joined by port 1 of each.
+/// Two stations "a" and "b", connected by port 1 of each.
 fn pair(seed: u64, config: LinkConfig) -> (Engine<Station>, NodeId, NodeId) {
     let mut engine = Engine::new(seed);
     let a = engine.add_node("a", Station::default());
@@ -101,7 +101,7 @@ fn frame_arrives_after_serialisation_and_propagation() {
     );
     send(&mut engine, a, 1, vec![0; 101]);
     engine.run();
-    // 101 + 4 FCS + 20 preamble and gap = 125 bytes = 1,000 bits: 1 us at 1 Gbit/s.
+    // 101 bytes plus 4 of FCS and 20 of preamble and gap are 125 bytes: 1 us at 1 Gbit/s.
     assert_eq!(arrivals(&engine, b), [1_500]);
     assert_eq!(engine.node(b).received[0].2.len(), 101);
 }
@@ -121,13 +121,13 @@ fn short_frame_takes_the_time_of_a_padded_one() {
 }
 
 #[test]
-fn busy_link_loses_nothing_to_rounding() {
+fn rounding_wastes_no_time_on_a_busy_link() {
     let (mut engine, a, b) = pair(1, link());
     for _ in 0..1_000 {
         send(&mut engine, a, 1, vec![0; 60]);
     }
     engine.run();
-    // 84 bytes at 100 Gbit/s are 6.72 ns.
+    // 84 bytes take 6.72 ns at 100 Gbit/s.
     assert_eq!(arrivals(&engine, b).last(), Some(&(6_720 + 500)));
 }
 
@@ -186,7 +186,7 @@ fn losses_follow_probability_and_seed() {
 }
 
 #[test]
-fn duplication_does_not_move_the_losses() {
+fn duplication_does_not_change_which_frames_are_lost() {
     let lossy = FaultProbabilities::lossy(0.1);
     let both = FaultProbabilities {
         duplicate: 0.1,
@@ -212,7 +212,7 @@ fn reordering_delays_but_loses_nothing() {
 }
 
 #[test]
-fn another_link_changes_nothing_on_this_one() {
+fn an_additional_link_does_not_change_the_faults_of_others() {
     let faults = FaultProbabilities::lossy(0.2);
     let run = |with_third: bool| {
         let mut engine = Engine::new(7);
@@ -238,7 +238,7 @@ fn another_link_changes_nothing_on_this_one() {
 }
 
 #[test]
-fn link_going_down_takes_what_is_on_it() {
+fn frames_on_a_link_that_goes_down_are_lost() {
     let (mut engine, a, b) = pair(1, link());
     send(&mut engine, a, 1, vec![0; 64]);
     engine.run_until(100);
@@ -253,21 +253,22 @@ fn link_going_down_takes_what_is_on_it() {
     assert_eq!(engine.counters(b, 1).unwrap().drops.total(), 0);
 }
 
-/// Records when frames are seen at the ends of links.
+/// Observer that records the times at which frames arrive at the end of links.
 #[derive(Clone, Default)]
 struct Receptions(Rc<RefCell<Vec<u64>>>);
 
 impl Observer for Receptions {
-    fn observe(&mut self, now: u64, _: &str, happening: Happening<'_>) {
-        if let Happening::Receive { .. } = happening {
+    fn observe(&mut self, now: u64, _: &str, observation: Observation<'_>) {
+        if let Observation::Receive { .. } = observation {
             self.0.borrow_mut().push(now);
         }
     }
 }
 
-/// A station that takes frames in 300 ns late gets them then; the link is done with them before.
+/// A node with a reception delay of 300 ns gets a frame that late. If its link goes down meanwhile, the frame has left
+/// the link.
 #[test]
-fn frame_waits_in_a_node_that_takes_it_in_late() {
+fn reception_delay_postpones_the_delivery_of_a_frame() {
     for (down_at, arrives) in [(508, true), (507, true), (506, false)] {
         let seen = Receptions::default();
         let mut engine = Engine::new(1);
@@ -283,7 +284,7 @@ fn frame_waits_in_a_node_that_takes_it_in_late() {
         engine.run_until(down_at);
         engine.set_link_up(0, false);
         engine.run();
-        // 84 bytes at 100 Gbit/s are 6.72 ns, and 500 follow.
+        // 84 bytes take 6.72 ns at 100 Gbit/s; 500 ns of propagation follow.
         let expected = |at| if arrives { vec![at] } else { Vec::new() };
         assert_eq!(arrivals(&engine, b), expected(807));
         assert_eq!(*seen.0.borrow(), expected(507));
@@ -302,13 +303,13 @@ fn idle_transmitters_are_reported_only_on_request() {
         send(&mut engine, a, 1, vec![0; 60]);
     }
     engine.run();
-    // From 507 on, the time of the last event: 6.72 ns for each.
+    // From 507 on, the time of the last event; each frame takes 6.72 ns.
     assert_eq!(engine.node(a).idle, [513, 520]);
 }
 
-/// A transmitter that is given a frame in the nanosecond in which it becomes idle is not idle then.
+/// A transmitter that gets a frame in the nanosecond in which it becomes idle is not idle then.
 #[test]
-fn frame_of_the_last_moment_makes_its_sender_ask_again() {
+fn await_idle_must_be_repeated_after_another_transmission() {
     let (mut engine, a, b) = pair(1, link());
     engine.with_node(a, |_, ctx| {
         ctx.transmit(1, vec![0; 60]);
@@ -329,7 +330,7 @@ fn frame_of_the_last_moment_makes_its_sender_ask_again() {
 }
 
 #[test]
-fn link_that_is_down_takes_nothing() {
+fn frames_sent_on_a_link_that_is_down_are_lost() {
     let (mut engine, a, b) = pair(1, link());
     engine.set_link_up(0, false);
     send(&mut engine, a, 1, vec![0; 64]);
@@ -338,7 +339,7 @@ fn link_that_is_down_takes_nothing() {
 }
 
 #[test]
-fn events_of_one_instant_keep_their_order() {
+fn events_of_the_same_time_keep_their_order() {
     let (mut engine, a, b) = pair(1, link());
     engine.with_node(a, |_, ctx| {
         for text in ["first", "second", "third"] {
@@ -353,7 +354,7 @@ fn events_of_one_instant_keep_their_order() {
 }
 
 #[test]
-fn node_has_one_alarm_and_the_earliest_wins() {
+fn a_node_has_one_timer_and_the_earliest_time_applies() {
     let (mut engine, a, _) = pair(1, link());
     engine.with_node(a, |_, ctx| {
         ctx.wake_at(300);
@@ -365,7 +366,7 @@ fn node_has_one_alarm_and_the_earliest_wins() {
 }
 
 #[test]
-fn alarm_in_the_past_rings_now() {
+fn a_wake_time_in_the_past_means_now() {
     let (mut engine, a, _) = pair(1, link());
     engine.run_until(50);
     engine.with_node(a, |_, ctx| ctx.wake_at(10));
@@ -374,7 +375,7 @@ fn alarm_in_the_past_rings_now() {
 }
 
 #[test]
-fn run_until_stops_before_later_events_and_moves_the_time() {
+fn run_until_stops_before_later_events_and_advances_the_time() {
     let (mut engine, a, b) = pair(1, link());
     engine.with_node(a, |_, ctx| ctx.send(b, "late", 1_000));
     engine.run_until(999);
@@ -384,7 +385,7 @@ fn run_until_stops_before_later_events_and_moves_the_time() {
 }
 
 #[test]
-fn notify_is_seen_by_the_caller_of_step() {
+fn notify_is_reported_to_the_caller_of_step() {
     let (mut engine, a, b) = pair(1, link());
     engine.with_node(a, |_, ctx| {
         ctx.send(b, "x", 1);
@@ -397,7 +398,7 @@ fn notify_is_seen_by_the_caller_of_step() {
 }
 
 #[test]
-fn nodes_that_notify_are_named_once_in_order() {
+fn notifying_nodes_are_returned_once_in_order() {
     let (mut engine, a, b) = pair(1, link());
     for node in [b, a, b] {
         engine.with_node(node, |_, ctx| ctx.notify());
@@ -406,7 +407,7 @@ fn nodes_that_notify_are_named_once_in_order() {
 }
 
 #[test]
-fn port_takes_one_link_only() {
+fn a_port_accepts_one_link() {
     let (mut engine, a, b) = pair(1, link());
     let error = engine.connect((b, 1), (a, 2), link()).unwrap_err();
     assert_eq!(
@@ -417,7 +418,7 @@ fn port_takes_one_link_only() {
 }
 
 #[test]
-fn nonsense_links_are_refused() {
+fn invalid_link_parameters_are_rejected() {
     let (mut engine, a, b) = pair(1, link());
     let no_rate = LinkConfig { rate: 0, ..link() };
     assert!(engine.connect((a, 2), (b, 2), no_rate).is_err());
@@ -438,13 +439,13 @@ fn nonsense_links_are_refused() {
 struct Log(Rc<RefCell<Vec<String>>>);
 
 impl Observer for Log {
-    fn observe(&mut self, now: u64, name: &str, happening: Happening<'_>) {
-        let text = match happening {
-            Happening::Transmit { port, frame } => format!("tx {port} {}", frame.len()),
-            Happening::Receive { port, frame } => format!("rx {port} {}", frame.len()),
-            Happening::Drop { port, reason, .. } => format!("drop {port} {}", reason.as_str()),
-            Happening::Note(text) => text.to_string(),
-            Happening::Group { mcst_id, .. } => format!("group {mcst_id}"),
+    fn observe(&mut self, now: u64, name: &str, observation: Observation<'_>) {
+        let text = match observation {
+            Observation::Transmit { port, frame } => format!("tx {port} {}", frame.len()),
+            Observation::Receive { port, frame } => format!("rx {port} {}", frame.len()),
+            Observation::Drop { port, reason, .. } => format!("drop {port} {}", reason.as_str()),
+            Observation::Note(text) => text.to_string(),
+            Observation::Group { mcst_id, .. } => format!("group {mcst_id}"),
         };
         self.0.borrow_mut().push(format!("{now} {name} {text}"));
     }
@@ -492,7 +493,7 @@ mod queues {
     }
 
     #[test]
-    fn packet_that_does_not_fit_is_refused() {
+    fn packet_that_does_not_fit_is_dropped() {
         let mut q = EgressQueues::new(250);
         q.push(0, 1, 100, 0).unwrap();
         q.push(0, 2, 150, 0).unwrap();
@@ -503,7 +504,7 @@ mod queues {
     }
 
     #[test]
-    fn empty_port_takes_a_packet_larger_than_its_limit() {
+    fn empty_port_accepts_a_packet_larger_than_its_limit() {
         let mut q = EgressQueues::new(10);
         q.push(0, (), 100, 0).unwrap();
         assert_eq!(q.push(0, (), 1, 0), Err(QueueFull));

@@ -1,32 +1,33 @@
-//! Trains: frames to a node that are delivered without an event each.
+//! Trains: frames to a node that are delivered together, without an event for each.
 //!
-//! Most frames of a long message have no visible effect before a later frame: no reply, no completion, no timer. A node
-//! announces such followers of a frame in its flow ([`super::Context::expect_followers`]). From then on, only the arrival
-//! time of each follower is recorded. The engine delivers them together, with their times, before any other event of
-//! the node, and before its state is read. So the result is the same as with one event per frame.
+//! Most frames of a long message have no visible effect when they arrive: no reply, no completion, no timer. A node
+//! announces such frames as followers of a frame in their flow ([`super::Context::expect_followers`]). From then on,
+//! only the arrival time of each follower is recorded. The engine delivers the followers together, with their times,
+//! before any other event of the node, and before its state is read. So the result is the same as with one event per
+//! frame.
 //!
-//! Any event that may invalidate the announcement ends the train: followers on their way become events again. A sender that
-//! runs ahead ([`super::window`]) is notified in the next epoch only, and the frames that it sends meanwhile become events
-//! as well. Links that may duplicate or reorder frames carry no trains. No link does if there are observers, or after any
-//! link has gone down.
+//! Any event that may invalidate the announcement ends the train: followers on their way become events again. A sender
+//! that runs ahead ([`super::window`]) learns of this in the next epoch only; the frames that it sends meanwhile become
+//! events, too. Links that may duplicate or reorder frames have no trains. With observers, or after any link has gone
+//! down, no link has.
 
 use std::collections::vec_deque::{Drain, VecDeque};
 
 use super::Frame;
 
-/// Position of a frame in its flow. Frames of a flow take the same path and differ, for receivers, only by what
+/// Position of a frame in its flow. Frames of a flow take the same path. For receivers they differ only in what
 /// [`Frame::advance`] changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// Id of the flow, unique among those of the sending node.
+pub struct FlowPosition {
+    /// Number of the flow, unique among the flows of the sending node.
     pub flow: u64,
-    /// Sequence number in the flow. A lost frame leaves a gap.
+    /// Number of the frame in the flow. A lost frame leaves a gap.
     pub number: u32,
-    /// The frame requests a reply, so it is not a follower.
-    pub asks: bool,
+    /// Whether the frame requests a reply. Then it is not a follower.
+    pub requests_reply: bool,
 }
 
-/// Announcement of a node: range of sequence numbers of a flow whose frames are followers.
+/// Announcement of a node: a range of frame numbers in a flow, whose frames are followers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct QuietRange {
     flow: u64,
@@ -34,80 +35,84 @@ pub(super) struct QuietRange {
     until: u32,
 }
 
-/// State at the sending port of a node that expects followers.
+/// Record of departures, at the port that sends to a node that may announce followers.
 pub(super) struct Departures {
-    /// Flow of the last departed frame.
+    /// Flow of the last frame that departed.
     flow: u64,
-    /// Its sequence number.
+    /// Number of the last frame in its flow.
     last: u32,
-    /// First sequence number of the range up to `last` without gaps.
+    /// First number of the consecutive frames up to `last`.
     since: u32,
-    /// The sender runs ahead. Then an announcement takes effect there in the next epoch.
-    lags: bool,
+    /// Whether the sender may run ahead. Then an announcement takes effect in the next epoch.
+    sender_runs_ahead: bool,
     /// Epoch of the last access.
-    clock: u64,
-    /// Announcement in effect in that epoch.
+    epoch: u64,
+    /// The announcement in effect in that epoch.
     known: Option<QuietRange>,
-    /// Last announcement.
+    /// The last announcement; `None` after it has ended.
     quiet: Option<QuietRange>,
 }
 
 impl Departures {
-    /// Creates the state after a first frame.
-    pub(super) fn new(place: Place, lags: bool) -> Departures {
+    /// Creates the record after the departure of a first frame.
+    pub(super) fn new(place: FlowPosition, sender_runs_ahead: bool) -> Departures {
         Departures {
             flow: place.flow,
             last: place.number,
             since: place.number,
-            lags,
-            clock: 0,
+            sender_runs_ahead,
+            epoch: 0,
             known: None,
             quiet: None,
         }
     }
 
-    /// Records a new announcement of the node, or its end (`None`), made in epoch `clock`.
-    pub(super) fn record(&mut self, quiet: Option<QuietRange>, clock: u64) {
-        self.turn_to(clock);
+    /// Records a new announcement of the node, or its end (`None`), made in the given epoch.
+    pub(super) fn record(&mut self, quiet: Option<QuietRange>, epoch: u64) {
+        self.enter_epoch(epoch);
         self.quiet = quiet;
     }
 
     /// Advances to an epoch: announcements of earlier epochs take effect.
     #[inline]
-    fn turn_to(&mut self, clock: u64) {
-        if self.clock != clock {
-            self.clock = clock;
+    fn enter_epoch(&mut self, epoch: u64) {
+        if self.epoch != epoch {
+            self.epoch = epoch;
             self.known = self.quiet;
         }
     }
 
-    /// Whether a frame that departs in this epoch is a follower, by the announcements in effect.
+    /// Whether a frame that departs in this epoch is a follower, by the announcement in effect.
     #[inline]
-    pub(super) fn takes(&mut self, place: Place, clock: u64) -> bool {
-        if place.asks || !self.is_next(place) {
+    pub(super) fn is_follower(&mut self, place: FlowPosition, epoch: u64) -> bool {
+        if place.requests_reply || !self.is_next(place) {
             return false;
         }
-        self.turn_to(clock);
-        let known = if self.lags { self.known } else { self.quiet };
-        // After a gap, frames are out of order.
+        self.enter_epoch(epoch);
+        let known = if self.sender_runs_ahead {
+            self.known
+        } else {
+            self.quiet
+        };
+        // After a gap, frames are not in order.
         known.is_some_and(|quiet| {
             quiet.flow == self.flow && self.since <= quiet.from && place.number <= quiet.until
         })
     }
 
     #[inline]
-    fn is_next(&self, place: Place) -> bool {
+    fn is_next(&self, place: FlowPosition) -> bool {
         self.flow == place.flow && self.last.wrapping_add(1) == place.number
     }
 
     /// Records the departure of a follower.
     #[inline]
-    pub(super) fn takes_along(&mut self, place: Place) {
+    pub(super) fn record_follower(&mut self, place: FlowPosition) {
         self.last = place.number;
     }
 
     /// Records the departure of a frame that is not a follower.
-    pub(super) fn passes(&mut self, place: Place) {
+    pub(super) fn record_other(&mut self, place: FlowPosition) {
         if !self.is_next(place) {
             self.flow = place.flow;
             self.since = place.number;
@@ -116,26 +121,27 @@ impl Departures {
     }
 }
 
-/// Followers on their way to a node.
+/// The followers that are on their way to a node.
 pub(super) struct Train<F> {
-    /// The node is listed in [`super::state::Core::expecting`].
+    /// Whether the node is listed in [`super::state::Core::expecting`].
     pub(super) is_listed: bool,
     head: Option<Head<F>>,
-    /// First head that ended in the current epoch, with the epoch: the sender may still use its announcement.
+    /// The first head that ended in the current epoch, with that epoch. A sender that runs ahead may still use its
+    /// announcement.
     former: Option<(u64, Head<F>)>,
-    /// Arrival times of the followers not yet delivered.
+    /// Arrival times of the followers that are not delivered yet.
     arrivals: VecDeque<u64>,
-    /// Sequence numbers of these followers.
+    /// Frame numbers of these followers, as ranges.
     runs: VecDeque<Run>,
 }
 
-/// Range of consecutive sequence numbers.
+/// A range of consecutive frame numbers.
 struct Run {
     first: u32,
     count: u32,
 }
 
-/// Last frame delivered as an event, and the announcement made then.
+/// The last frame delivered as an event, with the announcement made then.
 struct Head<F> {
     frame: F,
     number: u32,
@@ -153,9 +159,10 @@ impl<F: Frame> Train<F> {
         }
     }
 
-    /// Adds a follower that arrives at `at`. If its announcement has ended, returns the frame, which must become an event.
+    /// Adds a follower that arrives at time `at`. If its announcement has ended, returns the frame instead, which must
+    /// become an event.
     #[inline]
-    pub(super) fn push(&mut self, place: Place, at: u64) -> Option<F> {
+    pub(super) fn push(&mut self, place: FlowPosition, at: u64) -> Option<F> {
         let is_of = |head: &&Head<F>| head.quiet.flow == place.flow;
         let head = self.head.as_ref().filter(is_of);
         if head.is_none_or(|head| head.quiet.until < place.number) {
@@ -178,8 +185,8 @@ impl<F: Frame> Train<F> {
         None
     }
 
-    /// Whether the current announcement is for this flow.
-    pub(super) fn is_of(&self, place: Option<Place>) -> bool {
+    /// Whether the present announcement is for the flow of this frame.
+    pub(super) fn is_of(&self, place: Option<FlowPosition>) -> bool {
         let head = self.head.as_ref();
         head.zip(place)
             .is_some_and(|(head, place)| head.quiet.flow == place.flow)
@@ -189,8 +196,8 @@ impl<F: Frame> Train<F> {
         self.head.is_some()
     }
 
-    /// Records the announcement that the `count` frames after `frame` are followers, and returns the whole range announced.
-    pub(super) fn expect(&mut self, frame: &F, place: Place, count: u32) -> QuietRange {
+    /// Records the announcement that the `count` frames after `frame` are followers. Returns the whole range announced.
+    pub(super) fn expect(&mut self, frame: &F, place: FlowPosition, count: u32) -> QuietRange {
         debug_assert!(!self.is_due(u64::MAX) || self.head.is_some());
         let until = place.number.saturating_add(count);
         match &mut self.head {
@@ -224,8 +231,12 @@ impl<F: Frame> Train<F> {
         self.arrivals.back().copied()
     }
 
-    /// Delivers the followers that have arrived by `now`, in runs of consecutive numbers; returns their number.
-    pub(super) fn hand_over(&mut self, now: u64, mut take: impl FnMut(Drain<'_, u64>, &F)) -> u64 {
+    /// Delivers the followers that have arrived by `now`, in ranges of consecutive numbers. Returns their number.
+    pub(super) fn deliver_arrived(
+        &mut self,
+        now: u64,
+        mut take: impl FnMut(Drain<'_, u64>, &F),
+    ) -> u64 {
         let Some(head) = &mut self.head else {
             return 0;
         };
@@ -245,8 +256,8 @@ impl<F: Frame> Train<F> {
         count
     }
 
-    /// Ends the train in this epoch: returns the followers on their way, with their arrival times.
-    pub(super) fn disperse(&mut self, clock: u64) -> Vec<(u64, F)> {
+    /// Ends the train: returns the followers on their way with their arrival times.
+    pub(super) fn end_train(&mut self, epoch: u64) -> Vec<(u64, F)> {
         let Some(mut head) = self.head.take() else {
             return Vec::new();
         };
@@ -260,16 +271,16 @@ impl<F: Frame> Train<F> {
         if self
             .former
             .as_ref()
-            .is_none_or(|(epoch, _)| *epoch != clock)
+            .is_none_or(|(ended, _)| *ended != epoch)
         {
-            self.former = Some((clock, head));
+            self.former = Some((epoch, head));
         }
         ahead
     }
 }
 
 impl<F: Frame> Head<F> {
-    /// The frame with this sequence number.
+    /// The frame of the flow with this number.
     fn at(&self, number: u32) -> F {
         let mut frame = self.frame.clone();
         frame.advance(number - self.number);

@@ -1,15 +1,15 @@
-//! Buffer accounting of a switch by ingress port, with thresholds and headroom for PFC.
+//! Buffer of a switch, accounted by ingress port, with thresholds and headroom for PFC.
 //!
-//! A packet is charged when its last bit has arrived, before the pipeline, and released when the last of its copies
-//! leaves: copies share the bytes of their packet. A switch has either one shared buffer or one per port. A packet of the
-//! lossless class that does not fit below the threshold is stored in the port's headroom, and the port is paused
-//! until the headroom is empty again.
+//! A packet is charged to its ingress port when its last bit has arrived, before the pipeline. The charge is released
+//! when the last of its copies has left, because copies charge the bytes of their packet. A switch has either one shared
+//! buffer or one per port. A packet of the lossless class that exceeds the threshold is stored in the port's headroom.
+//! The port is then paused until its headroom is empty and its use is below the threshold.
 
 use alfirk_ctrl::topology::{LinkAttributes, Pfc, SharedBuffer};
 
 use crate::engine::PortMap;
 
-/// The buffer of a switch.
+/// Occupancy of a switch's buffer, and the ports that it pauses.
 #[derive(Debug)]
 pub(super) struct Buffer {
     shared: Option<SharedBuffer>,
@@ -20,7 +20,7 @@ pub(super) struct Buffer {
     inputs: PortMap<Input, 0>,
     /// Number of paused ports.
     paused: usize,
-    /// Ports whose pause has begun or ended, in order.
+    /// Ports whose pause has begun or ended since the last [`Buffer::changed`], in order.
     changed: Vec<u32>,
 }
 
@@ -29,8 +29,8 @@ struct Input {
     /// Size of the port's own buffer in bytes, without headroom; unused with a shared buffer.
     size: u64,
     headroom: u64,
-    /// Hysteresis in bytes between the threshold and the end of a pause, unless configured.
-    margin: u64,
+    /// Bytes by which the use must be below the threshold before a pause ends, if the configuration has no `xon`.
+    hysteresis: u64,
     /// Bytes in use, without headroom.
     used: u64,
     /// Bytes in use by the lossless class, without headroom.
@@ -39,9 +39,9 @@ struct Input {
     is_paused: bool,
 }
 
-/// Charge of a packet, to be released.
+/// Charge of one packet, to be released when its last copy has left.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Share {
+pub(super) struct Charge {
     pub(super) port: u32,
     pub(super) class: u8,
     len: u64,
@@ -50,7 +50,7 @@ pub(super) struct Share {
 
 /// Error: the packet does not fit into the buffer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct NoRoom;
+pub(super) struct BufferFull;
 
 impl Buffer {
     /// Creates an empty buffer for ports with these links. Without a shared buffer, the `queue` of a link is the size of its
@@ -68,7 +68,7 @@ impl Buffer {
             let input = Input {
                 size: link.queue_bytes.saturating_sub(headroom),
                 headroom,
-                margin: 2 * u64::from(link.mtu),
+                hysteresis: 2 * u64::from(link.mtu),
                 used: 0,
                 lossless: 0,
                 in_headroom: 0,
@@ -87,20 +87,25 @@ impl Buffer {
         }
     }
 
-    /// Charges a packet of a class to a port.
-    pub(super) fn take(&mut self, port: u32, class: u8, len: usize) -> Result<Share, NoRoom> {
+    /// Charges a packet of `len` bytes and this class to a port.
+    pub(super) fn charge(
+        &mut self,
+        port: u32,
+        class: u8,
+        len: usize,
+    ) -> Result<Charge, BufferFull> {
         let len = len as u64;
         let is_lossless = self.pfc.is_some_and(|pfc| pfc.class == class);
         let free = self.size - self.used;
         let threshold = self.threshold(port);
         let is_shared = self.shared.is_some();
-        let input = self.inputs.get_mut(port).ok_or(NoRoom)?;
-        let has_room = match is_shared {
+        let input = self.inputs.get_mut(port).ok_or(BufferFull)?;
+        let fits = match is_shared {
             true => len <= free,
             false => input.used + len <= input.size,
         };
         let mut in_headroom = false;
-        if has_room && !(is_lossless && input.lossless + len > threshold) {
+        if fits && !(is_lossless && input.lossless + len > threshold) {
             input.used += len;
             input.lossless += if is_lossless { len } else { 0 };
             self.used += if is_shared { len } else { 0 };
@@ -111,14 +116,14 @@ impl Buffer {
                 self.changed.push(port);
             }
             if input.in_headroom + len > input.headroom {
-                return Err(NoRoom);
+                return Err(BufferFull);
             }
             input.in_headroom += len;
             in_headroom = true;
         } else {
-            return Err(NoRoom);
+            return Err(BufferFull);
         }
-        Ok(Share {
+        Ok(Charge {
             port,
             class,
             len,
@@ -127,26 +132,27 @@ impl Buffer {
     }
 
     /// Releases the charge of a packet whose last copy has left.
-    pub(super) fn give_back(&mut self, share: Share) {
-        let is_lossless = self.is_lossless(share.class);
+    pub(super) fn release(&mut self, charge: Charge) {
+        let is_lossless = self.is_lossless(charge.class);
         let is_shared = self.shared.is_some();
-        let Some(input) = self.inputs.get_mut(share.port) else {
+        let Some(input) = self.inputs.get_mut(charge.port) else {
             return;
         };
-        if share.in_headroom {
-            input.in_headroom -= share.len;
+        if charge.in_headroom {
+            input.in_headroom -= charge.len;
         } else {
-            input.used -= share.len;
-            input.lossless -= if is_lossless { share.len } else { 0 };
-            self.used -= if is_shared { share.len } else { 0 };
+            input.used -= charge.len;
+            input.lossless -= if is_lossless { charge.len } else { 0 };
+            self.used -= if is_shared { charge.len } else { 0 };
         }
         if self.paused > 0 {
-            self.let_go_on();
+            self.end_pauses();
         }
     }
 
-    /// Ends the pause of each port that is far enough below its threshold, which depends on the free buffer.
-    fn let_go_on(&mut self) {
+    /// Ends the pause of each port whose use is far enough below its threshold. The threshold depends on the free space
+    /// of the buffer.
+    fn end_pauses(&mut self) {
         let xon = self.pfc.and_then(|pfc| pfc.xon);
         let ports: Vec<(u32, u64)> = self
             .inputs
@@ -156,11 +162,11 @@ impl Buffer {
             .collect();
         for (port, threshold) in ports {
             let input = self.inputs.get_mut(port).expect("found just now");
-            let goes_on = match xon {
+            let may_resume = match xon {
                 Some(xon) => input.lossless <= xon,
-                None => input.lossless == 0 || input.lossless + input.margin <= threshold,
+                None => input.lossless == 0 || input.lossless + input.hysteresis <= threshold,
             };
-            if goes_on {
+            if may_resume {
                 input.is_paused = false;
                 self.paused -= 1;
                 self.changed.push(port);
@@ -215,7 +221,7 @@ mod tests {
         }
     }
 
-    /// Two ports that share `bytes` beside 5,000 bytes of headroom each.
+    /// A buffer with two ports, which charge `bytes` and have 5,000 bytes of headroom each.
     fn shared(bytes: u64, alpha: &str, pfc: Pfc) -> Buffer {
         let shared = SharedBuffer {
             bytes: bytes + 10_000,
@@ -228,19 +234,20 @@ mod tests {
         Buffer::new(Some(shared), Some(pfc), [(1, link()), (2, link())])
     }
 
-    /// Takes lossless frames in at a port until it is paused.
-    fn fill(buffer: &mut Buffer, port: u32) -> Vec<Share> {
-        let mut shares = Vec::new();
+    /// Charges lossless frames to a port until the port is paused.
+    fn fill(buffer: &mut Buffer, port: u32) -> Vec<Charge> {
+        let mut charges = Vec::new();
         while !buffer.is_paused(port) {
-            shares.push(buffer.take(port, 3, FRAME).unwrap());
+            charges.push(buffer.charge(port, 3, FRAME).unwrap());
         }
-        shares
+        charges
     }
 
     #[test]
-    fn threshold_is_alpha_times_what_is_free() {
+    fn threshold_is_alpha_times_the_free_space() {
         let mut buffer = shared(12_000, "1", Pfc::default());
-        // 6 frames occupy half; the seventh finds 6,000 bytes free and 6,000 taken, and goes to the headroom.
+        // Six frames occupy half of the buffer. The seventh finds 6,000 bytes free and 6,000 used, and goes to the
+        // headroom.
         assert_eq!(fill(&mut buffer, 1).len(), 7);
         assert_eq!(buffer.changed(), [1]);
         // The other port finds half of the buffer free.
@@ -250,50 +257,50 @@ mod tests {
     }
 
     #[test]
-    fn port_goes_on_when_its_headroom_is_empty_and_it_is_below_xon() {
+    fn port_resumes_when_its_headroom_is_empty_and_it_is_below_xon() {
         let pfc = Pfc {
             xoff: Some(4_000),
             xon: Some(2_000),
             ..Pfc::default()
         };
         let mut buffer = shared(12_000, "1", pfc);
-        let mut shares = fill(&mut buffer, 1);
-        assert_eq!(shares.len(), 5);
-        let in_headroom = shares.pop().unwrap();
+        let mut charges = fill(&mut buffer, 1);
+        assert_eq!(charges.len(), 5);
+        let in_headroom = charges.pop().unwrap();
         for _ in 0..3 {
-            buffer.give_back(shares.pop().unwrap());
+            buffer.release(charges.pop().unwrap());
         }
         assert!(buffer.is_paused(1), "one frame is in the headroom");
-        buffer.give_back(in_headroom);
+        buffer.release(in_headroom);
         assert!(!buffer.is_paused(1));
         assert_eq!(buffer.changed(), [1, 1]);
     }
 
     #[test]
-    fn other_classes_are_refused_where_the_lossless_one_is_paused() {
+    fn other_classes_are_dropped_where_the_lossless_one_is_paused() {
         let mut buffer = shared(4_000, "8", Pfc::default());
         for _ in 0..4 {
-            buffer.take(1, 0, FRAME).unwrap();
+            buffer.charge(1, 0, FRAME).unwrap();
         }
-        assert_eq!(buffer.take(2, 0, FRAME), Err(NoRoom));
-        assert!(buffer.take(2, 3, FRAME).is_ok(), "the headroom is empty");
+        assert_eq!(buffer.charge(2, 0, FRAME), Err(BufferFull));
+        assert!(buffer.charge(2, 3, FRAME).is_ok(), "the headroom is empty");
         assert!(buffer.is_paused(2) && !buffer.is_paused(1));
         assert_eq!(buffer.queue_limit(0), Some(0));
         assert_eq!(buffer.queue_limit(3), None);
     }
 
     #[test]
-    fn private_buffers_do_not_see_each_other() {
+    fn buffers_per_port_are_independent() {
         let mut buffer = Buffer::new(None, None, [(1, link()), (2, link())]);
         for _ in 0..10 {
-            buffer.take(1, 3, FRAME).unwrap();
+            buffer.charge(1, 3, FRAME).unwrap();
         }
-        assert_eq!(buffer.take(1, 3, FRAME), Err(NoRoom));
-        assert!(buffer.take(2, 3, FRAME).is_ok());
+        assert_eq!(buffer.charge(1, 3, FRAME), Err(BufferFull));
+        assert!(buffer.charge(2, 3, FRAME).is_ok());
     }
 
     #[test]
-    fn an_alpha_beyond_all_is_bounded_by_the_buffer() {
+    fn a_large_alpha_is_bounded_by_the_buffer() {
         let mut buffer = shared(4_000, "4000000000", Pfc::default());
         assert_eq!(Alpha::ONE.of(7), 7);
         assert_eq!(fill(&mut buffer, 1).len(), 5);
@@ -301,7 +308,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_comes_and_goes_the_books_balance(
+        fn charges_and_releases_balance(
             acts in proptest::collection::vec((1..3u32, 0..8u8, 1..3_000usize, any::<u16>()), 1..300),
             alpha in 1..9u32,
             is_shared in any::<bool>(),
@@ -310,26 +317,26 @@ mod tests {
             let pfc = Pfc { headroom: Some(5_000), ..Pfc::default() };
             let pool = is_shared.then_some(pool);
             let mut buffer = Buffer::new(pool, Some(pfc), [(1, link()), (2, link())]);
-            let mut shares: Vec<Share> = Vec::new();
+            let mut charges: Vec<Charge> = Vec::new();
             for (port, class, len, choice) in acts {
                 match choice % 2 {
-                    0 => shares.extend(buffer.take(port, class, len)),
-                    _ if shares.is_empty() => {}
+                    0 => charges.extend(buffer.charge(port, class, len)),
+                    _ if charges.is_empty() => {}
                     _ => {
-                        let one = shares.swap_remove(usize::from(choice) % shares.len());
-                        buffer.give_back(one);
+                        let one = charges.swap_remove(usize::from(choice) % charges.len());
+                        buffer.release(one);
                     }
                 }
-                let held: u64 = shares.iter().filter(|s| !s.in_headroom).map(|s| s.len).sum();
+                let held: u64 = charges.iter().filter(|s| !s.in_headroom).map(|s| s.len).sum();
                 prop_assert!(!is_shared || held == buffer.used && held <= buffer.size);
                 for (port, input) in buffer.inputs.iter() {
-                    let of = shares.iter().filter(|s| s.port == port && s.in_headroom);
+                    let of = charges.iter().filter(|s| s.port == port && s.in_headroom);
                     prop_assert_eq!(of.map(|s| s.len).sum::<u64>(), input.in_headroom);
                     prop_assert!(input.in_headroom == 0 || input.is_paused);
                 }
             }
-            for share in shares {
-                buffer.give_back(share);
+            for charge in charges {
+                buffer.release(charge);
             }
             prop_assert_eq!(buffer.used, 0);
             prop_assert_eq!(buffer.paused, 0, "an empty buffer pauses no sender");

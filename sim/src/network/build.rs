@@ -1,4 +1,4 @@
-//! Construction of a [`Network`] from a topology.
+//! Construction of a [`Network`] from a topology, and its operations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -10,7 +10,7 @@ use alfirk_ctrl::topology::{End, HostIndex, LinkIndex, Node, SwitchIndex, Topolo
 use alfirk_p4rt::{Programs, Server};
 use alfirk_roce::binomial_ack::{Endpoint as Multicaster, EndpointEvent};
 use alfirk_roce::collective::{
-    Endpoint, ExpectedData, LegAnswer, LegVerb, TransferError, TransferSpec,
+    Endpoint, ExpectedData, LegCommand, LegReply, TransferError, TransferSpec,
 };
 use alfirk_roce::host::{Host, HostConfig};
 use alfirk_roce::hostile::{Hostile, Target};
@@ -24,7 +24,7 @@ use super::host::{HostNode, PORT};
 use super::message::Message;
 use super::ports::Ports;
 use super::switch::SwitchNode;
-use super::watch::Watch;
+use super::watch::RunHandle;
 use super::{Element, Fidelity, Model};
 use crate::engine::{
     Engine, FaultProbabilities, LinkConfig, LinkCounters, LinkError, NodeId, Observer, Step,
@@ -37,7 +37,7 @@ use alfirk_experiment::{MemberEvent, TransferId};
 /// Egress port number for dropped packets.
 const DROP_PORT: u32 = 511;
 
-/// A fabric in virtual time.
+/// A fabric in virtual time: switches, hosts, links and the controller.
 pub struct Network {
     engine: Engine<Element>,
     topology: Topology,
@@ -46,31 +46,40 @@ pub struct Network {
     /// Nodes of the hosts, in ascending order.
     hosts: Vec<NodeId>,
     controller: NodeId,
-    /// Hosts of each transfer.
+    /// Hosts that take part in each transfer.
     parts: BTreeMap<TransferId, BTreeSet<HostIndex>>,
-    /// Link number in the engine, by index in the topology.
+    /// Number of each link in the engine, by index in the topology.
     links: Vec<usize>,
     /// Initial fault probabilities of every link.
     faults: FaultProbabilities,
-    /// Loss probabilities of single links.
+    /// Loss probabilities of single links, in place of that in `faults`.
     own_loss: BTreeMap<LinkIndex, f64>,
-    watch: Watch,
+    watch: RunHandle,
 }
 
 /// Error of [`Network::build`].
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
+    /// The configuration of the controller is invalid.
     #[error(transparent)]
     Controller(#[from] ConfigError),
+    /// The MTU of a host's link is too small for RoCEv2.
     #[error("host {host}: {error}")]
-    Host { host: String, error: BadMtu },
+    Host {
+        /// Name of the host.
+        host: String,
+        /// The MTU, and what it must be.
+        error: BadMtu,
+    },
+    /// A link cannot be created.
     #[error(transparent)]
     Link(#[from] LinkError),
 }
 
 impl Network {
     /// Creates a fabric at time 0: switches without program, hosts without queue pairs, and a controller that begins to
-    /// connect. `faults`: fault probabilities of every link, in each direction.
+    /// connect. `faults`: probabilities of random faults on every link, in each direction. `run_seed`: seed of all
+    /// randomness.
     pub fn build(
         topology: &Topology,
         controller: ControllerConfig,
@@ -125,7 +134,7 @@ impl Network {
             links,
             faults,
             own_loss: BTreeMap::new(),
-            watch: Watch::default(),
+            watch: RunHandle::default(),
         })
     }
 
@@ -143,6 +152,7 @@ impl Network {
         &self.model
     }
 
+    /// Topology from which the network was built.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
@@ -157,7 +167,7 @@ impl Network {
         self.engine.events()
     }
 
-    /// Adds an observer of all later frames and notes.
+    /// Adds an observer, which sees all frames and notes from now on.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
         self.engine.observe(observer);
     }
@@ -169,12 +179,12 @@ impl Network {
         step
     }
 
-    /// Handle for other threads to read the time and stop the run.
-    pub fn watch(&self) -> Watch {
+    /// Handle by which other threads read the virtual time and stop the run.
+    pub fn watch(&self) -> RunHandle {
         self.watch.clone()
     }
 
-    /// Whether another thread has stopped the run.
+    /// Whether another thread has requested that the run stops.
     pub fn is_stopped(&self) -> bool {
         self.watch.is_stopped()
     }
@@ -186,7 +196,7 @@ impl Network {
 
     // ---- The controller ----
 
-    /// Sends a client's request to the controller.
+    /// Sends a client's request to the controller; [`Network::next_reply`] returns the reply.
     pub fn ask(&mut self, request: ApiRequest) {
         self.engine.with_node(self.controller, |node, ctx| {
             if let Element::Controller(node) = node {
@@ -195,7 +205,7 @@ impl Network {
         });
     }
 
-    /// Next reply of the controller to clients.
+    /// Removes and returns the controller's next reply to clients.
     pub fn next_reply(&mut self) -> Option<ApiReply> {
         self.engine
             .with_node(self.controller, |node, _| match node {
@@ -204,17 +214,21 @@ impl Network {
             })
     }
 
-    /// Restarts the controller after `delay` nanoseconds. All connections end. The new controller restores the groups of the
-    /// saved state if `keeps_state`, else adopts those found on switches.
+    /// Restarts the controller after `delay` nanoseconds. All its connections end. The new controller restores the
+    /// groups from the saved state if `keeps_state`; otherwise it adopts the groups found on switches.
     pub fn restart_controller(&mut self, delay: u64, keeps_state: bool) {
         self.engine.with_node(self.controller, |_, ctx| {
-            ctx.send(ctx.node(), Message::Restart { keeps_state }, delay);
+            ctx.send(
+                ctx.node(),
+                Message::ReplaceController { keeps_state },
+                delay,
+            );
         });
     }
 
     // ---- Hosts ----
 
-    /// A host.
+    /// The host with this index in the topology.
     pub fn host(&self, index: HostIndex) -> &HostNode {
         match self.engine.node(self.hosts[index.0]) {
             Element::Host(node) => node,
@@ -241,14 +255,14 @@ impl Network {
         host: HostIndex,
         spec: TransferSpec,
     ) -> Result<Vec<Endpoint>, TransferError> {
-        // The previous transfer ends in any case.
+        // The previous transfer of this host with this id ends in any case.
         self.remove_part(id, host);
         let endpoints = self.with_host(host, |node, _| node.prepare(id, spec))?;
         self.parts.entry(id).or_default().insert(host);
         Ok(endpoints)
     }
 
-    /// Connects the queue pairs.
+    /// Connects the queue pairs of a transfer at one member.
     pub fn connect(
         &mut self,
         id: TransferId,
@@ -258,7 +272,7 @@ impl Network {
         self.with_host(host, |node, ctx| node.connect(id, peers, ctx))
     }
 
-    /// Makes the root's application post the data now.
+    /// Makes the application of the transfer's root post the data now.
     pub fn start(&mut self, id: TransferId, host: HostIndex, original: &Arc<ExpectedData>) {
         for part in self.parts.get(&id).cloned().unwrap_or_default() {
             self.with_host(part, |node, _| node.set_expected_data(id, original));
@@ -267,17 +281,18 @@ impl Network {
         self.with_host(host, |node, ctx| node.start(id, data, ctx));
     }
 
-    /// Calls a function on a host's NIC now, outside any transfer. Completions are visible in counters and memory only.
+    /// Calls a function on a host's NIC now, outside of any transfer. Completions are visible in counters and memory
+    /// only.
     pub fn on_nic<R>(&mut self, host: HostIndex, act: impl FnOnce(&mut Host, u64) -> R) -> R {
         self.with_host(host, |node, ctx| node.on_nic(act, ctx))
     }
 
-    /// Sets a host's member of a datagram group with acknowledgements along a tree.
+    /// Sets a host's endpoint of a datagram group, which acknowledges along a binomial tree.
     pub fn set_multicaster(&mut self, host: HostIndex, multicaster: Multicaster) {
         self.with_host(host, |node, _| node.set_multicaster(multicaster));
     }
 
-    /// Calls a function on a host's member now; `None` if it has none.
+    /// Calls a function on a host's endpoint of a datagram group now; `None` if it has none.
     pub fn on_multicaster<R>(
         &mut self,
         host: HostIndex,
@@ -291,17 +306,18 @@ impl Network {
         self.with_host(host, |node, ctx| node.broadcast(data, ctx));
     }
 
-    /// Next event of a host's member, with the time at which the application processed its cause.
+    /// Removes and returns the next event of a host's datagram endpoint, with the time at which the application
+    /// processed its cause.
     pub fn next_multicast_event(&mut self, host: HostIndex) -> Option<(u64, EndpointEvent)> {
         self.with_host(host, |node, _| node.next_multicast_event())
     }
 
-    /// Permits the leader of a group to register a queue pair of a host in band.
+    /// Allows the leader of a group to register a queue pair of a host in band.
     pub fn expect(&mut self, host: HostIndex, qpn: QpNum, group: ExpectedGroup) {
         self.with_host(host, |node, _| node.expect(qpn, group));
     }
 
-    /// Makes a host register a group in band, with `nodes` as the other members.
+    /// Makes a host register a group in band. `nodes`: the other members.
     pub fn lead(
         &mut self,
         host: HostIndex,
@@ -322,35 +338,35 @@ impl Network {
         self.with_host(host, |node, ctx| node.stalled(mcst_id, ctx));
     }
 
-    /// Ends a host at once.
+    /// Makes a host fail now: it neither sends nor receives any more.
     pub fn kill_host(&mut self, host: HostIndex) {
         self.with_host(host, |node, ctx| node.kill(ctx));
     }
 
-    /// Suspends a host's application for `lasts` nanoseconds, while its NIC continues.
+    /// Suspends a host's application for `lasts` nanoseconds; its NIC continues.
     pub fn suspend_host(&mut self, host: HostIndex, lasts: u64) {
         self.with_host(host, |node, ctx| node.suspend(lasts, ctx));
     }
 
-    /// Makes a host send random packets of all kinds to a group until its transfer is closed, with its own address, and with all
-    /// bandwidth that its queue pairs do not use.
+    /// Makes a host send random packets of all kinds to a group until its transfer is closed. They have its own source
+    /// address, and use all bandwidth that its queue pairs leave free.
     pub fn turn_hostile(&mut self, host: HostIndex, target: Target, seed: u64) {
         let node = self.topology.host(host);
         let hostile = Hostile::new(node.ip, MacAddr(node.mac.0), target, seed);
         self.with_host(host, |node, ctx| node.turn_hostile(hostile, ctx));
     }
 
-    /// Executes an operation on the legs of a transfer at a host; `None` if there is no transfer.
+    /// Executes a command for the legs of a transfer at a host; `None` if the host has no such transfer.
     pub fn act(
         &mut self,
         id: TransferId,
         host: HostIndex,
-        verb: LegVerb,
-    ) -> Option<Result<LegAnswer, TransferError>> {
+        verb: LegCommand,
+    ) -> Option<Result<LegReply, TransferError>> {
         self.with_host(host, |node, ctx| node.act(id, verb, ctx))
     }
 
-    /// Next event of a transfer at a host.
+    /// Removes and returns the next event of a transfer at a host.
     pub fn next_event(&mut self, host: HostIndex) -> Option<(TransferId, MemberEvent)> {
         self.with_host(host, |node, _| node.next_event())
     }
@@ -370,7 +386,8 @@ impl Network {
         }
     }
 
-    /// Returns the hosts that may have new events since the last call, in order; see [`Network::next_event`].
+    /// Returns the hosts that may have new events since the last call, in order; [`Network::next_event`] returns the
+    /// events.
     pub fn take_notifying(&mut self) -> impl Iterator<Item = HostIndex> + '_ {
         let telling = self.engine.take_notifying();
         telling.filter_map(|node| self.hosts.binary_search(&node).ok().map(HostIndex))
@@ -378,7 +395,7 @@ impl Network {
 
     // ---- Switches and links ----
 
-    /// A switch.
+    /// The switch with this index in the topology.
     pub fn switch(&self, index: SwitchIndex) -> &SwitchNode {
         match self.engine.node(self.switches[index.0]) {
             Element::Switch(node) => node,
@@ -386,7 +403,7 @@ impl Network {
         }
     }
 
-    /// Ends a switch at once.
+    /// Makes a switch fail now: its state is lost, and its connection to the controller breaks.
     pub fn kill_switch(&mut self, index: SwitchIndex) {
         self.engine
             .with_node(self.switches[index.0], |node, ctx| match node {
@@ -395,12 +412,12 @@ impl Network {
             });
     }
 
-    /// Ends a switch after `delay` nanoseconds, and restarts it without program, entries and registers after `downtime`
-    /// more. The controller then connects to it.
+    /// Makes a switch fail after `delay` nanoseconds, and restarts it `downtime` nanoseconds later without program,
+    /// entries and registers. The controller then connects to it.
     pub fn restart_switch(&mut self, index: SwitchIndex, delay: u64, downtime: u64) {
         let controller = self.controller;
         self.engine.with_node(self.switches[index.0], |_, ctx| {
-            let end = Message::End {
+            let end = Message::Fail {
                 downtime,
                 controller,
             };
@@ -413,7 +430,7 @@ impl Network {
         self.engine.set_link_up(self.links[link.0], up);
     }
 
-    /// Sets the loss probability of a link that applies unless [`Network::set_loss`] overrides it.
+    /// Sets the loss probability of a link, in each direction. [`Network::set_loss`] can override it.
     pub fn set_own_loss(&mut self, link: LinkIndex, loss: f64) -> Result<(), LinkError> {
         self.own_loss.insert(link, loss);
         self.set_loss(link, None)
@@ -477,7 +494,7 @@ fn add_switch(
     engine.add_node(&switch.name, Element::Switch(Box::new(node)))
 }
 
-/// MAC address of a switch, used in PAUSE frames only; those of generated hosts begin with 02:00.
+/// MAC address of a switch, used in PAUSE frames only. Those of generated hosts begin with 02:00.
 fn station(index: SwitchIndex) -> MacAddr {
     let [.., a, b, c, d] = index.0.to_be_bytes();
     MacAddr([0x02, 0x50, a, b, c, d])

@@ -1,6 +1,7 @@
 //! The controller as a node, which exchanges P4Runtime messages with the switches.
 //!
-//! Messages that arrive at the same time are handled together, like those that a real controller has received.
+//! Messages that arrive at the same time are handled together, as by a real controller that finds several in its
+//! sockets.
 
 use std::collections::VecDeque;
 
@@ -13,17 +14,17 @@ use super::message::Message;
 use super::Ctx;
 use crate::engine::NodeId;
 
-/// The controller in the simulator.
+/// The controller as a node of the simulator.
 pub struct ControllerNode {
     controller: Controller,
-    /// Configuration, also for controllers after a restart.
+    /// Configuration of the controller, also for the one that replaces it after a restart.
     config: ControllerConfig,
     /// Node of each switch, by index in the topology.
     switches: Vec<NodeId>,
-    /// Whether each switch is connected. Messages of an earlier connection are dropped.
+    /// Whether each switch is connected, by index in the topology. Messages of an earlier connection are dropped.
     connected: Vec<bool>,
     control_latency: u64,
-    /// Events received at the current time.
+    /// Events received at the current time, which are handled together.
     inbox: Vec<Event>,
     replies: VecDeque<ApiReply>,
 }
@@ -53,7 +54,7 @@ impl ControllerNode {
         }
     }
 
-    /// Replaces the controller by a new one with new connections.
+    /// Replaces the controller by a new one, which connects to every switch again.
     fn restart(&mut self, keeps_state: bool, ctx: &mut Ctx<'_>) {
         let topology = self.controller.topology().clone();
         self.config.virtual_qpn_seed = self.config.virtual_qpn_seed.wrapping_add(1);
@@ -92,8 +93,8 @@ impl ControllerNode {
 
     pub(super) fn on_message(&mut self, from: NodeId, message: Message, ctx: &mut Ctx<'_>) {
         match message {
-            Message::Restart { keeps_state } => return self.restart(keeps_state, ctx),
-            Message::Together => {
+            Message::ReplaceController { keeps_state } => return self.restart(keeps_state, ctx),
+            Message::HandleInbox => {
                 let events = std::mem::take(&mut self.inbox);
                 return self.handle(events, ctx);
             }
@@ -125,7 +126,7 @@ impl ControllerNode {
             _ => unreachable!("no node sends this to the controller"),
         };
         if self.inbox.is_empty() {
-            ctx.send(ctx.node(), Message::Together, 0);
+            ctx.send(ctx.node(), Message::HandleInbox, 0);
         }
         self.inbox.push(event);
     }

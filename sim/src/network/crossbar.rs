@@ -1,12 +1,12 @@
-//! Input queues and crossbar.
+//! Input queues and crossbar of a switch.
 //!
-//! Packets are queued at their ingress port, by class. With plain input queues only the first packet of a class may
-//! cross: it is sent to each of its outputs as that becomes free (fan-out splitting), and blocks later ones until the
-//! last copy has begun to cross (head-of-line blocking). With virtual output queues a packet waits only for earlier ones
-//! to the same output. The speedup of an input is the number of packets that may cross at the same time, each at the
-//! rate of the output's link; copies of one packet count once.
+//! Packets are queued at their ingress port, by class. With plain input queues, only the first packet of a class may
+//! cross. It is sent to each of its outputs as that becomes idle (fan-out splitting). It blocks later packets until its
+//! last copy has begun to cross (head-of-line blocking). With virtual output queues, a packet waits only for earlier
+//! ones to the same output. The speedup of an input is the number of packets that may cross at the same time, each at
+//! the rate of the output's link. Copies of one packet count once.
 //!
-//! Each output takes the highest class that it may send, and among the inputs the next in turn (round robin).
+//! Each output sends from the highest class that is not stopped, and serves the inputs in turn (round robin).
 
 use std::collections::VecDeque;
 
@@ -16,17 +16,17 @@ use crate::engine::Dequeued;
 pub(super) struct Crossbar<Q> {
     only_first: bool,
     speedup: usize,
-    /// Ordered by port.
+    /// Inputs, ordered by port.
     inputs: Vec<Input<Q>>,
-    /// Ordered by port.
+    /// Outputs, ordered by port.
     outputs: Vec<Output>,
 }
 
 struct Input<Q> {
     port: u32,
-    /// Queues by class.
+    /// Waiting packets, by class.
     queues: Vec<VecDeque<Waiting<Q>>>,
-    /// Packets that are crossing, with the number of copies of each.
+    /// Number of each packet that is crossing, with the number of its copies that are crossing.
     crossing: Vec<(u64, usize)>,
 }
 
@@ -34,20 +34,20 @@ struct Waiting<Q> {
     packet: u64,
     enqueued_at: u64,
     depth_at_enqueue: u32,
-    /// Outputs of the copies; not empty.
+    /// Output of each copy that has not crossed, with the copy; not empty.
     copies: VecDeque<(u32, Q)>,
 }
 
 struct Output {
     port: u32,
-    /// Next input of the round robin.
+    /// Index of the input that the round robin serves next.
     turn: u32,
-    /// Input and packet that the output is sending.
+    /// Input and number of the packet that the output is sending.
     from: Option<(u32, u64)>,
 }
 
 impl<Q> Crossbar<Q> {
-    /// Creates a crossbar with plain input queues if `only_first`, else with virtual output queues.
+    /// Creates a crossbar with plain input queues if `only_first`, otherwise with virtual output queues.
     pub(super) fn new(only_first: bool, speedup: u32) -> Crossbar<Q> {
         Crossbar {
             only_first,
@@ -57,8 +57,8 @@ impl<Q> Crossbar<Q> {
         }
     }
 
-    /// Adds a copy for `output` of a packet received at `input`. Copies of one packet must be added consecutively, with
-    /// the same number.
+    /// Adds a copy, for `output`, of a packet received at `input`. Copies of one packet are added one after the other,
+    /// with the same packet number.
     pub(super) fn push(
         &mut self,
         (input, class, packet): (u32, u8, u64),
@@ -86,7 +86,7 @@ impl<Q> Crossbar<Q> {
         }
     }
 
-    /// Next copy for an idle output, of a class that is not stopped there.
+    /// Removes and returns the next copy for an idle output, of a class that is not stopped there.
     pub(super) fn grant(
         &mut self,
         output: u32,
@@ -111,7 +111,7 @@ impl<Q> Crossbar<Q> {
         None
     }
 
-    /// Position in an input queue of the next copy for an output, if it may cross.
+    /// Position of the next copy for an output in an input queue, if it may cross.
     fn find(&self, input: usize, class: usize, output: u32) -> Option<(usize, usize)> {
         let input = &self.inputs[input];
         let looked_at = if self.only_first { 1 } else { usize::MAX };
@@ -159,7 +159,7 @@ impl<Q> Crossbar<Q> {
         (input.port, packet, dequeued)
     }
 
-    /// Records that an output has sent its copy, or dropped it.
+    /// Records that an output has sent its copy, or has dropped it.
     pub(super) fn finished(&mut self, output: u32) {
         let Some((from, packet)) = self.output(output).from.take() else {
             return;
@@ -173,7 +173,7 @@ impl<Q> Crossbar<Q> {
         }
     }
 
-    /// Outputs to which packets may cross from the input of `output`'s last packet, in round-robin order after it.
+    /// Outputs, other than `output`, to which packets may cross from `input`; in round-robin order after `output`.
     pub(super) fn wanted_beside(&self, output: u32, input: u32) -> Vec<u32> {
         let found = self.inputs.binary_search_by_key(&input, |i| i.port);
         let Some(input) = found.ok().map(|at| &self.inputs[at]) else {
@@ -193,7 +193,7 @@ impl<Q> Crossbar<Q> {
         outputs
     }
 
-    /// Input of the packet that an output is sending.
+    /// Input of the packet that an output is sending; `None` for an idle output.
     pub(super) fn source(&self, output: u32) -> Option<u32> {
         let at = self
             .outputs
@@ -249,7 +249,7 @@ mod tests {
 
     fn crossbar(only_first: bool) -> Crossbar<&'static str> {
         let mut crossbar = Crossbar::new(only_first, 1);
-        // Input 1: a packet for outputs 3 and 4, then one for output 5. Input 2: one for output 3.
+        // Input 1: a packet for outputs 3 and 4, then one for output 5. Input 2: a packet for output 3.
         crossbar.push((1, 0, 1), 3, "a3", 0);
         crossbar.push((1, 0, 1), 4, "a4", 0);
         crossbar.push((1, 0, 2), 5, "b5", 0);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn first_packet_blocks_those_behind_until_its_last_copy_has_crossed() {
+    fn first_packet_blocks_later_ones_until_its_last_copy_has_crossed() {
         let mut crossbar = crossbar(true);
         assert_eq!(grant(&mut crossbar, 5), None);
         assert_eq!(grant(&mut crossbar, 3), Some("a3"));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn virtual_output_queues_let_others_pass() {
+    fn virtual_output_queues_do_not_block_other_outputs() {
         let mut crossbar = crossbar(false);
         assert_eq!(grant(&mut crossbar, 5), Some("b5"));
         assert_eq!(grant(&mut crossbar, 3), Some("c3"), "input 1 is busy");
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn inputs_take_turns_and_stopped_classes_wait() {
+    fn inputs_are_served_in_turn_and_stopped_classes_wait() {
         let mut crossbar = Crossbar::new(true, 1);
         for packet in 0..4 {
             for input in [1, 2] {

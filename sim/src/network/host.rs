@@ -1,4 +1,4 @@
-//! A host: NIC with RC endpoint, and an application that takes part in transfers.
+//! A host: a NIC with RC endpoint, and an application that takes part in transfers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use alfirk_experiment::{MemberEvent, TransferId};
 use alfirk_roce::binomial_ack::{Endpoint as Multicaster, EndpointEvent};
 use alfirk_roce::collective::{
-    Endpoint, ExpectedData, LegAnswer, LegVerb, Progress, Transfer, TransferError, TransferEvent,
+    Endpoint, ExpectedData, LegCommand, LegReply, Progress, Transfer, TransferError, TransferEvent,
     TransferSpec,
 };
 use alfirk_roce::host::{Host, HostEvent, Packet};
@@ -26,41 +26,41 @@ use crate::frame::is_acknowledgement;
 /// Port number of a host's only port.
 pub(super) const PORT: u32 = 0;
 
-/// A host in the simulator. See [`Model`] for its delays.
+/// A host as a node of the simulator. [`Model`] has its delays.
 pub struct HostNode {
     host: Host,
     /// Transfers in which its applications take part.
-    transfers: BTreeMap<TransferId, Part>,
+    transfers: BTreeMap<TransferId, HostTransfer>,
     model: Model,
-    /// Flow control of the link; `None` without flow control.
+    /// State of flow control on the link; `None` without flow control.
     flow_control: Option<Sender<Packet>>,
-    /// Earliest time of the NIC's next frame.
+    /// Earliest time at which the NIC may start its next frame, in nanoseconds.
     next_frame_at: u64,
-    /// Time at which the application has processed all events so far.
+    /// Time at which the application has processed all events received so far, in nanoseconds.
     free_at: u64,
     /// Number of ACK and NAK frames received.
     acks_received: u64,
     registrar: Registrar,
-    /// False for a failed host, which neither sends nor receives.
+    /// Whether the host is working. A failed host neither sends nor receives.
     alive: bool,
-    /// Generator of hostile packets, which are sent when the link is idle.
+    /// Generator of hostile packets, which are sent while the link is idle.
     hostile: Option<Hostile>,
     events: VecDeque<(TransferId, MemberEvent)>,
-    /// Member of a datagram group with acknowledgements along a tree.
+    /// Endpoint of a datagram group, which acknowledges along a binomial tree.
     multicaster: Option<Multicaster>,
-    /// Events of that member, with the times at which the application processed their causes.
+    /// Events of that endpoint, with the times at which the application processed their causes.
     multicast_events: VecDeque<(u64, EndpointEvent)>,
 }
 
-/// A host's part in a transfer.
-struct Part {
+/// A transfer in which the host takes part.
+struct HostTransfer {
     transfer: Transfer,
-    /// The end of the transfer has been reported.
+    /// Whether the end of the transfer has been reported.
     finished: bool,
 }
 
 impl HostNode {
-    /// Creates a host. `obeys_pauses`: rate of its link in bits per second if it honours PAUSE frames.
+    /// Creates a host. `obeys_pauses`: rate of its link in bits per second, if it obeys PAUSE frames.
     pub(super) fn new(host: Host, model: Model, obeys_pauses: Option<u64>) -> HostNode {
         HostNode {
             host,
@@ -79,7 +79,7 @@ impl HostNode {
         }
     }
 
-    /// NIC with its queue pairs.
+    /// The NIC with its queue pairs.
     pub fn host(&self) -> &Host {
         &self.host
     }
@@ -94,7 +94,7 @@ impl HostNode {
         self.transfers.values().map(|part| &part.transfer)
     }
 
-    /// Member of a datagram group outside transfers.
+    /// The host's endpoint of a datagram group, outside of transfers.
     pub fn multicaster(&self) -> Option<&Multicaster> {
         self.multicaster.as_ref()
     }
@@ -109,9 +109,9 @@ impl HostNode {
         Some(self.transfer(id)?.progress(&self.host))
     }
 
-    // ---- The application, driven by the orchestrator. Setting up costs no virtual time. ----
+    // ---- The application, driven by the orchestrator. Setting up takes no virtual time. ----
 
-    /// Creates a transfer's queue pairs; an earlier transfer with the same id is closed.
+    /// Creates the queue pairs of a transfer. An earlier transfer with the same id is closed.
     pub(super) fn prepare(
         &mut self,
         id: TransferId,
@@ -120,7 +120,8 @@ impl HostNode {
         self.close(id);
         let (transfer, endpoints) = Transfer::prepare(&mut self.host, spec)?;
         let finished = false;
-        self.transfers.insert(id, Part { transfer, finished });
+        self.transfers
+            .insert(id, HostTransfer { transfer, finished });
         Ok(endpoints)
     }
 
@@ -140,9 +141,9 @@ impl HostNode {
         Ok(())
     }
 
-    /// Sets the data that this host is to receive, for verification.
+    /// Sets the data that this host is to receive, against which received data is verified.
     pub(super) fn set_expected_data(&mut self, id: TransferId, original: &Arc<ExpectedData>) {
-        let Some(Part { transfer, .. }) = self.transfers.get_mut(&id) else {
+        let Some(HostTransfer { transfer, .. }) = self.transfers.get_mut(&id) else {
             return;
         };
         transfer.set_expected_data(&mut self.host, Arc::clone(original));
@@ -152,23 +153,23 @@ impl HostNode {
     pub(super) fn start(&mut self, id: TransferId, data: Arc<[u8]>, ctx: &mut Ctx<'_>) {
         ctx.note(|| format!("post {} B", data.len()));
         let delay = self.model.posting(data.len() as u64);
-        ctx.send(ctx.node(), Message::Start { id, data }, delay);
+        ctx.send(ctx.node(), Message::PostFirst { id, data }, delay);
     }
 
     // ---- Legs of a transfer ----
 
-    /// Executes an operation on the legs of a transfer; `None` if there is no transfer. [`LegVerb::Leave`] is followed by
-    /// [`MemberEvent::Left`] once the application has processed what the leg's queue pairs delivered.
+    /// Executes a command for the legs of a transfer; `None` if there is no such transfer. After [`LegCommand::Leave`],
+    /// [`MemberEvent::Left`] follows once the application has processed what the leg's queue pairs delivered.
     pub(super) fn act(
         &mut self,
         id: TransferId,
-        verb: LegVerb,
+        verb: LegCommand,
         ctx: &mut Ctx<'_>,
-    ) -> Option<Result<LegAnswer, TransferError>> {
-        let Part { transfer, finished } = self.transfers.get_mut(&id)?;
+    ) -> Option<Result<LegReply, TransferError>> {
+        let HostTransfer { transfer, finished } = self.transfers.get_mut(&id)?;
         let (leaves, resumes) = match verb {
-            LegVerb::Leave => (true, false),
-            LegVerb::Resume { .. } => (false, true),
+            LegCommand::Leave => (true, false),
+            LegCommand::Resume { .. } => (false, true),
             _ => (false, false),
         };
         if leaves {
@@ -183,13 +184,13 @@ impl HostNode {
         self.settle(ctx);
         if leaves {
             let seen = self.free_at.max(ctx.now()) - ctx.now();
-            let message = Message::Left { id };
+            let message = Message::LegHandled { id };
             ctx.send(ctx.node(), message, seen + self.model.post_delay);
         }
         Some(answer)
     }
 
-    /// Next event of a transfer.
+    /// Removes and returns the next event of a transfer.
     pub(super) fn next_event(&mut self) -> Option<(TransferId, MemberEvent)> {
         self.events.pop_front()
     }
@@ -203,7 +204,7 @@ impl HostNode {
         self.events.retain(|(of, _)| *of != id);
     }
 
-    /// Calls a function on the NIC now, outside any transfer.
+    /// Calls a function on the NIC now, outside of any transfer.
     pub(super) fn on_nic<R>(
         &mut self,
         act: impl FnOnce(&mut Host, u64) -> R,
@@ -216,13 +217,13 @@ impl HostNode {
 
     // ---- Multicast by acknowledged datagrams ----
 
-    /// Sets the member of a datagram group, replacing an earlier one.
+    /// Sets the endpoint of a datagram group, in place of an earlier one.
     pub(super) fn set_multicaster(&mut self, multicaster: Multicaster) {
         self.multicaster = Some(multicaster);
         self.multicast_events.clear();
     }
 
-    /// Calls a function on the member now.
+    /// Calls a function on the datagram endpoint now; `None` if there is none.
     pub(super) fn on_multicaster<R>(
         &mut self,
         act: impl FnOnce(&mut Multicaster, &mut Host, u64) -> R,
@@ -237,7 +238,7 @@ impl HostNode {
     /// Makes the application post a message to all members now.
     pub(super) fn broadcast(&mut self, data: Arc<[u8]>, ctx: &mut Ctx<'_>) {
         let delay = self.model.posting(data.len() as u64);
-        ctx.send(ctx.node(), Message::Multicast { data }, delay);
+        ctx.send(ctx.node(), Message::PostMulticast { data }, delay);
     }
 
     fn posted(&mut self, data: Arc<[u8]>, ctx: &mut Ctx<'_>) {
@@ -247,7 +248,7 @@ impl HostNode {
         let sent = multicaster.multicast(&mut self.host, ctx.now(), data);
         if let Err(error) = sent {
             let why = error.to_string();
-            self.tell(TransferId::MAIN, MemberEvent::Failed { why }, ctx);
+            self.report(TransferId::MAIN, MemberEvent::Failed { why }, ctx);
         }
         self.collect_multicast(ctx.now(), ctx);
     }
@@ -265,14 +266,15 @@ impl HostNode {
         }
     }
 
-    /// Next event of the member, with the time at which the application processed its cause.
+    /// Removes and returns the next event of the datagram endpoint, with the time at which the application processed
+    /// its cause.
     pub(super) fn next_multicast_event(&mut self) -> Option<(u64, EndpointEvent)> {
         self.multicast_events.pop_front()
     }
 
     // ---- Registration in band ----
 
-    /// Permits the leader of a group to register one of this host's queue pairs.
+    /// Allows the leader of a group to register one of this host's queue pairs.
     pub(super) fn expect(&mut self, qpn: QpNum, group: ExpectedGroup) {
         self.registrar.expect(&mut self.host, qpn, group);
     }
@@ -306,7 +308,7 @@ impl HostNode {
         self.settle(ctx);
     }
 
-    // ---- What goes wrong ----
+    // ---- Failures ----
 
     /// Suspends the application for `lasts` nanoseconds, once it has processed its pending events.
     pub(super) fn suspend(&mut self, lasts: u64, ctx: &mut Ctx<'_>) {
@@ -320,17 +322,17 @@ impl HostNode {
         self.alive = false;
     }
 
-    /// Whether the host has not been killed.
+    /// Whether the host is working.
     pub fn is_alive(&self) -> bool {
         self.alive
     }
 
-    /// Whether it sends random packets.
+    /// Whether the host sends hostile packets.
     pub fn is_hostile(&self) -> bool {
         self.hostile.is_some()
     }
 
-    /// Sends random packets as well whenever the link is idle, until the transfer is closed.
+    /// Also sends hostile packets whenever the link is idle, until the transfer is closed.
     pub(super) fn turn_hostile(&mut self, hostile: Hostile, ctx: &mut Ctx<'_>) {
         self.hostile = Some(hostile);
         self.settle(ctx);
@@ -338,7 +340,7 @@ impl HostNode {
 
     // ---- The NIC, driven by the engine. ----
 
-    /// Without flow control, frames are delivered after the delay of the NIC.
+    /// Delay from the arrival of a frame to its delivery: the delay of the NIC, or 0 with flow control.
     pub(super) fn reception_delay(&self) -> u64 {
         match &self.flow_control {
             Some(_) => 0,
@@ -346,12 +348,12 @@ impl HostNode {
         }
     }
 
-    /// Without flow control, the host may announce followers.
+    /// Whether the host may announce followers: only without flow control.
     pub(super) fn expects_followers(&self) -> bool {
         self.flow_control.is_none()
     }
 
-    /// Followers are always packets of a queue pair.
+    /// Handles followers, which are always packets of a reliable connection.
     pub(super) fn on_followers(&mut self, count: usize, first: &Packet) {
         if let (true, Packet::Rc(first)) = (self.alive, first) {
             self.host.handle_followers(first, count as u64);
@@ -407,7 +409,7 @@ impl HostNode {
             }
         }
         let mut has_timed_out = false;
-        for Part { transfer, .. } in self.transfers.values_mut() {
+        for HostTransfer { transfer, .. } in self.transfers.values_mut() {
             if transfer.poll_timeout().is_some_and(|at| at <= ctx.now()) {
                 transfer.handle_timeout(&mut self.host, ctx.now());
                 has_timed_out = true;
@@ -436,14 +438,14 @@ impl HostNode {
         }
         match message {
             Message::NicReceived { frame } => self.host.handle_packet(ctx.now(), &frame),
-            Message::Handled { event, seen_at } => self.handled(&event, seen_at, ctx),
-            Message::Multicast { data } => self.posted(data, ctx),
-            Message::Start { id, data } => self.started(id, data, ctx),
-            Message::Left { id } => {
+            Message::AppPosted { event, seen_at } => self.handled(&event, seen_at, ctx),
+            Message::PostMulticast { data } => self.posted(data, ctx),
+            Message::PostFirst { id, data } => self.started(id, data, ctx),
+            Message::LegHandled { id } => {
                 let transfer = self.transfer(id);
                 let held = transfer.map_or(0, Transfer::held);
                 let beyond = transfer.map_or_else(Vec::new, Transfer::held_beyond);
-                self.tell(id, MemberEvent::Left { held, beyond }, ctx);
+                self.report(id, MemberEvent::Left { held, beyond }, ctx);
             }
             _ => unreachable!("no node sends this to a host"),
         }
@@ -451,20 +453,20 @@ impl HostNode {
     }
 
     fn started(&mut self, id: TransferId, data: Arc<[u8]>, ctx: &mut Ctx<'_>) {
-        let Some(Part { transfer, .. }) = self.transfers.get_mut(&id) else {
+        let Some(HostTransfer { transfer, .. }) = self.transfers.get_mut(&id) else {
             return;
         };
-        // The application had begun to post it that long ago.
+        // The application began to post at this earlier time.
         let posting = self.model.posting(data.len() as u64);
         let posted_at = ctx.now().saturating_sub(posting);
         if let Err(error) = transfer.start(&mut self.host, posted_at, data) {
             let why = error.to_string();
-            self.tell(id, MemberEvent::Failed { why }, ctx);
+            self.report(id, MemberEvent::Failed { why }, ctx);
         }
         self.collect(ctx);
     }
 
-    /// Processes an event that the application saw at `seen_at`; its resulting posts reach the NIC now.
+    /// Processes an event that the application received at `seen_at`. Its resulting posts reach the NIC now.
     fn handled(&mut self, event: &HostEvent, seen_at: u64, ctx: &mut Ctx<'_>) {
         let (host, now) = (&mut self.host, ctx.now());
         if let Some(multicaster) = &mut self.multicaster {
@@ -479,11 +481,11 @@ impl HostNode {
         self.collect(ctx);
     }
 
-    /// Collects the events of transfers and of the group.
+    /// Collects the events of transfers, and of the group registered in band.
     fn collect(&mut self, ctx: &mut Ctx<'_>) {
         while let Some(event) = self.registrar.poll() {
             // A group registered in band belongs to the main transfer.
-            self.tell(TransferId::MAIN, MemberEvent::Group(event), ctx);
+            self.report(TransferId::MAIN, MemberEvent::Group(event), ctx);
         }
         let mut reported = Vec::new();
         for (&id, part) in &mut self.transfers {
@@ -504,11 +506,11 @@ impl HostNode {
             }
         }
         for (id, event) in reported {
-            self.tell(id, event, ctx);
+            self.report(id, event, ctx);
         }
     }
 
-    fn tell(&mut self, id: TransferId, event: MemberEvent, ctx: &mut Ctx<'_>) {
+    fn report(&mut self, id: TransferId, event: MemberEvent, ctx: &mut Ctx<'_>) {
         ctx.note(|| {
             let text = match &event {
                 MemberEvent::Ready => "ready".to_string(),
@@ -530,7 +532,8 @@ impl HostNode {
         ctx.notify();
     }
 
-    /// Called after any event: passes events to the application, sends frames on an idle link, and sets the timer.
+    /// Ends the handling of any event: passes events to the application, sends frames on an idle link, and sets the
+    /// timer.
     fn settle(&mut self, ctx: &mut Ctx<'_>) {
         if !self.alive {
             return;
@@ -541,7 +544,7 @@ impl HostNode {
             self.free_at = seen_at + self.relaying(&event);
             let delay = self.free_at - ctx.now() + self.model.post_delay;
             let event = Box::new(event);
-            ctx.send(ctx.node(), Message::Handled { event, seen_at }, delay);
+            ctx.send(ctx.node(), Message::AppPosted { event, seen_at }, delay);
         }
         if let Some(control) = &mut self.flow_control {
             control.handle_timeout(PORT, ctx);
@@ -577,7 +580,7 @@ impl HostNode {
         !self.host.is_quiet() || self.hostile.is_some() || self.flow_control.is_some()
     }
 
-    /// Additional time in nanoseconds that the application takes to relay a message.
+    /// Additional time in nanoseconds that the application takes to forward a message.
     fn relaying(&self, event: &HostEvent) -> u64 {
         let costs = self.model.relaying(event.received_bytes());
         let mut parts = self.transfers.values();

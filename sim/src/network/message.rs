@@ -1,4 +1,4 @@
-//! Messages between nodes outside the links.
+//! Messages between nodes that do not use links.
 
 use std::sync::Arc;
 
@@ -8,54 +8,54 @@ use alfirk_p4runtime::p4::v1::{StreamMessageRequest, StreamMessageResponse};
 use alfirk_p4runtime::Status;
 use alfirk_roce::host::{HostEvent, Packet};
 
-use super::ports::Ticket;
+use super::ports::PendingCharge;
 use crate::engine::NodeId;
 
-/// Control channels, and work that a node has put off to a later time.
+/// A message of a control channel, or delayed work of a node.
 ///
-/// Nearly all messages are of frames. What is rare and large is boxed, for each message is moved several times.
+/// Nearly all messages contain frames. Rare and large contents are boxed, because each message is moved several times.
 pub enum Message {
-    /// Controller to switch: open the stream.
+    /// Controller to switch: opens the P4Runtime stream.
     Connect,
     /// Switch to controller: the stream is open.
     Connected,
-    /// Switch to controller: the connection is gone.
+    /// Switch to controller: the connection has ended.
     Disconnected { why: String },
     /// Controller to switch: a unary call.
     Request { id: RequestId, body: Box<Request> },
-    /// Switch to controller: its answer.
+    /// Switch to controller: the reply to a unary call.
     Reply {
         id: RequestId,
         result: Box<Result<Response, Status>>,
     },
-    /// Controller to switch, on the stream.
+    /// Controller to switch: a message on the stream.
     StreamRequest(Box<StreamMessageRequest>),
-    /// Switch to controller, on the stream.
+    /// Switch to controller: a message on the stream.
     StreamResponse(Box<StreamMessageResponse>),
-    /// To a switch: it ends, and begins again later, to be connected to by this controller.
-    End { downtime: u64, controller: NodeId },
-    /// A switch that has ended to itself: it begins again.
-    Begin { controller: NodeId },
-    /// Switch to controller: it can be connected to again.
+    /// To a switch: fails, and restarts after `downtime` nanoseconds, for connections of this controller.
+    Fail { downtime: u64, controller: NodeId },
+    /// A failed switch to itself: restarts.
+    RestartSwitch { controller: NodeId },
+    /// Switch to controller: accepts connections again.
     Listening,
-    /// To the controller: another one takes its place.
-    Restart { keeps_state: bool },
-    /// The controller to itself: all that came at this moment is there.
-    Together,
+    /// To the controller: is replaced by a new one.
+    ReplaceController { keeps_state: bool },
+    /// The controller to itself: all messages of this time have arrived, and are handled together.
+    HandleInbox,
     /// A switch to itself: a frame leaves the ingress pipeline.
     Ingress {
         port: u32,
         frame: Packet,
-        ticket: Ticket,
+        pending_charge: PendingCharge,
     },
-    /// A host to itself: the NIC has taken a frame in.
+    /// A host to itself: the NIC has received a frame.
     NicReceived { frame: Packet },
-    /// A host to itself: what the application did at `seen_at` on seeing an event reaches the NIC.
-    Handled { event: Box<HostEvent>, seen_at: u64 },
+    /// A host to itself: the posts that the application made for an event, received at `seen_at`, reach the NIC.
+    AppPosted { event: Box<HostEvent>, seen_at: u64 },
     /// A host to itself: the first post of a transfer's root reaches the NIC.
-    Start { id: TransferId, data: Arc<[u8]> },
-    /// A host to itself: a post of its multicast member reaches the NIC.
-    Multicast { data: Arc<[u8]> },
+    PostFirst { id: TransferId, data: Arc<[u8]> },
+    /// A host to itself: a post of its datagram endpoint reaches the NIC.
+    PostMulticast { data: Arc<[u8]> },
     /// A host to itself: the application has handled everything that the queue pairs of a leg have delivered.
-    Left { id: TransferId },
+    LegHandled { id: TransferId },
 }

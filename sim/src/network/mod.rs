@@ -1,8 +1,8 @@
-//! A whole fabric in virtual time: switches that run compiled P4 pipelines behind their P4Runtime servers,
-//! hosts that run the RC endpoint, and the controller.
+//! A fabric in virtual time: switches that run compiled P4 pipelines behind their P4Runtime servers, hosts with RC
+//! endpoints, and the controller.
 //!
-//! The controller and the switches exchange exactly the P4Runtime messages that gRPC would carry, each
-//! [`Model::control_latency`] later.
+//! The controller and the switches exchange the P4Runtime messages that gRPC would carry. Each message takes
+//! [`Model::control_latency`].
 
 mod buffer;
 mod build;
@@ -21,7 +21,7 @@ pub use build::{BuildError, Network};
 pub use host::HostNode;
 pub use model::{Fidelity, Model, NamedModel};
 pub use switch::SwitchNode;
-pub use watch::Watch;
+pub use watch::RunHandle;
 
 use alfirk_roce::host::Packet;
 
@@ -34,8 +34,11 @@ type Ctx<'a> = Context<'a, Message, Packet>;
 
 /// A node of a [`Network`].
 pub enum Element {
+    /// A switch.
     Switch(Box<SwitchNode>),
+    /// A host.
     Host(Box<HostNode>),
+    /// The controller.
     Controller(Box<ControllerNode>),
 }
 
@@ -51,7 +54,8 @@ impl Node for Element {
         }
     }
 
-    /// Switches may run ahead: frames and messages reach them with a delay, and no other node reacts at once to their actions.
+    /// Switches may run ahead: frames and messages reach them with a delay, and their actions affect other nodes with a
+    /// delay.
     fn runs_ahead(&self) -> Option<u64> {
         match self {
             Element::Switch(node) => Some(node.control_latency()),

@@ -2,7 +2,7 @@
 
 use crate::engine::Threads;
 
-/// Delays in nanoseconds, the same for every algorithm and every node.
+/// Delays of a network in nanoseconds, the same for every algorithm and every node.
 ///
 /// ```text
 ///  source                                  switch                               receiver
@@ -14,50 +14,52 @@ use crate::engine::Threads;
 ///                                               + bytes / relay_rate
 /// ```
 ///
-/// So a relaying host takes `nic_delay + completion_delay + post_delay` per step, like a polling application on a real
-/// NIC, and the time of the copy if it copies received data. `relay_delay` and `relay_rate` are the additional costs of a
-/// message passing library at a relay: tag matching, protocol, and copies through its own buffers. A NIC sends ACKs,
-/// NAKs and CNPs without the application.
+/// So a host that forwards data takes `nic_delay + completion_delay + post_delay` per step, like a polling application
+/// on a real NIC. If it copies received data, the time of the copy is added. `relay_delay` and `relay_rate` are the
+/// additional costs of a message passing library at such a host: tag matching, protocol, and copies through its own
+/// buffers. A NIC sends ACKs, NAKs and CNPs without the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Model {
-    /// From a post by the application until the NIC acts on it: doorbell and work request fetch.
+    /// Time from a post by the application until the NIC acts on it: doorbell and fetch of the work request.
     pub post_delay: u64,
-    /// From the last bit of a frame until the NIC has processed it, including DMA. Throughput is not limited.
+    /// Time from the last bit of a frame until the NIC has processed it, including DMA. Its throughput is not limited.
     pub nic_delay: u64,
-    /// From a completion in the NIC until the application has processed it. Completions of one host are processed
-    /// sequentially.
+    /// Time from a completion in the NIC until the application has processed it. Completions of one host are processed
+    /// one after the other.
     pub completion_delay: u64,
-    /// From the arrival of a frame's last bit at a switch until it is in its output queue. Throughput is not limited.
+    /// Time from the last bit of a frame at a switch until the frame is in its output queue. The switch's throughput is
+    /// not limited.
     pub pipeline_latency: u64,
-    /// One way between the controller and any switch.
+    /// Time of a message between the controller and a switch, in one direction.
     pub control_latency: u64,
     /// Bits per second at which a source copies its message into registered memory before it posts it; `None` for no copy.
     pub post_rate: Option<u64>,
     /// Bits per second at which an application copies each received message before further processing; `None` for no copy.
     pub copy_rate: Option<u64>,
-    /// Additional time per relayed message, before it is posted; it delays the next message.
+    /// Additional time per forwarded message, before it is posted. It delays the next message, too.
     pub relay_delay: u64,
-    /// Bits per second at which a relay processes the message's bytes, such as by a copy; `None` if it does not.
+    /// Bits per second at which a host that forwards a message processes its bytes, such as by a copy; `None` if it
+    /// does not.
     pub relay_rate: Option<u64>,
-    /// Minimum interval between the starts of two frames of a NIC; 0 if only the link limits its rate.
+    /// Shortest time between the starts of two frames of a NIC; 0 if only the link limits its rate.
     pub packet_interval: u64,
-    /// Level of detail in the simulation of packets.
+    /// How much of a packet is simulated.
     pub fidelity: Fidelity,
 }
 
-/// Level of detail in the simulation of packets. Results are the same.
+/// How much of a packet is simulated. Results are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fidelity {
-    /// Packets carry all bytes, and are processed by the compiled pipelines. Copies of a packet share a long payload.
+    /// Packets have all their bytes, and the compiled pipelines process them. Copies of a packet share a long payload.
     #[default]
     Exact,
-    /// Packets carry payloads by reference, and most are processed by [`alfirk_aggregation`] instead of the compiled pipelines.
-    /// ICRCs are not computed; their validity follows from the constants.
+    /// Packets have their payload by reference. [`alfirk_aggregation`] processes most of them in place of the compiled
+    /// pipelines. ICRCs are not computed, because the constants of the rewrites guarantee that they are valid.
     Fast,
 }
 
 impl Fidelity {
-    /// Thread settings for `count` threads. The minimum number of events per window depends on the model, as a packet takes
+    /// Settings for `count` threads. The smallest number of events per window depends on `self`, because a packet takes
     /// several times longer with [`Fidelity::Exact`].
     pub fn threads(self, count: usize) -> Threads {
         let least_events = match self {
@@ -91,13 +93,16 @@ impl Default for Model {
     }
 }
 
-/// A named model, with the source of its values.
+/// A delay model with a name, and the source of its values.
 #[derive(Debug, Clone, Copy)]
 pub struct NamedModel {
+    /// Name for the command line.
     pub name: &'static str,
+    /// Description in one line.
     pub about: &'static str,
     /// Source of the values: paper and section, or vendor.
     pub source: &'static str,
+    /// The delays.
     pub model: Model,
 }
 
@@ -105,7 +110,7 @@ impl Model {
     /// Name of the default model.
     pub const DEFAULT_NAME: &'static str = "default";
 
-    /// Every model with a name, the default first.
+    /// All models with a name, the default first.
     pub fn named() -> [NamedModel; 3] {
         let usual = Model::default();
         let free = Model {
@@ -150,13 +155,13 @@ impl Model {
             .saturating_add(at(self.copy_rate, bytes))
     }
 
-    /// Additional nanoseconds that an application takes to relay a message of `bytes` bytes.
+    /// Additional nanoseconds that an application takes to forward a message of `bytes` bytes.
     pub fn relaying(&self, bytes: u64) -> u64 {
         self.relay_delay.saturating_add(at(self.relay_rate, bytes))
     }
 }
 
-/// Nanoseconds for `bytes` bytes at a rate, rounded up; 0 without a rate.
+/// Nanoseconds that `bytes` bytes take at a rate, rounded up; 0 without a rate.
 fn at(bits_per_second: Option<u64>, bytes: u64) -> u64 {
     let Some(rate) = bits_per_second else {
         return 0;
@@ -170,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_cost_only_where_a_rate_is_stated() {
+    fn bytes_take_time_only_if_a_rate_is_set() {
         let model = Model {
             post_rate: Some(8_000_000_000),
             copy_rate: Some(80_000_000_000),

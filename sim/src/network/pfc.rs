@@ -7,21 +7,22 @@ use alfirk_roce::wire::{ethernet, ipv4, MacAddr};
 
 use crate::engine::{Context, Frame};
 
-/// Pause time in a PAUSE frame, in quanta: the maximum. The other end resumes after it unless another PAUSE arrives.
+/// Pause time in a PAUSE frame, in quanta: the maximum. The other end resumes after this time unless another PAUSE
+/// arrives.
 const QUANTA: u16 = u16::MAX;
 
 /// Length of a PAUSE frame: the minimum frame without FCS.
 const FRAME_LEN: usize = 60;
 
-/// Classification of a frame by flow control.
+/// What a received frame is for flow control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrival {
     Pause(pause::Repr),
-    /// A packet of a class, 0 to 7.
+    /// A packet of this class, 0 to 7.
     Packet(u8),
 }
 
-/// A frame type that flow control can classify, and create from bytes.
+/// A frame type that flow control can classify, and that can be created from bytes.
 pub(super) trait Classified: Frame + From<Vec<u8>> {
     /// Classifies a frame. The class is the upper three bits of the DSCP, and 0 for frames other than IPv4.
     fn read(&self) -> Arrival;
@@ -76,7 +77,7 @@ fn class(tos: u8) -> u8 {
     tos >> (ipv4::DSCP_SHIFT + 3)
 }
 
-/// Builds a PAUSE frame that stops or resumes a class.
+/// Builds a PAUSE frame that stops or resumes a class. `source`: MAC address of the sender.
 pub(super) fn frame(source: MacAddr, class: u8, stops: bool) -> Vec<u8> {
     let mut frame = vec![0; FRAME_LEN];
     ethernet::Repr {
@@ -90,29 +91,29 @@ pub(super) fn frame(source: MacAddr, class: u8, stops: bool) -> Vec<u8> {
     frame
 }
 
-/// Duration of pause quanta on a link, in nanoseconds.
+/// Duration in nanoseconds of pause quanta on a link with this rate.
 fn lasts(quanta: u16, bits_per_second: u64) -> u64 {
     let bits = u128::from(quanta) * u128::from(QUANTUM_BITS);
     let ns = (bits * 1_000_000_000).div_ceil(u128::from(bits_per_second));
     u64::try_from(ns).unwrap_or(u64::MAX)
 }
 
-/// Interval after which a PAUSE is repeated, in nanoseconds.
+/// Time in nanoseconds after which a PAUSE is sent again, so that the pause does not expire.
 pub(super) fn refresh_interval(bits_per_second: u64) -> u64 {
     (lasts(QUANTA, bits_per_second) / 2).max(1)
 }
 
-/// Classes stopped by the other end of a link.
+/// The classes that the other end of a link has stopped.
 #[derive(Debug, Default)]
 pub(super) struct Stopped {
-    /// End of the pause of each class.
+    /// End of the pause of each class, in nanoseconds.
     until: [u64; 8],
-    /// Time since which at least one class is stopped.
+    /// Start of the present stop of at least one class; `None` if all classes may send.
     since: Option<u64>,
 }
 
 impl Stopped {
-    /// Applies a PAUSE frame. Returns the duration of the stop if no class is stopped any more.
+    /// Applies a received PAUSE frame. Returns the duration of the stop in nanoseconds, if all classes may send again.
     pub(super) fn apply(
         &mut self,
         pause: &pause::Repr,
@@ -136,7 +137,8 @@ impl Stopped {
             .is_some_and(|until| *until > now)
     }
 
-    /// Returns the duration of the stop if no class is stopped any more; once per stop.
+    /// Returns the duration of the stop in nanoseconds, once, if all classes may send again because their pauses have
+    /// expired.
     pub(super) fn expire(&mut self, now: u64) -> Option<u64> {
         match self.is_any(now) {
             true => None,
@@ -147,7 +149,7 @@ impl Stopped {
     /// Time at which the next pause expires.
     pub(super) fn poll_timeout(&self, now: u64) -> Option<u64> {
         let future = self.until.iter().copied().filter(|until| *until > now);
-        // A pause that has just expired is still to be reported.
+        // A pause that has just expired is not reported yet.
         future.min().or(self.since.map(|_| now))
     }
 
@@ -156,7 +158,7 @@ impl Stopped {
     }
 }
 
-/// Sending side of a NIC, which honours PAUSE frames. It has a single queue: a stopped frame blocks those behind it.
+/// Sending side of a NIC that obeys PAUSE frames. It has a single queue: a stopped frame blocks later ones.
 #[derive(Debug)]
 pub(super) struct Sender<F> {
     bits_per_second: u64,
@@ -165,7 +167,7 @@ pub(super) struct Sender<F> {
 }
 
 impl<F: Classified> Sender<F> {
-    /// Creates a sender that is not stopped, on a link of this rate.
+    /// Creates a sender without a stop, on a link of this rate.
     pub(super) fn new(bits_per_second: u64) -> Sender<F> {
         Sender {
             bits_per_second,
@@ -174,7 +176,8 @@ impl<F: Classified> Sender<F> {
         }
     }
 
-    /// Applies a received PAUSE frame, and counts an ended stop; false for other frames.
+    /// Applies a received PAUSE frame, and counts a stop that has ended. Returns false, without effect, for other
+    /// frames.
     pub(super) fn takes<M>(&mut self, port: u32, frame: &F, ctx: &mut Context<'_, M, F>) -> bool {
         let Arrival::Pause(pause) = frame.read() else {
             return false;
@@ -185,13 +188,13 @@ impl<F: Classified> Sender<F> {
         true
     }
 
-    /// Counts an expired stop. Must be called at [`Sender::poll_timeout`], whether the link is idle or not.
+    /// Counts a stop that has expired. To be called at [`Sender::poll_timeout`], whether the link is idle or not.
     pub(super) fn handle_timeout<M>(&mut self, port: u32, ctx: &mut Context<'_, M, F>) {
         let over = self.stopped.expire(ctx.now());
         ctx.count_paused(port, over.unwrap_or(0));
     }
 
-    /// Next frame for an idle link: the stopped one, or the result of `next`.
+    /// Next frame for an idle link: the frame that was stopped, or the result of `next`.
     pub(super) fn next(&mut self, next: impl FnOnce() -> Option<F>, now: u64) -> Option<F> {
         let frame = self.waiting.take().or_else(next)?;
         match frame.read() {
@@ -203,7 +206,7 @@ impl<F: Classified> Sender<F> {
         }
     }
 
-    /// Time at which [`Sender::handle_timeout`] must be called and the next frame may be sent without another PAUSE.
+    /// Time at which [`Sender::handle_timeout`] must be called, because a frame may be sent again.
     pub(super) fn poll_timeout(&self, now: u64) -> Option<u64> {
         self.stopped.poll_timeout(now)
     }
@@ -216,7 +219,7 @@ mod tests {
     const RATE: u64 = 100_000_000_000;
 
     #[test]
-    fn what_is_sent_is_read() {
+    fn pause_frames_are_classified() {
         let mac = MacAddr([2, 0, 0, 0, 0, 1]);
         for (stops, quanta) in [(true, QUANTA), (false, 0)] {
             let repr = pause::Repr::of_class(3, quanta);
@@ -227,11 +230,11 @@ mod tests {
     }
 
     #[test]
-    fn stop_ends_by_a_second_frame_or_by_itself() {
+    fn a_pause_ends_by_a_second_frame_or_expires() {
         let mut stopped = Stopped::default();
         let stop = pause::Repr::of_class(3, 1_000);
         assert_eq!(stopped.apply(&stop, RATE, 100), None);
-        // 512,000 bits.
+        // 1,000 quanta of 512 bits take 5,120 ns at 100 Gbit/s.
         assert_eq!(stopped.poll_timeout(100), Some(100 + 5_120));
         assert!(stopped.is_stopped(3, 5_219) && !stopped.is_stopped(2, 5_219));
         assert_eq!(stopped.apply(&stop, RATE, 1_100), None);

@@ -1,18 +1,18 @@
 //! Ports of a switch: queues, buffer, flow control, and transmission.
 //!
-//! What waits in the queues is the switch's own affair: the ports know a packet's length, class and priority only. A
-//! frame on its way through a switch comes here four times:
+//! The ports use only the length, class and priority of queued packets; their content belongs to the switch. A frame
+//! passes through the ports four times on its way through a switch:
 //!
 //! ```text
 //!  link ──► receive ──► ingress of the switch ──► enqueue ══ queue ══► next ──► egress of the switch ──► finish ──► link
 //!           (begin)                                                    (the link is idle)
 //! ```
 //!
-//! Where packets are counted at their input, a copy for the very port where its packet came in passes the egress at once:
-//! nearly all of them end there (multicast that does not go back, ACKs that acknowledge nothing new), and if they waited for the
-//! link, two switches that pause each other would wait for ever.
+//! With a buffer that is accounted by ingress port, a copy for the port at which its packet arrived passes the egress
+//! at once. Nearly all such copies end there: multicast is not sent back, and most ACKs acknowledge nothing new. If
+//! they waited for the link, two switches that pause each other would deadlock.
 //!
-//! With flow control a packet's class chooses its queue, without it the priority that the ingress has set does.
+//! With flow control, the class of a packet selects its queue. Without it, the priority that the ingress has set does.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,33 +20,33 @@ use std::sync::Arc;
 use alfirk_ctrl::topology::{LinkAttributes, Pfc, Queueing, SharedBuffer, Switching};
 use alfirk_roce::wire::MacAddr;
 
-use super::buffer::{Buffer, NoRoom, Share};
+use super::buffer::{Buffer, BufferFull, Charge};
 use super::crossbar::Crossbar;
 use super::pfc::{self, Arrival, Classified, Stopped};
 use crate::engine::{
     wire_bytes, Context, Dequeued, DropReason, EgressQueues, PortMap, ETHERNET_HEADER,
 };
 
-/// The input port of what the switch itself sends; ports with links begin at 1.
+/// Ingress port of packets that the switch itself sends. Ports with links have numbers from 1.
 const INTERNAL: u32 = 0;
 
-/// The connected ports of a switch whose queues hold `Q`.
+/// The ports of a switch that have a link. `Q` is the type of queued packets, `F` that of frames.
 pub(super) struct Ports<Q, F> {
     ports: PortMap<Port<Q, F>, 0>,
-    /// How much waits in their queues and for their links.
-    held: usize,
-    /// How many turns are to come of what has passed the egress ([`Ports::note`]).
-    noted: usize,
-    /// Ports that may have something for an idle link, in the order in which that became so.
+    /// Number of packets in queues, and of frames that wait for their link.
+    waiting: usize,
+    /// Number of turns that are still due for packets which have passed the egress early ([`Ports::reserve_turn`]).
+    due_turns: usize,
+    /// Ports that may have a frame for an idle link, in the order in which that became possible.
     runnable: VecDeque<u32>,
-    /// Input queues, in place of those of the ports.
+    /// Input queues, in place of the output queues of the ports.
     crossbar: Option<Crossbar<Stored<Q>>>,
-    /// None where nothing is counted at the input: output queues of their own.
+    /// Buffer that is accounted by ingress port; `None` if each output queue has its own limit.
     buffer: Option<Buffer>,
     pfc: Option<Pfc>,
-    /// The source of PAUSE frames.
+    /// Source MAC address of PAUSE frames.
     station: MacAddr,
-    /// Counts batches of packets that leave the ingress together.
+    /// Number of the current batch: packets that leave the ingress together.
     batch: u64,
     /// The packet that is in a pipeline now.
     current: Current,
@@ -54,43 +54,46 @@ pub(super) struct Ports<Q, F> {
 
 struct Port<Q, F> {
     rate_bps: u64,
-    /// Whether its queue cannot run full while its link sends one frame, if it was empty before.
+    /// Whether an empty queue cannot become full while its link sends one frame.
     is_deep: bool,
-    /// How many packets would be before all others if those of which nothing leaves waited for their turns.
-    notes: u32,
+    /// Number of turns that are still due at this port for packets which have passed the egress early
+    /// ([`Ports::reserve_turn`]).
+    due_turns: u32,
     queues: EgressQueues<Stored<Q>>,
     /// Frames that have passed the egress of the switch and wait for the link, with their class.
     ready: VecDeque<(u8, F)>,
-    /// The last batch in which a packet was for it ([`Ports::claim`]).
+    /// The last batch with a packet for this port ([`Ports::claim`]).
     batch: u64,
-    /// What the other end has stopped.
+    /// Classes that the other end of the link has stopped.
     stopped: Stopped,
-    /// Whether a PAUSE waits for the link.
-    tells: bool,
-    /// When to say again that the other end must stop.
+    /// Whether a PAUSE frame is due, to stop or resume the other end.
+    pause_due: bool,
+    /// Time at which the PAUSE that stops the other end must be sent again, in nanoseconds; `None` if it is not
+    /// stopped.
     refresh_at: Option<u64>,
 }
 
 struct Stored<Q> {
     packet: Q,
-    share: Option<Arc<Share>>,
+    charge: Option<Arc<Charge>>,
 }
 
-/// A packet on its way from [`Ports::receive`] to [`Ports::begin`], and what it occupies.
-pub struct Ticket(Option<Arc<Share>>);
+/// Buffer charge of a packet between [`Ports::receive`] and [`Ports::begin`].
+pub struct PendingCharge(Option<Arc<Charge>>);
 
 #[derive(Default)]
 struct Current {
-    /// Counts packets.
+    /// Number of the packet, so that copies of one packet are recognised.
     number: u64,
-    share: Option<Arc<Share>>,
+    charge: Option<Arc<Charge>>,
 }
 
-/// There is nothing to wait for: the packet comes back, to pass the egress of the switch now.
-pub(super) struct AtOnce<Q>(pub(super) Q);
+/// Error of [`Ports::enqueue`]: the packet is not queued, and must pass the egress of the switch now.
+pub(super) struct NotQueued<Q>(pub(super) Q);
 
 impl<Q, F: Classified> Ports<Q, F> {
-    /// Ports with empty queues; `links` gives each connected port and its link. PAUSE frames come from `station`.
+    /// Creates ports with empty queues. `links`: number and link of each connected port. `station`: source MAC address
+    /// of PAUSE frames.
     pub(super) fn new(
         links: impl IntoIterator<Item = (u32, LinkAttributes)>,
         switching: Switching,
@@ -103,12 +106,12 @@ impl<Q, F: Classified> Ports<Q, F> {
             let port = Port {
                 rate_bps: link.rate_bps,
                 is_deep: burst(&links, link) <= u128::from(link.queue_bytes),
-                notes: 0,
+                due_turns: 0,
                 queues: EgressQueues::new(link.queue_bytes as usize),
                 ready: VecDeque::new(),
                 batch: 0,
                 stopped: Stopped::default(),
-                tells: false,
+                pause_due: false,
                 refresh_at: None,
             };
             ports.add(*number, port);
@@ -121,8 +124,8 @@ impl<Q, F: Classified> Ports<Q, F> {
         let counts = crossbar.is_some() || shared.is_some();
         Ports {
             ports,
-            held: 0,
-            noted: 0,
+            waiting: 0,
+            due_turns: 0,
             runnable: VecDeque::new(),
             crossbar,
             buffer: counts.then(|| Buffer::new(shared, switching.pfc, links)),
@@ -133,20 +136,20 @@ impl<Q, F: Classified> Ports<Q, F> {
         }
     }
 
-    /// Whether what comes in is counted before it has passed the ingress.
+    /// Whether frames are charged to a buffer on arrival, before the ingress of the switch.
     pub(super) fn counts_at_input(&self) -> bool {
         self.buffer.is_some()
     }
 
-    /// A frame has come in at a port. `None` if it goes no further: it was a PAUSE, or there is no room for it.
+    /// Handles the arrival of a frame at a port. `None` if the frame ends here: it was a PAUSE, or the buffer is full.
     pub(super) fn receive<M>(
         &mut self,
         number: u32,
         frame: &F,
         ctx: &mut Context<'_, M, F>,
-    ) -> Option<Ticket> {
+    ) -> Option<PendingCharge> {
         let Some(buffer) = &mut self.buffer else {
-            return Some(Ticket(None));
+            return Some(PendingCharge(None));
         };
         let class = match (frame.read(), self.pfc) {
             (Arrival::Pause(pause), Some(_)) => {
@@ -159,48 +162,48 @@ impl<Q, F: Classified> Ports<Q, F> {
             (Arrival::Pause(_), None) => 0,
             (Arrival::Packet(class), _) => class,
         };
-        let taken = buffer.take(number, class, frame.len());
-        self.tell_changes();
+        let taken = buffer.charge(number, class, frame.len());
+        self.schedule_pauses();
         match taken {
-            Ok(share) => Some(Ticket(Some(Arc::new(share)))),
-            Err(NoRoom) => {
+            Ok(charge) => Some(PendingCharge(Some(Arc::new(charge)))),
+            Err(BufferFull) => {
                 ctx.count_drop(number, frame.len(), DropReason::InputFull);
                 None
             }
         }
     }
 
-    /// A received packet passes the ingress of the switch now: what is enqueued until the next call, or until
+    /// Begins the ingress of a received packet. Packets that are enqueued until the next call, or until
     /// [`Ports::next`], are its copies.
-    pub(super) fn begin(&mut self, ticket: Ticket) {
+    pub(super) fn begin(&mut self, pending_charge: PendingCharge) {
         self.end();
-        self.current.share = ticket.0;
+        self.current.charge = pending_charge.0;
     }
 
-    /// The copies of the packet that was in a pipeline are in queues or gone.
+    /// Ends the current packet: all its copies are queued or dropped. Releases its charge if it has no copies.
     fn end(&mut self) {
         self.current.number += 1;
-        let last = self.current.share.take().and_then(Arc::into_inner);
-        if let (Some(share), Some(buffer)) = (last, &mut self.buffer) {
-            buffer.give_back(share);
-            self.tell_changes();
+        let last = self.current.charge.take().and_then(Arc::into_inner);
+        if let (Some(charge), Some(buffer)) = (last, &mut self.buffer) {
+            buffer.release(charge);
+            self.schedule_pauses();
         }
     }
 
-    fn tell_changes(&mut self) {
+    fn schedule_pauses(&mut self) {
         let Some(buffer) = &mut self.buffer else {
             return;
         };
         for number in buffer.changed() {
             if let Some(port) = self.ports.get_mut(number) {
-                port.tells = true;
+                port.pause_due = true;
                 self.runnable.push_back(number);
             }
         }
     }
 
-    /// Queues a copy of `len` bytes for a port, or counts it as dropped if there is no room. It comes back if nothing is
-    /// connected to the port, or if it turns around there.
+    /// Queues a copy of `len` bytes for a port, or counts it as dropped if there is no space. Returns the copy if the
+    /// port has no link, or if its packet arrived at the same port.
     pub(super) fn enqueue<M>(
         &mut self,
         number: u32,
@@ -208,21 +211,21 @@ impl<Q, F: Classified> Ports<Q, F> {
         len: usize,
         packet: Q,
         ctx: &mut Context<'_, M, F>,
-    ) -> Result<(), AtOnce<Q>> {
+    ) -> Result<(), NotQueued<Q>> {
         let Some(port) = self.ports.get_mut(number) else {
-            return Err(AtOnce(packet));
+            return Err(NotQueued(packet));
         };
         let now = ctx.now();
-        let share = self.current.share.clone();
+        let charge = self.current.charge.clone();
         let queue = match self.pfc {
-            Some(_) => share.as_ref().map_or(0, |share| share.class),
+            Some(_) => charge.as_ref().map_or(0, |charge| charge.class),
             None => priority,
         };
-        let from = share.as_ref().map_or(INTERNAL, |share| share.port);
+        let from = charge.as_ref().map_or(INTERNAL, |charge| charge.port);
         if from == number {
-            return Err(AtOnce(packet));
+            return Err(NotQueued(packet));
         }
-        let stored = Stored { packet, share };
+        let stored = Stored { packet, charge };
         let limit = self.buffer.as_ref().map(|buffer| buffer.queue_limit(queue));
         let pushed = match (&mut self.crossbar, limit) {
             (Some(crossbar), _) => {
@@ -237,7 +240,7 @@ impl<Q, F: Classified> Ports<Q, F> {
         };
         match pushed {
             Ok(()) => {
-                self.held += usize::from(self.crossbar.is_none());
+                self.waiting += usize::from(self.crossbar.is_none());
                 self.runnable.push_back(number);
             }
             Err(_full) => ctx.count_drop(number, len, DropReason::QueueFull),
@@ -245,107 +248,117 @@ impl<Q, F: Classified> Ports<Q, F> {
         Ok(())
     }
 
-    /// Whether a packet for a port would leave its queue as soon as it was there: then it can pass the egress of the switch and go on the
-    /// link without having been in it. Not so where packets are counted on their way, nor behind one for another port that has its turn first.
+    /// Whether a packet for a port would leave its queue at once. Then it can pass the egress of the switch and go on
+    /// the link without being queued. False with a buffer that is accounted by ingress port, and while another port has
+    /// its turn first.
     pub(super) fn is_free<M>(&self, number: u32, ctx: &Context<'_, M, F>) -> bool {
         self.runnable.is_empty()
             && self.is_clear(number)
             && ctx.can_transmit(number)
-            && (self.noted == 0 || self.ports.get(number).is_some_and(|port| port.notes == 0))
+            && (self.due_turns == 0
+                || self
+                    .ports
+                    .get(number)
+                    .is_some_and(|port| port.due_turns == 0))
     }
 
-    /// A batch of packets begins: of each port one can be claimed.
+    /// Begins a batch of packets, in which each port can be claimed once.
     pub(super) fn begin_batch(&mut self) {
         self.batch += 1;
     }
 
-    /// Whether a port is free, and nothing else of the batch is for it.
+    /// Claims a port for a packet of the batch. Returns false if the port is not free, or if another packet of the
+    /// batch has claimed it.
     pub(super) fn claim<M>(&mut self, number: u32, ctx: &Context<'_, M, F>) -> bool {
         let is_free = self.is_free(number, ctx);
         let port = self.ports.get_mut(number).filter(|_| is_free);
         port.is_some_and(|port| std::mem::replace(&mut port.batch, self.batch) != self.batch)
     }
 
-    /// A packet has passed the egress of the switch for a port that was free, as if it had been in its queue: then the port has its turn
-    /// again, and with what has become of the packet.
-    pub(super) fn turned(&mut self, number: u32, frame: Option<F>) {
+    /// Records that a packet for a free port has passed the egress of the switch, as if it had been in the port's
+    /// queue. The port then gets its next turn. `frame`: the result of the egress, if any.
+    pub(super) fn finish_turn(&mut self, number: u32, frame: Option<F>) {
         self.runnable.push_back(number);
         if let Some(frame) = frame {
             self.finish(number, frame);
         }
     }
 
-    /// Whether nothing waits for the link of a port that leaves there, nor is counted on its way.
+    /// Whether no packet is queued for a port, no frame waits for its link, and the buffer is not accounted by ingress
+    /// port.
     #[inline]
     pub(super) fn is_clear(&self, number: u32) -> bool {
         let is_empty = |port: &Port<Q, F>| port.queues.is_empty() && port.ready.is_empty();
-        self.buffer.is_none() && (self.held == 0 || self.ports.get(number).is_some_and(is_empty))
+        self.buffer.is_none() && (self.waiting == 0 || self.ports.get(number).is_some_and(is_empty))
     }
 
-    /// Whether what has passed the egress of the switch for a port can go on the link now.
-    pub(super) fn passes_on<M>(&self, number: u32, ctx: &Context<'_, M, F>) -> bool {
+    /// Whether a frame that has passed the egress of the switch for a port can go on the link now.
+    pub(super) fn may_transmit<M>(&self, number: u32, ctx: &Context<'_, M, F>) -> bool {
         let is_first = |port: &Port<Q, F>| port.ready.is_empty();
         self.buffer.is_none()
             && ctx.can_transmit(number)
             && self.ports.get(number).is_some_and(is_first)
     }
 
-    /// Whether a packet of which nothing leaves can pass the egress of the switch before its turn has come, because no difference can be
-    /// seen: nothing passes there for its port until then, and its place in the queue is not missed. [`Ports::note`] keeps its turn.
-    pub(super) fn is_first(&self, number: u32) -> bool {
+    /// Whether a packet that sends no frame may pass the egress of the switch before its turn, without a visible
+    /// difference. No other packet then passes the egress for its port before that turn, and its place in the queue is
+    /// not needed. [`Ports::reserve_turn`] keeps its turn.
+    pub(super) fn may_pass_early(&self, number: u32) -> bool {
         self.is_clear(number) && self.ports.get(number).is_some_and(|port| port.is_deep)
     }
 
-    /// Such a packet has passed the egress, and its turn is still to come: what comes for the port meanwhile is behind it.
-    pub(super) fn note(&mut self, number: u32) {
+    /// Records that such a packet has passed the egress before its turn. Its turn still comes, before those of later
+    /// packets for the port.
+    pub(super) fn reserve_turn(&mut self, number: u32) {
         if let Some(port) = self.ports.get_mut(number) {
-            port.notes += 1;
-            self.noted += 1;
+            port.due_turns += 1;
+            self.due_turns += 1;
             self.runnable.push_back(number);
         }
     }
 
-    /// A frame that no observer sees has gone on the link of a port that was clear: what had its turn before has had it.
+    /// Records that a follower has gone on the link of a port without queued packets. Turns that were due before it
+    /// have passed.
     #[inline]
-    pub(super) fn gone(&mut self, number: u32) {
-        if self.noted > 0 {
+    pub(super) fn follower_sent(&mut self, number: u32) {
+        if self.due_turns > 0 {
             if let Some(port) = self.ports.get_mut(number) {
-                self.noted -= std::mem::take(&mut port.notes) as usize;
+                self.due_turns -= std::mem::take(&mut port.due_turns) as usize;
             }
         }
     }
 
-    /// Takes a frame that has passed the egress of the switch. An unconnected port swallows what it is given, as an
-    /// interface without carrier does.
+    /// Accepts a frame that has passed the egress of the switch. A frame for a port without a link is lost, as on an
+    /// interface without carrier.
     pub(super) fn finish(&mut self, number: u32, frame: F) {
-        let share = self.current.share.as_ref();
-        let class = share.map_or(0, |share| share.class);
+        let charge = self.current.charge.as_ref();
+        let class = charge.map_or(0, |charge| charge.class);
         if let Some(port) = self.ports.get_mut(number) {
             port.ready.push_back((class, frame));
-            self.held += 1;
+            self.waiting += 1;
             self.runnable.push_back(number);
         }
     }
 
-    /// Whether [`Ports::next`] may have something to do.
+    /// Whether [`Ports::next`] may have work.
     pub(super) fn is_runnable(&self) -> bool {
         !self.runnable.is_empty()
     }
 
-    /// The link of a port can take the next frame.
+    /// Records that the link of a port can accept the next frame.
     pub(super) fn idle(&mut self, number: u32) {
         self.runnable.push_back(number);
     }
 
-    /// Gives idle links the frames that are ready, until a port has to have its next packet pass the egress of the
-    /// switch: that packet and what it saw in its queue.
+    /// Sends waiting frames on idle links. Stops when a port's next packet must pass the egress of the switch, and
+    /// returns that packet with its queueing metadata.
     pub(super) fn next<M>(&mut self, ctx: &mut Context<'_, M, F>) -> Option<Dequeued<Q>> {
         self.end();
         while let Some(number) = self.runnable.pop_front() {
             if let Some(next) = self.serve(number, ctx) {
-                // The egress of the switch may drop the packet: then the next one has its turn.
+                // The egress of the switch may drop the packet; then the port's next packet has its turn.
                 self.runnable.push_back(number);
-                self.current.share = next.packet.share;
+                self.current.charge = next.packet.charge;
                 return Some(Dequeued {
                     packet: next.packet.packet,
                     enqueued_at: next.enqueued_at,
@@ -373,15 +386,15 @@ impl<Q, F: Classified> Ports<Q, F> {
         let ready = port.ready.iter().position(|(class, _)| !is_stopped(*class));
         let crossed = self.crossbar.as_ref().and_then(|all| all.source(number));
         if let (None, Some(input), Some(crossbar)) = (ready, crossed, &mut self.crossbar) {
-            // Others have waited for the input longer.
+            // Other outputs have waited for this input longer.
             crossbar.finished(number);
             self.runnable.extend(crossbar.wanted_beside(number, input));
             self.runnable.push_back(number);
             return None;
         }
-        if let (true, Some(pfc), Some(buffer)) = (port.tells, self.pfc, &self.buffer) {
+        if let (true, Some(pfc), Some(buffer)) = (port.pause_due, self.pfc, &self.buffer) {
             let stops = buffer.is_paused(number);
-            port.tells = false;
+            port.pause_due = false;
             port.refresh_at = stops.then(|| now + pfc::refresh_interval(port.rate_bps));
             if stops {
                 ctx.count_pause(number);
@@ -391,26 +404,26 @@ impl<Q, F: Classified> Ports<Q, F> {
             return None;
         }
         if let Some((_, frame)) = ready.and_then(|at| port.ready.remove(at)) {
-            self.held -= 1;
+            self.waiting -= 1;
             ctx.transmit(number, frame);
             self.await_idle(number, ctx);
             return None;
         }
-        if port.notes > 0 {
-            port.notes -= 1;
-            self.noted -= 1;
+        if port.due_turns > 0 {
+            port.due_turns -= 1;
+            self.due_turns -= 1;
             self.runnable.push_back(number);
             return None;
         }
         match &mut self.crossbar {
             None => {
                 let next = port.queues.pop_unless(is_stopped)?;
-                self.held -= 1;
+                self.waiting -= 1;
                 Some(next)
             }
             Some(crossbar) => {
                 let next = crossbar.grant(number, is_stopped)?;
-                // The packet behind this one may be free to go elsewhere.
+                // The next packet of the input may be for another idle output.
                 let input = crossbar.source(number)?;
                 self.runnable.extend(crossbar.wanted_beside(number, input));
                 Some(next)
@@ -418,17 +431,21 @@ impl<Q, F: Classified> Ports<Q, F> {
         }
     }
 
-    /// The link of a port is busy. If packets wait for it, or hold an input as long as it is, the port has its turn after that.
+    /// Requests a call when the link of a busy port is idle, if packets wait for the link. Also requested with a
+    /// crossbar, whose input is occupied until then.
     fn await_idle<M>(&self, number: u32, ctx: &mut Context<'_, M, F>) {
         let is_waiting = |port: &Port<Q, F>| {
-            port.tells || port.notes > 0 || !port.ready.is_empty() || !port.queues.is_empty()
+            port.pause_due
+                || port.due_turns > 0
+                || !port.ready.is_empty()
+                || !port.queues.is_empty()
         };
         if self.crossbar.is_some() || self.ports.get(number).is_some_and(is_waiting) {
             ctx.await_idle(number);
         }
     }
 
-    /// When to call [`Ports::handle_timeout`].
+    /// Time of the next [`Ports::handle_timeout`], in nanoseconds.
     pub(super) fn poll_timeout(&self, now: u64) -> Option<u64> {
         self.pfc?;
         let alarms = self
@@ -438,7 +455,7 @@ impl<Q, F: Classified> Ports<Q, F> {
         alarms.flatten().min()
     }
 
-    /// Does what is due: sends PAUSE again to those who must stop, and lets go on what was stopped long enough.
+    /// Sends PAUSE frames again where they are due, and ends stops that have expired.
     pub(super) fn handle_timeout<M>(&mut self, ctx: &mut Context<'_, M, F>) {
         if self.pfc.is_none() {
             return;
@@ -447,7 +464,7 @@ impl<Q, F: Classified> Ports<Q, F> {
         for (number, port) in self.ports.iter_mut() {
             if port.refresh_at.is_some_and(|at| at <= now) {
                 port.refresh_at = None;
-                port.tells = true;
+                port.pause_due = true;
             }
             let over = port.stopped.expire(now);
             ctx.count_paused(number, over.unwrap_or(0));
@@ -455,30 +472,31 @@ impl<Q, F: Classified> Ports<Q, F> {
         }
     }
 
-    /// Throws away whatever the ports hold.
+    /// Removes all packets and frames.
     pub(super) fn clear(&mut self) {
         for port in self.ports.values_mut() {
             port.queues.clear();
             port.ready.clear();
-            port.notes = 0;
-            port.tells = false;
+            port.due_turns = 0;
+            port.pause_due = false;
             port.refresh_at = None;
         }
-        (self.held, self.noted) = (0, 0);
+        (self.waiting, self.due_turns) = (0, 0);
         if let Some(crossbar) = &mut self.crossbar {
             crossbar.clear();
         }
     }
 }
 
-/// How many bytes may come for a port while its link sends one frame: of each frame that comes in, one copy.
+/// Largest number of bytes that may be queued for port `out` while its link sends one frame: one copy of every frame
+/// that arrives meanwhile.
 fn burst(links: &[(u32, LinkAttributes)], out: &LinkAttributes) -> u128 {
     let frame = |link: &LinkAttributes| wire_bytes(link.mtu as usize + ETHERNET_HEADER);
     let rate = |link: &LinkAttributes| u128::from(link.rate_bps);
-    let meanwhile = |link| u128::from(frame(out)) * rate(link) / rate(out).max(1);
+    let bytes_meanwhile = |link| u128::from(frame(out)) * rate(link) / rate(out).max(1);
     let of_each = links
         .iter()
-        .map(|(_, link)| u128::from(frame(link)) + meanwhile(link));
+        .map(|(_, link)| u128::from(frame(link)) + bytes_meanwhile(link));
     of_each.sum::<u128>() + u128::from(frame(out))
 }
 

@@ -11,37 +11,39 @@ use alfirk_p4runtime::Status;
 use alfirk_roce::host::Packet;
 
 use super::message::Message;
-use super::plane::{NotTaken, Plane, Waiting};
-use super::ports::{AtOnce, Ports, Ticket};
+use super::plane::{FastPlane, NeedsPipeline, QueuedPacket};
+use super::ports::{NotQueued, PendingCharge, Ports};
 use super::Ctx;
 use crate::engine::NodeId;
 
-/// A switch in the simulator.
+/// A switch as a node of the simulator.
 ///
-/// A frame passes the ingress pipeline and is queued at its output port. The egress pipeline runs when the link is idle,
-/// so that queue depths and times in the packet's metadata are exact. Ports without a link (CPU port,
-/// recirculation) drain at once.
+/// A frame passes the ingress pipeline and is queued at its output port. The egress pipeline runs when the link is
+/// idle, so that queue depths and times in the packet's metadata are exact. Packets for ports without a link (CPU port,
+/// recirculation) pass the egress at once.
 pub struct SwitchNode {
     server: Server,
-    /// Fast data plane, which handles most packets instead of the pipelines, or only reads groups from registers for observers.
-    plane: Option<Plane>,
-    /// Number of data flows of earlier planes.
+    /// Fast data plane: handles most packets in place of the pipelines or, if not `fast`, only reads groups for
+    /// observers.
+    plane: Option<FastPlane>,
+    /// Number of data flows of earlier fast data planes.
     past_flows: u64,
-    /// The plane handles packets.
+    /// Whether the fast data plane handles packets.
     fast: bool,
-    /// Groups shown to observers.
+    /// Groups whose state was shown to observers.
     shown: BTreeSet<Ipv4Addr>,
     pipeline_latency: u64,
     control_latency: u64,
     ports: SwitchPorts,
-    /// Empty between packets, as the next two; its memory is used again.
-    waiting: Vec<Waiting>,
-    /// What passes the egress as it comes from the ingress,
+    /// Packets from the ingress of the fast data plane. Empty between packets, like the next two vectors; their memory
+    /// is reused.
+    waiting: Vec<QueuedPacket>,
+    /// Packets from the ingress pipeline that pass the egress at once.
     passing: Vec<Queued>,
-    /// and what has, with the frames that leave.
+    /// Ports of the packets that have passed the egress, with the frames that leave.
     passed: Vec<(u32, Option<Packet>)>,
     controller: Option<Connection>,
-    /// False for a failed switch, which neither forwards packets nor replies to the controller.
+    /// Whether the switch is working. A failed switch neither forwards packets nor replies to the controller.
     alive: bool,
 }
 
@@ -51,13 +53,13 @@ struct Connection {
     client: ClientId,
 }
 
-/// The ports of a switch.
+/// Ports of a switch.
 pub(super) type SwitchPorts = Ports<Stored, Packet>;
 
-/// A packet between ingress and egress.
+/// A packet in a queue between ingress and egress.
 pub(super) enum Stored {
     Pipeline(Queued),
-    Plane(Waiting),
+    Plane(QueuedPacket),
 }
 
 impl SwitchNode {
@@ -86,12 +88,12 @@ impl SwitchNode {
         }
     }
 
-    /// P4Runtime server, to read its state.
+    /// P4Runtime server, for its state.
     pub fn server(&self) -> &Server {
         &self.server
     }
 
-    /// Ends the switch: its state is lost, and the controller's connection breaks.
+    /// Makes the switch fail: its state is lost, and the controller's connection breaks.
     pub fn kill(&mut self, ctx: &mut Ctx<'_>) {
         self.alive = false;
         self.ports.clear();
@@ -101,8 +103,8 @@ impl SwitchNode {
         self.disconnect("the switch has ended", ctx);
     }
 
-    /// Restarts the switch without state; the controller is notified.
-    fn begin(&mut self, controller: NodeId, ctx: &mut Ctx<'_>) {
+    /// Restarts the switch without state, and informs the controller.
+    fn restart(&mut self, controller: NodeId, ctx: &mut Ctx<'_>) {
         self.server = self.server.fresh_copy();
         self.past_flows = self.flows();
         self.plane = None;
@@ -119,7 +121,8 @@ impl SwitchNode {
         }
     }
 
-    /// Frames that are counted nowhere on their way in come when they have passed the ingress.
+    /// Delay from the arrival of a frame to its delivery: the latency of the pipeline. 0 if frames are charged to a
+    /// buffer on arrival.
     pub(super) fn reception_delay(&self) -> u64 {
         match self.ports.counts_at_input() {
             true => 0,
@@ -136,20 +139,20 @@ impl SwitchNode {
         if !self.alive {
             return;
         }
-        let Some(ticket) = self.ports.receive(port, &frame, ctx) else {
+        let Some(pending_charge) = self.ports.receive(port, &frame, ctx) else {
             return self.pump(ctx);
         };
-        let tells = self.ports.is_runnable();
+        let has_pause = self.ports.is_runnable();
         if self.pipeline_latency == 0 || !self.ports.counts_at_input() {
-            self.ingress(port, frame, ticket, ctx);
+            self.ingress(port, frame, pending_charge, ctx);
         } else {
             let message = Message::Ingress {
                 port,
                 frame,
-                ticket,
+                pending_charge,
             };
             ctx.send(ctx.node(), message, self.pipeline_latency);
-            if tells {
+            if has_pause {
                 self.pump(ctx);
             }
         }
@@ -162,14 +165,14 @@ impl SwitchNode {
 
     pub(super) fn on_message(&mut self, from: NodeId, message: Message, ctx: &mut Ctx<'_>) {
         match message {
-            Message::End {
+            Message::Fail {
                 downtime,
                 controller,
             } => {
                 self.kill(ctx);
-                return ctx.send(ctx.node(), Message::Begin { controller }, downtime);
+                return ctx.send(ctx.node(), Message::RestartSwitch { controller }, downtime);
             }
-            Message::Begin { controller } => return self.begin(controller, ctx),
+            Message::RestartSwitch { controller } => return self.restart(controller, ctx),
             _ => {}
         }
         if !self.alive {
@@ -179,8 +182,8 @@ impl SwitchNode {
             Message::Ingress {
                 port,
                 frame,
-                ticket,
-            } => self.ingress(port, frame, ticket, ctx),
+                pending_charge,
+            } => self.ingress(port, frame, pending_charge, ctx),
             Message::Connect => {
                 if let Some(former) = self.controller.take() {
                     self.server.stream_close(former.client);
@@ -193,14 +196,14 @@ impl SwitchNode {
                 ctx.send(from, Message::Connected, self.control_latency);
             }
             Message::Request { id, body } => {
-                self.hand_over();
+                self.write_back();
                 let result = Box::new(self.call(*body, ctx));
                 ctx.send(from, Message::Reply { id, result }, self.control_latency);
                 self.pump(ctx);
                 self.show_groups(ctx);
             }
             Message::StreamRequest(message) => {
-                self.hand_over();
+                self.write_back();
                 if let Some(connection) = &self.controller {
                     self.server
                         .stream_message(connection.client, *message, ctx.now());
@@ -212,8 +215,14 @@ impl SwitchNode {
         }
     }
 
-    fn ingress(&mut self, port: u32, frame: Packet, ticket: Ticket, ctx: &mut Ctx<'_>) {
-        self.ports.begin(ticket);
+    fn ingress(
+        &mut self,
+        port: u32,
+        frame: Packet,
+        pending_charge: PendingCharge,
+        ctx: &mut Ctx<'_>,
+    ) {
+        self.ports.begin(pending_charge);
         let watched = match ctx.wants_groups() {
             true => frame.destination(),
             false => None,
@@ -222,24 +231,24 @@ impl SwitchNode {
         let taken = match &mut self.plane {
             Some(plane) if self.fast => {
                 let (now, ports) = (ctx.now(), &mut self.ports);
-                // In one instant it cannot be seen which of these leave before others.
+                // Copies that leave at the same time have no visible order.
                 let goes = |port, len, place| {
                     let goes = ports.is_clear(port) && ctx.transmit_follower(port, len, place);
                     if goes {
-                        ports.gone(port);
+                        ports.follower_sent(port);
                     }
                     goes
                 };
                 plane.ingress(&mut self.server, port, frame, now, goes, &mut waiting)
             }
-            _ => Err(NotTaken(frame)),
+            _ => Err(NeedsPipeline(frame)),
         };
         for waiting in waiting.drain(..) {
             self.forward(waiting, ctx);
         }
         self.waiting = waiting;
-        if let Err(NotTaken(frame)) = taken {
-            self.hand_over();
+        if let Err(NeedsPipeline(frame)) = taken {
+            self.write_back();
             self.server
                 .take_frame_in(port, frame.into_split(), ctx.now());
         }
@@ -249,19 +258,21 @@ impl SwitchNode {
         }
     }
 
-    /// Queues a packet of the plane, or puts it on its link at once if that is idle and nothing waits for it. What the egress only learns from
-    /// it learns at once, if no difference can be seen.
-    fn forward(&mut self, waiting: Waiting, ctx: &mut Ctx<'_>) {
+    /// Queues a packet of the fast data plane, or transmits it at once if its link is idle and nothing waits for that
+    /// link. A packet that only updates the retransmission filter does so at once, if that makes no visible difference.
+    fn forward(&mut self, waiting: QueuedPacket, ctx: &mut Ctx<'_>) {
         let port = waiting.port;
         match &mut self.plane {
             Some(plane)
-                if waiting.is_note() && self.ports.is_first(port) && !ctx.wants_groups() =>
+                if waiting.is_filter_update()
+                    && self.ports.may_pass_early(port)
+                    && !ctx.wants_groups() =>
             {
                 let is_its_turn = self.ports.is_free(port, ctx);
                 let left = plane.egress(&mut self.server, waiting);
                 debug_assert!(left.is_none(), "there is nothing to leave");
                 if !is_its_turn {
-                    self.ports.note(port);
+                    self.ports.reserve_turn(port);
                 }
             }
             Some(plane) if self.ports.is_free(port, ctx) => {
@@ -269,9 +280,9 @@ impl SwitchNode {
                     return;
                 };
                 let follower = leaving.follower();
-                let is_on_its_way =
+                let is_transmitted =
                     follower.is_some_and(|(len, place)| ctx.transmit_follower(port, len, place));
-                if !is_on_its_way {
+                if !is_transmitted {
                     ctx.transmit(port, plane.rewrite(&mut self.server, leaving, 0));
                 }
             }
@@ -279,12 +290,12 @@ impl SwitchNode {
         }
     }
 
-    /// Shows all current and removed groups, if there are observers.
+    /// Shows the state of all groups, and of those that were removed, if there are observers.
     fn show_groups(&mut self, ctx: &mut Ctx<'_>) {
         if !ctx.wants_groups() {
             return;
         }
-        let groups = self.plane.as_ref().map(Plane::groups);
+        let groups = self.plane.as_ref().map(FastPlane::groups);
         let groups = groups.unwrap_or_default();
         self.shown.retain(|mcst_id| {
             let is_there = groups.contains(mcst_id);
@@ -298,26 +309,26 @@ impl SwitchNode {
         }
     }
 
-    /// Shows a group, if it is one.
+    /// Shows the state of the group with this address, if there is one.
     fn show_group(&mut self, mcst_id: Ipv4Addr, ctx: &mut Ctx<'_>) {
         let plane = self.plane.as_ref();
-        let group = plane.and_then(|plane| plane.look(&self.server, mcst_id, ctx.now()));
+        let group = plane.and_then(|plane| plane.read_group(&self.server, mcst_id, ctx.now()));
         if let Some(group) = group {
             ctx.show_group(mcst_id, Some(&group));
             self.shown.insert(mcst_id);
         }
     }
 
-    /// Number of data flows of all fast planes so far.
+    /// Number of data flows of all fast data planes so far.
     fn flows(&self) -> u64 {
         let plane = self.plane.as_ref();
-        plane.map_or(self.past_flows, Plane::flows)
+        plane.map_or(self.past_flows, FastPlane::flows)
     }
 
-    /// Writes the state of the fast plane back, before the pipelines run.
-    fn hand_over(&mut self) {
+    /// Writes the state of the fast data plane back to the registers, before the pipelines run.
+    fn write_back(&mut self) {
         if let Some(plane) = &mut self.plane {
-            plane.hand_over(&mut self.server);
+            plane.write_back(&mut self.server);
         }
     }
 
@@ -340,15 +351,15 @@ impl SwitchNode {
                 let flows = self.past_flows;
                 self.plane = program
                     .filter(|_| is_used && set.is_ok())
-                    .map(|program| Plane::new(program, flows));
+                    .map(|program| FastPlane::new(program, flows));
                 set.map(|_| Response::SetPipeline)
             }
             Request::Write(request) => {
                 let written = server.write(&request, now);
                 if let Some(plane) = &mut self.plane {
                     match &written {
-                        Ok(_) => plane.written(&request),
-                        Err(_) => plane.reread(server, now),
+                        Ok(_) => plane.apply_write(&request),
+                        Err(_) => plane.read_all(server, now),
                     }
                 }
                 written.map(|_| Response::Write)
@@ -359,10 +370,11 @@ impl SwitchNode {
         }
     }
 
-    /// Has the packets that the ingress has made pass the egress at once and go on their links, if each of them would leave its queue as soon
-    /// as it was there: its port is free, and nothing else is for it. In every order that can be seen this is as if they had been in queues.
-    fn pass_through(&mut self, ctx: &mut Ctx<'_>) {
-        if !self.are_free(ctx) {
+    /// Passes the packets from the ingress pipeline through the egress and to their links at once, if each would leave
+    /// its queue immediately: its port is free, and no other packet is for that port. In every visible order this
+    /// equals queueing them.
+    fn cut_through(&mut self, ctx: &mut Ctx<'_>) {
+        if !self.can_cut_through(ctx) {
             return;
         }
         let now = ctx.now();
@@ -375,7 +387,7 @@ impl SwitchNode {
         let mut packets = passing.drain(..);
         let unusual = packets.by_ref().find_map(|packet| {
             let port = packet.port;
-            self.hand_over();
+            self.write_back();
             self.server.dequeue(packet, now, unqueued(now));
             let is_usual = {
                 let mut events = self.server.pending();
@@ -400,24 +412,26 @@ impl SwitchNode {
                     }
                 }
             }
-            // More came of it than a frame: that has its turn while the others are in their queues.
+            // The egress produced something besides a frame, which must be handled while the other packets are in their
+            // queues.
             Some(port) => {
                 for packet in packets.by_ref() {
                     let (port, priority, len) = (packet.port, packet.priority, packet.len);
                     self.enqueue(port, priority, len, Stored::Pipeline(packet), ctx);
                 }
                 for (port, frame) in passed.drain(..) {
-                    self.ports.turned(port, frame);
+                    self.ports.finish_turn(port, frame);
                 }
-                self.ports.turned(port, None);
+                self.ports.finish_turn(port, None);
             }
         }
         drop(packets);
         (self.passing, self.passed) = (passing, passed);
     }
 
-    /// Whether all that the server wants is that packets are queued, each alone for its port, and that is free.
-    fn are_free(&mut self, ctx: &Ctx<'_>) -> bool {
+    /// Whether all pending outputs of the server are packets to enqueue, each the only one for its port, and all these
+    /// ports are free.
+    fn can_cut_through(&mut self, ctx: &Ctx<'_>) -> bool {
         let (server, ports) = (&self.server, &mut self.ports);
         let mut pending = server.pending();
         if pending.len() == 0 {
@@ -430,12 +444,12 @@ impl SwitchNode {
         })
     }
 
-    /// Executes the server's outputs, until neither the server nor idle ports have further work.
+    /// Executes the outputs of the server, until neither the server nor idle ports have further work.
     fn pump(&mut self, ctx: &mut Ctx<'_>) {
-        self.pass_through(ctx);
+        self.cut_through(ctx);
         loop {
             while let Some(event) = self.server.poll() {
-                self.carry_out(event, ctx);
+                self.execute(event, ctx);
             }
             let Some(next) = self.ports.next(ctx) else {
                 break;
@@ -456,7 +470,7 @@ impl SwitchNode {
         }
     }
 
-    fn carry_out(&mut self, event: Event, ctx: &mut Ctx<'_>) {
+    fn execute(&mut self, event: Event, ctx: &mut Ctx<'_>) {
         match event {
             Event::Enqueue(packet) => {
                 let (port, priority, len) = (packet.port, packet.priority, packet.len);
@@ -479,7 +493,7 @@ impl SwitchNode {
         }
     }
 
-    /// Notifies the controller that its connection has ended.
+    /// Informs the controller that its connection has ended.
     fn disconnect(&mut self, why: &str, ctx: &mut Ctx<'_>) {
         if let Some(connection) = self.controller.take() {
             let message = Message::Disconnected {
@@ -498,16 +512,16 @@ impl SwitchNode {
         ctx: &mut Ctx<'_>,
     ) {
         let queued = self.ports.enqueue(number, priority, len, packet, ctx);
-        if let Err(AtOnce(packet)) = queued {
+        if let Err(NotQueued(packet)) = queued {
             self.egress(packet, unqueued(ctx.now()), ctx);
         }
     }
 
-    /// A packet leaves its queue: it passes the egress, and what goes on is ready then.
+    /// Processes a packet that leaves its queue: the egress, and the transmission of its result.
     fn egress(&mut self, packet: Stored, state: QueueState, ctx: &mut Ctx<'_>) {
         match packet {
             Stored::Pipeline(packet) => {
-                self.hand_over();
+                self.write_back();
                 self.server.dequeue(packet, ctx.now(), state);
             }
             Stored::Plane(waiting) => {
@@ -518,12 +532,12 @@ impl SwitchNode {
                 let Some(leaving) = plane.egress(&mut self.server, waiting) else {
                     return;
                 };
-                // One that no observer sees has no place in the order of those that leave now.
+                // A follower is not visible to observers, so its order among the frames that leave now does not matter.
                 let follower = leaving.follower();
-                let follower = follower.filter(|_| self.ports.passes_on(number, ctx));
-                let is_on_its_way =
+                let follower = follower.filter(|_| self.ports.may_transmit(number, ctx));
+                let is_transmitted =
                     follower.is_some_and(|(len, place)| ctx.transmit_follower(number, len, place));
-                if !is_on_its_way {
+                if !is_transmitted {
                     let packet = plane.rewrite(&mut self.server, leaving, state.deq_qdepth);
                     self.ports.finish(number, packet);
                 }
@@ -532,7 +546,7 @@ impl SwitchNode {
     }
 }
 
-/// Queue state of a packet that leaves its queue at once.
+/// Queue metadata of a packet that was not queued.
 fn unqueued(now: u64) -> QueueState {
     QueueState {
         enq_timestamp: now,

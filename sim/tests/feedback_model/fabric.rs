@@ -1,4 +1,5 @@
-//! A small fabric as a state machine: hosts, links, switches and, if need be, their controllers.
+//! A small fabric as a state machine for the model checker: hosts, links, switches and, for some strategies, their
+//! controllers.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -6,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use alfirk_aggregation::punt::Aggregator;
 use alfirk_aggregation::{
-    classify, Answer as Meaning, Config, Feedback, Flaw, Group, Notice, PacketIn, PacketOut, Point,
-    Port, Queued, Sender, Sent, Space, Strategy, TofinoGroup,
+    classify, AckClass, Config, Feedback, Flaw, Group, Notice, PacketIn, PacketOut, Point, Port,
+    Queued, Sender, Sent, Space, Strategy, TofinoGroup,
 };
 use stateright::{Model, Property};
 
@@ -15,22 +16,22 @@ use crate::faulty::FaultyMember;
 use crate::hosts::{Answer, Host, Packet, Requester};
 use crate::restart::{Knowledge, Restart};
 
-/// Sixteen numbers are enough for a handful of packets in flight.
+/// Space of PSNs: sixteen numbers are enough for a few packets in flight.
 pub const SPACE: Space = Space::new(SPACE_BITS);
 pub const SPACE_BITS: u32 = 4;
-/// The last number, so that the second packet wraps around.
+/// The last number of the space, so that the second packet wraps around.
 pub const FIRST_PSN: u32 = 15;
-/// Of the clock, in which a walk times out.
-const AGE: u64 = 2;
-/// Packets that a source may be ahead of what was acknowledged to it.
+/// Units of the clock after which a walk times out.
+const WALK_TIMEOUT: u64 = 2;
+/// Largest number of packets that a source may send beyond the last acknowledged one.
 const WINDOW: u32 = 5;
-/// Slots of a switch for losses: two, so that packets share them.
+/// Number of a switch's slots for losses: two, so that packets share them.
 const LOSSES: usize = 2;
 
-pub const ONLY_WHAT_ALL_HOLD: &str = "acknowledges only what all hold";
-pub const WALKS_END: &str = "a walk ends when no path rises";
-pub const WITHIN_WINDOW: &str = "a source is ahead by a window at most";
-pub const RECOVERS: &str = "recovers from the loss of everything under way";
+pub const ONLY_WHAT_ALL_HOLD: &str = "acknowledges only packets that all members have";
+pub const WALKS_END: &str = "a walk ends when no path advances";
+pub const WITHIN_WINDOW: &str = "a source stays within its window";
+pub const RECOVERS: &str = "recovers from the loss of all packets in flight";
 pub const NEEDS_NO_TIMEOUT: &str = "needs no timeout if nothing is lost";
 
 /// One end of a link.
@@ -40,31 +41,31 @@ pub enum End {
     Host(usize),
 }
 
-/// What may befall packets.
+/// What links and timeouts may do to packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nature {
-    /// Loss, duplication, reordering; and senders lose patience at any time.
-    Hostile,
-    /// Links keep order and lose nothing but [`ModelFabric::losses`]; no host times out by itself.
-    Kind,
+    /// Links lose, duplicate and reorder packets, and senders may time out at any time.
+    Lossy,
+    /// Links keep the order and lose only [`ModelFabric::losses`] packets. Hosts do not time out.
+    Ordered,
 }
 
-/// What hosts do about losses.
+/// How hosts recover from losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
     GoBackN,
-    /// Receivers keep what comes early, and report what is missing at most this number of times.
+    /// Receivers keep early packets, and report each missing one at most this number of times.
     SelectiveRepeat(u8),
 }
 
-/// Which data plane the switches run.
+/// Data plane that the switches run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     V1model,
     Tofino,
 }
 
-/// A group on a switch.
+/// State of a group on a switch, by data plane.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Rules {
     V1model(Group),
@@ -79,7 +80,7 @@ impl Rules {
         }
     }
 
-    /// The group of which packets go round or to a controller.
+    /// The group, on the data plane that recirculates packets or sends them to a controller.
     fn v1model(&mut self) -> &mut Group {
         match self {
             Rules::V1model(group) => group,
@@ -88,71 +89,76 @@ impl Rules {
     }
 }
 
-/// A tree of switches, its hosts and the adversary's means.
+/// A tree of switches with hosts, and the faults that are explored.
 #[derive(Clone)]
 pub struct ModelFabric {
     pub links: Vec<(End, End)>,
     pub switches: usize,
     pub hosts: usize,
-    /// Who sends, and how many packets, one after another.
+    /// Sender and number of packets of each stream; streams follow each other.
     pub streams: Vec<(usize, u32)>,
-    /// A mistake of the members: a source begins when it has what was sent before, though others may not.
-    pub begins_too_early: bool,
+    /// A fault of the members: a source starts when it has all earlier packets itself, though other members may lack
+    /// some.
+    pub starts_too_early: bool,
     pub strategy: Strategy,
     pub target: Target,
     pub flaw: Flaw,
     pub nature: Nature,
-    /// In a kind world, how many packets may be lost: of data all but a stream's first and last packet, of feedback selective NAKs, for
-    /// these are the losses that receivers repair. (A switch drops what follows a first packet that was lost: that makes no member the source.)
+    /// With [`Nature::Ordered`], the number of packets that may be lost. Lost packets are data, except for a stream's
+    /// first and last packet, and selective NAKs: receivers repair these losses. (After the loss of a first packet a
+    /// switch drops the following ones, because their sender is not the source yet.)
     pub losses: u32,
     pub recovery: Recovery,
-    /// Different packets that may be under way at once on one direction of a link; more are lost.
+    /// Number of different packets that may be in flight in one direction of a link. Further ones are lost.
     pub in_flight: usize,
     /// How often a walk may time out.
-    pub ages: u64,
-    /// The way to a controller doubles packets, too, as no stream does; it loses them in any case.
-    pub control_doubles: bool,
-    /// How often a controller may begin anew and know nothing.
+    pub walk_timeouts: u64,
+    /// Whether the connection to a controller may duplicate packets too, which a stream does not. It may lose them in
+    /// any case.
+    pub control_duplicates: bool,
+    /// How often a controller may restart without its state.
     pub restarts: u32,
-    /// How often a switch may lose its registers, and what it begins with then.
+    /// How often a switch may lose its registers, and with what it restarts.
     pub switch_restarts: u32,
     pub restart: Restart,
-    /// A member that sends what it likes beside what its queue pair sends.
+    /// A member that sends arbitrary packets besides those of its queue pair.
     pub faulty: Option<FaultyMember>,
-    /// Whether answers have counts of messages, one for each packet; else these are all 0.
+    /// Whether acknowledgements have MSNs, with one message per packet. If not, all MSNs are 0.
     pub counts_messages: bool,
-    /// Fingerprints of what is known to recover: most states differ only in what is under way, and that is lost then.
+    /// Hashes of states that are known to recover. Most states differ only in packets in flight, which are lost in the
+    /// check of recovery.
     pub recovered: Arc<Mutex<HashSet<u64>>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct World {
     switches: Vec<Rules>,
-    /// What the controller knows of each switch's group, if it has received a report.
+    /// State of each switch's controller, if the controller has received a packet.
     controllers: Vec<Option<Aggregator>>,
     restarts: u32,
     switch_restarts: u32,
-    /// What goes round in each switch.
-    pub rounds: Vec<Vec<Queued>>,
-    /// Between each switch and its controller.
+    /// Packets that recirculate in each switch.
+    pub recirculating: Vec<Vec<Queued>>,
+    /// Packets from each switch to its controller, and back.
     up: Vec<Vec<PacketIn>>,
     down: Vec<Vec<PacketOut>>,
     pub hosts: Vec<Host>,
     pub requesters: Vec<Requester>,
-    /// Under way, for each direction of each link: even towards the second end, odd towards the first.
+    /// Packets in flight in each direction of each link: at even indexes towards the second end, at odd ones towards
+    /// the first.
     wire: Vec<Vec<Packet>>,
     clock: u64,
-    /// What the faulty member has sent.
+    /// Number of packets that the faulty member has sent.
     pub false_reports: u32,
-    /// What has been lost in a kind world.
+    /// Number of packets lost so far, with [`Nature::Ordered`].
     pub losses: u32,
-    /// Where a walk may be kept going: its passes on each switch since a path has risen.
+    /// Passes of the walk on each switch since a path has advanced, if a member may prolong walks.
     passes: Vec<u32>,
     pub violation: Option<&'static str>,
 }
 
 impl World {
-    /// The group of a switch that finds the minimum as on v1model.
+    /// The group of a switch with the v1model data plane.
     pub fn v1model(&mut self, switch: usize) -> &mut Group {
         self.switches[switch].v1model()
     }
@@ -161,7 +167,7 @@ impl World {
         self.switches[switch].sender()
     }
 
-    /// The newest PSN that a switch has acknowledged to the source.
+    /// Newest PSN that a switch has acknowledged to the source.
     pub fn last_acked(&self, switch: usize) -> u32 {
         match &self.switches[switch] {
             Rules::V1model(group) => group.last_acked.point.psn,
@@ -169,12 +175,12 @@ impl World {
         }
     }
 
-    /// Passes of the walk on a switch since a path has risen.
+    /// Passes of the walk on a switch since a path has advanced.
     pub fn passes(&self, switch: usize) -> u32 {
         self.passes[switch]
     }
 
-    /// The newest PSN of each path on a switch.
+    /// Newest PSN of each path on a switch.
     fn words(&self, switch: usize) -> Vec<u32> {
         let leaves = match &self.switches[switch] {
             Rules::V1model(group) => group.leaves.iter(),
@@ -184,9 +190,9 @@ impl World {
     }
 }
 
-/// Something under way.
+/// A packet in flight.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Moving {
+pub enum InFlight {
     OnWire(usize, Packet),
     Recirculation(usize, usize),
     Up(usize, PacketIn),
@@ -197,25 +203,25 @@ pub enum Moving {
 pub enum Step {
     Send(usize),
     Timeout(usize),
-    /// A host reports again what it lacks.
+    /// A host repeats the report of a missing packet.
     Report(usize, u32),
-    Arrive(Moving),
-    ArriveTwice(Moving),
-    Lose(Moving),
-    /// Time passes, so that walks time out.
-    Age,
-    /// A controller begins anew.
+    Arrive(InFlight),
+    ArriveTwice(InFlight),
+    Lose(InFlight),
+    /// Time passes, so that walks may time out.
+    AdvanceClock,
+    /// A controller restarts without its state.
     Restart(usize),
-    /// A switch does, and the controller writes what it knows.
+    /// A switch restarts without its registers, and the controller writes the state that it has.
     RestartSwitch(usize, Knowledge),
-    /// The faulty member sends something of its own.
+    /// The faulty member sends a packet of its own.
     FalseReport(Packet),
 }
 
-/// What a packet is to a switch.
+/// Kind of a packet for a switch.
 enum Arrival {
     Data(u32),
-    /// With a header that the receiver of what is merged would take offence at, or not.
+    /// An ACK or NAK. The flag: its headers are malformed, so that a receiver of the merged packet would reject it.
     Feedback(Feedback, bool),
     Notice(Notice),
     /// A syndrome that the specification reserves.
@@ -227,23 +233,23 @@ fn arrival(packet: Packet) -> Arrival {
         Packet::Data(psn) => return Arrival::Data(psn),
         Packet::Cnp => return Arrival::Notice(Notice::Cnp),
         Packet::Answer(answer) => (answer, false),
-        Packet::OddAnswer(answer) => (answer, true),
+        Packet::MalformedAnswer(answer) => (answer, true),
     };
     match classify(answer.psn, answer.aeth()) {
-        Some(Meaning::Feedback(what)) => Arrival::Feedback(what, is_odd),
-        Some(Meaning::Notice(what)) => Arrival::Notice(what),
+        Some(AckClass::Feedback(what)) => Arrival::Feedback(what, is_odd),
+        Some(AckClass::Notice(what)) => Arrival::Notice(what),
         None => Arrival::Reserved,
     }
 }
 
 impl ModelFabric {
-    /// Of every group.
+    /// Parameters of the groups on all switches.
     pub fn config(&self) -> Config {
         Config {
             space: SPACE,
             strategy: self.strategy,
             paths_per_pass: 1,
-            walk_timeout: AGE - 1,
+            walk_timeout: WALK_TIMEOUT - 1,
             losses: LOSSES,
             window: WINDOW,
             is_selective: matches!(self.recovery, Recovery::SelectiveRepeat(_)),
@@ -251,7 +257,7 @@ impl ModelFabric {
         }
     }
 
-    /// First PSN of a stream, and the one after its last.
+    /// First PSN of a stream, and the PSN after its last.
     pub fn range(&self, stream: usize) -> (u32, u32) {
         let before: u32 = self.streams[..stream].iter().map(|stream| stream.1).sum();
         let first = SPACE.add(FIRST_PSN, before);
@@ -262,7 +268,7 @@ impl ModelFabric {
         self.range(self.streams.len() - 1).1
     }
 
-    /// The last PSN that a host is to receive, and one more: all but what it sends itself in the end.
+    /// PSN after the last one that a host is to receive: all packets but those that it sends itself at the end.
     pub fn last_expected(&self, host: usize) -> u32 {
         let last = self.streams.len() - 1;
         if last > 0 && self.streams[last].0 == host {
@@ -272,12 +278,13 @@ impl ModelFabric {
         }
     }
 
-    /// A sender begins when all have what was sent before; too early, when it has that itself.
+    /// Whether the sender of a stream may start: all members have the earlier packets. With `starts_too_early`, the
+    /// sender has them.
     pub fn may_send(&self, world: &World, stream: usize) -> bool {
         let first = self.range(stream).0;
         let has_all = |host: &Host| !SPACE.lt(host.expected, first);
         stream == 0
-            || match self.begins_too_early {
+            || match self.starts_too_early {
                 true => has_all(&world.hosts[self.streams[stream].0]),
                 false => world.hosts.iter().all(has_all),
             }
@@ -293,7 +300,7 @@ impl ModelFabric {
             && world.hosts.iter().enumerate().all(has_all)
     }
 
-    /// The host behind a port.
+    /// Host at a port.
     fn host_at(&self, switch: usize, port: Port) -> Option<usize> {
         let ends = self.links.iter().flat_map(|&(a, b)| [(a, b), (b, a)]);
         let mut hosts = ends.filter_map(|ends| match ends {
@@ -313,12 +320,12 @@ impl ModelFabric {
     }
 
     fn is_quiet(&self, world: &World) -> bool {
-        self.moving(world).is_empty()
+        self.in_flight_packet(world).is_empty()
             && (0..self.streams.len()).all(|stream| !self.can_send(world, stream))
             && self.reports(world).is_empty()
     }
 
-    /// The direction of a link that leaves `from`.
+    /// Index of the link direction that leaves `from`.
     pub fn direction_from(&self, from: End) -> usize {
         let link = self
             .links
@@ -333,9 +340,9 @@ impl ModelFabric {
         self.put(wire, packet);
     }
 
-    /// A hostile wire is a set.
+    /// With [`Nature::Lossy`], the packets in flight are a set without order.
     fn put<T: Ord>(&self, wire: &mut Vec<T>, item: T) {
-        if self.nature == Nature::Kind {
+        if self.nature == Nature::Ordered {
             wire.push(item);
         } else if wire.len() < self.in_flight {
             if let Err(at) = wire.binary_search(&item) {
@@ -355,7 +362,9 @@ impl ModelFabric {
                         let queued = match arrival(packet) {
                             Arrival::Data(psn) => group.data(port, psn, now),
                             Arrival::Feedback(what, false) => group.feedback(port, what, now),
-                            Arrival::Feedback(what, true) => group.odd_feedback(port, what, now),
+                            Arrival::Feedback(what, true) => {
+                                group.malformed_feedback(port, what, now)
+                            }
                             Arrival::Notice(what) => group.notice(port, what, now),
                             Arrival::Reserved => Vec::new(),
                         };
@@ -382,17 +391,17 @@ impl ModelFabric {
             End::Host(host) => match packet {
                 Packet::Data(psn) => self.respond(world, host, psn),
                 Packet::Answer(answer) => self.take_answer(world, host, answer),
-                // No switch sends odd answers, and no host minds a CNP here.
-                Packet::OddAnswer(_) | Packet::Cnp => {}
+                // Switches send no malformed acknowledgements, and hosts ignore CNPs here.
+                Packet::MalformedAnswer(_) | Packet::Cnp => {}
             },
         }
     }
 
-    /// All that is queued leaves at once, but for what goes round.
+    /// Executes queued packets at once, except for those that recirculate.
     fn act(&self, world: &mut World, switch: usize, queued: Vec<Queued>) {
         for queued in queued {
             if matches!(queued, Queued::Recirculate { .. }) {
-                world.rounds[switch].push(queued);
+                world.recirculating[switch].push(queued);
                 continue;
             }
             let now = world.clock;
@@ -420,53 +429,56 @@ impl ModelFabric {
         self.emit(world, End::Switch(switch, port), packet);
     }
 
-    /// Everything that may arrive next.
-    pub fn moving(&self, world: &World) -> Vec<Moving> {
+    /// All packets in flight that may arrive next.
+    pub fn in_flight_packet(&self, world: &World) -> Vec<InFlight> {
         let visible = |len: usize| match self.nature {
-            Nature::Hostile => len,
-            Nature::Kind => len.min(1),
+            Nature::Lossy => len,
+            Nature::Ordered => len.min(1),
         };
-        let mut moving = Vec::new();
+        let mut in_flight_packet = Vec::new();
         for (direction, wire) in world.wire.iter().enumerate() {
             let packets = &wire[..visible(wire.len())];
-            moving.extend(packets.iter().map(|&p| Moving::OnWire(direction, p)));
+            in_flight_packet.extend(packets.iter().map(|&p| InFlight::OnWire(direction, p)));
         }
         for switch in 0..self.switches {
-            let rounds = world.rounds[switch].len();
-            moving.extend((0..rounds).map(|at| Moving::Recirculation(switch, at)));
+            let recirculating = world.recirculating[switch].len();
+            in_flight_packet
+                .extend((0..recirculating).map(|at| InFlight::Recirculation(switch, at)));
             let up = &world.up[switch];
-            moving.extend(
+            in_flight_packet.extend(
                 up[..visible(up.len())]
                     .iter()
-                    .map(|&p| Moving::Up(switch, p)),
+                    .map(|&p| InFlight::Up(switch, p)),
             );
             let down = &world.down[switch];
             let down = &down[..visible(down.len())];
-            moving.extend(down.iter().map(|&p| Moving::Down(switch, p)));
+            in_flight_packet.extend(down.iter().map(|&p| InFlight::Down(switch, p)));
         }
-        moving
+        in_flight_packet
     }
 
-    /// It is under way no more.
-    fn take(world: &mut World, moving: &Moving) -> Option<Queued> {
+    /// Removes a packet in flight.
+    fn take(world: &mut World, in_flight_packet: &InFlight) -> Option<Queued> {
         fn remove<T: PartialEq>(wire: &mut Vec<T>, item: &T) {
             if let Some(at) = wire.iter().position(|other| other == item) {
                 wire.remove(at);
             }
         }
-        match moving {
-            Moving::OnWire(direction, packet) => remove(&mut world.wire[*direction], packet),
-            Moving::Recirculation(switch, at) => return Some(world.rounds[*switch].remove(*at)),
-            Moving::Up(switch, packet) => remove(&mut world.up[*switch], packet),
-            Moving::Down(switch, packet) => remove(&mut world.down[*switch], packet),
+        match in_flight_packet {
+            InFlight::OnWire(direction, packet) => remove(&mut world.wire[*direction], packet),
+            InFlight::Recirculation(switch, at) => {
+                return Some(world.recirculating[*switch].remove(*at))
+            }
+            InFlight::Up(switch, packet) => remove(&mut world.up[*switch], packet),
+            InFlight::Down(switch, packet) => remove(&mut world.down[*switch], packet),
         }
         None
     }
 
-    fn deliver(&self, world: &mut World, moving: &Moving, round: Option<Queued>) {
-        match moving {
-            Moving::OnWire(direction, packet) => self.arrive(world, *direction, *packet),
-            Moving::Recirculation(switch, _) => {
+    fn deliver(&self, world: &mut World, in_flight_packet: &InFlight, round: Option<Queued>) {
+        match in_flight_packet {
+            InFlight::OnWire(direction, packet) => self.arrive(world, *direction, *packet),
+            InFlight::Recirculation(switch, _) => {
                 if let Some(round) = round {
                     if self.counts_passes() {
                         world.passes[*switch] += 1;
@@ -477,7 +489,7 @@ impl ModelFabric {
                     self.act(world, *switch, queued);
                 }
             }
-            Moving::Up(switch, packet) => {
+            InFlight::Up(switch, packet) => {
                 let group = &*world.switches[*switch].v1model();
                 let paths = || group.ports().iter().zip(group.leaves.iter());
                 let read = |controller: &mut Aggregator| {
@@ -489,7 +501,7 @@ impl ModelFabric {
                     read(&mut controller);
                     controller
                 });
-                controller.take(packet);
+                controller.record(packet);
                 let mut replies: Vec<PacketOut> = controller.replies().into_iter().collect();
                 if !controller.lagging().is_empty() {
                     read(controller);
@@ -500,18 +512,18 @@ impl ModelFabric {
                     self.put(&mut world.down[*switch], out);
                 }
             }
-            Moving::Down(switch, command) => {
+            InFlight::Down(switch, command) => {
                 let queued = world.switches[*switch].v1model().command(*command);
                 self.act(world, *switch, queued);
             }
         }
     }
 
-    /// Everything under way is lost and the adversary goes home: do the messages complete?
+    /// Whether all messages complete if all packets in flight are lost and there are no further faults.
     fn recovers(&self, world: &World) -> bool {
         let mut world = world.clone();
         world.wire.iter_mut().for_each(Vec::clear);
-        world.rounds.iter_mut().for_each(Vec::clear);
+        world.recirculating.iter_mut().for_each(Vec::clear);
         world.up.iter_mut().for_each(Vec::clear);
         world.down.iter_mut().for_each(Vec::clear);
         let mut hasher = DefaultHasher::new();
@@ -532,10 +544,10 @@ impl ModelFabric {
         recovers
     }
 
-    /// In a kind world, by the senders' timeouts alone.
+    /// Whether all messages complete without faults, by the senders' timeouts alone.
     fn completes_from(&self, mut world: World) -> bool {
         let kind = ModelFabric {
-            nature: Nature::Kind,
+            nature: Nature::Ordered,
             ..self.clone()
         };
         let packets: u32 = self.streams.iter().map(|stream| stream.1).sum();
@@ -543,8 +555,8 @@ impl ModelFabric {
             if self.is_complete(&world) {
                 return true;
             }
-            // Senders are far more patient than walks.
-            world.clock += AGE;
+            // Timeouts of senders are much longer than those of walks.
+            world.clock += WALK_TIMEOUT;
             for stream in 0..self.streams.len() {
                 let end = self.range(stream).1;
                 if !self.may_send(&world, stream) || world.requesters[stream].unacked == end {
@@ -555,9 +567,9 @@ impl ModelFabric {
                 }
                 while kind.can_send(&world, stream) {
                     kind.send(&mut world, stream);
-                    while let Some(moving) = kind.moving(&world).first() {
-                        let round = Self::take(&mut world, moving);
-                        kind.deliver(&mut world, moving, round);
+                    while let Some(in_flight_packet) = kind.in_flight_packet(&world).first() {
+                        let round = Self::take(&mut world, in_flight_packet);
+                        kind.deliver(&mut world, in_flight_packet, round);
                     }
                 }
             }
@@ -591,7 +603,7 @@ impl Model for ModelFabric {
             msn: 0,
         };
         let controller = |switch| Some(Aggregator::new(SPACE, ports(switch), before));
-        // The first sender swaps its numbers afterwards.
+        // The first sender exchanges its PSNs afterwards.
         let host = |host| match self.streams[0].0 == host {
             true => Host::new(self.range(0).1),
             false => Host::new(FIRST_PSN),
@@ -600,7 +612,7 @@ impl Model for ModelFabric {
         vec![World {
             switches: (0..self.switches).map(group).collect(),
             controllers: (0..self.switches).map(controller).collect(),
-            rounds: vec![Vec::new(); self.switches],
+            recirculating: vec![Vec::new(); self.switches],
             up: vec![Vec::new(); self.switches],
             down: vec![Vec::new(); self.switches],
             hosts: (0..self.hosts).map(host).collect(),
@@ -628,13 +640,13 @@ impl Model for ModelFabric {
         );
         let reports = self.reports(world).into_iter();
         steps.extend(reports.map(|(host, psn)| Step::Report(host, psn)));
-        let moving = self.moving(world);
-        if self.nature == Nature::Kind {
-            let losses = moving
+        let in_flight_packet = self.in_flight_packet(world);
+        if self.nature == Nature::Ordered {
+            let losses = in_flight_packet
                 .iter()
-                .filter(|moving| self.may_be_lost(world, moving));
+                .filter(|in_flight_packet| self.may_be_lost(world, in_flight_packet));
             steps.extend(losses.cloned().map(Step::Lose));
-            steps.extend(moving.into_iter().map(Step::Arrive));
+            steps.extend(in_flight_packet.into_iter().map(Step::Arrive));
             steps.extend(self.false_reports(world).into_iter().map(Step::FalseReport));
             return;
         }
@@ -643,18 +655,19 @@ impl Model for ModelFabric {
                 steps.push(Step::Timeout(stream));
             }
         }
-        for moving in moving {
-            // What arrives once arrives twice, but the second time it is lost. A search packet cannot double itself.
-            let is_doubled = match moving {
-                Moving::OnWire(..) => true,
-                Moving::Recirculation(..) => false,
-                Moving::Up(..) | Moving::Down(..) => self.control_doubles,
+        for in_flight_packet in in_flight_packet {
+            // A packet that arrives once also arrives twice, if the second copy is lost then. A search packet is not
+            // duplicated.
+            let is_doubled = match in_flight_packet {
+                InFlight::OnWire(..) => true,
+                InFlight::Recirculation(..) => false,
+                InFlight::Up(..) | InFlight::Down(..) => self.control_duplicates,
             };
             steps.push(match is_doubled {
-                true => Step::ArriveTwice(moving.clone()),
-                false => Step::Arrive(moving.clone()),
+                true => Step::ArriveTwice(in_flight_packet.clone()),
+                false => Step::Arrive(in_flight_packet.clone()),
             });
-            steps.push(Step::Lose(moving));
+            steps.push(Step::Lose(in_flight_packet));
         }
         steps.extend(self.false_reports(world).into_iter().map(Step::FalseReport));
         if world.restarts < self.restarts {
@@ -669,9 +682,10 @@ impl Model for ModelFabric {
             steps.extend(all);
         }
         let is_walking =
-            |rules: &Rules| matches!(rules, Rules::V1model(group) if group.walk.busy.is_some());
-        if world.clock < AGE * self.ages && world.switches.iter().any(is_walking) {
-            steps.push(Step::Age);
+            |rules: &Rules| matches!(rules, Rules::V1model(group) if group.walk.running.is_some());
+        if world.clock < WALK_TIMEOUT * self.walk_timeouts && world.switches.iter().any(is_walking)
+        {
+            steps.push(Step::AdvanceClock);
         }
     }
 
@@ -681,18 +695,20 @@ impl Model for ModelFabric {
             Step::Send(stream) => self.send(&mut world, stream),
             Step::Timeout(stream) => self.time_out(&mut world, stream),
             Step::Report(host, psn) => self.report(&mut world, host, psn),
-            Step::Arrive(moving) => {
-                let round = Self::take(&mut world, &moving);
-                self.deliver(&mut world, &moving, round);
+            Step::Arrive(in_flight_packet) => {
+                let round = Self::take(&mut world, &in_flight_packet);
+                self.deliver(&mut world, &in_flight_packet, round);
             }
-            Step::ArriveTwice(moving) => self.deliver(&mut world, &moving, None),
-            Step::Lose(moving) => {
-                if self.nature == Nature::Kind {
+            Step::ArriveTwice(in_flight_packet) => {
+                self.deliver(&mut world, &in_flight_packet, None)
+            }
+            Step::Lose(in_flight_packet) => {
+                if self.nature == Nature::Ordered {
                     world.losses += 1;
                 }
-                Self::take(&mut world, &moving);
+                Self::take(&mut world, &in_flight_packet);
             }
-            Step::Age => world.clock += AGE,
+            Step::AdvanceClock => world.clock += WALK_TIMEOUT,
             Step::Restart(switch) => {
                 world.restarts += 1;
                 world.controllers[switch] = None;
@@ -729,10 +745,10 @@ impl Model for ModelFabric {
             },
         ));
         properties.push(match self.nature {
-            Nature::Hostile => Property::always(RECOVERS, |fabric: &ModelFabric, world: &World| {
+            Nature::Lossy => Property::always(RECOVERS, |fabric: &ModelFabric, world: &World| {
                 world.violation.is_some() || fabric.recovers(world)
             }),
-            Nature::Kind => {
+            Nature::Ordered => {
                 Property::always(NEEDS_NO_TIMEOUT, |fabric: &ModelFabric, world: &World| {
                     !fabric.is_quiet(world) || fabric.is_complete(world)
                 })

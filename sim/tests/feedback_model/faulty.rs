@@ -1,58 +1,60 @@
-//! A member that sends what it likes, beside what its queue pair sends.
+//! A member that sends arbitrary packets besides those of its queue pair.
 
 use alfirk_aggregation::Strategy;
 
-use crate::fabric::{End, ModelFabric, Moving, Recovery, World, SPACE, SPACE_BITS};
+use crate::fabric::{End, InFlight, ModelFabric, Recovery, World, SPACE, SPACE_BITS};
 use crate::hosts::{Answer, Packet, SELECTIVE, SEQUENCE_ERROR, UNLIMITED};
 
-/// Serial numbers that are half their space apart have no order.
+/// Half of the number space. Serial numbers at this distance have no order.
 const HALF: u32 = 1 << (SPACE_BITS - 1);
-/// RNR NAK with the longest timer, NAK of an invalid request.
+/// Syndromes: RNR NAK with the longest timer, NAK of an invalid request.
 const NOT_READY: u8 = 0x20;
 const INVALID_REQUEST: u8 = 0x61;
-/// NAK codes 4 and 30, type 0b010, a syndrome with bit 7 set.
+/// Reserved syndromes: NAK codes 4 and 30, type 0b010, and bit 7 set.
 const RESERVED: [u8; 4] = [0x64, 0x7e, 0x45, 0xff];
 
-/// What such a member sends.
+/// Kind of packets that a faulty member sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speech {
-    /// Data, ACKs and sequence NAKs of every PSN, as soon as there is a source; but no data that follows just what was sent, by which
-    /// a member becomes the source.
+pub enum FaultyTraffic {
+    /// Data, ACKs and sequence NAKs with every PSN, as soon as there is a source. Data with the next PSN is left out,
+    /// because it would make the member the source.
     Anything,
-    /// Answers of every kind with PSNs around what was acknowledged and what was sent, and half the number space away.
+    /// Acknowledgements of every kind, with PSNs around the newest acknowledged and sent ones, and half the number
+    /// space away.
     Answers,
-    /// The same with forged message counts: as many messages as there are PSNs, and those next to the right one.
+    /// The same acknowledgements with forged MSNs: as many messages as there are PSNs, and numbers next to the correct
+    /// one.
     Counts,
-    /// Data before there is a source, of every PSN but the first one.
+    /// Data before there is a source, with every PSN but the first one.
     First,
-    /// Its last ACK again and again.
+    /// The member's last ACK, repeated.
     SameAck,
-    /// Its last ACK with odd headers.
+    /// The member's last ACK with malformed headers.
     OddAck,
     /// Congestion notifications.
     Cnps,
-    /// Data that is as far ahead as the number space allows, once it is the source.
+    /// Data as far ahead as the number space allows, once the member is the source.
     Leap,
-    /// Any selective NAK of the window with any number of reports.
+    /// Selective NAKs of any packet in the window, with any number of reports.
     Reports,
 }
 
-/// Such a member.
+/// A faulty member of the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultyMember {
     pub host: usize,
-    /// How often it sends something of its own.
+    /// Number of packets that it sends besides those of its queue pair.
     pub false_reports: u32,
-    pub speech: Speech,
+    pub traffic: FaultyTraffic,
 }
 
 impl ModelFabric {
-    /// What it claims to have is its own affair.
+    /// Whether a host is faulty. Its own state is not checked.
     pub fn is_faulty(&self, host: usize) -> bool {
         self.faulty.is_some_and(|faulty| faulty.host == host)
     }
 
-    /// Everything that the faulty member could send next.
+    /// All packets that the faulty member may send next.
     pub fn false_reports(&self, world: &World) -> Vec<Packet> {
         let Some(faulty) = self
             .faulty
@@ -72,8 +74,8 @@ impl ModelFabric {
             near.dedup();
             near
         };
-        match faulty.speech {
-            Speech::Anything if has_source => {
+        match faulty.traffic {
+            FaultyTraffic::Anything if has_source => {
                 let data = numbers().filter(|&psn| psn != SPACE.next(sender.sent));
                 let selective = match self.recovery {
                     Recovery::GoBackN => 0,
@@ -89,7 +91,7 @@ impl ModelFabric {
                 });
                 data.map(Packet::Data).chain(feedback).collect()
             }
-            Speech::Answers => {
+            FaultyTraffic::Answers => {
                 let usual = [
                     UNLIMITED,
                     SEQUENCE_ERROR,
@@ -110,7 +112,7 @@ impl ModelFabric {
                     .flat_map(|psn| syndromes().map(move |syndrome| answer(psn, syndrome)));
                 answers.collect()
             }
-            Speech::Counts => {
+            FaultyTraffic::Counts => {
                 let answers = near().into_iter().flat_map(|psn| {
                     let right = self.messages_with(psn);
                     let counts = [
@@ -126,24 +128,24 @@ impl ModelFabric {
                 });
                 answers.collect()
             }
-            Speech::First if !has_source => {
+            FaultyTraffic::First if !has_source => {
                 let data = numbers().filter(|&psn| psn != SPACE.next(sender.sent));
                 data.map(Packet::Data).collect()
             }
-            Speech::SameAck | Speech::OddAck => {
+            FaultyTraffic::SameAck | FaultyTraffic::OddAck => {
                 let expected = world.hosts[faulty.host].expected;
                 let ack = self.ack(SPACE.previous(expected));
-                vec![match faulty.speech {
-                    Speech::SameAck => Packet::Answer(ack),
-                    _ => Packet::OddAnswer(ack),
+                vec![match faulty.traffic {
+                    FaultyTraffic::SameAck => Packet::Answer(ack),
+                    _ => Packet::MalformedAnswer(ack),
                 }]
             }
-            Speech::Cnps => vec![Packet::Cnp],
-            Speech::Leap if has_source => {
+            FaultyTraffic::Cnps => vec![Packet::Cnp],
+            FaultyTraffic::Leap if has_source => {
                 let ahead = (2..HALF).map(|ahead| Packet::Data(SPACE.add(sender.sent, ahead)));
                 ahead.collect()
             }
-            Speech::Reports => {
+            FaultyTraffic::Reports => {
                 let answer = |psn, msn| {
                     Packet::Answer(Answer {
                         psn,
@@ -156,32 +158,34 @@ impl ModelFabric {
                     .flat_map(|psn| [1, 2, (1 << SPACE_BITS) - 1].map(|msn| answer(psn, msn)));
                 reports.collect()
             }
-            Speech::Anything | Speech::First | Speech::Leap => Vec::new(),
+            FaultyTraffic::Anything | FaultyTraffic::First | FaultyTraffic::Leap => Vec::new(),
         }
     }
 
-    /// The faulty member's packet comes to its leaf. Data of a member that is not the source goes to no member.
+    /// Delivers the faulty member's packet to its leaf switch. Checks that data of a member that is not the source
+    /// reaches no member.
     pub fn false_report(&self, world: &mut World, packet: Packet) {
         let faulty = self.faulty.expect("the fabric has a faulty member");
         world.false_reports += 1;
         let (switch, port) = self.leaf_of(faulty.host);
         let is_source = world.sender(switch).source == Some(port);
-        let before = self.moving(world);
+        let before = self.in_flight_packet(world);
         self.arrive(world, self.direction_from(End::Host(faulty.host)), packet);
-        let is_copied = self.moving(world).iter().any(|moving| {
-            matches!(moving, Moving::OnWire(_, Packet::Data(_))) && !before.contains(moving)
+        let is_copied = self.in_flight_packet(world).iter().any(|in_flight_packet| {
+            matches!(in_flight_packet, InFlight::OnWire(_, Packet::Data(_)))
+                && !before.contains(in_flight_packet)
         });
         if is_copied && !is_source {
             world.violation = Some("a member speaks for the source");
         }
         let way_back = self.direction_from(End::Switch(switch, port));
-        let own_cnp = Moving::OnWire(way_back, Packet::Cnp);
-        if packet == Packet::Cnp && self.moving(world).contains(&own_cnp) {
+        let own_cnp = InFlight::OnWire(way_back, Packet::Cnp);
+        if packet == Packet::Cnp && self.in_flight_packet(world).contains(&own_cnp) {
             world.violation = Some("a host receives its own CNP");
         }
     }
 
-    /// After the last path has risen a walk goes on to its end, and once more along all paths.
+    /// Whether each walk has ended: after the last advance of a path it completes, and visits all paths once more.
     pub fn walks_end(&self, world: &World) -> bool {
         let ends = || self.links.iter().flat_map(|&(a, b)| [a, b]);
         let paths = |switch| {
@@ -191,9 +195,9 @@ impl ModelFabric {
         (0..self.switches).all(|switch| world.passes(switch) <= 2 * paths(switch) + 1)
     }
 
-    /// Whether passes of walks are counted: there is a member that may keep one going.
+    /// Whether passes of walks are counted, because a member may prolong them.
     pub fn counts_passes(&self) -> bool {
-        let speech = self.faulty.map(|faulty| faulty.speech);
-        self.strategy == Strategy::Walk && speech == Some(Speech::SameAck)
+        let traffic = self.faulty.map(|faulty| faulty.traffic);
+        self.strategy == Strategy::Walk && traffic == Some(FaultyTraffic::SameAck)
     }
 }

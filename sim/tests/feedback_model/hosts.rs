@@ -1,13 +1,13 @@
-//! Hosts: the responder of every member, and the requester of each that sends.
+//! Hosts: the responder of every member, and the requester of each sender.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use alfirk_aggregation::Notice;
 use alfirk_roce::wire::{aeth, Syndrome};
 
-use crate::fabric::{End, ModelFabric, Moving, Nature, Recovery, World, FIRST_PSN, SPACE};
+use crate::fabric::{End, InFlight, ModelFabric, Nature, Recovery, World, FIRST_PSN, SPACE};
 
-/// AETH syndromes: an ACK without a limit of credits, a PSN sequence error, a selective NAK.
+/// AETH syndromes: ACK without a credit limit, PSN sequence error, selective NAK.
 pub const UNLIMITED: u8 = 0x1f;
 pub const SEQUENCE_ERROR: u8 = 0x60;
 pub const SELECTIVE: u8 = 0x7f;
@@ -16,13 +16,13 @@ pub const SELECTIVE: u8 = 0x7f;
 pub enum Packet {
     Data(u32),
     Answer(Answer),
-    /// An answer with a header that its receiver would take offence at: a tag, a length, a version.
-    OddAnswer(Answer),
+    /// An acknowledgement with headers that its receiver would reject: a tag, a wrong length or version.
+    MalformedAnswer(Answer),
     /// A congestion notification.
     Cnp,
 }
 
-/// An ACKNOWLEDGE packet.
+/// PSN and AETH of an ACKNOWLEDGE packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Answer {
     pub psn: u32,
@@ -60,7 +60,7 @@ impl Answer {
 pub struct Host {
     pub expected: u32,
     has_sent_nak: bool,
-    /// With selective repeat: what it has beyond a gap, and how often it has reported what it lacks.
+    /// With selective repeat: early packets after a gap, and the number of reports of each missing packet.
     early: BTreeSet<u32>,
     reports: BTreeMap<u32, u8>,
 }
@@ -79,12 +79,12 @@ impl Host {
 /// The sender of a stream.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Requester {
-    /// The oldest PSN without an ACK.
+    /// Oldest PSN without an ACK.
     pub unacked: u32,
-    /// The next one to send, and the next one that it never sent.
+    /// PSN to send next, and PSN that was never sent next.
     pub next: u32,
     pub fresh: u32,
-    /// With selective repeat: what to send again.
+    /// With selective repeat: packets to resend.
     lost: BTreeSet<u32>,
 }
 
@@ -104,8 +104,8 @@ impl Requester {
 }
 
 impl Packet {
-    /// What is not aggregated, as it leaves a switch: between switches a report is that of the receiver; to a host goes a NAK of the packet
-    /// after the last one acknowledged, with the lost packet's PSN in the MSN field.
+    /// Packet of a notice as it leaves a switch. Between switches, a report is that of the receiver. Towards a host it
+    /// is a NAK of the PSN after the last acknowledged one, with the lost PSN in its MSN field.
     pub fn of_notice(notice: Notice, is_for_host: bool, last_acked: u32) -> Packet {
         match notice {
             Notice::Cnp => Packet::Cnp,
@@ -125,7 +125,7 @@ impl Packet {
 }
 
 impl ModelFabric {
-    /// How many messages are complete with a PSN: each packet is one.
+    /// Number of messages that are complete up to a PSN: each packet is a message.
     pub fn messages_with(&self, psn: u32) -> u32 {
         SPACE.add(SPACE.next(psn), FIRST_PSN.wrapping_neg())
     }
@@ -134,7 +134,7 @@ impl ModelFabric {
         self.answer(psn, UNLIMITED, psn)
     }
 
-    /// An answer of a host that has everything up to `acked`.
+    /// An acknowledgement of a host that has everything up to `acked`.
     fn answer(&self, psn: u32, syndrome: u8, acked: u32) -> Answer {
         let msn = match self.counts_messages {
             true => self.messages_with(acked),
@@ -143,16 +143,17 @@ impl ModelFabric {
         Answer { psn, syndrome, msn }
     }
 
-    /// What hosts may report again, as their timers have them do: in a kind world only when nothing else happens.
+    /// Reports that hosts may repeat when their timers expire. With [`Nature::Ordered`], only when no packet is in
+    /// flight.
     pub fn reports(&self, world: &World) -> Vec<(usize, u32)> {
         let Recovery::SelectiveRepeat(most) = self.recovery else {
             return Vec::new();
         };
         let is_busy = || {
             let mut senders = 0..self.streams.len();
-            !self.moving(world).is_empty() || senders.any(|at| self.can_send(world, at))
+            !self.in_flight_packet(world).is_empty() || senders.any(|at| self.can_send(world, at))
         };
-        if self.nature == Nature::Kind && is_busy() {
+        if self.nature == Nature::Ordered && is_busy() {
             return Vec::new();
         }
         let hosts = world.hosts.iter().enumerate();
@@ -164,14 +165,14 @@ impl ModelFabric {
             .collect()
     }
 
-    /// What in a kind world may be lost.
-    pub fn may_be_lost(&self, world: &World, moving: &Moving) -> bool {
+    /// Whether a packet may be lost with [`Nature::Ordered`].
+    pub fn may_be_lost(&self, world: &World, in_flight_packet: &InFlight) -> bool {
         let mut ranges = (0..self.streams.len()).map(|at| self.range(at));
         let mut is_edge = |psn| ranges.any(|(first, end)| psn == first || SPACE.next(psn) == end);
         world.losses < self.losses
-            && match moving {
-                Moving::OnWire(_, Packet::Data(psn)) => !is_edge(*psn),
-                Moving::OnWire(_, Packet::Answer(answer)) => answer.syndrome == SELECTIVE,
+            && match in_flight_packet {
+                InFlight::OnWire(_, Packet::Data(psn)) => !is_edge(*psn),
+                InFlight::OnWire(_, Packet::Answer(answer)) => answer.syndrome == SELECTIVE,
                 _ => false,
             }
     }
@@ -183,7 +184,8 @@ impl ModelFabric {
         self.emit(world, End::Host(host), Packet::Answer(answer));
     }
 
-    /// A responder: one NAK for each gap, or one for each packet that is missing; duplicates acknowledged with the newest PSN.
+    /// Executes the responder of a host: one NAK per gap, or one per missing packet. Duplicates are acknowledged with
+    /// the newest PSN.
     pub fn respond(&self, world: &mut World, host: usize, psn: u32) {
         let state = &mut world.hosts[host];
         let reply = if psn == state.expected {
@@ -218,7 +220,8 @@ impl ModelFabric {
         self.emit(world, End::Host(host), Packet::Answer(reply));
     }
 
-    /// An answer reaches a host: every NAK acknowledges all before its PSN, whatever its code, as Linux rxe's requester has it.
+    /// Handles an acknowledgement at a host. As in Linux rxe, every NAK acknowledges all packets before its PSN,
+    /// whatever its code.
     pub fn take_answer(&self, world: &mut World, host: usize, answer: Answer) {
         let syndrome = Syndrome::from(answer.syndrome);
         let is_ack = matches!(syndrome, Syndrome::Ack { .. });
@@ -229,7 +232,7 @@ impl ModelFabric {
         self.complete(world, host, acked_before, !is_ack);
         let is_selective = matches!(self.recovery, Recovery::SelectiveRepeat(_));
         match answer.syndrome {
-            // The place of the message count has the lost packet's PSN.
+            // The MSN field has the PSN of the lost packet.
             SELECTIVE if is_selective => self.lose(world, host, answer.msn),
             SEQUENCE_ERROR if is_selective => self.lose(world, host, answer.psn),
             _ if self.counts_messages => self.check_count(world, host, acked_before, answer.msn),
@@ -237,7 +240,7 @@ impl ModelFabric {
         }
     }
 
-    /// A source gets no count of more messages than the PSN completes.
+    /// Checks that a source gets no larger MSN than its PSN completes.
     fn check_count(&self, world: &mut World, host: usize, acked_before: u32, msn: u32) {
         let is_source = self.streams.iter().any(|&(sender, _)| sender == host);
         let most = self.messages_with(SPACE.previous(acked_before));
@@ -246,7 +249,7 @@ impl ModelFabric {
         }
     }
 
-    /// A requester: cumulative ACKs, go-back-N. A NAK of a packet that was never sent is dropped.
+    /// Executes the requester: cumulative ACKs, go-back-N. A NAK of a packet that was never sent is dropped.
     fn complete(&self, world: &mut World, host: usize, acked_before: u32, is_nak: bool) {
         for (stream, &(sender, _)) in self.streams.iter().enumerate() {
             let requester = &mut world.requesters[stream];
@@ -277,7 +280,7 @@ impl ModelFabric {
         }
     }
 
-    /// A requester with selective repeat: a switch has reported a packet lost.
+    /// Executes a requester with selective repeat, to which a switch has reported a lost packet.
     fn lose(&self, world: &mut World, host: usize, psn: u32) {
         for (stream, &(sender, _)) in self.streams.iter().enumerate() {
             let requester = &mut world.requesters[stream];

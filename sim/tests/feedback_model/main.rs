@@ -1,16 +1,16 @@
-//! The rules of aggregation, explored to the end: every interleaving of sends, losses, duplicates, reordering
-//! and timeouts, for small trees of switches. Every switch is the model `alfirk_aggregation`, which another test holds
-//! against the compiled pipeline, and every controller is the part of it that `alfirk-ctrl` runs.
+//! Model checking of the aggregation rules: every interleaving of sends, losses, duplicates, reordering and timeouts,
+//! in small trees of switches. Every switch is the model `alfirk_aggregation`, which another test compares with the
+//! compiled pipeline. Every controller is its controller part, which `alfirk-ctrl` runs.
 //!
-//! Invariants 1 to 4 and 7 of ARCHITECTURE.md: no sender ever sees an ACK beyond what all others hold, no NAK covers an
-//! earlier loss, and from every state in which everything under way is lost a fabric without further losses
-//! completes the messages; across the wrap-around and a change of the source. A walk's packets are under way like
-//! any others, and so is what goes to a controller and back.
+//! Checked are invariants 1 to 4 and 7 of ARCHITECTURE.md. No sender gets an ACK of packets that another member lacks,
+//! and no NAK covers an earlier loss. If all packets in flight are lost, a fabric without further losses completes the
+//! messages. All this also holds across the wrap-around of PSNs and a change of the source. Search packets, and packets
+//! to and from a controller, are in flight like all others.
 //!
-//! In fabrics without loss, no sender may need its timeout: a walk that misses an advance would violate this first. With selective
-//! repeat some packets are lost there, and the receivers' reports alone must recover them.
+//! In fabrics without loss, no sender may need its timeout: a walk that misses an advance would violate this first.
+//! With selective repeat, some packets are lost there, and the receivers' reports alone must recover them.
 //!
-//! The tests that are ignored take minutes: `make model` runs them and prints the number of states.
+//! The ignored tests take minutes: `make model` runs them and prints the number of states.
 
 mod fabric;
 mod faulty;
@@ -28,11 +28,11 @@ use stateright::{Checker, HasDiscoveries, Model};
 use fabric::{
     End, ModelFabric, Nature, Recovery, Target, NEEDS_NO_TIMEOUT, ONLY_WHAT_ALL_HOLD, RECOVERS,
 };
-use faulty::{FaultyMember, Speech};
+use faulty::{FaultyMember, FaultyTraffic};
 use restart::Restart;
 
-/// Host 0 sends `packets` packets, and one at most is under way on a link.
-fn hostile(links: Vec<(End, End)>, packets: u32, strategy: Strategy) -> ModelFabric {
+/// A fabric in which host 0 sends `packets` packets, links lose and reorder, and one packet may be in flight on a link.
+fn lossy(links: Vec<(End, End)>, packets: u32, strategy: Strategy) -> ModelFabric {
     let ends = || links.iter().flat_map(|&(a, b)| [a, b]);
     let switches = ends().map(|end| match end {
         End::Switch(switch, _) => switch + 1,
@@ -44,16 +44,16 @@ fn hostile(links: Vec<(End, End)>, packets: u32, strategy: Strategy) -> ModelFab
         hosts,
         links,
         streams: vec![(0, packets)],
-        begins_too_early: false,
+        starts_too_early: false,
         strategy,
         target: Target::V1model,
         flaw: Flaw::None,
-        nature: Nature::Hostile,
+        nature: Nature::Lossy,
         losses: 0,
         recovery: Recovery::GoBackN,
         in_flight: 1,
-        ages: u64::from(strategy == Strategy::Walk),
-        control_doubles: true,
+        walk_timeouts: u64::from(strategy == Strategy::Walk),
+        control_duplicates: true,
         restarts: 0,
         switch_restarts: 0,
         restart: Restart::FirstPsn,
@@ -63,14 +63,14 @@ fn hostile(links: Vec<(End, End)>, packets: u32, strategy: Strategy) -> ModelFab
     }
 }
 
-/// Sender and `receivers` receivers at one switch.
+/// Links of a sender and `receivers` receivers at one switch.
 fn one_switch(receivers: usize) -> Vec<(End, End)> {
     (0..=receivers)
         .map(|host| (End::Host(host), End::Switch(0, host as Port + 1)))
         .collect()
 }
 
-/// Sender and `above` receivers at the first switch, `below` receivers at the second.
+/// Links of a sender and `above` receivers at a first switch, and `below` receivers at a second one.
 fn two_switches(above: usize, below: usize) -> Vec<(End, End)> {
     let mut links = one_switch(above);
     links.push((End::Switch(0, above as Port + 2), End::Switch(1, 1)));
@@ -79,7 +79,7 @@ fn two_switches(above: usize, below: usize) -> Vec<(End, End)> {
     links
 }
 
-/// A sender's leaf without receivers and two leaves below it, one receiver each.
+/// Links of a sender's leaf without receivers, and of two leaves below it with one receiver each.
 fn three_switches() -> Vec<(End, End)> {
     vec![
         (End::Host(0), End::Switch(0, 1)),
@@ -90,32 +90,32 @@ fn three_switches() -> Vec<(End, End)> {
     ]
 }
 
-trait But: Sized {
-    fn but(self, change: impl FnOnce(&mut Self)) -> Self;
+trait Adjust: Sized {
+    fn adjust(self, change: impl FnOnce(&mut Self)) -> Self;
 }
 
-impl But for ModelFabric {
-    fn but(mut self, change: impl FnOnce(&mut Self)) -> Self {
+impl Adjust for ModelFabric {
+    fn adjust(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self
     }
 }
 
-fn kind(links: Vec<(End, End)>, packets: u32, strategy: Strategy) -> ModelFabric {
-    hostile(links, packets, strategy).but(|fabric| fabric.nature = Nature::Kind)
+fn ordered(links: Vec<(End, End)>, packets: u32, strategy: Strategy) -> ModelFabric {
+    lossy(links, packets, strategy).adjust(|fabric| fabric.nature = Nature::Ordered)
 }
 
-/// Without a doubled packet between switch and controller, so that more of the rest can be explored.
+/// Without duplicates between switch and controller, so that more of the other states can be explored.
 fn stream_to_controller(fabric: ModelFabric) -> ModelFabric {
-    fabric.but(|fabric| fabric.control_doubles = false)
+    fabric.adjust(|fabric| fabric.control_duplicates = false)
 }
 
-/// Explores all states.
+/// Asserts that all properties hold in all states.
 fn holds(what: &str, fabric: ModelFabric) {
     explore(what, fabric, None);
 }
 
-/// Explores the states that are the nearest to the first one, not all: it ends after about this number of steps.
+/// Asserts that all properties hold in the states nearest to the first one; ends after about this number of states.
 fn holds_near(what: &str, fabric: ModelFabric, steps: NonZeroUsize) {
     explore(&format!("{what}, not to the end"), fabric, Some(steps));
 }
@@ -135,7 +135,7 @@ fn explore(what: &str, fabric: ModelFabric, limit: Option<NonZeroUsize>) {
     checker.assert_properties();
 }
 
-/// Looks for the shortest way to a failure, and stops at the first.
+/// Asserts that a property is violated, by the shortest path, and prints that path.
 fn fails(what: &str, fabric: ModelFabric, property: &'static str) {
     let begin = Instant::now();
     let checker = fabric
@@ -157,20 +157,20 @@ fn a_tree_keeps_the_invariants() {
     let tree = Strategy::Tree;
     holds(
         "1 switch, 2 receivers, 2 packets",
-        hostile(one_switch(2), 2, tree),
+        lossy(one_switch(2), 2, tree),
     );
     holds(
         "2 switches, 2 receivers, 1 packet",
-        hostile(two_switches(1, 1), 1, tree),
+        lossy(two_switches(1, 1), 1, tree),
     );
     holds(
         "3 switches, 2 receivers, 1 packet",
-        hostile(three_switches(), 1, tree),
+        lossy(three_switches(), 1, tree),
     );
 }
 
 fn on_tofino(fabric: ModelFabric) -> ModelFabric {
-    fabric.but(|fabric| fabric.target = Target::Tofino)
+    fabric.adjust(|fabric| fabric.target = Target::Tofino)
 }
 
 #[test]
@@ -179,23 +179,23 @@ fn tofino_keeps_the_invariants() {
     for (what, fabric) in [
         (
             "1 switch, 2 receivers, 2 packets",
-            hostile(one_switch(2), 2, tree),
+            lossy(one_switch(2), 2, tree),
         ),
         (
             "2 switches, 2 receivers, 1 packet",
-            hostile(two_switches(1, 1), 1, tree),
+            lossy(two_switches(1, 1), 1, tree),
         ),
         (
             "3 switches, 2 receivers, 1 packet",
-            hostile(three_switches(), 1, tree),
+            lossy(three_switches(), 1, tree),
         ),
         (
             "1 switch, 3 receivers, nothing lost",
-            kind(one_switch(3), 2, tree),
+            ordered(one_switch(3), 2, tree),
         ),
         (
             "2 switches, 2 receivers, nothing lost",
-            kind(two_switches(1, 1), 2, tree),
+            ordered(two_switches(1, 1), 2, tree),
         ),
         (
             "2 receivers, 1 packet, one of them sends anything",
@@ -204,8 +204,8 @@ fn tofino_keeps_the_invariants() {
     ] {
         holds(&format!("Tofino, {what}"), on_tofino(fabric));
     }
-    let fabric = hostile(one_switch(2), 1, tree);
-    let fabric = fabric.but(|fabric| fabric.streams = vec![(0, 1), (1, 1)]);
+    let fabric = lossy(one_switch(2), 1, tree);
+    let fabric = fabric.adjust(|fabric| fabric.streams = vec![(0, 1), (1, 1)]);
     holds("Tofino, 1 switch, 2 sources", on_tofino(fabric));
 }
 
@@ -216,19 +216,19 @@ fn full_tofino() {
     for (what, fabric) in [
         (
             "1 switch, 2 receivers, 3 packets",
-            hostile(one_switch(2), 3, tree),
+            lossy(one_switch(2), 3, tree),
         ),
         (
             "1 switch, 3 receivers, 2 packets",
-            hostile(one_switch(3), 2, tree),
+            lossy(one_switch(3), 2, tree),
         ),
         (
             "2 switches, 2 receivers, 2 packets",
-            hostile(two_switches(1, 1), 2, tree),
+            lossy(two_switches(1, 1), 2, tree),
         ),
         (
             "2 switches, 3 receivers, 1 packet",
-            hostile(two_switches(1, 2), 1, tree),
+            lossy(two_switches(1, 2), 1, tree),
         ),
         ("2 switches, 2 sources", two_sources(tree)),
         (
@@ -246,52 +246,52 @@ fn full_tofino() {
 
 #[test]
 fn walks_keep_the_invariants() {
-    let fabric = hostile(one_switch(2), 1, Strategy::Walk);
+    let fabric = lossy(one_switch(2), 1, Strategy::Walk);
     holds("1 switch, 2 receivers, 1 packet", fabric);
 }
 
 #[test]
 fn a_controller_keeps_the_invariants() {
-    let fabric = hostile(one_switch(2), 1, Strategy::Punt);
+    let fabric = lossy(one_switch(2), 1, Strategy::Punt);
     holds("1 switch, 2 receivers, 1 packet", fabric);
 }
 
 #[test]
-fn a_controller_that_begins_anew_keeps_the_invariants() {
-    let fabric = hostile(one_switch(2), 1, Strategy::Punt).but(|fabric| fabric.restarts = 1);
+fn a_restarted_controller_keeps_the_invariants() {
+    let fabric = lossy(one_switch(2), 1, Strategy::Punt).adjust(|fabric| fabric.restarts = 1);
     holds("1 switch, 2 receivers, 1 packet, 1 restart", fabric);
 }
 
 #[test]
-fn no_strategy_needs_a_timeout_in_a_kind_world() {
+fn no_strategy_needs_a_timeout_without_loss() {
     for strategy in [Strategy::Tree, Strategy::Walk, Strategy::Punt] {
-        holds("1 switch, 3 receivers", kind(one_switch(3), 2, strategy));
+        holds("1 switch, 3 receivers", ordered(one_switch(3), 2, strategy));
         holds(
             "2 switches, 2 receivers",
-            kind(two_switches(1, 1), 2, strategy),
+            ordered(two_switches(1, 1), 2, strategy),
         );
     }
 }
 
-/// Receivers report each loss up to `reports` times.
+/// With selective repeat: receivers report each loss up to `reports` times.
 fn selective(fabric: ModelFabric, reports: u8) -> ModelFabric {
-    fabric.but(|fabric| fabric.recovery = Recovery::SelectiveRepeat(reports))
+    fabric.adjust(|fabric| fabric.recovery = Recovery::SelectiveRepeat(reports))
 }
 
 #[test]
 fn selective_repeat_keeps_the_invariants() {
     let tree = Strategy::Tree;
-    let fabric = selective(hostile(one_switch(2), 2, tree), 1);
+    let fabric = selective(lossy(one_switch(2), 2, tree), 1);
     holds("1 switch, 2 receivers, 2 packets", fabric);
-    let fabric = selective(hostile(two_switches(1, 1), 1, tree), 1);
+    let fabric = selective(lossy(two_switches(1, 1), 1, tree), 1);
     holds("2 switches, 2 receivers, 1 packet", fabric);
 }
 
 #[test]
 fn receivers_repair_losses_without_a_timeout() {
     for (links, packets, losses) in [(one_switch(2), 4, 2), (two_switches(1, 1), 3, 2)] {
-        let fabric = selective(kind(links, packets, Strategy::Tree), losses as u8 + 1);
-        let fabric = fabric.but(|fabric| fabric.losses = losses);
+        let fabric = selective(ordered(links, packets, Strategy::Tree), losses as u8 + 1);
+        let fabric = fabric.adjust(|fabric| fabric.losses = losses);
         holds("selective repeat in a world that loses two", fabric);
     }
 }
@@ -300,27 +300,28 @@ fn receivers_repair_losses_without_a_timeout() {
 #[ignore = "takes minutes"]
 fn full_selective_repeat() {
     let tree = Strategy::Tree;
-    let fabric = selective(hostile(one_switch(2), 3, tree), 1);
+    let fabric = selective(lossy(one_switch(2), 3, tree), 1);
     holds_near(
         "1 switch, 2 receivers, 3 packets",
         fabric,
         const { NonZeroUsize::new(50_000_000).unwrap() },
     );
-    let fabric = selective(kind(three_switches(), 3, tree), 4).but(|fabric| fabric.losses = 3);
+    let fabric =
+        selective(ordered(three_switches(), 3, tree), 4).adjust(|fabric| fabric.losses = 3);
     holds("3 switches, 3 losses", fabric);
 }
 
 #[test]
-fn the_source_may_change_while_feedback_is_under_way() {
-    let fabric = hostile(one_switch(2), 1, Strategy::Tree);
-    let fabric = fabric.but(|fabric| fabric.streams = vec![(0, 1), (1, 1)]);
+fn the_source_may_change_while_feedback_is_in_flight() {
+    let fabric = lossy(one_switch(2), 1, Strategy::Tree);
+    let fabric = fabric.adjust(|fabric| fabric.streams = vec![(0, 1), (1, 1)]);
     holds("1 switch, 2 sources", fabric);
 }
 
-/// One source after another, at two switches, with one switch behind the port of both.
+/// Two sources, one after the other, at two switches; one switch has both behind the same port.
 fn two_sources(strategy: Strategy) -> ModelFabric {
-    let fabric = hostile(two_switches(0, 2), 1, strategy);
-    fabric.but(|fabric| fabric.streams = vec![(0, 1), (1, 1)])
+    let fabric = lossy(two_switches(0, 2), 1, strategy);
+    fabric.adjust(|fabric| fabric.streams = vec![(0, 1), (1, 1)])
 }
 
 #[test]
@@ -328,15 +329,15 @@ fn two_sources(strategy: Strategy) -> ModelFabric {
 fn full_tree_one_switch() {
     holds(
         "1 switch, 2 receivers, 3 packets",
-        hostile(one_switch(2), 3, Strategy::Tree),
+        lossy(one_switch(2), 3, Strategy::Tree),
     );
     holds(
         "1 switch, 3 receivers, 2 packets",
-        hostile(one_switch(3), 2, Strategy::Tree),
+        lossy(one_switch(3), 2, Strategy::Tree),
     );
     holds(
         "1 switch, 4 receivers, 1 packet",
-        hostile(one_switch(4), 1, Strategy::Tree),
+        lossy(one_switch(4), 1, Strategy::Tree),
     );
 }
 
@@ -345,13 +346,13 @@ fn full_tree_one_switch() {
 fn full_tree_more_switches() {
     holds(
         "2 switches, 2 receivers, 2 packets",
-        hostile(two_switches(1, 1), 2, Strategy::Tree),
+        lossy(two_switches(1, 1), 2, Strategy::Tree),
     );
     holds(
         "2 switches, 3 receivers, 1 packet",
-        hostile(two_switches(1, 2), 1, Strategy::Tree),
+        lossy(two_switches(1, 2), 1, Strategy::Tree),
     );
-    let roomy = |links| hostile(links, 1, Strategy::Tree).but(|fabric| fabric.in_flight = 2);
+    let roomy = |links| lossy(links, 1, Strategy::Tree).adjust(|fabric| fabric.in_flight = 2);
     holds(
         "3 switches, 2 receivers, 1 packet, 2 in flight",
         roomy(three_switches()),
@@ -367,9 +368,9 @@ fn full_two_sources_tree() {
 #[test]
 #[ignore = "takes minutes"]
 fn full_two_sources_walk() {
-    let fabric = hostile(one_switch(2), 1, Strategy::Walk).but(|fabric| {
+    let fabric = lossy(one_switch(2), 1, Strategy::Walk).adjust(|fabric| {
         fabric.streams = vec![(0, 1), (1, 1)];
-        fabric.ages = 0;
+        fabric.walk_timeouts = 0;
     });
     holds("1 switch, 2 sources, walk, no takeover", fabric);
 }
@@ -377,16 +378,17 @@ fn full_two_sources_walk() {
 #[test]
 #[ignore = "takes minutes"]
 fn full_two_sources_punt() {
-    let fabric = stream_to_controller(hostile(one_switch(2), 1, Strategy::Punt));
-    let fabric = fabric.but(|fabric| fabric.streams = vec![(0, 1), (1, 1)]);
+    let fabric = stream_to_controller(lossy(one_switch(2), 1, Strategy::Punt));
+    let fabric = fabric.adjust(|fabric| fabric.streams = vec![(0, 1), (1, 1)]);
     holds("1 switch, 2 sources, punt", fabric);
 }
 
 #[test]
 #[ignore = "takes minutes"]
 fn full_walks() {
-    let patient =
-        |links, packets| hostile(links, packets, Strategy::Walk).but(|fabric| fabric.ages = 0);
+    let patient = |links, packets| {
+        lossy(links, packets, Strategy::Walk).adjust(|fabric| fabric.walk_timeouts = 0)
+    };
     holds(
         "1 switch, 2 receivers, 2 packets, no takeover",
         patient(one_switch(2), 2),
@@ -399,8 +401,8 @@ fn full_walks() {
 
 #[test]
 #[ignore = "takes minutes"]
-fn full_walks_with_two_takeovers() {
-    let fabric = hostile(one_switch(2), 1, Strategy::Walk).but(|fabric| fabric.ages = 2);
+fn full_walks_with_two_timeouts() {
+    let fabric = lossy(one_switch(2), 1, Strategy::Walk).adjust(|fabric| fabric.walk_timeouts = 2);
     holds("1 switch, 2 receivers, 1 packet, 2 takeovers", fabric);
 }
 
@@ -409,57 +411,58 @@ fn full_walks_with_two_takeovers() {
 fn full_controller() {
     holds(
         "1 switch, 3 receivers, 1 packet",
-        hostile(one_switch(3), 1, Strategy::Punt),
+        lossy(one_switch(3), 1, Strategy::Punt),
     );
-    // It was not at its end after seven minutes.
+    // This exploration did not end within seven minutes.
     holds_near(
         "1 switch, 2 receivers, 2 packets",
-        stream_to_controller(hostile(one_switch(2), 2, Strategy::Punt)),
+        stream_to_controller(lossy(one_switch(2), 2, Strategy::Punt)),
         const { NonZeroUsize::new(50_000_000).unwrap() },
     );
     holds(
         "2 switches, 2 receivers, 1 packet",
-        hostile(two_switches(1, 1), 1, Strategy::Punt),
+        lossy(two_switches(1, 1), 1, Strategy::Punt),
     );
 }
 
 #[test]
 fn the_checker_finds_a_nak_that_covers_a_loss() {
-    let fabric = hostile(one_switch(2), 3, Strategy::Tree);
-    let fabric = fabric.but(|fabric| fabric.flaw = Flaw::CoveredNak);
+    let fabric = lossy(one_switch(2), 3, Strategy::Tree);
+    let fabric = fabric.adjust(|fabric| fabric.flaw = Flaw::CoveredNak);
     fails("covered NAK", fabric, ONLY_WHAT_ALL_HOLD);
 }
 
 #[test]
-fn the_checker_finds_a_dropped_answer_to_acknowledged_data() {
-    let fabric = hostile(two_switches(1, 1), 1, Strategy::Tree);
-    let fabric = fabric.but(|fabric| fabric.flaw = Flaw::DroppedTailAck);
+fn the_checker_finds_a_missing_ack_of_acknowledged_data() {
+    let fabric = lossy(two_switches(1, 1), 1, Strategy::Tree);
+    let fabric = fabric.adjust(|fabric| fabric.flaw = Flaw::DroppedTailAck);
     fails("dropped answer", fabric, RECOVERS);
 }
 
 #[test]
-fn the_checker_finds_a_laggard_that_a_walk_loses() {
-    let fabric = kind(one_switch(2), 2, Strategy::Walk);
-    let fabric = fabric.but(|fabric| fabric.flaw = Flaw::LostLaggard);
+fn the_checker_finds_an_advance_that_a_walk_ignores() {
+    let fabric = ordered(one_switch(2), 2, Strategy::Walk);
+    let fabric = fabric.adjust(|fabric| fabric.flaw = Flaw::IgnoredAdvance);
     fails("lost laggard", fabric, NEEDS_NO_TIMEOUT);
 }
 
 #[test]
-fn the_checker_finds_a_source_that_begins_too_early() {
-    let fabric = hostile(two_switches(0, 2), 1, Strategy::Tree).but(|fabric| {
+fn the_checker_finds_a_source_that_starts_too_early() {
+    let fabric = lossy(two_switches(0, 2), 1, Strategy::Tree).adjust(|fabric| {
         fabric.streams = vec![(0, 1), (1, 1)];
-        fabric.begins_too_early = true;
+        fabric.starts_too_early = true;
     });
-    // Switches do not believe it, so nothing false is acknowledged; but a member that lacks earlier packets is not served.
+    // Switches accept no data from it, so no wrong acknowledgement is sent. Adjust a member that lacks earlier packets
+    // never gets them.
     fails("hasty source", fabric, RECOVERS);
 }
 
-/// Host 2.
-fn faulty(false_reports: u32, speech: Speech) -> FaultyMember {
+/// Host 2, as a faulty member.
+fn faulty(false_reports: u32, traffic: FaultyTraffic) -> FaultyMember {
     FaultyMember {
         host: 2,
         false_reports,
-        speech,
+        traffic,
     }
 }
 
@@ -469,19 +472,19 @@ fn with_faulty_member(
     strategy: Strategy,
     false_reports: u32,
 ) -> ModelFabric {
-    hostile(links, 1, strategy)
-        .but(|fabric| fabric.faulty = Some(faulty(false_reports, Speech::Anything)))
+    lossy(links, 1, strategy)
+        .adjust(|fabric| fabric.faulty = Some(faulty(false_reports, FaultyTraffic::Anything)))
 }
 
 #[test]
-fn a_faulty_member_hurts_only_itself() {
+fn a_faulty_member_affects_only_itself() {
     let fabric = with_faulty_member(one_switch(2), Strategy::Tree, 1);
     holds("2 receivers, 1 packet, one of them sends anything", fabric);
 }
 
 #[test]
 #[ignore = "takes minutes"]
-fn a_faulty_member_hurts_only_itself_with_each_strategy() {
+fn a_faulty_member_affects_only_itself_with_each_strategy() {
     let tree = Strategy::Tree;
     holds(
         "tree, 2 receivers, 3 false reports",
@@ -503,13 +506,13 @@ fn a_faulty_member_hurts_only_itself_with_each_strategy() {
 #[test]
 fn the_checker_finds_data_of_a_member_that_is_not_the_source() {
     let fabric = with_faulty_member(one_switch(2), Strategy::Tree, 1)
-        .but(|fabric| fabric.flaw = Flaw::AnyoneSends);
+        .adjust(|fabric| fabric.flaw = Flaw::AnyoneSends);
     fails("data of any member", fabric, ONLY_WHAT_ALL_HOLD);
 }
 
 #[test]
-fn the_checker_finds_feedback_beyond_what_was_sent() {
+fn the_checker_finds_accepted_feedback_of_unsent_packets() {
     let fabric = with_faulty_member(one_switch(2), Strategy::Tree, 2)
-        .but(|fabric| fabric.flaw = Flaw::AnyAck);
+        .adjust(|fabric| fabric.flaw = Flaw::AnyAck);
     fails("feedback beyond what was sent", fabric, RECOVERS);
 }

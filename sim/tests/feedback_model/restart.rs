@@ -1,19 +1,19 @@
-//! A switch that loses its registers, and the controller that writes them anew.
+//! A switch that loses its registers, and the controller that writes them again.
 
 use alfirk_aggregation::{Group, Point, Port};
 
 use crate::fabric::{ModelFabric, World, FIRST_PSN, SPACE};
 
-/// What a switch begins with after a restart.
+/// State with which a switch restarts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restart {
-    /// The group's first PSN, without a source, wherever the group was.
+    /// The group's first PSN, without a source, whatever the position of the group was.
     FirstPsn,
-    /// What all members have, as they acknowledge it when the controller sends them duplicates.
+    /// The newest PSN that all members have. They acknowledge it when the controller sends them duplicates.
     Position,
 }
 
-/// What else the controller knows of a switch that restarts: the other switches of the tree, if there are any, know the source.
+/// What else the controller has for a switch that restarts: other switches of the tree have the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Knowledge {
     Nothing,
@@ -28,7 +28,7 @@ impl ModelFabric {
         }
     }
 
-    /// The registers of a switch are lost. What goes round in it is, too.
+    /// The switch loses its registers, and the packets that recirculate in it.
     pub fn restart(&self, world: &mut World, switch: usize, knowledge: Knowledge) {
         let position = match self.restart {
             Restart::FirstPsn => SPACE.previous(FIRST_PSN),
@@ -45,11 +45,11 @@ impl ModelFabric {
             new.sender.source = old.sender.source;
         }
         *old = new;
-        world.rounds[switch].clear();
+        world.recirculating[switch].clear();
     }
 
-    /// The newest PSN that all members acknowledge. A member that will never receive the last packets, because it sends them, acknowledges
-    /// them all the same: its responder expects what follows.
+    /// Newest PSN that all members acknowledge. A member that sends the last packets never receives them, but
+    /// acknowledges them too: its responder expects the PSN after them.
     fn all_have(&self, world: &World) -> u32 {
         let acknowledged = world.hosts.iter().enumerate().map(|(at, host)| {
             let expected = match host.expected == self.last_expected(at) {

@@ -1,140 +1,145 @@
-//! Each rule against faulty and hostile members and restarted switches: with the rule the invariants hold, without it ([`Flaw`]) the checker
-//! finds what goes wrong.
+//! Each rule against faulty members and restarted switches. With the rule the invariants hold; without it ([`Flaw`]),
+//! the checker finds a violation.
 
 use alfirk_aggregation::{Flaw, Strategy};
 
 use super::{
-    fails, faulty, holds, hostile, kind, on_tofino, one_switch, selective, two_switches, But,
+    fails, faulty, holds, lossy, on_tofino, one_switch, ordered, selective, two_switches, Adjust,
 };
 use crate::fabric::{
     ModelFabric, NEEDS_NO_TIMEOUT, ONLY_WHAT_ALL_HOLD, RECOVERS, WALKS_END, WITHIN_WINDOW,
 };
-use crate::faulty::{FaultyMember, Speech};
+use crate::faulty::{FaultyMember, FaultyTraffic};
 use crate::restart::Restart;
 
 const TREE: Strategy = Strategy::Tree;
 
-/// Host 2 sends so.
-fn with(fabric: ModelFabric, false_reports: u32, speech: Speech) -> ModelFabric {
-    fabric.but(|fabric| fabric.faulty = Some(faulty(false_reports, speech)))
+/// Host 2 sends packets of this kind.
+fn with(fabric: ModelFabric, false_reports: u32, traffic: FaultyTraffic) -> ModelFabric {
+    fabric.adjust(|fabric| fabric.faulty = Some(faulty(false_reports, traffic)))
 }
 
 fn without(fabric: ModelFabric, flaw: Flaw) -> ModelFabric {
-    fabric.but(|fabric| fabric.flaw = flaw)
+    fabric.adjust(|fabric| fabric.flaw = flaw)
 }
 
-// ---- NAKs acknowledge no more than all have ----
+// ---- NAKs acknowledge no more than all members have ----
 
-fn answers_of_every_kind() -> ModelFabric {
-    with(hostile(one_switch(2), 2, TREE), 1, Speech::Answers)
+fn forged_acknowledgements() -> ModelFabric {
+    with(lossy(one_switch(2), 2, TREE), 1, FaultyTraffic::Answers)
 }
 
 #[test]
-fn answers_of_every_kind_near_the_window_acknowledge_nothing() {
-    let fabric = with(hostile(one_switch(2), 1, TREE), 1, Speech::Answers);
+fn forged_acknowledgements_near_the_window_have_no_effect() {
+    let fabric = with(lossy(one_switch(2), 1, TREE), 1, FaultyTraffic::Answers);
     holds("any answer near the window", fabric.clone());
     holds("any answer near the window, Tofino", on_tofino(fabric));
-    let fabric = with(hostile(one_switch(2), 1, TREE), 1, Speech::Answers);
+    let fabric = with(lossy(one_switch(2), 1, TREE), 1, FaultyTraffic::Answers);
     holds("any answer, selective repeat", selective(fabric, 1));
 }
 
 #[test]
 #[ignore = "takes minutes"]
-fn full_answers_of_every_kind() {
-    holds("any answer, 2 packets", answers_of_every_kind());
+fn full_forged_acknowledgements() {
+    holds("any answer, 2 packets", forged_acknowledgements());
     holds(
         "any answer, 2 packets, Tofino",
-        on_tofino(answers_of_every_kind()),
+        on_tofino(forged_acknowledgements()),
     );
     let twice = |strategy| {
-        let fabric = with(hostile(one_switch(2), 1, strategy), 2, Speech::Answers);
-        fabric.but(|fabric| fabric.ages = 0)
+        let fabric = with(lossy(one_switch(2), 1, strategy), 2, FaultyTraffic::Answers);
+        fabric.adjust(|fabric| fabric.walk_timeouts = 0)
     };
     holds("2 answers, tree", twice(TREE));
     holds("2 answers, Tofino", on_tofino(twice(TREE)));
     holds("2 answers, selective repeat", selective(twice(TREE), 1));
-    let once = |strategy| with(hostile(one_switch(2), 1, strategy), 1, Speech::Answers);
+    let once = |strategy| with(lossy(one_switch(2), 1, strategy), 1, FaultyTraffic::Answers);
     holds("any answer, walk", once(Strategy::Walk));
     holds("any answer, punt", once(Strategy::Punt));
-    let far = with(hostile(two_switches(1, 1), 1, TREE), 1, Speech::Answers);
+    let far = with(
+        lossy(two_switches(1, 1), 1, TREE),
+        1,
+        FaultyTraffic::Answers,
+    );
     holds("any answer, 2 switches", far);
 }
 
 #[test]
-fn the_checker_finds_a_reserved_nak_that_passes() {
-    let fabric = without(answers_of_every_kind(), Flaw::ReservedNak);
+fn the_checker_finds_a_forwarded_reserved_nak() {
+    let fabric = without(forged_acknowledgements(), Flaw::ReservedNak);
     fails("reserved NAK", fabric, ONLY_WHAT_ALL_HOLD);
 }
 
-fn answers_in_a_kind_world() -> ModelFabric {
-    with(kind(one_switch(2), 2, TREE), 1, Speech::Answers)
+fn forged_acknowledgements_without_loss() -> ModelFabric {
+    with(ordered(one_switch(2), 2, TREE), 1, FaultyTraffic::Answers)
 }
 
 #[test]
-fn an_answer_of_a_member_takes_no_other_answers_place() {
-    holds("any answer, nothing lost", answers_in_a_kind_world());
+fn a_forged_acknowledgement_replaces_no_other() {
+    holds(
+        "any answer, nothing lost",
+        forged_acknowledgements_without_loss(),
+    );
     holds(
         "any answer, nothing lost, Tofino",
-        on_tofino(answers_in_a_kind_world()),
+        on_tofino(forged_acknowledgements_without_loss()),
     );
 }
 
 #[test]
-fn the_checker_finds_a_nak_of_a_packet_that_was_not_sent() {
-    let fabric = without(answers_in_a_kind_world(), Flaw::NakOfUnsent);
+fn the_checker_finds_a_nak_of_an_unsent_packet() {
+    let fabric = without(forged_acknowledgements_without_loss(), Flaw::NakOfUnsent);
     fails("NAK of what was not sent", fabric, NEEDS_NO_TIMEOUT);
 }
 
-// ---- What a switch merges has the group's form ----
+// ---- Aggregated packets have the group's headers ----
 
-fn odd_headers() -> ModelFabric {
-    with(kind(one_switch(2), 2, TREE), 1, Speech::OddAck)
+fn malformed_headers() -> ModelFabric {
+    with(ordered(one_switch(2), 2, TREE), 1, FaultyTraffic::OddAck)
 }
 
 #[test]
-fn odd_headers_of_a_member_reach_no_other() {
-    holds("odd headers", odd_headers());
+fn malformed_headers_of_a_member_reach_no_other() {
+    holds("odd headers", malformed_headers());
 }
 
 #[test]
-fn the_checker_finds_a_merged_packet_of_a_members_form() {
-    let fabric = without(odd_headers(), Flaw::MembersForm);
+fn the_checker_finds_an_aggregated_packet_with_a_members_headers() {
+    let fabric = without(malformed_headers(), Flaw::KeptHeaders);
     fails("a member's form", fabric, NEEDS_NO_TIMEOUT);
 }
 
-// ---- Counts of messages ----
+// ---- Message sequence numbers ----
 
 fn counts(fabric: ModelFabric, false_reports: u32) -> ModelFabric {
-    with(fabric, false_reports, Speech::Counts).but(|fabric| fabric.counts_messages = true)
+    with(fabric, false_reports, FaultyTraffic::Counts)
+        .adjust(|fabric| fabric.counts_messages = true)
 }
 
 #[test]
-fn forged_counts_of_messages_are_not_believed() {
-    holds("forged counts", counts(hostile(one_switch(2), 1, TREE), 1));
+fn forged_msns_are_ignored() {
+    holds("forged counts", counts(lossy(one_switch(2), 1, TREE), 1));
 }
 
 #[test]
 #[ignore = "takes minutes"]
-fn full_counts_of_messages() {
+fn full_forged_msns() {
     holds(
         "forged counts, 2 packets",
-        counts(hostile(one_switch(2), 2, TREE), 1),
+        counts(lossy(one_switch(2), 2, TREE), 1),
     );
-    holds(
-        "2 forged counts",
-        counts(hostile(one_switch(2), 1, TREE), 2),
-    );
-    let far = counts(hostile(two_switches(1, 1), 1, TREE), 1);
+    holds("2 forged counts", counts(lossy(one_switch(2), 1, TREE), 2));
+    let far = counts(lossy(two_switches(1, 1), 1, TREE), 1);
     holds("forged counts, 2 switches", far);
     for strategy in [Strategy::Walk, Strategy::Punt] {
-        let fabric = counts(hostile(one_switch(2), 1, strategy), 1);
+        let fabric = counts(lossy(one_switch(2), 1, strategy), 1);
         holds(&format!("forged counts, {strategy:?}"), fabric);
     }
 }
 
 #[test]
-fn the_checker_finds_a_forged_count_of_messages() {
-    let fabric = counts(hostile(one_switch(2), 1, TREE), 1);
+fn the_checker_finds_a_forwarded_forged_msn() {
+    let fabric = counts(lossy(one_switch(2), 1, TREE), 1);
     fails(
         "forged count",
         without(fabric, Flaw::AnyMsn),
@@ -142,22 +147,22 @@ fn the_checker_finds_a_forged_count_of_messages() {
     );
 }
 
-// ---- Counts of reports ----
+// ---- Report counts of selective NAKs ----
 
-/// One receiver reports a packet with any count. Two are lost: the packet that the other one lacks, and this report on its way to the source,
-/// for the packet that it brings would end its effect.
+/// One receiver reports a packet with any count. Two packets are lost: the data packet that the other receiver lacks,
+/// and this report on its way to the source. If it arrived, the retransmission would end its effect.
 fn reports() -> ModelFabric {
-    let fabric = selective(kind(one_switch(2), 3, TREE), 4);
-    with(fabric, 1, Speech::Reports).but(|fabric| fabric.losses = 2)
+    let fabric = selective(ordered(one_switch(2), 3, TREE), 4);
+    with(fabric, 1, FaultyTraffic::Reports).adjust(|fabric| fabric.losses = 2)
 }
 
 #[test]
-fn forged_counts_of_reports_silence_no_other_report() {
+fn forged_report_counts_suppress_no_other_report() {
     holds("forged reports", reports());
 }
 
 #[test]
-fn the_checker_finds_a_forged_count_of_reports() {
+fn the_checker_finds_a_forwarded_forged_report_count() {
     fails(
         "forged reports",
         without(reports(), Flaw::AnyCount),
@@ -171,34 +176,38 @@ fn cnps_of_the_source() -> ModelFabric {
     let source = FaultyMember {
         host: 0,
         false_reports: 2,
-        speech: Speech::Cnps,
+        traffic: FaultyTraffic::Cnps,
     };
-    hostile(one_switch(2), 1, TREE).but(|fabric| fabric.faulty = Some(source))
+    lossy(one_switch(2), 1, TREE).adjust(|fabric| fabric.faulty = Some(source))
 }
 
 #[test]
-fn a_cnp_of_the_source_does_not_come_back() {
+fn a_cnp_of_the_source_is_not_returned_to_it() {
     holds("the source's CNPs", cnps_of_the_source());
-    let member = with(hostile(one_switch(2), 1, TREE), 1, Speech::Cnps);
+    let member = with(lossy(one_switch(2), 1, TREE), 1, FaultyTraffic::Cnps);
     holds("a member's CNPs", member);
 }
 
 #[test]
-fn the_checker_finds_a_cnp_that_comes_back() {
+fn the_checker_finds_a_cnp_returned_to_the_source() {
     let fabric = without(cnps_of_the_source(), Flaw::AnyCnp);
     fails("the source's CNPs", fabric, ONLY_WHAT_ALL_HOLD);
 }
 
 // ---- Walks ----
 
-/// One receiver repeats its newest ACK: as often as a walk has passes, and more.
+/// One receiver repeats its newest ACK, more often than a walk has passes.
 fn repeated_acks() -> ModelFabric {
-    let fabric = with(kind(one_switch(2), 1, Strategy::Walk), 12, Speech::SameAck);
-    fabric.but(|fabric| fabric.ages = 0)
+    let fabric = with(
+        ordered(one_switch(2), 1, Strategy::Walk),
+        12,
+        FaultyTraffic::SameAck,
+    );
+    fabric.adjust(|fabric| fabric.walk_timeouts = 0)
 }
 
 #[test]
-fn repeated_acks_keep_no_walk_going() {
+fn repeated_acks_do_not_prolong_walks() {
     holds("repeated ACKs", repeated_acks());
 }
 
@@ -208,46 +217,46 @@ fn the_checker_finds_a_walk_that_does_not_end() {
     fails("repeated ACKs", fabric, WALKS_END);
 }
 
-// ---- Who is the source, and how far it may be ahead ----
+// ---- Choice of the source, and its window ----
 
 fn first_data() -> ModelFabric {
-    with(hostile(one_switch(2), 2, TREE), 2, Speech::First)
+    with(lossy(one_switch(2), 2, TREE), 2, FaultyTraffic::First)
 }
 
 #[test]
-fn a_member_that_sends_first_hurts_only_itself() {
+fn a_member_that_sends_first_affects_only_itself() {
     holds("first data", first_data());
     holds("first data, Tofino", on_tofino(first_data()));
 }
 
 #[test]
-fn the_checker_finds_first_data_of_any_psn() {
-    let fabric = without(first_data(), Flaw::AnyFirst);
+fn the_checker_finds_accepted_first_data_of_any_psn() {
+    let fabric = without(first_data(), Flaw::AnyFirstPsn);
     fails("first data", fabric, ONLY_WHAT_ALL_HOLD);
 }
 
-/// The source sends what is not the next packet.
+/// The source skips packets.
 fn leap() -> ModelFabric {
     let source = FaultyMember {
         host: 0,
         false_reports: 2,
-        speech: Speech::Leap,
+        traffic: FaultyTraffic::Leap,
     };
-    kind(one_switch(2), 1, TREE).but(|fabric| fabric.faulty = Some(source))
+    ordered(one_switch(2), 1, TREE).adjust(|fabric| fabric.faulty = Some(source))
 }
 
 #[test]
-fn a_source_is_ahead_by_a_window_at_most() {
-    fails_only_by_its_own_fault("leap", leap());
+fn a_source_stays_within_its_window() {
+    fails_only_for_the_source("leap", leap());
 }
 
 #[test]
-fn the_checker_finds_a_source_that_leaps_ahead() {
+fn the_checker_finds_a_source_beyond_its_window() {
     fails("leap", without(leap(), Flaw::NoWindow), WITHIN_WINDOW);
 }
 
-/// A source that loses what it leaps over completes nothing, and that is its own fault.
-fn fails_only_by_its_own_fault(what: &str, fabric: ModelFabric) {
+/// A source that loses packets which it skips completes nothing. That does not count as a violation.
+fn fails_only_for_the_source(what: &str, fabric: ModelFabric) {
     use stateright::{Checker, Model};
     let checker = fabric.checker().threads(2).spawn_bfs().join();
     println!("{what}: {} states", checker.unique_state_count());
@@ -259,8 +268,8 @@ fn fails_only_by_its_own_fault(what: &str, fabric: ModelFabric) {
 
 /// Two sources, one after the other; the switch restarts once.
 fn restarted(restart: Restart) -> ModelFabric {
-    let fabric = hostile(one_switch(2), 1, TREE);
-    fabric.but(|fabric| {
+    let fabric = lossy(one_switch(2), 1, TREE);
+    fabric.adjust(|fabric| {
         fabric.streams = vec![(0, 1), (1, 1)];
         fabric.switch_restarts = 1;
         fabric.restart = restart;
@@ -275,23 +284,24 @@ fn a_group_survives_the_restart_of_its_switch() {
 #[test]
 #[ignore = "takes minutes"]
 fn full_restart() {
-    let longer = restarted(Restart::Position).but(|fabric| fabric.streams = vec![(0, 2), (1, 1)]);
+    let longer =
+        restarted(Restart::Position).adjust(|fabric| fabric.streams = vec![(0, 2), (1, 1)]);
     holds("restart, 3 packets", longer);
     let far = |below| {
-        let fabric = hostile(two_switches(2 - below, below), 1, TREE);
-        fabric.but(|fabric| {
+        let fabric = lossy(two_switches(2 - below, below), 1, TREE);
+        fabric.adjust(|fabric| {
             fabric.streams = vec![(0, 1), (1, 1)];
             fabric.switch_restarts = 1;
             fabric.restart = Restart::Position;
         })
     };
     holds("restart of one of 2 switches", far(1));
-    let with_faulty_member = with(restarted(Restart::Position), 1, Speech::Answers);
+    let with_faulty_member = with(restarted(Restart::Position), 1, FaultyTraffic::Answers);
     holds("restart, and any answer", with_faulty_member);
 }
 
 #[test]
-fn the_checker_finds_a_switch_that_restarts_at_the_beginning() {
+fn the_checker_finds_a_restart_at_the_first_psn() {
     fails(
         "restart at the first PSN",
         restarted(Restart::FirstPsn),

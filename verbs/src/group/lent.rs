@@ -1,7 +1,7 @@
 //! Messages from and to memory of the caller, without a copy.
 //!
-//! A registration ends when the caller takes the memory back. It is not cached, because a program may return memory to the system and
-//! get other pages at the same address, which a cached registration would not notice.
+//! The memory is registered until the caller takes it back. Registrations are not cached: a program may return memory
+//! to the system and get other pages at the same address, which a cached registration would not notice.
 
 use alfirk_roce::rc::{MemoryKey, MemorySlice};
 use alfirk_roce::verbs::Verbs;
@@ -16,22 +16,26 @@ pub struct LentMemory {
 }
 
 impl Group {
-    /// Registers memory of the caller. The cost grows with the number of pages; for short messages see [`Group::fill`].
+    /// Registers memory of the caller. The cost grows with the number of pages; for short messages, [`Group::fill`] is
+    /// faster.
     ///
     /// # Errors
-    /// If the device or the system cannot register it: too much memory is locked (`ulimit -l`), or the memory is of a kind
+    ///
+    /// The device or the system cannot register the memory: too much memory is locked (`ulimit -l`), or it is of a kind
     /// that devices cannot access. The group is unchanged.
     ///
     /// # Safety
-    /// The bytes must stay valid until they are taken back or the group ends, and must not be written to meanwhile. If they
-    /// are `writable`, as they must be at receivers, no reference to them may exist, either.
+    ///
+    /// The bytes must stay valid until they are taken back or the group ends, and must not be written to meanwhile. If
+    /// they are `writable`, as they must be at receivers, no reference to them may exist, either.
     pub unsafe fn lend(&mut self, start: *mut u8, len: u64, writable: bool) -> Result<LentMemory> {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: guaranteed by the caller.
         let key = unsafe { self.device.register_lent(start, len, writable)? };
         Ok(LentMemory { key, len })
     }
 
-    /// As [`Group::post_broadcast`], with lent memory instead of the buffer. Each member may choose one or the other.
+    /// Like [`Group::post_broadcast`], with lent memory in place of the buffer. Each member may choose one or the
+    /// other.
     pub fn post_lent(
         &mut self,
         source: u32,
@@ -50,7 +54,7 @@ impl Group {
         self.post(source, MemorySlice { key, offset, len }, Kind::Send)
     }
 
-    /// Waits for the first of the messages posted and not waited for, up to the timeout of a call.
+    /// Waits until the oldest posted message that was not waited for has completed, up to the timeout of a call.
     pub fn wait_for_one(&mut self) -> Result<()> {
         match self.posted {
             0 => Ok(()),

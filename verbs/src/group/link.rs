@@ -1,4 +1,4 @@
-//! TCP connections between the leader and the other members, with JSON objects, one per line.
+//! TCP connections between the leader and the other members. They carry JSON objects, one per line.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -10,20 +10,20 @@ use alfirk_roce::wire::{Psn, QpNum};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use serde::{Deserialize, Serialize};
 
-use super::Way;
+use super::Transport;
 
-/// The longest line in bytes. Enough for a mesh of a thousand members.
+/// Longest line in bytes, which is enough for a mesh of a thousand members.
 const MAX_LINE: usize = 64 << 20;
-/// Time limit for sending while a peer reads nothing.
+/// Time limit for sending to a peer that reads nothing.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The parameters of a member that all others need.
+/// Address, queue pair and buffer of a member, which all other members need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct MemberInfo {
     pub(super) ip: Ipv4Addr,
-    /// Number of its queue pair in the group.
+    /// Number of the member's queue pair in the group.
     pub(super) qpn: QpNum,
-    /// Its buffer.
+    /// The member's buffer, for WRITEs.
     pub(super) memory: RemoteMemory,
 }
 
@@ -32,17 +32,17 @@ pub(super) struct MemberInfo {
 pub(super) struct MeshEnd {
     pub(super) from: u32,
     pub(super) to: u32,
-    /// The queue pair of `from`, and its initial PSN.
+    /// Number of the queue pair of member `from`, and its initial PSN.
     pub(super) qpn: QpNum,
     pub(super) psn: Psn,
 }
 
-/// Random parameters of a group, which separate it from earlier groups with the same address.
+/// Random numbers of a group, which distinguish it from earlier groups with the same address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Epoch {
-    /// The virtual queue pair number of the group.
+    /// Virtual queue pair number of the group.
     pub(super) virtual_qpn: QpNum,
-    /// The initial PSN of every member.
+    /// Initial PSN of every member.
     pub(super) initial_psn: Psn,
 }
 
@@ -51,21 +51,23 @@ pub(super) struct Epoch {
 pub(super) enum Message {
     /// To the leader: request to join.
     Hello { card: MemberInfo },
-    /// To a member: the whole group.
+    /// To a member: all members of the group, and its rank.
     Welcome {
         rank: u32,
         members: Vec<MemberInfo>,
         epoch: Epoch,
     },
-    /// To the leader: this member has reached a synchronization point. `error`: why it cannot continue as planned.
+    /// To the leader: this member has reached a synchronization point. `error`: reason why it cannot continue as
+    /// planned.
     Ready { error: Option<String> },
-    /// To a member: all have reached the synchronization point. Contains the remaining members and the transport.
-    Go { way: Way, alive: Vec<u32> },
-    /// In both directions: queue pairs of connections between two members.
+    /// To a member: all members have reached the synchronization point. Contains the remaining members and the
+    /// transport.
+    Go { way: Transport, alive: Vec<u32> },
+    /// To and from the leader: queue pairs for connections between two members.
     Mesh { ends: Vec<MeshEnd> },
     /// To the leader: request to leave.
     Leave,
-    /// To a member: it was removed, or the group has ended.
+    /// To a member: it was removed from the group, or the group has ended.
     Bye,
 }
 
@@ -90,7 +92,7 @@ impl Link {
         self.stream.write_all(&line)
     }
 
-    /// Takes the next message, without waiting.
+    /// Removes and returns the next message, without waiting; `None` if none is complete.
     pub(super) fn receive(&mut self) -> io::Result<Option<Message>> {
         loop {
             if let Some(end) = self.input.iter().position(|b| *b == b'\n') {
@@ -134,7 +136,7 @@ mod tests {
         let mut far = Link::new(listener.accept().unwrap().0).unwrap();
         assert!(far.receive().unwrap().is_none());
         let go = Message::Go {
-            way: Way::Chain,
+            way: Transport::Chain,
             alive: (0..5000).collect(),
         };
         near.send(&go).unwrap();

@@ -9,11 +9,12 @@
 //!    │ ────────── Go ───────────────────▶ │   multicast, or the fallback
 //! ```
 //!
-//! Calls block. Every member makes the same calls of [`Group::broadcast`] and [`Group::write`] in the same order. Each returns when
-//! this member's part is done: at the source, when every member has the bytes; elsewhere, when this member has them. The source may
+//! Calls block. Every member makes the same calls of [`Group::broadcast`] and [`Group::write`] in the same order. At
+//! the source, a call returns when every member has the bytes; elsewhere, when this member has them. The source may
 //! change with each call; all members then synchronize over TCP.
 //!
-//! Without a fabric that multicasts (or if it rejects the group), the same calls use a chain of members, or unicast from the source.
+//! If the fabric does not multicast, or rejects the group, the same calls use a chain of members, or unicast from the
+//! source.
 
 mod lent;
 mod link;
@@ -43,13 +44,13 @@ use crate::device::{random, Device, DeviceConfig, OpenError};
 pub use lent::LentMemory;
 use link::{Epoch, Link, MemberInfo, Message};
 
-/// The leader's rank.
+/// Rank of the leader.
 const LEADER: u32 = 0;
 
-/// The transport of the bytes.
+/// Transport of the bytes in a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum Transport {
     /// The source sends once, and switches replicate.
     Multicast,
     /// Each member forwards the bytes to the next one, 64 KiB at a time.
@@ -58,47 +59,54 @@ pub enum Way {
     Unicast,
 }
 
-/// The parameters of a group. All members must use the same, except for the device.
+/// Parameters of a group, which must be the same for all members, except for the device.
 #[derive(Debug, Clone)]
 pub struct GroupConfig {
     /// Name of the RDMA device, as listed by `ibv_devices`.
     pub device: String,
-    /// The IPv4 address of the group, which no other group uses, in the fabric's range for groups.
+    /// IPv4 address of the group: in the fabric's range for groups, and used by no other group.
     pub address: Ipv4Addr,
-    /// The address of the leader, which registers the group and has rank 0.
+    /// IPv4 address of the leader, which registers the group and has rank 0.
     pub leader: Ipv4Addr,
-    /// The leader's TCP port.
+    /// TCP port of the leader.
     pub port: u16,
     /// Number of members, the leader included; at least 2.
     pub members: u32,
     /// Length of each member's buffer in bytes.
     pub buffer: u64,
-    /// Timeout of each call.
+    /// Time limit of each call.
     pub timeout: Duration,
-    /// Transport without multicast: [`Way::Chain`], [`Way::Unicast`], or none ([`Way::Multicast`]).
-    pub fallback: Way,
+    /// Transport if the fabric does not multicast: [`Transport::Chain`], [`Transport::Unicast`], or none ([`Transport::Multicast`]).
+    pub fallback: Transport,
 }
 
-/// Why a call failed. The group cannot be used any more, except after [`GroupError::Argument`].
+/// Reason why a call has failed. The group cannot be used any more, except after [`GroupError::Argument`].
 #[derive(Debug, thiserror::Error)]
 pub enum GroupError {
+    /// The RDMA device cannot be used.
     #[error(transparent)]
     Device(#[from] OpenError),
-    /// Invalid arguments; the call had no effect.
+    /// The arguments are not valid; the call had no effect.
     #[error("{0}")]
     Argument(String),
-    /// The TCP connection to the leader or a member failed.
+    /// The TCP connection to the leader or to a member has failed.
     #[error("{what}: {error}")]
-    Connection { what: String, error: io::Error },
+    Connection {
+        /// What the connection was used for.
+        what: String,
+        /// Error of the system.
+        error: io::Error,
+    },
+    /// The time limit was exceeded; holds what the call was waiting for.
     #[error("timeout: {0}")]
     Timeout(&'static str),
-    /// The fabric does not multicast, and no fallback is allowed.
+    /// The fabric does not multicast, and the configuration has no fallback; holds the reason.
     #[error("the group is not registered: {0}")]
     NotRegistered(String),
-    /// The device or the remote side rejected an operation.
+    /// The device or the remote end has rejected an operation, or it has failed.
     #[error("{0}")]
     Verbs(String),
-    /// This member is not in the group any more.
+    /// This member is not in the group any more; holds the reason.
     #[error("the group has ended: {0}")]
     Over(String),
 }
@@ -129,35 +137,35 @@ impl From<QpFailure> for GroupError {
 
 type Result<T> = std::result::Result<T, GroupError>;
 
-/// A member of a group. If it is dropped without [`Group::leave`], the leader removes it when it notices.
+/// A member of a group. If it is dropped without [`Group::leave`], the leader removes it when the TCP connection ends.
 pub struct Group {
     device: Device,
     config: GroupConfig,
     rank: u32,
     cards: Vec<MemberInfo>,
     alive: BTreeSet<u32>,
-    way: Way,
-    /// Connection to the leader; at the leader, to each other member by rank.
+    way: Transport,
+    /// TCP connection to the leader; at the leader, to each other member by rank.
     links: BTreeMap<u32, Link>,
-    /// Received messages of members that are not handled yet.
+    /// Received messages, with the rank of their sender, that are not handled yet.
     messages: VecDeque<(u32, Message)>,
     registrar: Registrar,
-    /// Timeout and retries of the queue pair.
+    /// ACK timeout and retries of the queue pair.
     patience: Patience,
     news: VecDeque<LeaderEvent>,
     memory: MemoryKey,
     qpn: QpNum,
-    /// The present source.
+    /// Rank of the present source.
     source: u32,
-    /// Whether this member, as the source, has announced the others' buffers to the switches.
+    /// Whether this member, as the source, has announced the other members' buffers to the switches.
     has_announced_buffers: bool,
-    /// By rank: the queue pair of the connection to a member, without multicast.
+    /// Without multicast: the queue pair of the connection to each other member, by rank.
     mesh: BTreeMap<u32, QpNum>,
     inbox: VecDeque<Completion>,
     failures: Vec<(QpNum, QpFailure)>,
-    /// Number of messages posted and not waited for.
+    /// Number of messages posted that were not waited for.
     posted: u32,
-    /// Whether other members may be late without limit, so that a stall is not reported.
+    /// Whether other members may be late without limit. Then a lack of progress is not reported to the fabric.
     has_no_deadline: bool,
     started: Instant,
     next_stall: Instant,
@@ -169,8 +177,8 @@ impl Group {
         Group::join_by(config, None)
     }
 
-    /// Joins as the leader, with a TCP socket that already listens at `config.port` of its address, so that the system can choose the
-    /// port.
+    /// Joins as the leader. `listener`: a TCP socket that listens at the leader's address and `config.port`, so that
+    /// the system can choose the port.
     pub fn lead_at(config: GroupConfig, listener: TcpListener) -> Result<Group> {
         Group::join_by(config, Some(listener))
     }
@@ -198,7 +206,7 @@ impl Group {
             rank: LEADER,
             cards: vec![card],
             alive: (0..config.members).collect(),
-            way: Way::Multicast,
+            way: Transport::Multicast,
             links: BTreeMap::new(),
             messages: VecDeque::new(),
             registrar: Registrar::default(),
@@ -226,34 +234,35 @@ impl Group {
         Ok(group)
     }
 
-    /// This member's rank; the leader has rank 0, and the others are ordered by their addresses.
+    /// Rank of this member. The leader has rank 0; the others are ordered by their addresses.
     pub fn rank(&self) -> u32 {
         self.rank
     }
 
-    /// The last source; initially the leader.
+    /// Rank of the last source; initially that of the leader.
     pub fn source(&self) -> u32 {
         self.source
     }
 
-    /// The ranks in the group. Members other than the leader notice removals at the next change of the source.
+    /// Ranks of the members in the group. Members other than the leader learn of removals at the next change of the
+    /// source.
     pub fn members(&self) -> impl Iterator<Item = u32> + '_ {
         self.alive.iter().copied()
     }
 
     /// The transport in use.
-    pub fn way(&self) -> Way {
+    pub fn way(&self) -> Transport {
         self.way
     }
 
-    /// The bytes of the buffer.
+    /// Contents of the buffer.
     pub fn buffer(&self) -> &[u8] {
         self.device
             .memory(self.memory)
             .expect("the buffer is registered as long as the group lives")
     }
 
-    /// Address of the buffer; a multiple of a power of two that is at least its length.
+    /// Address of the buffer: a multiple of a power of two that is at least the buffer's length.
     pub fn buffer_address(&self) -> u64 {
         self.cards[self.rank as usize].memory.va
     }
@@ -263,35 +272,37 @@ impl Group {
         Ok(self.device.write_memory(self.memory, offset, bytes)?)
     }
 
-    /// SENDs a part of the source's buffer to the same place in all other buffers. Every member must make the call with the same
-    /// arguments.
+    /// Sends a part of the source's buffer to the same place in all other buffers, by SEND. Every member must make the
+    /// call with the same arguments.
     pub fn broadcast(&mut self, source: u32, offset: u64, len: u64) -> Result<()> {
         self.post(source, self.buffer_slice(offset, len)?, Kind::Send)?;
         self.wait()
     }
 
-    /// WRITEs a part of the source's buffer to the same place in all other buffers, with immediate data as notification. Every member
-    /// must make the call with the same arguments.
+    /// Writes a part of the source's buffer to the same place in all other buffers, by WRITE with immediate data. Every
+    /// member must make the call with the same arguments.
     ///
-    /// The first WRITE of a source takes two additional round trips, in which each buffer is announced to the switches.
+    /// The first WRITE of a source takes two additional round trips, in which the other buffers are announced to the
+    /// switches.
     pub fn write(&mut self, source: u32, offset: u64, len: u64) -> Result<()> {
         self.post(source, self.buffer_slice(offset, len)?, Kind::Write)?;
         self.wait()
     }
 
-    /// Starts a [`Group::broadcast`], so that several messages can be in flight. The parts of the buffer in use must not be accessed
-    /// until [`Group::wait`]. Without multicast this call blocks.
+    /// Starts a [`Group::broadcast`], so that several messages can be in flight. The parts of the buffer in use must
+    /// not be accessed until [`Group::wait`]. Without multicast, this call blocks.
     pub fn post_broadcast(&mut self, source: u32, offset: u64, len: u64) -> Result<()> {
         self.post(source, self.buffer_slice(offset, len)?, Kind::Send)
     }
 
-    /// Makes another member the source before it sends; all members synchronize. Every member must make the call.
+    /// Makes the member with rank `source` the source before it sends; all members synchronize. Every member must make
+    /// the call.
     pub fn change_source(&mut self, source: u32) -> Result<()> {
         if !self.alive.contains(&source) {
             let text = format!("rank {source} is not in the group");
             return Err(GroupError::Argument(text));
         }
-        if self.way == Way::Multicast && source != self.source {
+        if self.way == Transport::Multicast && source != self.source {
             self.wait()?;
             self.switch_source(source, self.deadline())?;
         }
@@ -315,16 +326,16 @@ impl Group {
         Ok(())
     }
 
-    /// Sends an empty message from [`Group::source`] to all others. Every member must make the call. It may take as long as the
-    /// slowest member:
-    /// at the source it returns when all have made the call, elsewhere when the signal has arrived. Two signals make a barrier: after
-    /// the first one the source knows that all have entered, after the second one all members do.
+    /// Sends an empty message from [`Group::source`] to all others. Every member must make the call. It may take as
+    /// long as the slowest member. At the source it returns when all members have made the call, elsewhere when the
+    /// message has arrived. Two calls make a barrier: after the first, the source knows that all have entered; after
+    /// the second, all members do.
     ///
-    /// Calls `is_over` every millisecond, and returns false when that returns true. The group then cannot be used any more, nor after
-    /// an error. Use `is_over` also for work that other members may need before they make the call.
+    /// Calls `is_over` every millisecond, and returns false when that returns true. The group then cannot be used any
+    /// more, nor after an error. `is_over` may also do work that other members need before they make the call.
     pub fn signal(&mut self, mut is_over: impl FnMut() -> bool) -> Result<bool> {
         self.wait()?;
-        if self.way != Way::Multicast {
+        if self.way != Transport::Multicast {
             self.synchronize(self.deadline())?;
             return Ok(true);
         }
@@ -344,14 +355,14 @@ impl Group {
         Ok(true)
     }
 
-    /// Handles pending events without waiting. Call it from time to time if no other calls are made, so that the leader can reply when
-    /// the fabric queries whether the group is in use.
+    /// Handles pending events without waiting. To be called from time to time if no other calls are made, so that the
+    /// leader can reply when the fabric queries whether the group is in use.
     pub fn make_progress(&mut self) {
         self.handle_ready();
     }
 
-    /// Leaves the group. The other members continue. The leader waits until all others have left, up to the timeout, and then ends the
-    /// group.
+    /// Leaves the group; the other members continue. The leader waits until all others have left, up to the time limit,
+    /// and then ends the group.
     pub fn leave(mut self) -> Result<()> {
         let deadline = self.deadline();
         if self.rank != LEADER {
@@ -371,7 +382,7 @@ impl Group {
             self.pump(deadline, "leaving the group")?;
         }
         let deadline = self.deadline();
-        if self.way == Way::Multicast {
+        if self.way == Transport::Multicast {
             let now = self.now();
             if let Some(leader) = self.registrar.leader() {
                 leader.deregister(&mut self.device, now);
@@ -458,7 +469,7 @@ impl Group {
         if let Err(why) = registered {
             tracing::warn!("no multicast: {why}");
             self.way = self.config.fallback;
-            if self.way == Way::Multicast {
+            if self.way == Transport::Multicast {
                 for rank in self.others() {
                     let _ = self.send_message(rank, &Message::Bye);
                 }
@@ -466,7 +477,7 @@ impl Group {
             }
         }
         self.go()?;
-        if self.way != Way::Multicast {
+        if self.way != Transport::Multicast {
             self.make_mesh(deadline)?;
         }
         Ok(())
@@ -521,7 +532,7 @@ impl Group {
         let error = self.connect(epoch).err().map(|e| e.to_string());
         self.send_message(LEADER, &Message::Ready { error })?;
         self.until_go(deadline)?;
-        if self.way != Way::Multicast {
+        if self.way != Transport::Multicast {
             self.make_mesh(deadline)?;
         }
         Ok(())
@@ -541,7 +552,7 @@ impl Group {
         self.check_failures(self.qpn)
     }
 
-    /// Registers the group in-band; the inner error is the reason of the fabric's rejection.
+    /// Registers the group in-band. The inner error is the reason why the fabric has rejected it.
     fn register(
         &mut self,
         epoch: Epoch,
@@ -583,7 +594,7 @@ impl Group {
 
     // ---- Messages ----
 
-    /// The given part of the buffer.
+    /// The part of the buffer at `offset`, with `len` bytes.
     fn buffer_slice(&self, offset: u64, len: u64) -> Result<MemorySlice> {
         let (key, size) = (self.memory, self.config.buffer);
         match offset.checked_add(len) {
@@ -600,7 +611,7 @@ impl Group {
             return Err(GroupError::Argument(text));
         }
         let deadline = self.deadline();
-        if self.way != Way::Multicast {
+        if self.way != Transport::Multicast {
             self.synchronize(deadline)?;
             return self.broadcast_overlay(source, part, deadline);
         }
@@ -620,7 +631,7 @@ impl Group {
             }
             let operation = match kind {
                 Kind::Send => SendOperation::Send { immediate: None },
-                // Inside the group every buffer has address 0 and key 0.
+                // In packets of a group, every buffer has address 0 and key 0.
                 Kind::Write => SendOperation::Write {
                     remote_va: part.offset,
                     rkey: 0,
@@ -642,7 +653,8 @@ impl Group {
         Ok(())
     }
 
-    /// Changes the source. Every member holds all data by now, since calls complete at their source only then.
+    /// Changes the source. Every member holds all data by then, because calls complete at their source only when all
+    /// have it.
     fn switch_source(&mut self, source: u32, deadline: Instant) -> Result<()> {
         if self.source == self.rank {
             self.device.expect_next_source(self.qpn)?;
@@ -698,7 +710,7 @@ impl Group {
         Instant::now() + self.config.timeout
     }
 
-    /// Nanoseconds since the start, as `now` for state machines.
+    /// Nanoseconds since the start of the group, as `now` for state machines.
     fn now(&self) -> u64 {
         self.started.elapsed().as_nanos() as u64
     }
@@ -717,7 +729,7 @@ fn ended(why: &str) -> GroupError {
     GroupError::Over(why.to_owned())
 }
 
-/// The result of a completion that must be successful.
+/// Converts a completion; a failed one is an error.
 fn succeeded(done: Completion) -> Result<(Operation, u64)> {
     match done.outcome {
         Ok(completed) => Ok((done.operation, completed.bytes)),

@@ -8,9 +8,9 @@ use alfirk_roce::rc::{
 use alfirk_roce::verbs::Verbs;
 
 use super::link::{MeshEnd, Message};
-use super::{ended, Group, GroupError, Result, Way, LEADER};
+use super::{ended, Group, GroupError, Result, Transport, LEADER};
 
-/// Bytes that a member of a chain forwards at a time.
+/// Number of bytes that a member of a chain forwards at a time.
 const SLICE: u64 = 64 << 10;
 
 impl Group {
@@ -74,21 +74,21 @@ impl Group {
         self.synchronize(deadline)
     }
 
-    /// This member's part in a broadcast without multicast.
+    /// Executes this member's part in a broadcast without multicast.
     pub(super) fn broadcast_overlay(
         &mut self,
         source: u32,
         whole: MemorySlice,
         deadline: Instant,
     ) -> Result<()> {
-        // The members in a ring, starting with the source.
+        // The members as a ring that starts with the source.
         let (before, from): (Vec<u32>, Vec<u32>) = self.alive.iter().partition(|r| **r < source);
         let order: Vec<u32> = from.into_iter().chain(before).collect();
         let own = order.iter().position(|rank| *rank == self.rank);
         let own = own.ok_or_else(|| ended("this member was removed"))?;
         let (previous, next): (Option<u32>, Vec<u32>) = match (self.way, own) {
-            (Way::Unicast, 0) => (None, order[1..].to_vec()),
-            (Way::Unicast, _) => (Some(source), Vec::new()),
+            (Transport::Unicast, 0) => (None, order[1..].to_vec()),
+            (Transport::Unicast, _) => (Some(source), Vec::new()),
             (_, 0) => (None, order[1..].iter().take(1).copied().collect()),
             (_, _) => (
                 Some(order[own - 1]),
@@ -96,7 +96,7 @@ impl Group {
             ),
         };
         let slice = match self.way {
-            Way::Unicast => whole.len.max(1),
+            Transport::Unicast => whole.len.max(1),
             _ => SLICE,
         };
         let slices: Vec<MemorySlice> = (0..whole.len.div_ceil(slice).max(1))
@@ -117,7 +117,7 @@ impl Group {
                     .post_recv(from, RecvRequest { wr_id: 0, buffer })?;
             }
             for part in &slices {
-                // The completion may also be that of a SEND on the same connection, which is waited for below.
+                // The completion may also be that of a SEND on the same connection, for which the code below waits.
                 let done = self.completion(from, deadline, "a message")?;
                 let bytes = done.outcome.map_or(0, |completed| completed.bytes);
                 if done.operation != Operation::Receive || bytes != part.len {

@@ -11,14 +11,14 @@ use alfirk_roce::wire::QpNum;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
 use super::link::Message;
-use super::{ended, succeeded, Group, GroupError, Result, Way, LEADER};
+use super::{ended, succeeded, Group, GroupError, Result, Transport, LEADER};
 
-/// The longest sleep while waiting.
+/// Longest sleep while waiting for events.
 pub(super) const MAX_SLEEP: Duration = Duration::from_millis(200);
-/// The longest sleep while a caller must be polled.
+/// Longest sleep while a function of the caller must be called.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Waits until one of the descriptors is readable, `longest` at most, and not beyond the deadline.
+/// Waits until one of the descriptors is readable, but not longer than `longest`, and not beyond `until`.
 pub(super) fn readable<'a>(
     fds: impl Iterator<Item = BorrowedFd<'a>>,
     longest: Duration,
@@ -40,12 +40,12 @@ impl Group {
         }
     }
 
-    /// Sleeps until there is an event, and handles it.
+    /// Sleeps until there is an event, and handles it. `what`: what the caller waits for, for the timeout error.
     pub(super) fn pump(&mut self, deadline: Instant, what: &'static str) -> Result<()> {
         self.pump_for(MAX_SLEEP, deadline, what)
     }
 
-    /// As [`Group::pump`], with a limit for the sleep.
+    /// Like [`Group::pump`], with a limit for the sleep.
     pub(super) fn pump_for(
         &mut self,
         longest: Duration,
@@ -79,7 +79,7 @@ impl Group {
         self.take_messages();
     }
 
-    /// Sorts the device's events.
+    /// Distributes the events of the device.
     pub(super) fn take_events(&mut self) {
         let now = self.now();
         while let Some(event) = self.device.poll_event() {
@@ -154,7 +154,7 @@ impl Group {
             if !self.alive.remove(&rank) {
                 continue;
             }
-            if self.way == Way::Multicast {
+            if self.way == Transport::Multicast {
                 let ip = self.cards[rank as usize].ip;
                 let (now, device) = (self.started.elapsed().as_nanos() as u64, &mut self.device);
                 let requested = self
@@ -283,7 +283,7 @@ impl Group {
         }
     }
 
-    /// At the leader: waits until every other member is ready. Returns the first error that one has reported.
+    /// At the leader: waits until every other member is ready. Returns the first error that a member has reported.
     pub(super) fn gather(
         &mut self,
         deadline: Instant,
@@ -309,7 +309,7 @@ impl Group {
         Ok(first)
     }
 
-    /// At the leader: lets all others continue.
+    /// At the leader: sends all others the message to continue.
     pub(super) fn go(&mut self) -> Result<()> {
         let message = Message::Go {
             way: self.way,
@@ -321,7 +321,7 @@ impl Group {
         Ok(())
     }
 
-    /// At other members: waits until the leader lets them continue.
+    /// At other members: waits for the leader's message to continue.
     pub(super) fn until_go(&mut self, deadline: Instant) -> Result<()> {
         match self.message_from(LEADER, deadline, "waiting for the other members")? {
             Message::Go { way, alive } => {
@@ -334,7 +334,7 @@ impl Group {
         }
     }
 
-    /// Synchronizes all members.
+    /// Waits until all members have reached this point.
     pub(super) fn synchronize(&mut self, deadline: Instant) -> Result<()> {
         if self.rank == LEADER {
             self.gather(deadline, "waiting for the other members")?;

@@ -19,7 +19,7 @@ use alfirk_experiment::{
 };
 use alfirk_packet_io::Clock;
 use alfirk_roce::collective::{
-    Endpoint, ExpectedData, LegAnswer, LegVerb, Progress, RequestTimes, TransferSpec,
+    Endpoint, ExpectedData, LegCommand, LegReply, Progress, RequestTimes, TransferSpec,
 };
 use alfirk_roce::host::HostTiming;
 use alfirk_roce::hostile::Target;
@@ -716,7 +716,7 @@ impl Fabric for MininetFabric {
         self.accepted(host, Request::Close { transfer })
     }
 
-    fn act(&mut self, host: HostIndex, verb: LegVerb) -> Result<LegAnswer, FabricError> {
+    fn act(&mut self, host: HostIndex, verb: LegCommand) -> Result<LegReply, FabricError> {
         let transfer = self.transfer;
         match self.request(host, Request::Leg { transfer, verb })? {
             Reply::Acted { answer } => Ok(answer),

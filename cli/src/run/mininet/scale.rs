@@ -14,7 +14,7 @@ use alfirk_packet_io::wire::wire_bytes;
 use alfirk_roce::collective::ExpectedData;
 use alfirk_roce::wire::ethernet;
 use alfirk_sim::engine::FaultProbabilities;
-use alfirk_sim::network::{Model, Network, Watch};
+use alfirk_sim::network::{Model, Network, RunHandle};
 use alfirk_sim::VirtualFabric;
 use alfirk_units::{SIZE, TIME};
 
@@ -258,13 +258,13 @@ pub fn choose(
 
 /// Stops a fabric in virtual time after a time limit, unless dropped before.
 struct Limit {
-    watch: Watch,
+    watch: RunHandle,
     /// Ends the thread when dropped.
     _end: mpsc::Sender<()>,
 }
 
 impl Limit {
-    fn start(watch: Watch) -> Limit {
+    fn start(watch: RunHandle) -> Limit {
         let (end, ended) = mpsc::channel();
         let watched = watch.clone();
         thread::spawn(move || {

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use alfirk_aggregation::{classify, Answer, Feedback, PacketOut};
+use alfirk_aggregation::{classify, AckClass, Feedback, PacketOut};
 use alfirk_contract as contract;
 use alfirk_roce::icrc;
 use alfirk_roce::wire::{aeth, bth, ethernet, ipv4, reth, udp, Opcode, Psn, QpNum};
@@ -162,8 +162,8 @@ impl AckFrame {
     pub(super) fn feedback(&self) -> Option<Feedback> {
         let bth = bth::View::new_checked(&self.0[BTH_AT..]).ok()?;
         match classify(bth.psn().get(), self.aeth()?)? {
-            Answer::Feedback(feedback) => Some(feedback),
-            Answer::Notice(_) => None,
+            AckClass::Feedback(feedback) => Some(feedback),
+            AckClass::Notice(_) => None,
         }
     }
 }

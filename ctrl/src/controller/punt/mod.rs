@@ -144,7 +144,7 @@ impl Controller {
             self.begin_aggregator(now, part, &ports, mcst_id, &header);
         }
         let punted = self.punts.parts.get_mut(&part)?;
-        punted.aggregator.take(&PacketIn {
+        punted.aggregator.record(&PacketIn {
             port,
             message,
             source: header.source(),

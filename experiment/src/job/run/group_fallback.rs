@@ -4,7 +4,7 @@
 //! before the next leg begins (`alfirk_roce::collective::Leg`), so each receiver gets each slice once. Each leg through the group has its
 //! own registration, McstID and queue pairs, so packets of a former leg cannot be mistaken for those of the next.
 
-use alfirk_roce::collective::{Algorithm, Leg, LegVerb, Progress};
+use alfirk_roce::collective::{Algorithm, Leg, LegCommand, Progress};
 
 use super::{MemberReports, Run};
 use crate::job::error::JobError;
@@ -134,7 +134,7 @@ impl Run<'_> {
             state.limit = limit;
             let paced = self
                 .fabric
-                .act(self.layout.job.members[0], LegVerb::Pace { limit });
+                .act(self.layout.job.members[0], LegCommand::Pace { limit });
             self.on_fabric(paced)?;
         }
         Ok(now + pause)
@@ -155,7 +155,7 @@ impl Run<'_> {
         let group = self.layout.group();
         let mut endpoints = Vec::new();
         for &host in &self.layout.job.members {
-            let made = self.fabric.endpoints(host, LegVerb::StandBy { group });
+            let made = self.fabric.endpoints(host, LegCommand::StandBy { group });
             endpoints.extend(self.on_fabric(made)?);
         }
         match self.register(&endpoints) {
@@ -171,7 +171,7 @@ impl Run<'_> {
         let asked_at = self.fabric.now();
         let paused = self
             .fabric
-            .limit(self.layout.job.members[0], LegVerb::Pause);
+            .limit(self.layout.job.members[0], LegCommand::Pause);
         let limit = self.on_fabric(paused)?;
         if limit >= self.slices() {
             // Everything is posted already, so the group is not needed.
@@ -238,7 +238,7 @@ impl Run<'_> {
         }
         reported.left.fill(None);
         for &host in &self.layout.job.members {
-            let left = self.fabric.act(host, LegVerb::Leave);
+            let left = self.fabric.act(host, LegCommand::Leave);
             self.on_fabric(left)?;
         }
         self.wait(
@@ -271,20 +271,20 @@ impl Run<'_> {
         for &host in &self.layout.job.members {
             let resumed = self
                 .fabric
-                .endpoints(host, LegVerb::Resume { leg: leg.clone() });
+                .endpoints(host, LegCommand::Resume { leg: leg.clone() });
             endpoints.extend(self.on_fabric(resumed)?);
         }
         self.connect(&self.layout.job.members, &endpoints)?;
         self.wait(reported, "is not connected", |t, rank| t.ready[rank], watch)?;
         self.cost.before = self.traffic()?;
         for &host in &self.layout.job.members[1..] {
-            let proceeded = self.fabric.act(host, LegVerb::Proceed);
+            let proceeded = self.fabric.act(host, LegCommand::Proceed);
             self.on_fabric(proceeded)?;
         }
         if state.posted_at.is_some() {
             let proceeded = self
                 .fabric
-                .act(self.layout.job.members[0], LegVerb::Proceed);
+                .act(self.layout.job.members[0], LegCommand::Proceed);
             self.on_fabric(proceeded)?;
             return Ok(self.fabric.now());
         }
@@ -306,7 +306,7 @@ impl Run<'_> {
 
     fn stop_notices(&mut self) -> Result<(), JobError> {
         for &host in &self.layout.job.members {
-            let done = self.fabric.act(host, LegVerb::StandDown);
+            let done = self.fabric.act(host, LegCommand::StandDown);
             self.on_fabric(done)?;
         }
         Ok(())

@@ -10,7 +10,7 @@
 use std::collections::BTreeSet;
 
 use alfirk_ctrl::topology::HostIndex;
-use alfirk_roce::collective::{Algorithm, Leg, LegVerb, Progress, Survivors};
+use alfirk_roce::collective::{Algorithm, Leg, LegCommand, Progress, Survivors};
 
 use super::{MemberReports, Run};
 use crate::fabric::Victim;
@@ -65,7 +65,7 @@ impl Run<'_> {
         self.settle_cost()?;
         reported.left.fill(None);
         for &host in &self.survivors(reported) {
-            let left = self.fabric.act(host, LegVerb::Leave);
+            let left = self.fabric.act(host, LegCommand::Leave);
             self.on_fabric(left)?;
         }
         // Another member may fail meanwhile; the failure that is being handled is reset.
@@ -107,7 +107,7 @@ impl Run<'_> {
         for &host in &survivors {
             let resumed = self
                 .fabric
-                .endpoints(host, LegVerb::Resume { leg: leg.clone() });
+                .endpoints(host, LegCommand::Resume { leg: leg.clone() });
             endpoints.extend(self.on_fabric(resumed)?);
         }
         self.connect(&survivors, &endpoints)?;
@@ -118,7 +118,7 @@ impl Run<'_> {
         }
         // The source starts last, when the others are ready.
         for &host in survivors[1..].iter().chain(&survivors[..1]) {
-            let proceeded = self.fabric.act(host, LegVerb::Proceed);
+            let proceeded = self.fabric.act(host, LegCommand::Proceed);
             self.on_fabric(proceeded)?;
         }
         self.incidents.agreed(agreed_at, self.fabric.now());

@@ -42,15 +42,15 @@ use group::{ManagerState, Role};
 
 /// The number of the manager, which is the first member.
 const MANAGER: u32 = 0;
-/// The most datagrams that one root has in flight, unless a single message is longer.
+/// Largest number of datagrams that one root has in flight, unless a single message is longer.
 const WINDOW_SEGMENTS: u64 = 192;
-/// Receive buffers for management datagrams, besides those for one root's messages.
+/// Number of receive buffers for management datagrams, in addition to those for one root's messages.
 const MANAGEMENT_BUFFERS: u64 = 64;
-/// Repairs of one child before it is reported as silent.
+/// Number of repairs sent to one child before it is reported as silent.
 const ATTEMPTS: u32 = 8;
-/// Receive buffers per connection, besides one each way for every message in flight. RNR NAKs hold back further packets.
+/// Number of receive buffers per connection, in addition to two for every message in flight. RNR NAKs delay further packets.
 const CONNECTION_BUFFERS: u64 = 4;
-/// RNR delay: 10 us, the time of a few datagrams, since a late application is late by about that.
+/// RNR delay of 10 us, the time of a few datagrams: an application that is late is late by about that time.
 const RNR_TIMER: RnrTimer = RnrTimer::new(1);
 
 /// The lifetime of a connection after its packets are sent.
@@ -69,20 +69,22 @@ pub struct EndpointConfig {
     pub node: Config,
     /// The multicast group, an address in 224.0.0.0/4.
     pub group: Ipv4Addr,
+    /// Q_Key of the members' datagram queue pairs, below 2^31.
     pub qkey: u32,
     /// Settings of the queue pairs between members.
     pub rc: RcConfig,
+    /// Whether connections between members are retained after a packet.
     pub connections: Connections,
-    /// Nanoseconds until a connection or join request is repeated. Also the time for which the manager collects requests before it
-    /// makes a list.
+    /// Nanoseconds after which a connection or join request is repeated. The manager also collects requests for this time
+    /// before it creates a list.
     pub connect_interval: u64,
-    /// The most members of a list; further join requests get no reply.
+    /// Largest number of members in a list. Further join requests get no reply.
     pub max_members: u32,
 }
 
 impl EndpointConfig {
-    /// Settings that fit the given connections, which are retained. Each level of the tree gets the time of an ACK timeout. A root has
-    /// at most a few hundred datagrams in flight, or one message if that is longer.
+    /// Creates settings that fit queue pairs with the settings `rc`; connections are retained. Each level of the tree gets
+    /// the time of an ACK timeout. A root has at most a few hundred datagrams in flight, or one message if that is longer.
     pub fn new(
         group: Ipv4Addr,
         qkey: u32,
@@ -120,34 +122,50 @@ impl EndpointConfig {
         2 * u64::from(self.node.window) + CONNECTION_BUFFERS
     }
 
-    /// Receive buffers for datagrams: as many as one root may have in flight, since UD has no flow control.
+    /// Number of receive buffers for datagrams: what one root may have in flight, because UD has no flow control.
     fn datagram_buffers(&self) -> u64 {
         let segments = self.node.segments(self.node.max_message);
         segments * u64::from(self.node.window.max(1)) + MANAGEMENT_BUFFERS
     }
 }
 
-/// Why a member could not be created.
+/// Reason why a member's endpoint cannot be created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
+    /// The host cannot create the datagram queue pair.
     #[error(transparent)]
     Modify(#[from] ModifyError),
+    /// The host rejects a receive buffer, or does not attach the queue pair to the multicast group.
     #[error(transparent)]
     Datagrams(#[from] UdPostError),
+    /// The host cannot register memory for the receive buffers.
     #[error(transparent)]
     Memory(#[from] MemoryError),
 }
 
-/// An event for the application.
+/// Event that an endpoint reports to the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EndpointEvent {
-    /// As [`Effect::Delivered`].
-    Delivered { id: MessageId, data: Arc<[u8]> },
-    /// As [`Effect::Completed`].
-    Completed { message: u32 },
-    /// As [`Effect::Silent`], or the connection to the member has failed. The manager will check the member.
-    Silent { member: u32 },
-    /// The manager has failed: membership cannot change any more, and messages that failed members should pass on are lost.
+    /// A message of another member has arrived completely, as [`Effect::Delivered`].
+    Delivered {
+        /// Root and number of the message.
+        id: MessageId,
+        /// Bytes of the message.
+        data: Arc<[u8]>,
+    },
+    /// All members have a message of this member, as [`Effect::Completed`].
+    Completed {
+        /// Number of the message, from 0.
+        message: u32,
+    },
+    /// A member does not respond, as [`Effect::Silent`], or the connection to it has failed. The manager will probe the
+    /// member.
+    Silent {
+        /// Number of the member.
+        member: u32,
+    },
+    /// The manager has failed. Membership cannot change any more, and messages that failed members would forward are
+    /// lost.
     Abandoned,
 }
 
@@ -160,9 +178,9 @@ pub struct Endpoint {
     ud_qpn: QpNum,
     /// Receive buffers for datagrams.
     buffers: Option<Buffers>,
-    /// By number: addresses of all members that have been in a list.
+    /// Address and datagram queue pair of every member that has been in a list, by member number.
     addresses: BTreeMap<u32, (Ipv4Addr, QpNum)>,
-    /// The inverse of `addresses`.
+    /// Member number by address and datagram queue pair.
     numbers: BTreeMap<(Ipv4Addr, QpNum), u32>,
     outgoing: BTreeMap<u32, Outgoing>,
     incoming: BTreeMap<QpNum, Incoming>,
@@ -172,8 +190,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Creates a datagram queue pair that is attached to the group. It is not a member before [`Endpoint::create_group`] or
-    /// [`Endpoint::join`].
+    /// Creates a datagram queue pair that is attached to the multicast group. The host is not a member before
+    /// [`Endpoint::create_group`] or [`Endpoint::join`].
     pub fn open(host: &mut dyn Verbs, config: EndpointConfig) -> Result<Endpoint, OpenError> {
         let ud_qpn = host.create_ud_qp(UdConfig {
             mtu: config.node.mtu,
@@ -217,7 +235,7 @@ impl Endpoint {
         GRH_LEN + self.config.node.mtu.bytes() as u64
     }
 
-    /// The datagram queue pair, which identifies this member to others.
+    /// Number of the datagram queue pair, by which other members identify this one.
     pub fn qpn(&self) -> QpNum {
         self.ud_qpn
     }
@@ -232,15 +250,16 @@ impl Endpoint {
         self.handle_list(host, now, list);
     }
 
-    /// Requests membership from the manager, given by its datagram queue pair; repeated until granted.
+    /// Requests membership from the manager, whose datagram queue pair is `manager`. The request is repeated until it
+    /// is granted.
     pub fn join(&mut self, host: &mut dyn Verbs, now: u64, manager: Remote) {
         self.record_address(MANAGER, (manager.ip, manager.qpn));
         self.role = Role::Joining(now);
         self.request_from_manager(host, now);
     }
 
-    /// Requests to leave the group; [`Endpoint::is_member`] turns false when that is done. No other member should still need this one:
-    /// [`Endpoint::is_idle`]. The manager cannot leave.
+    /// Requests to leave the group. [`Endpoint::is_member`] turns false when the manager has removed this member. It
+    /// should leave only when no other member needs its messages: [`Endpoint::is_idle`]. The manager cannot leave.
     pub fn leave(&mut self, host: &mut dyn Verbs, now: u64) {
         if let Role::Joining(_) | Role::Member = self.role {
             self.role = Role::Leaving(now);
@@ -248,7 +267,7 @@ impl Endpoint {
         }
     }
 
-    /// At the manager: removes a failed member, without notice to it.
+    /// At the manager: removes a failed member, which gets no notice.
     pub fn expel(&mut self, host: &mut dyn Verbs, now: u64, number: u32) {
         let Role::Manager(office) = &mut self.role else {
             return;
@@ -277,18 +296,19 @@ impl Endpoint {
         }
     }
 
-    /// The protocol's state; `None` until a list names this member.
+    /// State of the protocol; `None` until a list of members contains this host.
     pub fn node(&self) -> Option<&Node> {
         self.node.as_ref()
     }
 
-    /// Whether no member can still need this one, and all that it sent over connections is acknowledged.
+    /// Whether no other member can still need this one's messages, and all that it sent over connections is
+    /// acknowledged.
     pub fn is_idle(&self) -> bool {
         let is_sent = |outgoing: &Outgoing| outgoing.queue.is_empty() && outgoing.in_flight == 0;
         self.node.as_ref().is_none_or(Node::is_idle) && self.outgoing.values().all(is_sent)
     }
 
-    /// Whether the newest list names this member.
+    /// Whether the newest list of members contains this host.
     pub fn is_member(&self) -> bool {
         matches!(
             self.role,
@@ -296,13 +316,13 @@ impl Endpoint {
         )
     }
 
-    /// The queue pairs of all connections.
+    /// Numbers of the queue pairs of all connections.
     pub fn connections(&self) -> impl Iterator<Item = QpNum> + '_ {
         let outgoing = self.outgoing.values().map(|outgoing| outgoing.qpn);
         outgoing.chain(self.incoming.keys().copied())
     }
 
-    /// The member numbers in the newest list.
+    /// Numbers of the members in the newest list.
     pub fn members(&self) -> BTreeSet<u32> {
         self.node
             .as_ref()
@@ -314,7 +334,7 @@ impl Endpoint {
         self.events.pop_front()
     }
 
-    /// Creates the connections to the neighbours in the tree of a root in advance, if connections are retained.
+    /// Creates the connections to the neighbours in the tree of `root` in advance, if connections are retained.
     pub fn connect_tree(&mut self, host: &mut dyn Verbs, now: u64, root: u32) {
         if self.config.connections == Connections::Retained {
             for member in self.tree_neighbours(root) {
@@ -368,7 +388,7 @@ impl Endpoint {
         all.chain(requests).min()
     }
 
-    /// Runs every timer that has expired by `now`.
+    /// Handles every timer that has expired by `now`.
     pub fn handle_timeout(&mut self, host: &mut dyn Verbs, now: u64) {
         if let Some(node) = &mut self.node {
             node.handle_timeout(now);
@@ -416,7 +436,7 @@ impl Endpoint {
         is_ours
     }
 
-    /// Carries out the effects of the node.
+    /// Executes the effects of the node.
     fn apply_effects(&mut self, host: &mut dyn Verbs, now: u64) {
         while let Some(effect) = self.node.as_mut().and_then(Node::poll) {
             match effect {

@@ -1,18 +1,20 @@
-//! The binomial pipeline (section 4.4 of the paper, after P. Ganesan and M. Seshadri, "On Cooperative Content Distribution and the Price
-//! of Barter", 2005).
+//! The binomial pipeline of RDMC (section 4.4 of its paper, after P. Ganesan and M. Seshadri, "On Cooperative Content
+//! Distribution and the Price of Barter", 2005).
 //!
-//! Members are the vertices of a hypercube with d dimensions. In step j each exchanges blocks with its neighbour along dimension
-//! j mod d. The root sends block j; every other member sends its newest block, unless it is the next sender of the newest block of
-//! all. With k blocks and n = 2^d members the broadcast takes d + k - 1 steps, and no member receives a block twice.
+//! Members are the vertices of a hypercube with d dimensions. In step j each member exchanges blocks with its neighbour
+//! along dimension j mod d. The root sends block j. Every other member sends its newest block, unless its neighbour is
+//! the root. With k blocks and n = 2^d members the broadcast takes d + k - 1 steps, and no member receives a block
+//! twice.
 //!
-//! If n is not a power of two, each member from 2^d on shares a vertex with another member. In each step one of the two sends along
-//! the dimension and the other receives. The receiver also sends the sender the block that it received before, so that each still
-//! sends and receives one block. The member that received the newest block stays the sender until there is a newer one; then they swap
-//! roles. After the last step each lacks at most one block, which its partner has: one more step, d + k in all.
+//! If n is not a power of two, each member from 2^d on shares a vertex with another member. In each step one of the two
+//! sends along the dimension and the other receives. The receiver also sends the sender the block that it received
+//! before, so that each still sends and receives one block. The member that received the newest block stays the sender
+//! until there is a newer one; then they change roles. After the last step each lacks at most one block, which its
+//! partner has. So one more step is needed, d + k in all.
 
 use super::Send;
 
-/// Reports every send in which a member takes part, by step.
+/// Calls `note` for every send in which member `rank` takes part, by step.
 pub(super) fn sends(members: u32, blocks: u32, rank: u32, mut note: impl FnMut(Send)) {
     let cube = Cube {
         members,
@@ -36,7 +38,7 @@ pub(super) fn sends(members: u32, blocks: u32, rank: u32, mut note: impl FnMut(S
 
 struct Cube {
     members: u32,
-    /// Number of dimensions d; the paper's l if the number of members is a power of two.
+    /// Number of dimensions d of the hypercube. If the number of members is a power of two, this is l in the paper.
     dimensions: u32,
     blocks: u32,
 }
@@ -51,20 +53,20 @@ impl Cube {
         self.cube_steps() + u32::from(self.members > self.vertices())
     }
 
-    /// Number of steps until every vertex has all blocks.
+    /// Number of steps until every vertex has all blocks, at one of its members.
     fn cube_steps(&self) -> u32 {
         self.dimensions + self.blocks - 1
     }
 
     fn vertex(&self, rank: u32) -> u32 {
         match rank.checked_sub(self.vertices()) {
-            // The root does not share its vertex.
+            // Vertex 0 is not shared: it has the root only.
             Some(second_member) => second_member + 1,
             None => rank,
         }
     }
 
-    /// The second member at a vertex, if it is shared.
+    /// Rank of the second member at a vertex, if it is shared.
     fn second_member(&self, vertex: u32) -> Option<u32> {
         let rank = self.vertices() + vertex.checked_sub(1)?;
         (rank < self.members).then_some(rank)
@@ -74,14 +76,15 @@ impl Cube {
         vertex ^ (1 << (step % self.dimensions))
     }
 
-    /// σ(v, j mod d) of the paper: the vertex's bits rotated right so that the bit of the step's dimension is the lowest.
+    /// σ(v, j mod d) of the paper: the bits of the vertex number, rotated right so that the bit of the step's dimension
+    /// is the lowest.
     fn rotated(&self, vertex: u32, step: u32) -> u32 {
         let by = step % self.dimensions;
         let round = vertex << (self.dimensions - by);
         (vertex >> by | round) & (self.vertices() - 1)
     }
 
-    /// The newest block at a vertex before a step.
+    /// The block with the highest number at a vertex before a step; `None` if it has none.
     fn newest(&self, vertex: u32, step: u32) -> Option<u32> {
         let last = self.blocks - 1;
         match self.rotated(vertex, step) {
@@ -93,19 +96,20 @@ impl Cube {
         }
     }
 
-    /// The block that a vertex sends to its neighbour in a step.
+    /// The block that a vertex sends to its neighbour in a step; `None` if it sends none.
     fn sent_block(&self, vertex: u32, step: u32) -> Option<u32> {
-        // The neighbour of rotated vertex 1 is the root, which has every block.
+        // The neighbour of the vertex that rotates to 1 is the root, which has every block.
         let to_root = self.rotated(vertex, step) == 1;
         self.newest(vertex, step).filter(|_| !to_root)
     }
 
-    /// The members of a vertex that send and receive in a step; the same member if the vertex is not shared.
+    /// The members of a vertex that send and receive in a step; twice the same member if the vertex is not shared.
     fn sender_and_receiver(&self, vertex: u32, step: u32) -> (u32, u32) {
         let Some(second_member) = self.second_member(vertex) else {
             return (vertex, vertex);
         };
-        // They swap after each step whose dimension's bit is set in the vertex, since it brings a newer block.
+        // The two change roles after each step whose dimension has its bit set in the vertex, since that step brings a
+        // newer block.
         let rounds = step / self.dimensions * vertex.count_ones();
         let changed_dimensions = (1 << (step % self.dimensions)) - 1;
         let changes = rounds + (vertex & changed_dimensions).count_ones();
@@ -130,8 +134,8 @@ impl Cube {
         })
     }
 
-    /// The sends between the two members of a vertex in a step: the block that the receiver has and the sender lacks. After the last
-    /// step of the cube also the newest block, in the other direction.
+    /// The sends between the two members of a vertex in a step: the block that the receiver has and the sender lacks.
+    /// After the last step of the hypercube, also the newest block in the other direction.
     fn within(&self, vertex: u32, step: u32) -> [Option<Send>; 2] {
         let (true, Some(before)) = (self.second_member(vertex).is_some(), step.checked_sub(1))
         else {
@@ -140,7 +144,7 @@ impl Cube {
         let (giver, taker) = self.sender_and_receiver(vertex, step);
         let has_changed = vertex & (1 << (before % self.dimensions)) != 0;
         let taken = match has_changed {
-            // This member was the sender until now; its partner has not received the block that it sent last.
+            // This member was the sender until now. Its partner has not received the block that it sent last.
             true => self.newest(vertex, before),
             false => self.sent_block(self.neighbour(vertex, before), before),
         };

@@ -1,13 +1,13 @@
-//! The hybrid schedule (section 4.3): a binomial pipeline between racks, and one inside each rack.
+//! The hybrid schedule of RDMC (section 4.3 of its paper): a binomial pipeline between racks, and one inside each rack.
 //!
-//! The first member of a rack is its leader, the root that of its own rack. Leaders send blocks to other racks first, then inside
-//! their rack. So each block enters a rack once.
+//! The first member of a rack is its leader; the root is that of its own rack. Leaders send blocks to other racks
+//! first, then inside their rack. So each block enters a rack once.
 
 use super::{binomial_pipeline, Send};
 use crate::collective::plan::Shape;
 
-/// Reports every send in which a member takes part, with its layer: 0 between racks, 1 inside a rack. None if the member's rack is
-/// unknown.
+/// Calls `note` for every send in which member `rank` takes part, with its layer: 0 between racks, 1 inside a rack.
+/// Does nothing if the member's rack is unknown.
 pub(super) fn sends(shape: Shape<'_>, rank: u32, mut note: impl FnMut(u8, Send)) {
     let Some((rack, place, inside)) = shape.racks.of(rank) else {
         return;

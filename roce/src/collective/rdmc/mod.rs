@@ -1,31 +1,32 @@
-//! RDMC: reliable multicast out of point-to-point transfers of blocks. (J. Behrens, S. Jha, K. Birman, E. Tremel, "RDMC: A Reliable
-//! RDMA Multicast for Large Objects", DSN 2018.)
+//! RDMC: reliable multicast by point-to-point transfers of blocks. (J. Behrens, S. Jha, K. Birman, E. Tremel, "RDMC: A
+//! Reliable RDMA Multicast for Large Objects", DSN 2018.)
 //!
-//! Each [`Schedule`] defines which member sends which block to which other member in each step (section 4.3). Members do not run in
-//! lockstep: each goes through its own steps in order, and a send waits for its block and until its target is ready (`ready` in
-//! [`TransferSpec`](super::TransferSpec)). Blocks, and how receivers get their number, are defined in `announce`.
+//! Each [`Schedule`] defines which member sends which block to which other member in each step (section 4.3). Members
+//! do not run in lockstep: each executes its own steps in order. A send waits until its block has arrived and its
+//! target is ready (`ready` in [`TransferSpec`](super::TransferSpec)). The module `announce` defines how receivers
+//! learn the number of blocks.
 
 mod binomial_pipeline;
 mod hybrid;
 
 use super::plan::{Draft, Plan, Shape};
 
-/// The order in which blocks pass between members.
+/// A block schedule of RDMC: the order in which blocks pass between members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Schedule {
     /// The root sends the whole message to one member after the other.
     Sequential,
-    /// Each member relays every block to the next member.
+    /// Each member forwards every block to the next member.
     Chain,
     /// Each member that has the whole message sends it to one that lacks it.
     BinomialTree,
-    /// Blocks cross the edges of a hypercube, and every member sends and receives in each step.
+    /// Blocks cross the edges of a hypercube, and every member sends and receives in each step (binomial pipeline).
     BinomialPipeline,
     /// A binomial pipeline between racks, and one inside each rack.
     Hybrid,
 }
 
-/// One point-to-point send of a schedule; `step` is its round if all members ran in lockstep.
+/// One point-to-point send of a schedule. `step` is its round if all members ran in lockstep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Send {
     step: u32,
@@ -35,7 +36,8 @@ struct Send {
 }
 
 impl Schedule {
-    /// A number of blocks with which every edge of the schedule is used, so that queue pairs can be created before the size is known.
+    /// A number of blocks with which every edge of the schedule carries a block. With it, queue pairs can be created
+    /// before the size is known.
     pub(super) fn blocks_on_all_edges(self, members: u32) -> u32 {
         match self {
             Schedule::Sequential | Schedule::Chain | Schedule::BinomialTree => 1,
@@ -45,12 +47,12 @@ impl Schedule {
     }
 }
 
-/// The plan of one member.
+/// Plan of member `rank` for a schedule.
 pub(super) fn plan(schedule: Schedule, shape: Shape<'_>, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
     let whole = match schedule {
         Schedule::Sequential => {
-            // The step of a block to a receiver.
+            // Step in which a block is sent to a receiver.
             let step = |to: u32, block| (to - 1) * shape.slices + block;
             let receivers = if rank == 0 {
                 1..shape.members
@@ -97,7 +99,7 @@ pub(super) fn plan(schedule: Schedule, shape: Shape<'_>, rank: u32) -> Plan {
             false
         }
         Schedule::BinomialTree => {
-            // In round t the ranks below 2^t send.
+            // In round t, the ranks below 2^t send.
             let rounds = shape.members.next_power_of_two().ilog2();
             let own = if rank == 0 { 0 } else { rank.ilog2() };
             let pairs = (own..rounds).map(|round| {
@@ -142,7 +144,7 @@ pub(super) fn plan(schedule: Schedule, shape: Shape<'_>, rank: u32) -> Plan {
     }
 }
 
-/// Adds a send to the plan of the member at one of its ends.
+/// Adds a send to the plan of a member that sends or receives it. `layer`: priority of the send.
 fn note(draft: &mut Draft, layer: u8, send: Send) {
     let Send {
         step,

@@ -1,4 +1,4 @@
-//! Properties that the paper claims of its schedules, for every group size.
+//! Properties that the RDMC paper claims of its schedules, tested for every number of members.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ fn sends(schedule: Schedule, shape: Shape<'_>) -> Vec<Send> {
     sends
 }
 
-/// The smallest number of doublings from 1 to `members`.
+/// Number of doublings from 1 to at least `members`.
 fn doublings(members: u32) -> u32 {
     members.next_power_of_two().ilog2()
 }
@@ -75,7 +75,7 @@ fn every_block_reaches_all_members_l_steps_after_the_root_sent_it() {
     }
 }
 
-/// Section 4.4, the formula as printed.
+/// The formula of section 4.4, as printed.
 #[test]
 fn formula_of_the_paper_gives_the_same_sends() {
     for l in 1..=7u32 {
@@ -128,8 +128,8 @@ fn each_link_carries_each_block_at_most_once_each_way() {
     }
 }
 
-/// The time at which the last block arrives. Each member executes its sends in order, each as soon as it has the block. A send takes
-/// 1000, plus `late` of its index.
+/// The time at which the last block arrives. Each member executes its sends in order, each as soon as it has the block.
+/// A send takes 1000 plus `late(index)` units of time.
 fn completion(sends: &[Send], late: impl Fn(usize) -> u64) -> u64 {
     const SEND: u64 = 1_000;
     let mut free: BTreeMap<u32, u64> = BTreeMap::new();
@@ -149,7 +149,7 @@ fn completion(sends: &[Send], late: impl Fn(usize) -> u64) -> u64 {
     last
 }
 
-/// Section 4.5, item 1.
+/// Claim of section 4.5, item 1.
 #[test]
 fn a_delayed_block_delays_the_end_by_no_more() {
     for members in sizes() {
@@ -166,7 +166,7 @@ fn a_delayed_block_delays_the_end_by_no_more() {
     }
 }
 
-/// Section 4.5, item 2: with a link that is s times slower, l steps take no more than l - 1 + s.
+/// Claim of section 4.5, item 2: with one link that is s times slower, l steps take at most l - 1 + s.
 #[test]
 fn a_slow_link_costs_its_share_of_the_steps_and_no_more() {
     for members in [4, 8, 16, 32, 64] {

@@ -3,13 +3,14 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 
 use super::super::{
-    Context, Engine, FaultProbabilities, Frame, Happening, LinkConfig, Node, NodeId, Observer, Step,
+    Context, Engine, FaultProbabilities, Frame, LinkConfig, Node, NodeId, Observation, Observer,
+    Step,
 };
-use super::{Place, Train};
+use super::{FlowPosition, Train};
 
-/// A frame of 76 bytes, which with all around it takes 100 ns.
+/// A frame of 76 bytes, which takes 100 ns on the wire with preamble, FCS and gap.
 #[derive(Debug, Clone)]
-struct Numbered(Place);
+struct Numbered(FlowPosition);
 
 impl Frame for Numbered {
     fn len(&self) -> usize {
@@ -20,25 +21,26 @@ impl Frame for Numbered {
         vec![0; 76].into()
     }
 
-    fn place(&self) -> Option<Place> {
+    fn place(&self) -> Option<FlowPosition> {
         Some(self.0)
     }
 
     fn advance(&mut self, by: u32) {
         self.0.number += by;
-        self.0.asks = false;
+        self.0.requests_reply = false;
     }
 }
 
-/// One end sends what it is given. The other takes frames in order, and answers what asks and what is not in order.
+/// A node at a link. One sends the frames that it is given. The other accepts frames in order, and replies to frames
+/// that request it or are out of order.
 #[derive(Default)]
 struct End {
     waiting: VecDeque<Numbered>,
     expected: Option<(u64, u32)>,
     room: u32,
-    /// All that has happened here.
+    /// Everything that has happened at this node, in order.
     log: Vec<String>,
-    /// How much of it has come without an event.
+    /// Number of frames that were delivered without an event of their own.
     followers: usize,
 }
 
@@ -55,14 +57,19 @@ impl End {
         ctx.await_idle(0);
     }
 
-    /// Whether the frame is silent.
+    /// Records a frame. Returns whether it has no visible effect.
     fn take(&mut self, at: u64, frame: &Numbered) -> bool {
-        let Place { flow, number, asks } = frame.0;
-        self.log.push(format!("{at}: frame {flow} {number} {asks}"));
+        let FlowPosition {
+            flow,
+            number,
+            requests_reply,
+        } = frame.0;
+        self.log
+            .push(format!("{at}: frame {flow} {number} {requests_reply}"));
         let is_first = number == 0 && self.expected.is_none_or(|(of, _)| of < flow);
         if is_first || self.expected == Some((flow, number)) {
             self.expected = Some((flow, number + 1));
-            return !asks && !is_first;
+            return !requests_reply && !is_first;
         }
         false
     }
@@ -120,35 +127,35 @@ impl Node for End {
     }
 }
 
-/// Sees everything and does nothing.
-struct Blind;
+/// Observer that ignores everything.
+struct IgnoringObserver;
 
-impl Observer for Blind {
-    fn observe(&mut self, _: u64, _: &str, _: Happening<'_>) {}
+impl Observer for IgnoringObserver {
+    fn observe(&mut self, _: u64, _: &str, _: Observation<'_>) {}
 }
 
 #[derive(Debug, Clone)]
 enum Act {
-    /// Sends `count` frames of the present flow; some request a reply.
+    /// Sends `count` frames of the present flow; one in `ask` requests a reply.
     Send {
         count: u32,
         ask: u32,
     },
-    /// Sends go back, in a flow of its own.
+    /// Begins a new flow for later frames.
     NewFlow,
-    /// Leaves frames of the flow out.
+    /// Leaves out N frames of the flow.
     Skip(u32),
-    /// So long passes, in units of 10 ns.
+    /// Runs the engine for N times 10 ns.
     Run(u64),
-    /// A message arrives at the receiver after N nanoseconds; it ends the announcement, or not.
+    /// A message arrives at the receiver after N nanoseconds. `ends`: it ends the announcement.
     Announce {
         after: u64,
         ends: bool,
     },
-    /// The receiver's alarm.
+    /// The receiver sets its timer.
     Wake(u64),
-    /// The receiver is changed from outside.
-    Meddle,
+    /// The receiver is changed from outside of the engine.
+    ChangeReceiver,
     Lose(f64),
     Reorder(f64),
     Link {
@@ -164,7 +171,7 @@ fn act() -> impl Strategy<Value = Act> {
         6 => (0..400u64).prop_map(Act::Run),
         2 => (0..200u64, any::<bool>()).prop_map(|(after, ends)| Act::Announce { after, ends }),
         1 => (0..200u64).prop_map(Act::Wake),
-        1 => Just(Act::Meddle),
+        1 => Just(Act::ChangeReceiver),
         1 => prop_oneof![Just(0.0), Just(0.1)].prop_map(Act::Lose),
         1 => prop_oneof![3 => Just(0.0), 1 => Just(0.2)].prop_map(Act::Reorder),
     ]
@@ -189,12 +196,12 @@ fn play(acts: &[Act], room: u32, is_seen: bool) -> (Vec<String>, Vec<String>, us
         .connect((a, 0), (b, 0), config)
         .expect("they are free");
     if is_seen {
-        engine.observe(Box::new(Blind));
+        engine.observe(Box::new(IgnoringObserver));
     }
-    let mut next = Place {
+    let mut next = FlowPosition {
         flow: 1,
         number: 0,
-        asks: false,
+        requests_reply: false,
     };
     let mut faults = FaultProbabilities::default();
     for act in acts {
@@ -202,7 +209,7 @@ fn play(acts: &[Act], room: u32, is_seen: bool) -> (Vec<String>, Vec<String>, us
             Act::Send { count, ask } => {
                 engine.with_node(a, |end, ctx| {
                     for _ in 0..count {
-                        next.asks = next.number % ask == ask - 1;
+                        next.requests_reply = next.number % ask == ask - 1;
                         end.waiting.push_back(Numbered(next));
                         next.number += 1;
                     }
@@ -219,7 +226,7 @@ fn play(acts: &[Act], room: u32, is_seen: bool) -> (Vec<String>, Vec<String>, us
             Act::Wake(after) => {
                 engine.with_node(b, |_, ctx| ctx.wake_at(ctx.now() + 10 * after + 7))
             }
-            Act::Meddle => engine.with_node(b, |end, ctx| {
+            Act::ChangeReceiver => engine.with_node(b, |end, ctx| {
                 end.log.push(format!("{}: meddled with", ctx.now()));
                 end.expected = None;
             }),
@@ -243,7 +250,7 @@ fn play(acts: &[Act], room: u32, is_seen: bool) -> (Vec<String>, Vec<String>, us
 
 proptest! {
     #[test]
-    fn followers_act_like_single_frames(
+    fn followers_have_the_effects_of_single_frames(
         acts in proptest::collection::vec(act(), 1..30),
         room in prop_oneof![Just(u32::MAX), 0..9u32],
         outage in prop_oneof![3 => Just(None), 1 => (0..30usize, 0..30usize).prop_map(Some)],
@@ -275,23 +282,23 @@ fn most_frames_of_a_long_flow_need_no_event() {
     assert!(followers > 950, "{followers}");
 }
 
-/// A sender that runs ahead uses the state that a node published before this epoch, even if it has changed since.
+/// A sender that runs ahead uses the announcement of the previous epoch, even if it has ended since.
 #[test]
-fn frame_of_a_flow_that_has_ended_meanwhile_is_an_event() {
-    let of = |flow, number| Place {
+fn follower_of_an_ended_announcement_becomes_an_event() {
+    let of = |flow, number| FlowPosition {
         flow,
         number,
-        asks: false,
+        requests_reply: false,
     };
     let mut train = Train::new();
     train.expect(&Numbered(of(1, 5)), of(1, 5), 100);
     assert!(train.push(of(1, 6), 60).is_none());
-    let ahead = train.disperse(7);
+    let ahead = train.end_train(7);
     assert_eq!((ahead.len(), ahead[0].0, ahead[0].1 .0), (1, 60, of(1, 6)));
     train.expect(&Numbered(of(2, 0)), of(2, 0), 1);
-    assert!(train.disperse(7).is_empty());
+    assert!(train.end_train(7).is_empty());
     assert_eq!(train.push(of(1, 8), 80).unwrap().0, of(1, 8));
-    // It expects one of this flow, and no more.
+    // The node announces one follower of this flow.
     train.expect(&Numbered(of(2, 3)), of(2, 3), 1);
     assert!(train.push(of(2, 4), 90).is_none());
     assert_eq!(train.push(of(2, 5), 95).unwrap().0, of(2, 5));

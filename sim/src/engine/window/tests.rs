@@ -5,17 +5,18 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use proptest::prelude::*;
 
 use super::super::{
-    Context, Engine, FaultProbabilities, Frame, LinkConfig, Node, NodeId, Place, Step, Threads,
+    Context, Engine, FaultProbabilities, FlowPosition, Frame, LinkConfig, Node, NodeId, Step,
+    Threads,
 };
 
-/// Bits per second at which a frame takes 100 ns, so that much happens at one instant.
+/// Bits per second at which a frame takes 100 ns, so that many events have the same time.
 const RATE: u64 = 8_000_000_000;
-/// Nanoseconds that a message takes to a relay.
+/// Nanoseconds that a message to a relay takes.
 const MESSAGE: u64 = 450;
-/// Frames that a stream has.
+/// Number of frames in a stream.
 const STREAM: u32 = 60;
 
-/// What links carry: noise that changes the state of each node on its path, or a frame of a stream.
+/// Content of frames: noise that changes the state of each node on its path, or a frame of a stream.
 #[derive(Debug, Clone, Hash)]
 enum Cell {
     Noise { id: u64, life: u8 },
@@ -23,8 +24,8 @@ enum Cell {
 }
 
 impl Cell {
-    fn of(place: Place) -> Cell {
-        Cell::Stream(place.flow, place.number, place.asks)
+    fn of(place: FlowPosition) -> Cell {
+        Cell::Stream(place.flow, place.number, place.requests_reply)
     }
 }
 
@@ -37,41 +38,45 @@ impl Frame for Cell {
         vec![0; 76].into()
     }
 
-    fn place(&self) -> Option<Place> {
+    fn place(&self) -> Option<FlowPosition> {
         match *self {
-            Cell::Stream(flow, number, asks) => Some(Place { flow, number, asks }),
+            Cell::Stream(flow, number, requests_reply) => Some(FlowPosition {
+                flow,
+                number,
+                requests_reply,
+            }),
             Cell::Noise { .. } => None,
         }
     }
 
     fn advance(&mut self, by: u32) {
-        if let Cell::Stream(_, number, asks) = self {
-            (*number, *asks) = (*number + by, false);
+        if let Cell::Stream(_, number, requests_reply) = self {
+            (*number, *requests_reply) = (*number + by, false);
         }
     }
 }
 
 type Ctx<'a> = Context<'a, u64, Cell>;
 
-/// Everything that it has seen goes into its state, in order, and everything that it does depends on the state.
+/// A node whose state depends on everything that it has received, in order, and whose actions depend on that state.
 #[derive(Default)]
-struct Toy {
-    /// A relay runs ahead and has several ports; others have port 0.
+struct TestNode {
+    /// Whether the node is a relay, which runs ahead and has several ports. Other nodes have port 0 only.
     is_relay: bool,
-    /// Ports of a relay: to the next relay, to the one before, and to hosts.
+    /// Number of ports of a relay: to the next relay, to the previous one, and to hosts.
     ports: u32,
     reception_delay: u64,
     state: u64,
     queues: Vec<VecDeque<Cell>>,
-    /// What a host expects of a stream.
+    /// Flow and number of the stream frame that a host expects next.
     expected: Option<(u64, u32)>,
     log: Vec<(u64, u64)>,
-    /// How many frames came without an event.
+    /// Number of frames that were delivered without an event of their own.
     followers: usize,
     wakes: u32,
 }
 
-impl Toy {
+impl TestNode {
     fn see(&mut self, now: u64, what: impl Hash) -> u64 {
         let mut hasher = DefaultHasher::new();
         (self.state, now, what).hash(&mut hasher);
@@ -141,21 +146,21 @@ impl Toy {
     }
 
     fn take(&mut self, now: u64, cell: &Cell) -> bool {
-        let Cell::Stream(flow, number, asks) = *cell else {
+        let Cell::Stream(flow, number, requests_reply) = *cell else {
             return false;
         };
         self.log
-            .push((now, u64::from(number) << 1 | u64::from(asks)));
+            .push((now, u64::from(number) << 1 | u64::from(requests_reply)));
         let is_first = self.expected.is_none_or(|(of, _)| of < flow);
         if is_first || self.expected == Some((flow, number)) {
             self.expected = Some((flow, number + 1));
-            return !asks && !is_first;
+            return !requests_reply && !is_first;
         }
         false
     }
 }
 
-impl Node for Toy {
+impl Node for TestNode {
     type Message = u64;
     type Frame = Cell;
 
@@ -238,7 +243,7 @@ impl Node for Toy {
                 );
             }
             true => {}
-            // The controller answers.
+            // The controller replies.
             false => {
                 if from != ctx.node() && id % 2 == 0 {
                     ctx.send(from, id, MESSAGE + id % 3 * 100);
@@ -252,28 +257,28 @@ impl Node for Toy {
 struct Scene {
     seed: u64,
     relays: usize,
-    /// At each relay.
+    /// Number of hosts at each relay.
     hosts: u32,
     delay: u64,
     reception_delay: u64,
     faults: FaultProbabilities,
-    /// Nanoseconds from one limit to the next.
+    /// Nanoseconds from one limit of the run to the next.
     step: u64,
 }
 
-/// A ring of relays with hosts, and a controller.
-fn build(scene: &Scene) -> (Engine<Toy>, Vec<NodeId>, Vec<NodeId>) {
+/// Builds a ring of relays with hosts, and a controller.
+fn build(scene: &Scene) -> (Engine<TestNode>, Vec<NodeId>, Vec<NodeId>) {
     let mut engine = Engine::new(scene.seed);
-    engine.add_node("controller", Toy::default());
+    engine.add_node("controller", TestNode::default());
     let ports = 2 + scene.hosts;
     let relays: Vec<NodeId> = (0..scene.relays)
         .map(|number| {
-            let relay = Toy {
+            let relay = TestNode {
                 is_relay: true,
                 ports,
                 reception_delay: scene.reception_delay,
                 queues: vec![VecDeque::new(); ports as usize],
-                ..Toy::default()
+                ..TestNode::default()
             };
             engine.add_node(&format!("r{number}"), relay)
         })
@@ -289,10 +294,10 @@ fn build(scene: &Scene) -> (Engine<Toy>, Vec<NodeId>, Vec<NodeId>) {
         let next = relays[(number + 1) % relays.len()];
         engine.connect((relay, 0), (next, 1), link.clone()).unwrap();
         for host in 0..scene.hosts {
-            let node = Toy {
+            let node = TestNode {
                 reception_delay: 30,
                 queues: vec![VecDeque::new()],
-                ..Toy::default()
+                ..TestNode::default()
             };
             let id = engine.add_node(&format!("h{number}-{host}"), node);
             engine
@@ -304,7 +309,7 @@ fn build(scene: &Scene) -> (Engine<Toy>, Vec<NodeId>, Vec<NodeId>) {
     (engine, relays, hosts)
 }
 
-/// Result of a run, and whether nodes were seen to be ahead.
+/// Runs a scene. Returns the logs of all nodes, and whether any node was ahead of the engine.
 fn play(scene: &Scene, threads: usize) -> (Vec<String>, bool) {
     let (mut engine, relays, hosts) = build(scene);
     let least_events = 1;
@@ -317,14 +322,14 @@ fn play(scene: &Scene, threads: usize) -> (Vec<String>, bool) {
         .unwrap();
     let mut seen = Vec::new();
     let mut was_ahead = false;
-    let counters = |engine: &Engine<Toy>| {
+    let counters = |engine: &Engine<TestNode>| {
         let mut hasher = DefaultHasher::new();
         for (name, counters) in engine.directions() {
             (name, format!("{counters:?}")).hash(&mut hasher);
         }
         hasher.finish()
     };
-    let send = |engine: &mut Engine<Toy>, host: NodeId, cell: Cell| {
+    let send = |engine: &mut Engine<TestNode>, host: NodeId, cell: Cell| {
         engine.with_node(host, |node, ctx| node.put(0, cell, ctx));
     };
     for (number, &host) in hosts.iter().enumerate() {
@@ -333,14 +338,18 @@ fn play(scene: &Scene, threads: usize) -> (Vec<String>, bool) {
     }
     for turn in 0..6u64 {
         let limit = turn * scene.step + 5;
-        // A stream begins at a host, and another act comes to a relay from outside.
+        // A stream begins at a host, and a relay is changed from outside of the engine.
         let (host, relay) = (
             hosts[turn as usize % hosts.len()],
             relays[turn as usize % relays.len()],
         );
         for number in 0..STREAM {
-            let (flow, asks) = (turn, number % 11 == 10);
-            let cell = Cell::of(Place { flow, number, asks });
+            let (flow, requests_reply) = (turn, number % 11 == 10);
+            let cell = Cell::of(FlowPosition {
+                flow,
+                number,
+                requests_reply,
+            });
             engine.with_node(host, |node, _| node.queues[0].push_back(cell));
         }
         engine.with_node(host, |node, ctx| node.pump(0, ctx));
@@ -419,7 +428,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn every_node_sees_the_same_in_the_same_order_with_any_number_of_threads(
+    fn every_node_gets_the_same_events_in_the_same_order_with_any_number_of_threads(
         scene in scene(),
         threads in 2usize..5,
     ) {
@@ -427,7 +436,7 @@ proptest! {
     }
 }
 
-fn plain() -> Scene {
+fn default_scene() -> Scene {
     Scene {
         seed: 1,
         relays: 4,
@@ -439,12 +448,12 @@ fn plain() -> Scene {
     }
 }
 
-/// So the property is one of what it seems to be.
+/// Checks that the property above really runs nodes ahead and delivers frames in trains.
 #[test]
-fn nodes_are_ahead_when_a_host_notifies_and_frames_come_in_trains() {
-    let (seen, was_ahead) = play(&plain(), 2);
+fn nodes_run_ahead_and_frames_arrive_in_trains() {
+    let (seen, was_ahead) = play(&default_scene(), 2);
     assert!(was_ahead);
-    let (alone, is_ahead) = play(&plain(), 1);
+    let (alone, is_ahead) = play(&default_scene(), 1);
     assert!(!is_ahead);
     assert_eq!(seen, alone);
     let mut engine_followers = alone.iter().filter(|line| line.starts_with('h'));
@@ -452,7 +461,7 @@ fn nodes_are_ahead_when_a_host_notifies_and_frames_come_in_trains() {
     assert!(any, "some frames came together");
 }
 
-/// A relay that counts what comes to it, and hosts that say so.
+/// A relay that counts received frames, or a host that calls `notify`.
 struct Counter {
     is_relay: bool,
     seen: Vec<(u64, &'static str)>,
@@ -499,7 +508,7 @@ impl Node for Counter {
     }
 }
 
-/// Two relays, joined, and a host; windows are 100 ns long, and all of them are divided.
+/// Two connected relays and a host. Windows are 100 ns long, and all are divided among threads.
 fn counters() -> (Engine<Counter>, [NodeId; 3]) {
     let mut engine = Engine::new(1);
     let [a, b, host] = [("a", true), ("b", true), ("host", false)].map(|(name, is_relay)| {
@@ -524,7 +533,7 @@ fn counters() -> (Engine<Counter>, [NodeId; 3]) {
 }
 
 #[test]
-fn what_a_node_makes_for_an_instant_comes_behind_what_is_there() {
+fn events_of_a_node_for_itself_follow_those_of_the_same_time() {
     let (mut engine, [a, b, _]) = counters();
     engine.with_node(a, |_, ctx| {
         ctx.send(a, "again", 110);
@@ -547,7 +556,7 @@ fn what_a_node_makes_for_an_instant_comes_behind_what_is_there() {
 }
 
 #[test]
-fn window_ends_at_the_limit_and_nothing_there_is_ahead() {
+fn window_ends_at_the_limit_and_events_there_are_not_ahead() {
     let (mut engine, [a, b, host]) = counters();
     engine.with_node(host, |_, ctx| {
         ctx.send(a, "early", 100);
@@ -557,7 +566,7 @@ fn window_ends_at_the_limit_and_nothing_there_is_ahead() {
     assert_eq!(engine.step(160), Step::Done);
     assert_eq!(engine.node(b).seen, []);
     assert!(!engine.is_ahead());
-    // What is due at the limit is handled, but not ahead.
+    // Events at the limit are handled, but not ahead.
     assert_eq!(engine.step(160), Step::Done);
     assert_eq!(engine.step(160), Step::Idle);
     assert_eq!(engine.node(b).seen, [(160, "late")]);
@@ -570,7 +579,7 @@ fn window_ends_at_the_limit_and_nothing_there_is_ahead() {
 }
 
 #[test]
-fn counters_are_those_of_the_moment_while_nodes_are_ahead() {
+fn counters_are_as_of_the_engines_time_while_nodes_are_ahead() {
     let (mut engine, [a, _, host]) = counters();
     engine.with_node(host, |_, ctx| {
         ctx.send(host, "notify", 130);
@@ -589,7 +598,7 @@ fn counters_are_those_of_the_moment_while_nodes_are_ahead() {
 
 #[test]
 #[should_panic(expected = "a node that runs ahead is acted on while nodes are ahead")]
-fn node_that_is_ahead_is_not_acted_on() {
+fn with_node_panics_for_a_node_that_is_ahead() {
     let (mut engine, [a, b, host]) = counters();
     engine.with_node(host, |_, ctx| {
         ctx.send(host, "notify", 130);
@@ -601,7 +610,7 @@ fn node_that_is_ahead_is_not_acted_on() {
 
 #[test]
 #[should_panic(expected = "something comes to a sooner than it says")]
-fn message_that_comes_sooner_than_a_node_says_is_found() {
+fn message_faster_than_its_declared_delay_panics() {
     let (mut engine, [a, _, host]) = counters();
     engine.with_node(host, |_, ctx| {
         ctx.send(host, "notify", 130);

@@ -1,4 +1,4 @@
-//! A group whose state is in the fast data plane.
+//! A group of which the fast data plane holds the state.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -13,34 +13,36 @@ use alfirk_roce::wire::QpNum;
 use super::{is_between_switches, virtual_mac, Kind};
 use crate::engine::PortMap;
 
-/// What the tables say of a group.
-pub(super) struct Plan {
+/// Entries of the controller's tables for one group.
+pub(super) struct GroupEntries {
     pub(super) mcst_id: Ipv4Addr,
     pub(super) virtual_qpn: QpNum,
-    /// See [`Config::window`](alfirk_aggregation::Config::window).
+    /// Number of packets that a source may send beyond the last acknowledged one; see
+    /// [`Config::window`](alfirk_aggregation::Config::window).
     pub(super) window: u32,
-    /// See [`Config::is_selective`](alfirk_aggregation::Config::is_selective).
+    /// Whether the group's queue pairs use selective repeat; see
+    /// [`Config::is_selective`](alfirk_aggregation::Config::is_selective).
     pub(super) is_selective: bool,
-    /// By path number.
+    /// Paths of the group, indexed by path number.
     pub(super) paths: Vec<Path>,
 }
 
 pub(super) struct Path {
     pub(super) port: u32,
     pub(super) is_host: bool,
-    /// The members behind it, by address.
+    /// Members behind the path, by IPv4 address.
     pub(super) members: BTreeMap<Ipv4Addr, Member>,
     pub(super) delivery: Option<Delivery>,
 }
 
-/// The exit half of the bridge at one port (`bridge_exit.p4`, `memory_regions.p4`).
-pub(super) struct Exit {
+/// Rewrite of a group's packets for the receiver at one port (`bridge_exit.p4`, `memory_regions.p4`).
+pub(super) struct BridgeExit {
     pub(super) delivery: Delivery,
-    /// The receiver's memory for the next WRITE, as its packet has announced it.
+    /// Memory region of the receiver for the next WRITE, as announced by the sender.
     pub(super) region: Region,
 }
 
-/// XOR differences.
+/// XOR differences that a WRITE needs for an announced memory region.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Region {
     pub(super) va: u64,
@@ -49,18 +51,23 @@ pub(super) struct Region {
     pub(super) source_port: u16,
 }
 
-pub(super) struct Native {
-    plan: Plan,
+pub(super) struct FastGroup {
+    entries: GroupEntries,
     pub(super) model: Group,
-    exits: PortMap<Exit, 0>,
-    /// The data packet that came last, as its copies are before the bridge's exit, and from which port.
+    exits: PortMap<BridgeExit, 0>,
+    /// The last data packet and its ingress port, before the rewrite for a receiver. The next packet of its flow is
+    /// recognised by it.
     last: Option<(u32, Arc<RcFrame>)>,
 }
 
-impl Native {
-    pub(super) fn new(plan: Plan, model: Group, exits: PortMap<Exit, 0>) -> Native {
-        Native {
-            plan,
+impl FastGroup {
+    pub(super) fn new(
+        entries: GroupEntries,
+        model: Group,
+        exits: PortMap<BridgeExit, 0>,
+    ) -> FastGroup {
+        FastGroup {
+            entries,
             model,
             exits,
             last: None,
@@ -72,15 +79,15 @@ impl Native {
     }
 
     fn path(&self, port: u32) -> Option<&Path> {
-        self.plan.paths.iter().find(|path| path.port == port)
+        self.entries.paths.iter().find(|path| path.port == port)
     }
 
-    /// Whether a port leads to a member.
+    /// Whether a port leads to a member's host.
     pub(super) fn is_to_host(&self, port: u32) -> bool {
         self.path(port).is_some_and(|path| path.delivery.is_some())
     }
 
-    /// Whether a packet that comes in at a port is one of the group's (`group_lookup.p4`, `bridge_entry.p4`).
+    /// Whether a packet that arrives at a port belongs to the group (`group_lookup.p4`, `bridge_entry.p4`).
     pub(super) fn admits(&self, port: u32, frame: &RcFrame, kind: Kind) -> bool {
         let (bth, ip) = (&frame.headers.bth, &frame.outer.ipv4);
         let Some(path) = self.path(port) else {
@@ -91,15 +98,15 @@ impl Native {
                 .members
                 .get(&ip.source)
                 .is_some_and(|member| member.may_send || !matches!(kind, Kind::Data)),
-            false => is_between_switches(frame, self.plan.mcst_id),
+            false => is_between_switches(frame, self.entries.mcst_id),
         };
         is_member
-            && bth.dest_qp == self.plan.virtual_qpn
+            && bth.dest_qp == self.entries.virtual_qpn
             && bth.pkey & contract::DEFAULT_PARTITION == contract::DEFAULT_PARTITION
             && ip.ttl > 1
     }
 
-    /// The entry half of the bridge (`bridge_entry.p4`); the packet must be admitted.
+    /// Rewrites a packet at its entry into the fabric (`bridge_entry.p4`). The packet must have been admitted.
     pub(super) fn enter(&self, port: u32, frame: &mut RcFrame) {
         let path = self.path(port).filter(|path| path.is_host);
         let ip = &mut frame.outer.ipv4;
@@ -111,9 +118,14 @@ impl Native {
         ip.ttl -= 1;
     }
 
-    /// Puts a data packet in its flow, if it can have one: behind the last one, or at the head of a new one. All copies of a flow are made
-    /// alike.
-    pub(super) fn place(&mut self, port: u32, frame: &mut Arc<RcFrame>, flows: &mut u64) {
+    /// Sets the position of a data packet in its flow: after the last packet, if it continues that one's flow, or at
+    /// the head of a new flow. All copies of a flow's packets are rewritten alike.
+    pub(super) fn set_flow_position(
+        &mut self,
+        port: u32,
+        frame: &mut Arc<RcFrame>,
+        flows: &mut u64,
+    ) {
         let placed = Arc::make_mut(frame);
         let last = self.last.take().filter(|(from, _)| *from == port);
         let behind = last.filter(|(_, last)| last.is_followed_by(placed));
@@ -130,14 +142,14 @@ impl Native {
         }
     }
 
-    /// The retransmission filter: whether what was queued leaves.
+    /// Applies the retransmission filter. Returns whether the queued packet leaves the switch.
     pub(super) fn filter(&mut self, queued: Queued) -> bool {
-        // With a tree no time matters behind the queue.
+        // With the strategy `tree`, the time does not matter after the queue.
         let (sent, _) = self.model.dequeue(queued, 0);
         sent.is_some()
     }
 
-    /// The exit half of the bridge.
+    /// Rewrites a packet for the receiver at a port.
     pub(super) fn exit(&self, port: u32, frame: &mut Arc<RcFrame>) {
         if let Some(exit) = self.exits.get(port) {
             exit.apply(Arc::make_mut(frame));
@@ -145,7 +157,7 @@ impl Native {
     }
 }
 
-impl Exit {
+impl BridgeExit {
     pub(super) fn apply(&self, frame: &mut RcFrame) {
         let to = &self.delivery;
         let outer = &mut frame.outer;

@@ -1,13 +1,15 @@
 //! Fast data plane: a Rust implementation of the compiled pipelines for the most frequent packets.
 //!
-//! It stands beside the pipelines of a switch, and takes from them the unicast and group packets of reliable connections; the rules of
-//! feedback are those of [`alfirk_aggregation`], which the pipelines are held against. Everything else goes through the pipelines: ARP,
-//! registration, datagrams, what the controller sends and asks for, groups of other strategies than `tree` and `neutral` or with VLAN tags, and
-//! whatever is to be dropped or refused. The tables are those that the controller writes ([`tables`]).
+//! It works beside the pipelines of a switch, and handles the unicast and group packets of reliable connections. The
+//! rules of feedback are those of [`alfirk_aggregation`], with which the pipelines are compared in tests. All other
+//! packets go through the pipelines: ARP, registration, datagrams, packets from and to the controller, and packets to
+//! be dropped or rejected. So do packets of groups with other strategies than `tree` and `neutral`, or with VLAN tags.
+//! The table entries are those of the controller ([`tables`]).
 //!
-//! A group's state is in the registers or here, never in both ([`registers`]): before the pipelines run, it goes back to the registers, and
-//! with the next packet it comes here again. Nothing shows which of the two a switch has but the time that it takes, and
-//! the counters of tables and drops, which the pipelines alone keep (but those that reports show).
+//! The state of a group is either in the registers or here, never in both ([`registers`]). Before the pipelines run, it
+//! is written back to the registers. With the next packet of the group it is read again. The two are distinguished only
+//! by the time that they take, and by counters of tables and drops, which the pipelines keep. The drop counters that
+//! reports show are kept here, too.
 
 mod group;
 mod registers;
@@ -18,7 +20,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use alfirk_aggregation::{
-    self as aggregation, classify, Answer, CnpDrop, Copies, Feedback, Group, Notice, Sent,
+    self as aggregation, classify, AckClass, CnpDrop, Copies, Feedback, Group, Notice, Sent,
 };
 use alfirk_contract::{self as contract, Drop};
 use alfirk_ctrl::tables::{Program, Route};
@@ -32,96 +34,98 @@ use alfirk_roce::host::{Packet, RcFrame};
 use alfirk_roce::rc::RcHeaders;
 use alfirk_roce::wire::{aeth, bth, ethernet, ipv4, MacAddr, NakCode, Opcode, Psn, Syndrome};
 
-use group::Native;
+use group::FastGroup;
 use tables::Tables;
 
-use crate::engine::Place;
+use crate::engine::FlowPosition;
 
-/// Bytes behind the BTH of a CNP (IBTA annex A17.9.3).
+/// Number of bytes after the BTH of a CNP (IBTA vol. 1, annex A17.9.3).
 const CNP_PAYLOAD: usize = 16;
 
-/// The fast plane of one switch.
-pub(super) struct Plane {
+/// Fast data plane of one switch.
+pub(super) struct FastPlane {
     program: Program,
     tables: Tables,
-    /// The groups whose state is here, by index.
-    groups: BTreeMap<u16, Native>,
-    /// Those that the pipelines handle.
-    foreign: BTreeSet<u16>,
-    /// Packets dropped by the reasons that reports show, since the counters were last brought up to date.
+    /// Groups whose state is here, by group index.
+    groups: BTreeMap<u16, FastGroup>,
+    /// Indexes of the groups that only the pipelines can handle.
+    pipeline_only: BTreeSet<u16>,
+    /// Number of packets dropped by reason, since the counters of the pipelines were last updated; only reasons that
+    /// reports show.
     drops: BTreeMap<Drop, u64>,
-    /// Counts flows of data, so that no two have the same number.
+    /// Number of data flows so far, so that each flow gets its own number.
     flows: u64,
-    /// The last of them when the controller wrote last: what is still queued of it may leave in another way than those before it did.
+    /// Number of the last flow at the last write of the controller. Packets of older flows that are still queued may be
+    /// rewritten in another way than earlier packets of the same flow.
     past_flows: u64,
 }
 
-/// What waits in an output queue.
-pub(super) struct Waiting {
+/// A packet that the fast data plane has queued at an output port.
+pub(super) struct QueuedPacket {
     pub(super) port: u32,
-    /// Bytes in the queue, as the pipelines count them.
+    /// Length in bytes for the queue's limit, as the pipelines count it.
     pub(super) len: usize,
     frame: Option<Arc<RcFrame>>,
-    then: Then,
+    egress: Egress,
 }
 
-impl Waiting {
-    /// Whether nothing leaves when its turn comes: the egress only learns from it.
-    pub(super) fn is_note(&self) -> bool {
+impl QueuedPacket {
+    /// Whether the packet sends no frame, and only updates the retransmission filter in egress.
+    pub(super) fn is_filter_update(&self) -> bool {
         self.frame.is_none()
     }
 }
 
-enum Then {
-    /// It leaves as it is.
-    Leave,
-    /// It leaves as a group's packet: through the bridge's exit.
-    Exit { group: u16 },
-    /// The group's rules say what becomes of it.
-    Ask {
+enum Egress {
+    /// The packet leaves as it is.
+    Unchanged,
+    /// The packet leaves as one of a group: it is rewritten for its receiver.
+    Bridge { group: u16 },
+    /// The rules of the group decide whether the packet leaves.
+    Filter {
         group: u16,
         queued: aggregation::Queued,
     },
 }
 
-/// What has passed the retransmission filter, and has still to be rewritten.
-pub(super) struct Leaving {
+/// A packet that has passed the retransmission filter, and must still be rewritten.
+pub(super) struct FilteredPacket {
     port: u32,
     frame: Arc<RcFrame>,
     group: Option<u16>,
 }
 
-impl Leaving {
-    /// Bytes of the frame, and its place in its flow.
-    pub(super) fn follower(&self) -> Option<(usize, Place)> {
-        Some((self.frame.frame_len(), place(&self.frame)?))
+impl FilteredPacket {
+    /// Length of the frame in bytes, and its position in its flow; `None` for a frame that is not part of a flow.
+    pub(super) fn follower(&self) -> Option<(usize, FlowPosition)> {
+        Some((self.frame.frame_len(), flow_position(&self.frame)?))
     }
 }
 
-/// The pipelines are to handle this packet.
-pub(super) struct NotTaken(pub(super) Packet);
+/// Error: the pipelines must handle this packet.
+pub(super) struct NeedsPipeline(pub(super) Packet);
 
-impl Plane {
-    /// One for a program without entries. Flows are counted on from `flows`.
-    pub(super) fn new(program: Program, flows: u64) -> Plane {
-        Plane {
+impl FastPlane {
+    /// Creates a plane for a program without entries. Flows get numbers after `flows`.
+    pub(super) fn new(program: Program, flows: u64) -> FastPlane {
+        FastPlane {
             program,
             tables: Tables::default(),
             groups: BTreeMap::new(),
-            foreign: BTreeSet::new(),
+            pipeline_only: BTreeSet::new(),
             drops: BTreeMap::new(),
             flows,
             past_flows: flows,
         }
     }
 
-    /// How many flows there have been.
+    /// Number of data flows so far.
     pub(super) fn flows(&self) -> u64 {
         self.flows
     }
 
-    /// The pipelines are about to run: state and counters go back to them.
-    pub(super) fn hand_over(&mut self, server: &mut Server) {
+    /// Writes state and counters back to the pipelines, which are about to run.
+    pub(super) fn write_back(&mut self, server: &mut Server) {
         for (index, group) in std::mem::take(&mut self.groups) {
             registers::store(
                 &mut server.switch_mut(),
@@ -135,17 +139,17 @@ impl Plane {
         }
     }
 
-    /// The controller has written this, and the switch has taken it.
-    pub(super) fn written(&mut self, request: &WriteRequest) {
-        self.foreign.clear();
+    /// Applies a write of the controller that the switch has accepted.
+    pub(super) fn apply_write(&mut self, request: &WriteRequest) {
+        self.pipeline_only.clear();
         self.past_flows = self.flows;
         for update in &request.updates {
             self.tables.apply(&self.program, update);
         }
     }
 
-    /// What of a write the switch has taken is not known: everything is read again.
-    pub(super) fn reread(&mut self, server: &Server, now: u64) {
+    /// Reads all entries again, after a write of which the switch has accepted an unknown part.
+    pub(super) fn read_all(&mut self, server: &Server, now: u64) {
         let pattern = |entity| Entity {
             entity: Some(entity),
         };
@@ -164,7 +168,7 @@ impl Plane {
             ..ReadRequest::default()
         };
         self.tables = Tables::default();
-        self.foreign.clear();
+        self.pipeline_only.clear();
         self.past_flows = self.flows;
         for entity in server.read(&everything, now).unwrap_or_default().entities {
             let update = Update {
@@ -175,59 +179,64 @@ impl Plane {
         }
     }
 
-    /// The addresses of all groups.
+    /// IPv4 addresses of all groups.
     pub(super) fn groups(&self) -> Vec<Ipv4Addr> {
         self.tables.group_addresses().collect()
     }
 
-    /// What is kept of a group, here or in the registers; `None` if there is no such group, if its entries are not all there, or if it
-    /// is one of other strategies than `tree` and `neutral`.
-    pub(super) fn look(&self, server: &Server, mcst_id: Ipv4Addr, now: u64) -> Option<Group> {
+    /// State of a group, from here or from the registers. `None` if there is no such group, if its entries are
+    /// incomplete, or if it has other strategies than `tree` and `neutral`.
+    pub(super) fn read_group(&self, server: &Server, mcst_id: Ipv4Addr, now: u64) -> Option<Group> {
         let index = self.tables.group(mcst_id)?;
-        if let Some(native) = self.groups.get(&index) {
-            return Some(native.model.clone());
+        if let Some(fast_group) = self.groups.get(&index) {
+            return Some(fast_group.model.clone());
         }
-        let plan = self.tables.plan(index)?;
+        let entries = self.tables.group_entries(index)?;
         let paths = self.program.sizes.paths;
-        let native = registers::load(server.switch(), paths, index, plan, now / 1_000);
-        Some(native.into_model())
+        let fast_group = registers::load(server.switch(), paths, index, entries, now / 1_000);
+        Some(fast_group.into_model())
     }
 
-    /// A packet comes in. What is to be queued goes to `waiting`, in this order; but not copies that have left already: `goes` is
-    /// asked of each that passes the egress whenever it leaves, by its port, its length and its place in its flow.
+    /// Processes a packet that arrives at `port`. Packets to be queued are added to `waiting` in order. `goes` is
+    /// called for each copy that certainly passes the egress, with port, length and position in the flow. If it returns
+    /// true, the copy has left already and is not queued.
     pub(super) fn ingress(
         &mut self,
         server: &mut Server,
         port: u32,
         packet: Packet,
         now: u64,
-        goes: impl FnMut(u32, usize, Place) -> bool,
-        waiting: &mut Vec<Waiting>,
-    ) -> Result<(), NotTaken> {
+        goes: impl FnMut(u32, usize, FlowPosition) -> bool,
+        waiting: &mut Vec<QueuedPacket>,
+    ) -> Result<(), NeedsPipeline> {
         let frame = match packet {
             Packet::Rc(frame) => frame,
-            // From a host that makes its frames by itself.
+            // A host that builds frames itself.
             Packet::Bytes(bytes) => match RcFrame::read(&bytes.bytes()) {
                 Some(frame) => Arc::new(frame),
-                None => return Err(NotTaken(Packet::Bytes(bytes))),
+                None => return Err(NeedsPipeline(Packet::Bytes(bytes))),
             },
         };
         let owner = self.tables.owner(port);
         if owner.is_some_and(|owner| owner != frame.outer.ipv4.source) {
-            return not_taken(frame);
+            return needs_pipeline(frame);
         }
         let to = frame.outer.ipv4.destination;
         match self.tables.group(to) {
             Some(index) if self.has_group(server, index, now) => {
                 self.group_ingress(port, index, frame, now, goes, waiting)
             }
-            Some(_) => not_taken(frame),
-            None if to.is_multicast() => not_taken(frame),
+            Some(_) => needs_pipeline(frame),
+            None if to.is_multicast() => needs_pipeline(frame),
             None => self.unicast(frame, waiting),
         }
     }
 
-    fn unicast(&self, mut frame: Arc<RcFrame>, waiting: &mut Vec<Waiting>) -> Result<(), NotTaken> {
+    fn unicast(
+        &self,
+        mut frame: Arc<RcFrame>,
+        waiting: &mut Vec<QueuedPacket>,
+    ) -> Result<(), NeedsPipeline> {
         let outer = &mut Arc::make_mut(&mut frame).outer;
         let route = match outer.ipv4.ttl {
             0 | 1 => None,
@@ -247,34 +256,34 @@ impl Plane {
             Some(Route::NoRoute) | None => None,
         };
         let Some(port) = port else {
-            return not_taken(frame);
+            return needs_pipeline(frame);
         };
         outer.ipv4.ttl -= 1;
-        waiting.push(Waiting {
+        waiting.push(QueuedPacket {
             port,
             len: frame.frame_len(),
             frame: Some(frame),
-            then: Then::Leave,
+            egress: Egress::Unchanged,
         });
         Ok(())
     }
 
-    /// Whether the state of a group is here, or can come here from the registers.
+    /// Whether the state of a group is here, or has just been read from the registers.
     fn has_group(&mut self, server: &Server, index: u16, now: u64) -> bool {
         if self.groups.contains_key(&index) {
             return true;
         }
-        if self.foreign.contains(&index) {
+        if self.pipeline_only.contains(&index) {
             return false;
         }
-        let plan = self.tables.plan(index);
-        let plan = plan.filter(|_| !registers::has_tags(server.switch(), index));
-        let Some(plan) = plan else {
-            self.foreign.insert(index);
+        let entries = self.tables.group_entries(index);
+        let entries = entries.filter(|_| !registers::has_tags(server.switch(), index));
+        let Some(entries) = entries else {
+            self.pipeline_only.insert(index);
             return false;
         };
         let paths = self.program.sizes.paths;
-        let loaded = registers::load(server.switch(), paths, index, plan, now / 1_000);
+        let loaded = registers::load(server.switch(), paths, index, entries, now / 1_000);
         self.groups.insert(index, loaded);
         true
     }
@@ -285,15 +294,15 @@ impl Plane {
         index: u16,
         mut frame: Arc<RcFrame>,
         now: u64,
-        mut goes: impl FnMut(u32, usize, Place) -> bool,
-        waiting: &mut Vec<Waiting>,
-    ) -> Result<(), NotTaken> {
+        mut goes: impl FnMut(u32, usize, FlowPosition) -> bool,
+        waiting: &mut Vec<QueuedPacket>,
+    ) -> Result<(), NeedsPipeline> {
         let Some(group) = self.groups.get_mut(&index) else {
-            return not_taken(frame);
+            return needs_pipeline(frame);
         };
         let kind = kind(&frame);
         let Some(kind) = kind.filter(|kind| group.admits(port, &frame, *kind)) else {
-            return not_taken(frame);
+            return needs_pipeline(frame);
         };
         let entered = Arc::make_mut(&mut frame);
         group.enter(port, entered);
@@ -302,7 +311,7 @@ impl Plane {
             feedback_frame(entered, contract::FEEDBACK_TTL);
         }
         if matches!(kind, Kind::Data) {
-            group.place(port, &mut frame, &mut self.flows);
+            group.set_flow_position(port, &mut frame, &mut self.flows);
         }
 
         let len = frame.frame_len();
@@ -320,11 +329,12 @@ impl Plane {
             }
             Kind::Notice(notice) => (group.model.notice(port, notice, micros), None),
         };
-        let place = place(&frame).filter(|place| !place.asks && place.flow > self.past_flows);
+        let place = flow_position(&frame)
+            .filter(|place| !place.requests_reply && place.flow > self.past_flows);
         let last = queued.len() + copies.as_ref().map_or(0, Copies::count);
         let copies = copies.into_iter().flat_map(Copies::queued);
         let copies = copies.filter(|copy| match (copy, place) {
-            // The retransmission filter lets these pass.
+            // The retransmission filter does not drop these copies.
             (
                 &aggregation::Queued::Copy {
                     path,
@@ -348,41 +358,46 @@ impl Plane {
                 aggregation::Queued::UpdateFilter { path, .. } => {
                     (group.model.ports()[*path], len, None)
                 }
-                aggregation::Queued::End => (port, len, None),
-                aggregation::Queued::Leave(Sent::Feedback { port: to, feedback }) => {
+                aggregation::Queued::Drop => (port, len, None),
+                aggregation::Queued::Transmit(Sent::Feedback { port: to, feedback }) => {
                     let mut frame = own(&mut frame);
                     let mut len = len;
                     if let Some(frame) = &mut frame {
                         let frame = Arc::make_mut(frame);
                         if matches!(kind, Kind::Data) {
-                            len = answered_len(len, &frame.headers);
-                            make_answer(frame);
+                            len = ack_len(len, &frame.headers);
+                            make_ack(frame);
                         }
-                        say(frame, *feedback);
+                        write_feedback(frame, *feedback);
                     }
                     (*to, len, frame)
                 }
-                aggregation::Queued::Leave(Sent::Notice { port: to, notice }) => {
+                aggregation::Queued::Transmit(Sent::Notice { port: to, notice }) => {
                     let mut frame = own(&mut frame);
                     if let (Some(frame), Notice::SelectiveNak { psn, reports }) =
                         (&mut frame, *notice)
                     {
                         let last = group.model.last_acked.point.psn;
                         let headers = &mut Arc::make_mut(frame).headers;
-                        say_lost(headers, psn, reports, group.is_to_host(*to).then_some(last));
+                        write_selective_nak(
+                            headers,
+                            psn,
+                            reports,
+                            group.is_to_host(*to).then_some(last),
+                        );
                     }
                     (*to, len, frame)
                 }
-                // With a tree nothing else comes of these packets.
+                // With the strategy `tree` there are no packets of other kinds.
                 _ => continue,
             };
-            waiting.push(Waiting {
+            waiting.push(QueuedPacket {
                 port: to,
                 len,
                 frame,
-                then: match queued {
-                    aggregation::Queued::Leave(_) => Then::Exit { group: index },
-                    queued => Then::Ask {
+                egress: match queued {
+                    aggregation::Queued::Transmit(_) => Egress::Bridge { group: index },
+                    queued => Egress::Filter {
                         group: index,
                         queued,
                     },
@@ -392,17 +407,25 @@ impl Plane {
         Ok(())
     }
 
-    /// A packet leaves its queue. Gives what goes on the link, if anything does.
-    pub(super) fn egress(&mut self, server: &mut Server, waiting: Waiting) -> Option<Leaving> {
-        let Waiting {
-            port, frame, then, ..
+    /// Processes a packet that leaves its queue. Returns the packet to rewrite and send, if it passes the
+    /// retransmission filter.
+    pub(super) fn egress(
+        &mut self,
+        server: &mut Server,
+        waiting: QueuedPacket,
+    ) -> Option<FilteredPacket> {
+        let QueuedPacket {
+            port,
+            frame,
+            egress,
+            ..
         } = waiting;
-        let group = match then {
-            Then::Leave => None,
-            Then::Exit { group } => Some(group),
-            Then::Ask { group, queued } => {
+        let group = match egress {
+            Egress::Unchanged => None,
+            Egress::Bridge { group } => Some(group),
+            Egress::Filter { group, queued } => {
                 let passes = match self.groups.get_mut(&group) {
-                    Some(native) => native.filter(queued),
+                    Some(fast_group) => fast_group.filter(queued),
                     None => registers::filter(
                         &mut server.switch_mut(),
                         self.program.sizes.paths,
@@ -423,19 +446,24 @@ impl Plane {
         if frame.place.is_some_and(|(flow, _)| flow <= self.past_flows) {
             Arc::make_mut(&mut frame).place = None;
         }
-        Some(Leaving { port, frame, group })
+        Some(FilteredPacket { port, frame, group })
     }
 
-    /// The frame as it leaves; `depth` is the number of packets that remain in its queue.
-    pub(super) fn rewrite(&self, server: &mut Server, leaving: Leaving, depth: u32) -> Packet {
-        let Leaving {
+    /// Rewrites a packet for the link. `depth`: number of packets that remain in its queue.
+    pub(super) fn rewrite(
+        &self,
+        server: &mut Server,
+        leaving: FilteredPacket,
+        depth: u32,
+    ) -> Packet {
+        let FilteredPacket {
             port,
             mut frame,
             group,
         } = leaving;
         if let Some(index) = group {
             match self.groups.get(&index) {
-                Some(native) => native.exit(port, &mut frame),
+                Some(fast_group) => fast_group.exit(port, &mut frame),
                 None => {
                     let delivery = self.tables.delivery(server.switch(), index, port);
                     if let Some(delivery) = delivery {
@@ -448,7 +476,7 @@ impl Plane {
         Packet::Rc(frame)
     }
 
-    /// Marks a packet that has waited behind too many (`ecn_marking.p4`).
+    /// Sets the congestion mark on a packet if too many packets remain in its queue (`ecn_marking.p4`).
     fn mark(&self, server: &mut Server, port: u32, depth: u32, frame: &mut Arc<RcFrame>) {
         let ecn = frame.outer.ipv4.tos & ipv4::ECN_MASK;
         if ecn == contract::ECN_NOT_ECT || ecn == contract::ECN_CE {
@@ -471,23 +499,27 @@ impl Plane {
     }
 }
 
-/// Where a packet is in its flow.
-fn place(frame: &RcFrame) -> Option<Place> {
+/// Position of a packet in its flow; `None` for a packet that is not part of a flow.
+fn flow_position(frame: &RcFrame) -> Option<FlowPosition> {
     let (flow, number) = frame.place?;
-    let asks = frame.headers.bth.ack_req;
-    Some(Place { flow, number, asks })
+    let requests_reply = frame.headers.bth.ack_req;
+    Some(FlowPosition {
+        flow,
+        number,
+        requests_reply,
+    })
 }
 
-fn not_taken(frame: Arc<RcFrame>) -> Result<(), NotTaken> {
-    Err(NotTaken(Packet::Rc(frame)))
+fn needs_pipeline(frame: Arc<RcFrame>) -> Result<(), NeedsPipeline> {
+    Err(NeedsPipeline(Packet::Rc(frame)))
 }
 
-/// What a group's packet is; `None` for what the pipelines are to see.
+/// Kind of a group's packet.
 #[derive(Clone, Copy)]
 enum Kind {
     Data,
     Feedback(Feedback),
-    /// None that goes to the controller.
+    /// A CNP or a selective NAK. A fatal NAK also goes to the controller, so the pipelines handle it.
     Notice(Notice),
 }
 
@@ -505,11 +537,11 @@ fn kind(frame: &RcFrame) -> Option<Kind> {
         (_, None) if opcode.is_send() || opcode.is_write() => Some(Kind::Data),
         (Opcode::Acknowledge, Some(aeth)) if payload == 0 => {
             match classify(headers.bth.psn.get(), aeth) {
-                Some(Answer::Feedback(feedback)) => Some(Kind::Feedback(feedback)),
-                Some(Answer::Notice(notice @ Notice::SelectiveNak { .. })) => {
+                Some(AckClass::Feedback(feedback)) => Some(Kind::Feedback(feedback)),
+                Some(AckClass::Notice(notice @ Notice::SelectiveNak { .. })) => {
                     Some(Kind::Notice(notice))
                 }
-                Some(Answer::Notice(_)) | None => None,
+                Some(AckClass::Notice(_)) | None => None,
             }
         }
         _ => None,
@@ -521,7 +553,7 @@ fn virtual_mac() -> MacAddr {
     MacAddr(mac)
 }
 
-/// The number by which one of several ways is chosen (`ipv4_routing.p4`).
+/// Hash by which one of several next hops is selected (`ipv4_routing.p4`).
 fn hash(seed: u16, outer: &alfirk_roce::host::Outer) -> u16 {
     let mut bytes = [0; 15];
     bytes[..2].copy_from_slice(&seed.to_be_bytes());
@@ -533,15 +565,16 @@ fn hash(seed: u16, outer: &alfirk_roce::host::Outer) -> u16 {
     alfirk_bmv2::crc16(&bytes)
 }
 
-/// How long the pipelines take data to be that has become its answer: its payload is cut off behind the queue only.
-fn answered_len(len: usize, headers: &RcHeaders) -> usize {
+/// Length for the queue's limit of data that becomes an ACK for its sender. The pipelines count its payload, which they
+/// remove in egress only.
+fn ack_len(len: usize, headers: &RcHeaders) -> usize {
     use alfirk_roce::wire::{aeth, icrc, reth};
     let reth = headers.reth.map_or(0, |_| reth::HEADER_LEN);
     len + aeth::HEADER_LEN + icrc::TRAILER_LEN - reth
 }
 
-/// Data becomes an empty answer to its sender (`data_to_ack.p4`).
-fn make_answer(frame: &mut RcFrame) {
+/// Changes a data packet into an ACK for its sender, without payload (`data_to_ack.p4`).
+fn make_ack(frame: &mut RcFrame) {
     frame.place = None;
     let bth = bth::Repr {
         opcode: Opcode::Acknowledge,
@@ -555,7 +588,7 @@ fn make_answer(frame: &mut RcFrame) {
     feedback_frame(frame, contract::ACK_TTL);
 }
 
-/// The fields that all feedback of a group has alike (`feedback_frame.p4`).
+/// Sets the header fields that are the same in all feedback of a group (`feedback_frame.p4`).
 fn feedback_frame(frame: &mut RcFrame, ttl: u8) {
     let outer = &mut frame.outer;
     outer.ethernet = ethernet::Repr {
@@ -585,8 +618,10 @@ fn feedback_frame(frame: &mut RcFrame, ttl: u8) {
     }
 }
 
-/// A selective NAK, as it leaves to a switch; to a host, to which `last` was last acknowledged, so that it acknowledges nothing.
-fn say_lost(headers: &mut RcHeaders, lost: u32, reports: u8, last: Option<u32>) {
+/// Writes PSN and AETH of a selective NAK. Towards a switch they name the lost packet and the number of reports.
+/// Towards a host, whose last acknowledged PSN is `last`, the PSN is the one after `last`, so that the NAK acknowledges
+/// nothing.
+fn write_selective_nak(headers: &mut RcHeaders, lost: u32, reports: u8, last: Option<u32>) {
     let syndrome = Syndrome::Nak(NakCode::Selective);
     let (psn, msn) = match last {
         Some(last) => (aggregation::Space::PSN.next(last), lost),
@@ -596,7 +631,7 @@ fn say_lost(headers: &mut RcHeaders, lost: u32, reports: u8, last: Option<u32>) 
     headers.aeth = Some(aeth::Repr { syndrome, msn });
 }
 
-/// The counter of a CNP that does not pass.
+/// Drop counter of a CNP that is not forwarded, by reason.
 fn cnp_drop(reason: CnpDrop) -> Drop {
     match reason {
         CnpDrop::Own => Drop::OwnCnp,
@@ -605,15 +640,15 @@ fn cnp_drop(reason: CnpDrop) -> Drop {
     }
 }
 
-/// The packet says this.
-fn say(frame: &mut RcFrame, feedback: Feedback) {
+/// Writes PSN and AETH of an ACK or NAK into the packet.
+fn write_feedback(frame: &mut RcFrame, feedback: Feedback) {
     let (psn, aeth) = feedback.to_aeth();
     frame.headers.bth.psn = Psn::new(psn);
     frame.headers.aeth = Some(aeth);
     frame.fit();
 }
 
-/// Whether the group's packets between switches have this address at both ends.
+/// Whether a group's packet has come from another switch. Such packets have the group's address as their source.
 fn is_between_switches(frame: &RcFrame, mcst_id: Ipv4Addr) -> bool {
     frame.outer.ipv4.source == mcst_id
 }

@@ -1,33 +1,33 @@
-//! Transfer of a group's state to and from the registers of the pipelines.
+//! Reads a group's state from the registers of the pipelines, and writes it back.
 
 use alfirk_aggregation::{
-    Config, Congested, Group, Kept, LastAcked, Leaf, Loss, Nak, Point, Queued, SelectiveNak, Space,
-    Strategy, WaitingNak, Word,
+    Config, Congested, Group, LastAcked, Leaf, Nak, PathPsn, Point, Queued, ReportedLoss,
+    SavedRegisters, SelectiveNak, Space, Strategy, WaitingNak,
 };
 use alfirk_bmv2::{Counter, Switch};
 use alfirk_contract::{Drop, PATH_OF_SENDER};
 use alfirk_ctrl::tables::Delivery;
 
-use super::group::{Exit, Native, Plan, Region};
+use super::group::{BridgeExit, FastGroup, GroupEntries, Region};
 use crate::engine::PortMap;
 
-/// Bits of a PSN, and of a count of messages.
+/// Number of bits of a PSN, and of an MSN.
 const PSN_BITS: u32 = 24;
 const PSN_MASK: u64 = (1 << PSN_BITS) - 1;
-/// Bits of a path's count of CNPs, below its window.
+/// Number of bits of a path's CNP count, which are below those of its window number.
 const CNP_BITS: u32 = 6;
-/// What a path keeps of the window's number.
+/// Mask of the window number that a path's register stores.
 const CNP_WINDOWS: u64 = (1 << 10) - 1;
 
 fn name(part: &str) -> String {
     format!("ingress.ack_aggregate.{part}")
 }
 
-/// Of `name`.
+/// Register of losses reported by selective NAKs, for [`name`].
 const LOSSES: &str = "selective_nak.losses";
 const FILTER: &str = "egress.retransmission_filter.acked";
 
-/// Registers are those of a program that the controller has accepted, so they are there.
+/// Reads a register cell. The register exists, because the controller has accepted the program.
 fn read(switch: &Switch, register: &str, index: u64) -> u64 {
     let bytes = switch.read_register(register, index);
     let bytes = bytes.unwrap_or_default();
@@ -39,18 +39,18 @@ fn write(switch: &mut Switch, register: &str, index: u64, value: u64) {
     debug_assert!(written.is_ok(), "{register}: {written:?}");
 }
 
-/// Whether a group's data has VLAN tags (`source_tags.p4`), which frames here have not.
+/// Whether a group's data has VLAN tags (`source_tags.p4`). Frames of the fast data plane have none.
 pub(super) fn has_tags(switch: &Switch, group: u16) -> bool {
     let tags = switch.read_register(&name("source_tags.tags"), group.into());
     tags.is_ok_and(|bytes| bytes.iter().any(|byte| *byte != 0))
 }
 
-/// Where the cells of a group's path are.
+/// Index of a path's cell in registers with one cell per group and path.
 fn slot(paths: u32, group: u16, path: usize) -> u64 {
     u64::from(group) * u64::from(paths) + path as u64
 }
 
-/// A path's word: PSN, path, and the lower half of its count of messages (`types.p4`).
+/// Register value of a path: PSN (24 bits), path number (8 bits), lower half of the MSN (16 bits); see `types.p4`.
 fn word_bits(psn: u32, by_sender: bool, path: usize, msn: u32) -> u64 {
     let path = match by_sender {
         true => u64::from(PATH_OF_SENDER),
@@ -59,8 +59,14 @@ fn word_bits(psn: u32, by_sender: bool, path: usize, msn: u32) -> u64 {
     u64::from(psn) << 24 | path << 16 | u64::from(msn & 0xffff)
 }
 
-/// Takes a group's state out of the registers. `now` is in microseconds.
-pub(super) fn load(switch: &Switch, paths: u32, index: u16, plan: Plan, now: u64) -> Native {
+/// Reads a group's state from the registers. `now` is in microseconds.
+pub(super) fn load(
+    switch: &Switch,
+    paths: u32,
+    index: u16,
+    entries: GroupEntries,
+    now: u64,
+) -> FastGroup {
     let group = u64::from(index);
     let last_acked = read(switch, &name("agg"), group);
     let last_acked = Point {
@@ -70,7 +76,7 @@ pub(super) fn load(switch: &Switch, paths: u32, index: u16, plan: Plan, now: u64
     let nak = read(switch, &name("waiting_nak.nak"), group);
     let senders = read(switch, &name("sender.senders"), group);
     let worst = read(switch, &name("cnp_filter.worst"), group);
-    let ports: Vec<u32> = plan.paths.iter().map(|path| path.port).collect();
+    let ports: Vec<u32> = entries.paths.iter().map(|path| path.port).collect();
     let numbers = 0..ports.len();
     let of_paths = |register: &str| -> Vec<u32> {
         let cell = |path| read(switch, register, slot(paths, index, path)) as u32;
@@ -79,7 +85,8 @@ pub(super) fn load(switch: &Switch, paths: u32, index: u16, plan: Plan, now: u64
     let leaf = |path: usize| {
         let child = name(&format!("leaves.child_{}", path % 4));
         let word = read(switch, &child, slot(paths, index, path) / 4);
-        // The upper half is that of what was acknowledged to the source, or one more.
+        // The register has the lower half of the MSN. The upper half is that of the MSN last acknowledged to the
+        // source, or one more.
         let ahead = (word as u16).wrapping_sub(last_acked.msn as u16);
         Leaf {
             newest: Point {
@@ -100,19 +107,19 @@ pub(super) fn load(switch: &Switch, paths: u32, index: u16, plan: Plan, now: u64
         }
     };
     let config = Config {
-        window: plan.window,
-        is_selective: plan.is_selective,
+        window: entries.window,
+        is_selective: entries.is_selective,
         ..Config::pipeline(Strategy::Tree)
     };
     let losses = (0..config.losses).map(|slot| {
         let cell = group * config.losses as u64 + slot as u64;
         let loss = read(switch, &name(LOSSES), cell);
-        Loss {
+        ReportedLoss {
             psn: (loss >> 8) as u32,
             reports: loss as u8,
         }
     });
-    let kept = Kept {
+    let kept = SavedRegisters {
         last_acked: LastAcked {
             point: last_acked,
             msn_base: read(switch, &name("last_acked.msn_bases"), group) as u32,
@@ -140,21 +147,21 @@ pub(super) fn load(switch: &Switch, paths: u32, index: u16, plan: Plan, now: u64
         }),
     };
     let mut exits = PortMap::new();
-    for path in &plan.paths {
+    for path in &entries.paths {
         if let Some(delivery) = &path.delivery {
             exits.add(path.port, exit(switch, delivery));
         }
     }
     let model = Group::restore(config, &ports, kept);
-    Native::new(plan, model, exits)
+    FastGroup::new(entries, model, exits)
 }
 
-/// What the bridge's exit does for a receiver, with its memory as its packet has announced it.
-pub(super) fn exit(switch: &Switch, delivery: &Delivery) -> Exit {
+/// Rewrite for one receiver, with the memory region that the sender has announced for it.
+pub(super) fn exit(switch: &Switch, delivery: &Delivery) -> BridgeExit {
     let slot = u64::from(delivery.slot);
     let region = |part: &str| read(switch, &format!("egress.memory_regions.{part}"), slot);
     let neutral = region("neutral");
-    Exit {
+    BridgeExit {
         delivery: *delivery,
         region: Region {
             va: region("va"),
@@ -165,10 +172,10 @@ pub(super) fn exit(switch: &Switch, delivery: &Delivery) -> Exit {
     }
 }
 
-/// Puts a group's state back, with what it has counted.
-pub(super) fn store(switch: &mut Switch, paths: u32, index: u16, group: Native) {
+/// Writes a group's state and counters back to the registers.
+pub(super) fn store(switch: &mut Switch, paths: u32, index: u16, group: FastGroup) {
     let model = group.into_model();
-    let kept = model.kept();
+    let kept = model.saved_registers();
     let cell = u64::from(index);
     let last_acked =
         u64::from(kept.last_acked.point.psn) << PSN_BITS | u64::from(kept.last_acked.point.msn);
@@ -215,12 +222,12 @@ pub(super) fn store(switch: &mut Switch, paths: u32, index: u16, group: Native) 
     .into_iter()
     .enumerate()
     {
-        // Those of the tree are the first.
+        // The counters of the strategy `tree` are the first.
         count_packets(switch, &name("work"), at as u64, count);
     }
 }
 
-/// The levels above the leaves: each child has the oldest word of its paths.
+/// Writes the levels of the tree above the leaves: each child has the oldest PSN of its paths.
 fn store_tree(switch: &mut Switch, paths: u32, index: u16, model: &Group) {
     let path_bits = paths.trailing_zeros();
     let count = model.ports().len();
@@ -234,7 +241,7 @@ fn store_tree(switch: &mut Switch, paths: u32, index: u16, model: &Group) {
             let child = (first >> (2 * level)) & 3;
             let register = name(&format!("tree.level_{level}.child_{child}"));
             let node = u64::from(index) << node_bits | (first >> (2 * level + 2)) as u64;
-            let Word {
+            let PathPsn {
                 psn,
                 by_sender,
                 path,
@@ -250,7 +257,8 @@ fn store_tree(switch: &mut Switch, paths: u32, index: u16, model: &Group) {
     }
 }
 
-/// The retransmission filter of a group whose state is in the registers: whether what was queued leaves.
+/// Applies the retransmission filter to a packet of a group whose state is in the registers. Returns whether the packet
+/// leaves.
 pub(super) fn filter(switch: &mut Switch, paths: u32, group: u16, queued: Queued) -> bool {
     let precedes = |a: u64, b: u32| Space::PSN.lt(a as u32, b);
     match queued {
@@ -266,8 +274,8 @@ pub(super) fn filter(switch: &mut Switch, paths: u32, group: u16, queued: Queued
             }
             false
         }
-        Queued::Leave(_) => true,
-        Queued::End | Queued::Punt { .. } | Queued::Recirculate { .. } => false,
+        Queued::Transmit(_) => true,
+        Queued::Drop | Queued::Punt { .. } | Queued::Recirculate { .. } => false,
     }
 }
 

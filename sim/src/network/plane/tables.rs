@@ -1,4 +1,4 @@
-//! Table entries of the controller, in a form for fast lookup.
+//! Table entries of the controller, for fast lookup.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -15,27 +15,27 @@ use alfirk_p4runtime::p4::v1::{
 };
 use alfirk_roce::rc::Recovery;
 
-use super::group::{Exit, Path, Plan};
+use super::group::{BridgeExit, GroupEntries, Path};
 use super::registers;
 
 #[derive(Default)]
 pub(super) struct Tables {
-    /// By port.
+    /// IPv4 address of the host at each port (source guard).
     owners: BTreeMap<u32, Ipv4Addr>,
     markings: BTreeMap<u32, Marking>,
-    /// By length, the longest first, and address.
+    /// Routes by prefix length, the longest first, and network address.
     routes: Vec<(u8, BTreeMap<u32, Route>)>,
     next_hops: BTreeMap<(u16, u16), u32>,
     groups: BTreeMap<Ipv4Addr, GroupEntry>,
     mft: BTreeMap<(u16, u32), PathEntry>,
     members: BTreeMap<(u16, u32, Ipv4Addr), Member>,
     receivers: BTreeMap<(u16, u32), Delivery>,
-    /// Port and path of each copy, by group index.
+    /// Port and path of each copy that the switch makes, by group index.
     replication: BTreeMap<u16, Vec<(u32, u32)>>,
 }
 
 impl Tables {
-    /// Takes an update that the switch has taken.
+    /// Applies an update that the switch has accepted.
     pub(super) fn apply(&mut self, program: &Program, update: &Update) {
         let is_deleted = update.r#type() == update::Type::Delete;
         let entity = update.entity.as_ref().and_then(|e| e.entity.as_ref());
@@ -138,7 +138,7 @@ impl Tables {
         }
     }
 
-    /// An entry without action, as deletions have it: what has its key goes.
+    /// Removes the entry with the key of `entry`, which has no action.
     fn remove(&mut self, program: &Program, entry: &TableEntry) {
         let is =
             |other: TableEntry| other.table_id == entry.table_id && other.r#match == entry.r#match;
@@ -187,7 +187,7 @@ impl Tables {
         }
     }
 
-    /// Whose port it is, if it leads to a host.
+    /// IPv4 address of the host at a port; `None` if the port does not lead to a host.
     pub(super) fn owner(&self, port: u32) -> Option<Ipv4Addr> {
         self.owners.get(&port).copied()
     }
@@ -208,7 +208,7 @@ impl Tables {
         self.next_hops.get(&(group, index)).copied()
     }
 
-    /// The index of the group with this address.
+    /// Index of the group with this address.
     pub(super) fn group(&self, mcst_id: Ipv4Addr) -> Option<u16> {
         self.groups.get(&mcst_id).map(|group| group.group_index)
     }
@@ -217,8 +217,8 @@ impl Tables {
         self.groups.keys().copied()
     }
 
-    /// All about a group; `None` if it is not whole, or not of the strategies that are known here.
-    pub(super) fn plan(&self, index: u16) -> Option<Plan> {
+    /// All entries of a group. `None` if they are incomplete, or if its strategies are other than `tree` and `neutral`.
+    pub(super) fn group_entries(&self, index: u16) -> Option<GroupEntries> {
         let mut entries = self
             .groups
             .iter()
@@ -258,7 +258,7 @@ impl Tables {
                 .collect(),
             delivery: self.receivers.get(&(index, port)).copied(),
         };
-        Some(Plan {
+        Some(GroupEntries {
             mcst_id,
             virtual_qpn: group.virtual_qpn,
             window: group.strategies.window.get(),
@@ -267,8 +267,8 @@ impl Tables {
         })
     }
 
-    /// What the bridge's exit does at a port, if it leads to a host.
-    pub(super) fn delivery(&self, switch: &Switch, index: u16, port: u32) -> Option<Exit> {
+    /// Rewrite for the receiver at a port; `None` if the port does not lead to one.
+    pub(super) fn delivery(&self, switch: &Switch, index: u16, port: u32) -> Option<BridgeExit> {
         let delivery = self.receivers.get(&(index, port))?;
         Some(registers::exit(switch, delivery))
     }

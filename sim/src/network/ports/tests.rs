@@ -10,7 +10,7 @@ use crate::network::pfc::Sender;
 
 const LOSSLESS: u8 = Pfc::USUAL_CLASS;
 
-/// A frame of a class for the hosts whose bits are set in `to`.
+/// A frame of a class, for the hosts whose bits are set in `to`.
 fn frame(class: u8, from: u8, to: u8, number: u32, len: usize) -> Vec<u8> {
     let mut frame = vec![0; len];
     ethernet::Repr {
@@ -34,27 +34,27 @@ fn frame(class: u8, from: u8, to: u8, number: u32, len: usize) -> Vec<u8> {
     frame
 }
 
-/// Source and destination of a frame, and its number.
+/// Source, destinations and number of a frame.
 fn label(frame: &[u8]) -> (u8, u8, u32) {
     let number = frame[34..38].try_into().unwrap();
     (frame[11], frame[5], u32::from_be_bytes(number))
 }
 
-/// Where to, where from, and what.
+/// Output port, input port and frame of a queued copy.
 type Copy = (u32, u32, Vec<u8>);
 
-/// What the egress of a switch does: nothing goes back where it came from.
+/// Egress of a switch: a copy for the port at which its frame arrived is dropped.
 fn egress(ports: &mut Ports<Copy, Vec<u8>>, (to, from, frame): Copy) {
     if to != from {
         ports.finish(to, frame);
     }
 }
 
-/// A switch without pipelines, or a host that sends what it has and counts what comes.
+/// A switch without pipelines, or a host that sends its backlog and records received frames.
 enum Station {
     Switch {
         ports: Box<Ports<Copy, Vec<u8>>>,
-        /// The port that leads to each host.
+        /// Port that leads to each host.
         routes: Vec<u32>,
     },
     Host {
@@ -109,10 +109,10 @@ impl Node for Station {
     fn on_frame(&mut self, port: u32, frame: Vec<u8>, ctx: &mut Context<'_, (), Vec<u8>>) {
         match self {
             Station::Switch { ports, routes } => {
-                if let Some(ticket) = ports.receive(port, &frame, ctx) {
-                    ports.begin(ticket);
+                if let Some(pending_charge) = ports.receive(port, &frame, ctx) {
+                    ports.begin(pending_charge);
                     let (_, to, _) = label(&frame);
-                    // One copy for each port of the group, as a switch makes them: also for the one it came from.
+                    // As a switch does for a group: one copy per port, also for the port at which the frame arrived.
                     let mut copies = BTreeMap::from([(port, 0)]);
                     for host in (0..8).filter(|host| to >> host & 1 == 1) {
                         *copies.entry(routes[host]).or_default() |= 1 << host;
@@ -122,7 +122,7 @@ impl Node for Station {
                         copy[5] = hosts;
                         let len = copy.len();
                         let queued = ports.enqueue(out, 0, len, (out, port, copy), ctx);
-                        if let Err(AtOnce(packet)) = queued {
+                        if let Err(NotQueued(packet)) = queued {
                             assert_eq!(out, port, "every port has a link");
                             egress(ports, packet);
                         }
@@ -166,8 +166,8 @@ fn link() -> LinkAttributes {
     }
 }
 
-/// Two switches joined by one link: hosts 0 to 3 at the first one, 4 to 7 at the second. Hosts have ports 1 to 4, the
-/// other switch is behind port 5.
+/// Two connected switches: hosts 0 to 3 are at the first switch, hosts 4 to 7 at the second. Hosts have ports 1 to 4;
+/// the other switch is at port 5.
 struct TwoSwitches {
     engine: Engine<Station>,
     hosts: Vec<NodeId>,
@@ -220,7 +220,7 @@ impl TwoSwitches {
         TwoSwitches { engine, hosts }
     }
 
-    /// Gives a host frames to send, each to all of these hosts.
+    /// Adds frames to the backlog of a host, each for all hosts in `to`.
     fn load(&mut self, from: u8, to: &[u8], class: u8, frames: u32, len: usize) {
         let bits = to.iter().fold(0, |bits, host| bits | 1 << host);
         let id = self.hosts[usize::from(from)];
@@ -239,7 +239,7 @@ impl TwoSwitches {
         }
     }
 
-    /// When the last frame of `from` came to a host.
+    /// Time at which a host received the last frame of `from`.
     fn done(&self, from: u8, to: u8) -> u64 {
         let of = self.received(to).iter();
         of.filter(|(_, frame)| label(frame).0 == from)
@@ -248,7 +248,7 @@ impl TwoSwitches {
             .expect("something came")
     }
 
-    /// Numbers of the frames of `from` that a host got, in order.
+    /// Numbers of the frames of `from` that a host has received, in order.
     fn numbers(&self, from: u8, to: u8) -> Vec<u32> {
         let all = self.received(to).iter().map(|(_, frame)| label(frame));
         all.filter(|(source, ..)| *source == from)
@@ -260,7 +260,7 @@ impl TwoSwitches {
         self.engine.directions().map(|(_, d)| d.drops.total()).sum()
     }
 
-    /// PAUSE frames, and nanoseconds that ends were stopped, of the links whose name has this in it.
+    /// PAUSE frames, and nanoseconds for which ends were stopped, on links whose name contains `of`.
     fn pauses(&self, of: &str) -> (u64, u64) {
         let all = self
             .engine
@@ -287,7 +287,7 @@ fn queueing(queueing: Queueing) -> Switching {
 }
 
 #[test]
-fn flow_control_loses_nothing_where_without_it_queues_overflow() {
+fn flow_control_prevents_losses_by_full_queues() {
     for (switching, is_lossless) in [
         (Switching::default(), false),
         (lossless(), true),
@@ -314,8 +314,9 @@ fn flow_control_loses_nothing_where_without_it_queues_overflow() {
 }
 
 #[test]
-fn a_victim_waits_for_a_link_that_is_not_its_own() {
-    // Hosts 1, 2 and 4 fill the link of host 0; host 5 sends to host 1, through the link between the switches only.
+fn pauses_also_delay_flows_that_do_not_use_the_congested_link() {
+    // Hosts 1, 2 and 4 fill the link of host 0. Host 5 sends to host 1, and shares only the link between the switches
+    // with them.
     let xoff = Switching {
         pfc: Some(Pfc {
             xoff: Some(6_000),
@@ -339,13 +340,13 @@ fn a_victim_waits_for_a_link_that_is_not_its_own() {
         fabric.done(5, 3)
     };
     let (with, without) = (victim(xoff), victim(Switching::default()));
-    // Without flow control it has to share the link with host 4 only.
+    // Without flow control, host 5 shares that link with host 4 only.
     assert!(without < 5 * alone / 2, "{without} of {alone}");
     assert!(2 * with > 5 * alone, "{with} of {alone}");
 }
 
 #[test]
-fn what_is_not_of_the_lossless_class_is_neither_stopped_nor_kept() {
+fn other_classes_are_neither_paused_nor_protected_from_loss() {
     let mut fabric = TwoSwitches::new(lossless());
     for from in [1, 2, 4, 5, 6] {
         fabric.load(from, &[0], 0, 400, 1_514);
@@ -356,7 +357,7 @@ fn what_is_not_of_the_lossless_class_is_neither_stopped_nor_kept() {
 }
 
 #[test]
-fn a_shared_buffer_gives_a_lonely_queue_more_than_its_own_would_be() {
+fn a_shared_buffer_gives_a_single_busy_queue_more_space() {
     let shared = |alpha: &str| Switching {
         buffer: Some(SharedBuffer {
             bytes: 5 * (64 << 10),
@@ -373,14 +374,14 @@ fn a_shared_buffer_gives_a_lonely_queue_more_than_its_own_would_be() {
         fabric.drops()
     };
     let private = drops(Switching::default());
-    // alpha = 1 gives it half of all, 2 gives two thirds: as much as it takes.
+    // With alpha = 1 a queue may use half of the free buffer, with 2 two thirds.
     assert!(drops(shared("1/4")) > drops(shared("1")));
     assert!(private > drops(shared("1")));
     assert_eq!(drops(shared("2")), 0);
 }
 
 #[test]
-fn copies_of_a_packet_are_charged_once_until_the_last_has_left() {
+fn copies_of_a_packet_are_charged_once_until_the_last_one_has_left() {
     let mut fabric = TwoSwitches::new(lossless());
     fabric.load(1, &[0, 2, 3], LOSSLESS, 300, 1_514);
     fabric.load(2, &[0], LOSSLESS, 300, 1_514);
@@ -399,8 +400,8 @@ fn copies_of_a_packet_are_charged_once_until_the_last_has_left() {
 }
 
 #[test]
-fn input_queues_block_what_virtual_output_queues_let_pass() {
-    // Host 1 sends to 0 and 3 in turn; hosts 2 and 4 fill the link of host 0.
+fn input_queues_block_packets_that_virtual_output_queues_forward() {
+    // Host 1 sends to hosts 0 and 3, alternating; hosts 2 and 4 fill the link of host 0.
     let last = |queueing_of| {
         let mut fabric = TwoSwitches::new(queueing(queueing_of));
         for from in [2, 4] {
@@ -420,14 +421,14 @@ fn input_queues_block_what_virtual_output_queues_let_pass() {
 }
 
 #[test]
-fn lost_pauses_are_said_again_and_lost_ends_run_out() {
+fn lost_pauses_are_repeated_and_pauses_without_a_resume_expire() {
     let mut fabric = TwoSwitches::with_loss(lossless(), 0.2);
     for from in [1, 2, 4, 5, 6] {
         fabric.load(from, &[0], LOSSLESS, 2_000, 1_514);
     }
     fabric.engine.run();
     assert!(fabric.drops() > 0 && fabric.pauses("").0 > 0);
-    // No sender is stopped for ever.
+    // Every sender completes: none stays stopped.
     for from in [1, 2, 4, 5, 6] {
         let sent = fabric
             .engine
@@ -439,7 +440,7 @@ fn lost_pauses_are_said_again_and_lost_ends_run_out() {
 }
 
 #[test]
-fn a_stop_runs_out_while_the_link_is_busy_with_another_class() {
+fn a_pause_expires_while_the_link_is_busy_with_another_class() {
     let mut fabric = TwoSwitches::with_loss(lossless(), 0.2);
     for from in [1, 2, 4, 5, 6] {
         fabric.load(from, &[0], LOSSLESS, 400, 1_514);
@@ -459,7 +460,7 @@ fn a_stop_runs_out_while_the_link_is_busy_with_another_class() {
     let events = fabric.engine.events();
     fabric.engine.run_until(2_000_000);
     assert_eq!(stops(&fabric, 2_000_000), 0);
-    // Some for each frame and hop: time has gone on.
+    // A few events for each frame and hop: the engine does not repeat events at the same time.
     assert!(fabric.engine.events() - events < 1_000_000);
 }
 
@@ -467,7 +468,7 @@ proptest! {
     #![proptest_config(Cost::Fabric.cases())]
 
     #[test]
-    fn nothing_lossless_is_lost_whatever_the_load(
+    fn lossless_packets_are_never_dropped_at_any_load(
         flows in proptest::collection::vec(
             (0..8u8, proptest::collection::btree_set(0..8u8, 1..4), 1..120u32, 60..1_514usize), 1..24),
         choice in 0..4u8,
@@ -496,7 +497,7 @@ proptest! {
                 fabric.load(from, &to, LOSSLESS, frames, len);
             }
         }
-        // A second is long for 2 MB; a fabric that stands still says so for ever.
+        // A second is long for 2 MB; a deadlock would last for ever.
         fabric.engine.run_until(1_000_000_000);
         prop_assert_eq!(fabric.drops(), 0);
         for ((from, to), frames) in sent {
