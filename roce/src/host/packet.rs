@@ -110,7 +110,7 @@ impl RcFrame {
             ..self.headers
         } == next.headers
             && Outer { ipv4, ..self.outer } == next.outer
-            && self.payload.are_followed_by(&next.payload)
+            && self.payload.is_followed_by(&next.payload)
     }
 
     /// Turns this packet into the one `by` places later in its flow, without AckReq.

@@ -1,4 +1,4 @@
-//! P4Runtime and Thrift on one switch: each reads what the other has written.
+//! P4Runtime and Thrift on one switch: each returns what the other has written.
 
 use alfirk_p4runtime::Code;
 use alfirk_switch::{Request, Response, Runtime, ThriftSettings};
@@ -208,9 +208,9 @@ fn acl(priority: i32) -> String {
     )
 }
 
-/// As in BMv2's P4Runtime server, both priorities add up to 2^31 - 1.
+/// As in BMv2's P4Runtime server, the priorities of both protocols add up to 2^31 - 1.
 #[test]
-fn priorities_map_both_ways() {
+fn priorities_are_converted_in_both_directions() {
     let mut f = Fixture::new();
     let all = format!("table_entry {{ table_id: {ACL} }}");
     for priority in [0, 1, 10, i32::MAX - 1] {
@@ -232,7 +232,7 @@ fn priorities_map_both_ways() {
 
 /// P4Runtime cannot express other priorities.
 #[test]
-fn thrift_takes_priorities_that_p4runtime_has() {
+fn thrift_accepts_only_priorities_that_p4runtime_can_express() {
     let mut f = Fixture::new();
     for priority in [-1, i32::MIN, i32::MAX] {
         let reply = thrift(&mut f, acl_add(priority));
@@ -248,7 +248,7 @@ fn thrift_takes_priorities_that_p4runtime_has() {
 }
 
 #[test]
-fn the_size_of_a_selector_limits_groups_of_both() {
+fn the_size_of_a_selector_limits_groups_of_both_protocols() {
     let mut f = Fixture::new();
     let profile = || "ingress.selector".to_owned();
     let call = Call::Standard;
