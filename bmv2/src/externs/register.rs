@@ -1,7 +1,7 @@
 //! Register arrays.
 //!
-//! Programs declare arrays for the largest network they support, and most cells are never written. Memory is therefore
-//! allocated by pages, when the first non-zero value is written to one.
+//! Programs declare arrays for the largest network they support, and most cells are never written. Memory is
+//! therefore allocated by pages, when the first non-zero value is written to a page.
 
 use crate::exec::big::Big;
 use crate::exec::words::words_of;

@@ -229,7 +229,7 @@ fn tables_without_a_key_have_no_entries() {
 }
 
 #[test]
-fn constant_defaults_and_entries_stay() {
+fn const_default_actions_and_entries_cannot_be_changed() {
     let mut switch = with(
         "const default_action = forward(3);
          const entries = {
@@ -292,7 +292,7 @@ fn defaults_can_be_set_and_reset() {
 }
 
 #[test]
-fn idle_entries_are_reported_after_every_timeout_without_a_hit() {
+fn an_idle_entry_is_reported_again_after_every_timeout() {
     let mut switch = with("");
     let table = switch.table("t").unwrap();
     let handle = switch
@@ -319,7 +319,7 @@ fn idle_entries_are_reported_after_every_timeout_without_a_hit() {
 }
 
 #[test]
-fn the_program_describes_itself() {
+fn objects_of_the_program_are_described() {
     let switch = with("");
     let table = switch.table("t").unwrap();
     let info = switch.table_info(table).unwrap();
