@@ -1,5 +1,5 @@
-//! Changes from outside P4Runtime (Thrift). Both servers share one switch core. When the other server changes an
-//! object, P4Runtime discards its own data of that object, so that reads show the core's state.
+//! Changes that bypass P4Runtime: those of Thrift. Both servers share one switch core. When Thrift changes an
+//! object, P4Runtime discards its own data of that object, so that reads return the core's state.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -10,7 +10,8 @@ use super::{
 use alfirk_bmv2::{EntryHandle, LoadedProgram, Switch};
 
 impl Server {
-    /// Returns the switch that reads and writes refer to: the one saved beside the running one, if there is one.
+    /// Returns the switch that reads and writes refer to: the saved or loaded one that is not running yet, if there
+    /// is one, else the running one.
     pub fn target_switch(&self) -> &Switch {
         &self.target().switch
     }

@@ -133,7 +133,7 @@ fn error_code<T: std::fmt::Debug, E: std::fmt::Display>(result: Result<T, Failur
     match result {
         Err(Failure::Refused(error)) => error.to_string(),
         Err(Failure::Server(why) | Failure::Connection(why)) => panic!("{why}"),
-        Ok(value) => panic!("it is not refused: {value:?}"),
+        Ok(value) => panic!("expected an error: {value:?}"),
     }
 }
 

@@ -45,7 +45,7 @@ fn entries_are_shared() {
     assert_eq!(reply, Reply::Standard(standard::Reply::BmMtAddEntry(Ok(0))));
     let all = format!("table_entry {{ table_id: {L2} }}");
     assert_eq!(f.read(&all), [entity(&l2(5, 2, ""))]);
-    refused(f.insert(&l2(5, 3, "")), Code::AlreadyExists, "l2");
+    assert_rejected(f.insert(&l2(5, 3, "")), Code::AlreadyExists, "l2");
 
     // P4Runtime deletes the entry, and the metadata of an entry of its own.
     f.delete(&l2(5, 2, "")).unwrap();
@@ -109,7 +109,7 @@ fn multicast_groups_are_shared() {
     let expected = "packet_replication_engine_entry { multicast_group_entry { multicast_group_id: 9
         replicas { port: \"\\x01\" instance: 4 } replicas { port: \"\\x02\" instance: 4 } } }";
     assert_eq!(f.read(group), [entity(expected)]);
-    refused(f.insert(group), Code::AlreadyExists, "group 9");
+    assert_rejected(f.insert(group), Code::AlreadyExists, "group 9");
     f.delete(group).unwrap();
     let reply = thrift(
         &mut f,
