@@ -23,9 +23,9 @@ from alfirk_ptf.p4runtime import Client
 from alfirk_ptf.packets import VIRTUAL_MAC
 from alfirk_ptf.registers import Registers
 from alfirk_ptf.target import (
-    ANSWER_BYTES,
     FEEDBACK_BYTES,
-    FIRST_ANSWER_SESSION,
+    FIRST_LOCAL_ACK_SESSION,
+    LOCAL_ACK_BYTES,
     REGISTRATION_BYTES,
     TARGET,
     only_v1model,
@@ -73,7 +73,7 @@ class SwitchTest(CollectingTest):
         """Delete what the test inserted; all that went to the controller must have been read."""
         self.switch.undo(self._mark)
         super().tearDown()
-        if unread := self.registers.punted():
+        if unread := self.registers.take_punted():
             self.fail(f"frames went to the controller that the test knows nothing of: {unread}")
 
     def sentinel(self, into: int, out: int) -> bytes:
@@ -88,10 +88,10 @@ class SwitchTest(CollectingTest):
             counters.append("ingress.final_verdict.late_drops")
         return sum(self.switch.counters(name).get(reason, 0) for name in counters)
 
-    def refuses(self, reason: Drop, port: int, *frames: bytes) -> None:
+    def expect_drop(self, reason: Drop, port: int, *frames: bytes) -> None:
         """Send frames: each is dropped in ingress for this reason, and nothing comes out anywhere."""
         before = self.drops(reason)
-        self.same(self.exchange(port, *frames), {})
+        self.assert_frames(self.exchange(port, *frames), {})
         counted = self.drops(reason) - before
         if counted != len(frames):
             self.fail(f"{counted} of {len(frames)} frames were dropped for {reason.name}")
@@ -127,9 +127,9 @@ class GroupTest(SwitchTest):
         """Register a group."""
         super().setUp()
         self.controller = Controller()
-        self.begin()
+        self.start_group()
 
-    def begin(self) -> None:
+    def start_group(self) -> None:
         """Bring a group to where the test starts: a new one, so this may be called again."""
         self.register()
 
@@ -178,9 +178,9 @@ class GroupTest(SwitchTest):
         walks = self.group.min_psn is MinPsn.WALK and len(frames) > 0
         collected = self.collect(port, 1 + self.group.leaf_nodes if walks else 1)
         if self.group.min_psn is MinPsn.PUNT or self.group.icrc_mode is IcrcMode.PUNT:
-            for packet in self.registers.punted():
+            for packet in self.registers.take_punted():
                 self.control(packet)
-            self.registers.punted()
+            self.registers.take_punted()
             for out, more in self.collect(port).items():
                 collected.setdefault(out, []).extend(more)
         return collected
@@ -214,7 +214,7 @@ def _with_each(name: str, values: Sequence[MinPsn | IcrcMode], test: type[_Test]
         for value in values[:1] if TARGET.is_tofino else values:
             with self.subTest(f"{name}={value.name}"):
                 setattr(self, name, value)
-                self.begin()
+                self.start_group()
                 once(self)
 
     setattr(test, "runTest", run_test)  # noqa: B010, a class of its own has no such attribute for mypy
@@ -236,8 +236,8 @@ def _connect() -> Client:
             client.insert_clone_sessions({TARGET.last_session: CPU_PORT}, length=REGISTRATION_BYTES)
             again = TARGET.recirculation_ports.start
             client.insert_clone_sessions({again: again}, length=FEEDBACK_BYTES)
-            answers = {FIRST_ANSWER_SESSION + port: port for port in SWITCH_PORTS}
-            client.insert_clone_sessions(answers, length=ANSWER_BYTES)
+            answers = {FIRST_LOCAL_ACK_SESSION + port: port for port in SWITCH_PORTS}
+            client.insert_clone_sessions(answers, length=LOCAL_ACK_BYTES)
             client.insert(*(_mirrors(port) for port in SWITCH_PORTS))
         else:
             client.insert_clone_sessions({port: port for port in (*SWITCH_PORTS, CPU_PORT)})
@@ -261,7 +261,7 @@ def _mirrors(port: int) -> Entry:
         "ingress.mirrors",
         {"ingress_port": port},
         "ingress.set_sessions",
-        {"record": port, "answer": FIRST_ANSWER_SESSION + port},
+        {"record": port, "answer": FIRST_LOCAL_ACK_SESSION + port},
     )
 
 

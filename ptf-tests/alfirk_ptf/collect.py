@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: Ports that most tests use and watch.
 PORTS = (1, 2, 3, 4)
 #: Seconds within which a frame must have come.
-PATIENCE = 10.0
+TIMEOUT = 10.0
 SENTINEL_MARK = b"alfirk sentinel "
 
 #: Frames by port of exit; ports without any are left out.
@@ -78,29 +78,29 @@ class CollectingTest(BaseTest):
     def expect(self, port: int, frame: bytes | Sequence[bytes], **out: bytes) -> None:
         """Send and compare: ``p2=frame`` is what must leave port 2; nothing else may."""
         frames = [frame] if isinstance(frame, bytes) else list(frame)
-        wanted = {int(name[1:]): [packet] for name, packet in out.items()}
-        self.same(self.exchange(port, *frames), wanted)
+        expected = {int(name[1:]): [packet] for name, packet in out.items()}
+        self.assert_frames(self.exchange(port, *frames), expected)
 
-    def same(self, got: Frames, wanted: Frames) -> None:
+    def assert_frames(self, got: Frames, expected: Frames) -> None:
         """Compare byte for byte and show the first difference as packets."""
-        for out in sorted(got.keys() | wanted.keys()):
-            for number, (a, b) in enumerate(zip(got.get(out, []), wanted.get(out, []), strict=False)):
+        for out in sorted(got.keys() | expected.keys()):
+            for number, (a, b) in enumerate(zip(got.get(out, []), expected.get(out, []), strict=False)):
                 if a != b:
                     self.fail(f"port {out}, frame {number}: {_difference(a, b)}")
-            surplus = len(got.get(out, [])) - len(wanted.get(out, []))
+            surplus = len(got.get(out, [])) - len(expected.get(out, []))
             if surplus:
                 what = "missing" if surplus < 0 else "too many"
-                frames = (wanted if surplus < 0 else got)[out][-abs(surplus) :]
+                frames = (expected if surplus < 0 else got)[out][-abs(surplus) :]
                 shown = "; ".join(Ether(frame).summary() for frame in frames)
                 self.fail(f"port {out}: {abs(surplus)} {what}: {shown}")
 
     def _until_sentinel(self, port: int) -> list[bytes]:
         frames: list[bytes] = []
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while True:
             found = self.dataplane.poll(0, port, timeout=max(0.01, deadline - time.monotonic()))
             if not isinstance(found, self.dataplane.PollSuccess):
-                self.fail(f"port {port}: the sentinel did not come within {PATIENCE:.0f} s")
+                self.fail(f"port {port}: the sentinel did not come within {TIMEOUT:.0f} s")
             frame = as_received(bytes(found.packet))
             if SENTINEL_MARK in frame:
                 if frame.endswith(self._serial.to_bytes(8, "big")):
@@ -109,12 +109,13 @@ class CollectingTest(BaseTest):
                 frames.append(frame)
 
 
-def _difference(got: bytes, wanted: bytes) -> str:
+def _difference(got: bytes, expected: bytes) -> str:
     at = next(
-        (i for i, (a, b) in enumerate(zip(got, wanted, strict=False)) if a != b), min(len(got), len(wanted))
+        (i for i, (a, b) in enumerate(zip(got, expected, strict=False)) if a != b),
+        min(len(got), len(expected)),
     )
     return (
-        f"differs at byte {at} of {len(wanted)} (got {len(got)} bytes)\n"
-        f"got      {got.hex()}\nexpected {wanted.hex()}\n"
-        f"got:\n{Ether(got).show(dump=True)}\nexpected:\n{Ether(wanted).show(dump=True)}"
+        f"differs at byte {at} of {len(expected)} (got {len(got)} bytes)\n"
+        f"got      {got.hex()}\nexpected {expected.hex()}\n"
+        f"got:\n{Ether(got).show(dump=True)}\nexpected:\n{Ether(expected).show(dump=True)}"
     )

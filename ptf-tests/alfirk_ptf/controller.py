@@ -45,7 +45,7 @@ class Aggregate:
     nak: tuple[int, int] | None = None
     #: PSN of a NAK that was sent to the source, which has not acted on it. A controller leaves that to the
     #: pipeline, which sees the data that is sent again.
-    remembers_naks: bool = False
+    suppresses_sent_naks: bool = False
     nak_sent: int | None = None
     #: PSN and MSN last acknowledged to the source.
     agg: tuple[int, int] = (0, 0)
@@ -88,22 +88,22 @@ class Aggregate:
             self.nak_sent = None
         is_known = self.nak_sent is not None and not _lt(psn, self.nak_sent)
         if is_nak and is_accepted and _lt(minimum, psn) and not is_known:
-            self._wait_for(syndrome, psn)
+            self._store_nak(syndrome, psn)
         to_source = None
         if self.nak and (minimum + 1) % _PSN_LIMIT == self.nak[1]:
             to_source, self.nak = self.nak, None
-            self.nak_sent = to_source[1] if self.remembers_naks else None
+            self.nak_sent = to_source[1] if self.suppresses_sent_naks else None
         elif _lt(self.agg[0], minimum):
             to_source = (_ACK_WITHOUT_CREDITS, minimum)
         if self.nak and not _lt(minimum, self.nak[1]):
             self.nak = None
         if to_source is None:
             return None
-        minimum_msn = self._believed(minimum, minimum_msn)
+        minimum_msn = self._plausible_msn(minimum, minimum_msn)
         self._raise((minimum, minimum_msn))
         return (*to_source, minimum_msn)
 
-    def _believed(self, psn: int, msn: int) -> int:
+    def _plausible_msn(self, psn: int, msn: int) -> int:
         """Believe a count that rises by no more than the packets since it last rose; else keep the last."""
         room = (psn - self.msn_base) % _PSN_LIMIT
         step = (msn - self.agg[1]) % _PSN_LIMIT
@@ -114,12 +114,12 @@ class Aggregate:
             self.msn_base = agg[0]
         self.agg = agg
 
-    def _wait_for(self, syndrome: int, psn: int) -> None:
+    def _store_nak(self, syndrome: int, psn: int) -> None:
         """Keep the oldest NAK; of one PSN an RNR NAK rather than a sequence error, and the longest timer."""
         if (
             self.nak is None
             or _lt(psn, self.nak[1])
-            or (psn == self.nak[1] and _patience(syndrome) > _patience(self.nak[0]))
+            or (psn == self.nak[1] and _rnr_delay_rank(syndrome) > _rnr_delay_rank(self.nak[0]))
         ):
             self.nak = (syndrome, psn)
 
@@ -131,7 +131,7 @@ class Aggregate:
         minimum, minimum_msn = self._minimum(feedback.port)
         if _lt(minimum, psn):
             return None
-        minimum_msn = self._believed(minimum, minimum_msn)
+        minimum_msn = self._plausible_msn(minimum, minimum_msn)
         if _lt(self.agg[0], minimum):
             self._raise((minimum, minimum_msn))
         if port == feedback.port:
@@ -182,18 +182,20 @@ class Controller:
         if reason in (PacketInReason.FEEDBACK, PacketInReason.PROBE):
             return self.aggregates[Feedback.unpack(packet.payload).group].handle(packet)
         if reason == PacketInReason.ICRC:
-            return PacketOut(repaired(packet.payload), PacketOutKind.FORWARD, packet.metadata["ingress_port"])
+            return PacketOut(
+                with_icrc(packet.payload), PacketOutKind.FORWARD, packet.metadata["ingress_port"]
+            )
         msg = f"the model of a controller has no answer to {packet}"
         raise AssertionError(msg)
 
 
-def repaired(frame: bytes) -> bytes:
+def with_icrc(frame: bytes) -> bytes:
     """Put the right ICRC at the end of a RoCEv2 packet; what Ethernet has padded it with stays behind it."""
     end = _ETHERNET + int.from_bytes(frame[_ETHERNET + 2 : _ETHERNET + 4], "big")
     return frame[: end - 4] + icrc(frame[_ETHERNET : end - 4]) + frame[end:]
 
 
-def _patience(syndrome: int) -> int:
+def _rnr_delay_rank(syndrome: int) -> int:
     """Order how long receivers want the source to wait: of RNR timers 1 is the shortest, 0 the longest."""
     return 1 + (syndrome - 1) % 32 if syndrome >> 5 == _RNR_NAK else 0
 

@@ -51,7 +51,7 @@ class Endpoint:
     #: Acknowledgements on their way to the switch.
     replies: deque[bytes] = field(default_factory=deque)
 
-    def begin(self, messages: list[bytes]) -> None:
+    def start_sending(self, messages: list[bytes]) -> None:
         """Become the source: PSNs and messages go on where what it has received ends (and so at all ends)."""
         self.unacked = self.next = self.expected
         self.outbox = {(self.expected + n) % PSN_LIMIT: body for n, body in enumerate(messages)}

@@ -15,7 +15,7 @@ from p4.v1 import p4runtime_pb2
 from ptf import testutils
 
 from alfirk_ptf.collect import SENTINEL_MARK, CollectingTest
-from alfirk_ptf.p4runtime import PATIENCE, Client, P4RuntimeError, canonical, explain
+from alfirk_ptf.p4runtime import TIMEOUT, Client, P4RuntimeError, canonical, explain
 from alfirk_ptf.probes import Op, Probe
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ class FeatureClient(Client):
         request = p4runtime_pb2.ReadRequest(device_id=self._device_id)
         getattr(request.entities.add(), kind).CopyFrom(message)
         try:
-            answers = list(self._stub.Read(request, timeout=PATIENCE))
+            answers = list(self._stub.Read(request, timeout=TIMEOUT))
         except grpc.RpcError as error:
             raise P4RuntimeError(explain("Read", error)) from error
         return [entity for answer in answers for entity in answer.entities]
@@ -304,11 +304,11 @@ class FeatureTest(CollectingTest):
         frames = {port: probe.frame() for port, probe in out.items()}
         self.expect(1, sent.frame(), **frames)
 
-    def meets(self, sent: Probe, port: int, result: int) -> None:
+    def expect_result(self, sent: Probe, port: int, result: int) -> None:
         """Send a probe into port 1: it leaves by this port alone, with this result."""
         self.probe(sent, **{f"p{port}": replace(sent, result=result)})
 
-    def meets_nothing(self, sent: Probe) -> None:
+    def expect_no_frame(self, sent: Probe) -> None:
         """Send a probe into port 1: nothing leaves."""
         self.probe(sent)
 

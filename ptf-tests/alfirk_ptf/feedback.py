@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from alfirk_ptf import packets
 from alfirk_ptf.case import HOSTS, GroupTest
 from alfirk_ptf.collect import Frames
-from alfirk_ptf.icrc import icrc_is_right
-from alfirk_ptf.packets import Roce, acknowledging, delivered, entered, feedback
+from alfirk_ptf.icrc import is_icrc_valid
+from alfirk_ptf.packets import Roce, bridge_entry, bridge_exit, feedback, merged_ack
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class FeedbackTest(GroupTest):
 
     sent = 10
 
-    def begin(self) -> None:
+    def start_group(self) -> None:
         """Send the data."""
-        super().begin()
+        super().start_group()
         self.data(self.first_psn, self.sent)
 
     def packet(self, psn: int) -> Roce:
@@ -47,11 +47,11 @@ class FeedbackTest(GroupTest):
 
     def at_source(self, packet: Roce, port: int, to_source: ToSource) -> bytes:
         """Build what reaches the source when the feedback packet of a port is turned into `to_source`."""
-        inside = entered(packet, self.group, port, HOSTS[port])
-        merged = acknowledging(inside, to_source.psn % packets.PSN_LIMIT, to_source.syndrome, to_source.msn)
-        return delivered(merged, self.group, 1, HOSTS[1]).frame()
+        inside = bridge_entry(packet, self.group, port, HOSTS[port])
+        merged = merged_ack(inside, to_source.psn % packets.PSN_LIMIT, to_source.syndrome, to_source.msn)
+        return bridge_exit(merged, self.group, 1, HOSTS[1]).frame()
 
-    def reports(
+    def send_feedback(
         self,
         port: int,
         psn: int,
@@ -63,7 +63,7 @@ class FeedbackTest(GroupTest):
         """Send feedback from a port; check that only the source gets packets, or that no port does."""
         packet = self.report(port, psn, syndrome, msn)
         got = self.exchange(port, packet.frame())
-        self.same(got, {1: [self.at_source(packet, port, to_source)]} if to_source else {})
+        self.assert_frames(got, {1: [self.at_source(packet, port, to_source)]} if to_source else {})
         for frame in got.get(1, []):
-            if not icrc_is_right(frame[14:]):
+            if not is_icrc_valid(frame[14:]):
                 self.fail(f"wrong ICRC: {frame.hex()}")

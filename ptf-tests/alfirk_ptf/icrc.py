@@ -44,7 +44,7 @@ def icrc(packet: bytes) -> bytes:
     return struct.pack("<I", zlib.crc32(b"\xff" * _GRH + masked))
 
 
-def icrc_is_right(packet: bytes) -> bool:
+def is_icrc_valid(packet: bytes) -> bool:
     """Check the trailer of an IPv4 packet."""
     return icrc(packet[:-4]) == packet[-4:]
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from alfirk_ptf.group import Entry, Lpm, MulticastGroup, Value
 
 #: Seconds that any one answer may take.
-PATIENCE = 20.0
+TIMEOUT = 20.0
 
 
 class P4RuntimeError(Exception):
@@ -148,11 +148,11 @@ class Client:
 
     def counters(self, name: str) -> dict[int, int]:
         """Read the packet counts of a counter array that are not zero, by index."""
-        wanted = self._find(self._info.counters, name).preamble.id
+        expected = self._find(self._info.counters, name).preamble.id
         request = p4runtime_pb2.ReadRequest(device_id=self._device_id)
-        request.entities.add().counter_entry.counter_id = wanted
+        request.entities.add().counter_entry.counter_id = expected
         try:
-            answers = list(self._stub.Read(request, timeout=PATIENCE))
+            answers = list(self._stub.Read(request, timeout=TIMEOUT))
         except grpc.RpcError as error:
             raise P4RuntimeError(explain("Read", error)) from error
         entries = [entity.counter_entry for answer in answers for entity in answer.entities]
@@ -183,12 +183,12 @@ class Client:
     # The rest is how.
 
     def _next(self, kind: str) -> Any:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while True:
             try:
                 answer = self._answers.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
-                msg = f"no {kind} from the switch within {PATIENCE:.0f} s"
+                msg = f"no {kind} from the switch within {TIMEOUT:.0f} s"
                 raise P4RuntimeError(msg) from None
             if answer.WhichOneof("update") == kind:
                 return answer
@@ -221,7 +221,7 @@ class Client:
 
     def _call(self, method: str, request: Any) -> Any:
         try:
-            return getattr(self._stub, method)(request, timeout=PATIENCE)
+            return getattr(self._stub, method)(request, timeout=TIMEOUT)
         except grpc.RpcError as error:
             raise P4RuntimeError(explain(method, error)) from error
 

@@ -88,7 +88,7 @@ class Roce:
         return untagged[:12] + tags + untagged[12:]
 
 
-def altered(frame: bytes, *changes: tuple[int, bytes]) -> bytes:
+def with_changed_bytes(frame: bytes, *changes: tuple[int, bytes]) -> bytes:
     """Write bytes at offsets of an untagged RoCEv2 frame, and make IPv4 checksum and ICRC right again."""
     changed = bytearray(frame)
     for offset, value in changes:
@@ -134,7 +134,7 @@ def feedback(member: Member, group: Group, syndrome: int, psn: int, msn: int = 1
     )
 
 
-def entered(packet: Roce, group: Group, port: int, member: Member) -> Roce:
+def bridge_entry(packet: Roce, group: Group, port: int, member: Member) -> Roce:
     """Apply the entry half of the bridge: what the packet is inside the fabric, one hop further."""
     params = group.entry_half(port, member).params
     return replace(
@@ -147,12 +147,12 @@ def entered(packet: Roce, group: Group, port: int, member: Member) -> Roce:
     )
 
 
-def passed(packet: Roce) -> Roce:
+def decrement_ttl(packet: Roce) -> Roce:
     """Take a packet of another switch one hop further inside the fabric."""
     return replace(packet, ttl=packet.ttl - 1)
 
 
-def delivered(packet: Roce, group: Group, port: int, member: Member) -> Roce:
+def bridge_exit(packet: Roce, group: Group, port: int, member: Member) -> Roce:
     """Apply the exit half of the bridge: what reaches a member."""
     params = group.exit_half(port, member).params
     with_reth = packet.opcode in (WRITE_FIRST, WRITE_ONLY, WRITE_ONLY_IMM)
@@ -174,7 +174,7 @@ def delivered(packet: Roce, group: Group, port: int, member: Member) -> Roce:
     )
 
 
-def of_group(packet: Roce, ttl: int = FEEDBACK_TTL) -> Roce:
+def merged_feedback(packet: Roce, ttl: int = FEEDBACK_TTL) -> Roce:
     """Build the feedback that a switch makes of a packet: all but opcode, PSN and AETH is the group's."""
     return Roce(
         eth_dst=VIRTUAL_MAC,
@@ -191,19 +191,19 @@ def of_group(packet: Roce, ttl: int = FEEDBACK_TTL) -> Roce:
     )
 
 
-def acknowledging(packet: Roce, psn: int, syndrome: int = ACK, msn: int = 0) -> Roce:
+def merged_ack(packet: Roce, psn: int, syndrome: int = ACK, msn: int = 0) -> Roce:
     """Turn a packet on its way to the source into an acknowledgement of `psn`."""
-    return replace(of_group(packet), opcode=ACKNOWLEDGE, psn=psn, body=aeth(syndrome, msn))
+    return replace(merged_feedback(packet), opcode=ACKNOWLEDGE, psn=psn, body=aeth(syndrome, msn))
 
 
-def answering(packet: Roce, psn: int, syndrome: int = ACK, msn: int = 0) -> Roce:
+def local_ack(packet: Roce, psn: int, syndrome: int = ACK, msn: int = 0) -> Roce:
     """Turn a request into the switch's own acknowledgement, whose way begins here."""
-    return replace(acknowledging(packet, psn, syndrome, msn), ttl=ACK_TTL)
+    return replace(merged_ack(packet, psn, syndrome, msn), ttl=ACK_TTL)
 
 
-def notifying(packet: Roce) -> Roce:
+def merged_cnp(packet: Roce) -> Roce:
     """Turn a member's CNP into the one that the source gets."""
-    return replace(of_group(packet), becn=1, psn=0, body=bytes(16))
+    return replace(merged_feedback(packet), becn=1, psn=0, body=bytes(16))
 
 
 def arp_request(requester: Member, target: str, sender_ip: str | None = None) -> Ether:

@@ -60,7 +60,7 @@ class Probe:
         return head + _PROBE.pack(*fields) + self.payload
 
     @staticmethod
-    def of(frame: bytes) -> Probe:
+    def parse(frame: bytes) -> Probe:
         """Read a frame."""
         _, source, kind = _ETHERNET.unpack_from(frame)
         op, mark, port, key, other, result = _PROBE.unpack_from(frame, _ETHERNET.size)

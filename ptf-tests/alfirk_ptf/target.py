@@ -41,14 +41,14 @@ class Target(Enum):
         return {Target.V1MODEL: range(0), Target.TNA: range(68, 72), Target.T2NA: range(6, 8)}[self]
 
     @property
-    def first_answer_session(self) -> int:
+    def first_local_ack_session(self) -> int:
         """Give the number behind the mirror sessions of ports: there are 1,024 on Tofino, 256 on Tofino 2."""
         return 128 if self is Target.T2NA else 512
 
     @property
     def last_session(self) -> int:
         """Give the largest number of a mirror session: registrations have it on Tofino."""
-        return 2 * self.first_answer_session - 1
+        return 2 * self.first_local_ack_session - 1
 
     def session_of(self, port: int) -> int:
         """Give the mirror session that leads to a port: its number, in as many bits as sessions have."""
@@ -68,14 +68,14 @@ class Target(Enum):
 TARGET = Target(os.environ.get(TARGET_VARIABLE, Target.V1MODEL.value))
 
 #: Mirror sessions for answers on Tofino: their numbers begin here, and they cut a packet behind the BTH.
-FIRST_ANSWER_SESSION = TARGET.first_answer_session
-ANSWER_BYTES = 20 + 54 + 8
+FIRST_LOCAL_ACK_SESSION = TARGET.first_local_ack_session
+LOCAL_ACK_BYTES = 20 + 54 + 8
 #: Those for feedback end behind the ICRC of a frame with two tags, those for registrations behind 1,500
 #: bytes of IPv4.
 FEEDBACK_BYTES = 20 + 62 + 8
 REGISTRATION_BYTES = 20 + 14 + 8 + 1500
 #: So an untagged frame for the controller has these bytes more.
-UNTAGGED_ROOM = 8 if TARGET.is_tofino else 0
+UNTAGGED_SURPLUS = 8 if TARGET.is_tofino else 0
 
 
 def only_v1model(what: str) -> None:

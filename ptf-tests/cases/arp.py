@@ -29,7 +29,7 @@ class ArpTest(SwitchTest):
         )
 
 
-class AddressOfAGroupIsAnsweredWithTheVirtualMac(ArpTest):
+class RequestForAGroupAddressGetsTheVirtualMac(ArpTest):
     def runTest(self) -> None:
         requester = HOSTS[2]
         answer = Ether(src=VIRTUAL_MAC, dst=requester.mac) / ARP(
@@ -47,12 +47,12 @@ class LongerPrefixWins(ArpTest):
         self.expect(1, bytes(arp_request(requester, "10.255.7.7")), p1=bytes(answer))
 
 
-class UnknownAddressIsNotAnswered(ArpTest):
+class RequestForAnUnknownAddressGetsNoReply(ArpTest):
     def runTest(self) -> None:
         self.expect(1, bytes(arp_request(HOSTS[1], "10.254.0.1")))
 
 
-class ProbesAndAnnouncementsAreNotAnswered(ArpTest):
+class ProbesAndAnnouncementsGetNoReply(ArpTest):
     """An answer would tell a host that its own address is taken (RFC 5227)."""
 
     def runTest(self) -> None:
@@ -60,7 +60,7 @@ class ProbesAndAnnouncementsAreNotAnswered(ArpTest):
         self.expect(1, bytes(arp_request(HOSTS[1], "10.255.0.9", sender_ip="10.255.0.9")))
 
 
-class RepliesAreNotAnswered(ArpTest):
+class RepliesGetNoReply(ArpTest):
     def runTest(self) -> None:
         reply = arp_request(HOSTS[1], "10.255.0.9")
         reply[ARP].op = 2

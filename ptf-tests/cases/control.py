@@ -46,7 +46,7 @@ class InitGroupAtPsnZeroStartsBeforeTheWrap(SwitchTest):
         self.assertEqual(access.read(registers.ACK, _GROUP, 2) >> 8, 0xFFFFFF)
 
 
-class InitGroupLeavesOtherGroupsAlone(SwitchTest):
+class InitGroupDoesNotChangeOtherGroups(SwitchTest):
     def runTest(self) -> None:
         access = self.registers
         access.init_group(_GROUP, MAX_PATHS, 100)
@@ -55,7 +55,7 @@ class InitGroupLeavesOtherGroupsAlone(SwitchTest):
         self.assertEqual({access.read(registers.ACK, _GROUP, path) >> 8 for path in range(MAX_PATHS)}, {99})
 
 
-class WhatIsWrittenIsRead(SwitchTest):
+class WrittenRegistersAreReadBack(SwitchTest):
     def runTest(self) -> None:
         only_v1model("reading and writing registers by packets")
         access = self.registers
@@ -75,11 +75,11 @@ class WhatIsWrittenIsRead(SwitchTest):
                 written = RegisterControl(
                     registers.WRITE, reg=reg, group=_GROUP, index=index, value=value, cookie=9
                 )
-                self.assertEqual(access.ask(written), replace(written, status=registers.OK))
+                self.assertEqual(access.execute(written), replace(written, status=registers.OK))
                 self.assertEqual(access.read(reg, _GROUP, index), value)
 
 
-class WrongAccessIsRefusedWithItsReason(SwitchTest):
+class InvalidRegisterAccessReturnsItsStatus(SwitchTest):
     def runTest(self) -> None:
         only_v1model("reading and writing registers by packets")
         access = self.registers
@@ -93,10 +93,10 @@ class WrongAccessIsRefusedWithItsReason(SwitchTest):
             (RegisterControl(registers.INIT_GROUP, count=MAX_PATHS + 1), registers.OUT_OF_RANGE),
         ):
             with self.subTest(control):
-                self.assertEqual(access.ask(control).status, status)
+                self.assertEqual(access.execute(control).status, status)
 
 
-class RegistersShowWhatPacketsDid(GroupTest):
+class RegistersReflectProcessedPackets(GroupTest):
     ports = (1, 2, 3)
 
     def runTest(self) -> None:
@@ -113,7 +113,7 @@ class RegistersShowWhatPacketsDid(GroupTest):
         self.assertEqual(self.registers.read(registers.FILTER, index, 1), 2)
 
 
-class WrittenWordOfAPathFreesTheOthers(GroupTest):
+class WritingTheAckOfAFailedPathUnblocksTheGroup(GroupTest):
     """The controller writes off a dead receiver: it counts as having what the source has sent."""
 
     def runTest(self) -> None:
@@ -122,10 +122,10 @@ class WrittenWordOfAPathFreesTheOthers(GroupTest):
                 with self.subTest(min_psn=min_psn.name, paths=paths):
                     self.min_psn = min_psn
                     self.ports = SWITCH_PORTS[:paths]
-                    self.begin()
-                    self.frees_the_others()
+                    self.start_group()
+                    self.check_acks_are_unblocked()
 
-    def frees_the_others(self) -> None:
+    def check_acks_are_unblocked(self) -> None:
         index, host, dead = self.group.index, HOSTS[1], len(self.ports) - 1
         data = [
             Roce(eth_src=host.mac, src=host.ip, dst=self.group.mcst_id, psn=psn, body=b"x")
@@ -135,7 +135,9 @@ class WrittenWordOfAPathFreesTheOthers(GroupTest):
         self.exchange(1, *(packet.frame() for packet in data))
         self.watched = (1,)
         for port in self.ports[1:-1]:
-            self.same(self.exchange(port, feedback(HOSTS[port], self.group, ACK, 3, msn=4).frame()), {})
+            self.assert_frames(
+                self.exchange(port, feedback(HOSTS[port], self.group, ACK, 3, msn=4).frame()), {}
+            )
         absent = absent_children(dead, len(self.ports))
         self.registers.write(registers.ACK, index, absent << 32 | 3 << 8 | dead, dead)
         self.registers.write(registers.FILTER, index, 3, dead)
@@ -148,7 +150,7 @@ class WrittenWordOfAPathFreesTheOthers(GroupTest):
         self.assertEqual(self.registers.read(registers.AGG, index), 3 << 24 | 4)
 
 
-class WrittenWordMayBeOlder(GroupTest):
+class WritingAnOlderAckIsAllowed(GroupTest):
     """A path that begins anew: from then on the group waits for it."""
 
     ports = (1, 2, 3)
@@ -164,7 +166,7 @@ class WrittenWordMayBeOlder(GroupTest):
         self.assertEqual(self.registers.read(registers.AGG, index) >> 24, 1)
 
 
-class GroupsDoNotMix(GroupTest):
+class FeedbackAffectsOnlyItsOwnGroup(GroupTest):
     """One member, the same ports, the same PSNs: what it says in one group counts in that one."""
 
     ports = (1, 2)
@@ -172,7 +174,7 @@ class GroupsDoNotMix(GroupTest):
     def runTest(self) -> None:
         groups = []
         for _ in range(2):
-            self.begin()
+            self.start_group()
             data = Roce(eth_src=HOSTS[1].mac, src=HOSTS[1].ip, dst=self.group.mcst_id, body=b"x")
             self.exchange(1, data.frame())
             groups.append(self.group)
@@ -181,7 +183,7 @@ class GroupsDoNotMix(GroupTest):
         self.assertEqual(to_source, [0, 0xFFFFFF])
 
 
-class LastGroupHasAsManyPathsAsTheFirst(GroupTest):
+class LastGroupHasTheMaximumNumberOfPaths(GroupTest):
     """The last cell of every register is of the last path of the last group."""
 
     index: int | None = (1 << GROUP_BITS) - 1
@@ -196,7 +198,7 @@ class LastGroupHasAsManyPathsAsTheFirst(GroupTest):
         self.assertEqual(self.registers.read(registers.FILTER, self.group.index, MAX_PATHS - 1), 0)
 
 
-class WrongFramesOfTheControllerAreRefused(GroupTest):
+class InvalidPacketOutsAreDropped(GroupTest):
     ports = (1, 2)
 
     def runTest(self) -> None:
@@ -215,12 +217,12 @@ class WrongFramesOfTheControllerAreRefused(GroupTest):
             with self.subTest(what):
                 before = self.drops(reason)
                 self.switch.packet_out(payload, kind=kind, egress_port=1)
-                self.assertEqual(self.registers.punted(), [])
+                self.assertEqual(self.registers.take_punted(), [])
                 self.assertEqual(self.drops(reason) - before, 1)
-        self.same(self.collect(1), {})
+        self.assert_frames(self.collect(1), {})
 
 
-class FrameOfTheControllerLeavesAsItIs(SwitchTest):
+class PacketOutIsSentUnchanged(SwitchTest):
     def runTest(self) -> None:
         for port in PORTS:
             with self.subTest(port=port):
@@ -255,7 +257,7 @@ class RegistrationReachesTheController(GroupTest):
                 )
 
 
-class FloodOfOnePortLeavesTheOthersTheController(SwitchTest):
+class RegistrationsAreRateLimitedPerPort(SwitchTest):
     """Registrations beyond the rate end in the switch; other ports have rates of their own."""
 
     def runTest(self) -> None:
@@ -265,9 +267,9 @@ class FloodOfOnePortLeavesTheOthersTheController(SwitchTest):
             cell = PacketInReason.MRP * _METERED_PORTS + port
             self.switch.set_rate(f"{TARGET.punt_gress}.punt_limit.rates", cell, 1, burst)
         before = self.drops(Drop.PUNT_LIMITED, TARGET.punt_gress)
-        self.same(self.exchange(1, *[self.registration(1, n) for n in range(sent)]), {})
-        self.same(self.exchange(2, self.registration(2, 0)), {})
-        ports = [packet.metadata["ingress_port"] for packet in self.registers.punted()]
+        self.assert_frames(self.exchange(1, *[self.registration(1, n) for n in range(sent)]), {})
+        self.assert_frames(self.exchange(2, self.registration(2, 0)), {})
+        ports = [packet.metadata["ingress_port"] for packet in self.registers.take_punted()]
         self.assertEqual(ports.count(2), 1)
         # A slow machine takes longer than a second for it.
         self.assertGreaterEqual(ports.count(1), burst)

@@ -7,7 +7,7 @@ import random
 from alfirk_ptf import packets
 from alfirk_ptf.case import HOSTS, GroupTest, with_each_min_psn
 from alfirk_ptf.endpoint import Endpoint, distance, psn_of
-from alfirk_ptf.icrc import icrc_is_right
+from alfirk_ptf.icrc import is_icrc_valid
 from alfirk_ptf.live import MAX_PATHS, SWITCH_PORTS
 
 #: Steps after which a conversation will not end any more.
@@ -29,10 +29,10 @@ class ConversationTest(GroupTest):
     first_msn = 0xFFFA
     seed = 0
 
-    def begin(self) -> None:
+    def start_group(self) -> None:
         self.ports = SWITCH_PORTS[: self.paths]
         self.watched = self.ports
-        super().begin()
+        super().start_group()
         self.hosts = {
             port: Endpoint(port, HOSTS[port], self.group, self.first_psn, self.first_msn)
             for port in self.ports
@@ -48,7 +48,7 @@ class ConversationTest(GroupTest):
             self.run_until(source, all_have=True)
             words = [f"turn {turn} word {n}".encode() for n in range(self.messages)]
             self.source, self.last_acked_msn = source, source.msn
-            source.begin(words)
+            source.start_sending(words)
             said += words
         self.run_until(*self.hosts.values())
         for host in self.hosts.values():
@@ -100,7 +100,7 @@ class ConversationTest(GroupTest):
 
     def is_allowed(self, port: int, frame: bytes) -> None:
         """Check what reaches a host, whether it gets lost on the last link or not."""
-        self.assertTrue(icrc_is_right(frame[14:]))
+        self.assertTrue(is_icrc_valid(frame[14:]))
         host = self.hosts[port]
         if frame[42] != packets.ACKNOWLEDGE:
             return
@@ -131,5 +131,5 @@ class EveryMessageArrivesOnceInOrder(ConversationTest):
         for paths, seed in ((2, 1), (3, 3), (4, 6), (min(6, MAX_PATHS), 8)):
             with self.subTest(paths=paths, seed=seed):
                 self.paths, self.seed = paths, seed
-                self.begin()
+                self.start_group()
                 self.converse()

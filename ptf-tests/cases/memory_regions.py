@@ -11,8 +11,8 @@ from alfirk_ptf.case import HOSTS, GroupTest, SwitchTest, with_each_icrc
 from alfirk_ptf.collect import Frames
 from alfirk_ptf.contract import MR_INFO_RKEY, Drop, RegisterControl
 from alfirk_ptf.group import RECEIVERS, Member
-from alfirk_ptf.icrc import icrc_is_right
-from alfirk_ptf.packets import Roce, delivered, entered, mr_info, reth
+from alfirk_ptf.icrc import is_icrc_valid
+from alfirk_ptf.packets import Roce, bridge_entry, bridge_exit, mr_info, reth
 from alfirk_ptf.target import only_v1model
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ class RegionTest(GroupTest):
 
     va, r_key = _SENT
 
-    def begin(self) -> None:
-        super().begin()
+    def start_group(self) -> None:
+        super().start_group()
         self.announced: dict[int, Region] = {}
         self.psns: Iterator[int] = (psn % packets.PSN_LIMIT for psn in count(self.first_psn))
 
@@ -52,17 +52,17 @@ class RegionTest(GroupTest):
     def info(self, psn: int, port: int, region: Region) -> Roce:
         return self.write(psn, mr_info(HOSTS[port], _SENT, region))
 
-    def is_empty_write(self, info: Roce) -> None:
+    def expect_empty_writes(self, info: Roce) -> None:
         """Send what tells a region: every host gets a WRITE of nothing in its place, with a right ICRC."""
-        inside = entered(info, self.group, 1, self.member(1))
+        inside = bridge_entry(info, self.group, 1, self.member(1))
         # Its address and key belong to no region.
         empty = replace(inside, body=info.body[:12] + bytes(4))
-        self.reaches_all(info, empty, inside)
+        self.expect_copies(info, empty, inside)
 
-    def tells(self, port: int, region: Region) -> Roce:
+    def announce(self, port: int, region: Region) -> Roce:
         """Tell of a region, and remember it."""
         info = self.info(next(self.psns), port, region)
-        self.is_empty_write(info)
+        self.expect_empty_writes(info)
         self.announced[port] = region
         return info
 
@@ -71,10 +71,12 @@ class RegionTest(GroupTest):
         payload = bytes(range(256)) * 2
         sent = self.write(next(self.psns), reth(*_SENT, 4096) + payload, opcode)
         got = self.exchange(1, sent.frame())
-        inside = entered(sent, self.group, 1, self.member(1))
-        wanted: Frames = {}
+        inside = bridge_entry(sent, self.group, 1, self.member(1))
+        expected: Frames = {}
         for port in (port for port in self.ports if port != 1):
-            copy = inside if port in self.uplinks else delivered(inside, self.group, port, self.member(port))
+            copy = (
+                inside if port in self.uplinks else bridge_exit(inside, self.group, port, self.member(port))
+            )
             if port in self.announced:
                 info = mr_info(HOSTS[port], _SENT, self.announced[port])
                 copy = replace(
@@ -83,36 +85,36 @@ class RegionTest(GroupTest):
                     sport=copy.sport ^ int.from_bytes(info[30:32], "big"),
                     body=_xor(copy.body, info[16:28]),
                 )
-            wanted[port] = [copy.frame()]
-        self.same(got, wanted)
-        self.all_right(got)
+            expected[port] = [copy.frame()]
+        self.assert_frames(got, expected)
+        self.assert_icrcs(got)
 
-    def reaches_all(self, sent: Roce, to_hosts: Roce, to_switches: Roce) -> None:
+    def expect_copies(self, sent: Roce, to_hosts: Roce, to_switches: Roce) -> None:
         """Send a packet and compare its copies."""
         got = self.exchange(1, sent.frame())
-        wanted = {
+        expected = {
             port: [
                 (
                     to_switches
                     if port in self.uplinks
-                    else delivered(to_hosts, self.group, port, self.member(port))
+                    else bridge_exit(to_hosts, self.group, port, self.member(port))
                 ).frame()
             ]
             for port in self.ports
             if port != 1
         }
-        self.same(got, wanted)
-        self.all_right(got)
+        self.assert_frames(got, expected)
+        self.assert_icrcs(got)
 
     def acknowledge(self, psn: int) -> None:
         """Let all acknowledge."""
         for port in self.ports[1:]:
             self.exchange(port, packets.feedback(HOSTS[port], self.group, packets.ACK, psn).frame())
 
-    def all_right(self, got: Frames) -> None:
+    def assert_icrcs(self, got: Frames) -> None:
         for frames in got.values():
             for frame in frames:
-                self.assertTrue(icrc_is_right(frame[14:]))
+                self.assertTrue(is_icrc_valid(frame[14:]))
 
 
 def _xor(body: bytes, differences: bytes) -> bytes:
@@ -121,99 +123,99 @@ def _xor(body: bytes, differences: bytes) -> bytes:
 
 
 @with_each_icrc
-class NextWriteGoesWhereItWasAnnounced(RegionTest):
+class NextWriteGoesToTheAnnouncedRegion(RegionTest):
     def runTest(self) -> None:
         self.check_announced_destination()
         for port, region in _NOW.items():
-            self.tells(port, region)
+            self.announce(port, region)
         for opcode in (packets.WRITE_ONLY, packets.WRITE_FIRST, packets.WRITE_ONLY_IMM):
             with self.subTest(opcode=opcode):
                 self.check_announced_destination(opcode)
 
 
-class AddressAndKeyAreAsAnnounced(RegionTest):
+class DeliveredRethHasTheAnnouncedRegion(RegionTest):
     """Said once without any model: 14 + 20 + 8 + 12 bytes come before the RETH."""
 
     def runTest(self) -> None:
         for port, region in _NOW.items():
-            self.tells(port, region)
+            self.announce(port, region)
         sent = self.write(next(self.psns), reth(*_SENT, 512) + bytes(512))
         got = self.exchange(1, sent.frame())
         for port, (va, r_key) in {**_NOW, 4: _SENT}.items():
             self.assertEqual(got[port][0][54:66], va.to_bytes(8, "big") + r_key.to_bytes(4, "big"))
 
 
-class LaterPacketsOfTheMessageHaveNoAddress(RegionTest):
+class PacketsWithoutRethAreNotChangedByRegions(RegionTest):
     def runTest(self) -> None:
-        self.tells(2, _NOW[2])
+        self.announce(2, _NOW[2])
         for opcode in (packets.WRITE_MIDDLE, packets.WRITE_LAST, packets.SEND_ONLY):
             with self.subTest(opcode=opcode):
                 sent = self.write(next(self.psns), bytes(256), opcode)
-                inside = entered(sent, self.group, 1, self.member(1))
-                self.reaches_all(sent, inside, inside)
+                inside = bridge_entry(sent, self.group, 1, self.member(1))
+                self.expect_copies(sent, inside, inside)
 
 
-class NextRegionsReplaceTheFirst(RegionTest):
+class LaterRegionsReplaceEarlierOnes(RegionTest):
     first_psn = packets.PSN_LIMIT - 3
 
     def runTest(self) -> None:
         for regions in (_NOW, _LATER, _NOW):
             for port, region in regions.items():
-                self.tells(port, region)
+                self.announce(port, region)
             self.check_announced_destination()
 
 
-class LateOrRepeatedRegionChangesNothing(RegionTest):
+class OlderOrRepeatedRegionIsIgnored(RegionTest):
     """Retransmissions come in any state: of two regions for a host the one with the newer PSN counts."""
 
     first_psn = packets.PSN_LIMIT - 1
 
     def runTest(self) -> None:
-        first = self.tells(2, _NOW[2])
-        second = self.tells(2, _LATER[2])
+        first = self.announce(2, _NOW[2])
+        second = self.announce(2, _LATER[2])
         for again in (first, second, first):
-            self.is_empty_write(again)
+            self.expect_empty_writes(again)
         self.check_announced_destination()
 
 
-class RegionLongAfterTheLastOneCounts(RegionTest):
+class RegionAfterHalfThePsnSpaceIsAccepted(RegionTest):
     """More than half the PSNs have gone by meanwhile, so that the old one's looks ahead."""
 
     window = (1 << 23) - 1
 
     def runTest(self) -> None:
         only_v1model("a source whose PSNs leap")
-        self.tells(2, _NOW[2])
+        self.announce(2, _NOW[2])
         for psn in (0x70_0000, 0xE0_0000):
             self.psns = count(psn)
             self.check_announced_destination()
             self.acknowledge(psn)
-        self.tells(2, _LATER[2])
+        self.announce(2, _LATER[2])
         self.check_announced_destination()
 
 
-class RegionOfOneHostIsNoOthers(RegionTest):
+class RegionAppliesOnlyToItsHost(RegionTest):
     def runTest(self) -> None:
-        self.tells(3, _NOW[3])
+        self.announce(3, _NOW[3])
         self.check_announced_destination()
         # An address of no host of this switch: a host behind another leaf.
         stranger = replace(HOSTS[2], ip="10.9.9.9")
-        self.is_empty_write(self.write(next(self.psns), mr_info(stranger, _SENT, _NOW[2])))
+        self.expect_empty_writes(self.write(next(self.psns), mr_info(stranger, _SENT, _NOW[2])))
         self.check_announced_destination()
 
 
-class SwitchesBelowGetTheRegionAsItIs(RegionTest):
+class RegionIsForwardedUnchangedToSwitches(RegionTest):
     uplinks = (4,)
 
     def runTest(self) -> None:
-        self.tells(2, _NOW[2])
+        self.announce(2, _NOW[2])
         stranger = replace(HOSTS[2], ip="10.9.9.9")
-        self.is_empty_write(self.write(next(self.psns), mr_info(stranger, _SENT, _NOW[3])))
+        self.expect_empty_writes(self.write(next(self.psns), mr_info(stranger, _SENT, _NOW[3])))
         self.check_announced_destination()
 
 
 @with_each_icrc
-class RegionsAddToThoseOfTheRegistration(RegionTest):
+class RegionsAreAddedToThoseOfTheRegistration(RegionTest):
     """The group knows other addresses for its members already; the differences add up."""
 
     va, r_key = 0x4000_0000, 0x55AA
@@ -223,22 +225,22 @@ class RegionsAddToThoseOfTheRegistration(RegionTest):
 
     def runTest(self) -> None:
         for port, region in _NOW.items():
-            self.tells(port, region)
+            self.announce(port, region)
         self.check_announced_destination()
 
 
-class RegionWithAWrongIcrcIsRefused(RegionTest):
+class RegionWithAnInvalidIcrcIsDropped(RegionTest):
     """The empty WRITE gets an ICRC of its own, so the one that came must have been right."""
 
     def runTest(self) -> None:
         frame = self.info(0, 2, _NOW[2]).frame()
         for at in (60, 75, len(frame) - 1):
             with self.subTest(byte=at):
-                self.refuses(Drop.DATA_ICRC, 1, frame[:at] + bytes([frame[at] ^ 1]) + frame[at + 1 :])
+                self.expect_drop(Drop.DATA_ICRC, 1, frame[:at] + bytes([frame[at] ^ 1]) + frame[at + 1 :])
         self.check_announced_destination()
 
 
-class OtherWritesToThatKeyAreNoRegions(RegionTest):
+class OtherWritesToTheRegionKeyAreForwarded(RegionTest):
     """Only a WRITE Only of just that length is one."""
 
     def runTest(self) -> None:
@@ -251,21 +253,21 @@ class OtherWritesToThatKeyAreNoRegions(RegionTest):
         ):
             with self.subTest(opcode=opcode, length=len(body)):
                 sent = self.write(next(self.psns), body, opcode)
-                inside = entered(sent, self.group, 1, self.member(1))
-                self.reaches_all(sent, inside, inside)
+                inside = bridge_entry(sent, self.group, 1, self.member(1))
+                self.expect_copies(sent, inside, inside)
         self.check_announced_destination()
 
 
-class NewGroupKnowsNoRegions(RegionTest):
+class NewGroupHasNoRegions(RegionTest):
     def runTest(self) -> None:
         for port, region in _NOW.items():
-            self.tells(port, region)
+            self.announce(port, region)
         self.registers.init_group(self.group.index, len(self.ports), self.first_psn)
         self.registers.init_regions(self.group.slot(self.ports[0]), len(self.ports), self.first_psn)
         self.announced.clear()
         self.psns = count(self.first_psn)
         self.check_announced_destination()
-        self.tells(2, _LATER[2])
+        self.announce(2, _LATER[2])
         self.check_announced_destination()
 
 
@@ -273,19 +275,19 @@ class RegionIsAcknowledgedLikeAnyMessage(RegionTest):
     """When all have the empty WRITE, the packet that announced the region is answered, and taken no more."""
 
     def runTest(self) -> None:
-        info = self.tells(2, _NOW[2])
+        info = self.announce(2, _NOW[2])
         self.acknowledge(0)
-        inside = entered(info, self.group, 1, self.member(1))
-        answer = packets.answering(inside, 0, msn=1)
-        self.expect(1, info.frame(), p1=delivered(answer, self.group, 1, self.member(1)).frame())
+        inside = bridge_entry(info, self.group, 1, self.member(1))
+        answer = packets.local_ack(inside, 0, msn=1)
+        self.expect(1, info.frame(), p1=bridge_exit(answer, self.group, 1, self.member(1)).frame())
         self.check_announced_destination()
 
 
-class GroupThatIsWrittenAnewKeepsAnnouncedRegions(RegionTest):
+class RewrittenGroupKeepsAnnouncedRegions(RegionTest):
     """A group that changes gets other registers; those of its receivers stay theirs."""
 
     def runTest(self) -> None:
-        self.tells(2, _NOW[2])
+        self.announce(2, _NOW[2])
         slot = self.group.slot(2)
         cells = (registers.REGION_VA, registers.REGION_KEYS, registers.REGION_ANNOUNCED_AT)
         values = [self.registers.read_region(cell, slot) for cell in cells]
@@ -298,7 +300,7 @@ class GroupThatIsWrittenAnewKeepsAnnouncedRegions(RegionTest):
         self.check_announced_destination()
 
 
-class RegistersOfReceiversAreAccessedByTheirNumber(SwitchTest):
+class RegistersOfReceiversAreAccessedByNumber(SwitchTest):
     def runTest(self) -> None:
         access = self.registers
         cells = (registers.REGION_VA, registers.REGION_KEYS, registers.REGION_ANNOUNCED_AT)
@@ -322,4 +324,4 @@ class RegistersOfReceiversAreAccessedByTheirNumber(SwitchTest):
             beyond = RegisterControl(
                 op, reg=registers.REGION_VA, group=RECEIVERS >> 16, index=RECEIVERS & 0xFFFF
             )
-            self.assertEqual(access.ask(beyond).status, registers.OUT_OF_RANGE)
+            self.assertEqual(access.execute(beyond).status, registers.OUT_OF_RANGE)

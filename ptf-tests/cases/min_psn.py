@@ -22,36 +22,36 @@ _SOME = min(17, MAX_PATHS)
 class LargeGroupTest(FeedbackTest):
     """Host 1 is the source; its path is any of them.
 
-    Only the source's port is watched until `nothing_else`, which looks at all.
+    Only the source's port is watched until `expect_nothing_else`, which looks at all.
     """
 
     paths = _SOME
     sent = 4
 
-    def begin(self) -> None:
+    def start_group(self) -> None:
         others = list(SWITCH_PORTS[: self.paths])
         random.Random(self.paths).shuffle(others)
         self.ports = tuple(others)
         self.watched = self.ports
-        super().begin()
+        super().start_group()
         self.watched = (1,)
         self.receivers = [port for port in self.ports if port != 1]
 
-    def nothing_else(self) -> None:
+    def expect_nothing_else(self) -> None:
         self.watched = self.ports
-        self.same(self.collect(1), {})
+        self.assert_frames(self.collect(1), {})
         self.watched = (1,)
 
 
 @with_each_min_psn
-class SlowestOfAnyNumberDecides(LargeGroupTest):
+class SlowestOfAnyNumberOfReceiversDecides(LargeGroupTest):
     sent = 8
 
     def runTest(self) -> None:
         for count in _COUNTS:
             with self.subTest(paths=count):
                 self.paths = count
-                self.begin()
+                self.start_group()
                 source = random.Random(count)
                 acked = dict.fromkeys(self.receivers, -1)
                 to_source = -1
@@ -64,28 +64,28 @@ class SlowestOfAnyNumberDecides(LargeGroupTest):
                         minimum = min(acked.values())
                         advances_minimum = minimum > to_source
                         to_source = max(to_source, minimum)
-                        self.reports(
+                        self.send_feedback(
                             port,
                             acked[port],
                             ToSource(minimum, msn=minimum + 1) if advances_minimum else None,
                             msn=acked[port] + 1,
                         )
                 self.assertEqual(to_source, 7)
-                self.nothing_else()
+                self.expect_nothing_else()
 
 
 @with_each_min_psn
-class SourceGetsTheTail(LargeGroupTest):
+class SourceReceivesTheLastAck(LargeGroupTest):
     """All report the last packet at once: the source receives it, in whatever order they report."""
 
     def runTest(self) -> None:
         for count in sorted({3, min(5, MAX_PATHS), _SOME, MAX_PATHS}):
             with self.subTest(paths=count):
                 self.paths = count
-                self.begin()
+                self.start_group()
                 source = random.Random(count)
                 for port in source.sample(self.receivers, len(self.receivers)):
-                    self.reports_any(port, source.randrange(0, 3))
+                    self.send_any_feedback(port, source.randrange(0, 3))
                 to_source: list[bytes] = []
                 for port in source.sample(self.receivers, len(self.receivers)):
                     self.send(port, self.report(port, 3).frame())
@@ -94,14 +94,14 @@ class SourceGetsTheTail(LargeGroupTest):
                 psns = [int.from_bytes(frame[51:54], "big") for frame in to_source]
                 self.assertEqual(psns, sorted(set(psns)))
                 self.assertEqual(psns[-1], 3)
-                self.nothing_else()
+                self.expect_nothing_else()
 
-    def reports_any(self, port: int, psn: int) -> Frames:
+    def send_any_feedback(self, port: int, psn: int) -> Frames:
         return self.exchange(port, self.report(port, psn).frame())
 
 
 @with_tree_and_walk
-class AnyFeedbackGivesWhatThePlainModelGives(LargeGroupTest):
+class RandomFeedbackEqualsTheModel(LargeGroupTest):
     """ACKs, NAKs and RNR NAKs at random, many of them old, across the wrap."""
 
     first_psn = packets.PSN_LIMIT - 9
@@ -113,14 +113,14 @@ class AnyFeedbackGivesWhatThePlainModelGives(LargeGroupTest):
         for count in sorted({4, min(5, MAX_PATHS), _SOME}):
             with self.subTest(paths=count):
                 self.paths = count
-                self.begin()
+                self.start_group()
                 before = (self.first_psn - 1) % packets.PSN_LIMIT
                 model = Aggregate(
                     self.group,
                     acked=[before] * count,
                     msn=[self.first_msn] * count,
                     agg=(before, self.first_msn),
-                    remembers_naks=True,
+                    suppresses_sent_naks=True,
                 )
                 source = random.Random(count)
                 for _ in range(120):
@@ -135,10 +135,10 @@ class AnyFeedbackGivesWhatThePlainModelGives(LargeGroupTest):
                     )[0]
                     msn = self.first_msn + at + (syndrome == packets.ACK)
                     psn = (self.first_psn + at) % packets.PSN_LIMIT
-                    wanted = model.report(1, path, psn, syndrome, msn)
-                    to_source = ToSource(wanted[1], wanted[0], wanted[2]) if wanted else None
-                    self.reports(port, psn, to_source, syndrome=syndrome, msn=msn)
-                self.nothing_else()
+                    expected = model.report(1, path, psn, syndrome, msn)
+                    to_source = ToSource(expected[1], expected[0], expected[2]) if expected else None
+                    self.send_feedback(port, psn, to_source, syndrome=syndrome, msn=msn)
+                self.expect_nothing_else()
 
 
 class TreeNeitherRecirculatesNorPunts(LargeGroupTest):
@@ -149,9 +149,9 @@ class TreeNeitherRecirculatesNorPunts(LargeGroupTest):
             self.exchange(port, self.report(port, 0).frame())
         self.assertEqual(self.work(), {Work.FEEDBACK: self.paths - 1, Work.FORWARDED: 1})
 
-    def begin(self) -> None:
+    def start_group(self) -> None:
         only_v1model("counters of what a strategy costs")
-        super().begin()
+        super().start_group()
         self.before = self.counted()
 
     def counted(self) -> dict[Work, int]:
@@ -164,7 +164,7 @@ class TreeNeitherRecirculatesNorPunts(LargeGroupTest):
         return {work: counted[work] - self.before[work] for work in Work if counted[work] > self.before[work]}
 
 
-class WalkRecirculatesOnlyWhenTheLaggardMoves(TreeNeitherRecirculatesNorPunts):
+class WalkRecirculatesOnlyWhenTheSlowestPathAdvances(TreeNeitherRecirculatesNorPunts):
     min_psn = MinPsn.WALK
     paths = _SOME
 

@@ -32,7 +32,7 @@ class UnicastTest(SwitchTest):
         )
 
 
-class HostGetsItsOwnMacAndOneHopLess(UnicastTest):
+class PacketToAHostHasItsMacAndADecrementedTtl(UnicastTest):
     def runTest(self) -> None:
         host = HOSTS[3]
         self.route(host.ip, 32, "to_host", port=3, mac=int(host.mac.replace(":", ""), 16))
@@ -44,7 +44,7 @@ class HostGetsItsOwnMacAndOneHopLess(UnicastTest):
         self.expect(1, bytes(sent), p3=bytes(expected))
 
 
-class SwitchGetsThePacketWithOneHopLess(UnicastTest):
+class PacketToASwitchHasADecrementedTtl(UnicastTest):
     def runTest(self) -> None:
         self.route("10.1.0.0", 16, "to_switch", port=4)
         sent = self.packet("10.1.2.3")
@@ -107,15 +107,15 @@ class EqualCostPathsShareFlowsAndKeepEachInOrder(UnicastTest):
         self.assertGreaterEqual(min(map(len, taken.values())), 8)
 
 
-class WithoutRouteItIsDroppedAndCounted(UnicastTest):
+class PacketWithoutRouteIsDroppedAndCounted(UnicastTest):
     def runTest(self) -> None:
-        self.refuses(Drop.NO_ROUTE, 1, bytes(self.packet("10.77.0.1")))
+        self.expect_drop(Drop.NO_ROUTE, 1, bytes(self.packet("10.77.0.1")))
 
 
-class LastHopIsNotForwarded(UnicastTest):
+class PacketWithExpiredTtlIsDropped(UnicastTest):
     def runTest(self) -> None:
         self.route("10.1.0.0", 16, "to_switch", port=4)
-        self.refuses(Drop.TTL_EXPIRED, 1, bytes(self.packet("10.1.2.3", ttl=1)))
+        self.expect_drop(Drop.TTL_EXPIRED, 1, bytes(self.packet("10.1.2.3", ttl=1)))
 
 
 class WrongChecksumIsDroppedAndCounted(UnicastTest):
@@ -123,12 +123,12 @@ class WrongChecksumIsDroppedAndCounted(UnicastTest):
         self.route("10.1.0.0", 16, "to_switch", port=4)
         sent = self.packet("10.1.2.3")
         sent[IP].chksum = 0xDEAD
-        self.refuses(Drop.IPV4_CHECKSUM, 1, bytes(sent))
+        self.expect_drop(Drop.IPV4_CHECKSUM, 1, bytes(sent))
 
 
 class UnknownEthertypeIsDroppedAndCounted(UnicastTest):
     def runTest(self) -> None:
-        self.refuses(
+        self.expect_drop(
             Drop.UNKNOWN_ETHERTYPE,
             1,
             bytes(Ether(src=HOSTS[1].mac, dst=VIRTUAL_MAC, type=0x88B5) / Raw(b"x" * 46)),

@@ -6,7 +6,7 @@ import json
 import subprocess
 import time
 
-from alfirk_ptf.collect import PATIENCE
+from alfirk_ptf.collect import TIMEOUT
 from alfirk_ptf.features import FeatureTest
 from alfirk_ptf.probes import Op, Probe
 from ptf import testutils
@@ -32,14 +32,14 @@ class LinkTest(FeatureTest):
         self.link("set", "2", *change)
 
 
-class CutLinksLoseAllUntilTheyAreMended(LinkTest):
+class CutLinksDropFramesUntilTheyAreRestored(LinkTest):
     def runTest(self) -> None:
         before = self.lost()
         self.set("--down", back=("--up",))
         lost, seen = (Probe(Op.FORWARD, port=2, key=key).frame() for key in (1, 2))
         # Sentinels that leave port 2 would be lost, too.
         self.watched = (1, 3, 4)
-        self.same(self.exchange(1, lost), {})
+        self.assert_frames(self.exchange(1, lost), {})
         self.assertEqual(self.lost() - before, 1)
         self.watched = (1, 2, 3, 4)
         self.link("set", "2", "--up")
@@ -50,20 +50,20 @@ class CutLinksLoseAllUntilTheyAreMended(LinkTest):
         return int(port["lost"])
 
 
-class DelaysHoldFramesBack(LinkTest):
+class FramesArriveAfterTheDelay(LinkTest):
     def runTest(self) -> None:
         self.set("--delay", "200ms", back=("--delay", "0ms"))
         frame = Probe(Op.FORWARD, port=2).frame()
         begin = time.monotonic()
         self.send(1, frame)
-        found = self.dataplane.poll(0, 2, timeout=PATIENCE)
+        found = self.dataplane.poll(0, 2, timeout=TIMEOUT)
         if not isinstance(found, self.dataplane.PollSuccess):
-            self.fail(f"no frame came within {PATIENCE:.0f} s")
+            self.fail(f"no frame came within {TIMEOUT:.0f} s")
         self.assertEqual(bytes(found.packet), frame)
         self.assertGreaterEqual(time.monotonic() - begin, 0.2)
 
 
-class HighPrioritiesOvertakeInTheQueue(LinkTest):
+class HighPrioritiesAreSentFirst(LinkTest):
     def runTest(self) -> None:
         self.set("--rate", "20pps", back=("--rate", "none"))
         low = [Probe(Op.PRIORITY, key=0, other=n, port=2).frame() for n in range(8)]

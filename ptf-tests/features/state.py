@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from alfirk_ptf.collect import PATIENCE
+from alfirk_ptf.collect import TIMEOUT
 from alfirk_ptf.features import Action, FeatureTest, Rates, Rule, hit
 from alfirk_ptf.probes import Op, Probe
 from ptf import testutils
@@ -33,7 +33,7 @@ class CountersCountPacketsAndBytes(FeatureTest):
         self.assertEqual(size - before[1], sum(map(len, frames)) + sentinels * length)
 
 
-class DirectCountersCountWhatMeetsTheirEntry(FeatureTest):
+class DirectCountersCountHitsOfTheirEntry(FeatureTest):
     def runTest(self) -> None:
         rules = [Rule("exact_table", {_KEY: key, "hdr.probe.other": 0}, hit(2, key)) for key in (1, 2)]
         self.switch.add(*rules)
@@ -44,23 +44,23 @@ class DirectCountersCountWhatMeetsTheirEntry(FeatureTest):
 
 
 class MeterTest(FeatureTest):
-    def colours(self, probe: Probe, fill: Callable[[], None], wanted: list[int]) -> None:
+    def colours(self, probe: Probe, fill: Callable[[], None], expected: list[int]) -> None:
         """Fill the buckets and send a burst; its packets tell their colours.
 
         Should the machine hold still for a second, a bucket gets another token: then it is tried again.
         """
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while True:
             fill()
-            got = self.exchange(1, *[probe.frame()] * len(wanted))
-            colours = [Probe.of(frame).result for frame in got.get(2, [])]
-            if colours == wanted:
+            got = self.exchange(1, *[probe.frame()] * len(expected))
+            colours = [Probe.parse(frame).result for frame in got.get(2, [])]
+            if colours == expected:
                 return
             if time.monotonic() > deadline:
-                self.fail(f"colours are {colours}, not {wanted}")
+                self.fail(f"colours are {colours}, not {expected}")
 
 
-class MetersColourByTwoRates(MeterTest):
+class MetersMarkPacketsByTwoRates(MeterTest):
     def runTest(self) -> None:
         self.addCleanup(self.switch.set_meter, "rates", 4, None)
         metered = Probe(Op.METER, key=4, port=2)
@@ -80,11 +80,11 @@ class DirectMetersBelongToTheirEntry(MeterTest):
         self.colours(Probe(Op.DIRECT_METER, 2), lambda: None, [GREEN] * 10)
 
 
-class RegistersKeepWhatAPacketLeft(FeatureTest):
+class RegistersKeepValuesBetweenPackets(FeatureTest):
     def runTest(self) -> None:
         self.exchange(1, Probe(Op.REGISTER, key=3, other=0xC0FFEE).frame())
-        self.meets(Probe(Op.REGISTER, key=3, other=0, port=2), 2, 0xC0FFEE)
-        self.meets(Probe(Op.REGISTER, key=3, other=0, port=2), 2, 0)
+        self.expect_result(Probe(Op.REGISTER, key=3, other=0, port=2), 2, 0xC0FFEE)
+        self.expect_result(Probe(Op.REGISTER, key=3, other=0, port=2), 2, 0)
 
 
 class RegistersAreSharedWithTheController(FeatureTest):
@@ -92,6 +92,6 @@ class RegistersAreSharedWithTheController(FeatureTest):
         if not testutils.test_param_get("alfirk"):
             self.skipTest("BMv2 offers no registers by P4Runtime")
         self.switch.set_register("cells", 2, 0xFEED)
-        self.meets(Probe(Op.REGISTER, key=2, other=0xBEEF, port=2), 2, 0xFEED)
+        self.expect_result(Probe(Op.REGISTER, key=2, other=0xBEEF, port=2), 2, 0xFEED)
         self.assertEqual(self.switch.register("cells", 2), 0xBEEF)
         self.assertEqual(self.switch.register("cells", 1), 0)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from alfirk_mininet.topology import Topology
-from alfirk_ptf.icrc import icrc_is_right
+from alfirk_ptf.icrc import is_icrc_valid
 from alfirk_ptf.packets import ACKNOWLEDGE
 from scapy.contrib.roce import BTH
 from scapy.layers.inet import IP
@@ -64,7 +64,7 @@ def _examine(file: Path, mac: str) -> _Seen:
         computed = packet.copy()
         del computed[IP].chksum
         computed[BTH].icrc = None
-        if bytes(computed) != frame or not icrc_is_right(frame[14:]):
+        if bytes(computed) != frame or not is_icrc_valid(frame[14:]):
             seen.wrong.append(f"{file.name}, packet {number}: {packet.summary()}: {frame.hex()}")
     return seen
 
@@ -77,7 +77,7 @@ def _examine_all(captures: Path, topology: str, algorithm: str) -> dict[str, _Se
 
 
 @pytest.mark.parametrize("op", ["send", "write", "write-imm"])
-def every_copy_and_every_ack_is_right(tmp_path: Path, op: str) -> None:
+def every_copy_and_ack_has_valid_checksums(tmp_path: Path, op: str) -> None:
     _alfirk_run("testbed", tmp_path, "--algorithms", "alfirk", "--size", "300000B", "--op", op)
     seen = _examine_all(tmp_path, "testbed", "alfirk")
     # 4,096 bytes a packet at most: 74 packets and more for each receiver, from the group's address.
@@ -87,7 +87,7 @@ def every_copy_and_every_ack_is_right(tmp_path: Path, op: str) -> None:
     assert seen["h1"].of_group == seen["h1"].received
 
 
-def packets_are_right_under_loss_too(tmp_path: Path) -> None:
+def packets_are_valid_under_loss(tmp_path: Path) -> None:
     flags = ("--algorithms", "alfirk,chain", "--size", "200000B", "--loss", "0.02", "--seed", "5")
     _alfirk_run("fat-tree-k4", tmp_path, *flags)
     seen = _examine_all(tmp_path, "fat-tree-k4", "alfirk")
