@@ -1,4 +1,4 @@
-"""What tests of feedback build on: reports of receivers, and what must reach the source."""
+"""Base class of the feedback tests: receivers send ACKs and NAKs, and the source receives merged ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from alfirk_ptf.packets import Roce, bridge_entry, bridge_exit, feedback, merged
 
 @dataclass(frozen=True)
 class ToSource:
-    """What the source must see."""
+    """The feedback that the source is to receive."""
 
     psn: int
     syndrome: int = packets.ACK
@@ -21,24 +21,24 @@ class ToSource:
 
 
 class FeedbackTest(GroupTest):
-    """The source is host 1; its packets up to `sent` are on their way."""
+    """Host 1 is the source and has sent `sent` packets."""
 
     sent = 10
 
     def start_group(self) -> None:
-        """Send the data."""
+        """Register a new group, and send the data of the source."""
         super().start_group()
         self.data(self.first_psn, self.sent)
 
     def packet(self, psn: int) -> Roce:
-        """Build data as the source sends it."""
+        """Build a data packet of the source."""
         host = HOSTS[1]
         return Roce(
             eth_src=host.mac, src=host.ip, dst=self.group.mcst_id, psn=psn % packets.PSN_LIMIT, body=b"x"
         )
 
     def data(self, first: int, count: int) -> Frames:
-        """Send data."""
+        """Send data packets of the source."""
         return self.exchange(1, *(self.packet(first + n).frame() for n in range(count)))
 
     def report(self, port: int, psn: int, syndrome: int = packets.ACK, msn: int = 1) -> Roce:
@@ -60,7 +60,7 @@ class FeedbackTest(GroupTest):
         syndrome: int = packets.ACK,
         msn: int = 1,
     ) -> None:
-        """Send feedback from a port; check that only the source gets packets, or that no port does."""
+        """Send feedback from a port; check that only the source receives feedback, or that no port does."""
         packet = self.report(port, psn, syndrome, msn)
         got = self.exchange(port, packet.frame())
         self.assert_frames(got, {1: [self.at_source(packet, port, to_source)]} if to_source else {})

@@ -1,4 +1,4 @@
-"""Congestion: marks on packets that waited, and CNPs of the most congested path alone."""
+"""Congestion control: ECN marking, and forwarding of CNPs from the most congested path only."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _NOT_ECT, _ECT_1, _ECT_0, _CE = range(4)
 
 
 class CnpTest(GroupTest):
-    """Host 1 is the source.
+    """Host 1 is the source and has sent a packet.
 
-    Counts age by the switch's clock, a window of about a millisecond each, so what a test sees of two paths
-    depends on how quickly it comes through: where that matters it tries again.
+    CNP counts age with the switch's clock, in windows of about a millisecond.  So results for two paths
+    depend on how fast the test sends; tests for which that matters try repeatedly.
     """
 
     ports = (1, 2, 3)
-    #: CNPs that saturate a path's count.
+    #: Number of CNPs that saturates a path's count.
     many = 40
 
     def start_group(self) -> None:
@@ -50,11 +50,11 @@ class CnpTest(GroupTest):
             body=bytes(16),
         )
 
-    def passed(self, port: int) -> bytes:
+    def at_source(self, port: int) -> bytes:
         return bridge_exit(merged_cnp(self.cnp(port)), self.group, 1, HOSTS[1]).frame()
 
-    def tries(self) -> Iterator[None]:
-        """Let a test try again for as long as it is willing to wait."""
+    def attempts(self) -> Iterator[None]:
+        """Yield until the timeout expires, once for each attempt of a test."""
         deadline = time.monotonic() + TIMEOUT
         while time.monotonic() < deadline:
             yield
@@ -63,57 +63,57 @@ class CnpTest(GroupTest):
 class CnpsOfASinglePathAreForwarded(CnpTest):
     def runTest(self) -> None:
         for _ in range(self.many):
-            self.expect(2, self.cnp(2).frame(), p1=self.passed(2))
+            self.expect(2, self.cnp(2).frame(), p1=self.at_source(2))
 
 
 class CnpsOfALessCongestedPathAreDropped(CnpTest):
-    """Behind many CNPs of one path comes one of another, which is the one that is dropped.
+    """After many CNPs of one path, a single one of another path is dropped.
 
-    CNPs of all paths are equal when they have left the switch, so it is their number that tells.
+    Forwarded CNPs of all paths are equal, so the test counts them.
     """
 
     def runTest(self) -> None:
-        # Made beforehand, and nothing is awaited between them, as counts age meanwhile.
+        # The frames are built first and sent without waiting in between, because counts age meanwhile.
         burst = [self.cnp(2).frame()] * self.many
         other = self.cnp(3).frame()
-        for _ in self.tries():
+        for _ in self.attempts():
             before = self.drops(Drop.CNP_FILTERED)
             self.send(2, *burst)
             self.send(3, other)
             passed = [frame for port in (2, 3) for frame in self.collect(port).get(1, [])]
-            self.assertEqual(set(passed), {self.passed(2)})
+            self.assertEqual(set(passed), {self.at_source(2)})
             if len(passed) == self.many and self.drops(Drop.CNP_FILTERED) == before + 1:
                 return
         self.fail("no CNP of the less congested path was dropped")
 
 
 class CnpCountOfAQuietPathAges(CnpTest):
-    """A count cannot rise beyond that of a saturated path, so what passes in the end does so by age alone."""
+    """No count can exceed that of a saturated path, so CNPs of another path pass only because counts age."""
 
     def runTest(self) -> None:
         self.send(2, *[self.cnp(2).frame()] * self.many)
-        self.assert_frames(self.collect(2), {1: [self.passed(2)] * self.many})
+        self.assert_frames(self.collect(2), {1: [self.at_source(2)] * self.many})
         other = self.cnp(3).frame()
-        for _ in self.tries():
+        for _ in self.attempts():
             if got := self.exchange(3, other):
-                self.assert_frames(got, {1: [self.passed(3)]})
+                self.assert_frames(got, {1: [self.at_source(3)]})
                 break
         else:
             self.fail("no CNP of the other path came through")
-        # Now it is the most congested one.
-        self.expect(3, other, p1=self.passed(3))
+        # Path 3 is now the most congested one.
+        self.expect(3, other, p1=self.at_source(3))
 
 
 class CnpsOfANewMostCongestedPathAreForwarded(CnpTest):
     """The path that sends more CNPs becomes the most congested one."""
 
     def runTest(self) -> None:
-        self.expect(2, self.cnp(2).frame(), p1=self.passed(2))
+        self.expect(2, self.cnp(2).frame(), p1=self.at_source(2))
         self.send(3, *[self.cnp(3).frame()] * self.many)
         got = self.collect(3).get(1, [])
-        # At most the first is no more than path 2's one.
+        # Only the first may be dropped, when the count of path 3 equals that of path 2.
         self.assertGreaterEqual(len(got), self.many - 1)
-        self.assertEqual(set(got), {self.passed(3)})
+        self.assertEqual(set(got), {self.at_source(3)})
 
 
 class CnpBeforeAnyDataIsDropped(GroupTest):
@@ -124,7 +124,7 @@ class CnpBeforeAnyDataIsDropped(GroupTest):
 
 
 class MarkingTest(GroupTest):
-    """Ports 2 and 3 mark whatever queue a packet found; port 4 marks nothing."""
+    """Ports 2 and 3 mark packets at any queue length; port 4 has no marking profile."""
 
     profile = (0, 0, 0)
 
@@ -173,7 +173,7 @@ class EcnCapablePacketsAreMarkedWithRecomputedIcrc(EcnCapablePacketsAreMarked):
 
 
 class PacketsAreNotMarkedWhenTheQueueIsEmpty(MarkingTest):
-    #: Always from 1,000 packets on, never up to 500.
+    #: Marks no packet up to a queue length of 500, and every packet from 1,000.
     profile = (500, 1000, 0x10000 // 500)
 
     def runTest(self) -> None:
@@ -184,7 +184,7 @@ class PacketsAreNotMarkedWhenTheQueueIsEmpty(MarkingTest):
 
 
 class UnicastPacketsAreMarkedToo(MarkingTest):
-    """It shares the queue with groups, and its senders react in the same way."""
+    """Unicast packets share queues with groups, and their senders react in the same way."""
 
     def runTest(self) -> None:
         self.switch.insert(
@@ -202,7 +202,7 @@ class UnicastPacketsAreMarkedToo(MarkingTest):
 
 
 class AcksAreNotMarked(MarkingTest):
-    """They are not ECN-capable, whatever the data was that they answer."""
+    """ACKs are not ECN-capable, even if the acknowledged data is."""
 
     ports = (2, 1)
 

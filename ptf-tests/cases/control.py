@@ -1,4 +1,4 @@
-"""Between pipeline and controller: register access, frames sent out as they are, registration packets."""
+"""Packets between pipeline and controller: register accesses, PacketOuts, registration packets."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
 _MRP_PORT = 4790
-#: Ports per kind in the meter of what goes to the controller.
+#: Ports per reason in the meter of packets to the controller.
 _METERED_PORTS = 512
-#: A group that no other test has.
+#: A group index that no other test uses.
 _GROUP = 1000
 
 
@@ -114,7 +114,7 @@ class RegistersReflectProcessedPackets(GroupTest):
 
 
 class WritingTheAckOfAFailedPathUnblocksTheGroup(GroupTest):
-    """The controller writes off a dead receiver: it counts as having what the source has sent."""
+    """For a failed receiver, the controller writes that it has received all packets of the source."""
 
     def runTest(self) -> None:
         for min_psn in (MinPsn.TREE, MinPsn.WALK):
@@ -126,7 +126,7 @@ class WritingTheAckOfAFailedPathUnblocksTheGroup(GroupTest):
                     self.check_acks_are_unblocked()
 
     def check_acks_are_unblocked(self) -> None:
-        index, host, dead = self.group.index, HOSTS[1], len(self.ports) - 1
+        index, host, failed = self.group.index, HOSTS[1], len(self.ports) - 1
         data = [
             Roce(eth_src=host.mac, src=host.ip, dst=self.group.mcst_id, psn=psn, body=b"x")
             for psn in range(4)
@@ -138,20 +138,20 @@ class WritingTheAckOfAFailedPathUnblocksTheGroup(GroupTest):
             self.assert_frames(
                 self.exchange(port, feedback(HOSTS[port], self.group, ACK, 3, msn=4).frame()), {}
             )
-        absent = absent_children(dead, len(self.ports))
-        self.registers.write(registers.ACK, index, absent << 32 | 3 << 8 | dead, dead)
-        self.registers.write(registers.FILTER, index, 3, dead)
-        self.assertEqual(self.registers.read(registers.ACK, index, dead), 3 << 8 | dead)
+        absent = absent_children(failed, len(self.ports))
+        self.registers.write(registers.ACK, index, absent << 32 | 3 << 8 | failed, failed)
+        self.registers.write(registers.FILTER, index, 3, failed)
+        self.assertEqual(self.registers.read(registers.ACK, index, failed), 3 << 8 | failed)
         self.watched = self.ports
-        # The sender's timeout brings old data, and the answer is that all have it.
-        answer = self.exchange(1, data[2].frame())
-        self.assertEqual(list(answer), [1])
-        self.assertEqual(answer[1][0][51:58], bytes.fromhex("000003 1f 000004"))
+        # The source's timer expires and it retransmits; the switch acknowledges, because all have the packet.
+        ack = self.exchange(1, data[2].frame())
+        self.assertEqual(list(ack), [1])
+        self.assertEqual(ack[1][0][51:58], bytes.fromhex("000003 1f 000004"))
         self.assertEqual(self.registers.read(registers.AGG, index), 3 << 24 | 4)
 
 
 class WritingAnOlderAckIsAllowed(GroupTest):
-    """A path that begins anew: from then on the group waits for it."""
+    """A path may start again with an older PSN; the group then waits for it."""
 
     ports = (1, 2, 3)
 
@@ -167,7 +167,7 @@ class WritingAnOlderAckIsAllowed(GroupTest):
 
 
 class FeedbackAffectsOnlyItsOwnGroup(GroupTest):
-    """One member, the same ports, the same PSNs: what it says in one group counts in that one."""
+    """Two groups have the same members, ports and PSNs; feedback of one does not change the other."""
 
     ports = (1, 2)
 
@@ -184,7 +184,7 @@ class FeedbackAffectsOnlyItsOwnGroup(GroupTest):
 
 
 class LastGroupHasTheMaximumNumberOfPaths(GroupTest):
-    """The last cell of every register is of the last path of the last group."""
+    """The last path of the last group uses the last cell of every register."""
 
     index: int | None = (1 << GROUP_BITS) - 1
     ports = SWITCH_PORTS[:MAX_PATHS]
@@ -207,12 +207,17 @@ class InvalidPacketOutsAreDropped(GroupTest):
         data = Roce(src=HOSTS[1].ip, dst=self.group.mcst_id, body=bytes(20)).frame()
         own = Feedback(self.group.index, port=0, agg_psn=0, agg_msn=1)
         for what, reason, kind, payload in (
-            ("of an unknown kind", Drop.BAD_CONTROL, 9, ack),
-            ("feedback of no group", Drop.BAD_CONTROL, 2, replace(own, group=1 << GROUP_BITS).pack() + ack),
-            ("feedback that is data", Drop.BAD_CONTROL, 2, own.pack() + data),
-            ("feedback for a source that there is not", Drop.NO_SOURCE, 2, own.pack() + ack),
-            ("feedback cut short", Drop.PARSER_ERROR, 2, own.pack()[:6]),
-            ("a register access cut short", Drop.PARSER_ERROR, 1, bytes(10)),
+            ("unknown kind", Drop.BAD_CONTROL, 9, ack),
+            (
+                "feedback of an invalid group",
+                Drop.BAD_CONTROL,
+                2,
+                replace(own, group=1 << GROUP_BITS).pack() + ack,
+            ),
+            ("data as feedback", Drop.BAD_CONTROL, 2, own.pack() + data),
+            ("feedback without a source", Drop.NO_SOURCE, 2, own.pack() + ack),
+            ("truncated feedback", Drop.PARSER_ERROR, 2, own.pack()[:6]),
+            ("truncated register access", Drop.PARSER_ERROR, 1, bytes(10)),
         ):
             with self.subTest(what):
                 before = self.drops(reason)
@@ -236,7 +241,7 @@ class PacketOutIsSentUnchanged(SwitchTest):
 
 
 class RegistrationReachesTheController(GroupTest):
-    """Before the group exists and after."""
+    """Registration packets reach the controller before the group exists, and afterwards."""
 
     ports = (1, 2)
 
@@ -258,7 +263,7 @@ class RegistrationReachesTheController(GroupTest):
 
 
 class RegistrationsAreRateLimitedPerPort(SwitchTest):
-    """Registrations beyond the rate end in the switch; other ports have rates of their own."""
+    """Registrations above the rate are dropped; each port has its own rate."""
 
     def runTest(self) -> None:
         burst, sent = 10, 200
@@ -271,7 +276,7 @@ class RegistrationsAreRateLimitedPerPort(SwitchTest):
         self.assert_frames(self.exchange(2, self.registration(2, 0)), {})
         ports = [packet.metadata["ingress_port"] for packet in self.registers.take_punted()]
         self.assertEqual(ports.count(2), 1)
-        # A slow machine takes longer than a second for it.
+        # On a slow machine sending takes more than a second, so that more of them pass.
         self.assertGreaterEqual(ports.count(1), burst)
         self.assertLess(ports.count(1), sent // 2)
         self.assertEqual(self.drops(Drop.PUNT_LIMITED, TARGET.punt_gress) - before, sent - ports.count(1))

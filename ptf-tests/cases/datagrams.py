@@ -22,7 +22,7 @@ def _deth(qkey: int, source: int) -> bytes:
 
 
 class DatagramTest(SwitchTest):
-    """A switch whose ports 1 to 3 belong to a group."""
+    """Ports 1 to 3 belong to a multicast group."""
 
     ports = (1, 2, 3)
 
@@ -79,7 +79,7 @@ class LargeDatagramsAreNotTruncated(DatagramTest):
 
 class DatagramToAnUnknownGroupIsDropped(DatagramTest):
     def runTest(self) -> None:
-        # The lower 23 bits are the same: the MAC address does not tell the two apart.
+        # The two group addresses have equal lower 23 bits, and so the same MAC address.
         self.expect_drop(Drop.NO_ROUTE, 1, self.sent(1, dst="239.1.2.3").frame())
 
 

@@ -1,4 +1,4 @@
-"""Feedback aggregation: ACKs and NAKs of receivers become one stream to the source."""
+"""Feedback aggregation: the switch merges ACKs and NAKs of receivers for the source."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class MsnIsThatOfTheMinimum(FeedbackTest):
 
 @with_each_min_psn
 class MsnsOfMoreThan16BitsAreForwarded(FeedbackTest):
-    """Of a path's MSN the switch keeps sixteen bits: the rest is that of the MSN last sent to the source."""
+    """The switch stores 16 bits of a path's MSN; the upper bits are those of the last MSN for the source."""
 
     first_msn = 0x12FFFE
     ports = (1, 2, 3)
@@ -135,7 +135,7 @@ class AckFromAnotherSwitchIsMerged(FeedbackTest):
 
     def runTest(self) -> None:
         self.send_feedback(2, 5)
-        # Inside the fabric both addresses are the McstID already.
+        # Between switches, both addresses are the McstID.
         packet = replace(self.report(4, 4), src=self.group.mcst_id)
         to_source = bridge_exit(merged_ack(decrement_ttl(packet), 4, msn=1), self.group, 1, HOSTS[1])
         self.expect(4, packet.frame(), p1=to_source.frame())
@@ -164,7 +164,7 @@ class NakIsHeldUntilAllEarlierPacketsAreAcknowledged(FeedbackTest):
         self.send_feedback(2, 6, syndrome=nak)
         self.send_feedback(3, 3, ToSource(3))
         self.send_feedback(3, 5, ToSource(6, nak))
-        # Sent once: a second report of the same minimum tells nothing.
+        # The NAK is forwarded once; another report of the same minimum causes no feedback.
         self.send_feedback(3, 5)
 
 
@@ -185,9 +185,9 @@ class NakOfTheSmallestPsnIsForwardedFirst(FeedbackTest):
         nak = packets.NAK_SEQUENCE
         self.send_feedback(2, 8, syndrome=nak)
         self.send_feedback(3, 5, syndrome=nak)
-        # Host 4 has everything: the minimum is 4, and the NAK of 5 acknowledges just that.
+        # Host 4 has all packets: the minimum is 4, which the NAK of 5 acknowledges.
         self.send_feedback(4, 9, ToSource(5, nak))
-        # Host 2 says it again when what comes after is there but 8 is not.
+        # Host 2 sends its NAK again when later packets arrive and 8 does not.
         self.send_feedback(3, 9, ToSource(7))
         self.send_feedback(2, 8, ToSource(8, nak), syndrome=nak)
 
@@ -197,10 +197,10 @@ class NakNeverCoversAnEarlierLoss(FeedbackTest):
     ports = (1, 2, 3)
 
     def runTest(self) -> None:
-        only_v1model("two NAKs in one turn, one that waits and one that has become due")
+        only_v1model("a NAK that is held while another one is forwarded")
         nak = packets.NAK_SEQUENCE
         self.send_feedback(3, 3, syndrome=nak)
-        # Host 2 misses 7 only: its NAK must not reach the source, which would take 3 to 6 as received.
+        # Host 2 lacks only 7; its NAK must not reach the source, which would take it as an ACK of 3 to 6.
         self.send_feedback(2, 7, ToSource(3, nak), syndrome=nak)
         self.send_feedback(3, 3, ToSource(3))
 
@@ -212,7 +212,7 @@ class NakIsClearedWhenAllPathsHaveAcknowledgedIt(FeedbackTest):
     def runTest(self) -> None:
         nak = packets.NAK_SEQUENCE
         self.send_feedback(2, 6, syndrome=nak)
-        # A retransmission has filled the gap meanwhile.
+        # A retransmission of 6 has arrived in the meantime.
         self.send_feedback(2, 9)
         self.send_feedback(3, 9, ToSource(9))
         self.assertEqual(self.registers.read(registers.NAK, self.group.index), 0)
@@ -251,7 +251,7 @@ class RnrNakKeepsItsTimer(FeedbackTest):
 
 @with_each_min_psn
 class MergedAcksHaveNoCredits(FeedbackTest):
-    """The source gets ACKs that say there are no credits to count, whatever a receiver gives."""
+    """Merged ACKs carry the syndrome for invalid credits, whatever credits receivers send."""
 
     ports = (1, 2, 3)
 
@@ -262,7 +262,7 @@ class MergedAcksHaveNoCredits(FeedbackTest):
 
 @with_each_min_psn
 class OneNakPerRetransmissionIsForwarded(FeedbackTest):
-    """All receivers lack the same packet; a round ends when it is sent again."""
+    """All receivers lack the same packet; further NAKs are held until it is retransmitted."""
 
     def runTest(self) -> None:
         for nak in (packets.NAK_SEQUENCE, packets.RNR_NAK):
@@ -285,29 +285,29 @@ class OneNakPerRetransmissionIsForwarded(FeedbackTest):
 
 @with_each_min_psn
 class LongestRnrTimerIsForwarded(FeedbackTest):
-    """Of RNR NAKs that wait for one PSN; timer 0 is the longest. Who resends at once comes too early."""
+    """Of held NAKs for one PSN, the RNR NAK with the longest timer is forwarded; timer 0 is the longest."""
 
     def runTest(self) -> None:
         sequence, rnr = packets.NAK_SEQUENCE, 0x20
-        for said, to_source in (
+        for syndromes, to_source in (
             ((sequence, rnr | 3), rnr | 3),
             ((rnr | 3, sequence), rnr | 3),
             ((rnr | 3, rnr | 9), rnr | 9),
             ((rnr | 9, rnr | 3), rnr | 9),
             ((rnr | 31, rnr | 0), rnr | 0),
         ):
-            with self.subTest(said=said):
+            with self.subTest(syndromes=syndromes):
                 self.start_group()
-                self.send_feedback(2, 4, syndrome=said[0])
-                self.send_feedback(3, 4, syndrome=said[1])
+                self.send_feedback(2, 4, syndrome=syndromes[0])
+                self.send_feedback(3, 4, syndrome=syndromes[1])
                 self.send_feedback(4, 9, ToSource(4, to_source))
 
 
 @with_each_min_psn
 class FatalNakAcknowledgesNothingNew(FeedbackTest):
-    """The source receives a NAK of the first packet that a member may lack.
+    """A forwarded fatal NAK has the PSN of the first packet that a member may lack.
 
-    The reason is that a requester takes a NAK as an ACK of all packets before it.
+    Requesters take a NAK as an ACK of all earlier packets.
     """
 
     ports = (1, 2, 3)
@@ -320,12 +320,12 @@ class FatalNakAcknowledgesNothingNew(FeedbackTest):
                 packet = self.report(2, 5, syndrome)
                 self.send(2, packet.frame())
                 self.assert_frames(self.collect(2), {1: [self.at_source(packet, 2, ToSource(3, syndrome))]})
-                # The controller learns of it too: as it came in, and from where.
+                # The controller gets an unmodified copy, with the ingress port.
                 (copy,) = self.registers.take_punted()
                 self.assertEqual(copy.payload, packet.frame())
                 self.assertEqual(copy.metadata["reason"], PacketInReason.FATAL_NAK)
                 self.assertEqual(copy.metadata["ingress_port"], 2)
-        # They acknowledge nothing.
+        # The fatal NAKs have not acknowledged any packet.
         self.send_feedback(3, 9, ToSource(3))
 
 
@@ -343,8 +343,8 @@ class CnpIsForwardedToTheSource(FeedbackTest):
             becn=1,
             body=bytes(16),
         )
-        passed = packets.merged_cnp(packet)
-        self.expect(2, packet.frame(), p1=bridge_exit(passed, self.group, 1, HOSTS[1]).frame())
+        forwarded = packets.merged_cnp(packet)
+        self.expect(2, packet.frame(), p1=bridge_exit(forwarded, self.group, 1, HOSTS[1]).frame())
 
 
 @with_each_min_psn

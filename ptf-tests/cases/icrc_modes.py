@@ -1,4 +1,4 @@
-"""Three ways to keep the ICRC of data right: by constants, computed in the pipeline, by the controller."""
+"""ICRC of data in the three modes: neutral rewrite, recomputed in the pipeline, by the controller."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from alfirk_ptf.packets import (
     reth,
 )
 
-#: Payloads with the padding that makes each a multiple of four: nothing, one byte, an MTU, less by one.
+#: Lengths of payloads, which are padded to a multiple of four bytes.
 _LENGTHS = (0, 1, 2, 3, 4, 63, 1023, 1024, 4095, 4096)
 
 
@@ -48,15 +48,15 @@ class IcrcTest(GroupTest):
             if port != source
         }
 
-    def is_right(self, got: Frames) -> None:
-        """Check by ourselves what scapy computed in the comparison."""
+    def assert_icrcs(self, got: Frames) -> None:
+        """Check the ICRCs with `alfirk_ptf.icrc`, in addition to the comparison with scapy."""
         for frames in got.values():
             for frame in frames:
                 self.assertTrue(is_icrc_valid(frame[14:]))
 
 
 def _padded(length: int) -> tuple[bytes, int]:
-    """Give a payload with its padding, and how much that is."""
+    """Return a padded payload, and the number of bytes of padding."""
     padding = -length % 4
     return random.Random(length).randbytes(length) + bytes(padding), padding
 
@@ -70,7 +70,7 @@ class SendsOfAnyLengthHaveAValidIcrc(IcrcTest):
                 sent = self.sent(psn=psn, padcount=padding, body=payload, tos=0x62, ident=psn * 999)
                 got = self.exchange(1, sent.frame())
                 self.assert_frames(got, self.copies(sent))
-                self.is_right(got)
+                self.assert_icrcs(got)
 
 
 @with_each_icrc
@@ -86,7 +86,7 @@ class WritesOfAnyLengthHaveAValidIcrc(IcrcTest):
                     sent = self.sent(psn=psn, opcode=opcode, padcount=padding, body=body)
                     got = self.exchange(1, sent.frame())
                     self.assert_frames(got, self.copies(sent))
-                    self.is_right(got)
+                    self.assert_icrcs(got)
                     psn += 1
 
 
@@ -103,7 +103,7 @@ class EveryOpcodeHasAValidIcrc(IcrcTest):
                 sent = self.sent(psn=psn, opcode=opcode, ackreq=1, solicited=1, body=bytes(range(200)))
                 got = self.exchange(1, sent.frame())
                 self.assert_frames(got, self.copies(sent))
-                self.is_right(got)
+                self.assert_icrcs(got)
 
 
 @with_each_icrc
@@ -114,7 +114,7 @@ class CopyToASwitchHasTheExpectedIcrc(IcrcTest):
         sent = self.sent(body=bytes(range(100)))
         got = self.exchange(1, sent.frame())
         if self.icrc_mode is IcrcMode.PUNT:
-            # Only what reaches a host is repaired.
+            # The controller computes the ICRC only of copies for hosts.
             inside = bridge_entry(sent, self.group, 1, HOSTS[1]).frame()
             self.assert_frames({4: [with_icrc(got[4][0])]}, {4: [inside]})
             got = {**got, 4: [inside]}
@@ -129,7 +129,7 @@ class PacketFromASwitchHasAValidIcrc(IcrcTest):
         sent = self.sent(src=self.group.mcst_id, body=bytes(range(100)))
         got = self.exchange(1, sent.frame())
         self.assert_frames(got, self.copies(sent))
-        self.is_right(got)
+        self.assert_icrcs(got)
 
 
 @with_each_icrc
@@ -144,7 +144,7 @@ class FeedbackHasAValidIcrc(IcrcTest):
             to_source = bridge_exit(merged_feedback(report), self.group, 1, HOSTS[1])
             got = self.exchange(2, report.frame())
             self.assert_frames(got, {1: [to_source.frame()]})
-            # What was sent to the source once goes there again when the packet was resent.
+            # The NAK of a packet is forwarded again only after the packet was retransmitted.
             self.exchange(1, self.sent(psn=1, body=b"x").frame())
 
 
@@ -183,17 +183,17 @@ class InvalidIcrcIsDroppedWhereItIsRecomputed(IcrcTest):
                 with self.subTest(opcode=sent.opcode, length=len(frame), byte=at):
                     broken = frame[:at] + bytes([frame[at] ^ 0x10]) + frame[at + 1 :]
                     if at == 18:
-                        # The identification: the IPv4 checksum must not be what refuses it.
+                        # Byte 18 is in the identification: the IPv4 checksum must be valid here.
                         changed = replace(sent, ident=sent.ident ^ 0x1000).frame()
                         broken = changed[:-4] + frame[-4:]
                     self.expect_drop(Drop.DATA_ICRC, 1, broken)
-        # The group has taken note of none.
+        # The dropped packets have not changed the state of the group.
         sent = self.sent(body=b"first")
         self.assert_frames(self.exchange(1, sent.frame()), self.copies(sent))
 
 
 class InvalidIcrcStaysInvalidInNeutralMode(IcrcTest):
-    """The switch need not check the ICRC, because the receiver does."""
+    """The switch does not check the ICRC of data; the receiver drops the packet."""
 
     def runTest(self) -> None:
         sent = self.sent(body=bytes(64))
@@ -205,7 +205,7 @@ class InvalidIcrcStaysInvalidInNeutralMode(IcrcTest):
 
 
 class DataOfAGroupOutsideTheRecomputeRangeIsDropped(IcrcTest):
-    """Its payload is not parsed; better nothing than what every receiver drops."""
+    """The pipeline does not parse such data, so it could only send copies with a wrong ICRC."""
 
     icrc_mode = IcrcMode.RECOMPUTE
     network = GROUP_NETWORK
@@ -222,7 +222,7 @@ class InconsistentLengthsAreDropped(IcrcTest):
         for what, length in (
             ("shorter than its headers", 20),
             ("longer than the frame", 100),
-            ("beyond all", 0xFFFF),
+            ("maximum", 0xFFFF),
         ):
             with self.subTest(what):
                 broken = frame[:38] + length.to_bytes(2, "big") + frame[40:]
@@ -230,7 +230,7 @@ class InconsistentLengthsAreDropped(IcrcTest):
 
 
 class CopiesAreSentByTheControllerInPuntMode(IcrcTest):
-    """Nothing leaves the switch with a wrong ICRC: the controller gets each copy, and sends it out."""
+    """The controller receives each copy, computes its ICRC and sends it; the switch itself sends none."""
 
     icrc_mode = IcrcMode.PUNT
 
@@ -250,7 +250,7 @@ class CopiesAreSentByTheControllerInPuntMode(IcrcTest):
 
 @with_each_icrc
 class EthernetPaddingIsNotPayload(IcrcTest):
-    """The shortest RoCEv2 packet is shorter than the shortest Ethernet frame, so NICs add bytes behind it."""
+    """The shortest RoCEv2 packet is shorter than the minimum Ethernet frame, so NICs append padding."""
 
     def runTest(self) -> None:
         for psn, added in enumerate((b"\x00\x00", b"\xaa\x55")):

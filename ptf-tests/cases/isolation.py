@@ -39,14 +39,14 @@ class NonMemberTest(GroupTest):
         base = Roce(eth_src=host.mac, src=host.ip, dst=self.group.mcst_id, body=b"x")
         return replace(base, **fields)  # type: ignore[arg-type]
 
-    def of(self, port: int, **fields: object) -> Roce:
+    def sent_by(self, port: int, **fields: object) -> Roce:
         return self.sent(eth_src=HOSTS[port].mac, src=HOSTS[port].ip, **fields)
 
     def report(self, **fields: object) -> Roce:
         return replace(feedback(HOSTS[2], self.group, packets.ACK, 0), **fields)  # type: ignore[arg-type]
 
     def assert_group_unchanged(self) -> None:
-        """The group has taken note of nothing: its first packet is acknowledged when both have said so."""
+        """Check that the group works as before: its first packet is acknowledged by the ACKs of both."""
         self.assert_frames(self.exchange(2, self.report().frame()), {})
         last = feedback(HOSTS[3], self.group, packets.ACK, 0)
         to_source = merged_ack(bridge_entry(last, self.group, 3, HOSTS[3]), 0, msn=1)
@@ -71,9 +71,14 @@ class DataOfNonMembersIsDropped(NonMemberTest):
             ("another queue pair", Drop.WRONG_QPN, 1, self.sent(psn=new, dqpn=2)),
             ("a member's own queue pair", Drop.WRONG_QPN, 1, self.sent(psn=new, dqpn=HOSTS[2].qpn)),
             ("another partition", Drop.WRONG_PKEY, 1, self.sent(psn=new, pkey=0x8001)),
-            ("at the end of its way", Drop.TTL_EXPIRED, 1, self.sent(psn=new, ttl=1)),
-            ("a member that is not the source", Drop.NOT_THE_SOURCE, 2, self.of(2, psn=100)),
-            ("the same, with a PSN that was sent", Drop.NOT_THE_SOURCE, 2, self.of(2, psn=0)),
+            ("TTL 1", Drop.TTL_EXPIRED, 1, self.sent(psn=new, ttl=1)),
+            ("a member that is not the source", Drop.NOT_THE_SOURCE, 2, self.sent_by(2, psn=100)),
+            (
+                "a member that is not the source, with an old PSN",
+                Drop.NOT_THE_SOURCE,
+                2,
+                self.sent_by(2, psn=0),
+            ),
         ):
             with self.subTest(what):
                 self.expect_drop(reason, port, packet.frame())
@@ -98,7 +103,7 @@ class FeedbackOfNonMembersIsDropped(NonMemberTest):
             ("another queue pair", Drop.WRONG_QPN, 2, self.report(dqpn=7).frame()),
             ("wrong ICRC", Drop.FEEDBACK_ICRC, 2, wrong[:-1] + bytes([wrong[-1] ^ 0x80])),
             (
-                "syndrome of no meaning",
+                "reserved syndrome",
                 Drop.RESERVED_SYNDROME,
                 2,
                 self.report(body=packets.aeth(0x40, 1)).frame(),
@@ -111,9 +116,9 @@ class FeedbackOfNonMembersIsDropped(NonMemberTest):
 
 @with_each_min_psn
 class PacketsForAnEarlierGroupAreDropped(NonMemberTest):
-    """The group is gone, and another one has its McstID, index and members; their old queue pairs live on.
+    """A new group has the McstID, index and members of a deleted one, whose queue pairs still exist.
 
-    A packet of theirs that is just the next one would make its sender the source.
+    If the switch accepted their packets, one with the next PSN would make its sender the source.
     """
 
     def runTest(self) -> None:
@@ -126,9 +131,9 @@ class PacketsForAnEarlierGroupAreDropped(NonMemberTest):
         late = old.virtual_qpn
         cnp = self.report(opcode=packets.CNP, becn=1, body=bytes(16), dqpn=late)
         for what, port, packet in (
-            ("the packet that was next", 1, self.sent(psn=1, dqpn=late)),
-            ("one sent again", 1, self.sent(psn=0, dqpn=late)),
-            ("data of another member", 3, self.of(3, psn=77, dqpn=late)),
+            ("data with the next PSN", 1, self.sent(psn=1, dqpn=late)),
+            ("retransmission", 1, self.sent(psn=0, dqpn=late)),
+            ("data of another member", 3, self.sent_by(3, psn=77, dqpn=late)),
             ("ACK", 2, self.report(dqpn=late)),
             ("NAK", 2, replace(feedback(HOSTS[2], self.group, packets.NAK_SEQUENCE, 0), dqpn=late)),
             ("fatal NAK", 2, replace(feedback(HOSTS[2], self.group, packets.NAK_ACCESS, 0), dqpn=late)),
@@ -195,13 +200,13 @@ class FragmentsAndIpOptionsAreDropped(NonMemberTest):
 
 @with_each_min_psn
 class UnsupportedRequestGetsAFatalNak(NonMemberTest):
-    """READ and ATOMIC: the first switch says so by a fatal NAK, which completes no request of its sender."""
+    """The first switch rejects READ and ATOMIC with a fatal NAK, which acknowledges no new packet."""
 
     def runTest(self) -> None:
         for opcode, body in ((packets.READ_REQUEST, reth(0, 0, 8)), (packets.FETCH_ADD, bytes(28))):
             for port, psn, named in ((1, 1, 0), (2, 7, 0)):
                 with self.subTest(opcode=opcode, port=port):
-                    sent = self.of(port, psn=psn, opcode=opcode, body=body)
+                    sent = self.sent_by(port, psn=psn, opcode=opcode, body=body)
                     inside = bridge_entry(sent, self.group, port, HOSTS[port])
                     nak = local_ack(inside, named, packets.NAK_INVALID, msn=0)
                     self.expect(
@@ -219,13 +224,13 @@ class DataOfAReceiveOnlyMemberIsDropped(NonMemberTest):
     def runTest(self) -> None:
         for port in (2, 3):
             self.exchange(port, feedback(HOSTS[port], self.group, packets.ACK, 0).frame())
-        self.expect_drop(Drop.MAY_NOT_SEND, 3, self.of(3, psn=1).frame())
-        self.assertEqual(set(self.exchange(2, self.of(2, psn=1).frame())), {1, 3})
+        self.expect_drop(Drop.MAY_NOT_SEND, 3, self.sent_by(3, psn=1).frame())
+        self.assertEqual(set(self.exchange(2, self.sent_by(2, psn=1).frame())), {1, 3})
 
 
 @with_each_min_psn
 class FeedbackBeyondSentPacketsIsDropped(NonMemberTest):
-    """Half the number space ahead, PSNs have no order."""
+    """Also for PSNs half the number space ahead, where serial numbers have no order."""
 
     def runTest(self) -> None:
         for syndrome, psn in (
@@ -242,18 +247,18 @@ class FeedbackBeyondSentPacketsIsDropped(NonMemberTest):
 
 @with_each_min_psn
 class NewSourceMustContinueItsPathAndTheGroup(NonMemberTest):
-    """A member becomes the source by what comes next, if its path has acknowledged all before."""
+    """A member becomes the source with the next PSN, if its path has acknowledged all earlier packets."""
 
     def runTest(self) -> None:
-        new = self.of(3, psn=1).frame()
+        new = self.sent_by(3, psn=1).frame()
         self.expect_drop(Drop.NOT_THE_SOURCE, 3, new)
         self.exchange(3, feedback(HOSTS[3], self.group, packets.ACK, 0).frame())
-        self.expect_drop(Drop.NOT_THE_SOURCE, 3, self.of(3, psn=2).frame())
+        self.expect_drop(Drop.NOT_THE_SOURCE, 3, self.sent_by(3, psn=2).frame())
         self.assertEqual(set(self.exchange(3, new)), {1, 2})
 
 
 class VlanTaggedPacketsAreForwarded(NonMemberTest):
-    """Priority tags, a VLAN, a VLAN of a provider: data keeps its own, its source's ACKs have the same."""
+    """Copies and ACKs for the source have the tags of the data: priority tags, VLANs, stacked tags."""
 
     def runTest(self) -> None:
         for psn, tags in enumerate(
@@ -267,7 +272,7 @@ class VlanTaggedPacketsAreForwarded(NonMemberTest):
                 first = replace(feedback(HOSTS[2], self.group, packets.ACK, psn), tags=tags)
                 self.assert_frames(self.exchange(2, first.frame()), {})
                 last = replace(feedback(HOSTS[3], self.group, packets.ACK, psn), tags=((0x8100, 0x123),))
-                # The source's tags, whatever those of the member are.
+                # The merged ACK has the tags of the source's data, not those of the member's ACK.
                 merged = merged_ack(bridge_entry(last, self.group, 3, HOSTS[3]), psn, msn=1)
                 to_source = replace(merged, tags=tags)
                 self.expect(3, last.frame(), p1=bridge_exit(to_source, self.group, 1, HOSTS[1]).frame())
@@ -284,7 +289,7 @@ class InvalidIpChecksumIsDropped(NonMemberTest):
 
 
 class FabricPortsAcceptOnlyPacketsOfTheFabric(NonMemberTest):
-    """Between switches a group's packets carry the McstID as both addresses."""
+    """Between switches, both IP addresses of a group's packets are the McstID."""
 
     uplinks = (1,)
 
@@ -357,7 +362,7 @@ class PortToASwitchAcceptsAnySource(GuardTest):
 
 
 class HostMayNotSendFromAMcstId(GuardTest):
-    """Straight to a receiver's queue pair, which would accept it: the reason for the guard."""
+    """The packet is sent directly to a receiver's queue pair, which would accept the address."""
 
     def runTest(self) -> None:
         spoofed = Roce(eth_src=HOSTS[1].mac, src="10.255.0.1", dst=HOSTS[3].ip, dqpn=HOSTS[3].qpn, body=b"x")
@@ -376,7 +381,7 @@ class ArpWithASpoofedSenderIsDropped(GuardTest):
             op="is-at", hwsrc=VIRTUAL_MAC, psrc="10.255.0.9", hwdst=requester.mac, pdst=requester.ip
         )
         self.expect(1, bytes(arp_request(requester, "10.255.0.9")), p1=bytes(answer))
-        # A probe has no sender yet: it is none, but no fraud either (RFC 5227).
+        # An ARP probe (RFC 5227) has sender address 0.0.0.0, which does not count as spoofed.
         self.expect_drop(
             Drop.ARP_NOT_FOR_US, 1, bytes(arp_request(requester, "10.255.0.9", sender_ip="0.0.0.0"))
         )

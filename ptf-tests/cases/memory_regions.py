@@ -1,4 +1,4 @@
-"""Memory regions announced per request: the leaf takes them, and the next WRITE goes there."""
+"""Memory regions announced in the stream: the leaf stores them, and later WRITEs go there."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 Region = tuple[int, int]
 
-#: Address and R_Key that the sender writes to by its own account.
+#: Virtual address and R_Key in the WRITEs of the sender.
 _SENT = (0x5000_1230, 0xABCD)
-#: Where hosts 2 and 3 have room, now and later: nothing is aligned.
-_NOW = {2: (0x7FEE_0123_4567, 0x1111_2222), 3: (0xFFFF_8000_0000_0001, 0x3333_4444)}
+#: Regions of hosts 2 and 3: those announced first, and those announced later. None is aligned.
+_FIRST = {2: (0x7FEE_0123_4567, 0x1111_2222), 3: (0xFFFF_8000_0000_0001, 0x3333_4444)}
 _LATER = {2: (0x1234_5678, 0x99), 3: (0xFEDC_BA98_7654_3210, 0xFFFF_FFFF)}
 
 
 class RegionTest(GroupTest):
-    """Host 1 writes to hosts 2 and 3; nothing is announced for host 4.
+    """Host 1 writes to hosts 2 to 4; no region is announced for host 4.
 
-    The group's registration changes neither address nor key.
+    The registered regions of all members equal those that the sender uses.
     """
 
     va, r_key = _SENT
@@ -53,21 +53,21 @@ class RegionTest(GroupTest):
         return self.write(psn, mr_info(HOSTS[port], _SENT, region))
 
     def expect_empty_writes(self, info: Roce) -> None:
-        """Send what tells a region: every host gets a WRITE of nothing in its place, with a right ICRC."""
+        """Send an announcement; check that each host receives an empty WRITE instead, with a valid ICRC."""
         inside = bridge_entry(info, self.group, 1, self.member(1))
-        # Its address and key belong to no region.
+        # A WRITE of length zero accesses no memory, so address and R_Key are not checked.
         empty = replace(inside, body=info.body[:12] + bytes(4))
         self.expect_copies(info, empty, inside)
 
     def announce(self, port: int, region: Region) -> Roce:
-        """Tell of a region, and remember it."""
+        """Announce a region, and record it for `check_announced_destination`."""
         info = self.info(next(self.psns), port, region)
         self.expect_empty_writes(info)
         self.announced[port] = region
         return info
 
     def check_announced_destination(self, opcode: int = packets.WRITE_ONLY) -> None:
-        """Send a WRITE: at each host it goes to the region that was announced last."""
+        """Send a WRITE; check that each host receives it with the region announced last."""
         payload = bytes(range(256)) * 2
         sent = self.write(next(self.psns), reth(*_SENT, 4096) + payload, opcode)
         got = self.exchange(1, sent.frame())
@@ -90,7 +90,7 @@ class RegionTest(GroupTest):
         self.assert_icrcs(got)
 
     def expect_copies(self, sent: Roce, to_hosts: Roce, to_switches: Roce) -> None:
-        """Send a packet and compare its copies."""
+        """Send a packet; compare the copies for hosts and for other switches."""
         got = self.exchange(1, sent.frame())
         expected = {
             port: [
@@ -107,7 +107,7 @@ class RegionTest(GroupTest):
         self.assert_icrcs(got)
 
     def acknowledge(self, psn: int) -> None:
-        """Let all acknowledge."""
+        """Send an ACK of a PSN from every receiver."""
         for port in self.ports[1:]:
             self.exchange(port, packets.feedback(HOSTS[port], self.group, packets.ACK, psn).frame())
 
@@ -126,7 +126,7 @@ def _xor(body: bytes, differences: bytes) -> bytes:
 class NextWriteGoesToTheAnnouncedRegion(RegionTest):
     def runTest(self) -> None:
         self.check_announced_destination()
-        for port, region in _NOW.items():
+        for port, region in _FIRST.items():
             self.announce(port, region)
         for opcode in (packets.WRITE_ONLY, packets.WRITE_FIRST, packets.WRITE_ONLY_IMM):
             with self.subTest(opcode=opcode):
@@ -134,20 +134,20 @@ class NextWriteGoesToTheAnnouncedRegion(RegionTest):
 
 
 class DeliveredRethHasTheAnnouncedRegion(RegionTest):
-    """Said once without any model: 14 + 20 + 8 + 12 bytes come before the RETH."""
+    """Checks bytes directly instead of by the model: the RETH is at offset 14 + 20 + 8 + 12."""
 
     def runTest(self) -> None:
-        for port, region in _NOW.items():
+        for port, region in _FIRST.items():
             self.announce(port, region)
         sent = self.write(next(self.psns), reth(*_SENT, 512) + bytes(512))
         got = self.exchange(1, sent.frame())
-        for port, (va, r_key) in {**_NOW, 4: _SENT}.items():
+        for port, (va, r_key) in {**_FIRST, 4: _SENT}.items():
             self.assertEqual(got[port][0][54:66], va.to_bytes(8, "big") + r_key.to_bytes(4, "big"))
 
 
 class PacketsWithoutRethAreNotChangedByRegions(RegionTest):
     def runTest(self) -> None:
-        self.announce(2, _NOW[2])
+        self.announce(2, _FIRST[2])
         for opcode in (packets.WRITE_MIDDLE, packets.WRITE_LAST, packets.SEND_ONLY):
             with self.subTest(opcode=opcode):
                 sent = self.write(next(self.psns), bytes(256), opcode)
@@ -159,19 +159,19 @@ class LaterRegionsReplaceEarlierOnes(RegionTest):
     first_psn = packets.PSN_LIMIT - 3
 
     def runTest(self) -> None:
-        for regions in (_NOW, _LATER, _NOW):
+        for regions in (_FIRST, _LATER, _FIRST):
             for port, region in regions.items():
                 self.announce(port, region)
             self.check_announced_destination()
 
 
 class OlderOrRepeatedRegionIsIgnored(RegionTest):
-    """Retransmissions come in any state: of two regions for a host the one with the newer PSN counts."""
+    """Of two regions of a host, that with the newer PSN is valid; retransmissions may arrive later."""
 
     first_psn = packets.PSN_LIMIT - 1
 
     def runTest(self) -> None:
-        first = self.announce(2, _NOW[2])
+        first = self.announce(2, _FIRST[2])
         second = self.announce(2, _LATER[2])
         for again in (first, second, first):
             self.expect_empty_writes(again)
@@ -179,13 +179,13 @@ class OlderOrRepeatedRegionIsIgnored(RegionTest):
 
 
 class RegionAfterHalfThePsnSpaceIsAccepted(RegionTest):
-    """More than half the PSNs have gone by meanwhile, so that the old one's looks ahead."""
+    """More than half of all PSNs were used since the first region, whose PSN then seems to be newer."""
 
     window = (1 << 23) - 1
 
     def runTest(self) -> None:
-        only_v1model("a source whose PSNs leap")
-        self.announce(2, _NOW[2])
+        only_v1model("gaps in the PSNs of a source")
+        self.announce(2, _FIRST[2])
         for psn in (0x70_0000, 0xE0_0000):
             self.psns = count(psn)
             self.check_announced_destination()
@@ -196,11 +196,11 @@ class RegionAfterHalfThePsnSpaceIsAccepted(RegionTest):
 
 class RegionAppliesOnlyToItsHost(RegionTest):
     def runTest(self) -> None:
-        self.announce(3, _NOW[3])
+        self.announce(3, _FIRST[3])
         self.check_announced_destination()
-        # An address of no host of this switch: a host behind another leaf.
-        stranger = replace(HOSTS[2], ip="10.9.9.9")
-        self.expect_empty_writes(self.write(next(self.psns), mr_info(stranger, _SENT, _NOW[2])))
+        # The region of a host that is attached to another leaf.
+        remote = replace(HOSTS[2], ip="10.9.9.9")
+        self.expect_empty_writes(self.write(next(self.psns), mr_info(remote, _SENT, _FIRST[2])))
         self.check_announced_destination()
 
 
@@ -208,15 +208,15 @@ class RegionIsForwardedUnchangedToSwitches(RegionTest):
     uplinks = (4,)
 
     def runTest(self) -> None:
-        self.announce(2, _NOW[2])
-        stranger = replace(HOSTS[2], ip="10.9.9.9")
-        self.expect_empty_writes(self.write(next(self.psns), mr_info(stranger, _SENT, _NOW[3])))
+        self.announce(2, _FIRST[2])
+        remote = replace(HOSTS[2], ip="10.9.9.9")
+        self.expect_empty_writes(self.write(next(self.psns), mr_info(remote, _SENT, _FIRST[3])))
         self.check_announced_destination()
 
 
 @with_each_icrc
 class RegionsAreAddedToThoseOfTheRegistration(RegionTest):
-    """The group knows other addresses for its members already; the differences add up."""
+    """The registered regions differ from those that the sender uses; the differences add up."""
 
     va, r_key = 0x4000_0000, 0x55AA
 
@@ -224,16 +224,16 @@ class RegionsAreAddedToThoseOfTheRegistration(RegionTest):
         return HOSTS[port]
 
     def runTest(self) -> None:
-        for port, region in _NOW.items():
+        for port, region in _FIRST.items():
             self.announce(port, region)
         self.check_announced_destination()
 
 
 class RegionWithAnInvalidIcrcIsDropped(RegionTest):
-    """The empty WRITE gets an ICRC of its own, so the one that came must have been right."""
+    """The empty WRITE gets a new ICRC, so the switch must check that of the announcement."""
 
     def runTest(self) -> None:
-        frame = self.info(0, 2, _NOW[2]).frame()
+        frame = self.info(0, 2, _FIRST[2]).frame()
         for at in (60, 75, len(frame) - 1):
             with self.subTest(byte=at):
                 self.expect_drop(Drop.DATA_ICRC, 1, frame[:at] + bytes([frame[at] ^ 1]) + frame[at + 1 :])
@@ -241,10 +241,10 @@ class RegionWithAnInvalidIcrcIsDropped(RegionTest):
 
 
 class OtherWritesToTheRegionKeyAreForwarded(RegionTest):
-    """Only a WRITE Only of just that length is one."""
+    """Only an RDMA WRITE Only with the exact length is an announcement."""
 
     def runTest(self) -> None:
-        info = mr_info(HOSTS[2], _SENT, _NOW[2])
+        info = mr_info(HOSTS[2], _SENT, _FIRST[2])
         for opcode, body in (
             (packets.WRITE_FIRST, info),
             (packets.WRITE_ONLY, info + bytes(4)),
@@ -260,7 +260,7 @@ class OtherWritesToTheRegionKeyAreForwarded(RegionTest):
 
 class NewGroupHasNoRegions(RegionTest):
     def runTest(self) -> None:
-        for port, region in _NOW.items():
+        for port, region in _FIRST.items():
             self.announce(port, region)
         self.registers.init_group(self.group.index, len(self.ports), self.first_psn)
         self.registers.init_regions(self.group.slot(self.ports[0]), len(self.ports), self.first_psn)
@@ -272,26 +272,26 @@ class NewGroupHasNoRegions(RegionTest):
 
 
 class RegionIsAcknowledgedLikeAnyMessage(RegionTest):
-    """When all have the empty WRITE, the packet that announced the region is answered, and taken no more."""
+    """If all have acknowledged an announcement, its retransmission is acknowledged and otherwise ignored."""
 
     def runTest(self) -> None:
-        info = self.announce(2, _NOW[2])
+        info = self.announce(2, _FIRST[2])
         self.acknowledge(0)
         inside = bridge_entry(info, self.group, 1, self.member(1))
-        answer = packets.local_ack(inside, 0, msn=1)
-        self.expect(1, info.frame(), p1=bridge_exit(answer, self.group, 1, self.member(1)).frame())
+        ack = packets.local_ack(inside, 0, msn=1)
+        self.expect(1, info.frame(), p1=bridge_exit(ack, self.group, 1, self.member(1)).frame())
         self.check_announced_destination()
 
 
 class RewrittenGroupKeepsAnnouncedRegions(RegionTest):
-    """A group that changes gets other registers; those of its receivers stay theirs."""
+    """Initialising the registers of a group does not change those of its receivers."""
 
     def runTest(self) -> None:
-        self.announce(2, _NOW[2])
+        self.announce(2, _FIRST[2])
         slot = self.group.slot(2)
         cells = (registers.REGION_VA, registers.REGION_KEYS, registers.REGION_ANNOUNCED_AT)
         values = [self.registers.read_region(cell, slot) for cell in cells]
-        info = mr_info(HOSTS[2], _SENT, _NOW[2])
+        info = mr_info(HOSTS[2], _SENT, _FIRST[2])
         self.assertEqual(values[0], int.from_bytes(info[16:24], "big"))
         self.assertEqual(values[1], int.from_bytes(info[24:32], "big"))
         self.assertEqual(values[2], self.first_psn)
@@ -310,7 +310,7 @@ class RegistersOfReceiversAreAccessedByNumber(SwitchTest):
                 access.write_region(cell, slot, cell << 8 | slot & 0xFF)
             for cell in cells:
                 self.assertEqual(access.read_region(cell, slot), cell << 8 | slot & 0xFF)
-        # Those from the second to the last but one start anew, and their neighbours stay.
+        # Initialise two receivers; check that those before and after are unchanged.
         access.init_regions(last - 2, 2, 7)
         for slot, values in (
             (last - 3, [cell << 8 | (last - 3) & 0xFF for cell in cells]),

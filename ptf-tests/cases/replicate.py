@@ -1,4 +1,4 @@
-"""Replication of data: one bridged copy for each member, compared byte by byte."""
+"""Replication of data: each member receives one bridged copy, compared byte by byte."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class DataTest(GroupTest):
         return replace(base, **fields)  # type: ignore[arg-type]
 
     def copies(self, sent: Roce, source: int = 1) -> Frames:
-        """What must leave each port of the tree but the source's."""
+        """Return the copies that all other ports of the tree are to send."""
         member = HOSTS[source]
         inside = (
             decrement_ttl(sent) if source in self.uplinks else bridge_entry(sent, self.group, source, member)
@@ -43,7 +43,7 @@ class EveryMemberGetsItsOwnCopy(DataTest):
         for port in (2, 3, 4):
             (frame,) = got[port]
             self.assertTrue(is_icrc_valid(frame[14:]))
-            self.assertEqual(frame[-4:], sent.frame()[-4:], "the trailer itself is not touched")
+            self.assertEqual(frame[-4:], sent.frame()[-4:], "the ICRC itself is not modified")
 
 
 class PayloadsOfAnyLengthKeepTheirIcrc(DataTest):
@@ -71,7 +71,7 @@ class FirstPacketOfAWriteHasEachMembersRegion(DataTest):
                 sent = self.sent(psn=psn, opcode=opcode, body=body)
                 got = self.exchange(1, sent.frame())
                 self.assert_frames(got, self.copies(sent))
-                # Said once without the model: 14 + 20 + 8 + 12 bytes come before the RETH.
+                # Checks bytes directly instead of by the model: the RETH is at offset 14 + 20 + 8 + 12.
                 self.assertEqual(got[3][0][54:62], (HOSTS[3].va + 0x1000).to_bytes(8, "big"))
                 self.assertEqual(got[3][0][62:66], HOSTS[3].r_key.to_bytes(4, "big"))
 
@@ -89,7 +89,7 @@ class LaterPacketsOfAMessageAreBridgedWithoutReth(DataTest):
 
 
 class AnyMemberMaySend(DataTest):
-    """As long as there was no source yet, that is who sends first."""
+    """In a new group, the member that sends first becomes the source."""
 
     def runTest(self) -> None:
         for source in PORTS:

@@ -14,7 +14,7 @@ from alfirk_ptf.target import TARGET
 
 
 class RetransmissionTest(GroupTest):
-    """Host 1 has sent ten packets."""
+    """Host 1 is the source and has sent ten packets."""
 
     def start_group(self) -> None:
         super().start_group()
@@ -41,13 +41,13 @@ class RetransmissionTest(GroupTest):
     def copy(self, sent: Roce, port: int) -> bytes:
         return bridge_exit(bridge_entry(sent, self.group, 1, HOSTS[1]), self.group, port, HOSTS[port]).frame()
 
-    def answer(self, sent: Roce, psn: int, msn: int) -> bytes:
+    def expected_ack(self, sent: Roce, psn: int, msn: int) -> bytes:
         inside = bridge_entry(sent, self.group, 1, HOSTS[1])
         at = (self.first_psn + psn) % packets.PSN_LIMIT
-        # A WRITE's answer has no RETH any more: it takes the constants of packets without one.
+        # An ACK of a WRITE has no RETH, so it gets the constants of packets without RETH.
         # The DSCP is that of the source's data; on Tofino it is always 0.
-        answer = replace(local_ack(inside, at, msn=msn), tos=0 if TARGET.is_tofino else sent.tos & 0xFC)
-        return bridge_exit(answer, self.group, 1, HOSTS[1]).frame()
+        ack = replace(local_ack(inside, at, msn=msn), tos=0 if TARGET.is_tofino else sent.tos & 0xFC)
+        return bridge_exit(ack, self.group, 1, HOSTS[1]).frame()
 
 
 @with_each_min_psn
@@ -58,7 +58,7 @@ class DataAcknowledgedByAllGetsAnAckAndNoCopies(RetransmissionTest):
         for psn in (6, 3, 0):
             with self.subTest(psn=psn):
                 sent = self.data(psn)
-                self.expect(1, sent.frame(), p1=self.answer(sent, 6, msn=7))
+                self.expect(1, sent.frame(), p1=self.expected_ack(sent, 6, msn=7))
 
 
 @with_each_icrc
@@ -74,7 +74,7 @@ class LocalAckHasNoPayload(RetransmissionTest):
         ):
             with self.subTest(opcode=opcode, length=len(body)):
                 sent = self.data(5, opcode, body)
-                self.expect(1, sent.frame(), p1=self.answer(sent, 9, msn=3))
+                self.expect(1, sent.frame(), p1=self.expected_ack(sent, 9, msn=3))
 
 
 @with_each_min_psn
@@ -90,7 +90,7 @@ class CopiesGoOnlyToPathsThatLackThePacket(RetransmissionTest):
 
 @with_each_min_psn
 class ForwardedAckUpdatesTheFilter(RetransmissionTest):
-    """The ACK that goes on to the source must reach the filter of its own path as well."""
+    """The ACK that is forwarded to the source also updates the filter of its own path."""
 
     ports = (1, 2, 3)
 
@@ -116,7 +116,7 @@ class FilterWorksAcrossThePsnWrap(RetransmissionTest):
 
 @with_each_min_psn
 class FilterWorksForPathsThatAreFarApart(RetransmissionTest):
-    """Two acknowledgements of one path may be more than half of 16 bits apart."""
+    """Two ACKs of a path may be more than half of a 16-bit number space apart."""
 
     ports = (1, 2, 3)
 
@@ -132,7 +132,7 @@ class FilterWorksForPathsThatAreFarApart(RetransmissionTest):
 
 @with_each_min_psn
 class UnacknowledgedDataIsReplicatedAgain(RetransmissionTest):
-    """No member has acknowledged, so the switch treats no packet as a duplicate."""
+    """No member has acknowledged a packet, so all paths get a copy again."""
 
     def runTest(self) -> None:
         sent = self.data(3)
@@ -141,7 +141,7 @@ class UnacknowledgedDataIsReplicatedAgain(RetransmissionTest):
 
 @with_each_min_psn
 class OldDataDoesNotMakeItsSenderTheSource(RetransmissionTest):
-    """The newest of it included: feedback to the present source must not go astray."""
+    """Not even the newest old packet does, so that feedback still reaches the present source."""
 
     ports = (1, 2, 3)
 
@@ -149,7 +149,7 @@ class OldDataDoesNotMakeItsSenderTheSource(RetransmissionTest):
         for port in (2, 3):
             self.acknowledge(port, 8)
         host = HOSTS[2]
-        # Host 2 has received all and goes on as the source; host 1 does not know yet that all have 9.
+        # Host 2 has received all packets and becomes the source; host 1 has not received the ACK of 9.
         self.acknowledge(2, 9)
         new = replace(self.data(10), eth_src=host.mac, src=host.ip)
         self.exchange(2, new.frame())
@@ -161,7 +161,7 @@ class OldDataDoesNotMakeItsSenderTheSource(RetransmissionTest):
 
 @with_each_min_psn
 class FormerSourceGetsAnAckOfItsOwnPacketOnly(RetransmissionTest):
-    """Its own tail's answer was lost, and the present source's data is beyond all that it ever sent."""
+    """Its last ACK was lost; the present source's data has PSNs that the former source never sent."""
 
     ports = (1, 2, 3)
 
@@ -173,15 +173,15 @@ class FormerSourceGetsAnAckOfItsOwnPacketOnly(RetransmissionTest):
         self.exchange(2, new.frame())
         for port in (1, 3):
             self.acknowledge(port, 10, msn=11)
-        # Host 1 received one message when it acknowledged 10: that is what it counted itself.
+        # The MSN is that of the ACK that host 1 itself sent for 10.
         for psn in (9, 4):
             with self.subTest(psn=psn):
                 sent = self.data(psn)
-                self.expect(1, sent.frame(), p1=self.answer(sent, psn, msn=11))
+                self.expect(1, sent.frame(), p1=self.expected_ack(sent, psn, msn=11))
 
 
 class ProbeTest(RetransmissionTest):
-    """All have everything, but what was last acknowledged to the source is PSN 4: the rest got lost."""
+    """All receivers have all packets, but the source has only received an ACK of PSN 4."""
 
     def start_group(self) -> None:
         super().start_group()
@@ -191,12 +191,12 @@ class ProbeTest(RetransmissionTest):
             registers.AGG, self.group.index, ((self.first_psn + 4) % packets.PSN_LIMIT) << 24 | 2
         )
 
-    def probed(self, sent: Roce, psn: int, msn: int) -> bytes:
-        """The answer for a packet that asked for the minimum: the clone has not entered by the bridge."""
+    def probe_ack(self, sent: Roce, psn: int, msn: int) -> bytes:
+        """Return the ACK for a packet that caused a probe: the probe is a clone from before the bridge."""
         inside = replace(sent, src=self.group.mcst_id)
         at = (self.first_psn + psn) % packets.PSN_LIMIT
-        answer = replace(local_ack(inside, at, msn=msn), tos=0 if TARGET.is_tofino else sent.tos & 0xFC)
-        return bridge_exit(answer, self.group, 1, HOSTS[1]).frame()
+        ack = replace(local_ack(inside, at, msn=msn), tos=0 if TARGET.is_tofino else sent.tos & 0xFC)
+        return bridge_exit(ack, self.group, 1, HOSTS[1]).frame()
 
 
 @with_each_icrc
@@ -211,10 +211,10 @@ class OldDataStartsAWalkForTheMinimum(ProbeTest):
                     self.watched = self.ports
                     self.start_group()
                     sent = self.data(7, body=bytes(1024))
-                    self.expect(1, sent.frame(), p1=self.probed(sent, 9, msn=3))
-                    # Now it is known.
+                    self.expect(1, sent.frame(), p1=self.probe_ack(sent, 9, msn=3))
+                    # The switch now knows the minimum, and needs no walk.
                     sent = self.data(8)
-                    self.expect(1, sent.frame(), p1=self.answer(sent, 9, msn=3))
+                    self.expect(1, sent.frame(), p1=self.expected_ack(sent, 9, msn=3))
 
 
 class OldDataIsSentToTheControllerAsAProbe(ProbeTest):
@@ -223,7 +223,7 @@ class OldDataIsSentToTheControllerAsAProbe(ProbeTest):
     def runTest(self) -> None:
         sent = self.data(7, body=bytes(1024))
         self.send(1, sent.frame())
-        # All have it, so no copy leaves; the controller gets an ACK of 7 and the last one sent.
+        # All receivers have the packet, so no copy is sent; the probe has PSN 7 and the last merged ACK.
         self.assert_frames(self.collect(1), {})
         (packet,) = self.registers.take_punted()
         self.assertEqual(packet.metadata["reason"], PacketInReason.PROBE)
@@ -235,7 +235,7 @@ class OldDataIsSentToTheControllerAsAProbe(ProbeTest):
         self.assertEqual(packet.payload[Feedback.SIZE : -4], frame[:-4])
         self.control(packet)
         self.registers.take_punted()
-        self.assert_frames(self.collect(1), {1: [self.probed(sent, 9, msn=3)]})
+        self.assert_frames(self.collect(1), {1: [self.probe_ack(sent, 9, msn=3)]})
         self.assertEqual(self.registers.read(registers.AGG, self.group.index), 9 << 24 | 3)
 
 
@@ -247,5 +247,5 @@ class OldDataThatAReceiverLacksIsNotAcknowledged(RetransmissionTest):
         self.acknowledge(4, 6)
         sent = self.data(7)
         self.assert_frames(self.exchange(1, sent.frame()), {4: [self.copy(sent, 4)]})
-        # The walk that it began has not taken the news from the next one.
+        # The walk that it caused does not suppress the next ACK.
         self.assertEqual(list(self.acknowledge(4, 9)), [1])

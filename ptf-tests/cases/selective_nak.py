@@ -1,4 +1,4 @@
-"""Selective NAKs: the source gets one per loss, not one per receiver, and they acknowledge nothing."""
+"""Selective NAKs: the source gets one per loss, not one per receiver, and they acknowledge no packet."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class SelectiveTest(FeedbackTest):
     def report_loss(
         self, port: int, psn: int, reports: int = 1, *, is_forwarded: bool, acked: int = -1
     ) -> None:
-        """Let a port report a packet for that many times: the source gets one report, or nothing.
+        """Send the given report of a loss from a port; check whether the source receives a report.
 
-        A requester takes any NAK as an acknowledgement of what is before its PSN. So that is the one after
-        what was last acknowledged to it; the lost packet's stands in the place of the message count.
+        Requesters take a NAK as an ACK of all PSNs before its own. So a selective NAK for the source has the
+        PSN after the last acknowledged one, and the PSN of the lost packet in the MSN field.
         """
         to_source = ToSource(self.first_psn + acked + 1, SYNDROME, psn) if is_forwarded else None
         self.send_feedback(port, psn, to_source, syndrome=SYNDROME, msn=reports)
@@ -54,7 +54,7 @@ class ReportWithAHigherCountIsForwarded(SelectiveTest):
 
 
 class CountOf255DoesNotSuppressOtherReports(SelectiveTest):
-    """It counts as the next report."""
+    """A report with count 255 is forwarded, and counts as the next report."""
 
     def runTest(self) -> None:
         self.report_loss(2, 4, 255, is_forwarded=True)
@@ -75,7 +75,7 @@ class GoBackNGroupsDropSelectiveNaks(SelectiveTest):
 
 
 class NakBetweenSwitchesHasTheLostPsnAndCount(SelectiveTest):
-    """The source is behind another switch, which merges the reports of all below."""
+    """The source is behind another switch, which merges reports again."""
 
     uplinks = (1,)
 
@@ -83,9 +83,9 @@ class NakBetweenSwitchesHasTheLostPsnAndCount(SelectiveTest):
         return replace(super().packet(psn), src=self.group.mcst_id)
 
     def runTest(self) -> None:
-        for reports, passed in ((1, 1), (200, 2)):
+        for reports, forwarded in ((1, 1), (200, 2)):
             packet = self.report(2, 4, SYNDROME, reports)
-            inside = merged_ack(bridge_entry(packet, self.group, 2, HOSTS[2]), 4, SYNDROME, passed)
+            inside = merged_ack(bridge_entry(packet, self.group, 2, HOSTS[2]), 4, SYNDROME, forwarded)
             self.expect(2, packet.frame(), p1=inside.frame())
 
 
@@ -94,7 +94,7 @@ class RetransmittedPacketMayBeReportedAgain(SelectiveTest):
         self.report_loss(2, 4, is_forwarded=True)
         self.data(4, 1)
         self.report_loss(3, 4, is_forwarded=True)
-        # Of another packet that came by, nothing follows.
+        # A retransmission of another packet does not allow a further report.
         self.data(5, 1)
         self.report_loss(4, 4, is_forwarded=False)
 
@@ -126,7 +126,7 @@ class SourceCannotReportLosses(SelectiveTest):
 
 
 class PacketsAtDistance64ShareASlot(SelectiveTest):
-    """Two packets that are 64 apart have one slot: the newer report has it."""
+    """Two packets at distance 64 share a slot, which stores the last report."""
 
     sent = 100
 
@@ -135,7 +135,7 @@ class PacketsAtDistance64ShareASlot(SelectiveTest):
         self.report_loss(2, 68, is_forwarded=True)
         self.report_loss(3, 68, is_forwarded=False)
         self.report_loss(3, 4, is_forwarded=True)
-        # The slot has another packet's loss.
+        # The slot stores the loss of packet 4, so retransmission of 68 does not clear it.
         self.data(68, 1)
         self.report_loss(4, 4, is_forwarded=False)
 

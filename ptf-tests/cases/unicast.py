@@ -1,4 +1,4 @@
-"""Unicast IPv4: routes to hosts and switches, equal-cost multipath, and what is dropped."""
+"""Unicast IPv4: routes to hosts and switches, equal-cost multipath, and drop reasons."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class EqualCostPathsShareFlowsAndKeepEachInOrder(UnicastTest):
     def runTest(self) -> None:
         ports = list(PORTS[1:])
         if TARGET.is_tofino:
-            # The lower bits of the hash choose, so there are as many next hops as they can be.
+            # The lower bits of the hash select the next hop, so the number of next hops is a power of two.
             ports.append(PORTS[1])
             self.route("10.1.0.0", 16, "ecmp", group=5, mask=len(ports) - 1, seed=99)
         else:
@@ -100,10 +100,10 @@ class EqualCostPathsShareFlowsAndKeepEachInOrder(UnicastTest):
             frame = bytes(self.packet("10.1.2.3", sport=sport))
             got = self.exchange(1, frame, frame)
             (port,) = got
-            self.assertEqual(len(got[port]), 2, "both packets of a flow take one path")
+            self.assertEqual(len(got[port]), 2, "both packets of a flow take the same path")
             taken.setdefault(port, []).append(sport)
         self.assertEqual(sorted(taken), [2, 3, 4])
-        # 20 each are expected, or 15 of those that have one next hop of four.
+        # Expected are 20 flows for each port, or 15 if it has one of four next hops.
         self.assertGreaterEqual(min(map(len, taken.values())), 8)
 
 

@@ -25,7 +25,7 @@ class PacketOutsLeaveThroughTheGivenPort(FeatureTest):
     def runTest(self) -> None:
         frame = Probe(Op.EXACT).frame()
         for port in self.watched:
-            # It comes back only behind the first: so both have been through.
+            # The second frame arrives after the first was processed, because the switch keeps their order.
             self.switch.packet_out(frame, egress_port=port)
             self.switch.packet_out(frame, egress_port=CPU_PORT)
             self.assertEqual(self.switch.packet_in().payload, frame)
@@ -39,13 +39,13 @@ class DigestsAreSentOnceUntilAcknowledged(FeatureTest):
         self.probe(first, p2=first)
         fields, ack = self.switch.digest()
         self.assertEqual(fields, [first.source, 1, 1])
-        # The same message again is not sent on; another message is.
+        # An equal message is suppressed; another message is sent.
         self.probe(first, p2=first)
         self.probe(second, p2=second)
         fields, _ = self.switch.digest()
         self.assertEqual(fields, [second.source, 2, 1])
         self.switch.acknowledge(ack)
-        # The stream keeps the order of an acknowledgement and a packet behind it.
+        # The switch handles stream messages in order, so the acknowledgement takes effect before this packet.
         self.switch.packet_out(first.frame(), egress_port=CPU_PORT)
         self.switch.packet_in()
         self.probe(first, p2=first)
@@ -64,5 +64,5 @@ class IdleEntriesAreReported(FeatureTest):
         self.switch.add(idle, other)
         (notified,) = self.switch.idle_entries()
         self.assertTrue(self.switch.is_of(notified, idle), notified)
-        # It is still there, and met.
+        # The entry still exists and matches.
         self.expect_result(Probe(Op.EXACT, 1), 2, 1)

@@ -51,7 +51,7 @@ class ClonesReachTheController(FeatureTest):
 
 class MulticastCopiesHaveTheirInstance(FeatureTest):
     def runTest(self) -> None:
-        # The port that it came from is one as any other; two copies for one port differ.
+        # The ingress port gets a copy as well; two copies for one port differ by instance.
         self.switch.insert_multicast(MulticastGroup(5, ((1, 10), (2, 20), (3, 30), (3, 31))))
         sent = Probe(Op.MULTICAST, key=5)
         frames = {port: [replace(sent, result=10 * port).frame()] for port in (1, 2, 3)}
@@ -68,7 +68,7 @@ class UnknownGroupMakesNoCopies(FeatureTest):
 class ResubmittedPacketsAreParsedAgainUnmodified(FeatureTest):
     def runTest(self) -> None:
         sent = Probe(Op.RESUBMIT, other=_KEPT, port=2)
-        # The mark of the first time through is gone, the metadata is not.
+        # The mark of the first pass is gone, and the metadata is preserved.
         self.expect_result(sent, 2, _KEPT)
 
 
@@ -94,7 +94,7 @@ class ParserAcceptsMembersOfAValueSet(FeatureTest):
     def runTest(self) -> None:
         self.addCleanup(self.switch.set_value_set, "probe_kinds", ())
         sent = Probe(Op.FORWARD, port=2, kind=0x1234)
-        # As no probe it goes where constant entries say.
+        # It is not parsed as a probe, so constant entries forward it.
         self.probe(sent, p4=sent)
         self.switch.set_value_set("probe_kinds", (0x4321, 0x1234))
         self.probe(sent, p2=sent)

@@ -1,4 +1,4 @@
-"""Tables of every match kind: the matching entry, and its action."""
+"""Tables of every match kind: which entry matches, and which action is executed."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class EntriesCanBeModifiedAndDeleted(FeatureTest):
         mark = self.switch.mark()
         self.switch.add(rule)
         self.expect_result(probe, 2, 1)
-        self.switch.modify(replace(rule, does=hit(3, 2)))
+        self.switch.modify(replace(rule, action=hit(3, 2)))
         self.expect_result(probe, 3, 2)
         self.switch.undo(mark)
         self.expect_no_frame(probe)
@@ -126,14 +126,14 @@ class EntriesShareTheMembersOfAProfile(FeatureTest):
 
 
 class SelectorTest(FeatureTest):
-    def taken(self, others: range) -> dict[int, int]:
-        """Send a packet of each flow, twice; give how many flows took each port."""
+    def flows_by_port(self, others: range) -> dict[int, int]:
+        """Send two packets of each flow; return the number of flows by egress port."""
         flows: dict[int, int] = {}
         for other in others:
             probe = Probe(Op.SELECTOR, 1, other).frame()
             got = self.exchange(1, probe, probe)
             ((port, frames),) = got.items()
-            self.assertEqual(len(frames), 2, "both packets of a flow take one way")
+            self.assertEqual(len(frames), 2, "both packets of a flow take the same path")
             flows[port] = flows.get(port, 0) + 1
         return flows
 
@@ -143,19 +143,19 @@ class SelectorsSpreadFlowsOverTheMembersOfAGroup(SelectorTest):
         self.switch.add_members("selector", {1: hit(2, 1), 2: hit(3, 2), 3: hit(4, 3)})
         self.switch.add_group("selector", 1, (1, 2, 3))
         self.switch.add(Rule("selector_table", {_KEY: 1}, Group(1)))
-        flows = self.taken(range(60))
+        flows = self.flows_by_port(range(60))
         self.assertEqual(sorted(flows), [2, 3, 4])
-        # 20 each are expected.
+        # Expected are 20 flows for each port.
         self.assertGreaterEqual(min(flows.values()), 8)
         self.switch.modify_group("selector", 1, (1, 3))
-        self.assertEqual(sorted(self.taken(range(20))), [2, 4])
+        self.assertEqual(sorted(self.flows_by_port(range(20))), [2, 4])
 
 
 class OneShotSelectorsSpreadFlowsByWeight(SelectorTest):
     def runTest(self) -> None:
         shots = OneShot(((hit(2, 1), 3), (hit(3, 2), 1)))
         self.switch.add(Rule("selector_table", {_KEY: 1}, shots))
-        flows = self.taken(range(80))
+        flows = self.flows_by_port(range(80))
         self.assertEqual(sorted(flows), [2, 3])
-        # 60 and 20 are expected.
+        # Expected are 60 and 20 flows.
         self.assertGreater(flows[2], 2 * flows[3])

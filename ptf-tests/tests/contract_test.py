@@ -1,4 +1,4 @@
-"""Numbers of the feature tests against their program's."""
+"""Compares the constants of `alfirk_ptf/probes.py` with those of `programs/features.p4`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ICRC and the solver, against scapy and against themselves."""
+"""Tests of ICRC and solver, which compare them with scapy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def icrc_equals_that_of_scapy(length: int) -> None:
 
 @pytest.mark.parametrize("opcode", [SEND_ONLY, WRITE_ONLY])
 @pytest.mark.parametrize("length", _PAYLOADS)
-def bridge_keeps_the_trailer(opcode: int, length: int) -> None:
+def bridge_keeps_the_icrc(opcode: int, length: int) -> None:
     source = random.Random(opcode << 16 | length)
     body = source.randbytes(length)
     if opcode == WRITE_ONLY:
@@ -40,14 +40,14 @@ def bridge_keeps_the_trailer(opcode: int, length: int) -> None:
     )
     inside = bridge_entry(sent, _GROUP, 1, _H1)
     received = bridge_exit(inside, _GROUP, 2, _H2)
-    # scapy computes each packet's trailer anew.
+    # scapy computes the ICRC of each packet.
     assert sent.frame()[-4:] == inside.frame()[-4:] == received.frame()[-4:]
     assert (received.src, received.dst, received.dqpn) == (_GROUP.mcst_id, _H2.ip, _H2.qpn)
     if opcode == WRITE_ONLY:
         assert received.body[:12] == (_H2.va + 0x1230).to_bytes(8, "big") + _H2.r_key.to_bytes(4, "big")
 
 
-def every_bit_of_the_pair_changes_the_icrc() -> None:
+def every_free_bit_changes_the_icrc() -> None:
     sent = Roce(body=b"12345678").frame()
     for bit in range(16):
         for field in ({"ident": 0x1234 ^ 1 << bit}, {"sport": 0xC123 ^ 1 << bit}):

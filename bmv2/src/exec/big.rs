@@ -163,7 +163,7 @@ impl Big {
         Big(self.0.clone().clamp(min, max))
     }
 
-    /// Cuts a result off that is wider than [`MAX_BITS`].
+    /// Truncates a result to [`MAX_BITS`].
     fn limited(self) -> Big {
         if self.0.bits() < u64::from(MAX_BITS) {
             self
