@@ -180,7 +180,7 @@ impl Server {
     /// Handles SetForwardingPipelineConfig: verifies, saves or commits a pipeline (§ 14).
     ///
     /// # Errors
-    /// Those that § 14 lists.
+    /// Errors of § 14.
     pub fn set_forwarding_pipeline_config(
         &mut self,
         request: &SetForwardingPipelineConfigRequest,

@@ -250,7 +250,7 @@ pub(super) fn undo_updates(device: &Device, update: &Update, now: u64) -> Vec<Up
         .into_iter()
         .map(|mut entity| {
             if let Kind::TableEntry(entry) = &mut entity {
-                // Of a const entry only the direct resources can have changed.
+                // Only the direct resources of a const entry can have changed.
                 if mem::take(&mut entry.is_const) {
                     entry.action = None;
                 }

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_written_capture_has_the_format_s_bytes() {
+    fn written_captures_have_the_pcap_format() {
         let mut bytes = Vec::new();
         let mut pcap = PcapWriter::new(&mut bytes).unwrap();
         pcap.write(3_000_000_007, b"frame").unwrap();

@@ -151,7 +151,7 @@ impl PacketSocket {
     /// Sends frames by [`FrameSender::send`].
     ///
     /// # Errors
-    /// Those of [`FrameSender::send`].
+    /// See [`FrameSender::send`].
     pub fn send(&self, frames: &[Vec<u8>]) -> io::Result<SendOutcome> {
         self.frame_sender.send(frames)
     }

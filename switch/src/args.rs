@@ -547,7 +547,7 @@ impl SwitchArgs {
     }
 
     fn reject_unsupported(&self, target: &TargetArgs) -> Result<(), SwitchError> {
-        let refused = [
+        let rejected = [
             (
                 self.debugger || self.debugger_addr.is_some(),
                 "--debugger: there is no debugger; use --log-level trace",
@@ -573,7 +573,7 @@ impl SwitchArgs {
                 "--dp-grpc-server-addr: not supported; attach veth interfaces",
             ),
         ];
-        match refused.into_iter().find(|(given, _)| *given) {
+        match rejected.into_iter().find(|(given, _)| *given) {
             Some((_, why)) => bad(why),
             None => Ok(()),
         }

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_client_has_its_share_of_the_bytes() {
+    async fn byte_limit_is_divided_among_clients() {
         let (sender, mut receiver) = stream_queue();
         let clients = 256;
         let half = BYTES / clients / 2 - 100;

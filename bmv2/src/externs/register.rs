@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_take_memory_when_first_written() {
+    fn cells_are_allocated_when_first_written() {
         let mut register = Register::new(3 * PAGE + 5, 16);
         for index in [0, PAGE as u64, 3 * PAGE as u64 + 4] {
             register.set(index, 0x1_0000);

@@ -264,18 +264,18 @@ fn leaves(value: &Value, path: String, out: &mut Vec<String>) {
 
 #[test]
 fn programs_beyond_the_limits_are_rejected() {
-    let refused = |pointer: &str, value: Value| {
+    let rejected = |pointer: &str, value: Value| {
         let mut b = program_with_all_objects();
         b.set(pointer, value);
         assert!(LoadedProgram::from_json(&b.text()).is_err(), "{pointer}");
     };
-    refused("/register_arrays/0/size", json!(u64::MAX));
-    refused("/counter_arrays/0/size", json!(1u64 << 40));
-    refused("/header_types/2/fields/0/1", json!(100_000_000));
-    refused("/header_types/3/max_length", json!(1u64 << 60));
-    refused("/header_types/3/max_length", Value::Null);
-    refused("/actions/0/runtime_data/0/bitwidth", json!(u32::MAX));
-    refused("/__meta__/version", json!([3, 0]));
-    refused("/pipelines/0/name", json!("MyIngress"));
-    refused("/parsers/0/init_state", json!("nowhere"));
+    rejected("/register_arrays/0/size", json!(u64::MAX));
+    rejected("/counter_arrays/0/size", json!(1u64 << 40));
+    rejected("/header_types/2/fields/0/1", json!(100_000_000));
+    rejected("/header_types/3/max_length", json!(1u64 << 60));
+    rejected("/header_types/3/max_length", Value::Null);
+    rejected("/actions/0/runtime_data/0/bitwidth", json!(u32::MAX));
+    rejected("/__meta__/version", json!([3, 0]));
+    rejected("/pipelines/0/name", json!("MyIngress"));
+    rejected("/parsers/0/init_state", json!("nowhere"));
 }

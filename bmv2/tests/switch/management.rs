@@ -217,8 +217,8 @@ fn tables_without_a_key_have_no_entries() {
     };
     let mut switch = with("");
     let table = switch.table("t").unwrap();
-    let refused = switch.insert_entry(table, &[], 0, &run_action("forward", &[1]), 0, 0);
-    assert!(matches!(refused, Err(ManageError::NoKey { .. })));
+    let rejected = switch.insert_entry(table, &[], 0, &run_action("forward", &[1]), 0, 0);
+    assert!(matches!(rejected, Err(ManageError::NoKey { .. })));
     switch
         .set_default(table, &run_action("forward", &[4]))
         .unwrap();
@@ -244,7 +244,7 @@ fn const_default_actions_and_entries_cannot_be_changed() {
     assert!(switch.table_info(table).unwrap().const_entries);
     let entries = switch.entries(table).unwrap();
     assert!(entries.len() == 2 && entries.iter().all(|e| e.is_const));
-    let refused = switch.insert_entry(
+    let rejected = switch.insert_entry(
         table,
         &[exact(9), ternary(0, 0)],
         1,
@@ -252,7 +252,7 @@ fn const_default_actions_and_entries_cannot_be_changed() {
         0,
         0,
     );
-    assert!(matches!(refused, Err(ManageError::ConstEntries { .. })));
+    assert!(matches!(rejected, Err(ManageError::ConstEntries { .. })));
     assert!(matches!(
         switch.delete_entry(table, entries[0].handle),
         Err(ManageError::ConstEntries { .. })

@@ -355,6 +355,6 @@ fn entries_may_refer_to_members_and_groups() {
     switch.delete_group(profile, 7).unwrap();
     assert_eq!(switch.members(profile).unwrap(), [member(10, 1)]);
     assert_eq!(switch.groups(profile).unwrap(), []);
-    let refused = switch.insert_entry(table, &[exact(9)], 0, &run_action("forward", &[1]), 0, 0);
-    assert!(matches!(refused, Err(ManageError::WrongTarget { .. })));
+    let rejected = switch.insert_entry(table, &[exact(9)], 0, &run_action("forward", &[1]), 0, 0);
+    assert!(matches!(rejected, Err(ManageError::WrongTarget { .. })));
 }

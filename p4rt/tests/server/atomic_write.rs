@@ -40,7 +40,7 @@ fn all_entities(f: &Fixture) -> Vec<Entity> {
 }
 
 #[test]
-fn continue_on_error_applies_what_can_be_applied() {
+fn continue_on_error_applies_valid_updates() {
     let mut f = Fixture::new();
     let status = f
         .write_all(Atomicity::ContinueOnError, batch())

@@ -99,7 +99,7 @@ const ACTION: &str = "action { action { action_id: 21257015 } }";
 const RATES: &str = "cir: 1 cburst: 2 pir: 3 pburst: 4";
 
 #[test]
-fn meters_are_set_with_their_entry_and_alone() {
+fn direct_meters_are_set_with_their_entry_or_separately() {
     let mut f = Fixture::new();
     let with_rates = acl(&format!("{ACTION} meter_config {{ {RATES} }}"));
     f.insert(&with_rates).unwrap();

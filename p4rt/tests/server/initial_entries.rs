@@ -203,7 +203,7 @@ fn entries_are_inserted_between_those_of_the_program() {
 }
 
 #[test]
-fn a_pipeline_that_is_set_again_has_the_entries_again() {
+fn setting_a_pipeline_again_restores_its_initial_entries() {
     let mut f = running();
     f.delete(&ternary(RANKED, 0, 0, 10, "")).unwrap();
     f.modify(&exact(EXACTLY, 1, &to(7))).unwrap();

@@ -140,7 +140,7 @@ fn commit_clears_the_forwarding_state() {
 }
 
 #[test]
-fn writes_go_to_a_saved_config_before_it_runs() {
+fn writes_apply_to_a_saved_config_before_it_is_committed() {
     let mut f = Fixture::new();
     f.insert(&l2(5, 3, "")).unwrap();
     f.set_pipeline(Action::VerifyAndSave, Some(config()))
@@ -154,7 +154,7 @@ fn writes_go_to_a_saved_config_before_it_runs() {
 }
 
 #[test]
-fn reconciliation_keeps_what_was_written() {
+fn reconciliation_preserves_written_entities() {
     let mut f = Fixture::new();
     let entry = l2(
         5,

@@ -117,18 +117,18 @@ fn meters_accept_two_rates_in_ascending_order() {
         .bm_meter_array_set_rates(0, "m", rates.clone())
         .unwrap();
     assert_eq!(client.bm_meter_get_rates(0, "m", 1).unwrap(), rates);
-    let mut refused = |rates| error_code(client.bm_meter_set_rates(0, "m", 0, rates));
-    assert_eq!(refused(vec![rate(1.0, 1)]), "BAD_RATES_LIST");
+    let mut rejected = |rates| error_code(client.bm_meter_set_rates(0, "m", 0, rates));
+    assert_eq!(rejected(vec![rate(1.0, 1)]), "BAD_RATES_LIST");
     assert_eq!(
-        refused(vec![rate(2.0, 1), rate(1.0, 1)]),
+        rejected(vec![rate(2.0, 1), rate(1.0, 1)]),
         "INVALID_INFO_RATE_VALUE"
     );
     assert_eq!(
-        refused(vec![rate(f64::NAN, 1), rate(1.0, 1)]),
+        rejected(vec![rate(f64::NAN, 1), rate(1.0, 1)]),
         "INVALID_INFO_RATE_VALUE"
     );
     assert_eq!(
-        refused(vec![rate(1.0, -1), rate(1.0, 1)]),
+        rejected(vec![rate(1.0, -1), rate(1.0, 1)]),
         "INVALID_BURST_SIZE_VALUE"
     );
     let beyond = client.bm_meter_set_rates(0, "m", 2, rates);

@@ -330,10 +330,10 @@ fn mutable_entries_of_the_program_can_be_changed() {
     assert_eq!(priorities, [Some(5), Some(9)]);
     let (fixed, free) = (listed[0].entry_handle, listed[1].entry_handle);
     let port = || vec![vec![0, 5]];
-    let refused = client.bm_mt_modify_entry(0, "t", fixed, "forward", port());
-    assert_eq!(error_code(refused), "IMMUTABLE_TABLE_ENTRIES");
-    let refused = client.bm_mt_delete_entry(0, "t", fixed);
-    assert_eq!(error_code(refused), "IMMUTABLE_TABLE_ENTRIES");
+    let rejected = client.bm_mt_modify_entry(0, "t", fixed, "forward", port());
+    assert_eq!(error_code(rejected), "IMMUTABLE_TABLE_ENTRIES");
+    let rejected = client.bm_mt_delete_entry(0, "t", fixed);
+    assert_eq!(error_code(rejected), "IMMUTABLE_TABLE_ENTRIES");
     client
         .bm_mt_modify_entry(0, "t", free, "forward", port())
         .unwrap();

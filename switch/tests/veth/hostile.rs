@@ -53,7 +53,7 @@ pub fn streams_beyond_the_limit_are_rejected() {
     let before = process.memory();
     runtime.block_on(async {
         let mut open = Vec::new();
-        let mut refused = 0;
+        let mut rejected = 0;
         for at in 0..MAX_STREAMS + 100 {
             if at % STREAMS_PER_CONNECTION == 0 {
                 open.push((connect(&process).await, Vec::new()));
@@ -65,12 +65,12 @@ pub fn streams_beyond_the_limit_are_rejected() {
                 Ok(responses) => streams.push((requests, responses)),
                 Err(status) => {
                     assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
-                    refused += 1;
+                    rejected += 1;
                 }
             }
         }
         // One stream is the controller's.
-        assert_eq!(refused, 101);
+        assert_eq!(rejected, 101);
     });
     still_works(&runtime, &mut controller);
     // After they are closed, new streams are accepted.
