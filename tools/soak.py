@@ -1,7 +1,7 @@
 """Runs a live switch at full rate while its tables fill and empty, and checks that its memory stays flat.
 
-The work is that of the test `memory_stays_flat_at_full_rate_and_churn` in switch/tests/veth/soak.rs; here it
-gets the time it needs, and an optimised switch.  Called by ``make soak``.
+The work is that of the test `memory_does_not_grow_at_full_rate_and_churn` in switch/tests/veth/soak.rs; here
+it runs for longer, on an optimised switch.  Called by ``make soak``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TEST = "memory_stays_flat_at_full_rate_and_churn"
+TEST = "memory_does_not_grow_at_full_rate_and_churn"
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-//! The "type value object" of the format: operands, references and expressions.
+//! The format's "type value object": operands, references and expressions.
 
 use crate::serde_util::excerpt;
 use serde::de::Error;
@@ -9,10 +9,12 @@ use std::fmt;
 
 /// A field of a header or metadata instance: `[header, field]`.
 ///
-/// The hidden field `$valid$` is the header's validity as a bit.
+/// The hidden field `$valid$` is the header's validity, 1 bit wide.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FieldRef {
+    /// Name of the header or metadata instance.
     pub header: String,
+    /// Name of the field, or [`FieldRef::VALID`].
     pub field: String,
 }
 
@@ -20,6 +22,7 @@ impl FieldRef {
     /// The name of the hidden validity field.
     pub const VALID: &'static str = "$valid$";
 
+    /// Creates a reference; whether the field exists is not checked.
     pub fn new(header: impl Into<String>, field: impl Into<String>) -> FieldRef {
         FieldRef {
             header: header.into(),
@@ -59,51 +62,74 @@ impl<'de> Deserialize<'de> for FieldRef {
 /// An operand of a primitive, an input of a calculation, or a node of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
+    /// A field of a header or metadata instance.
     Field(FieldRef),
-    /// A constant in big-endian hexadecimal, possibly with a minus sign. `bitwidth` occurs only in inputs of
-    /// calculations.
+    /// A constant.
     Hexstr {
+        /// Big-endian hexadecimal number, such as `0x0800` or `-0x01`.
         value: String,
+        /// Width in bits; present only in inputs of calculations.
         bitwidth: Option<u32>,
     },
+    /// A boolean constant.
     Bool(bool),
+    /// A string constant, such as the format of `log_msg`.
     Str(String),
+    /// A header instance, by name.
     Header(String),
+    /// A header stack, by name.
     HeaderStack(String),
+    /// A header union, by name.
     HeaderUnion(String),
+    /// A stack of header unions, by name.
     HeaderUnionStack(String),
+    /// A [`Calculation`](crate::Calculation), by name.
     Calculation(String),
+    /// A meter array, by name.
     MeterArray(String),
+    /// A counter array, by name.
     CounterArray(String),
+    /// A register array, by name.
     RegisterArray(String),
+    /// An extern instance, by name.
     Extern(String),
-    /// Bits of the packet ahead of the parser: offset and width in bits.
+    /// Bits of the packet that the parser has not extracted yet.
     Lookahead {
+        /// Distance from the parser's position in bits.
         offset: u32,
+        /// Number of bits.
         width: u32,
     },
     /// A register cell, read as part of an expression.
     Register {
+        /// Name of the register array.
         array: String,
+        /// Index of the cell.
         index: Box<Expr>,
     },
     /// A field of the last valid header of a stack.
     StackField {
+        /// Name of the stack.
         stack: String,
+        /// Name of the field.
         field: String,
     },
     /// A field of the last valid union of a stack of unions.
     UnionStackField {
+        /// Name of the stack of unions.
         stack: String,
+        /// Name of the member within the union.
         header: String,
+        /// Name of the field.
         field: String,
     },
-    /// An action argument inside of an expression.
+    /// An action's argument within an expression: index into [`Action::runtime_data`](crate::Action::runtime_data).
     Local(u32),
-    /// An action argument as operand of a primitive.
+    /// An action's argument as operand of a primitive: index into [`Action::runtime_data`](crate::Action::runtime_data).
     RuntimeData(u32),
+    /// The list of values that `log_msg` formats.
     ParametersVector(Vec<Expr>),
-    /// The rest of the packet after the headers listed before (calculations only).
+    /// Packet bytes that were not extracted; only as input of a calculation.
     Payload,
     /// `{"type": "expression", "value": {"op": ...}}`.
     Op(Box<Op>),
@@ -116,9 +142,11 @@ pub enum Expr {
 /// An operator and its operands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Op {
+    /// The operator.
     pub op: Operator,
-    /// `None` for unary operators.
+    /// First operand; `None` for unary operators.
     pub left: Option<Expr>,
+    /// Second operand, or the only one of a unary operator.
     pub right: Expr,
     /// The condition of [`Operator::Ternary`].
     pub cond: Option<Expr>,
@@ -148,11 +176,50 @@ macro_rules! operators {
 }
 
 operators! {
-    Add = "+", Sub = "-", Mul = "*", Div = "/", Mod = "%", Shl = "<<", Shr = ">>",
-    Eq = "==", Ne = "!=", Gt = ">", Ge = ">=", Lt = "<", Le = "<=",
-    And = "and", Or = "or", Not = "not",
-    BitAnd = "&", BitOr = "|", BitXor = "^", BitNot = "~",
-    Valid = "valid", ValidUnion = "valid_union",
+    /// Addition; the result is not reduced to a width.
+    Add = "+",
+    /// Subtraction; the result may be negative.
+    Sub = "-",
+    /// Multiplication.
+    Mul = "*",
+    /// Integer division.
+    Div = "/",
+    /// Remainder of integer division.
+    Mod = "%",
+    /// Left shift; the result is not reduced to a width.
+    Shl = "<<",
+    /// Right shift, arithmetic for signed numbers.
+    Shr = ">>",
+    /// Equality of numbers, booleans, headers or unions.
+    Eq = "==",
+    /// Inequality.
+    Ne = "!=",
+    /// Greater than.
+    Gt = ">",
+    /// Greater than or equal.
+    Ge = ">=",
+    /// Less than.
+    Lt = "<",
+    /// Less than or equal.
+    Le = "<=",
+    /// Logical conjunction; the right operand is evaluated only if the left one is true.
+    And = "and",
+    /// Logical disjunction; the right operand is evaluated only if the left one is false.
+    Or = "or",
+    /// Logical negation.
+    Not = "not",
+    /// Bitwise conjunction.
+    BitAnd = "&",
+    /// Bitwise disjunction.
+    BitOr = "|",
+    /// Bitwise exclusive or.
+    BitXor = "^",
+    /// Bitwise complement; a mask with `&` follows to reduce it to a width.
+    BitNot = "~",
+    /// Whether a header is valid.
+    Valid = "valid",
+    /// Whether a member of a header union is valid.
+    ValidUnion = "valid_union",
     /// Data to boolean.
     D2b = "d2b",
     /// Boolean to data.
@@ -163,16 +230,24 @@ operators! {
     SatCast = "sat_cast",
     /// Saturate to an unsigned number of the right operand's width in bits.
     UsatCast = "usat_cast",
+    /// The conditional operator: `cond ? left : right`.
     Ternary = "?",
+    /// Element of a header stack (left) at an index (right).
     DereferenceHeaderStack = "dereference_header_stack",
+    /// Element of a stack of header unions (left) at an index (right).
     DereferenceUnionStack = "dereference_union_stack",
+    /// Index of the last valid element of a stack: P4's `lastIndex`.
     LastStackIndex = "last_stack_index",
+    /// Number of elements of a stack: P4's `size`.
     SizeStack = "size_stack",
+    /// Field of a header (left) by its index in the header type (right).
     AccessField = "access_field",
+    /// Member of a header union (left) by its index in the union type (right).
     AccessUnionHeader = "access_union_header",
 }
 
 impl Expr {
+    /// Creates a reference to a field.
     pub fn field(header: impl Into<String>, field: impl Into<String>) -> Expr {
         Expr::Field(FieldRef::new(header, field))
     }
@@ -185,6 +260,7 @@ impl Expr {
         }
     }
 
+    /// Creates an expression with one operand.
     pub fn unary(op: Operator, right: Expr) -> Expr {
         Expr::Op(Box::new(Op {
             op,
@@ -194,6 +270,7 @@ impl Expr {
         }))
     }
 
+    /// Creates an expression with two operands.
     pub fn binary(op: Operator, left: Expr, right: Expr) -> Expr {
         Expr::Op(Box::new(Op {
             op,
@@ -203,6 +280,7 @@ impl Expr {
         }))
     }
 
+    /// Creates `cond ? left : right`.
     pub fn ternary(cond: Expr, left: Expr, right: Expr) -> Expr {
         let op = Operator::Ternary;
         Expr::Op(Box::new(Op {
@@ -213,7 +291,7 @@ impl Expr {
         }))
     }
 
-    /// Wraps the expression in another `expression` object, as operands of primitives require.
+    /// Wraps the expression in another `expression` object, as primitives require of their operands.
     pub fn wrapped(self) -> Expr {
         Expr::Wrapped(Box::new(self))
     }
@@ -482,17 +560,18 @@ impl<'de> Deserialize<'de> for Op {
     }
 }
 
-/// A string is not a hexadecimal constant.
+/// Error of [`decode_hex`]: the text that is not a hexadecimal constant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a hexadecimal constant")]
 pub struct HexError(pub String);
 
-/// Reads a hexstr (`0x1f`, `-0x01`, the `0x` optional): sign and magnitude, big endian.
+/// Parses a `hexstr` (`0x1f`, `-0x01`, the `0x` is optional) to its sign, true for minus, and its magnitude in big
+/// endian.
 ///
 /// The number of bytes is that of the digits, rounded up, so leading zeros are kept.
 ///
 /// # Errors
-/// When a character is not a hexadecimal digit. An empty string is zero.
+/// When a character is not a hexadecimal digit. The empty string is zero.
 pub fn decode_hex(text: &str) -> Result<(bool, Vec<u8>), HexError> {
     let (negative, rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),

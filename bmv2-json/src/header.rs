@@ -10,8 +10,11 @@ use serde_json::Value;
 /// A header or struct type.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HeaderType {
+    /// Name of the type, referenced by [`Header::header_type`].
     pub name: String,
+    /// Number, unique among header types.
     pub id: i64,
+    /// Fields in the order of the wire, without padding.
     #[serde(default)]
     pub fields: Vec<HeaderField>,
     /// Length of the variable-length field in bits (P4_14 only; in P4_16 it is an operand of `extract_VL`).
@@ -28,15 +31,20 @@ pub struct HeaderType {
 /// of P4_14.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderField {
+    /// Name, unique within the type.
     pub name: String,
+    /// Width in bits, fixed or variable.
     pub width: FieldWidth,
+    /// Whether the field is an `int<N>` in two's complement.
     pub signed: bool,
     /// Values beyond the field's range saturate.
     pub saturating: bool,
 }
 
+/// Width of a header field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldWidth {
+    /// A fixed number of bits.
     Bits(u32),
     /// A varbit; [`HeaderType::max_length`] determines its greatest length.
     Variable,
@@ -124,14 +132,19 @@ impl<'de> Deserialize<'de> for HeaderField {
 /// A header or metadata instance.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Header {
+    /// Name of the instance, such as `ipv4` or `scalars`; references use it.
     pub name: String,
+    /// Number, unique among instances; stacks and unions list it.
     pub id: i64,
+    /// Position of the declaration in the P4 source, if the compiler wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_info: Option<SourceInfo>,
+    /// Name of the [`HeaderType`].
     pub header_type: String,
     /// Whether the instance is metadata, which is always valid and initially zero.
     #[serde(default)]
     pub metadata: bool,
+    /// Whether p4lang's PI library leaves the instance out of its program description; this switch ignores it.
     #[serde(default = "yes")]
     pub pi_omit: bool,
 }
@@ -140,47 +153,70 @@ fn yes() -> bool {
     true
 }
 
+/// A header stack: an array of header instances of one type.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HeaderStack {
+    /// Name of the stack, such as `vlan`.
     pub name: String,
+    /// Number, unique among header stacks.
     pub id: i64,
+    /// Name of the elements' [`HeaderType`].
     pub header_type: String,
+    /// Number of elements; `None` means the length of `header_ids`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
+    /// [`Header::id`] of each element, the first element first.
     pub header_ids: Vec<i64>,
 }
 
+/// The type of a header union: at most one member is valid at a time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HeaderUnionType {
+    /// Name of the type, referenced by [`HeaderUnion::union_type`].
     pub name: String,
+    /// Number, unique among header union types.
     pub id: i64,
     /// Name and header type of each member.
     #[serde(default)]
     pub headers: Vec<(String, String)>,
 }
 
+/// An instance of a header union.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HeaderUnion {
+    /// Name of the instance.
     pub name: String,
+    /// Number, unique among header unions.
     pub id: i64,
+    /// Name of the [`HeaderUnionType`].
     pub union_type: String,
+    /// [`Header::id`] of each member's instance, in the order of the type's members.
     pub header_ids: Vec<i64>,
+    /// Whether p4lang's PI library leaves the instance out of its program description; this switch ignores it.
     #[serde(default = "yes")]
     pub pi_omit: bool,
 }
 
+/// A stack of header unions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HeaderUnionStack {
+    /// Name of the stack.
     pub name: String,
+    /// Number, unique among stacks of header unions.
     pub id: i64,
+    /// Name of the elements' [`HeaderUnionType`].
     pub union_type: String,
+    /// Number of elements; `None` means the length of `header_union_ids`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
+    /// [`HeaderUnion::id`] of each element, the first element first.
     pub header_union_ids: Vec<i64>,
 }
 
+/// An enum without underlying type; expressions contain the numbers of its members.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Enum {
+    /// Name of the type.
     pub name: String,
     /// Name and number of each member.
     #[serde(default)]

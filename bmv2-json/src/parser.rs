@@ -9,25 +9,34 @@ use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{json, Value};
 
+/// A parser: a state machine that extracts headers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Parser {
+    /// `parser` for `simple_switch`.
     pub name: String,
+    /// Number, unique among parsers.
     pub id: i64,
     /// Name of the first state; `None` only in empty P4_14 parsers.
     pub init_state: Option<String>,
+    /// States, which refer to each other by name.
     #[serde(default)]
     pub parse_states: Vec<ParseState>,
 }
 
+/// A state of a parser: its statements, then a `select`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ParseState {
+    /// Name of the state, unique within the parser.
     pub name: String,
+    /// Number, unique within the parser.
     pub id: i64,
+    /// Statements, in order.
     #[serde(default)]
     pub parser_ops: Vec<ParserOp>,
+    /// Cases of the `select`, the first match wins.
     #[serde(default)]
     pub transitions: Vec<Transition>,
-    /// Fields, stack fields and lookaheads, each padded to whole bytes and concatenated.
+    /// Operands of the `select`: fields, fields of stacks and lookaheads, each padded to whole bytes and concatenated.
     #[serde(default)]
     pub transition_key: Vec<Expr>,
 }
@@ -35,6 +44,7 @@ pub struct ParseState {
 /// A statement of a parse state.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ParserOp {
+    /// Extract a header of fixed length, and advance past it.
     Extract(ExtractTarget),
     /// Extract a header; the expression is the length of its variable-length field in bits.
     ExtractVl(ExtractTarget, Expr),
@@ -46,17 +56,22 @@ pub enum ParserOp {
     Shift(u32),
     /// Skip bits.
     Advance(Expr),
+    /// Execute a primitive of actions, such as `assign`.
     Primitive(Primitive),
 }
 
+/// Header that `extract` writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExtractTarget {
+    /// The header instance of that name.
     Regular(String),
     /// The next element of a header stack.
     Stack(String),
     /// A member of the next element of a stack of unions.
     UnionStack {
+        /// Name of the stack of unions.
         stack: String,
+        /// Name of the member within the union.
         header: String,
     },
 }
@@ -164,25 +179,32 @@ impl<'de> Deserialize<'de> for ParserOp {
     }
 }
 
-/// A transition to another state, with its condition.
+/// One case of a state's `select`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transition {
+    /// Condition of the case.
     pub on: TransitionOn,
-    /// `None` ends the parser (accept).
+    /// Name of the next state; `None` ends the parser with accept.
     pub next_state: Option<String>,
 }
 
+/// Condition of a transition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TransitionOn {
+    /// Matches every key.
     Default,
-    /// The masked key equals the value; both are hexadecimal, padded like the key.
+    /// The key equals `value` under `mask`.
     Hexstr {
+        /// Hexadecimal value, padded like [`ParseState::transition_key`].
         value: String,
+        /// Hexadecimal mask of the bits to compare, padded the same way; `None` compares all bits.
         mask: Option<String>,
     },
-    /// The key is in the value set.
+    /// The key equals a member of a value set under `mask`.
     ParseVset {
+        /// Name of the [`ParseVset`].
         name: String,
+        /// Hexadecimal mask of the bits to compare; `None` compares all bits.
         mask: Option<String>,
     },
 }
@@ -247,20 +269,28 @@ impl<'de> Deserialize<'de> for Transition {
     }
 }
 
+/// A parser value set: values that the control plane writes and a `select` matches.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ParseVset {
+    /// Name of the value set.
     pub name: String,
+    /// Number, unique among value sets.
     pub id: i64,
     /// Width of the values in bits, without padding.
     pub compressed_bitwidth: u32,
+    /// Maximum number of members; `None` if the file has no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_size: Option<u64>,
 }
 
+/// A deparser: emits headers, followed by the rest of the packet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Deparser {
+    /// `deparser` for `simple_switch`.
     pub name: String,
+    /// Number, unique among deparsers.
     pub id: i64,
+    /// Position of the control in the P4 source, if the compiler wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_info: Option<SourceInfo>,
     /// Header instances in the order of their emission; invalid ones are skipped.

@@ -1,4 +1,4 @@
-//! p4c's layout: two spaces of indent, `"key" : value`, arrays of plain values on one line.
+//! Prints JSON in p4c's layout: two spaces of indent, `"key" : value`, arrays of plain values on one line.
 
 use std::cell::RefCell;
 use std::io;
@@ -7,7 +7,7 @@ use std::rc::Rc;
 use serde::Serialize;
 use serde_json::ser::Formatter;
 
-/// Writes a value and a newline.
+/// Returns a value as JSON text that ends in a newline.
 pub fn print(value: &impl Serialize) -> serde_json::Result<String> {
     let text = Text::default();
     let layout = P4cLayout {
@@ -75,7 +75,7 @@ enum Open {
 }
 
 impl P4cLayout {
-    /// Begins an array or an object. If it is within a one-line array, that one is broken into lines.
+    /// Prepares for an array or object. If its parent is a one-line array, the parent is broken into lines.
     fn nest(&mut self) {
         let depth = self.open.len();
         let Some(&Open::Line { first }) = self.open.last() else {
@@ -228,7 +228,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_reads_back(value in value()) {
+        fn printed_text_parses_to_the_same_value(value in value()) {
             let text = print(&value).unwrap();
             prop_assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
             let wide = text.lines().any(|line| line.ends_with(' '));

@@ -4,7 +4,8 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 use std::fmt;
 
-/// Serde functions for `"next_tables"`: a JSON object as a list of pairs, to keep its order.
+/// Serde functions for `next_tables`: a JSON object is stored as a list of pairs, which keeps the order of its
+/// keys.
 pub mod pairs {
     use super::*;
 
@@ -46,7 +47,7 @@ pub mod pairs {
     }
 }
 
-/// Reads `null` like a missing member.
+/// Deserializes `null` as the type's default, like a missing key.
 pub fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

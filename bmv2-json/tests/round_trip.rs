@@ -1,4 +1,4 @@
-//! Round trip: files are written as they were read, in p4c's key order; malformed ones are rejected without a panic.
+//! A parsed file is printed unchanged, in p4c's key order; malformed files are rejected without a panic.
 
 use alfirk_bmv2_json::*;
 use proptest::prelude::*;
@@ -7,13 +7,13 @@ use proptest::prelude::*;
 const EVERYTHING: &str = include_str!("everything.json");
 
 #[test]
-fn a_program_with_every_object_is_written_as_it_was_read() {
+fn a_program_with_every_object_is_printed_unchanged() {
     let program = BmV2Json::from_text(EVERYTHING).unwrap();
     assert_eq!(program.to_text(), EVERYTHING);
 }
 
 #[test]
-fn unknown_and_missing_members_are_accepted() {
+fn unknown_and_missing_keys_are_accepted() {
     let text =
         r#"{"header_types": [{"name": "h", "id": 0, "novelty": {"x": [1]}}], "future": null}"#;
     let program = BmV2Json::from_text(text).unwrap();
@@ -22,7 +22,7 @@ fn unknown_and_missing_members_are_accepted() {
 }
 
 #[test]
-fn default_transitions_without_a_type_are_understood() {
+fn default_transitions_without_a_type_are_accepted() {
     let text = r#"{"value": "default", "mask": null, "next_state": "s"}"#;
     let transition: Transition = serde_json::from_str(text).unwrap();
     assert_eq!(transition.on, TransitionOn::Default);
@@ -30,13 +30,13 @@ fn default_transitions_without_a_type_are_understood() {
 }
 
 #[test]
-fn numbers_are_accepted_as_signedness() {
+fn a_field_may_have_a_number_as_its_sign_flag() {
     let field: HeaderField = serde_json::from_str(r#"["f", 1, 0]"#).unwrap();
     assert_eq!(field, HeaderField::bits("f", 1, false));
 }
 
 #[test]
-fn a_log_message_without_arguments_has_an_object_for_its_vector() {
+fn an_empty_object_is_an_empty_parameters_vector() {
     let expr: Expr = serde_json::from_str(r#"{"type": "parameters_vector", "value": {}}"#).unwrap();
     assert_eq!(expr, Expr::ParametersVector(Vec::new()));
 }
@@ -110,7 +110,7 @@ fn hexadecimal_constants_keep_sign_and_width() {
 
 proptest! {
     #[test]
-    fn cut_or_changed_text_never_panics(at in 0..EVERYTHING.len(), byte in any::<u8>()) {
+    fn truncated_or_changed_text_never_panics(at in 0..EVERYTHING.len(), byte in any::<u8>()) {
         let mut bytes = EVERYTHING.as_bytes().to_vec();
         bytes[at] = byte;
         let _ = BmV2Json::from_text(&String::from_utf8_lossy(&bytes));

@@ -39,7 +39,7 @@ fn memory() {
 
 /// Returns the memory of this process in bytes.
 fn resident() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux tells it");
+    let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux has /proc/self/statm");
     let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok());
     // The page size of all platforms that the benchmarks run on.
     pages.unwrap_or(0u64) * 4096
@@ -85,7 +85,7 @@ fn ipv4_routing(bencher: Bencher, bytes: usize) {
         });
 }
 
-/// Packets per benchmark; enough to make the start of the group negligible.
+/// Packets per benchmark; enough to make the initialisation of the group negligible.
 const ROUNDS: u32 = 250;
 
 /// Data packets of 1 KiB, each sent once. Items are the copies that leave.
@@ -94,14 +94,14 @@ fn multicast_replicas(bencher: Bencher, receivers: u32) {
     replicas(bencher, receivers, true);
 }
 
-/// Retransmits the same unacknowledged data repeatedly, as after a loss on all paths. Each copy looks up what its path
-/// has acknowledged.
+/// Retransmits the same unacknowledged data repeatedly, as after a loss on all paths. Each copy looks up the newest
+/// PSN that its path has acknowledged.
 #[divan::bench(args = [3, 15])]
 fn multicast_retransmissions(bencher: Bencher, receivers: u32) {
     replicas(bencher, receivers, false);
 }
 
-fn replicas(bencher: Bencher, receivers: u32, anew: bool) {
+fn replicas(bencher: Bencher, receivers: u32, as_new_data: bool) {
     let mut group = Group::new(receivers + 1, 0);
     let data: Vec<Vec<u8>> = (0..ROUNDS)
         .map(|i| roce(host(0), 1, 1000 + i, &[0x5a; 1024]))
@@ -112,7 +112,7 @@ fn replicas(bencher: Bencher, receivers: u32, anew: bool) {
     bencher
         .counter(ItemsCount::new(ROUNDS * receivers))
         .bench_local(|| {
-            if anew {
+            if as_new_data {
                 group.start();
             }
             for data in &data {
@@ -121,7 +121,7 @@ fn replicas(bencher: Bencher, receivers: u32, anew: bool) {
         });
 }
 
-/// ACKs of all receivers in rounds; the last one of each round is forwarded to the sender. Items are the received ACKs.
+/// Each round has one ACK per receiver, the last of which is forwarded to the sender. Items are received ACKs.
 #[divan::bench(args = [3, 15])]
 fn multicast_feedback(bencher: Bencher, receivers: u32) {
     let mut group = Group::new(receivers + 1, 0);

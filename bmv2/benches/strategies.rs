@@ -13,7 +13,7 @@ use group::{host, roce, Group, CPU_PORT, MAIN_PROGRAM};
 use std::path::Path;
 use std::time::Instant;
 
-/// Number of packets per acknowledgement of a receiver.
+/// Number of data packets per ACK of a receiver.
 const WINDOW: u32 = 8;
 /// Number of windows per measurement.
 const WINDOWS: u32 = 200;

@@ -1,15 +1,15 @@
 //! Reasons for dropping packets.
 
-/// Reason why the switch dropped a packet.
+/// Reason for which the switch dropped a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DropReason {
-    /// `egress_spec` was the drop port at the end of ingress.
+    /// `egress_spec` was the drop port at the end of ingress, as after `mark_to_drop`.
     Ingress,
     /// `egress_spec` was the drop port at the end of egress.
     Egress,
-    /// `standard_metadata.priority` was not a queue of the ports.
+    /// `standard_metadata.priority` was not below the number of queues per port.
     Priority,
-    /// A multicast group that does not exist or is empty.
+    /// The packet's multicast group does not exist or is empty.
     NoGroup,
     /// A parser of Tofino found an error, and the program does not read `parser_err`.
     ParserError,
@@ -17,18 +17,19 @@ pub enum DropReason {
     RegisterAccessedTwice,
     /// An `assert` or `assume` failed.
     Assertion,
-    /// Too many resubmissions, or endless recirculation in [`Switch::process`](crate::Switch::process).
+    /// The packet exceeded the limit of resubmissions, or of egress passes in
+    /// [`Switch::process`](crate::Switch::process).
     EndlessLoop,
-    /// Too many packets in the switch at a time, because the program copies its copies.
+    /// Too many packets were in the switch at a time, because the program copies its copies.
     TooManyCopies,
-    /// Longer than any frame may be: the program recirculates the packet and makes it longer each time.
+    /// The packet is longer than any frame may be, because the program lengthens it at each recirculation.
     TooLong,
-    /// No program is loaded, or it was replaced while the packet was queued.
+    /// No program is loaded, or the program was replaced while the packet was queued.
     NoProgram,
 }
 
 impl DropReason {
-    /// Returns the short name in counters and traces.
+    /// Returns the name of the reason in counters and traces.
     pub fn name(self) -> &'static str {
         match self {
             DropReason::Ingress => "ingress",

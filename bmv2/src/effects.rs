@@ -10,8 +10,8 @@ use crate::trace::TraceLine;
 use alfirk_packet_io::frame::SplitFrame;
 use std::sync::Arc;
 
-/// Receives the effects of [`Switch::ingress`](crate::Switch::ingress) and [`Switch::egress`](crate::Switch::egress).
-/// The switch only appends; the caller removes.
+/// Effects of [`Switch::ingress`](crate::Switch::ingress) and [`Switch::egress`](crate::Switch::egress). The switch
+/// appends to the lists; the caller takes from them.
 #[derive(Debug, Default)]
 pub struct Effects {
     /// Packets for the queues of their egress ports, in order.
@@ -20,15 +20,15 @@ pub struct Effects {
     pub output: Vec<Output>,
     /// `digest` messages.
     pub digests: Vec<Digest>,
-    /// Reasons of the dropped packets.
+    /// Reason of each dropped packet.
     pub dropped: Vec<DropReason>,
-    /// Lines of `log_msg`, and failed assertions.
+    /// Texts of `log_msg` calls and of failed assertions.
     pub logs: Vec<String>,
     /// Trace lines, when the switch traces.
     pub trace: Vec<TraceLine>,
     /// Log lines in BMv2's format, when the switch logs.
     pub log: Vec<LogLine>,
-    /// Returned buffers of used frames, to avoid allocations. Optional.
+    /// Buffers of frames that are no longer used. The switch takes from and adds to them, to avoid allocations.
     pub spare: Vec<Vec<u8>>,
 }
 
@@ -56,11 +56,11 @@ impl Effects {
 pub struct Queued {
     /// Egress port in whose queue the packet waits.
     pub port: u32,
-    /// Priority of the queue, from `standard_metadata.priority` or the clone session; the highest goes first.
+    /// Priority of the queue, from `standard_metadata.priority` or the clone session; the highest is served first.
     pub priority: u8,
     /// Estimated length on the wire in bytes, for the queue's depth in bytes.
     pub len: usize,
-    /// Number of the program load that created the packet.
+    /// Number of the program load under which the packet was received.
     pub(crate) generation: u64,
     pub(crate) packet: QueuedPacket,
 }
@@ -68,13 +68,15 @@ pub struct Queued {
 /// The contents of a queued packet.
 #[derive(Debug)]
 pub(crate) enum QueuedPacket {
+    /// A packet that no other queue entry shares.
     Own(Box<Packet>),
-    /// One of several copies, which differ only in these values while they are queued. Each is made when it leaves its
-    /// queue, so that it reuses the memory of the copy before.
+    /// One of several copies, which differ only in these values while they are queued. Each is created when it leaves
+    /// its queue, so that it reuses the memory of the previous copy.
     Copy {
         of: Arc<SharedPacket>,
-        /// Replication id, and number of the copy in traces and the log.
+        /// Replication id.
         rid: u16,
+        /// Number of the copy in traces and the log.
         copy: u32,
     },
 }
@@ -92,6 +94,7 @@ pub(crate) struct Packet {
     pub frame: Option<Arc<Frame>>,
     /// Offset of the payload in the frame.
     pub payload: usize,
+    /// State of processing that is not in P4 fields, such as requested clones.
     pub ctx: Context,
 }
 
@@ -115,24 +118,28 @@ impl Packet {
 pub struct QueueState {
     /// Time of enqueueing, in nanoseconds.
     pub enq_timestamp: u64,
-    /// Number of packets in the queue at the time of enqueueing, and now.
+    /// Number of packets in the queue when the packet was enqueued.
     pub enq_qdepth: u32,
+    /// Number of packets in the queue when the packet is dequeued.
     pub deq_qdepth: u32,
 }
 
 /// A frame that leaves the switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
+    /// Egress port.
     pub port: u32,
-    /// Has a tail if the packet was received with one: [`Switch::ingress_owned`](crate::Switch::ingress_owned).
+    /// The frame; it has a tail if the packet was received with one by
+    /// [`Switch::ingress_owned`](crate::Switch::ingress_owned).
     pub frame: SplitFrame,
 }
 
-/// One message of a `digest` call.
+/// A message for the control plane, sent by a `digest` call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digest {
-    /// Number and name of the learn list in the program.
+    /// Id of the learn list in the program.
     pub list: u32,
+    /// Name of the learn list.
     pub name: String,
     /// Field values in order, big-endian, each padded to whole bytes of its width.
     pub fields: Vec<Vec<u8>>,
@@ -145,6 +152,7 @@ pub(crate) fn set(words: &mut [u64], field: Option<Meta>, value: u64) {
     }
 }
 
+/// Returns a metadata field; 0 if the program does not have it.
 pub(crate) fn get(words: &[u64], field: Option<Meta>) -> u64 {
     field.map_or(0, |field| words[slot(field.slot)])
 }

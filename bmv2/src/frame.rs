@@ -7,15 +7,15 @@ use std::sync::{Arc, OnceLock};
 /// Padding after the frame's bytes, so that eight bytes can be read at any offset.
 const PAD: usize = 8;
 
-/// The bytes of a received packet, followed by padding.
+/// The bytes of a received frame, followed by padding.
 ///
-/// A frame received with a tail that other frames share keeps the tail separate, and frames that leave share it, too. A
-/// tail shared between copies is made contiguous only when it is read.
+/// A frame that was received with a shared tail keeps the tail separate, and its output frames share the tail, too.
+/// Such a frame is made contiguous only when the tail is read.
 #[derive(Debug, Default)]
 pub(crate) struct Frame {
     bytes: Vec<u8>,
     /// Number of bytes in `bytes` that belong to the frame, without padding.
-    own: usize,
+    head_len: usize,
     tail: Option<Arc<Tail>>,
     /// All bytes contiguously, with padding; computed on demand.
     whole: OnceLock<Vec<u8>>,
@@ -26,7 +26,7 @@ impl Frame {
     pub const fn empty() -> Frame {
         Frame {
             bytes: Vec::new(),
-            own: 0,
+            head_len: 0,
             tail: None,
             whole: OnceLock::new(),
         }
@@ -45,7 +45,7 @@ impl Frame {
         self.bytes.reserve(bytes.len() + PAD);
         self.bytes.extend_from_slice(bytes);
         self.bytes.extend_from_slice(&[0; PAD]);
-        self.own = bytes.len();
+        self.head_len = bytes.len();
     }
 
     /// Replaces the contents by another buffer. Returns the old buffer.
@@ -53,7 +53,7 @@ impl Frame {
         self.release_tail();
         let mut bytes;
         (bytes, self.tail) = frame.into_parts();
-        self.own = bytes.len();
+        self.head_len = bytes.len();
         bytes.extend_from_slice(&[0; PAD]);
         std::mem::replace(&mut self.bytes, bytes)
     }
@@ -69,24 +69,25 @@ impl Frame {
         }
     }
 
-    /// Moves the bytes out, with `headers` in place of the first `parsed` bytes, and keeps the buffer `out` for reuse.
-    /// Bytes whose position does not change are not moved.
+    /// Moves the bytes to an output frame, with `headers` in place of the first `parsed` bytes. Keeps the buffer
+    /// `out` for the next frame. Bytes whose position does not change are not moved.
     pub fn take_output(&mut self, parsed: usize, headers: &[u8], mut out: Vec<u8>) -> SplitFrame {
-        if headers.len() != parsed || parsed > self.own {
-            return self.copy_behind(parsed, headers, out);
+        if headers.len() != parsed || parsed > self.head_len {
+            return self.copy_with_headers(parsed, headers, out);
         }
         out.clear();
         let mut bytes = std::mem::replace(&mut self.bytes, out);
-        bytes.truncate(std::mem::take(&mut self.own));
+        bytes.truncate(std::mem::take(&mut self.head_len));
         bytes[..parsed].copy_from_slice(headers);
         let tail = self.tail.take();
         self.whole.take();
         SplitFrame::new(bytes, tail)
     }
 
-    /// Writes `headers` and the bytes after the first `parsed` ones to the buffer `out`; a shared tail stays shared.
-    pub fn copy_behind(&self, parsed: usize, headers: &[u8], mut out: Vec<u8>) -> SplitFrame {
-        let (rest, tail) = match self.bytes[..self.own].get(parsed..) {
+    /// Creates an output frame in the buffer `out`, with `headers` in place of the first `parsed` bytes. A shared
+    /// tail stays shared.
+    pub fn copy_with_headers(&self, parsed: usize, headers: &[u8], mut out: Vec<u8>) -> SplitFrame {
+        let (rest, tail) = match self.bytes[..self.head_len].get(parsed..) {
             Some(rest) => (rest, self.tail.clone()),
             None => (&self.bytes()[parsed..], None),
         };
@@ -99,21 +100,21 @@ impl Frame {
     }
 
     pub fn len(&self) -> usize {
-        self.own + self.tail.as_ref().map_or(0, |tail| tail.len())
+        self.head_len + self.tail.as_ref().map_or(0, |tail| tail.len())
     }
 
     pub fn bytes(&self) -> &[u8] {
         match self.tail {
-            None => &self.bytes[..self.own],
+            None => &self.bytes[..self.head_len],
             Some(_) => &self.whole()[..self.len()],
         }
     }
 
-    /// Returns all bytes and the padding.
+    /// Returns all bytes contiguously, and the padding.
     #[cold]
     fn whole(&self) -> &[u8] {
         self.whole.get_or_init(|| {
-            let mut whole = self.bytes[..self.own].to_vec();
+            let mut whole = self.bytes[..self.head_len].to_vec();
             if let Some(tail) = &self.tail {
                 tail.append_to(&mut whole);
             }
@@ -122,22 +123,22 @@ impl Frame {
         })
     }
 
-    /// Returns at least the bytes up to `end`, which must be within the frame, and the padding.
+    /// Returns the bytes up to `end` or beyond, and padding after them. `end` must be within the frame.
     #[inline]
     fn up_to(&self, end: usize) -> &[u8] {
-        match end <= self.own || self.tail.is_none() {
+        match end <= self.head_len || self.tail.is_none() {
             true => &self.bytes,
             false => self.whole(),
         }
     }
 
-    /// Returns `len` bytes from `offset` on, which must be within the frame, and eight bytes more.
+    /// Returns `len` bytes from `offset`, which must be within the frame, and eight bytes more.
     #[inline]
     pub fn padded(&self, offset: usize, len: usize) -> &[u8] {
         &self.up_to(offset + len)[offset..]
     }
 
-    /// Reads `bits` (1 to 64) bits from bit `offset` on. They must be within the frame.
+    /// Reads `bits` bits (1 to 64) from bit `offset`; they must be within the frame.
     #[inline]
     pub fn bits(&self, offset: usize, bits: u32) -> u64 {
         let (byte, skip) = (offset / 8, (offset % 8) as u32);
@@ -154,7 +155,7 @@ impl Frame {
         (word << skip | last >> (8 - skip)) >> (64 - bits)
     }
 
-    /// Reads any number of bits.
+    /// Reads `bits` bits from bit `offset`, for any width.
     pub fn big(&self, offset: usize, bits: u32) -> Big {
         let mut words = smallvec::SmallVec::<[u64; 4]>::new();
         let mut left = bits;
@@ -195,7 +196,7 @@ mod tests {
     use alfirk_packet_io::frame::SharedBytes;
 
     #[test]
-    fn bits_are_read_at_any_place_and_width() {
+    fn bits_are_read_at_any_offset_and_width() {
         let bytes: Vec<u8> = (1..=20).map(|i: u8| i.wrapping_mul(0x3b)).collect();
         let frame = Frame::copy_of(&bytes);
         let text: String = bytes.iter().map(|b| format!("{b:08b}")).collect();
@@ -238,7 +239,7 @@ mod tests {
             for headers in [&b"new"[..], &[7; 20][..parsed]] {
                 let left = [headers, &bytes[parsed..]].concat();
                 for mut frame in splits(&bytes) {
-                    let copy = frame.copy_behind(parsed, headers, vec![1]);
+                    let copy = frame.copy_with_headers(parsed, headers, vec![1]);
                     assert_eq!(copy.into_bytes(), left);
                     assert_eq!(
                         frame.take_output(parsed, headers, vec![2]).into_bytes(),

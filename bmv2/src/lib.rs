@@ -4,10 +4,7 @@
 //! state, and processes frames. It has no I/O and no clock: frames and times are arguments, and results are in
 //! [`Effects`]. Ingress and egress are separate calls, because the caller owns the queues between them.
 //!
-//! The semantics are those of BMv2's JSON_format and simple_switch documents.
-
-// Some public items have no documentation yet, most of them fields and variants.
-#![allow(missing_docs)]
+//! The semantics are those of BMv2's documents `JSON_format.md` and `simple_switch.md`.
 
 mod drop_reason;
 mod effects;

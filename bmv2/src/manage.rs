@@ -1,7 +1,7 @@
-//! The control plane interface of a switch, by the program's own names and numbers.
+//! The control plane interface of a switch, which identifies objects by the program's names and numbers.
 //!
-//! This module does not depend on P4Info; the P4Runtime server and Thrift use it. Values are big-endian byte strings of
-//! any length that fits; values returned are in the shortest form.
+//! The P4Runtime server and the Thrift server use this module; it does not depend on P4Info. Arguments are
+//! big-endian byte strings of any length whose value fits. Results are in the shortest form.
 
 mod change;
 mod describe;
@@ -16,14 +16,14 @@ pub use error::ManageError;
 pub use objects::{CounterInfo, MeterInfo, RegisterInfo};
 pub use tables::{ActionInfo, KeyInfo, ParamInfo, TableInfo};
 
-/// Number of a table in the program.
+/// Identifies a table of the loaded program: its position in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableId(pub(crate) u16);
 
-/// Number of an action in the program.
+/// Identifies an action of the loaded program: its position in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ActionId(pub(crate) u16);
 
-/// Number of an action profile in the program.
+/// Identifies an action profile of the loaded program: its position in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProfileId(pub(crate) u16);

@@ -53,7 +53,7 @@ pub(crate) fn is_le(a: &[u64], b: &[u64]) -> bool {
     a.iter().rev().le(b.iter().rev())
 }
 
-/// Formats a number of several words.
+/// Formats a number of several words in hexadecimal.
 pub(crate) fn number(words: &[u64]) -> String {
     let bytes = shortest(words);
     let mut text = String::from("0x");

@@ -1,8 +1,8 @@
-//! The packet replication engine: multicast groups of nodes, and clone sessions.
+//! The packet replication engine (PRE): multicast groups of nodes, and clone sessions.
 //!
-//! A node (BMv2: level 1) has a replication id and a set of ports (level 2). A group is a list of
-//! nodes. Nodes are replicated in the order of their association, the ports of a node in ascending
-//! order, then its link aggregation groups. This is the order of BMv2's `simple_pre_lag`.
+//! A node (BMv2: level 1) has a replication id and a set of ports (level 2). A group is a list of nodes. Copies are
+//! made node by node in the order of their association. Within a node they are ordered by port, and those of its
+//! link aggregation groups follow. This is the order of BMv2's `simple_pre_lag`.
 
 use crate::manage::{Change, Changes};
 use rustc_hash::FxHashMap;
@@ -12,75 +12,97 @@ use std::collections::{BTreeMap, BinaryHeap};
 /// One copy of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Replica {
+    /// Egress port of the copy.
     pub port: u32,
-    /// The copy's `egress_rid` (P4Runtime: `instance`).
+    /// Replication id of the copy: `egress_rid` in v1model, `instance` in P4Runtime.
     pub rid: u16,
 }
 
-/// Identifies a node.
+/// Identifies a multicast node until it is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeHandle(pub u32);
 
-/// Error of a change.
+/// Error of a change of multicast groups or clone sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PreError {
+    /// A group with this number exists.
     #[error("multicast group {0} exists already")]
     GroupExists(u32),
+    /// No group has this number.
     #[error("multicast group {0} does not exist")]
     NoGroup(u32),
+    /// Group 0 cannot be set, since 0 in `mcast_grp` means unicast.
     #[error("multicast group 0 is reserved: it means no multicast, and cannot be set")]
     GroupZero,
+    /// No node has this handle.
     #[error("multicast node {} does not exist", .0 .0)]
     NoNode(NodeHandle),
+    /// The node is in a group, and a node can be in one group only.
     #[error("multicast node {} is in a group already; dissociate it first", .0 .0)]
     Associated(NodeHandle),
+    /// The node is not in this group.
     #[error("multicast node {} is not in group {group}", .node.0)]
-    NotAssociated { node: NodeHandle, group: u32 },
+    NotAssociated {
+        /// Handle of the node.
+        node: NodeHandle,
+        /// Number of the group.
+        group: u32,
+    },
+    /// The number of the clone session is above [`MAX_SESSION`].
     #[error("clone session {0} is above 32767")]
     SessionOutOfRange(u32),
+    /// No clone session has this number.
     #[error("clone session {0} does not exist")]
     NoSession(u32),
+    /// A limit of [`PreLimits`] is reached.
     #[error("the limit of {limit} {what} is reached")]
-    Full { what: &'static str, limit: usize },
+    Full {
+        /// Kind of the limited objects.
+        what: &'static str,
+        /// Maximum number.
+        limit: usize,
+    },
 }
 
-/// A multicast node: makes copies for its group.
+/// A multicast node: the copies of one replication id within a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// The copies' `egress_rid`.
+    /// Replication id of the copies.
     pub rid: u16,
     /// Ports, in ascending order.
     pub ports: Vec<u32>,
     /// Link aggregation groups, in ascending order; one port of each gets a copy.
     pub lags: Vec<u16>,
-    /// The group that the node is in.
+    /// Number of the group that the node is in, if any.
     pub group: Option<u32>,
     /// Tofino: packets with this `level1_exclusion_id` get no copies from the node.
     pub xid: Option<u16>,
 }
 
-/// Destinations of a session's clones.
+/// A clone session: destinations and length of clones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CloneSession {
-    /// Copies of this session.
+    /// Copies to ports.
     pub replicas: Vec<Replica>,
-    /// Multicast group that gets copies, too (`mirroring_add_mc`).
+    /// Multicast group whose copies are made in addition (`mirroring_add_mc`).
     pub group: Option<u32>,
     /// Maximum length of clones in bytes; 0 for no limit.
     pub truncate_bytes: u32,
-    /// Priority of the clones' queue.
+    /// Priority of the queue for clones; the highest is served first.
     pub class_of_service: u32,
 }
 
 /// Limits of the replication engine, as simple_switch's `--max-mc-groups` and the related options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreLimits {
+    /// Maximum number of multicast groups.
     pub groups: usize,
+    /// Maximum number of multicast nodes.
     pub nodes: usize,
 }
 
 impl Default for PreLimits {
-    /// Returns unlimited limits.
+    /// Returns limits that are never reached.
     fn default() -> PreLimits {
         PreLimits {
             groups: usize::MAX,
@@ -89,44 +111,49 @@ impl Default for PreLimits {
     }
 }
 
-/// The packet replication engine: groups, nodes and sessions.
+/// The packet replication engine: multicast groups, nodes, link aggregation groups and clone sessions.
 #[derive(Clone, Debug, Default)]
 pub struct Pre {
     pub(crate) limits: PreLimits,
+    /// Groups by number.
     groups: FxHashMap<u32, Group>,
     nodes: BTreeMap<NodeHandle, Node>,
     /// Unused handles below `next_node`.
     free_nodes: BinaryHeap<Reverse<u32>>,
     next_node: u32,
+    /// Ports of link aggregation groups by their number.
     lags: BTreeMap<u16, Vec<u32>>,
     /// Tofino: ports excluded for packets of a `level2_exclusion_id`, at nodes with their `rid`.
     pruned: BTreeMap<u16, Vec<u32>>,
+    /// Clone sessions by number.
     sessions: FxHashMap<u32, CloneSession>,
     pub(crate) changes: Changes,
 }
 
+/// A multicast group.
 #[derive(Clone, Debug, Default)]
 struct Group {
+    /// Nodes in the order of their association.
     nodes: Vec<NodeHandle>,
     /// All copies of the group, computed when it changes.
     replicas: Vec<Replica>,
 }
 
-/// Largest session number: BMv2 uses 15 bits.
+/// Maximum number of a clone session; BMv2 uses 15 bits.
 pub const MAX_SESSION: u32 = 0x7fff;
 
-/// Hash that BMv2 uses to choose a port of a link aggregation group.
+/// Constant that BMv2 uses as hash to choose a port of a link aggregation group.
 const LAG_HASH: usize = 0xff;
 
 impl Pre {
-    /// Returns the copies of a group; `None` when there is no such group.
+    /// Returns the copies of a group; `None` for an unknown group.
     #[inline]
     pub fn replicas(&self, group: u32) -> Option<&[Replica]> {
         self.groups.get(&group).map(|g| &g.replicas[..])
     }
 
-    /// Tofino's replication: returns the copies of a group for a packet with this `level1_exclusion_id`, `rid` and
-    /// `level2_exclusion_id`. `None` when there is no such group.
+    /// Tofino's replication: returns the copies of a group, except those excluded for a packet with this
+    /// `level1_exclusion_id`, `rid` and `level2_exclusion_id`. `None` for an unknown group.
     pub fn replicas_without(
         &self,
         group: u32,
@@ -147,7 +174,7 @@ impl Pre {
         Some(copies)
     }
 
-    /// Sets the ports excluded for packets of a `level2_exclusion_id`, at nodes with the packet's `rid`.
+    /// Sets the ports excluded for packets of a `level2_exclusion_id`, at nodes with the packet's `rid` (Tofino).
     pub fn prune(&mut self, yid: u16, ports: &[u32]) {
         match ports.is_empty() {
             true => self.pruned.remove(&yid),
@@ -155,10 +182,11 @@ impl Pre {
         };
     }
 
-    /// Sets or removes the `level1_exclusion_id` of a node, whose packets get no copies from it.
+    /// Sets or removes the `level1_exclusion_id` of a node: packets with this id get no copies from the node
+    /// (Tofino).
     ///
     /// # Errors
-    /// When there is no such node.
+    /// When the node is unknown.
     pub fn exclude(&mut self, node: NodeHandle, xid: Option<u16>) -> Result<(), PreError> {
         let node_of = self.nodes.get_mut(&node).ok_or(PreError::NoNode(node))?;
         node_of.xid = xid;
@@ -183,7 +211,7 @@ impl Pre {
         if self.groups.contains_key(&group) {
             return Err(PreError::GroupExists(group));
         }
-        room(
+        check_limit(
             "multicast groups",
             self.groups.len() + 1,
             self.limits.groups,
@@ -192,7 +220,7 @@ impl Pre {
         Ok(())
     }
 
-    /// Removes a group; its nodes stay, without a group.
+    /// Removes a group. Its nodes remain, without a group.
     ///
     /// # Errors
     /// When there is no such group.
@@ -217,7 +245,7 @@ impl Pre {
         ports: &[u32],
         lags: &[u16],
     ) -> Result<NodeHandle, PreError> {
-        room("multicast nodes", self.nodes.len() + 1, self.limits.nodes)?;
+        check_limit("multicast nodes", self.nodes.len() + 1, self.limits.nodes)?;
         let handle = match self.free_nodes.pop() {
             Some(Reverse(handle)) => handle,
             None => {
@@ -308,11 +336,11 @@ impl Pre {
         Ok(())
     }
 
-    /// Sets all copies of a group, creating it if necessary. Each replication id becomes a node, in the order of the
-    /// first occurrence.
+    /// Sets all copies of a group, and creates the group if necessary. Each replication id becomes a node, in the
+    /// order of the first occurrence.
     ///
     /// # Errors
-    /// For group 0, and when a limit is reached. Nothing has changed then.
+    /// For group 0, or when a limit is reached; nothing has changed then.
     pub fn set_group(&mut self, group: u32, replicas: &[Replica]) -> Result<(), PreError> {
         if group == 0 {
             return Err(PreError::GroupZero);
@@ -327,9 +355,9 @@ impl Pre {
         let old = self.groups.get(&group);
         let before = old.map_or(0, |old| old.nodes.len());
         let groups = self.groups.len() + usize::from(old.is_none());
-        room("multicast groups", groups, self.limits.groups)?;
+        check_limit("multicast groups", groups, self.limits.groups)?;
         let nodes = self.nodes.len() - before + by_rid.len();
-        room("multicast nodes", nodes, self.limits.nodes)?;
+        check_limit("multicast nodes", nodes, self.limits.nodes)?;
         if let Some(old) = self.groups.insert(group, Group::default()) {
             for node in old.nodes {
                 self.take_node(node);
@@ -382,6 +410,7 @@ impl Pre {
         Some(old)
     }
 
+    /// Recomputes the copies of a group.
     fn refresh(&mut self, group: u32) {
         let Some(g) = self.groups.get(&group) else {
             return;
@@ -394,7 +423,7 @@ impl Pre {
         self.changes.record(|| Change::MulticastGroup(group));
     }
 
-    /// Removes all groups, nodes and link aggregation groups; sessions stay, as in BMv2.
+    /// Removes all groups, nodes and link aggregation groups. Clone sessions remain, as in BMv2.
     pub fn clear_groups(&mut self) {
         *self = Pre {
             limits: self.limits,
@@ -404,7 +433,7 @@ impl Pre {
         };
     }
 
-    /// Sets a clone session, creating it if necessary.
+    /// Sets a clone session, and creates it if necessary.
     ///
     /// # Errors
     /// When the number is above [`MAX_SESSION`].
@@ -427,6 +456,7 @@ impl Pre {
         Ok(())
     }
 
+    /// Returns the clone session of this number.
     pub fn session(&self, id: u32) -> Option<&CloneSession> {
         self.sessions.get(&id)
     }
@@ -439,7 +469,8 @@ impl Pre {
     }
 }
 
-fn room(what: &'static str, need: usize, limit: usize) -> Result<(), PreError> {
+/// Returns an error if `need` objects are more than the limit.
+fn check_limit(what: &'static str, need: usize, limit: usize) -> Result<(), PreError> {
     match need > limit {
         true => Err(PreError::Full { what, limit }),
         false => Ok(()),
@@ -523,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn setting_a_group_replaces_it_without_leaving_nodes() {
+    fn setting_a_group_replaces_its_nodes() {
         let mut pre = Pre::default();
         for _ in 0..3 {
             let replicas = [(1, 1), (2, 1), (1, 2)].map(|(port, rid)| Replica { port, rid });
@@ -537,18 +568,18 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_free_handle_names_the_next_node() {
+    fn a_new_node_gets_the_lowest_free_handle() {
         let mut pre = Pre::default();
-        let made: Vec<_> = (0..3)
+        let handles: Vec<_> = (0..3)
             .map(|_| pre.create_node(0, &[], &[]).unwrap().0)
             .collect();
-        assert_eq!(made, [0, 1, 2]);
+        assert_eq!(handles, [0, 1, 2]);
         pre.delete_node(NodeHandle(2)).unwrap();
         pre.delete_node(NodeHandle(0)).unwrap();
-        let made: Vec<_> = (0..3)
+        let handles: Vec<_> = (0..3)
             .map(|_| pre.create_node(0, &[], &[]).unwrap().0)
             .collect();
-        assert_eq!(made, [0, 2, 3]);
+        assert_eq!(handles, [0, 2, 3]);
     }
 
     #[test]
@@ -567,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_requests_are_refused() {
+    fn invalid_requests_are_rejected() {
         let mut pre = Pre::default();
         let node = pre.create_node(1, &[1], &[]).unwrap();
         assert_eq!(pre.associate(9, node), Err(PreError::NoGroup(9)));

@@ -1,4 +1,4 @@
-//! Mutable state of a program.
+//! The state of a switch that packets and the control plane change.
 
 use crate::exec::join::SLACK;
 use crate::externs::counter::Counter;
@@ -13,7 +13,7 @@ use crate::tables::{ProfileState, TableState, Target};
 use crate::trace::Recorder;
 use crate::value_set::{value_sets, ValueSetState};
 
-/// State of a program's objects and of the replication engine.
+/// State of a program's objects and of the replication engine. Lists are in the order of the program's objects.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
     pub tables: Vec<TableState>,
@@ -31,16 +31,17 @@ pub(crate) struct State {
     pub changes: Changes,
     pub random: Random,
     pub buffer: BitBuffer,
-    /// Reused buffer of the deparser's headers.
+    /// Buffer for headers that the deparser emits, reused to avoid allocations.
     pub headers: Vec<u8>,
     /// Records the steps of packets, if tracing or the log is on.
     pub recorder: Option<Box<Recorder>>,
-    /// Reused list of copies.
+    /// Buffer for lists of copies, reused to avoid allocations.
     pub scratch: Vec<Replica>,
 }
 
 impl State {
-    /// Creates the state after loading a program: its entries and default actions, everything else empty.
+    /// Creates the state of a newly loaded program: its own entries and default actions, initial register values,
+    /// and zeros.
     pub fn new(program: &LoadedProgram, seed: u64) -> State {
         let tofino = program.tofino.iter();
         let tofino = tofino.flat_map(|of| [&of.ingress.deparser, &of.egress.deparser]);
@@ -94,7 +95,7 @@ impl State {
         state
     }
 
-    /// Counts a new or removed user of a member or group.
+    /// Adds `change` to the number of uses of a member or group that is the target of an entry.
     pub fn count_use(&mut self, profile: usize, target: &Target, change: isize) {
         let profile = &mut self.profiles[profile];
         let uses = match target {

@@ -1,128 +1,203 @@
-//! Steps of packets in the format of simple_switch's log, which scripts and course material parse.
+//! The packet log: steps of packets in the format of `simple_switch`'s log, which scripts and course material
+//! parse.
 //!
-//! More detailed than a [trace](crate::trace), and off by default ([`Switch::set_log`](crate::Switch::set_log)).
-//! Conditions and primitives are logged only by programs loaded with notes
-//! ([`LoadedProgram::with_notes`](crate::LoadedProgram::with_notes)).
+//! It is more detailed than a [trace](crate::trace), and off by default
+//! ([`Switch::set_log`](crate::Switch::set_log)). Conditions and primitives are logged only by programs loaded with
+//! notes ([`LoadedProgram::with_notes`](crate::LoadedProgram::with_notes)).
 
 use crate::tables::{EntryTarget, KeyMatch, TableEntry};
 use std::fmt::{self, Display, Formatter};
 
-/// Severity of a log line.
+/// Severity of a log line, with BMv2's names of levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
+    /// Details that explain a step.
     Trace,
+    /// A step of a packet.
     Debug,
+    /// A message of the program.
     Info,
+    /// A step that probably is a mistake of the program or control plane.
     Warn,
+    /// A failure of a step.
     Error,
 }
 
 /// A log entry of one or several lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLine {
-    /// Number of the received frame, from 0.
+    /// Number of the received frame, from 0; copies have the number of the original.
     pub packet: u64,
-    /// Number of the copy of the packet.
+    /// Number of the copy: 0 for the received packet, counted from 1 for its copies.
     pub copy: u32,
+    /// The logged step.
     pub step: Step,
 }
 
-/// A step of a packet.
+/// A step of a packet. Values of any width are hexadecimal text without `0x`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
+    /// Ingress starts on a packet.
     Received {
+        /// Ingress port.
         port: u64,
     },
+    /// The parser starts.
     ParserStart,
+    /// The parser enters the state of this name.
     State(String),
+    /// The parser extracts the header of this name, which has a fixed length.
     Extract(String),
+    /// The parser extracts the header of this name, which has a varbit field.
     ExtractVarbit(String),
+    /// A parser state evaluates its `select`.
     Key {
+        /// Name of the state.
         state: String,
+        /// Value of the operands, each padded to whole bytes.
         key: String,
     },
+    /// The parser state of this name has no `select`.
     NoKey(String),
+    /// The parser has finished.
     Parsed {
+        /// Number of bytes extracted or skipped.
         bytes: usize,
     },
+    /// The parser failed with the error constant of this name.
     ParserError(String),
+    /// A checksum was verified.
     Verified {
+        /// Name of the checksum.
         checksum: String,
+        /// Whether the field had the computed value.
         right: bool,
     },
+    /// A checksum was not verified.
     NotVerified {
+        /// Name of the checksum.
         checksum: String,
+        /// Reason, as the end of a sentence.
         why: &'static str,
     },
+    /// The parser and the verification of checksums have ended.
     ParserEnd,
+    /// The pipeline of this name, `ingress` or `egress`, starts.
     PipelineStart(&'static str),
+    /// The pipeline of this name has ended.
     PipelineEnd(&'static str),
+    /// An `exit` statement has ended the pipeline.
     Exit,
+    /// The table of this name is applied.
     Apply(String),
+    /// A table looks up a key: name and value of each key field.
     LookUp(Vec<(String, String)>),
+    /// An entry matched.
     Hit {
+        /// Name of the table.
         table: String,
+        /// Handle of the entry, as in BMv2.
         handle: u32,
     },
+    /// The entry that matched.
     Entry {
+        /// Handle of the entry, as in BMv2.
         handle: u32,
+        /// Key fields of the table, in the order of the entry's key.
         keys: Vec<EntryKey>,
+        /// Key, priority and target of the entry.
         entry: TableEntry,
     },
+    /// No entry of the table of this name matched.
     Miss(String),
+    /// A table runs an action.
     Action {
+        /// Name of the action; `None` on a miss without default action.
         name: Option<String>,
+        /// Argument values.
         args: Vec<String>,
     },
-    /// A note of the program.
+    /// The text of a condition or primitive, written by a program that was loaded with notes.
     Note(String),
-    /// `log_msg`.
+    /// The text of a `log_msg` call.
     Message(String),
+    /// A packet used an index beyond the end of an array; the access had no effect.
     OutOfBounds {
+        /// Kind of the array: `register`, `counter` or `meter`.
         what: &'static str,
+        /// Name of the array.
         name: String,
+        /// Number of its cells.
         size: usize,
+        /// The index used.
         index: u64,
     },
+    /// The packet is replicated to a multicast group.
     Multicast,
+    /// The multicast group of this number does not exist.
     NoGroup(u32),
+    /// A copy of a multicast packet is created.
     Replicate {
+        /// Egress port of the copy.
         port: u32,
     },
+    /// The packet is cloned at the end of this pipeline.
     Cloning(&'static str),
+    /// A clone gets its destination.
     CloneTo {
+        /// Kind of destination, as in BMv2's log.
         what: &'static str,
+        /// Number of the port or group.
         number: u32,
     },
+    /// A digest is sent to the control plane.
     Learn {
+        /// Id of the learn list.
         list: u32,
     },
+    /// The packet is resubmitted to ingress.
     Resubmit,
+    /// Ingress has ended with this value of `egress_spec`.
     EgressPort(u64),
+    /// The packet is dropped, because its priority is not below the number of queues.
     Priority,
+    /// The packet is dropped at the end of this pipeline.
     Dropped(&'static str),
+    /// The deparser starts.
     DeparserStart,
+    /// The deparser reaches a checksum.
     Updated {
+        /// Name of the checksum.
         checksum: String,
+        /// Whether its condition holds, so that the field is written.
         met: bool,
     },
+    /// The deparser emits the header of this name.
     Deparse(String),
+    /// The deparser has ended.
     DeparserEnd,
+    /// The packet is recirculated to ingress.
     Recirculate,
+    /// The packet leaves the switch.
     Sent {
+        /// Length of the frame in bytes.
         bytes: usize,
+        /// Egress port.
         port: u32,
     },
 }
 
-/// A key field, for printing entries.
+/// A key field of a table, for printing entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryKey {
+    /// Name of the key field.
     pub name: String,
+    /// Width in bits.
     pub bits: u32,
 }
 
 impl Step {
+    /// Returns the level at which BMv2 logs the step.
     pub fn level(&self) -> Level {
         match self {
             Step::Parsed { .. }
@@ -216,12 +291,12 @@ impl Display for Step {
                 size,
                 index,
             } => {
-                let way = if *what == "register" {
+                let verb = if *what == "register" {
                     "access"
                 } else {
                     "update"
                 };
-                write!(f, "Attempted to {way} {what} '{name}' with size {size} at out-of-bounds index {index}.")
+                write!(f, "Attempted to {verb} {what} '{name}' with size {size} at out-of-bounds index {index}.")
             }
             Step::Multicast => f.write_str("Multicast requested for packet"),
             Step::NoGroup(group) => {
@@ -271,9 +346,9 @@ fn show_entry(
     write!(f, "Dumping entry {handle}\nMatch key:\n")?;
     let width = name_width(keys.iter().map(|key| key.name.as_str()));
     let mut ordered = false;
-    for (EntryKey { name, bits }, given) in keys.iter().zip(&entry.key) {
+    for (EntryKey { name, bits }, value) in keys.iter().zip(&entry.key) {
         let hex = |bytes: &[u8]| padded_hex(bytes, *bits);
-        let (kind, value) = match given {
+        let (kind, value) = match value {
             KeyMatch::Exact { value } => ("EXACT", hex(value)),
             KeyMatch::Lpm { value, prefix_len } => ("LPM", format!("{}/{prefix_len}", hex(value))),
             KeyMatch::Ternary { value, mask } => {
@@ -312,7 +387,7 @@ fn name_width<'a>(names: impl Iterator<Item = &'a str>) -> usize {
     names.map(str::len).max().unwrap_or(0).max(20)
 }
 
-/// Formats as many digits as a field of `bits` bits has bytes for.
+/// Formats a big-endian number with the digits of all bytes of a field of `bits` bits.
 pub(crate) fn padded_hex(bytes: &[u8], bits: u32) -> String {
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let width = 2 * bits.div_ceil(8) as usize;
@@ -320,7 +395,7 @@ pub(crate) fn padded_hex(bytes: &[u8], bits: u32) -> String {
     format!("{:0>width$}", &digits[surplus..])
 }
 
-/// Formats without leading zeros.
+/// Formats a big-endian number in hexadecimal without leading zeros.
 pub(crate) fn short_hex(bytes: &[u8]) -> String {
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     match digits.trim_start_matches('0') {

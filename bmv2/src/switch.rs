@@ -1,5 +1,7 @@
-//! The switch, including the end of ingress and egress (simple_switch document, "Pseudocode for what happens at the end
-//! of ingress and egress processing").
+//! The switch: parser, pipelines and deparser in order, and the decisions at the end of ingress and egress.
+//!
+//! The decisions follow `simple_switch.md`, "Pseudocode for what happens at the end of ingress and egress
+//! processing".
 
 mod copies;
 mod pool;
@@ -24,13 +26,13 @@ use std::sync::Arc;
 /// Options that are constant for the lifetime of a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchOptions {
-    /// P4Runtime's device id; not used by this crate.
+    /// Device id of P4Runtime; not used by this crate.
     pub device_id: u64,
-    /// Port of the controller; this crate treats it like any other.
+    /// Port of the controller; this crate treats it like any other port.
     pub cpu_port: Option<u32>,
     /// Port whose packets are dropped; 511 in BMv2.
     pub drop_port: u32,
-    /// Number of queues per port. A packet with a `standard_metadata.priority` that is not smaller is dropped.
+    /// Number of queues per port. A packet whose `standard_metadata.priority` is not below it is dropped.
     pub priority_queues: u32,
     /// Limits of multicast groups and their nodes.
     pub pre_limits: PreLimits,
@@ -64,7 +66,7 @@ mod instance {
     pub const RESUBMITTED: u64 = 6;
 }
 
-/// Limit of resubmissions per packet. BMv2 has none, but there, other packets are processed meanwhile.
+/// Limit of resubmissions per packet. BMv2 has none, but processes other packets between them.
 const MAX_RESUBMITS: u32 = 1000;
 
 /// Limit of egress passes by [`Switch::process`] per frame.
@@ -78,23 +80,26 @@ pub(crate) const MAX_RECIRCULATED: usize = 1 << 17;
 pub struct Switch {
     options: SwitchOptions,
     pub(crate) loaded: Option<Loaded>,
-    /// Number of program loads, to recognise packets of an older program.
+    /// Number of program loads, which identifies packets of an older program.
     generation: u64,
+    /// Whether traces are recorded.
     traces: bool,
+    /// Whether the log is recorded.
     logs: bool,
     /// Number of frames logged under previous programs.
     logged: u64,
     pool: Pool,
 }
 
+/// A loaded program with its state.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub program: Arc<LoadedProgram>,
     pub state: State,
 }
 
-/// The parts of a switch needed to process a packet, borrowed separately.
-pub(crate) struct Machine<'a> {
+/// Processes packets. Holds the parts of a switch that this needs, borrowed separately.
+pub(crate) struct Processor<'a> {
     pub program: &'a LoadedProgram,
     pub state: &'a mut State,
     pub pool: &'a mut Pool,
@@ -120,6 +125,7 @@ impl Switch {
         }
     }
 
+    /// Returns the options of [`Switch::new`].
     pub fn options(&self) -> &SwitchOptions {
         &self.options
     }
@@ -135,8 +141,8 @@ impl Switch {
         self.record();
     }
 
-    /// Takes over the program and state of another switch. Queued packets of the old program are dropped as after
-    /// [`Switch::load`].
+    /// Moves the program and state of another switch into this one. Queued packets of the old program are dropped
+    /// as after [`Switch::load`].
     pub fn adopt(&mut self, other: Switch) {
         self.pool = Pool::default();
         self.generation += 1;
@@ -157,13 +163,14 @@ impl Switch {
         self.record();
     }
 
-    /// Adds the present program's frames to the log's count, which continues with the next program.
+    /// Adds the current program's frames to the log's count, which continues with the next program.
     fn count_logged(&mut self) {
         let state = self.loaded.as_ref().map(|loaded| &loaded.state);
         let recorder = state.and_then(|state| state.recorder.as_ref());
         self.logged += recorder.map_or(0, |recorder| recorder.packets);
     }
 
+    /// Replaces the recorder of traces and the log after a change of the settings or the program.
     fn record(&mut self) {
         let (traces, logs, logged) = (self.traces, self.logs, self.logged);
         if let Some(loaded) = &mut self.loaded {
@@ -184,9 +191,9 @@ impl Switch {
         state.map_or(0, |state| state.register_accesses)
     }
 
-    fn machine(&mut self) -> Option<Machine<'_>> {
+    fn processor(&mut self) -> Option<Processor<'_>> {
         let Loaded { program, state } = self.loaded.as_mut()?;
-        Some(Machine {
+        Some(Processor {
             program,
             state,
             pool: &mut self.pool,
@@ -198,18 +205,19 @@ impl Switch {
         })
     }
 
-    /// Returns a number from `low..=high`, the next one that the program's `random` would return; `low` without a
-    /// program.
+    /// Returns the next random number from `low..=high` of the stream that the program's `random` uses; `low`
+    /// without a program.
     pub fn random(&mut self, low: u64, high: u64) -> u64 {
-        let Some(machine) = self.machine() else {
+        let Some(processor) = self.processor() else {
             return low;
         };
-        machine.state.random.between(low, high)
+        processor.state.random.between(low, high)
     }
 
-    /// Processes a frame in parser and ingress, up to the queues. `now` is in nanoseconds since the switch started.
+    /// Processes a received frame in parser and ingress, up to the queues. `now` is in nanoseconds since the switch
+    /// started.
     pub fn ingress(&mut self, port: u32, frame: &[u8], now: u64, fx: &mut Effects) {
-        let Some(mut m) = self.machine() else {
+        let Some(mut m) = self.processor() else {
             fx.dropped.push(DropReason::NoProgram);
             return;
         };
@@ -217,8 +225,8 @@ impl Switch {
         m.frame_in(port, frame, now, fx);
     }
 
-    /// Like [`Switch::ingress`], without copying the frame. Its buffer is reused for a frame that leaves, if `fx.spare`
-    /// has space for it. A tail that the program does not parse is shared with the frames that leave.
+    /// Like [`Switch::ingress`], without copying the frame. Its buffer is reused for a sent frame, if `fx.spare`
+    /// has space for it. A tail that the program does not parse is shared with the sent frames.
     pub fn ingress_owned(
         &mut self,
         port: u32,
@@ -226,7 +234,7 @@ impl Switch {
         now: u64,
         fx: &mut Effects,
     ) {
-        let Some(mut m) = self.machine() else {
+        let Some(mut m) = self.processor() else {
             fx.dropped.push(DropReason::NoProgram);
             return;
         };
@@ -234,23 +242,24 @@ impl Switch {
         m.frame_in(port, frame, now, fx);
     }
 
-    /// Processes a packet from its queue in egress and deparser. Clones and recirculated packets are enqueued again.
+    /// Processes a dequeued packet in egress and deparser. Clones and recirculated packets are enqueued again.
     pub fn egress(&mut self, packet: Queued, now: u64, queue: QueueState, fx: &mut Effects) {
         let generation = self.generation;
-        match self.machine() {
+        match self.processor() {
             Some(mut m) if packet.generation == generation => {
                 let program = m.program;
                 match &program.tofino {
                     Some(tofino) => m.tofino_egress(tofino, packet, now, queue, fx),
                     None => m.egress(packet, now, queue, fx),
                 }
-                m.give_trace(fx);
+                m.move_records(fx);
             }
             _ => fx.dropped.push(DropReason::NoProgram),
         }
     }
 
-    /// Processes a frame completely, with empty queues. Returns the frames that leave, in order.
+    /// Processes a frame in ingress and egress with empty queues, and returns port and bytes of the sent frames, in
+    /// order.
     pub fn process(&mut self, port: u32, frame: &[u8], now: u64) -> Vec<(u32, Vec<u8>)> {
         let mut fx = Effects::default();
         self.process_into(port, frame, now, &mut fx);
@@ -260,7 +269,7 @@ impl Switch {
             .collect()
     }
 
-    /// Like [`Switch::process`], with all effects.
+    /// Like [`Switch::process`], but adds all effects to `fx`.
     pub fn process_into(&mut self, port: u32, frame: &[u8], now: u64, fx: &mut Effects) {
         self.ingress(port, frame, now, fx);
         let mut passes = 0;
@@ -282,12 +291,12 @@ impl Switch {
     }
 }
 
-impl Machine<'_> {
+impl Processor<'_> {
     fn frame_in(&mut self, port: u32, frame: Arc<Frame>, now: u64, fx: &mut Effects) {
         let program = self.program;
         if let Some(tofino) = &program.tofino {
             self.tofino_in(tofino, port, frame.bytes(), now, fx);
-            return self.give_trace(fx);
+            return self.move_records(fx);
         }
         let length = frame.len() as u64;
         let mut packet = self.pool.packet(self.program, frame);
@@ -306,10 +315,10 @@ impl Machine<'_> {
             });
         }
         self.ingress(packet, now, fx);
-        self.give_trace(fx);
+        self.move_records(fx);
     }
 
-    /// Records a trace event of the present packet, if the switch traces.
+    /// Records a trace event of the current packet, if the switch traces.
     #[inline]
     pub fn record(&mut self, event: impl FnOnce() -> TraceEvent) {
         if let Some(recorder) = &mut self.state.recorder {
@@ -317,7 +326,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Records a log step of the present packet, if the switch logs.
+    /// Records a log step of the current packet, if the switch logs.
     #[inline]
     pub fn log(&mut self, step: impl FnOnce() -> Step) {
         if let Some(recorder) = &mut self.state.recorder {
@@ -325,7 +334,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Numbers a copy of a packet for traces and the log.
+    /// Sets the numbers of a copy for traces and the log: that of the packet, and that of the copy.
     pub fn number_copy(&mut self, copy: &mut Packet, of: u64) {
         copy.ctx.number = of;
         copy.ctx.copy = self.copy_number(copy, of);
@@ -348,14 +357,15 @@ impl Machine<'_> {
     }
 
     #[inline]
-    fn give_trace(&mut self, fx: &mut Effects) {
+    /// Moves recorded traces and log lines to the effects.
+    fn move_records(&mut self, fx: &mut Effects) {
         if let Some(recorder) = &mut self.state.recorder {
             fx.trace.append(&mut recorder.lines);
             fx.log.append(&mut recorder.log);
         }
     }
 
-    /// Runs parser and ingress, and the decisions after it; again when the packet is resubmitted.
+    /// Runs parser and ingress, and the decisions at the end of ingress. Repeats this for a resubmitted packet.
     fn ingress(&mut self, mut packet: Box<Packet>, now: u64, fx: &mut Effects) {
         let program = self.program;
         let intrinsic = &program.intrinsic;
@@ -387,7 +397,7 @@ impl Machine<'_> {
             }
             if packet.ctx.resubmit != 0 {
                 let Some(frame) = packet.frame.clone() else {
-                    return self.pool.take_back(packet);
+                    return self.pool.recycle(packet);
                 };
                 let length = frame.len() as u64;
                 let mut fresh = self.pool.packet(program, frame);
@@ -398,7 +408,7 @@ impl Machine<'_> {
                 self.log(|| Step::Resubmit);
                 self.number_copy(&mut fresh, packet.ctx.number);
                 self.record(|| TraceEvent::Resubmitted);
-                self.pool.take_back(packet);
+                self.pool.recycle(packet);
                 packet = fresh;
                 continue;
             }
@@ -475,12 +485,14 @@ impl Machine<'_> {
         );
     }
 
+    /// Drops a packet.
     pub fn drop(&mut self, packet: Box<Packet>, reason: DropReason, fx: &mut Effects) {
-        self.tell_dropped(reason, fx);
-        self.pool.take_back(packet);
+        self.record_drop(reason, fx);
+        self.pool.recycle(packet);
     }
 
-    fn tell_dropped(&mut self, reason: DropReason, fx: &mut Effects) {
+    /// Records a drop in the effects and the trace.
+    fn record_drop(&mut self, reason: DropReason, fx: &mut Effects) {
         self.record(|| TraceEvent::Dropped {
             reason: reason.name(),
         });
@@ -495,6 +507,7 @@ impl Machine<'_> {
         }
     }
 
+    /// Creates the digest message of a learn list from a packet's fields.
     pub fn digest(&mut self, words: &[u64], list: u32, fx: &mut Effects) {
         let Some(learn) = self.program.learn_lists.get(&list) else {
             return;
@@ -515,6 +528,7 @@ impl Machine<'_> {
         });
     }
 
+    /// Runs egress and deparser, and the decisions at the end of egress.
     fn egress(&mut self, queued: Queued, now: u64, queue: QueueState, fx: &mut Effects) {
         let program = self.program;
         let intrinsic = &program.intrinsic;
@@ -584,7 +598,7 @@ impl Machine<'_> {
         let mut out = match Arc::get_mut(frame) {
             Some(frame) => frame.take_output(*payload, headers, out),
             // Other copies of the packet share the frame.
-            None => frame.copy_behind(*payload, headers, out),
+            None => frame.copy_with_headers(*payload, headers, out),
         };
         if let Some(bytes) = ctx.truncate {
             out.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
@@ -604,13 +618,13 @@ impl Machine<'_> {
             self.log(|| Step::Recirculate);
             self.number_copy(&mut fresh, number);
             self.record(|| TraceEvent::Recirculated);
-            self.pool.take_back(packet);
+            self.pool.recycle(packet);
             return self.ingress(fresh, now, fx);
         }
         let bytes = out.len();
         self.record(|| TraceEvent::Out { port, bytes });
         self.log(|| Step::Sent { bytes, port });
-        self.pool.take_back(packet);
+        self.pool.recycle(packet);
         fx.output.push(Output { port, frame: out });
     }
 }

@@ -1,9 +1,10 @@
 //! Packet processing in the Tofino Native Architecture ("P4_16 Intel Tofino Native Architecture, Public Version").
 //!
 //! Ingress and egress have separate headers and metadata. A parser finds intrinsic metadata in front of the packet.
-//! What a deparser writes, and the header that a mirror or resubmission adds in front, are bytes for the next parser.
-//! Differences to the chip:
+//! The output of a deparser, and the header that a mirror or resubmission adds in front, are bytes for the next
+//! parser.
 //!
+//! Differences to the chip:
 //! - The depth of queues is in packets, not in cells.
 //! - `ucast_egress_port` is 0x1ff until a program assigns it; a packet that has this value at the end is not sent.
 //! - Metadata is initially zero, and fields are never invalid.
@@ -18,10 +19,10 @@ use crate::frame::Frame;
 use crate::pre::{CloneSession, Replica};
 use crate::program::{Chip, Gress, Meta, Tofino};
 use crate::steps::Step;
-use crate::switch::Machine;
+use crate::switch::Processor;
 use crate::trace::TraceEvent;
 
-/// Port number of a packet without a port.
+/// Value of `ucast_egress_port` that means no port.
 const NO_PORT: u64 = 0x1ff;
 
 /// Bits of `drop_ctl`.
@@ -39,8 +40,8 @@ mod parser_error {
     pub const TIMEOUT: u64 = 0x0008;
 }
 
-/// Limit of resubmissions per packet, and of recirculations without a queue. The chip has none, but there, other
-/// packets are processed meanwhile.
+/// Limit of resubmissions per packet, and of recirculations without a queue. The chip has none, but processes other
+/// packets between them.
 const MAX_ROUNDS: u32 = 1000;
 
 impl Chip {
@@ -65,7 +66,7 @@ impl Chip {
 /// Length in bytes of the ingress intrinsic metadata, if a program does not declare it.
 const INGRESS_METADATA_BYTES: usize = 8;
 
-impl Machine<'_> {
+impl Processor<'_> {
     /// Processes a frame received on a port.
     pub(crate) fn tofino_in(
         &mut self,
@@ -93,7 +94,7 @@ impl Machine<'_> {
         fx.dropped.push(DropReason::EndlessLoop);
     }
 
-    /// Makes one pass through ingress. Returns the resubmitted data, and the packet's number for traces.
+    /// Runs one pass of ingress. Returns the resubmitted data, and the packet's number for traces.
     fn tofino_ingress(
         &mut self,
         tofino: &Tofino,
@@ -163,7 +164,7 @@ impl Machine<'_> {
             self.log(|| Step::Resubmit);
             let data = self.front(tofino, &packet, packet.ctx.resubmit);
             let number = packet.ctx.number;
-            self.pool.take_back(packet);
+            self.pool.recycle(packet);
             return Some((data, number));
         }
         self.tofino_traffic(tofino, packet, drop_ctl, fx);
@@ -225,10 +226,10 @@ impl Machine<'_> {
             return self.drop(packet, reason, fx);
         }
         let (number, now) = (packet.ctx.number, packet.ctx.now);
-        self.pool.take_back(packet);
+        self.pool.recycle(packet);
         if bypass {
             for replica in replicas {
-                self.leave(tofino, replica.port, bytes.clone(), now, fx);
+                self.send(tofino, replica.port, bytes.clone(), now, fx);
             }
             return;
         }
@@ -300,7 +301,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Processes a packet from its queue.
+    /// Processes a dequeued packet in egress.
     pub(crate) fn tofino_egress(
         &mut self,
         tofino: &Tofino,
@@ -318,7 +319,7 @@ impl Machine<'_> {
         } = queued;
         let mut packet = self.take(packet);
         let Some(frame) = packet.frame.take() else {
-            return self.pool.take_back(packet);
+            return self.pool.recycle(packet);
         };
         let words = &mut packet.words;
         set(words, md.egress_port, u64::from(port));
@@ -360,12 +361,12 @@ impl Machine<'_> {
             self.log(|| Step::Dropped("egress"));
             return self.drop(packet, DropReason::Egress, fx);
         }
-        self.pool.take_back(packet);
-        self.leave(tofino, port, bytes, now, fx);
+        self.pool.recycle(packet);
+        self.send(tofino, port, bytes, now, fx);
     }
 
     /// Sends a frame, or recirculates it.
-    fn leave(&mut self, tofino: &Tofino, port: u32, frame: Vec<u8>, now: u64, fx: &mut Effects) {
+    fn send(&mut self, tofino: &Tofino, port: u32, frame: Vec<u8>, now: u64, fx: &mut Effects) {
         if tofino.chip.recirculates(port) {
             if frame.len() > crate::switch::MAX_RECIRCULATED {
                 fx.dropped.push(DropReason::TooLong);
@@ -387,8 +388,8 @@ impl Machine<'_> {
         fx.output.push(Output { port, frame });
     }
 
-    /// Runs a parser. Returns false when the packet must be dropped: there was an error, and the program does not read
-    /// it.
+    /// Runs a parser. Returns false when the packet must be dropped: the parser failed, and the program does not
+    /// read `parser_err`.
     fn tofino_parse(&mut self, gress: &Gress, field: Option<Meta>, packet: &mut Packet) -> bool {
         let Packet {
             words,
@@ -470,8 +471,8 @@ impl Machine<'_> {
         bytes
     }
 
-    /// Returns a header's bytes in the form that its parser expects; `zeros` zero bytes if the program does not declare
-    /// it.
+    /// Returns a header's bytes as the parser expects them; `zeros` zero bytes if the program does not declare the
+    /// header.
     fn header_bytes(&mut self, packet: &Packet, header: Option<u16>, zeros: usize) -> Vec<u8> {
         let Some(header) = header else {
             return vec![0; zeros];

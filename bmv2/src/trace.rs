@@ -1,7 +1,7 @@
 //! Traces: the steps of packets through a program.
 //!
-//! Off by default ([`Switch::set_trace`](crate::Switch::set_trace)). A switch that does not trace only tests one flag
-//! per packet, parser state and table.
+//! Off by default ([`Switch::set_trace`](crate::Switch::set_trace)). A switch that does not trace tests only one
+//! flag per packet, parser state and table.
 
 use crate::exec::headers::is_valid;
 use crate::exec::words::words_of;
@@ -14,74 +14,96 @@ use std::fmt::{self, Write};
 /// One step of one packet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TraceLine {
-    /// Number of the received frame since tracing began; copies have the number of the original.
+    /// Number of the received frame since tracing began, from 1; copies have the number of the original.
     pub packet: u64,
+    /// The step.
     #[serde(flatten)]
     pub event: TraceEvent,
 }
 
-/// A step of a packet. Numbers of any width are hexadecimal text.
+/// A step of a packet. Values of any width are hexadecimal text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum TraceEvent {
     /// A frame was received.
     In {
+        /// Ingress port.
         port: u32,
+        /// Length of the frame in bytes.
         bytes: usize,
     },
-    /// The parser passed these states.
+    /// The parser has ended.
     Parsed {
+        /// Names of the visited states, in order.
+        /// States that the parser has visited.
         states: Vec<String>,
+        /// Names of the headers that are valid after parsing.
         headers: Vec<String>,
         /// Length of the payload in bytes.
         payload: usize,
-        /// The parser's error, if there was one.
+        /// Name of the error constant with which the parser ended; `None` for `NoError`.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
     /// A table was applied.
     Table {
+        /// Name of the table.
         table: String,
+        /// Name and value of each key field.
         key: Vec<NamedValue>,
+        /// Whether an entry matched.
         hit: bool,
         /// Handle of the matching entry, on a hit.
         #[serde(skip_serializing_if = "Option::is_none")]
         entry: Option<u32>,
-        /// The action that ran, if any.
+        /// Name of the action that ran, if any.
         #[serde(skip_serializing_if = "Option::is_none")]
         action: Option<String>,
+        /// Name and value of each action argument.
         data: Vec<NamedValue>,
     },
     /// A field changed, or a header became valid or invalid (`$valid$`).
     Changed {
+        /// Name of the field, as `header.field`.
         field: String,
+        /// Value when changes were last recorded.
         before: String,
+        /// Value now.
         after: String,
     },
     /// Ingress enqueued the packet, or a copy of it, for a port.
     Queued {
+        /// Egress port.
         port: u32,
+        /// Priority of the queue; the highest is served first.
         priority: u8,
+        /// Replication id; 0 for packets that are not multicast.
         rid: u64,
     },
     /// Egress started.
     Egress {
+        /// Egress port.
         port: u32,
     },
-    /// A clone was made for a clone session.
+    /// A clone was created for a clone session.
     Cloned {
+        /// Number of the clone session.
         session: u32,
     },
     /// The packet was resubmitted to ingress.
     Resubmitted,
+    /// The packet was recirculated to ingress.
     Recirculated,
-    /// The packet left.
+    /// The packet left the switch.
     Out {
+        /// Egress port.
         port: u32,
+        /// Length of the frame in bytes.
         bytes: usize,
     },
     /// The packet was dropped; see [`DropReason::name`](crate::DropReason::name).
     Dropped {
+        /// Name of the reason.
         reason: &'static str,
     },
 }
@@ -89,7 +111,9 @@ pub enum TraceEvent {
 /// A value with its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NamedValue {
+    /// Name of the key field or parameter.
     pub name: String,
+    /// The value in hexadecimal.
     pub value: String,
 }
 
@@ -119,7 +143,7 @@ const ANSI: Colors = Colors {
 };
 
 impl TraceLine {
-    /// Formats for people: one line without its end, indented under the packet it belongs to.
+    /// Formats the step as one line without a line end, indented under the line of the packet's arrival.
     pub fn text(&self, color: bool) -> String {
         let mut line = String::new();
         // Writing to a string never fails.
@@ -127,7 +151,7 @@ impl TraceLine {
         line
     }
 
-    /// Formats for tools: one JSON object.
+    /// Formats the step as one JSON object.
     pub fn json(&self) -> String {
         serde_json::to_string(self).expect("plain data becomes JSON")
     }
@@ -226,31 +250,32 @@ fn list(out: &mut String, open: &str, items: &[NamedValue], close: &str) -> fmt:
     out.write_str(close)
 }
 
-/// Records the steps of packets.
+/// Records the steps of packets for traces and the log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recorder {
     /// Number of frames so far.
     pub packets: u64,
-    /// Number of the present packet.
+    /// Number of the packet whose steps are being recorded.
     packet: u64,
     /// The packet's words when changes were last recorded.
     seen: Vec<u64>,
     states: Vec<String>,
-    /// Whether traces are recorded, and whether the log is.
+    /// Whether traces are recorded.
     pub traces: bool,
+    /// Whether the log is recorded.
     pub logs: bool,
     /// Number of frames logged under previous programs.
     pub logged: u64,
-    /// Number of the present copy in the log.
+    /// Number of the packet's copy in the log.
     copy: u32,
-    /// Number of copies made of each packet, for the last [`REMEMBERED`] packets.
+    /// Number of copies made of each packet, for the last [`COUNTED_PACKETS`] packets.
     copies: Vec<u32>,
     pub lines: Vec<TraceLine>,
     pub log: Vec<LogLine>,
 }
 
 /// Number of packets whose copies are counted; with more packets in the switch, copy numbers may repeat.
-const REMEMBERED: usize = 4096;
+const COUNTED_PACKETS: usize = 4096;
 
 /// Limit of lines between two calls that take them; further ones are discarded. Without it, a program that loops would
 /// fill the memory.
@@ -262,7 +287,7 @@ impl Recorder {
             traces,
             logs,
             logged,
-            copies: vec![0; if logs { REMEMBERED } else { 0 }],
+            copies: vec![0; if logs { COUNTED_PACKETS } else { 0 }],
             ..Recorder::default()
         }
     }
@@ -278,7 +303,7 @@ impl Recorder {
         }
     }
 
-    /// Starts a received packet; returns its number.
+    /// Starts recording a received packet, and returns its number.
     pub fn begin(&mut self) -> u64 {
         self.packets += 1;
         let number = self.packets;
@@ -297,7 +322,7 @@ impl Recorder {
     }
 
     fn copies_of(&mut self, packet: u64) -> Option<&mut u32> {
-        self.copies.get_mut(packet as usize % REMEMBERED)
+        self.copies.get_mut(packet as usize % COUNTED_PACKETS)
     }
 
     pub fn record(&mut self, event: TraceEvent) {
@@ -307,7 +332,7 @@ impl Recorder {
         }
     }
 
-    /// Selects the packet of the following steps.
+    /// Selects the packet and copy to which the following steps belong.
     pub fn follow(&mut self, packet: u64, copy: u32, phv: &[u64]) {
         (self.packet, self.copy) = (packet, copy);
         self.see(phv);

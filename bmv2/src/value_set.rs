@@ -1,10 +1,10 @@
-//! Parser value sets, in the form used by the parser.
+//! Parser value sets, in the form that the parser compares.
 
 use crate::frame::Frame;
 use crate::program::{CaseOn, KeyPart, LoadedProgram};
 use rustc_hash::FxHashSet;
 
-/// Members of a parser value set, as given and padded like the parser's key.
+/// Members of a parser value set: as the control plane wrote them, and as the parser compares them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ValueSetState {
     /// Unpadded members in the order of insertion.
@@ -13,6 +13,7 @@ pub(crate) struct ValueSetState {
     pub shadows: Vec<Shadow>,
 }
 
+/// Members of a value set, padded and masked for one use in the parser.
 #[derive(Clone, Debug)]
 pub(crate) struct Shadow {
     /// Widths of the parts of the key, in bits.
@@ -46,7 +47,7 @@ pub(crate) fn value_sets(program: &LoadedProgram) -> Vec<ValueSetState> {
 }
 
 impl Shadow {
-    /// Adds a member, given without padding between its parts.
+    /// Adds a member whose fields are concatenated without padding.
     pub(crate) fn insert(&mut self, member: &[u8]) {
         let frame = Frame::copy_of(member);
         let total: usize = self.bits.iter().map(|b| *b as usize).sum();

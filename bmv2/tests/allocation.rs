@@ -109,7 +109,7 @@ fn forwarding_allocates_no_memory() {
 
 /// Fabrics have hundreds of switches with the same program, and most of them have few groups.
 #[test]
-fn registers_take_memory_when_they_are_written() {
+fn registers_allocate_memory_when_they_are_written() {
     let program = program("../p4src/v1model/main.p4");
     let before = in_use();
     let mut switch = Switch::new(SwitchOptions::default());

@@ -203,7 +203,7 @@ fn a_started_switch_that_fails_a_test_names_the_lines() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let output_text = String::from_utf8_lossy(&output.stdout);
     for line in [
-        "wrong.stf:2: there is no table `nowhere`; there is I.routes, I.prefixes",
+        "wrong.stf:2: there is no table `nowhere`; valid names: I.routes, I.prefixes",
         "wrong.stf:3: cannot send a packet of 2 bytes through an interface, which needs at least 14",
         "wrong.stf:5: the packet at port 1 differs from the expected one",
     ] {

@@ -34,7 +34,7 @@ fn wrong_with(arch: Arch, program: &Path, test: &Path) -> Result<(), String> {
                 let line = failure
                     .line
                     .map_or(String::new(), |line| format!(":{line}"));
-                format!("{}{line}: {}\n", test.display(), failure.what)
+                format!("{}{line}: {}\n", test.display(), failure.message)
             })
             .collect()),
     }

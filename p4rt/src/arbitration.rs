@@ -1,7 +1,8 @@
 //! Client arbitration: roles, election ids, the right to write, and the notifications about them (P4Runtime § 5).
 //!
-//! A role has at most one primary: the live client whose election id is the highest that the switch has ever received
-//! for the role. When the primary leaves, the role has no primary until a client sends an id at least as high.
+//! A role has at most one primary: the connected client whose election id is the highest that the switch has
+//! received for the role. When the primary disconnects, the role has no primary until a client sends an id at least
+//! as high.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +13,15 @@ use alfirk_p4runtime::{
 
 use super::event::ClientId;
 
-/// Limit of live clients per role; further ones are rejected with RESOURCE_EXHAUSTED.
+/// Limit of connected clients per role; further ones are rejected with RESOURCE_EXHAUSTED.
 pub const MAX_CLIENTS_PER_ROLE: usize = 256;
-/// Limit of roles per device; a role's highest election id is kept after its last client has left.
+/// Limit of roles per device. A role's highest election id is kept after its last client has disconnected.
 pub const MAX_ROLES: usize = 1024;
 /// Maximum length of a role's name, in bytes.
 pub const MAX_ROLE_NAME: usize = 256;
 
-/// Identifies a role by name, or by the number used by clients before 1.3. The default role has neither.
+/// Identifies a role by name, or by the number that clients used before P4Runtime 1.3. The default role has
+/// neither.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RoleKey {
     name: String,
@@ -48,9 +50,9 @@ impl RoleKey {
     }
 }
 
-/// Actions for the owner of the streams, to be carried out in order.
+/// An action on a client's stream. The owner of the streams executes all actions in order.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Notice {
+pub enum StreamAction {
     /// Notify a client about the primary.
     Send(ClientId, MasterArbitrationUpdate),
     /// End a client's stream with an error.
@@ -89,14 +91,18 @@ impl Arbitration {
     }
 
     /// Applies a client's arbitration update (§ 5.3) and returns the resulting notifications.
-    pub fn update(&mut self, client: ClientId, update: &MasterArbitrationUpdate) -> Vec<Notice> {
+    pub fn update(
+        &mut self,
+        client: ClientId,
+        update: &MasterArbitrationUpdate,
+    ) -> Vec<StreamAction> {
         let role = update.role.as_ref();
         let key = role.map_or_else(RoleKey::default, |r| RoleKey::new(&r.name, r.id));
         let election_id = update.election_id.as_ref().map(to_u128);
         if let Err(status) = self.check(client, update, &key, election_id) {
-            let mut notices = self.close(client);
-            notices.push(Notice::Close(client, status));
-            return notices;
+            let mut actions = self.close(client);
+            actions.push(StreamAction::Close(client, status));
+            return actions;
         }
 
         let session = Session {
@@ -119,7 +125,7 @@ impl Arbitration {
     }
 
     /// Removes a client whose stream has ended; if it was a primary, the other clients of its role are notified.
-    pub fn close(&mut self, client: ClientId) -> Vec<Notice> {
+    pub fn close(&mut self, client: ClientId) -> Vec<StreamAction> {
         let Some(session) = self.sessions.remove(&client) else {
             return Vec::new();
         };
@@ -249,7 +255,7 @@ impl Arbitration {
     }
 
     /// Notifies all clients of a role: backups first and the new primary last, as § 5.3 orders them.
-    fn advise_all(&self, role: &RoleKey) -> Vec<Notice> {
+    fn advise_all(&self, role: &RoleKey) -> Vec<StreamAction> {
         let primary = self.roles.get(role).and_then(|state| state.primary);
         let backups = self
             .sessions
@@ -262,7 +268,7 @@ impl Arbitration {
             .collect()
     }
 
-    fn advise(&self, client: ClientId, role: &RoleKey) -> Notice {
+    fn advise(&self, client: ClientId, role: &RoleKey) -> StreamAction {
         let (highest, primary) = self
             .roles
             .get(role)
@@ -272,7 +278,7 @@ impl Arbitration {
             Some(_) => Status::new(Code::AlreadyExists, "you are backup"),
             None => Status::new(Code::NotFound, "you are backup, and there is no primary"),
         };
-        Notice::Send(
+        StreamAction::Send(
             client,
             MasterArbitrationUpdate {
                 device_id: self.device_id,

@@ -1,4 +1,5 @@
-//! Indexed counters, meters and registers, and digest configurations (P4Runtime § 9.3 to § 9.8).
+//! Updates and reads of indexed counters, meters and registers, and of digest configurations (P4Runtime § 9.3 to §
+//! 9.8).
 
 use alfirk_p4runtime::p4::v1::{
     entity::Entity as Kind, p4_data::Data, update::Type, CounterEntry, DigestEntry, Index,
@@ -10,7 +11,7 @@ use alfirk_p4runtime::bytestring;
 use super::{
     data::DataError,
     error::{core_error, exists, invalid, not_found, out_of_range, unimplemented, UpdateResult},
-    resources::{parse_counter, parse_meter, refuse_meter_counters, show_counter, show_meter},
+    resources::{parse_counter, parse_meter, reject_meter_counters, show_counter, show_meter},
     schema::{Array, Register},
     scope::{only_modify, EntityVisitor, Scope, View},
     translation::Use,
@@ -56,7 +57,7 @@ fn cells(
     Ok(index..index + 1)
 }
 
-/// The index of a cell as the controller has it.
+/// Returns the index of a cell in the controller's form.
 fn index(array: &Array, cell: u64) -> Option<Index> {
     let own = array.index.as_ref().map(|of| {
         let own = of.controller_value(&bytestring::encode(cell));
@@ -66,7 +67,7 @@ fn index(array: &Array, cell: u64) -> Option<Index> {
     Some(Index { index })
 }
 
-/// Arrays selected by a read: the array with the id, or all arrays of the device for id 0.
+/// Returns the arrays that a read selects: the one with the id, or all arrays of the device for id 0.
 fn selected<'a, T>(
     what: &str,
     all: &'a std::collections::BTreeMap<u32, T>,
@@ -136,7 +137,7 @@ pub fn write_meter(scope: &mut Scope<'_>, kind: Type, entry: &MeterEntry) -> Upd
         .get(&id)
         .ok_or_else(|| invalid(format!("no meter has id {id:#010x}")))?;
     let what = format!("meter {}", meter.array.name);
-    refuse_meter_counters(&what, entry.counter_data.as_ref())?;
+    reject_meter_counters(&what, entry.counter_data.as_ref())?;
     let cells = cells("meter", &meter.array, entry.index.as_ref(), Use::Write)?;
     let config = entry.config.as_ref();
     let config = config
@@ -152,7 +153,7 @@ pub fn write_meter(scope: &mut Scope<'_>, kind: Type, entry: &MeterEntry) -> Upd
 }
 
 pub fn read_meters(view: View<'_>, filter: &MeterEntry, found: EntityVisitor<'_>) -> UpdateResult {
-    refuse_meter_counters("meter", filter.counter_data.as_ref())?;
+    reject_meter_counters("meter", filter.counter_data.as_ref())?;
     let meters = &view.pipeline.schema.meters;
     for meter in selected("meter", meters, filter.meter_id, |meter| &meter.array)? {
         let array = &meter.array;

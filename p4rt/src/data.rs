@@ -370,32 +370,32 @@ mod tests {
     }
 
     #[test]
-    fn wrong_values_say_what_is_wrong() {
+    fn errors_describe_the_invalid_value() {
         let ty = data_type("inner_t").unwrap();
-        let refuse = |text: &str| ty.flatten(&text::parse(text).unwrap()).unwrap_err();
+        let error_of = |text: &str| ty.flatten(&text::parse(text).unwrap()).unwrap_err();
         assert_eq!(
-            refuse("bool: true"),
+            error_of("bool: true"),
             DataError::Mismatch { expected: "struct" }
         );
         assert_eq!(
-            refuse("struct { members { enum: \"RED\" } }"),
+            error_of("struct { members { enum: \"RED\" } }"),
             DataError::Members {
                 expected: 2,
                 got: 1
             }
         );
         assert_eq!(
-            refuse("struct { members { enum: \"PINK\" } members { bitstring: \"1\" } }"),
+            error_of("struct { members { enum: \"PINK\" } members { bitstring: \"1\" } }"),
             DataError::UnknownMember("PINK".into())
         );
         assert!(matches!(
-            refuse("struct { members { enum: \"RED\" } members { bitstring: \"\\x02\\x00\" } }"),
+            error_of("struct { members { enum: \"RED\" } members { bitstring: \"\\x02\\x00\" } }"),
             DataError::Bytes(_)
         ));
     }
 
     #[test]
-    fn endless_and_unknown_types_are_refused() {
+    fn recursive_and_unknown_types_are_rejected() {
         assert_eq!(data_type("loop_t"), Err(DataError::TooLarge));
         assert_eq!(data_type("nix"), Err(DataError::UnknownType("nix".into())));
     }

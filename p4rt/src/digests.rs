@@ -34,8 +34,8 @@ struct DigestState {
     since: u64,
     waiting: Vec<Message>,
     unacknowledged: BTreeMap<u64, SentList>,
-    /// All messages waiting or unacknowledged, to suppress duplicates.
-    known: FxHashSet<Message>,
+    /// All waiting and unacknowledged messages, by which duplicates are suppressed.
+    pending: FxHashSet<Message>,
     next_list: u64,
 }
 
@@ -46,12 +46,12 @@ pub struct Digests {
 }
 
 impl Digests {
-    /// The configuration of a digest, if it is enabled.
+    /// Returns the configuration of a digest, if it is enabled.
     pub fn config(&self, digest: u32) -> Option<Config> {
         self.states.get(&digest).map(|state| state.config)
     }
 
-    /// Ids of the enabled digests, ascending.
+    /// Iterates over the ids of enabled digests, in ascending order.
     pub fn enabled(&self) -> impl Iterator<Item = u32> + '_ {
         self.states.keys().copied()
     }
@@ -66,7 +66,7 @@ impl Digests {
                     since: 0,
                     waiting: Vec::new(),
                     unacknowledged: BTreeMap::new(),
-                    known: FxHashSet::default(),
+                    pending: FxHashSet::default(),
                     next_list: 1,
                 };
                 self.states.insert(digest, state);
@@ -83,7 +83,7 @@ impl Digests {
     pub fn add(&mut self, digest: u32, message: Message, now: u64) -> Option<ReadyList> {
         let state = self.states.get_mut(&digest)?;
         state.discard_expired(now);
-        if !state.known.insert(message.clone()) {
+        if !state.pending.insert(message.clone()) {
             return None;
         }
         if state.waiting.is_empty() {
@@ -116,7 +116,7 @@ impl Digests {
             return;
         };
         for message in messages.iter().filter_map(|at| sent.messages.get(*at)) {
-            state.known.remove(message);
+            state.pending.remove(message);
         }
     }
 
@@ -137,7 +137,8 @@ impl Digests {
         self.states.values().filter_map(DigestState::deadline).min()
     }
 
-    /// Clears all unacknowledged lists, when the primary has changed or left: a new primary has not seen them.
+    /// Discards all unacknowledged lists. Called when the primary has changed or disconnected, since a new primary
+    /// has not received them.
     pub fn discard_sent(&mut self) {
         for state in self.states.values_mut() {
             let lists: Vec<u64> = state.unacknowledged.keys().copied().collect();
@@ -164,7 +165,7 @@ impl DigestState {
                 messages: messages.clone(),
             };
             self.unacknowledged.insert(list, sent);
-            while self.known.len() > MAX_CACHED {
+            while self.pending.len() > MAX_CACHED {
                 let Some(&oldest) = self.unacknowledged.keys().next() else {
                     break;
                 };
@@ -172,7 +173,7 @@ impl DigestState {
             }
         } else {
             for message in &messages {
-                self.known.remove(message);
+                self.pending.remove(message);
             }
         }
         ReadyList {
@@ -189,7 +190,7 @@ impl DigestState {
             .into_iter()
             .flat_map(|sent| sent.messages)
         {
-            self.known.remove(&message);
+            self.pending.remove(&message);
         }
     }
 
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_goes_when_it_is_full() {
+    fn a_list_is_sent_when_it_is_full() {
         let mut d = digests(MS as i64, 2, 0);
         assert_eq!(d.add(7, message(1), 0), None);
         assert_eq!(d.add(7, message(1), 0), None);
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_goes_when_its_first_message_has_waited() {
+    fn a_list_is_sent_when_its_first_message_times_out() {
         let mut d = digests(MS as i64, 10, 0);
         assert_eq!(d.poll_timeout(), None);
         d.add(7, message(1), 5);
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn disabled_digests_are_silent() {
+    fn disabled_digests_send_no_lists() {
         let mut d = digests(0, 0, 0);
         assert_eq!(d.add(6, message(1), 0), None);
         assert!(d.disable(7));

@@ -1,4 +1,4 @@
-//! Direct counters and meters (P4Runtime § 9.1.8, § 9.3, § 9.4).
+//! Updates and reads of direct counters and meters (P4Runtime § 9.1.8, § 9.3, § 9.4).
 
 use alfirk_p4runtime::p4::v1::{
     entity::Entity as Kind, update::Type, CounterData, DirectCounterEntry, DirectMeterEntry,
@@ -8,7 +8,7 @@ use alfirk_p4runtime::p4::v1::{
 use super::{
     entry_resources::{set_counter, set_meter},
     error::{invalid, unimplemented, UpdateResult},
-    resources::refuse_meter_counters,
+    resources::reject_meter_counters,
     schema::{Schema, Table},
     scope::{only_modify, EntityVisitor, Scope, View},
     tables,
@@ -40,7 +40,7 @@ pub fn write_meter(scope: &mut Scope<'_>, kind: Type, entry: &DirectMeterEntry) 
     if table.direct_meter.is_none() {
         return Err(invalid(format!("table {} has no direct meter", table.name)));
     }
-    refuse_meter_counters(
+    reject_meter_counters(
         &format!("table {}", table.name),
         entry.counter_data.as_ref(),
     )?;
@@ -69,8 +69,8 @@ pub fn read_counters(
     found: EntityVisitor<'_>,
 ) -> UpdateResult {
     let counters = Resource {
-        is_of: |table| table.direct_counter.is_some(),
-        ask: |entry| entry.counter_data = Some(CounterData::default()),
+        belongs_to: |table| table.direct_counter.is_some(),
+        request: |entry| entry.counter_data = Some(CounterData::default()),
     };
     counters.read(view, filter.table_entry.as_ref(), &mut |entry| {
         let data = entry.counter_data;
@@ -86,10 +86,10 @@ pub fn read_meters(
     filter: &DirectMeterEntry,
     found: EntityVisitor<'_>,
 ) -> UpdateResult {
-    refuse_meter_counters("direct meter", filter.counter_data.as_ref())?;
+    reject_meter_counters("direct meter", filter.counter_data.as_ref())?;
     let meters = Resource {
-        is_of: |table| table.direct_meter.is_some(),
-        ask: |entry| entry.meter_config = Some(MeterMessage::default()),
+        belongs_to: |table| table.direct_meter.is_some(),
+        request: |entry| entry.meter_config = Some(MeterMessage::default()),
     };
     meters.read(view, filter.table_entry.as_ref(), &mut |entry| {
         let config = entry.meter_config;
@@ -104,9 +104,9 @@ pub fn read_meters(
 /// A kind of direct resource.
 struct Resource {
     /// Returns whether a table has the resource.
-    is_of: fn(&Table) -> bool,
+    belongs_to: fn(&Table) -> bool,
     /// Sets the field of a table entry that requests the resource in a read.
-    ask: fn(&mut TableEntry),
+    request: fn(&mut TableEntry),
 }
 
 impl Resource {
@@ -131,20 +131,20 @@ impl Resource {
                 priority: entry.priority,
                 ..Default::default()
             };
-            (self.ask)(&mut filter);
+            (self.request)(&mut filter);
             filter
         };
         let all = TableEntry::default();
         let entry = entry.unwrap_or(&all);
         if entry.table_id == 0 {
-            let has = |table: &&Table| table.core.is_some() && (self.is_of)(table);
+            let has = |table: &&Table| table.core.is_some() && (self.belongs_to)(table);
             for table in schema.tables.values().filter(has) {
                 tables::read(view, &filter(table.id, &all), take)?;
             }
             return Ok(());
         }
         let (table, core, entry) = locate(schema, Some(entry))?;
-        if !(self.is_of)(table) {
+        if !(self.belongs_to)(table) {
             return Err(invalid(format!(
                 "table {} has no such direct resource",
                 table.name

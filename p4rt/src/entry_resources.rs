@@ -7,7 +7,7 @@ use alfirk_p4runtime::p4::{
 
 use super::{
     error::{core_error, invalid, UpdateResult},
-    resources::{parse_counter, parse_meter, refuse_meter_counters},
+    resources::{parse_counter, parse_meter, reject_meter_counters},
     schema::{Schema, Table},
     scope::Scope,
 };
@@ -16,7 +16,7 @@ use alfirk_bmv2::{EntryHandle, TableId};
 /// Checks the direct resources of an entry to be written.
 pub fn check(scope: &Scope<'_>, table: &Table, entry: &TableEntry) -> UpdateResult {
     let what = format!("table {}", table.name);
-    refuse_meter_counters(&what, entry.meter_counter_data.as_ref())?;
+    reject_meter_counters(&what, entry.meter_counter_data.as_ref())?;
     if let Some(config) = &entry.meter_config {
         let kind = meter_kind(&scope.pipeline.schema, table)
             .ok_or_else(|| invalid(format!("{what} has no direct meter")))?;
@@ -36,8 +36,8 @@ fn meter_kind(schema: &Schema, table: &Table) -> Option<meter_spec::Type> {
     schema.direct_meters.get(&id).copied()
 }
 
-/// Sets an entry's counter and meter as INSERT and MODIFY do. Rates left out are reset to the default; a counter left
-/// out keeps its value, 0 for a new entry.
+/// Sets an entry's counter and meter as INSERT and MODIFY do. Omitted rates are reset to the default. An omitted
+/// counter keeps its value, which is 0 for a new entry.
 pub fn set(
     scope: &mut Scope<'_>,
     table: &Table,

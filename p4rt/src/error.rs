@@ -1,4 +1,4 @@
-//! Constructors of statuses, one per gRPC code.
+//! Constructors of statuses, one per gRPC code, and the conversion of errors of the switch core.
 
 use alfirk_p4runtime::{Code, Status};
 
@@ -7,42 +7,42 @@ use alfirk_bmv2::ManageError;
 /// Result of one update, or of one entity read.
 pub type UpdateResult<T = ()> = Result<T, Status>;
 
-/// INVALID_ARGUMENT: the request itself is wrong.
+/// Creates INVALID_ARGUMENT: the request is invalid in every state of the switch.
 pub fn invalid(why: impl Into<String>) -> Status {
     Status::new(Code::InvalidArgument, why)
 }
 
-/// NOT_FOUND: no such object or entry exists.
+/// Creates NOT_FOUND: the object or entry does not exist.
 pub fn not_found(why: impl Into<String>) -> Status {
     Status::new(Code::NotFound, why)
 }
 
-/// ALREADY_EXISTS: the entry exists already.
+/// Creates ALREADY_EXISTS: the entry exists already.
 pub fn exists(why: impl Into<String>) -> Status {
     Status::new(Code::AlreadyExists, why)
 }
 
-/// RESOURCE_EXHAUSTED: a table, group or other resource is full.
+/// Creates RESOURCE_EXHAUSTED: a table, group or other resource is full.
 pub fn exhausted(why: impl Into<String>) -> Status {
     Status::new(Code::ResourceExhausted, why)
 }
 
-/// FAILED_PRECONDITION: not allowed in the present state of the switch.
+/// Creates FAILED_PRECONDITION: the request is not allowed in the current state of the switch.
 pub fn failed_precondition(why: impl Into<String>) -> Status {
     Status::new(Code::FailedPrecondition, why)
 }
 
-/// PERMISSION_DENIED for every client.
+/// Creates PERMISSION_DENIED: the program or the role does not allow the request.
 pub fn denied(why: impl Into<String>) -> Status {
     Status::new(Code::PermissionDenied, why)
 }
 
-/// OUT_OF_RANGE: an index past the end.
+/// Creates OUT_OF_RANGE: an index is beyond the end of an array.
 pub fn out_of_range(why: impl Into<String>) -> Status {
     Status::new(Code::OutOfRange, why)
 }
 
-/// UNIMPLEMENTED: not supported by this switch.
+/// Creates UNIMPLEMENTED: this switch does not support the request.
 pub fn unimplemented(why: impl Into<String>) -> Status {
     Status::new(Code::Unimplemented, why)
 }

@@ -1,22 +1,22 @@
-//! Events of the server, to be carried out by its driver.
+//! Events of the server: actions that its driver executes.
 
 use alfirk_p4runtime::{p4::v1::StreamMessageResponse, Status};
 
 use alfirk_bmv2::Queued;
 use alfirk_packet_io::frame::SplitFrame;
 
-/// Identifies a client's stream for as long as it is open.
+/// Identifies a client's stream until it is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientId(pub u64);
 
-/// An action for the driver.
+/// An action that the driver executes.
 #[derive(Debug)]
 pub enum Event {
     /// Put a packet into the queue of its port, and return it by [`crate::Server::dequeue`] when it leaves.
     Enqueue(Queued),
     /// Send a frame.
     Output {
-        /// The port; a frame for a port without a link is lost.
+        /// Egress port; a frame for a port without a link is lost.
         port: u32,
         /// The frame from the Ethernet header on, without FCS.
         frame: SplitFrame,
@@ -25,7 +25,7 @@ pub enum Event {
     Stream {
         /// The client whose stream it is.
         client: ClientId,
-        /// The message; boxed, since nearly all events are of packets and small.
+        /// The message; boxed, because nearly all events are about packets and are small.
         message: Box<StreamMessageResponse>,
     },
     /// End a client's stream with this status. The server has removed the client already.

@@ -17,7 +17,8 @@ use super::{
 use alfirk_bmv2::{Change, LoadedProgram, ProfileId, Switch, TableId};
 
 impl Server {
-    /// Returns the switch that reads and writes refer to: the one saved beside the running one, if there is one.
+    /// Returns the switch that reads and writes refer to: the saved or loaded one that is not running yet, if there
+    /// is one, else the running one.
     pub fn target_switch(&self) -> &Switch {
         &self.target().switch
     }

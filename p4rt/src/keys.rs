@@ -1,4 +1,5 @@
-//! Match keys: converts P4Runtime's fields by id to the core's fields in order (P4Runtime § 9.1.1).
+//! Match keys: converts P4Runtime's match fields, which have ids, to the core's key fields, which have an order
+//! (P4Runtime § 9.1.1).
 
 use std::fmt::Write as _;
 
@@ -19,17 +20,17 @@ use alfirk_bmv2::KeyMatch;
 pub fn parse(
     owner: &str,
     fields: &[Field],
-    given: &[FieldMatch],
+    match_fields: &[FieldMatch],
     how: Use,
 ) -> UpdateResult<Vec<KeyMatch>> {
-    for (i, field) in given.iter().enumerate() {
+    for (i, field) in match_fields.iter().enumerate() {
         if !fields.iter().any(|f| f.id == field.field_id) {
             return Err(invalid(format!(
                 "{owner}: key has no field with id {}",
                 field.field_id
             )));
         }
-        if given[..i]
+        if match_fields[..i]
             .iter()
             .any(|other| other.field_id == field.field_id)
         {
@@ -42,10 +43,10 @@ pub fn parse(
     fields
         .iter()
         .map(
-            |field| match given.iter().find(|g| g.field_id == field.id) {
-                Some(given) => match &field.translation {
-                    Some(of) => translated(owner, field, of, given, how),
-                    None => parse_field(field, given).map_err(|why| {
+            |field| match match_fields.iter().find(|g| g.field_id == field.id) {
+                Some(match_field) => match &field.translation {
+                    Some(of) => translated(owner, field, of, match_field, how),
+                    None => parse_field(field, match_field).map_err(|why| {
                         invalid(format!("{owner}: key field {}: {why}", field.name))
                     }),
                 },
@@ -90,13 +91,13 @@ fn any(field: &Field) -> Option<KeyMatch> {
     }
 }
 
-fn parse_field(field: &Field, given: &FieldMatch) -> Result<KeyMatch, String> {
+fn parse_field(field: &Field, match_field: &FieldMatch) -> Result<KeyMatch, String> {
     use field_match::FieldMatchType;
     let value = |bytes: &[u8]| {
         bytestring::check(bytes, field.bits).map_err(|e| e.to_string())?;
         Ok::<_, String>(bytestring::canonical(bytes).to_vec())
     };
-    Ok(match (field.kind, given.field_match_type.as_ref()) {
+    Ok(match (field.kind, match_field.field_match_type.as_ref()) {
         (MatchKind::Exact, Some(FieldMatchType::Exact(exact))) if field.is_validity => {
             KeyMatch::Valid {
                 value: value(&exact.value)? != [0],
@@ -164,14 +165,14 @@ fn translated(
     owner: &str,
     field: &Field,
     of: &Translation,
-    given: &FieldMatch,
+    match_field: &FieldMatch,
     how: Use,
 ) -> UpdateResult<KeyMatch> {
     use field_match::FieldMatchType;
     let place = || format!("{owner}: key field {}", field.name);
-    let refuse = |why: &str| Err(invalid(format!("{}: {why}", place())));
-    let data = |given: &[u8]| {
-        of.data_value(given, how)
+    let reject = |why: &str| Err(invalid(format!("{}: {why}", place())));
+    let data = |value: &[u8]| {
+        of.data_value(value, how)
             .map_err(|error| error.at(&place()))
     };
     const WHOLE: &str = "its type is translated (@p4runtime_translation), so match one whole value, or leave out the field to match every value";
@@ -180,7 +181,7 @@ fn translated(
         Form::Bits(bits) => bits,
         Form::Strings => 0,
     };
-    match (field.kind, given.field_match_type.as_ref()) {
+    match (field.kind, match_field.field_match_type.as_ref()) {
         (MatchKind::Exact, Some(FieldMatchType::Exact(exact))) => Ok(KeyMatch::Exact {
             value: data(&exact.value)?,
         }),
@@ -194,7 +195,7 @@ fn translated(
                     value: data(&ternary.value)?,
                     mask: ones(field.bits),
                 }),
-                false => refuse(WHOLE),
+                false => reject(WHOLE),
             }
         }
         (MatchKind::Lpm, Some(FieldMatchType::Lpm(lpm))) => {
@@ -203,7 +204,7 @@ fn translated(
                     value: data(&lpm.value)?,
                     prefix_len: field.bits as u32,
                 }),
-                false => refuse(WHOLE),
+                false => reject(WHOLE),
             }
         }
         (MatchKind::Range, Some(FieldMatchType::Range(range))) => {
@@ -215,10 +216,10 @@ fn translated(
                         high: value,
                     })
                 }
-                false => refuse(WHOLE),
+                false => reject(WHOLE),
             }
         }
-        (kind, _) => refuse(&format!(
+        (kind, _) => reject(&format!(
             "expected a match of kind {}",
             format!("{kind:?}").to_lowercase()
         )),
@@ -326,7 +327,7 @@ fn ones(bits: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns the number of trailing zero bits; of zero itself `usize::MAX`.
+/// Returns the number of trailing zero bits; `usize::MAX` for zero.
 fn trailing_zeros(value: &[u8]) -> usize {
     match value.iter().rposition(|&byte| byte != 0) {
         Some(last) => (value.len() - 1 - last) * 8 + value[last].trailing_zeros() as usize,
@@ -371,21 +372,21 @@ mod tests {
         ]
     }
 
-    fn given(texts: &[&str]) -> Vec<FieldMatch> {
+    fn match_fields(texts: &[&str]) -> Vec<FieldMatch> {
         texts.iter().map(|t| text::parse(t).unwrap()).collect()
     }
 
     const EXACT: &str = r#"field_id: 1 exact { value: "\x01\x00" }"#;
 
     fn why(last: &str) -> String {
-        parse("t", &fields(), &given(&[EXACT, last]), Use::Find)
+        parse("t", &fields(), &match_fields(&[EXACT, last]), Use::Find)
             .unwrap_err()
             .message
     }
 
     #[test]
-    fn keys_survive_in_canonical_form() {
-        let all = given(&[
+    fn keys_are_converted_back_to_canonical_form() {
+        let all = match_fields(&[
             EXACT,
             r#"field_id: 2 lpm { value: "\x0a\x00\x00\x00" prefix_len: 8 }"#,
             r#"field_id: 3 ternary { value: "\x01" mask: "\x0f\xff" }"#,
@@ -399,22 +400,25 @@ mod tests {
     }
 
     #[test]
-    fn leading_zeros_are_accepted_and_cut() {
-        let long = given(&[r#"field_id: 1 exact { value: "\x00\x00\x00\x07" }"#]);
+    fn leading_zeros_are_accepted_and_removed() {
+        let long = match_fields(&[r#"field_id: 1 exact { value: "\x00\x00\x00\x07" }"#]);
         let key = parse("t", &fields(), &long, Use::Find).unwrap();
         let shown = print(&fields(), &key);
-        assert_eq!(shown, given(&[r#"field_id: 1 exact { value: "\x07" }"#]));
+        assert_eq!(
+            shown,
+            match_fields(&[r#"field_id: 1 exact { value: "\x07" }"#])
+        );
     }
 
     #[test]
-    fn left_out_fields_match_all_and_stay_out() {
-        let key = parse("t", &fields(), &given(&[EXACT]), Use::Find).unwrap();
+    fn omitted_fields_match_every_value_and_are_not_returned() {
+        let key = parse("t", &fields(), &match_fields(&[EXACT]), Use::Find).unwrap();
         assert_eq!(key.len(), 5);
-        assert_eq!(print(&fields(), &key), given(&[EXACT]));
+        assert_eq!(print(&fields(), &key), match_fields(&[EXACT]));
     }
 
     #[test]
-    fn malformed_fields_are_refused_with_a_reason() {
+    fn malformed_fields_are_rejected_with_a_reason() {
         let missing = parse("t", &fields(), &[], Use::Find).unwrap_err().message;
         assert_eq!(missing, "t: key field f1 is missing");
         assert!(why(EXACT).contains("occurs twice"));

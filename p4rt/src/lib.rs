@@ -1,9 +1,9 @@
 //! The P4Runtime server of one switch, without I/O (P4Runtime 1.5).
 //!
-//! [`Server`] owns a [`Switch`] and everything P4Runtime adds to it: ids and their checks ([`schema`]), the
+//! [`Server`] owns a [`Switch`] and everything that P4Runtime adds to it: ids and their checks ([`schema`]), the
 //! controllers' sessions ([`arbitration`]), packet-in and packet-out, digest lists and idle timeouts. Requests are
-//! messages and are answered by return values. All other effects are returned by [`Server::poll`]. Time is a parameter,
-//! so that the simulator and the real driver run the same code.
+//! method calls with messages, and their results are returned. [`Server::poll`] returns all other effects. Time is
+//! a parameter, so the simulator and the driver of real interfaces run the same code.
 
 mod actions;
 pub mod arbitration;
@@ -58,7 +58,8 @@ pub use self::{
 use alfirk_bmv2::{steps::LogLine, trace::TraceLine, Effects, QueueState, Queued, Switch};
 use alfirk_packet_io::frame::SplitFrame;
 
-/// Limit of packets on their way to queues; without it, a program that copies its copies would exhaust the memory.
+/// Maximum number of pending events with packets for queues. Without this limit a program that copies its copies
+/// would exhaust the memory.
 const MAX_WAITING: usize = 1 << 16;
 
 /// Number of used frame buffers kept for reuse.
@@ -70,7 +71,7 @@ pub const API_VERSION: &str = "1.5.0";
 /// The P4Runtime server of one switch.
 #[derive(Debug)]
 pub struct Server {
-    /// Device that handles packets.
+    /// Device that processes packets.
     active: Device,
     /// Device saved by VERIFY_AND_SAVE; target of reads and writes until COMMIT.
     saved: Option<Device>,
@@ -82,7 +83,7 @@ pub struct Server {
     /// Wall-clock time at time 0, in nanoseconds since the Unix epoch.
     epoch: u64,
     events: VecDeque<Event>,
-    /// Number of pending events that are packets for queues.
+    /// Number of pending events with packets for queues.
     waiting: usize,
     effects: Effects,
     counters: Counters,
@@ -132,13 +133,13 @@ impl Server {
         }
     }
 
-    /// Creates a server for a switch with the same options, but without program, entries, registers and clients.
+    /// Creates a server for a new switch with the same options, without program, entries, registers and clients.
     pub fn fresh_copy(&self) -> Server {
         let switch = Switch::new(self.switch().options().clone());
         Server::with_programs(switch, self.programs.clone())
     }
 
-    /// Returns the switch that handles packets.
+    /// Returns the switch that processes packets.
     pub fn switch(&self) -> &Switch {
         &self.active.switch
     }
@@ -171,10 +172,10 @@ impl Server {
         })
     }
 
-    /// Checks or sets a pipeline (§ 14).
+    /// Handles SetForwardingPipelineConfig: verifies, saves or commits a pipeline (§ 14).
     ///
     /// # Errors
-    /// As the specification lists them.
+    /// Errors of § 14.
     pub fn set_forwarding_pipeline_config(
         &mut self,
         request: &SetForwardingPipelineConfigRequest,
@@ -210,7 +211,7 @@ impl Server {
         Ok(all)
     }
 
-    /// Handles a frame received on a port.
+    /// Processes a frame received on a port.
     pub fn frame_in(&mut self, port: u32, frame: &[u8], now: u64) {
         self.active
             .switch
@@ -218,8 +219,8 @@ impl Server {
         self.take_effects(now);
     }
 
-    /// Handles a received frame without copying it. Its buffer is reused for a frame that leaves, and its tail is
-    /// shared.
+    /// Processes a received frame without copying it. Its buffer is reused for a sent frame, and sent frames share
+    /// its tail.
     pub fn take_frame_in(&mut self, port: u32, frame: impl Into<SplitFrame>, now: u64) {
         self.active
             .switch
@@ -227,7 +228,7 @@ impl Server {
         self.take_effects(now);
     }
 
-    /// Continues with a packet of [`Event::Enqueue`] that has reached the head of its queue.
+    /// Processes a packet of [`Event::Enqueue`] that has reached the head of its queue.
     pub fn dequeue(&mut self, packet: Queued, now: u64, queue: QueueState) {
         self.active
             .switch
@@ -235,7 +236,7 @@ impl Server {
         self.take_effects(now);
     }
 
-    /// Returns the buffers of sent frames of [`Event::Output`] for reuse. Optional.
+    /// Takes the buffers of sent frames of [`Event::Output`] for reuse. Calling this is optional.
     pub fn recycle(&mut self, frames: &mut Vec<Vec<u8>>) {
         let room = MAX_SPARE.saturating_sub(self.effects.spare.len());
         frames.truncate(room);

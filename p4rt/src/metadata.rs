@@ -1,4 +1,4 @@
-//! State that P4Runtime needs beside the switch core: the messages of controllers, which the core does not store.
+//! State of P4Runtime that the switch core does not store: metadata and original messages of controllers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -104,7 +104,7 @@ impl ProfileMetadata {
     }
 }
 
-/// Group and members of one entry that was written with an action set.
+/// Group and members that were created for the action set of one entry (P4Runtime § 9.2.3).
 #[derive(Clone, Debug, PartialEq)]
 pub struct OneShot {
     pub group: u32,

@@ -1,8 +1,8 @@
 //! Packet-in and packet-out headers (P4Runtime § 16.1).
 //!
-//! A packet to or from the controller crosses the pipeline with a header in front, the one with `@controller_header`.
-//! This module encodes metadata values to that header and decodes them. Fields are in declaration order, most
-//! significant bit first; padding bits fill the last byte.
+//! A packet to or from the controller passes the pipeline with a header in front, whose type has
+//! `@controller_header`. This module encodes metadata values to that header and decodes them. Fields are in
+//! declaration order, most significant bit first; padding bits fill the last byte.
 
 use alfirk_p4runtime::{
     bytestring,
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_lie_in_network_order() {
+    fn fields_are_in_network_byte_order() {
         let header = header(&[8, 7, 9]);
         let bytes = header
             .encode(&packet_out(&[(3, &[1, 3]), (1, &[0xab]), (2, &[0])]))
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn leftover_bits_fill_the_last_byte() {
+    fn padding_bits_fill_the_last_byte() {
         let header = header(&[9]);
         let bytes = header.encode(&packet_out(&[(1, &[1, 1])])).unwrap();
         assert_eq!(bytes, b"\x80\x80payload");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_metadata_is_named() {
+    fn errors_name_the_invalid_metadata_field() {
         let header = header(&[9, 16]);
         let why = |values: &[(u32, &[u8])]| header.encode(&packet_out(values)).unwrap_err().message;
         assert!(why(&[(1, &[1])]).contains("f2 is missing"));
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn short_frames_are_no_packet_in() {
+    fn frames_shorter_than_the_header_are_not_decoded() {
         assert_eq!(header(&[9, 16]).decode(b"\0\0\0"), None);
         assert!(header(&[9, 16]).decode(b"\0\0\0\0").is_some());
     }

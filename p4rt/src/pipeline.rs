@@ -1,4 +1,4 @@
-//! Forwarding pipeline configs: verify, save, commit, reconcile, show (P4Runtime § 14, § 15).
+//! Forwarding pipeline configs: verify, save, commit, reconcile, get (P4Runtime § 14, § 15).
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
@@ -57,8 +57,8 @@ fn verify(
     })
 }
 
-/// Returns the BMv2 JSON of a device config: the text itself, or the contents of a `p4.tmp.P4DeviceConfig`, which
-/// p4runtime_lib and others send. No such message begins like a JSON object.
+/// Returns the BMv2 JSON of a device config. The config is the text itself, or a `p4.tmp.P4DeviceConfig` with the
+/// text, which p4runtime_lib and others send. Such a message never begins with a brace.
 pub(super) fn device_text(config: &[u8]) -> Result<Cow<'_, str>, Status> {
     if config.trim_ascii_start().starts_with(b"{") {
         let text = std::str::from_utf8(config)
@@ -76,7 +76,7 @@ pub(super) fn device_text(config: &[u8]) -> Result<Cow<'_, str>, Status> {
 
 impl VerifiedConfig {
     /// Creates a device that runs the config, with only the initial entries.
-    fn realise(self, server: &Server) -> Device {
+    fn into_device(self, server: &Server) -> Device {
         let mut switch = Switch::new(server.active.switch.options().clone());
         switch.load(self.program);
         let released = self.schema.tables.values().filter(|t| t.is_released);
@@ -129,10 +129,10 @@ impl Server {
                 verify(config, &self.programs)?;
             }
             Action::VerifyAndSave => {
-                self.saved = Some(verify(config, &self.programs)?.realise(self));
+                self.saved = Some(verify(config, &self.programs)?.into_device(self));
             }
             Action::VerifyAndCommit => {
-                let device = verify(config, &self.programs)?.realise(self);
+                let device = verify(config, &self.programs)?.into_device(self);
                 self.commit(device);
             }
             Action::Commit => {
@@ -143,7 +143,7 @@ impl Server {
                 self.commit(saved.ok_or_else(|| not_found("no config has been saved"))?);
             }
             Action::ReconcileAndCommit => {
-                let mut device = verify(config, &self.programs)?.realise(self);
+                let mut device = verify(config, &self.programs)?.into_device(self);
                 if self.active.pipeline.is_some() {
                     replay(&self.active, &mut device, now)?;
                 }
@@ -153,7 +153,7 @@ impl Server {
         Ok(())
     }
 
-    /// Makes the device the active one. Packets in queues still carry the old program's headers; the core drops them.
+    /// Makes the device the active one. The core drops packets that were queued under the old program.
     pub(super) fn commit(&mut self, device: Device) {
         self.active.switch.adopt(device.switch);
         self.active.pipeline = device.pipeline;

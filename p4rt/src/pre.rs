@@ -1,4 +1,4 @@
-//! Multicast groups and clone sessions (P4Runtime § 9.5).
+//! Updates and reads of multicast groups and clone sessions (P4Runtime § 9.5).
 
 use std::collections::BTreeSet;
 
@@ -18,9 +18,9 @@ use super::{
 };
 use alfirk_bmv2::{CloneSession, PreError, Replica, MAX_SESSION};
 
-/// Largest group and instance: v1model's `mcast_grp` and `egress_rid` have 16 bits.
+/// Maximum number of a group and instance: v1model's `mcast_grp` and `egress_rid` have 16 bits.
 const MAX_GROUP: u32 = 0xffff;
-/// Largest class of service: v1model's `priority` has 3 bits.
+/// Maximum class of service: v1model's `priority` has 3 bits.
 const MAX_CLASS: u32 = 7;
 
 pub fn write_group(scope: &mut Scope<'_>, kind: Type, group: &MulticastGroupEntry) -> UpdateResult {
@@ -206,8 +206,8 @@ fn core_session(
     })
 }
 
-/// Returns the copies to make while the ports `down` are down. Of each replica and its backups, the first whose port is
-/// up is used. If all are down, the replica itself is used and its port loses the copy.
+/// Returns the copies that a group makes while the ports `down` are down. Each replica with its backups gives one
+/// copy, at the first port that is up. If all are down, the replica's own port is used, and the copy is lost there.
 fn replicas(
     cpu_port: Option<u32>,
     down: &BTreeSet<u32>,

@@ -1,4 +1,4 @@
-//! Action profile members, groups and one-shots (P4Runtime § 9.2).
+//! Updates and reads of action profile members, groups and one-shots (P4Runtime § 9.2).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,7 +53,7 @@ pub fn check_one_shot_use(scope: &Scope<'_>, table: &Table, one_shot: bool) -> U
     };
     if conflict {
         return Err(invalid(format!(
-            "table {}: its action profile takes either members and groups, or one-shot action sets, not both",
+            "table {}: its action profile accepts either members and groups, or one-shot action sets, not both",
             table.name
         )));
     }
@@ -113,10 +113,10 @@ pub fn write_member(
     let key = (profile.id, id);
     let metadata = &scope.pipeline.profiles;
     check_written(metadata, key, &name)?;
-    let known = scope.switch.member(core, id).is_ok();
+    let objects = scope.switch.member(core, id).is_ok();
     match kind {
         Type::Delete => {
-            if !known {
+            if !objects {
                 return Err(not_found(format!("{name} does not exist")));
             }
             scope.switch.delete_member(core, id).map_err(core_error)?;
@@ -130,7 +130,7 @@ pub fn write_member(
                 action: show_action(&schema, &new.action, &new.args),
             };
             if kind == Type::Insert {
-                if known {
+                if objects {
                     return Err(exists(format!("{name} exists already")));
                 }
                 let members = metadata
@@ -146,7 +146,7 @@ pub fn write_member(
                 }
                 scope.switch.insert_member(core, &new).map_err(core_error)?;
             } else {
-                if !known {
+                if !objects {
                     return Err(not_found(format!("{name} does not exist")));
                 }
                 scope.switch.modify_member(core, &new).map_err(core_error)?;
@@ -170,16 +170,16 @@ pub fn write_group(scope: &mut Scope<'_>, kind: Type, group: &ActionProfileGroup
     let key = (profile.id, id);
     let metadata = &scope.pipeline.profiles;
     check_written(metadata, key, &name)?;
-    let known = metadata.groups.get(&key);
+    let objects = metadata.groups.get(&key);
     let is_there = scope.switch.group(core, id).is_ok();
-    match (kind, known) {
+    match (kind, objects) {
         (Type::Insert, _) if is_there => return Err(exists(format!("{name} exists already"))),
         (Type::Modify | Type::Delete, _) if !is_there => {
             return Err(not_found(format!("{name} does not exist")))
         }
         (Type::Modify, Some(old)) if old.max_size != group.max_size => {
             return Err(invalid(format!(
-                "{name}: max_size was {} when the group was made and cannot change",
+                "{name}: max_size was {} when the group was inserted and cannot change",
                 old.max_size
             )))
         }
@@ -298,7 +298,7 @@ fn watch_port(name: &str, watch: Option<&WatchKind>) -> UpdateResult<Option<u32>
 }
 
 /// Creates the members and the group of an action set, which replace the group `replaced`.
-pub fn make_one_shot(
+pub fn create_one_shot(
     scope: &mut Scope<'_>,
     table: &Table,
     set: &ActionProfileActionSet,
@@ -364,7 +364,7 @@ pub fn make_one_shot(
     let group =
         core_group(&name, profile, &group, down).map_err(|status| invalid(status.message))?;
 
-    let mut made = OneShot {
+    let mut created = OneShot {
         group: group_id,
         members: Vec::new(),
         set: canonical(&schema, set, &members),
@@ -372,13 +372,13 @@ pub fn make_one_shot(
     for member in &members {
         let inserted = scope.switch.insert_member(core, member);
         if let Err(error) = inserted {
-            remove_parts(scope, core, &made);
+            remove_parts(scope, core, &created);
             return Err(core_error(error));
         }
-        made.members.push(member.id);
+        created.members.push(member.id);
     }
     if let Err(error) = scope.switch.insert_group_for(core, &group, replaced) {
-        remove_parts(scope, core, &made);
+        remove_parts(scope, core, &created);
         return Err(core_error(error));
     }
     *scope
@@ -387,7 +387,7 @@ pub fn make_one_shot(
         .one_shots
         .entry(profile.id)
         .or_default() += 1;
-    Ok(made)
+    Ok(created)
 }
 
 /// Returns the action set with its actions in canonical form.
@@ -432,13 +432,13 @@ pub fn read_members(
     found: EntityVisitor<'_>,
 ) -> UpdateResult {
     let wanted = Selection::new(view, filter.action_profile_id, filter.member_id)?;
-    let known = &view.pipeline.profiles.members;
-    for member in wanted.written(known) {
+    let objects = &view.pipeline.profiles.members;
+    for member in wanted.written(objects) {
         found(Kind::ActionProfileMember(member.clone()));
     }
     for profile in external_profiles(view, filter.action_profile_id) {
         for member in view.switch.members(profile.core).map_err(core_error)? {
-            if wanted.is_external(known, (profile.id, member.id)) {
+            if wanted.is_external(objects, (profile.id, member.id)) {
                 let action = show_action(&view.pipeline.schema, &member.action, &member.args);
                 found(Kind::ActionProfileMember(ActionProfileMember {
                     action_profile_id: profile.id,
@@ -457,13 +457,13 @@ pub fn read_groups(
     found: EntityVisitor<'_>,
 ) -> UpdateResult {
     let wanted = Selection::new(view, filter.action_profile_id, filter.group_id)?;
-    let known = &view.pipeline.profiles.groups;
-    for group in wanted.written(known) {
+    let objects = &view.pipeline.profiles.groups;
+    for group in wanted.written(objects) {
         found(Kind::ActionProfileGroup(group.clone()));
     }
     for profile in external_profiles(view, filter.action_profile_id) {
         for group in view.switch.groups(profile.core).map_err(core_error)? {
-            if wanted.is_external(known, (profile.id, group.id)) {
+            if wanted.is_external(objects, (profile.id, group.id)) {
                 let members = group.members.iter();
                 let members = members.map(|member| action_profile_group::Member {
                     member_id: member.id,
@@ -525,16 +525,19 @@ impl Selection {
     }
 
     /// Selects among the objects written through P4Runtime, by profile and id.
-    fn written<'b, T>(&'b self, known: &'b BTreeMap<(u32, u32), T>) -> impl Iterator<Item = &'b T> {
-        let chosen = known
+    fn written<'b, T>(
+        &'b self,
+        objects: &'b BTreeMap<(u32, u32), T>,
+    ) -> impl Iterator<Item = &'b T> {
+        let chosen = objects
             .iter()
             .filter(|((profile, id), _)| matches(self.profile, *profile) && matches(self.id, *id));
         chosen.map(|(_, one)| one)
     }
 
     /// Returns whether an object of the switch is selected and was not written through P4Runtime.
-    fn is_external<T>(&self, known: &BTreeMap<(u32, u32), T>, key: (u32, u32)) -> bool {
-        !known.contains_key(&key) && matches(self.id, key.1)
+    fn is_external<T>(&self, objects: &BTreeMap<(u32, u32), T>, key: (u32, u32)) -> bool {
+        !objects.contains_key(&key) && matches(self.id, key.1)
     }
 }
 

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use alfirk_bmv2::{LoadError, LoadedProgram};
 
-/// Cache of loaded programs by their text. Servers that share a cache load each text once; clones share the same cache.
-/// A program is dropped with the last switch that runs it.
+/// Cache of loaded programs by their text. Servers that share a cache load each text once. Clones refer to the same
+/// cache. A program is dropped with the last switch that runs it.
 #[derive(Clone, Debug, Default)]
 pub struct Programs {
-    known: Arc<Mutex<Vec<CachedProgram>>>,
+    programs: Arc<Mutex<Vec<CachedProgram>>>,
     with_notes: bool,
 }
 
@@ -33,17 +33,17 @@ impl Programs {
     /// As [`LoadedProgram::from_json`].
     pub fn load(&self, text: &str) -> Result<Arc<LoadedProgram>, LoadError> {
         // The list stays consistent even if a thread panics while holding the lock.
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|known| known.program.strong_count() > 0);
-        let same = known.iter().find(|known| known.text == text);
-        if let Some(program) = same.and_then(|known| known.program.upgrade()) {
+        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        programs.retain(|programs| programs.program.strong_count() > 0);
+        let same = programs.iter().find(|programs| programs.text == text);
+        if let Some(program) = same.and_then(|programs| programs.program.upgrade()) {
             return Ok(program);
         }
         let program = Arc::new(match self.with_notes {
             true => LoadedProgram::with_notes(text)?,
             false => LoadedProgram::from_json(text)?,
         });
-        known.push(CachedProgram {
+        programs.push(CachedProgram {
             text: text.to_owned(),
             program: Arc::downgrade(&program),
         });

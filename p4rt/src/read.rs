@@ -1,4 +1,4 @@
-//! Reads, and the snapshots of state needed for rollback and reconciliation (P4Runtime § 13).
+//! Reads, and the snapshots of state that rollback and reconciliation need (P4Runtime § 13).
 
 use std::mem;
 
@@ -27,8 +27,8 @@ use alfirk_bmv2::EntryHandle;
 /// Size of one part of a response, in bytes; gRPC clients reject messages above 4 MiB.
 const PART_BYTES: usize = 256 << 10;
 
-/// A read in progress, so that a driver can handle packets between its steps. Started by [`Server::begin_read`],
-/// advanced by [`Server::continue_read`].
+/// A read in progress. [`Server::begin_read`] starts it, and [`Server::continue_read`] advances it; between the
+/// steps a driver can process packets.
 #[derive(Debug)]
 pub struct PendingRead {
     request: ReadRequest,
@@ -65,8 +65,8 @@ impl Server {
         whole.unwrap_or(Ok(()))
     }
 
-    /// Checks a read request without reading. No other request may be handled before [`Server::continue_read`] has
-    /// finished. Packets may, and counters continue meanwhile.
+    /// Checks a read request without reading. Until [`Server::continue_read`] has finished, no other request may be
+    /// handled. Packets may be processed, and counters change meanwhile.
     ///
     /// # Errors
     /// One status for the whole request.
@@ -78,21 +78,21 @@ impl Server {
         })
     }
 
-    /// Processes about `most` more entities and passes them on as [`Server::read_parts`] does. Returns `None` while
-    /// entities remain.
+    /// Processes about `max` more entities, and passes them to `found` as [`Server::read_parts`] does. Returns
+    /// `None` while entities remain.
     ///
     /// # Errors
     /// As [`Server::read_parts`].
     pub fn continue_read(
         &self,
         read: &mut PendingRead,
-        most: usize,
+        max: usize,
         now: u64,
         take: &mut dyn FnMut(ReadResponse),
     ) -> Option<Result<(), Status>> {
         let PendingRead { request, progress } = read;
         match self.view(now) {
-            Ok(view) => progress.step(view, &request.entities, most, take),
+            Ok(view) => progress.step(view, &request.entities, max, take),
             Err(status) => Some(Err(status)),
         }
     }
@@ -117,14 +117,14 @@ impl Progress {
         &mut self,
         view: View<'_>,
         filters: &[Entity],
-        mut most: usize,
+        mut max: usize,
         take: &mut dyn FnMut(ReadResponse),
     ) -> Option<Result<(), Status>> {
         while let Some(filter) = filters.get(self.errors.len()) {
-            if most == 0 {
+            if max == 0 {
                 return None;
             }
-            let result = self.advance_filter(view, filter, &mut most, take);
+            let result = self.advance_filter(view, filter, &mut max, take);
             if self.walk.is_none() || result.is_err() {
                 self.walk = None;
                 self.failed |= result.is_err();
@@ -143,13 +143,13 @@ impl Progress {
         Some(Ok(()))
     }
 
-    /// Advances one filter: by up to `most` entities if it iterates over tables, else to its end. Subtracts the
-    /// processed entities from `most`.
+    /// Advances one filter: by up to `max` entities if it iterates over tables, else to its end. Subtracts the
+    /// number of processed entities from `max`.
     fn advance_filter(
         &mut self,
         view: View<'_>,
         filter: &Entity,
-        most: &mut usize,
+        max: &mut usize,
         take: &mut dyn FnMut(ReadResponse),
     ) -> UpdateResult {
         let filter = entity(Some(filter))?;
@@ -173,14 +173,14 @@ impl Progress {
         };
         match (filter, walk) {
             (Kind::TableEntry(entry), Some((entries, seen))) => {
-                let end = seen.saturating_add(*most).min(entries.len());
+                let end = seen.saturating_add(*max).min(entries.len());
                 tables::read_entries(view, entry, &entries[seen..end], found)?;
-                *most -= end - seen;
+                *max -= end - seen;
                 self.walk = (end < entries.len()).then_some((entries, end));
             }
             (filter, _) => {
                 find(view, filter, found)?;
-                *most = most.saturating_sub(looked_at);
+                *max = max.saturating_sub(looked_at);
             }
         }
         Ok(())
@@ -250,7 +250,7 @@ pub(super) fn undo_updates(device: &Device, update: &Update, now: u64) -> Vec<Up
         .into_iter()
         .map(|mut entity| {
             if let Kind::TableEntry(entry) = &mut entity {
-                // Of a const entry only the direct resources can have changed.
+                // Only the direct resources of a const entry can have changed.
                 if mem::take(&mut entry.is_const) {
                     entry.action = None;
                 }

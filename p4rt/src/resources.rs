@@ -42,28 +42,28 @@ pub fn parse_meter(
     kind: meter_spec::Type,
     config: &MeterMessage,
 ) -> UpdateResult<MeterConfig> {
-    let refuse = |why: &str| Err(invalid(format!("{what}: {why}")));
+    let reject = |why: &str| Err(invalid(format!("{what}: {why}")));
     let number = |value: i64| {
         u64::try_from(value).map_err(|_| invalid(format!("{what}: a rate or burst is negative")))
     };
     match kind {
         meter_spec::Type::TwoRateThreeColor => {
             if config.eburst != 0 {
-                return refuse("a two-rate meter has no excess burst");
+                return reject("a two-rate meter has no excess burst");
             }
             if config.cir > config.pir {
-                return refuse("the committed rate is above the peak rate");
+                return reject("the committed rate is above the peak rate");
             }
         }
         meter_spec::Type::SingleRateThreeColor | meter_spec::Type::SingleRateTwoColor => {
             if config.pir != config.cir || config.pburst != config.cburst {
-                return refuse(
+                return reject(
                     "peak rate and burst of a single-rate meter must equal the committed ones",
                 );
             }
             if config.eburst != 0 {
                 if kind == meter_spec::Type::SingleRateTwoColor {
-                    return refuse("a two-colour meter has no excess burst");
+                    return reject("a two-colour meter has no excess burst");
                 }
                 return Err(unimplemented(format!(
                     "{what}: excess bursts are not supported"
@@ -80,7 +80,7 @@ pub fn parse_meter(
 }
 
 /// Rejects counters per colour, which this target does not have (§ 9.4.3).
-pub fn refuse_meter_counters(what: &str, data: Option<&MeterCounterData>) -> UpdateResult {
+pub fn reject_meter_counters(what: &str, data: Option<&MeterCounterData>) -> UpdateResult {
     match data {
         Some(_) => Err(unimplemented(format!(
             "{what}: meters have no counters per colour on this target"

@@ -1,8 +1,8 @@
 //! A P4Info, checked against its program and indexed by id.
 //!
-//! P4Info identifies objects by id, the switch core by name. [`Schema`] maps one to the other and holds what is needed
-//! to check a request. Objects that the compiler has optimised out of the device config have no counterpart in the
-//! core.
+//! P4Info identifies objects by id, the switch core by name. [`Schema`] maps between them, and has what is needed
+//! to check a request. Objects that the compiler has optimised away are in the P4Info, but not in the device config
+//! and the core.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::{
 };
 use alfirk_bmv2::{ActionInfo, GroupLimits, LoadedProgram, ProfileId, TableId, TableInfo};
 
-/// Error in a P4Info, or between a P4Info and a program.
+/// Error in a P4Info, or contradiction between a P4Info and a program.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SchemaError {
     /// An object without an id, or two with the same id.
@@ -79,7 +79,7 @@ pub struct Field {
     /// Width in bits; the program's when that is narrower, or when values are translated.
     pub bits: usize,
     pub kind: MatchKind,
-    /// The field is the header's validity bit.
+    /// Whether the field is a header's validity bit.
     pub is_validity: bool,
     /// Translation of the field's values, if its type is translated.
     pub translation: Option<Arc<Translation>>,
@@ -105,16 +105,19 @@ pub struct Table {
     pub direct_counter: Option<u32>,
     pub direct_meter: Option<u32>,
     pub idle_timeouts: bool,
-    /// All entries are the program's and cannot be changed.
+    /// Whether the table has only const entries of the program.
     pub is_const: bool,
-    /// The table has initial entries that can be changed. The BMv2 JSON format cannot express this and has them as
-    /// const.
+    /// Whether the table has initial entries that can be changed. BMv2's JSON format cannot express this, and has
+    /// them as const.
     pub is_released: bool,
-    /// The key has a field for which entries need priorities.
+    /// Whether entries need priorities: a key field is ternary, range or optional.
     pub needs_priorities: bool,
-    /// `core priority = priority_base - P4Runtime priority`: the core's smallest priority wins, P4Runtime's largest.
-    /// The base is 2^31 - 1, as in PI, so that priorities map between Thrift and P4Runtime. In a table whose `const
-    /// entries` use ranks as priorities, P4Runtime's are n for the first of n entries, as in p4c.
+    /// `core priority = priority_base - P4Runtime priority`: in the core the smallest priority wins, in P4Runtime
+    /// the largest.
+    ///
+    /// The base is 2^31 - 1, as in PI, so that Thrift's and P4Runtime's priorities can be converted. In a table
+    /// whose `const entries` have ranks as priorities, the first of n entries has priority n in P4Runtime, as in
+    /// p4c.
     pub priority_base: i32,
     /// The table in the program; `None` when it was optimised out.
     pub core: Option<TableId>,
@@ -148,7 +151,7 @@ pub struct Profile {
     pub size: u64,
     /// Limit per group; 0 for no limit.
     pub max_group_size: i32,
-    /// Set when sizes count members instead of weights; the value is the greatest weight, 0 for no limit.
+    /// `Some` if sizes count members instead of weights: the maximum weight, 0 for no limit.
     pub sum_of_members: Option<i32>,
     pub weights_disallowed: bool,
     /// Group limits for the switch core, which also counts groups from outside P4Runtime.
@@ -520,7 +523,8 @@ impl Schema {
 }
 
 impl Action {
-    /// Sets the parameters' widths to the program's where those are narrower.
+    /// Compares the action with the program's, and reduces parameter widths to the program's where those are
+    /// narrower.
     fn check(&mut self, in_program: &ActionInfo) -> Result<(), SchemaError> {
         if in_program.params.len() != self.params.len() {
             return Err(SchemaError::Mismatch {

@@ -1,4 +1,4 @@
-//! Arguments of one update and of one read.
+//! The state that one update or one read accesses.
 
 use alfirk_p4runtime::p4::v1::{entity::Entity as Kind, update::Type, Entity};
 
@@ -8,14 +8,14 @@ use super::{
 };
 use alfirk_bmv2::Switch;
 
-/// The state that one update works on.
+/// The state that one update changes.
 pub struct Scope<'a> {
     pub switch: &'a mut Switch,
     pub pipeline: &'a mut Pipeline,
     pub now: u64,
 }
 
-/// The state that reads use.
+/// The state that one read accesses.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     pub switch: &'a Switch,
@@ -23,7 +23,7 @@ pub struct View<'a> {
     pub now: u64,
 }
 
-/// Receives the entities that a read finds.
+/// Callback that receives each entity that a read finds.
 pub type EntityVisitor<'a> = &'a mut dyn FnMut(Kind);
 
 /// Returns the entity of a message; an unset one is INVALID_ARGUMENT.

@@ -11,7 +11,7 @@ use alfirk_p4runtime::{
 };
 
 use super::{
-    arbitration::Notice,
+    arbitration::StreamAction,
     device::no_pipeline,
     digests::ReadyList,
     error::invalid,
@@ -32,8 +32,8 @@ impl Server {
     /// Handles the end of a client's stream. What the client wrote stays.
     pub fn stream_close(&mut self, client: ClientId) {
         if self.streams.remove(&client) {
-            let notices = self.arbitration.close(client);
-            self.notify(notices);
+            let actions = self.arbitration.close(client);
+            self.execute(actions);
         }
     }
 
@@ -45,13 +45,13 @@ impl Server {
         match message.update {
             Some(Request::Arbitration(update)) => {
                 let before: Vec<ClientId> = self.arbitration.primaries().collect();
-                let notices = self.arbitration.update(client, &update);
+                let actions = self.arbitration.update(client, &update);
                 if !self.arbitration.primaries().eq(before) {
                     if let Some(pipeline) = &mut self.active.pipeline {
                         pipeline.digests.discard_sent();
                     }
                 }
-                self.notify(notices);
+                self.execute(actions);
             }
             Some(Request::Packet(packet)) => {
                 if let Err(status) = self.packet_out(client, &packet, now) {
@@ -121,11 +121,13 @@ impl Server {
         self.notify_idle(now);
     }
 
-    fn notify(&mut self, notices: Vec<Notice>) {
-        for notice in notices {
+    fn execute(&mut self, actions: Vec<StreamAction>) {
+        for notice in actions {
             match notice {
-                Notice::Send(client, update) => self.send(client, Response::Arbitration(update)),
-                Notice::Close(client, status) => {
+                StreamAction::Send(client, update) => {
+                    self.send(client, Response::Arbitration(update))
+                }
+                StreamAction::Close(client, status) => {
                     self.streams.remove(&client);
                     self.events.push_back(Event::Close { client, status });
                 }

@@ -1,4 +1,4 @@
-//! Table entries and default entries (P4Runtime § 9.1).
+//! Updates and reads of table entries and default entries (P4Runtime § 9.1).
 
 use alfirk_p4runtime::p4::v1::{
     entity::Entity as Kind, table_action, table_entry::IdleTimeout, update::Type, CounterData,
@@ -13,7 +13,7 @@ use super::{
     keys,
     metadata::{EntryMetadata, OneShot},
     profiles,
-    resources::{refuse_meter_counters, show_counter, show_meter},
+    resources::{reject_meter_counters, show_counter, show_meter},
     schema::{Schema, Table},
     scope::{EntityVisitor, Scope, View},
     translation::Use,
@@ -118,8 +118,8 @@ pub fn write(scope: &mut Scope<'_>, kind: Type, entry: &TableEntry) -> UpdateRes
     }
 }
 
-/// Checks an entry's timeout and timestamps. The messages equal those of PI, the server of simple_switch_grpc, since
-/// clients compare them.
+/// Checks an entry's timeout and timestamps. Clients compare the messages, so they equal those of PI, the server of
+/// `simple_switch_grpc`.
 fn check_times(table: &Table, entry: &TableEntry) -> UpdateResult {
     check_no_last_hit(entry)?;
     if entry.idle_timeout_ns < 0 {
@@ -164,7 +164,7 @@ fn insert(scope: &mut Scope<'_>, table: &Table, core: TableId, entry: &TableEntr
             return Err(core_error(error));
         }
     };
-    // The entry's slot may have been used before; its metadata are gone, and a new entry has none.
+    // The entry's slot may have been used before. The old entry's metadata was discarded, and a new entry has none.
     scope
         .pipeline
         .tables
@@ -366,7 +366,7 @@ fn target(
         }
         Some(ActionKind::ActionProfileActionSet(set)) if !direct => {
             profiles::check_one_shot_use(scope, table, true)?;
-            let one_shot = profiles::make_one_shot(scope, table, set, replaced)?;
+            let one_shot = profiles::create_one_shot(scope, table, set, replaced)?;
             Ok((EntryTarget::Group(one_shot.group), Some(one_shot)))
         }
         None => Err(invalid(format!("table {name}: the entry has no action"))),
@@ -443,7 +443,7 @@ pub fn read(view: View<'_>, filter: &TableEntry, found: EntityVisitor<'_>) -> Up
 
 /// Returns the entries, with their table ids, of a filter without a key; `None` for other filters, which select few.
 pub fn walk(view: View<'_>, filter: &TableEntry) -> UpdateResult<Option<Vec<(u32, EntryHandle)>>> {
-    refuse_meter_counters("table entry", filter.meter_counter_data.as_ref())?;
+    reject_meter_counters("table entry", filter.meter_counter_data.as_ref())?;
     let tables = filtered(view, filter)?;
     if filter.is_default_action || !filter.r#match.is_empty() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Parser value sets (P4Runtime § 9.6).
+//! Updates and reads of parser value sets (P4Runtime § 9.6).
 
 use alfirk_p4runtime::{
     bytestring,

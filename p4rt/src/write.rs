@@ -1,4 +1,4 @@
-//! Single updates and batches (P4Runtime § 12).
+//! Writes: single updates, and batches with their atomicity (P4Runtime § 12).
 
 use std::mem;
 
@@ -21,8 +21,8 @@ use super::{
     tables, translation, value_sets, Server,
 };
 
-/// A batch in progress, so that a driver can handle packets between its steps. Started by [`Server::begin_write`],
-/// advanced by [`Server::continue_write`].
+/// A batch in progress. [`Server::begin_write`] starts it, and [`Server::continue_write`] advances it; between the
+/// steps a driver can process packets.
 #[derive(Debug)]
 pub struct PendingWrite {
     request: WriteRequest,
@@ -42,7 +42,7 @@ struct Progress {
 }
 
 impl Server {
-    /// Applies updates in order (§ 12). The switch handles no packet in between, so every batch is atomic to the data
+    /// Applies updates in order (§ 12). No packet is processed between them, so every batch is atomic to the data
     /// plane. The atomicity mode determines the result when an update fails.
     ///
     /// # Errors
@@ -53,9 +53,9 @@ impl Server {
         whole.unwrap_or(Ok(WriteResponse {}))
     }
 
-    /// Checks the client's right to write and that a pipeline is set, without applying an update. No other request may
-    /// be handled before [`Server::continue_write`] has finished the batch. Packets may, and see the updates applied so
-    /// far.
+    /// Checks the client's right to write and that a pipeline is set, without applying an update. Until
+    /// [`Server::continue_write`] has finished the batch, no other request may be handled. Packets may be
+    /// processed, and see the updates applied so far.
     ///
     /// # Errors
     /// One status for the whole request.
@@ -64,7 +64,7 @@ impl Server {
         Ok(PendingWrite { request, progress })
     }
 
-    /// Applies the next `most` updates of a batch, or all of them if the batch must be atomic to the data plane
+    /// Applies the next `max` updates of a batch, or all of them if the batch must be atomic to the data plane
     /// (DATAPLANE_ATOMIC). Returns `None` while updates remain.
     ///
     /// # Errors
@@ -72,11 +72,11 @@ impl Server {
     pub fn continue_write(
         &mut self,
         batch: &mut PendingWrite,
-        most: usize,
+        max: usize,
         now: u64,
     ) -> Option<Result<WriteResponse, Status>> {
         let PendingWrite { request, progress } = batch;
-        progress.step(self.target_mut(), &request.updates, most, now)
+        progress.step(self.target_mut(), &request.updates, max, now)
     }
 
     fn admit_write(&self, request: &WriteRequest) -> Result<Progress, Status> {
@@ -103,14 +103,14 @@ impl Progress {
         &mut self,
         device: &mut Device,
         updates: &[Update],
-        most: usize,
+        max: usize,
         now: u64,
     ) -> Option<Result<WriteResponse, Status>> {
-        let most = match self.atomicity {
+        let max = match self.atomicity {
             Atomicity::DataplaneAtomic => usize::MAX,
-            Atomicity::ContinueOnError | Atomicity::RollbackOnError => most,
+            Atomicity::ContinueOnError | Atomicity::RollbackOnError => max,
         };
-        for update in updates.iter().skip(self.done).take(most) {
+        for update in updates.iter().skip(self.done).take(max) {
             let before = match self.atomicity {
                 Atomicity::ContinueOnError => Vec::new(),
                 _ => read::undo_updates(device, update, now),

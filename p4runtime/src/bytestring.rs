@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_values_are_refused() {
+    fn values_wider_than_the_field_are_rejected() {
         assert_eq!(check(&[1, 0xff], 9), Ok(()));
         assert_eq!(
             check(&[2, 0], 9),

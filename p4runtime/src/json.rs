@@ -11,9 +11,9 @@ use crate::descriptor;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("not a {message} in JSON: {reason}")]
 pub struct ParseError {
-    /// Full name of the expected message.
+    /// Full name of the expected message, such as `p4.config.v1.P4Info`.
     pub message: String,
-    /// What is wrong, and where.
+    /// The error, with its line and column.
     pub reason: String,
 }
 
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_json_have_place_and_cause() {
+    fn errors_have_position_and_cause() {
         let error = parse::<P4Info>("{\"tables\": [{\"preamble\": 3}]}").unwrap_err();
         assert!(error.to_string().contains("line 1"), "{error}");
         assert!(parse::<P4Info>("{} x").is_err());

@@ -1,16 +1,15 @@
 //! The P4Runtime protocol: messages, services, and functions used by server and client.
 //!
-//! The messages are generated from the files in `proto/`, whose names and numbers are those of P4Runtime 1.5 with the
-//! two additions of 1.6. One service is Alfirk's own: [`alfirk::links::v1`], for the links that a switch emulates. This
-//! crate contains only the protocol's own rules: text and JSON forms ([`text`], [`json`]), canonical byte strings
-//! ([`bytestring`]) and statuses ([`status`]). The server is in `p4rt`, the client in `ctrl`.
+//! The messages are generated from the files in `proto/`, whose names and numbers are those of P4Runtime 1.5 with
+//! the two additions of 1.6. One service is Alfirk's own: [`alfirk::links::v1`], for the links that a switch
+//! emulates.
 //!
-//! Feature `grpc` adds client and server of the service
-//! (`p4::v1::p4_runtime_client`, `p4::v1::p4_runtime_server`) and conversions to
-//! `tonic::Status`; without it the crate does no I/O.
+//! This crate contains only the protocol's own rules: text and JSON forms ([`text`], [`json`]), canonical byte
+//! strings ([`bytestring`]) and statuses ([`status`]). The server is in `p4rt`, the client in `ctrl`.
+//!
+//! Feature `grpc` adds client and server of the service (`p4::v1::p4_runtime_client`, `p4::v1::p4_runtime_server`)
+//! and conversions to `tonic::Status`; without it the crate does no I/O.
 
-// Most of it is generated from interface files.
-#![allow(missing_docs)]
 #![forbid(unsafe_code)]
 
 pub mod bytestring;
@@ -19,7 +18,8 @@ pub mod json;
 pub mod status;
 pub mod text;
 
-#[allow(clippy::all, rustdoc::all)]
+// P4Runtime's interface files do not document all fields.
+#[allow(missing_docs, clippy::all, rustdoc::all)]
 mod protocol {
     include!(concat!(env!("OUT_DIR"), "/protocol.rs"));
 }

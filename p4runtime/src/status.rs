@@ -16,9 +16,10 @@ impl Status {
         }
     }
 
-    /// Builds the status of a Write of which some updates failed: one error per update, in order.
+    /// Builds the status of a failed Write from one error per update, in order; code 0 marks an update that
+    /// succeeded.
     ///
-    /// The overall code is UNKNOWN, as § 12.3 requires for a batch that did not wholly succeed.
+    /// The overall code is UNKNOWN, as § 12.3 requires for a batch in which some updates failed.
     pub fn of_updates(errors: &[v1::Error]) -> Status {
         let failed = errors.iter().filter(|e| e.canonical_code != 0).count();
         let first = errors
@@ -39,7 +40,7 @@ impl Status {
         Code::try_from(self.code).unwrap_or(Code::Unknown)
     }
 
-    /// Returns the errors per update, when the status is that of a Write.
+    /// Returns the errors of a Write, one per update; empty for other statuses.
     pub fn update_errors(&self) -> Vec<v1::Error> {
         self.details
             .iter()
@@ -63,7 +64,7 @@ impl fmt::Display for Status {
 impl std::error::Error for Status {}
 
 impl v1::Error {
-    /// Result of an applied update.
+    /// Creates the result of an update that succeeded.
     pub fn ok() -> v1::Error {
         v1::Error::default()
     }
@@ -95,7 +96,7 @@ fn is_a<M: Name>(type_url: &str) -> bool {
 
 #[cfg(feature = "grpc")]
 impl From<Status> for tonic::Status {
-    /// The whole status is sent in `grpc-status-details-bin`, where clients expect it.
+    /// Encodes the whole status into `grpc-status-details-bin`, from which clients read the details.
     fn from(status: Status) -> tonic::Status {
         let code = tonic::Code::from_i32(status.code);
         let message = status.message.clone();

@@ -15,9 +15,9 @@ use crate::descriptor;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("not a {message} in text format: {reason}")]
 pub struct ParseError {
-    /// Full name of the expected message.
+    /// Full name of the expected message, such as `p4.config.v1.P4Info`.
     pub message: String,
-    /// What is wrong, and where.
+    /// The error, with its position.
     pub reason: String,
 }
 
@@ -244,7 +244,7 @@ type_info {
     }
 
     #[test]
-    fn what_is_printed_parses_to_the_same() {
+    fn printed_text_parses_to_the_same_message() {
         assert_eq!(parse::<P4Info>(&to_string(&sample())), Ok(sample()));
     }
 

@@ -1,7 +1,9 @@
-//! Joins two interfaces: sleeps until frames are in the ring of a socket, takes them, and sends them. A round trip through it costs,
-//! compared with a Linux bridge, the wake-up of a process and the system calls.
+//! Forwards frames between two interfaces: waits for frames in a socket's ring, takes them, and sends them to the
+//! other.
 //!
-//! `cargo run --release -p alfirk-packet-io --features driver --example wire -- eth1 eth2`, as root; `make bench` does it.
+//! A benchmark compares it with a Linux bridge: the difference is the wake-up of a process and its system calls.
+//! `make bench` runs `cargo run --release -p alfirk-packet-io --features driver --example wire -- eth1 eth2` as
+//! root.
 
 use alfirk_packet_io::{interface_index, PacketSocket, Poller, ReceiveBatch};
 use std::{io, os::fd::AsRawFd, process::ExitCode};

@@ -2,10 +2,10 @@
 
 use std::num::NonZeroU32;
 
-/// The monotonic clock, or one that runs N times slower.
+/// The system's monotonic clock, or a clock that runs N times slower.
 ///
-/// If every process of a network uses the same slow clock, the processors have N times as long for the same work. Rates, delays and
-/// timeouts then behave as on faster equipment.
+/// If all processes of a network use the same slow clock, the processors have N times as long for the same work.
+/// Rates, delays and timeouts then behave as on faster equipment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     scale: u64,
@@ -31,12 +31,12 @@ impl Clock {
         self.scale
     }
 
-    /// The present time in nanoseconds.
+    /// Time of this clock in nanoseconds.
     pub fn now(self) -> u64 {
         monotonic() / self.scale
     }
 
-    /// The first nanosecond of the system's monotonic clock at which this clock reads `at`.
+    /// Converts a time of this clock to the first nanosecond of the system's monotonic clock at which it is reached.
     pub fn system(self, at: u64) -> u64 {
         at.saturating_mul(self.scale)
     }

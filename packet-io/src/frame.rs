@@ -1,7 +1,8 @@
-//! Frames whose copies share the bytes after their headers.
+//! Frames whose copies share their payload.
 //!
-//! A program that carries frames in memory need not copy a payload for each receiver. A [`SplitFrame`] has bytes of its own in front,
-//! and a [`Tail`] that all its copies share. Checksums over a tail are computed once for all of them.
+//! A program that carries frames in memory need not copy a payload for each receiver. A [`SplitFrame`] consists of
+//! a head of its own and a [`Tail`] that all of its copies share. Checksums over a tail are computed once for all
+//! copies.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use crc32fast::Hasher;
 
-/// A range of reference-counted bytes.
+/// A range of a reference-counted byte array.
 #[derive(Clone, Default)]
 pub struct SharedBytes {
     /// The whole allocation; `None` for an empty range.
@@ -20,7 +21,7 @@ pub struct SharedBytes {
 }
 
 impl SharedBytes {
-    /// The given range of `all`; panics if it is out of bounds.
+    /// Creates the given range of `all`. A range that is out of bounds panics here or when it is read.
     pub fn new(all: Arc<[u8]>, range: Range<usize>) -> SharedBytes {
         debug_assert!(range.end <= all.len());
         SharedBytes {
@@ -30,7 +31,7 @@ impl SharedBytes {
         }
     }
 
-    /// A copy of the bytes, in an allocation of its own.
+    /// Copies bytes to a new allocation.
     pub fn copy(bytes: &[u8]) -> SharedBytes {
         match bytes.is_empty() {
             true => SharedBytes::default(),
@@ -38,19 +39,22 @@ impl SharedBytes {
         }
     }
 
+    /// Length of the range in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
+    /// Whether the range has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
+    /// The bytes of the range.
     pub fn bytes(&self) -> &[u8] {
         self.run(1)
     }
 
-    /// `count * len` bytes from the start of this range; panics if that is out of bounds.
+    /// Returns `count * len()` bytes of the array, from the start of this range; panics if they are out of bounds.
     pub fn run(&self, count: usize) -> &[u8] {
         match &self.all {
             Some(all) => &all[self.start..self.start + count * self.len],
@@ -59,7 +63,7 @@ impl SharedBytes {
     }
 
     /// Whether `next` is the range of equal length right after this one.
-    pub fn are_followed_by(&self, next: &SharedBytes) -> bool {
+    pub fn is_followed_by(&self, next: &SharedBytes) -> bool {
         let is_same = match (&self.all, &next.all) {
             (Some(all), Some(next)) => Arc::ptr_eq(all, next),
             _ => false,
@@ -87,30 +91,31 @@ impl fmt::Debug for SharedBytes {
     }
 }
 
-/// The shared bytes at the end of a frame. Immutable, so that copies of the frame can share it.
+/// The end of a frame: a payload and up to 7 bytes after it. Immutable, so that copies of the frame can share it.
 #[derive(Debug)]
 pub struct Tail {
     body: SharedBytes,
-    /// Further bytes, the first `end_len` of these.
+    /// Bytes after the body; the first `end_len` are used.
     end: [u8; Tail::MAX_END],
     end_len: u8,
+    /// CRC-32 of the body, computed on first use.
     crc: OnceLock<u32>,
-    /// First argument and result of [`Tail::crc_behind`], cached.
-    behind: OnceLock<(u32, u32)>,
+    /// First argument and result of [`Tail::crc_after`], cached.
+    after: OnceLock<(u32, u32)>,
 }
 
 impl Tail {
-    /// The most bytes after the body: padding and ICRC of a RoCEv2 packet.
+    /// Maximum number of bytes after the body: 3 of padding and 4 of ICRC in a RoCEv2 packet.
     pub const MAX_END: usize = 7;
 
-    /// A tail with a body only.
+    /// Creates a tail that has only a body.
     pub fn new(body: SharedBytes) -> Tail {
         Tail {
             body,
             end: [0; Tail::MAX_END],
             end_len: 0,
             crc: OnceLock::new(),
-            behind: OnceLock::new(),
+            after: OnceLock::new(),
         }
     }
 
@@ -125,14 +130,17 @@ impl Tail {
         self
     }
 
+    /// Length of body and end in bytes.
     pub fn len(&self) -> usize {
         self.body.len() + usize::from(self.end_len)
     }
 
+    /// Whether the tail has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
+    /// The payload, without the bytes of [`Tail::end`].
     pub fn body(&self) -> &[u8] {
         self.body.bytes()
     }
@@ -142,22 +150,24 @@ impl Tail {
         &self.end[..usize::from(self.end_len)]
     }
 
-    /// The CRC-32 (Ethernet) of the body, computed on first use.
+    /// The CRC-32 of Ethernet over the body, computed on first use.
     pub fn crc(&self) -> u32 {
         *self.crc.get_or_init(|| crc32fast::hash(self.body()))
     }
 
-    /// The CRC-32 of some bytes followed by the body, from the CRC of those bytes. The first result is cached: neutral bridging
-    /// rewrites headers without a change of the CRC, so most copies ask for the same one.
-    pub fn crc_behind(&self, front: u32) -> u32 {
+    /// Computes the CRC-32 of a prefix followed by the body; `front` is the CRC-32 of the prefix.
+    ///
+    /// The first result is cached. A bridge that keeps the ICRC leaves `front` unchanged, so most copies need the
+    /// same result.
+    pub fn crc_after(&self, front: u32) -> u32 {
         let combine = || {
             let mut hasher = Hasher::new_with_initial(front);
             let len = self.body().len() as u64;
             hasher.combine(&Hasher::new_with_initial_len(self.crc(), len));
             hasher.finalize()
         };
-        match *self.behind.get_or_init(|| (front, combine())) {
-            (known, crc) if known == front => crc,
+        match *self.after.get_or_init(|| (front, combine())) {
+            (cached, crc) if cached == front => crc,
             _ => combine(),
         }
     }
@@ -169,7 +179,8 @@ impl Tail {
     }
 }
 
-/// A frame, from the Ethernet header to the last byte before the FCS: bytes of its own, and optionally a shared tail.
+/// A frame, from the Ethernet header to the last byte before the FCS: a head of its own, and optionally a shared
+/// tail.
 #[derive(Clone, Default)]
 pub struct SplitFrame {
     head: Vec<u8>,
@@ -177,6 +188,7 @@ pub struct SplitFrame {
 }
 
 impl SplitFrame {
+    /// Creates a frame of `head` followed by `tail`.
     pub fn new(head: Vec<u8>, tail: Option<Arc<Tail>>) -> SplitFrame {
         SplitFrame { head, tail }
     }
@@ -186,15 +198,17 @@ impl SplitFrame {
         self.head.len() + self.tail.as_ref().map_or(0, |tail| tail.len())
     }
 
+    /// Whether the frame has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The frame's own bytes; the whole frame without a tail.
+    /// The bytes before the tail; the whole frame if it has no tail.
     pub fn head(&self) -> &[u8] {
         &self.head
     }
 
+    /// The shared tail, if there is one.
     pub fn tail(&self) -> Option<&Arc<Tail>> {
         self.tail.as_ref()
     }
@@ -216,6 +230,7 @@ impl SplitFrame {
         bytes
     }
 
+    /// Converts to the bytes before the tail, and the tail.
     pub fn into_parts(self) -> (Vec<u8>, Option<Arc<Tail>>) {
         (self.head, self.tail)
     }
@@ -272,8 +287,8 @@ mod tests {
             let tail = tail.with_end(&bytes[end_at..]);
             prop_assert_eq!(tail.crc(), crc32fast::hash(&bytes[body.clone()]));
             for start in [0, body.start / 2, 0] {
-                let behind = tail.crc_behind(crc32fast::hash(&bytes[start..body.start]));
-                prop_assert_eq!(behind, crc32fast::hash(&bytes[start..body.end]));
+                let after = tail.crc_after(crc32fast::hash(&bytes[start..body.start]));
+                prop_assert_eq!(after, crc32fast::hash(&bytes[start..body.end]));
             }
             let whole = [&bytes[..body.start], &bytes[body], &bytes[end_at..]].concat();
             let head = whole[..whole.len() - tail.len()].to_vec();
@@ -294,7 +309,7 @@ mod tests {
         assert_eq!(bytes.run(2), [2, 3, 4, 5, 6, 7]);
         let before = bytes.clone();
         bytes.advance(1);
-        assert!(before.are_followed_by(&bytes) && !bytes.are_followed_by(&before));
+        assert!(before.is_followed_by(&bytes) && !bytes.is_followed_by(&before));
         assert_eq!(bytes.bytes(), [5, 6, 7]);
         assert!(SharedBytes::copy(&[]).is_empty());
     }

@@ -1,9 +1,9 @@
-//! Generic segmentation offload (GSO) of the sending side: joins consecutive segments of a TCP stream, so that the kernel segments
-//! them again.
+//! Generic segmentation offload (GSO) of the sending side: joins consecutive segments of a TCP stream to a
+//! super-frame, which the kernel segments again.
 //!
-//! For each sent frame the kernel runs the path from the packet socket to the device, and wakes up the receiver. For a super-frame it
-//! does both once, and produces the same frames. This is the inverse of [`offload`](super::offload), and is only used where the result
-//! has the very same bytes: TCP over IPv4 without VLAN tags.
+//! For each sent frame the kernel runs the path from the packet socket to the device, and wakes the receiver. For a
+//! super-frame it does both once, and produces the same frames. This is the inverse of [`offload`](super::offload).
+//! It is used only where the resulting frames have the same bytes: TCP over IPv4 without VLAN tags.
 
 use std::ops::Range;
 
@@ -33,7 +33,7 @@ struct Segment<'a> {
 pub struct SuperFrame {
     headers: [u8; VNET_HEADER + HEADERS],
     len: usize,
-    /// The frames of the batch that it joins; at least two.
+    /// Indexes of the joined frames in the batch; at least two.
     pub frames: Range<usize>,
 }
 
@@ -69,7 +69,7 @@ impl SuperFrame {
         (end - at > 1).then(|| first.super_frame(size, bytes, last, at..end))
     }
 
-    /// Replaces the first frame's headers: a `virtio_net_hdr`, and headers for all segments.
+    /// A `virtio_net_hdr` and the headers of all segments, which replace those of the first frame.
     pub fn headers(&self) -> &[u8] {
         &self.headers[..self.len]
     }
@@ -207,15 +207,15 @@ mod tests {
         (f, Offload::parse(&header))
     }
 
-    fn cut(frame: &mut [u8], todo: Offload) -> Vec<Vec<u8>> {
+    fn cut(frame: &mut [u8], offload: Offload) -> Vec<Vec<u8>> {
         let mut frames = Vec::new();
-        assert!(finish(frame, todo, |f| frames.push(f.to_vec())));
+        assert!(finish(frame, offload, |f| frames.push(f.to_vec())));
         frames
     }
 
     fn segments(payload: usize, flags: u8) -> Vec<Vec<u8>> {
-        let (mut frame, todo) = super_frame(payload, flags);
-        cut(&mut frame, todo)
+        let (mut frame, offload) = super_frame(payload, flags);
+        cut(&mut frame, offload)
     }
 
     /// The frames that the kernel makes of a super-frame.
@@ -225,9 +225,9 @@ mod tests {
         for segment in &frames[super_frame.frames.clone()] {
             frame.extend_from_slice(&segment[super_frame.payload()..]);
         }
-        let todo = Offload::parse(vnet.try_into().unwrap());
-        assert_eq!((todo.csum_start, todo.csum_offset), (34, Some(16)));
-        cut(&mut frame, todo)
+        let offload = Offload::parse(vnet.try_into().unwrap());
+        assert_eq!((offload.csum_start, offload.csum_offset), (34, Some(16)));
+        cut(&mut frame, offload)
     }
 
     /// The frame ranges of all super-frames of a batch; asserts that they arrive unchanged.
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_of_a_stream_arrive_as_they_were() {
+    fn segments_of_a_stream_arrive_unchanged() {
         for payload in [2 * SIZE, 5 * SIZE, 5 * SIZE + 1, 6 * SIZE - 1] {
             for flags in [ACK, ACK | 8, ACK | 9] {
                 let frames = segments(payload, flags);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_a_burst_ends_a_super_frame() {
+    fn a_short_or_pushed_segment_ends_a_super_frame() {
         let short = segments(3 * SIZE + 20, ACK);
         let pushed = segments(3 * SIZE, ACK | 8);
         for first in [short, pushed] {
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_checksums_stay_wrong() {
+    fn segments_with_wrong_checksums_are_not_joined() {
         for at in [24, 50, HEADERS_LEN + 10] {
             let mut frames = segments(4 * SIZE, ACK);
             frames[2][at] ^= 1;
@@ -305,19 +305,19 @@ mod tests {
     #[test]
     fn a_super_frame_is_limited_by_packet_length_and_batch() {
         for (size, longest) in [(SIZE, BATCH), (1448, 45)] {
-            let (mut frame, todo) = super_frame(80 * size, ACK);
+            let (mut frame, offload) = super_frame(80 * size, ACK);
             let segment_size = size;
-            let todo = Offload {
+            let offload = Offload {
                 segment_size,
-                ..todo
+                ..offload
             };
-            let frames = cut(&mut frame, todo);
+            let frames = cut(&mut frame, offload);
             assert_eq!(joined(&frames), [(0, longest), (longest, 80)]);
         }
     }
 
     #[test]
-    fn truncated_frames_start_no_super_frame() {
+    fn truncated_frames_are_not_joined() {
         let frames = segments(2 * SIZE, ACK);
         for len in 0..frames[0].len() {
             let mut short = frames.clone();

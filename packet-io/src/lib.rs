@@ -1,11 +1,13 @@
 //! Packet I/O: frames of an interface, time, emulated links and captures.
 //!
-//! Used by switch, host, STF and simulator, on none of which it depends. Without the feature `driver` it is pure: frame lengths on a
-//! link ([`wire`]), frames that share bytes ([`frame`]), emulated links ([`link`]), deliberate loss ([`loss_filter`]), and the format of
-//! captures ([`pcap`]). The feature adds packet sockets, epoll, netlink, clocks and files.
-
-// Some public items have no documentation yet, most of them fields and variants.
-#![allow(missing_docs)]
+//! Switch, host, STF and simulator use this crate, which depends on none of them. Without the feature `driver` it
+//! is pure:
+//! - [`wire`]: lengths of frames on a link,
+//! - [`frame`]: frames that share bytes,
+//! - [`link`] and [`loss_filter`]: emulated links and deliberate loss,
+//! - [`pcap`]: the format of captures.
+//!
+//! The feature adds packet sockets, epoll, netlink, clocks and files.
 
 pub mod frame;
 pub mod link;
@@ -16,11 +18,11 @@ pub mod wire;
 #[cfg(feature = "driver")]
 mod clock;
 #[cfg(feature = "driver")]
+mod frame_sender;
+#[cfg(feature = "driver")]
 mod gso;
 #[cfg(feature = "driver")]
 mod offload;
-#[cfg(feature = "driver")]
-mod outlet;
 #[cfg(feature = "driver")]
 mod pcap_file;
 #[cfg(feature = "driver")]
@@ -37,7 +39,7 @@ mod watch;
 #[cfg(feature = "driver")]
 pub use self::{
     clock::{monotonic, wall_clock, Clock},
-    outlet::{Outlet, SendOutcome},
+    frame_sender::{FrameSender, SendOutcome},
     pcap_file::PcapFile,
     poller::Poller,
     socket::{interface_index, PacketSocket, ReceiveBatch, TakeOutcome},

@@ -1,7 +1,7 @@
-//! Emulation of a port's link, where the kernel has no netem: rate, delay, jitter, loss, duplication and reordering.
+//! Emulation of a port's link where the kernel has no netem: rate, delay, jitter, loss, duplication and reordering.
 //!
-//! Every port has a random stream of its own, so its losses do not depend on other ports' traffic. A run with the same seed and the
-//! same frames has the same losses.
+//! Every port has its own random stream, so its losses do not depend on the traffic of other ports. Runs with the
+//! same seed and the same frames have the same losses.
 
 use std::{collections::BTreeMap, fmt, str::FromStr, time::Duration};
 
@@ -18,15 +18,15 @@ use crate::wire::wire_bytes;
 pub struct LinkOptions {
     /// Probability that a frame is lost, in each direction, from 0 to 1.
     pub loss: f64,
-    /// Delay of every sent frame.
+    /// Delay of every sent frame, after its transmission time.
     pub delay: Duration,
-    /// The largest random addition to the delay. Frames keep their order.
+    /// Maximum of the random time added to the delay, with uniform distribution. Frames keep their order.
     pub jitter: Duration,
     /// Probability that a sent frame is duplicated.
     pub duplicate: f64,
     /// Probability that a sent frame skips the delay, and so overtakes others.
     pub reorder: f64,
-    /// Rate of sent frames; `None` for no limit.
+    /// Limit of the rate of sent frames; `None` for no limit.
     pub rate: Option<Rate>,
     /// Whether rates in bits include the Ethernet overhead of each frame, see [`wire_bytes`].
     pub on_wire: bool,
@@ -34,14 +34,16 @@ pub struct LinkOptions {
     pub down: bool,
 }
 
-/// Why link options are invalid.
+/// Error of invalid [`LinkOptions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum LinkError {
-    /// The named probability is not from 0 to 1.
+    /// The probability of this name is not from 0 to 1.
     #[error("{0}: expected a probability from 0 to 1")]
     InvalidProbability(&'static str),
+    /// The rate is 0 bits or packets per second.
     #[error("rate: expected at least 1")]
     ZeroRate,
+    /// `reorder` is set without `delay`, so no frame can overtake another.
     #[error("reorder: needs a delay, which reordered frames skip")]
     ReorderWithoutDelay,
 }
@@ -75,12 +77,14 @@ impl LinkOptions {
 /// The rate of a link: at least one bit or packet per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
+    /// Bits per second.
     Bits(u64),
+    /// Packets per second, of any length.
     Packets(u64),
 }
 
 impl Rate {
-    /// Nanoseconds that a frame of `bytes` occupies the link.
+    /// Transmission time of a frame of `bytes` in nanoseconds.
     fn time_of(self, bytes: u64) -> u64 {
         let (units, per_second) = match self {
             Rate::Bits(rate) => (u128::from(bytes) * 8, rate),
@@ -91,7 +95,7 @@ impl Rate {
     }
 }
 
-/// In the format of the command line.
+/// Formats the rate as the command line accepts it, such as `100Mbps` or `2kpps`.
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -101,15 +105,16 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Text that is not the rate of a link.
+/// Error of text that is not the rate of a link.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RateError {
-    /// Neither in bits nor in packets.
+    /// The text is not a number with a unit of bits or packets per second.
     #[error("{0}; or pps, kpps, Mpps for packets")]
     Unit(UnitError),
-    /// Not a whole number of bits or packets.
+    /// The rate is not a whole number of bits or packets per second, or too large.
     #[error(transparent)]
     Range(UnitError),
+    /// The rate is 0.
     #[error("the rate must be at least 1")]
     Zero,
 }
@@ -140,24 +145,25 @@ pub struct Link {
     plain: bool,
     /// Delay in nanoseconds.
     delay: u64,
+    /// Maximum jitter in nanoseconds.
     jitter: u64,
     loss: Chance,
     loss_filters: Vec<LossFilter>,
     duplicate: Chance,
     reorder: Chance,
     random: ChaCha8Rng,
-    /// Time at which the last frame has left the sender, in nanoseconds.
+    /// Time at which the transmission of the last frame ends, in nanoseconds.
     busy_until: u64,
     /// Arrival time of the last frame that was not reordered, in nanoseconds.
     last_arrival: u64,
-    /// Frames in flight, by arrival time in nanoseconds and order.
+    /// Frames in flight, by arrival time in nanoseconds and order of sending.
     waiting: BTreeMap<(u64, u64), Vec<u8>>,
     sequence: u64,
-    /// Number of frames lost deliberately.
+    /// Number of frames that the link has dropped, in both directions.
     pub lost: u64,
 }
 
-/// A probability. A zero probability consumes no random number.
+/// A probability as a threshold for 64-bit random numbers; `None` for 0, which consumes no random number.
 #[derive(Clone, Copy, Debug)]
 struct Chance(Option<u64>);
 
@@ -175,7 +181,7 @@ impl Chance {
 }
 
 impl Link {
-    /// Creates the link of port `port`, with the switch's random seed.
+    /// Creates the link of port `port`; `seed` is the switch's random seed.
     pub fn new(options: LinkOptions, seed: u64, port: u32) -> Link {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         random.set_stream(port.into());
@@ -199,8 +205,8 @@ impl Link {
         link
     }
 
-    /// Changes the options. Frames in flight arrive as scheduled; with another rate, the next frame does not wait for the last one to
-    /// leave.
+    /// Changes the options at time `now`. Frames in flight arrive as scheduled. After a change of the rate, the
+    /// next frame does not wait for the end of the last transmission.
     pub fn set(&mut self, options: LinkOptions, now: u64) {
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         if options.rate != self.options.rate {
@@ -218,7 +224,7 @@ impl Link {
         self.options = options;
     }
 
-    /// The present options.
+    /// The current options.
     pub fn options(&self) -> LinkOptions {
         self.options
     }
@@ -228,25 +234,25 @@ impl Link {
         self.waiting.len()
     }
 
-    /// Adds rules for frames to lose.
+    /// Sets rules that drop selected frames.
     #[must_use]
     pub fn with_loss_filters(mut self, loss_filters: Vec<LossFilter>) -> Link {
         self.loss_filters = loss_filters;
         self
     }
 
-    /// Draws whether the next frame is lost.
-    pub fn loses(&mut self, way: Direction, frame: &[u8]) -> bool {
+    /// Decides whether a frame is lost, and counts lost ones.
+    pub fn loses(&mut self, direction: Direction, frame: &[u8]) -> bool {
         let mut lost = self.options.down || self.loss.hits(&mut self.random);
-        // Every rule counts frames on its own.
+        // Every rule counts every frame, so there is no early return.
         for filter in &mut self.loss_filters {
-            lost |= filter.matches(way, frame);
+            lost |= filter.matches(direction, frame);
         }
         self.lost += u64::from(lost);
         lost
     }
 
-    /// Whether frames can be sent at once: loss is the only effect, and none is in flight.
+    /// Whether frames can be sent without [`Link::push`]: loss is the link's only effect, and no frame is in flight.
     pub fn is_plain(&self) -> bool {
         self.plain && self.waiting.is_empty()
     }
@@ -266,7 +272,8 @@ impl Link {
         self.busy_until
     }
 
-    /// Sends a frame that has waited for the link since `now`. Lost frames occupy the link, too.
+    /// Sends a frame that has been queued since `now`. Its transmission starts when the link is idle. Lost frames occupy
+    /// the link, too.
     pub fn push(&mut self, now: u64, frame: Vec<u8>) {
         if let Some(rate) = self.options.rate {
             let start = self.busy_until.max(now);
@@ -292,7 +299,7 @@ impl Link {
         } else {
             let jitter = match self.jitter {
                 0 => 0,
-                most => self.random.next_u64() % most.saturating_add(1),
+                max => self.random.next_u64() % max.saturating_add(1),
             };
             let arrival = sent.saturating_add(self.delay).saturating_add(jitter);
             self.last_arrival = self.last_arrival.max(arrival);
@@ -347,7 +354,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn loss_follows_seed_and_port() {
+    fn losses_depend_on_seed_and_port() {
         assert_eq!(losses(0.1, 1, 1), losses(0.1, 1, 1));
         assert_ne!(losses(0.1, 1, 1), losses(0.1, 2, 1));
         assert_ne!(losses(0.1, 1, 1), losses(0.1, 1, 2));
@@ -358,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_leaves_frames_under_way_alone() {
+    fn a_change_does_not_affect_frames_in_flight() {
         let delayed = |ms| LinkOptions {
             delay: Duration::from_millis(ms),
             ..Default::default()
@@ -378,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn printed_rates_parse_back() {
+    fn printed_rates_parse_to_the_same_rate() {
         for rate in [
             "1bps", "1500bps", "100Mbps", "2500Mbps", "2Tbps", "999pps", "2kpps", "1500Mpps",
         ] {
@@ -407,7 +414,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn frames_keep_their_order_through_all_changes(
+        fn changes_of_options_keep_the_order_of_frames(
             steps in proptest::collection::vec((0..5 * MS, proptest::option::of(any_link())), 1..60),
         ) {
             let mut link = Link::new(LinkOptions::default(), 0, 1);
@@ -432,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn another_rate_holds_at_once() {
+    fn a_new_rate_applies_to_the_next_frame() {
         let rated = |rate| LinkOptions {
             rate,
             ..Default::default()
@@ -471,7 +478,7 @@ mod tests {
         };
         let mut link = Link::new(options, 0, 1);
         link.push(0, vec![1]);
-        // Queued since 0, and passed on some time after the first frame has left.
+        // Queued since 0, and pushed after the first frame was transmitted.
         link.push(0, vec![2]);
         assert_eq!(link.idle_at(), 2 * MS);
         link.push(5 * MS, vec![3]);
@@ -556,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn some_frames_overtake() {
+    fn some_frames_overtake_others() {
         let options = LinkOptions {
             delay: Duration::from_millis(1),
             reorder: 0.25,
@@ -573,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_take_their_time_on_the_link() {
+    fn frames_occupy_the_link_for_their_transmission_time() {
         let options = LinkOptions {
             rate: Some(Rate::Bits(8_000_000)),
             ..Default::default()

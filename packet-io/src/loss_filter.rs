@@ -5,23 +5,30 @@ use std::str::FromStr;
 /// The direction of a frame at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
+    /// Received from the interface.
     In,
+    /// Sent to the interface.
     Out,
 }
 
-/// A rule for frames to lose at a port. `in,1-3,42=11,54=60/e0` loses the first three received frames with 0x11 at offset 42 and a
-/// byte at offset 54 that is 0x60 under the mask 0xe0.
+/// A rule that selects frames to drop at a port, by direction, content and number.
+///
+/// In text form, `in,1-3,42=11,54=60/e0` drops the first three received frames with 0x11 at offset 42 and a byte at
+/// offset 54 that is 0x60 under the mask 0xe0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LossFilter {
-    way: Direction,
-    /// Number of the first and the last lost frame, counted from 1.
+    direction: Direction,
+    /// Number of the first dropped frame among matching ones, counted from 1.
     first: u64,
+    /// Number of the last dropped frame.
     last: u64,
+    /// Conditions on the frame's content, all of which must hold.
     bytes: Vec<Byte>,
     /// Number of matching frames so far.
     seen: u64,
 }
 
+/// A condition: the byte at `offset` equals `value` under `mask`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Byte {
     offset: usize,
@@ -30,10 +37,10 @@ struct Byte {
 }
 
 impl LossFilter {
-    /// Counts a frame if it matches. Returns whether it is to be lost.
-    pub fn matches(&mut self, way: Direction, frame: &[u8]) -> bool {
+    /// Counts a frame if it matches direction and content, and returns whether it is to be dropped.
+    pub fn matches(&mut self, direction: Direction, frame: &[u8]) -> bool {
         let has = |b: &Byte| frame.get(b.offset).is_some_and(|x| x & b.mask == b.value);
-        if way != self.way || !self.bytes.iter().all(has) {
+        if direction != self.direction || !self.bytes.iter().all(has) {
             return false;
         }
         self.seen += 1;
@@ -46,15 +53,15 @@ impl FromStr for LossFilter {
 
     fn from_str(text: &str) -> Result<LossFilter, String> {
         let mut parts = text.split(',');
-        let way = match parts.next() {
+        let direction = match parts.next() {
             Some("in") => Direction::In,
             Some("out") => Direction::Out,
             _ => return Err("expected `in` or `out`, such as 2=in,1,42=11".into()),
         };
-        let numbers = parts.next().ok_or(
+        let range = parts.next().ok_or(
             "expected the frames to lose, such as 1 for the first or 1-3 for the first three",
         )?;
-        let (first, last) = numbers.split_once('-').unwrap_or((numbers, numbers));
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
         let number = |text: &str| {
             text.parse()
                 .map_err(|_| format!("{text:?} is not a number"))
@@ -62,11 +69,11 @@ impl FromStr for LossFilter {
         let (first, last) = (number(first)?, number(last)?);
         if first == 0 || last < first {
             return Err(format!(
-                "{numbers:?}: frames are numbered from 1, in ascending order"
+                "{range:?}: frames are numbered from 1, in ascending order"
             ));
         }
         Ok(LossFilter {
-            way,
+            direction,
             first,
             last,
             bytes: parts.map(Byte::from_str).collect::<Result<_, _>>()?,
@@ -101,7 +108,7 @@ mod tests {
 
     fn taken(rule: &str, frames: &[(Direction, &[u8])]) -> Vec<bool> {
         let mut rule: LossFilter = rule.parse().unwrap();
-        let matches = |(way, frame): &(Direction, &[u8])| rule.matches(*way, frame);
+        let matches = |(direction, frame): &(Direction, &[u8])| rule.matches(*direction, frame);
         frames.iter().map(matches).collect()
     }
 

@@ -1,13 +1,14 @@
 //! Completes frames that the kernel left for hardware offloads.
 //!
-//! On a veth pair the sender's kernel may pass frames with a partial checksum, TCP and UDP super-frames of up to 64 KiB that hardware
-//! would segment, and VLAN tags outside the frame. A P4 program must process frames as on a wire, so they are completed here as by a
-//! network card. The `virtio_net_hdr` of each frame and the packet socket's aux data describe what is missing.
+//! On a veth pair the sender's kernel may pass frames with a partial checksum, VLAN tags outside the frame, and
+//! super-frames: TCP or UDP frames of up to 64 KiB that hardware would segment. A P4 program must process frames as
+//! on a wire, so they are completed here as by a network card. The `virtio_net_hdr` of each frame and the packet
+//! socket's auxiliary data describe what is missing.
 
 /// The relevant fields of a `struct virtio_net_hdr`, in host byte order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offload {
-    /// Start of the bytes to be checksummed, up to the end of the frame.
+    /// Offset of the first byte that the checksum covers; it covers all bytes to the end of the frame.
     pub csum_start: usize,
     /// Offset of the checksum from `csum_start`; `None` if the checksum is complete.
     pub csum_offset: Option<usize>,
@@ -58,27 +59,28 @@ impl Offload {
         }
     }
 
-    /// Whether the frame needs no completion.
+    /// Whether the frame is complete as it is.
     pub fn is_finished(&self) -> bool {
         self.csum_offset.is_none() && self.segments == Segments::None
     }
 }
 
-/// Completes a frame, and passes the resulting frames on. Returns false, and drops the frame, if it contradicts its description.
-pub fn finish(frame: &mut [u8], todo: Offload, mut send: impl FnMut(&[u8])) -> bool {
-    match todo.segments {
+/// Completes a frame, and passes the resulting frames to `send`. Returns false and drops the frame if it
+/// contradicts its description.
+pub fn finish(frame: &mut [u8], offload: Offload, mut send: impl FnMut(&[u8])) -> bool {
+    match offload.segments {
         Segments::None => {
-            if let Some(offset) = todo.csum_offset {
-                if !complete_checksum(frame, todo.csum_start, offset) {
+            if let Some(offset) = offload.csum_offset {
+                if !complete_checksum(frame, offload.csum_start, offset) {
                     return false;
                 }
             }
             send(frame);
             true
         }
-        Segments::Tcp | Segments::Udp => match Headers::find(frame, todo.segments) {
-            Some(headers) if todo.segment_size > 0 => {
-                segment(frame, headers, todo, &mut send);
+        Segments::Tcp | Segments::Udp => match Headers::find(frame, offload.segments) {
+            Some(headers) if offload.segment_size > 0 => {
+                segment(frame, headers, offload, &mut send);
                 true
             }
             _ => false,
@@ -150,11 +152,11 @@ impl Headers {
     }
 }
 
-fn segment(frame: &[u8], at: Headers, todo: Offload, send: &mut impl FnMut(&[u8])) {
+fn segment(frame: &[u8], at: Headers, offload: Offload, send: &mut impl FnMut(&[u8])) {
     let (headers, payload) = frame.split_at(at.payload);
-    let pieces = payload.chunks(todo.segment_size);
+    let pieces = payload.chunks(offload.segment_size);
     let last = pieces.len().saturating_sub(1);
-    let mut piece_frame = Vec::with_capacity(at.payload + todo.segment_size);
+    let mut piece_frame = Vec::with_capacity(at.payload + offload.segment_size);
     for (i, piece) in pieces.enumerate() {
         piece_frame.clear();
         piece_frame.extend_from_slice(headers);
@@ -176,7 +178,8 @@ fn segment(frame: &[u8], at: Headers, todo: Offload, send: &mut impl FnMut(&[u8]
         let checksum_at = if at.protocol == TCP {
             const FIN_PSH: u8 = 0x09;
             const CWR: u8 = 0x80;
-            let sequence = get32(f, at.transport + 4).wrapping_add((i * todo.segment_size) as u32);
+            let sequence =
+                get32(f, at.transport + 4).wrapping_add((i * offload.segment_size) as u32);
             f[at.transport + 4..at.transport + 8].copy_from_slice(&sequence.to_be_bytes());
             if i != last {
                 f[at.transport + 13] &= !FIN_PSH;
@@ -260,9 +263,9 @@ mod tests {
         f
     }
 
-    fn all(frame: &mut [u8], todo: Offload) -> Vec<Vec<u8>> {
+    fn all(frame: &mut [u8], offload: Offload) -> Vec<Vec<u8>> {
         let mut frames = Vec::new();
-        assert!(finish(frame, todo, |f| frames.push(f.to_vec())));
+        assert!(finish(frame, offload, |f| frames.push(f.to_vec())));
         frames
     }
 
@@ -280,13 +283,13 @@ mod tests {
     #[test]
     fn super_frames_become_frames_with_valid_checksums() {
         let mut frame = tcp_v4(2500);
-        let todo = Offload {
+        let offload = Offload {
             segments: Segments::Tcp,
             segment_size: 1000,
             csum_start: 34,
             csum_offset: Some(16),
         };
-        let frames = all(&mut frame, todo);
+        let frames = all(&mut frame, offload);
         assert_eq!(
             frames.iter().map(Vec::len).collect::<Vec<_>>(),
             [1054, 1054, 554]
@@ -305,18 +308,18 @@ mod tests {
     }
 
     #[test]
-    fn udp_super_frames_get_their_own_lengths() {
+    fn each_segment_of_a_udp_super_frame_has_its_own_length() {
         let mut frame = tcp_v4(0);
         frame.truncate(34);
         frame[23] = UDP;
         frame.extend([0, 1, 0, 2, 0, 0, 0, 0]);
         frame.extend([7; 150]);
-        let todo = Offload {
+        let offload = Offload {
             segments: Segments::Udp,
             segment_size: 100,
             ..Default::default()
         };
-        let frames = all(&mut frame, todo);
+        let frames = all(&mut frame, offload);
         assert_eq!(frames.iter().map(Vec::len).collect::<Vec<_>>(), [142, 92]);
         assert_eq!(get16(&frames[1], 38), 58);
         assert!(frames.iter().all(|f| checks(f)));
@@ -330,17 +333,17 @@ mod tests {
         put16(&mut frame, 24, ip_checksum);
         let pseudo = fold(pseudo_sum(&frame, at));
         put16(&mut frame, 50, pseudo);
-        let todo = Offload {
+        let offload = Offload {
             csum_start: 34,
             csum_offset: Some(16),
             ..Default::default()
         };
-        assert!(checks(&all(&mut frame, todo)[0]));
+        assert!(checks(&all(&mut frame, offload)[0]));
     }
 
     #[test]
-    fn contradictions_are_dropped() {
-        let todo = |segments, csum_start| Offload {
+    fn frames_that_contradict_their_description_are_dropped() {
+        let offload = |segments, csum_start| Offload {
             csum_start,
             csum_offset: Some(16),
             segments,
@@ -349,19 +352,23 @@ mod tests {
         for len in 0..60 {
             let mut frame = tcp_v4(100);
             frame.truncate(len);
-            finish(&mut frame, todo(Segments::Tcp, 34), |_| {});
-            finish(&mut frame, todo(Segments::Udp, 34), |_| {});
+            finish(&mut frame, offload(Segments::Tcp, 34), |_| {});
+            finish(&mut frame, offload(Segments::Udp, 34), |_| {});
         }
         assert!(!finish(
             &mut tcp_v4(0),
-            todo(Segments::None, 60_000),
+            offload(Segments::None, 60_000),
             |_| {}
         ));
-        assert!(!finish(&mut tcp_v4(0), todo(Segments::Other, 34), |_| {}));
+        assert!(!finish(
+            &mut tcp_v4(0),
+            offload(Segments::Other, 34),
+            |_| {}
+        ));
     }
 
     #[test]
-    fn vnet_headers_are_read() {
+    fn virtio_headers_are_parsed() {
         let mut header = [0; VNET_HEADER];
         header[0] = NEEDS_CSUM;
         header[1] = GSO_TCPV4 | GSO_ECN;

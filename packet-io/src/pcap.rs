@@ -1,7 +1,7 @@
 //! Captures in pcap format (draft-ietf-opsawg-pcap).
 //!
-//! Switch ports, RDMA hosts and the simulator write their captures here, with nanosecond timestamps and link type 1; the caller
-//! provides the writer. The reader accepts both byte orders, and input in pieces.
+//! Switch ports, RDMA hosts and the simulator write their captures with this module, with nanosecond timestamps and
+//! link type Ethernet. The caller provides the writer. The reader accepts both byte orders, and input in pieces.
 
 use std::io::{self, Write};
 
@@ -9,26 +9,28 @@ use std::io::{self, Write};
 const NANOSECONDS: u32 = 0xa1b2_3c4d;
 /// Magic number of captures with microsecond timestamps.
 const MICROSECONDS: u32 = 0xa1b2_c3d4;
+/// Link type of captures with Ethernet frames (`LINKTYPE_ETHERNET`).
 pub const LINK_TYPE_ETHERNET: u32 = 1;
+/// Maximum number of bytes stored of a frame.
 const SNAP_LEN: u32 = 262_144;
 /// One second in nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
-/// Writes one capture.
+/// Writes a capture to a stream.
 #[derive(Debug)]
 pub struct PcapWriter<W> {
     writer: W,
-    /// Fractions of a second in timestamps: 10^9 or 10^6.
+    /// Units of a timestamp's fraction per second: 10^9 or 10^6.
     parts: u64,
 }
 
 impl<W: Write> PcapWriter<W> {
-    /// Writes the header of a capture with nanosecond timestamps.
+    /// Writes the file header of a capture with nanosecond timestamps.
     pub fn new(writer: W) -> io::Result<PcapWriter<W>> {
         PcapWriter::with_timestamps(writer, NANOSECONDS, 1_000_000_000)
     }
 
-    /// Writes the header of a capture with microsecond timestamps, which every reader supports.
+    /// Writes the file header of a capture with microsecond timestamps, which every reader supports.
     pub fn in_microseconds(writer: W) -> io::Result<PcapWriter<W>> {
         PcapWriter::with_timestamps(writer, MICROSECONDS, 1_000_000)
     }
@@ -66,11 +68,13 @@ impl<W: Write> PcapWriter<W> {
     }
 }
 
-/// Why bytes are not a valid capture.
+/// Error of bytes that are not a valid capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PcapError {
+    /// The file does not begin with the magic number of a capture.
     #[error("not a pcap file")]
-    NoPcap,
+    NotPcap,
+    /// The header of a frame has a length above the format's limit of 262,144 bytes.
     #[error("a captured frame of {0} bytes exceeds the limit of the format")]
     TooLong(u32),
 }
@@ -80,16 +84,18 @@ pub enum PcapError {
 pub struct PcapFrame {
     /// Nanoseconds since the Unix epoch.
     pub at: u64,
+    /// Captured bytes, from the Ethernet header.
     pub bytes: Vec<u8>,
-    /// Original length of the frame, which may have been truncated in the capture.
+    /// Length of the original frame in bytes; larger than that of `bytes` if the capture truncated it.
     pub length: usize,
 }
 
-/// Reads one capture, from input in pieces.
+/// Parses a capture that arrives in pieces.
 #[derive(Debug, Default)]
 pub struct PcapReader {
+    /// Bytes of the file that were fed and not yet discarded.
     bytes: Vec<u8>,
-    /// Number of bytes consumed.
+    /// Number of consumed bytes of `bytes`.
     at: usize,
     header: Option<Header>,
 }
@@ -110,12 +116,12 @@ impl PcapReader {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The link type, once the header has been read.
+    /// The link type of the file header; `None` before that is complete.
     pub fn link_type(&self) -> Option<u32> {
         self.header.map(|header| header.link_type)
     }
 
-    /// The next frame, once it is complete.
+    /// Takes the next frame; `None` until more bytes are fed.
     ///
     /// # Errors
     /// If the bytes are not a valid capture.
@@ -159,12 +165,12 @@ impl PcapReader {
             return Ok(None);
         };
         let orders: [fn([u8; 4]) -> u32; 2] = [u32::from_le_bytes, u32::from_be_bytes];
-        let known = orders.into_iter().find_map(|read| match read(magic) {
+        let order = orders.into_iter().find_map(|read| match read(magic) {
             NANOSECONDS => Some((read, 1)),
             MICROSECONDS => Some((read, 1000)),
             _ => None,
         });
-        let (read, part) = known.ok_or(PcapError::NoPcap)?;
+        let (read, part) = order.ok_or(PcapError::NotPcap)?;
         let Some(link_type) = self.word(20).map(read) else {
             return Ok(None);
         };
@@ -183,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_read_back_however_their_bytes_come() {
+    fn frames_are_parsed_from_pieces_of_any_length() {
         let mut bytes = Vec::new();
         let mut pcap = PcapWriter::in_microseconds(&mut bytes).unwrap();
         pcap.write(3_000_007_999, b"frame").unwrap();
@@ -212,7 +218,7 @@ mod tests {
     fn invalid_captures_are_rejected() {
         let mut reader = PcapReader::default();
         reader.feed(b"none");
-        assert_eq!(reader.next_frame(), Err(PcapError::NoPcap));
+        assert_eq!(reader.next_frame(), Err(PcapError::NotPcap));
         let mut bytes = Vec::new();
         PcapWriter::new(&mut bytes).unwrap();
         bytes.extend([0xff; 16]);
@@ -222,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_readable_by_others() {
+    fn written_captures_have_the_pcap_format() {
         let mut bytes = Vec::new();
         let mut pcap = PcapWriter::new(&mut bytes).unwrap();
         pcap.write(3_000_000_007, b"frame").unwrap();

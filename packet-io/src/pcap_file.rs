@@ -1,4 +1,4 @@
-//! Captures in files.
+//! Captures in pcap format, written to files.
 
 use std::{
     fs::File,

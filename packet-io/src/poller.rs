@@ -1,4 +1,4 @@
-//! Waits for file descriptors and for a time (epoll and a timerfd) without busy-waiting.
+//! Waits for file descriptors and deadlines (epoll and a timerfd) without busy-waiting.
 
 use std::{
     io, mem,
@@ -6,9 +6,9 @@ use std::{
     ptr,
 };
 
-/// The most descriptors reported by one wait.
+/// Maximum number of descriptors reported by one wait.
 const EVENTS: usize = 64;
-/// The token of the timer.
+/// Token of the timer.
 const TIMER: u64 = u64::MAX;
 
 /// A set of file descriptors and one timer.
@@ -21,7 +21,7 @@ pub struct Poller {
 }
 
 impl Poller {
-    /// An empty set.
+    /// Creates a set without descriptors.
     pub fn new() -> io::Result<Poller> {
         // SAFETY: neither call takes pointers; the descriptors are owned from here on.
         let (epoll, timer) = unsafe {

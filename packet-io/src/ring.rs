@@ -1,8 +1,9 @@
 //! A ring that the kernel fills with received frames (`packet_mmap`, TPACKET_V2).
 //!
-//! Frames are read where the kernel wrote them, without a system call for each. Version 2 delivers each frame in a slot of its own at
-//! once; version 3 saves memory, but delivers whole blocks after a millisecond, which is long compared with a ping. A frame larger
-//! than its slot (usually a super-frame) is marked, and is complete in the socket's queue.
+//! Frames are read where the kernel wrote them, without a system call for each. Version 2 delivers each frame
+//! immediately, in a slot of its own. Version 3 saves memory, but delivers whole blocks after a millisecond, which
+//! is long compared with a ping. A frame larger than its slot (usually a super-frame) is marked, and is complete in
+//! the socket's queue.
 
 use std::{
     io, mem,
@@ -16,11 +17,11 @@ use super::offload::VNET_HEADER;
 
 /// Slots are allocated in blocks of this size.
 const BLOCK: usize = 64 << 10;
-/// The most bytes that the kernel puts in front of a frame: its header, the address, the virtio header.
+/// Maximum number of bytes that the kernel puts in front of a frame: `tpacket2_hdr`, address and virtio header.
 const OVERHEAD: usize = 128;
 /// Alignment of slots.
 const ALIGNMENT: usize = 16;
-/// The largest slot. Longer frames are rare, mostly super-frames.
+/// Maximum length of a slot in bytes. Longer frames are rare, mostly super-frames.
 const MAX_SLOT: usize = 16 << 10;
 
 /// The mapped ring of one socket.
@@ -40,7 +41,7 @@ unsafe impl Send for Ring {}
 pub struct Slot<'a> {
     /// The bytes of the frame that fit into the slot.
     pub bytes: &'a mut [u8],
-    /// The `virtio_net_hdr` in front of it.
+    /// The `virtio_net_hdr` of the frame.
     pub header: [u8; VNET_HEADER],
     /// Whether the complete frame is in the socket's queue.
     pub is_queued: bool,
@@ -51,8 +52,8 @@ pub struct Slot<'a> {
 }
 
 impl Ring {
-    /// Maps a ring of about `size` bytes for the socket's frames, for an interface with this MTU. Must be called before the socket is
-    /// bound.
+    /// Maps a ring of about `size` bytes for the frames of an interface with this MTU. Must be called before the
+    /// socket is bound.
     pub fn map(socket: &OwnedFd, size: usize, mtu: usize) -> io::Result<Ring> {
         let fd = socket.as_raw_fd();
         set(
@@ -60,7 +61,7 @@ impl Ring {
             libc::PACKET_VERSION,
             &(libc::tpacket_versions::TPACKET_V2 as libc::c_int),
         )?;
-        // Any value but zero: frames too large for their slot are also queued.
+        // With any value but zero, frames too large for their slot are also queued.
         set(fd, libc::PACKET_COPY_THRESH, &1i32)?;
         let slot = (mtu + OVERHEAD).next_multiple_of(ALIGNMENT);
         let slot = slot.min(MAX_SLOT);
@@ -108,7 +109,7 @@ impl Ring {
         unsafe { AtomicU32::from_ptr(self.start().cast()) }
     }
 
-    /// The oldest frame that has not been released.
+    /// Returns the oldest frame that has not been released; `None` if the ring is empty.
     pub fn front(&mut self) -> Option<Slot<'_>> {
         let status = self.status().load(Ordering::Acquire);
         if status & libc::TP_STATUS_USER == 0 {

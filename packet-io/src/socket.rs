@@ -11,8 +11,8 @@ use std::{
 use tracing::debug;
 
 use super::{
+    frame_sender::{FrameSender, SendOutcome},
     offload::{self, Offload, VNET_HEADER},
-    outlet::{Outlet, SendOutcome},
     ring::Ring,
     sys::{bind, check, get, set, set_buffer, unbound, BATCH, EMPTY_PART, SOCKET_BUFFER},
 };
@@ -26,19 +26,19 @@ pub struct PacketSocket {
     // Unmapped before the socket is closed.
     ring: Option<Ring>,
     fd: OwnedFd,
-    outlet: Arc<Outlet>,
+    frame_sender: Arc<FrameSender>,
 }
 
 /// The result of [`PacketSocket::take`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TakeOutcome {
-    /// A frame was passed on.
+    /// A frame was passed to the callback.
     Whole,
     /// A frame was malformed and dropped.
     Malformed,
     /// No frame is available now.
     Nothing,
-    /// The interface is down or removed; there are no frames until it is back.
+    /// The interface is down or removed.
     Down,
 }
 
@@ -64,14 +64,15 @@ enum Received {
     Down,
 }
 
-/// Memory for one batch of received frames. Sockets that are polled one after the other may share it.
+/// Buffers for one batch of received frames. Sockets that are polled one after the other may share them.
 pub struct ReceiveBatch {
     frames: Vec<Vec<u8>>,
     headers: Vec<[u8; VNET_HEADER]>,
     controls: Vec<Control>,
     lengths: Vec<usize>,
-    /// Number of frames received, and of those passed on.
+    /// Number of frames received in this batch.
     count: usize,
+    /// Index of the next frame to be taken.
     next: usize,
     /// Whether the socket's queue was empty after this batch.
     is_last: bool,
@@ -102,21 +103,21 @@ impl PacketSocket {
     /// `PermissionDenied` without CAP_NET_RAW.
     pub fn open(interface: u32) -> io::Result<PacketSocket> {
         let socket = PacketSocket::with_ring(interface, 0)?;
-        socket.outlet.set_bypass(true)?;
+        socket.frame_sender.set_bypass(true)?;
         Ok(socket)
     }
 
-    /// As [`PacketSocket::open`], with a ring of about `ring` bytes for [`PacketSocket::take`]; none for 0. If the kernel has no
-    /// memory for it, frames come from the socket's queue. Sent frames pass the interface's queueing discipline.
+    /// Opens a socket with a ring of about `ring` bytes for [`PacketSocket::take`]; without one if `ring` is 0 or
+    /// the kernel has no memory for it. Sent frames pass the interface's queueing discipline.
     ///
     /// # Errors
     /// As [`PacketSocket::open`].
     pub fn with_ring(interface: u32, ring: usize) -> io::Result<PacketSocket> {
-        // Protocol 0: nothing is received before bind sets the interface.
+        // With protocol 0 nothing is received before `bind` sets the interface.
         let mut socket = PacketSocket {
             ring: None,
             fd: unbound()?,
-            outlet: Arc::new(Outlet::open(interface)?),
+            frame_sender: Arc::new(FrameSender::open(interface)?),
         };
         socket.set(libc::SOL_PACKET, libc::PACKET_AUXDATA, &1)?;
         socket.set(libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
@@ -142,17 +143,17 @@ impl PacketSocket {
         Ok(socket)
     }
 
-    /// The sending half.
-    pub fn outlet(&self) -> &Arc<Outlet> {
-        &self.outlet
+    /// The sending half of the socket.
+    pub fn frame_sender(&self) -> &Arc<FrameSender> {
+        &self.frame_sender
     }
 
-    /// Sends frames, as [`Outlet::send`].
+    /// Sends frames by [`FrameSender::send`].
     ///
     /// # Errors
-    /// As there.
+    /// See [`FrameSender::send`].
     pub fn send(&self, frames: &[Vec<u8>]) -> io::Result<SendOutcome> {
-        self.outlet.send(frames)
+        self.frame_sender.send(frames)
     }
 
     fn mtu(&self, interface: u32) -> io::Result<usize> {
@@ -175,8 +176,11 @@ impl PacketSocket {
         }
     }
 
-    /// Passes on the next frame as on a wire, or several for a super-frame. Frames come from the ring. Without a ring they come from
-    /// the batch, which is refilled from the socket's queue when it is empty.
+    /// Passes the next frame to a callback as it would be on a wire: completed, and for a super-frame segmented
+    /// into several frames.
+    ///
+    /// Frames come from the ring. Without a ring they come from the batch, which is refilled from the socket's
+    /// queue when it is empty.
     ///
     /// # Errors
     /// An error of the socket, except that its interface is down.
@@ -214,7 +218,7 @@ impl PacketSocket {
         Ok(TakeOutcome::of(batch.frames(batch.next - 1, take)))
     }
 
-    /// Uses the batch's memory for frames that do not fit into a slot of the ring.
+    /// Takes a frame from the ring. The batch's buffers hold frames that do not fit into a slot.
     fn take_from_ring(
         &mut self,
         batch: &mut ReceiveBatch,
@@ -235,12 +239,12 @@ impl PacketSocket {
             batch.put_tag(0, protocol, contents);
             batch.frames(0, take)
         } else {
-            let todo = Offload::parse(&slot.header);
-            if todo.is_finished() {
+            let offload = Offload::parse(&slot.header);
+            if offload.is_finished() {
                 take(slot.bytes);
                 true
             } else {
-                offload::finish(slot.bytes, todo, take)
+                offload::finish(slot.bytes, offload, take)
             }
         };
         if let Some(ring) = &mut self.ring {
@@ -249,7 +253,7 @@ impl PacketSocket {
         Ok(TakeOutcome::of(whole))
     }
 
-    /// The error that makes the socket of an empty ring readable, if any.
+    /// Returns the pending error of the socket, which makes it readable while the ring is empty.
     fn take_error(&self) -> io::Result<TakeOutcome> {
         let mut error: libc::c_int = 0;
         get(&self.fd, libc::SOL_SOCKET, libc::SO_ERROR, &mut error)?;
@@ -264,12 +268,12 @@ impl PacketSocket {
         set(&self.fd, level, option, value)
     }
 
-    /// Receives at most `most` frames from the queue.
-    fn receive_up_to(&self, batch: &mut ReceiveBatch, most: usize) -> io::Result<Received> {
+    /// Receives at max `max` frames from the queue.
+    fn receive_up_to(&self, batch: &mut ReceiveBatch, max: usize) -> io::Result<Received> {
         let mut parts = [[EMPTY_PART; 2]; BATCH];
         // SAFETY: mmsghdr is plain data, and zero is valid.
         let mut messages: [libc::mmsghdr; BATCH] = unsafe { mem::zeroed() };
-        for (i, message) in messages[..most].iter_mut().enumerate() {
+        for (i, message) in messages[..max].iter_mut().enumerate() {
             parts[i] = [part(&mut batch.headers[i]), part(&mut batch.frames[i])];
             message.msg_hdr.msg_iov = parts[i].as_mut_ptr();
             message.msg_hdr.msg_iovlen = 2;
@@ -281,7 +285,7 @@ impl PacketSocket {
             libc::recvmmsg(
                 self.fd.as_raw_fd(),
                 messages.as_mut_ptr(),
-                most as u32,
+                max as u32,
                 libc::MSG_DONTWAIT,
                 ptr::null_mut(),
             )
@@ -336,20 +340,21 @@ impl Default for ReceiveBatch {
 }
 
 impl ReceiveBatch {
-    /// Discards frames not passed on, before another socket uses the batch.
+    /// Discards frames that were not taken, before another socket uses the batch.
     pub fn clear(&mut self) {
         (self.count, self.next, self.is_last) = (0, 0, false);
     }
 
-    /// Passes on the frames of received message `index` as on a wire. Returns false if the message was malformed and dropped.
+    /// Passes the frames of received message `index` to a callback as on a wire. Returns false if the message was
+    /// malformed and dropped.
     fn frames(&mut self, index: usize, mut take: impl FnMut(&[u8])) -> bool {
-        let todo = Offload::parse(&self.headers[index]);
+        let offload = Offload::parse(&self.headers[index]);
         let frame = &mut self.frames[index][..self.lengths[index]];
-        if todo.is_finished() {
+        if offload.is_finished() {
             take(frame);
             return true;
         }
-        offload::finish(frame, todo, take)
+        offload::finish(frame, offload, take)
     }
 
     fn restore_vlan(&mut self, index: usize, message: &libc::msghdr) {

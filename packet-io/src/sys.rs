@@ -1,4 +1,4 @@
-//! The system calls that both halves of a packet socket need.
+//! System calls on packet sockets, for sending and receiving.
 
 use std::{
     io, mem,
@@ -6,13 +6,13 @@ use std::{
     ptr,
 };
 
-/// The most frames received or sent by one system call.
+/// Maximum number of frames received or sent by one system call.
 pub const BATCH: usize = 64;
 /// Size of socket buffers in bytes, in each direction; longer bursts are dropped by the kernel. With a queueing discipline the send
 /// buffer has the system's default, as in BMv2.
 pub(crate) const SOCKET_BUFFER: libc::c_int = 8 << 20;
 
-/// A packet socket that is not bound, and so receives nothing.
+/// Opens a packet socket that is not bound to an interface, and so receives nothing.
 pub(crate) fn unbound() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: socket takes no pointers; the descriptor is owned from here on.
@@ -22,7 +22,7 @@ pub(crate) fn unbound() -> io::Result<OwnedFd> {
     }
 }
 
-/// Binds to an interface and a protocol, in network byte order.
+/// Binds a socket to an interface and an EtherType, which is in network byte order; 0 receives nothing.
 pub(crate) fn bind(fd: &OwnedFd, interface: u32, protocol: u16) -> io::Result<()> {
     // SAFETY: sockaddr_ll is plain data, and zero is valid.
     let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
@@ -40,7 +40,7 @@ pub(crate) fn bind(fd: &OwnedFd, interface: u32, protocol: u16) -> io::Result<()
     Ok(())
 }
 
-/// Reads an option; `T` must consist of plain integers.
+/// Reads a socket option; `T` must consist of plain integers.
 pub(crate) fn get<T: Copy>(
     fd: &OwnedFd,
     level: libc::c_int,
@@ -61,6 +61,7 @@ pub(crate) fn get<T: Copy>(
     Ok(())
 }
 
+/// Sets a socket option.
 pub(crate) fn set<T>(
     fd: &OwnedFd,
     level: libc::c_int,
@@ -80,7 +81,8 @@ pub(crate) fn set<T>(
     Ok(())
 }
 
-/// Sets the size of a buffer. More than the system's limit needs CAP_NET_ADMIN; without it, the size is limited.
+/// Sets the size of a socket's buffer in bytes. A size above the system's limit needs CAP_NET_ADMIN; without it,
+/// the limit applies.
 pub(crate) fn set_buffer(
     fd: &OwnedFd,
     force: libc::c_int,
@@ -90,11 +92,13 @@ pub(crate) fn set_buffer(
     set(fd, libc::SOL_SOCKET, force, &size).or_else(|_| set(fd, libc::SOL_SOCKET, plain, &size))
 }
 
+/// An I/O vector without bytes.
 pub(crate) const EMPTY_PART: libc::iovec = libc::iovec {
     iov_base: ptr::null_mut(),
     iov_len: 0,
 };
 
+/// Converts the result of a system call, of which a negative one is an error in `errno`.
 pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 {
         Err(io::Error::last_os_error())

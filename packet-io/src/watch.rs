@@ -1,4 +1,5 @@
-//! Notifications of the kernel about interfaces: up, down, removed, present again, another queueing discipline (rtnetlink).
+//! Notifications of the kernel about interfaces (rtnetlink): up, down, added, removed, or with another queueing
+//! discipline.
 
 use std::{
     io, mem,
@@ -9,18 +10,29 @@ use std::{
 /// A change of one interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkChange {
-    /// The interface exists; `running`: it is up and has a carrier.
+    /// The interface exists.
     Present {
+        /// Name, such as `eth0`.
         name: String,
+        /// Interface index in this network namespace.
         index: u32,
+        /// Whether the interface is up and has a carrier.
         running: bool,
-        /// Kind of its root queueing discipline, such as `htb`; `noqueue` for none.
+        /// Kind of the root queueing discipline, such as `htb`, or `noqueue`; `None` if the kernel does not report it.
         discipline: Option<String>,
     },
-    /// Its queueing disciplines have changed; [`LinkWatch::ask`] requests the present ones.
-    Disciplines { index: u32 },
+    /// The queueing disciplines of an interface have changed; [`LinkWatch::request`] requests the current ones.
+    Disciplines {
+        /// Interface index.
+        index: u32,
+    },
     /// The interface was removed, or moved to another namespace.
-    Gone { name: String, index: u32 },
+    Removed {
+        /// Name that the interface had.
+        name: String,
+        /// Interface index that the interface had.
+        index: u32,
+    },
 }
 
 /// A netlink socket that receives link changes.
@@ -58,19 +70,19 @@ impl LinkWatch {
         Ok(LinkWatch { fd })
     }
 
-    /// Makes the kernel report an interface as if it had changed.
-    pub fn ask(&self, index: u32) -> io::Result<()> {
-        let mut request = [0u8; MESSAGE_HEADER + LINK_HEADER];
-        request[..4].copy_from_slice(&((MESSAGE_HEADER + LINK_HEADER) as u32).to_ne_bytes());
-        request[4..6].copy_from_slice(&libc::RTM_GETLINK.to_ne_bytes());
-        request[6..8].copy_from_slice(&(libc::NLM_F_REQUEST as u16).to_ne_bytes());
-        request[MESSAGE_HEADER + 4..MESSAGE_HEADER + 8].copy_from_slice(&index.to_ne_bytes());
-        // SAFETY: the request has the given length.
+    /// Requests a [`LinkChange::Present`] of an interface, as if it had changed.
+    pub fn request(&self, index: u32) -> io::Result<()> {
+        let mut message = [0u8; MESSAGE_HEADER + LINK_HEADER];
+        message[..4].copy_from_slice(&((MESSAGE_HEADER + LINK_HEADER) as u32).to_ne_bytes());
+        message[4..6].copy_from_slice(&libc::RTM_GETLINK.to_ne_bytes());
+        message[6..8].copy_from_slice(&(libc::NLM_F_REQUEST as u16).to_ne_bytes());
+        message[MESSAGE_HEADER + 4..MESSAGE_HEADER + 8].copy_from_slice(&index.to_ne_bytes());
+        // SAFETY: the message has the given length.
         let sent = unsafe {
             libc::send(
                 self.fd.as_raw_fd(),
-                request.as_ptr().cast(),
-                request.len(),
+                message.as_ptr().cast(),
+                message.len(),
                 libc::MSG_DONTWAIT,
             )
         };
@@ -80,9 +92,9 @@ impl LinkWatch {
         Ok(())
     }
 
-    /// All notifications so far. `None` if some were lost, so that every interface must be examined again.
+    /// Takes all pending notifications. `None` if the kernel dropped some, so that every interface must be examined again.
     pub fn receive(&self) -> Option<Vec<LinkChange>> {
-        let mut news = Vec::new();
+        let mut changes = Vec::new();
         let mut buffer = vec![0u8; 32 << 10];
         loop {
             // SAFETY: the buffer has the given length.
@@ -95,12 +107,12 @@ impl LinkWatch {
                 )
             };
             match usize::try_from(len) {
-                Ok(len) => parse(&buffer[..len], &mut news),
+                Ok(len) => parse(&buffer[..len], &mut changes),
                 Err(_) => {
                     let error = io::Error::last_os_error();
                     return match error.raw_os_error() {
                         Some(libc::ENOBUFS) => None,
-                        _ => Some(news),
+                        _ => Some(changes),
                     };
                 }
             }
@@ -120,7 +132,7 @@ const ATTRIBUTE_HEADER: usize = 4;
 
 /// Parses `nlmsghdr`, `ifinfomsg` (or `tcmsg`, which has the index in the same place) and the relevant attributes, all in host byte
 /// order.
-fn parse(mut bytes: &[u8], news: &mut Vec<LinkChange>) {
+fn parse(mut bytes: &[u8], changes: &mut Vec<LinkChange>) {
     while bytes.len() >= MESSAGE_HEADER {
         let len = long(bytes, 0) as usize;
         let kind = short(bytes, 4);
@@ -135,7 +147,7 @@ fn parse(mut bytes: &[u8], news: &mut Vec<LinkChange>) {
         }
         let index = long(body, 4);
         if matches!(kind, libc::RTM_NEWQDISC | libc::RTM_DELQDISC) {
-            news.push(LinkChange::Disciplines { index });
+            changes.push(LinkChange::Disciplines { index });
             continue;
         }
         let attributes = &body[LINK_HEADER..];
@@ -147,20 +159,20 @@ fn parse(mut bytes: &[u8], news: &mut Vec<LinkChange>) {
             libc::RTM_NEWLINK => {
                 let both = (libc::IFF_UP | libc::IFF_RUNNING) as u32;
                 let running = flags & both == both;
-                news.push(LinkChange::Present {
+                changes.push(LinkChange::Present {
                     name,
                     index,
                     running,
                     discipline: text_of(libc::IFLA_QDISC, attributes),
                 });
             }
-            libc::RTM_DELLINK => news.push(LinkChange::Gone { name, index }),
+            libc::RTM_DELLINK => changes.push(LinkChange::Removed { name, index }),
             _ => {}
         }
     }
 }
 
-/// The value of the attribute of this kind, a C string.
+/// Returns the value of the first attribute of this kind, a C string.
 fn text_of(kind: u16, mut attributes: &[u8]) -> Option<String> {
     while attributes.len() >= ATTRIBUTE_HEADER {
         let len = usize::from(short(attributes, 0));
@@ -220,35 +232,38 @@ mod tests {
     }
 
     #[test]
-    fn link_messages_are_read() {
+    fn link_messages_are_parsed() {
         let up = (libc::IFF_UP | libc::IFF_RUNNING) as u32;
         let mut bytes = message(libc::RTM_NEWLINK, 7, up, "veth0");
         bytes.extend(message(libc::RTM_NEWLINK, 7, libc::IFF_UP as u32, "veth0"));
         bytes.extend(message(libc::RTM_DELLINK, 7, 0, "veth0"));
         bytes.extend(message(libc::RTM_NEWQDISC, 7, 0, ""));
-        let mut news = Vec::new();
-        parse(&bytes, &mut news);
+        let mut changes = Vec::new();
+        parse(&bytes, &mut changes);
         let present = |running| LinkChange::Present {
             name: "veth0".into(),
             index: 7,
             running,
             discipline: Some("htb".into()),
         };
-        let gone = LinkChange::Gone {
+        let removed = LinkChange::Removed {
             name: "veth0".into(),
             index: 7,
         };
         let disciplines = LinkChange::Disciplines { index: 7 };
-        assert_eq!(news, [present(true), present(false), gone, disciplines]);
+        assert_eq!(
+            changes,
+            [present(true), present(false), removed, disciplines]
+        );
     }
 
     #[test]
     fn truncated_messages_are_ignored() {
         let bytes = message(libc::RTM_NEWLINK, 7, 1, "veth0");
         for len in 0..bytes.len() {
-            let mut news = Vec::new();
-            parse(&bytes[..len], &mut news);
-            assert_eq!(news, []);
+            let mut changes = Vec::new();
+            parse(&bytes[..len], &mut changes);
+            assert_eq!(changes, []);
         }
     }
 }

@@ -15,9 +15,11 @@ pub fn wire_bytes(len: usize) -> u64 {
     (len as u64 + ETHERNET_FCS).max(ETHERNET_MIN_FRAME) + ETHERNET_PREAMBLE_AND_GAP
 }
 
-/// Time in picoseconds, rounded up, that `bytes` (preamble and gap included) take at `bits_per_second`, which must be above 0.
+/// Time that `bytes` (preamble and gap included) take at `bits_per_second`, in picoseconds, rounded up. The rate
+/// must be above 0.
 ///
-/// At 100 Gbit/s a minimal frame takes 6.72 ns, so rounding each frame to a nanosecond would cost a tenth of the link's rate.
+/// At 100 Gbit/s a minimal frame takes 6.72 ns, so rounding each frame to a nanosecond would cost a tenth of the
+/// link's rate.
 #[inline]
 pub fn serialisation_ps(bytes: u64, bits_per_second: u64) -> u64 {
     const PS_BITS: u64 = 8 * 1_000_000_000_000;

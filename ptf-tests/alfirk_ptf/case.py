@@ -1,4 +1,4 @@
-"""What the test cases build on: a programmed switch, groups, and cleaning up."""
+"""Base classes of the test cases: a programmed switch, registered groups, and cleanup."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from alfirk_ptf.p4runtime import Client
 from alfirk_ptf.packets import VIRTUAL_MAC
 from alfirk_ptf.registers import Registers
 from alfirk_ptf.target import (
-    ANSWER_BYTES,
     FEEDBACK_BYTES,
-    FIRST_ANSWER_SESSION,
+    FIRST_LOCAL_ACK_SESSION,
+    LOCAL_ACK_BYTES,
     REGISTRATION_BYTES,
     TARGET,
     only_v1model,
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from alfirk_ptf.collect import Frames
     from alfirk_ptf.p4runtime import PacketIn
 
-#: McstIDs are allocated from here, unless the pipeline computes the ICRC of data.
+#: Network of the McstIDs, except for groups whose data gets its ICRC from the pipeline.
 GROUP_NETWORK = int(IPv4Address("10.255.0.0"))
-#: Sentinels for port p go to this network's address p.
+#: Sentinels for port p are sent to address p of this network.
 SENTINEL_NETWORK = int(IPv4Address("192.0.2.0"))
 
-#: A host behind each port.
+#: The host attached to each port.
 HOSTS = {
     port: Member(
         mac=f"02:00:00:00:00:{port:02x}",
@@ -58,68 +58,68 @@ _Test = TypeVar("_Test", bound="GroupTest")
 
 
 class SwitchTest(CollectingTest):
-    """A test on one switch whose program and sentinels' routes are loaded."""
+    """A test on one switch, with the program loaded and routes for the sentinels."""
 
     _client: Client | None = None
 
     def setUp(self) -> None:
-        """Connect, and drop what earlier tests left on the wire."""
+        """Connect, and discard frames that earlier tests left on the links."""
         super().setUp()
         self.switch = _connect()
         self.registers = Registers(self.switch)
         self._mark = self.switch.mark()
 
     def tearDown(self) -> None:
-        """Delete what the test inserted; all that went to the controller must have been read."""
+        """Delete what the test inserted; fail if frames for the controller were not read."""
         self.switch.undo(self._mark)
         super().tearDown()
-        if unread := self.registers.punted():
-            self.fail(f"frames went to the controller that the test knows nothing of: {unread}")
+        if unread := self.registers.take_punted():
+            self.fail(f"unexpected frames to the controller: {unread}")
 
     def sentinel(self, into: int, out: int) -> bytes:
-        """Build the head of a frame that the program routes from one port to another."""
+        """Build a frame that the program routes from one port to another, without its serial number."""
         return _sentinel(into, out)
 
     def drops(self, reason: Drop, pipeline: str = "ingress") -> int:
         """Read how often a pipeline has dropped a packet for a reason."""
         counters = [f"{pipeline}.drops"]
         if TARGET.is_tofino and pipeline == "ingress":
-            # Those of the last stage.
+            # Drops of the last ingress stage are counted apart.
             counters.append("ingress.final_verdict.late_drops")
         return sum(self.switch.counters(name).get(reason, 0) for name in counters)
 
-    def refuses(self, reason: Drop, port: int, *frames: bytes) -> None:
-        """Send frames: each is dropped in ingress for this reason, and nothing comes out anywhere."""
+    def expect_drop(self, reason: Drop, port: int, *frames: bytes) -> None:
+        """Send frames; check that all are dropped in ingress for this reason, and that none leaves."""
         before = self.drops(reason)
-        self.same(self.exchange(port, *frames), {})
+        self.assert_frames(self.exchange(port, *frames), {})
         counted = self.drops(reason) - before
         if counted != len(frames):
             self.fail(f"{counted} of {len(frames)} frames were dropped for {reason.name}")
 
 
 class GroupTest(SwitchTest):
-    """A test on a switch that knows a group: the first four hosts unless `ports` says otherwise."""
+    """A test on a switch with a registered group, which has the first four hosts unless `ports` is set."""
 
-    #: PSN of the group's first packet, and messages before it.
+    #: PSN of the group's first packet, and number of messages before it.
     first_psn = 0
     first_msn = 0
-    #: The ports of the tree, in the order of their numbers.
+    #: The ports of the tree, in the order of path numbers.
     ports: tuple[int, ...] = PORTS
-    #: Those of them that lead to another switch.
+    #: Ports of the tree that lead to another switch.
     uplinks: tuple[int, ...] = ()
-    #: Those of them whose members may not be a source.
+    #: Ports of the tree whose members may not be a source.
     only_receive: tuple[int, ...] = ()
-    #: The group's strategies.
+    #: How the group finds the minimum PSN, and how it keeps the ICRC valid.
     min_psn = MinPsn.TREE
     icrc_mode = IcrcMode.NEUTRAL
-    #: Packets that its source may be ahead, and whether its queue pairs repeat selectively.
+    #: Number of packets that may be unacknowledged, and whether queue pairs retransmit selectively.
     window = DEFAULT_WINDOW
     is_selective = False
-    #: Where the McstID is from, unless its ICRC mode says that.
+    #: Network of the McstID; None for that of the ICRC mode.
     network: int | None = None
-    #: Address and key that senders use in a WRITE.
+    #: Virtual address and R_Key that senders use in a WRITE.
     va, r_key = 0x4000_0000, 0x55AA
-    #: Its index, unless any will do.
+    #: Group index; None for the next unused one.
     index: int | None = None
     _next_index = 0
 
@@ -127,18 +127,18 @@ class GroupTest(SwitchTest):
         """Register a group."""
         super().setUp()
         self.controller = Controller()
-        self.begin()
+        self.start_group()
 
-    def begin(self) -> None:
-        """Bring a group to where the test starts: a new one, so this may be called again."""
+    def start_group(self) -> None:
+        """Register a new group and bring it to the state where the test starts; may be called repeatedly."""
         self.register()
 
     def member(self, port: int) -> Member:
-        """Name the member behind a port."""
+        """Return the member attached to a port."""
         return replace(HOSTS[port], only_receives=port in self.only_receive)
 
     def register(self) -> None:
-        """Write a new group as a controller does; what the last one left in registers is not its own."""
+        """Write a new group as a controller does, with a new index, and so with registers of its own."""
         if self.min_psn is not MinPsn.TREE or self.icrc_mode is not IcrcMode.NEUTRAL:
             only_v1model(f"{self.min_psn.name}, {self.icrc_mode.name}")
         index = self.index
@@ -163,7 +163,7 @@ class GroupTest(SwitchTest):
         self.install()
 
     def install(self) -> None:
-        """Write the group, its registers first."""
+        """Write the group: registers first, then multicast group and table entries."""
         self.controller.register(self.group, self.first_psn, self.first_msn)
         group, paths = self.group, self.group.paths
         self.registers.init_group(group.index, len(paths), self.first_psn, self.first_msn)
@@ -172,37 +172,37 @@ class GroupTest(SwitchTest):
         self.switch.insert(*self.group.entries())
 
     def exchange(self, port: int, *frames: bytes) -> Frames:
-        """Send frames into a port and collect all that comes out, with what the controller does about it."""
+        """Send frames into a port; collect what the switch sends, also after replies of the controller."""
         self.send(port, *frames)
-        # A walk looks at each leaf node once, and a probe goes round once before it begins to.
+        # A walk recirculates once for each leaf node, and a probe once more before that.
         walks = self.group.min_psn is MinPsn.WALK and len(frames) > 0
         collected = self.collect(port, 1 + self.group.leaf_nodes if walks else 1)
         if self.group.min_psn is MinPsn.PUNT or self.group.icrc_mode is IcrcMode.PUNT:
-            for packet in self.registers.punted():
+            for packet in self.registers.take_punted():
                 self.control(packet)
-            self.registers.punted()
+            self.registers.take_punted()
             for out, more in self.collect(port).items():
                 collected.setdefault(out, []).extend(more)
         return collected
 
     def control(self, packet: PacketIn) -> None:
-        """Do what the controller does about a frame."""
+        """Let the controller handle a frame, and send its reply to the switch."""
         if answer := self.controller.handle(packet):
             self.switch.packet_out(answer.payload, kind=answer.kind, egress_port=answer.egress_port)
 
 
 def with_each_min_psn(test: type[_Test]) -> type[_Test]:
-    """Run a test with a new group for each of the three strategies."""
+    """Run a test with a new group for each of the three strategies for the minimum PSN."""
     return _with_each("min_psn", tuple(MinPsn), test)
 
 
 def with_tree_and_walk(test: type[_Test]) -> type[_Test]:
-    """Run a test with a new group for each of the two strategies that need no controller."""
+    """Run a test with a new group for each of the two minimum strategies that need no controller."""
     return _with_each("min_psn", (MinPsn.TREE, MinPsn.WALK), test)
 
 
 def with_each_icrc(test: type[_Test]) -> type[_Test]:
-    """Run a test with a new group for each of the three ways to keep the ICRC right."""
+    """Run a test with a new group for each of the three ICRC modes."""
     return _with_each("icrc_mode", tuple(IcrcMode), test)
 
 
@@ -210,11 +210,11 @@ def _with_each(name: str, values: Sequence[MinPsn | IcrcMode], test: type[_Test]
     once: Callable[[_Test], None] = vars(test)["runTest"]
 
     def run_test(self: _Test) -> None:
-        # Tofino has the first strategy of each kind alone.
+        # Tofino's data plane implements only the first one of each enumeration.
         for value in values[:1] if TARGET.is_tofino else values:
             with self.subTest(f"{name}={value.name}"):
                 setattr(self, name, value)
-                self.begin()
+                self.start_group()
                 once(self)
 
     setattr(test, "runTest", run_test)  # noqa: B010, a class of its own has no such attribute for mypy
@@ -222,7 +222,7 @@ def _with_each(name: str, values: Sequence[MinPsn | IcrcMode], test: type[_Test]
 
 
 def _connect() -> Client:
-    """Connect and load the program once for all tests of a run."""
+    """Connect, and load the program, once for all tests of a run."""
     if SwitchTest._client is None:
         client = Client(
             testutils.test_param_get("grpc"),
@@ -236,8 +236,8 @@ def _connect() -> Client:
             client.insert_clone_sessions({TARGET.last_session: CPU_PORT}, length=REGISTRATION_BYTES)
             again = TARGET.recirculation_ports.start
             client.insert_clone_sessions({again: again}, length=FEEDBACK_BYTES)
-            answers = {FIRST_ANSWER_SESSION + port: port for port in SWITCH_PORTS}
-            client.insert_clone_sessions(answers, length=ANSWER_BYTES)
+            answers = {FIRST_LOCAL_ACK_SESSION + port: port for port in SWITCH_PORTS}
+            client.insert_clone_sessions(answers, length=LOCAL_ACK_BYTES)
             client.insert(*(_mirrors(port) for port in SWITCH_PORTS))
         else:
             client.insert_clone_sessions({port: port for port in (*SWITCH_PORTS, CPU_PORT)})
@@ -256,12 +256,12 @@ def _route(address: int, port: int) -> Entry:
 
 
 def _mirrors(port: int) -> Entry:
-    """Name the sessions of a port's mirrors, on Tofino."""
+    """Build the entry that selects the mirror sessions of a port, on Tofino."""
     return Entry(
         "ingress.mirrors",
         {"ingress_port": port},
         "ingress.set_sessions",
-        {"record": port, "answer": FIRST_ANSWER_SESSION + port},
+        {"record": port, "answer": FIRST_LOCAL_ACK_SESSION + port},
     )
 
 

@@ -1,7 +1,7 @@
-"""Exact collection of what a switch sends, without waiting for silence.
+"""Collects exactly the frames that a switch sends for a stimulus, without a timeout for absent frames.
 
-Behind each stimulus a *sentinel* for every port enters by the same port; switches keep packets of one way in
-order, so the frames that leave a port before its sentinel is all that the stimulus caused there.
+After each stimulus, the test sends a *sentinel* for every port into the same port.  A switch keeps the order
+of packets between two ports, so all frames that the stimulus causes leave a port before its sentinel.
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ from alfirk_ptf.target import as_received
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Ports that most tests use and watch.
+#: Ports that most tests use and collect frames from.
 PORTS = (1, 2, 3, 4)
-#: Seconds within which a frame must have come.
-PATIENCE = 10.0
+#: Seconds to wait for an expected frame.
+TIMEOUT = 10.0
 SENTINEL_MARK = b"alfirk sentinel "
 
-#: Frames by port of exit; ports without any are left out.
+#: Frames by egress port, without ports that sent none.
 Frames = dict[int, list[bytes]]
 
 
 class CollectingTest(BaseTest):
-    """A test on one switch, which knows how to get sentinels through its program."""
+    """A test on one switch; subclasses build sentinels that the switch's program forwards."""
 
-    #: Ports where anything that comes out is seen.
+    #: Ports from which frames are collected.
     watched: tuple[int, ...] = PORTS
     _serial = 0
 
     def setUp(self) -> None:
-        """Drop what earlier tests left on the wire."""
+        """Discard frames that earlier tests left on the links."""
         super().setUp()
         self.dataplane = ptf.dataplane_instance
         self.dataplane.flush()
 
     def sentinel(self, into: int, out: int) -> bytes:
-        """Build the head of a frame that the program sends from one port to another.
+        """Build a frame that the program forwards from one port to another, without its serial number.
 
-        It ends with the mark; eight bytes follow.
+        It ends with the mark; the caller appends eight bytes of serial number.
         """
         raise NotImplementedError
 
     def exchange(self, port: int, *frames: bytes) -> Frames:
-        """Send frames into a port and collect all that comes out of any watched one."""
+        """Send frames into a port, and collect the frames of all watched ports."""
         self.send(port, *frames)
         return self.collect(port)
 
@@ -59,10 +59,10 @@ class CollectingTest(BaseTest):
             self.dataplane.send(0, port, frame)
 
     def collect(self, port: int, rounds: int = 1) -> Frames:
-        """Collect what frames that have gone into a port bring about.
+        """Collect the frames that the switch sends for what was sent into a port.
 
-        A frame that the switch sends round comes back before the sentinel that leaves its port behind it, so
-        each time round takes one more of `rounds`.
+        `rounds` is one more than the number of times that the switch recirculates a packet: each round of
+        sentinels is sent when the previous one has left, so it is behind the packet's next pass.
         """
         collected: Frames = {}
         for last in range(1, rounds + 1):
@@ -76,31 +76,31 @@ class CollectingTest(BaseTest):
         return collected
 
     def expect(self, port: int, frame: bytes | Sequence[bytes], **out: bytes) -> None:
-        """Send and compare: ``p2=frame`` is what must leave port 2; nothing else may."""
+        """Send frames and check all that leave: ``p2=frame`` expects one frame at port 2."""
         frames = [frame] if isinstance(frame, bytes) else list(frame)
-        wanted = {int(name[1:]): [packet] for name, packet in out.items()}
-        self.same(self.exchange(port, *frames), wanted)
+        expected = {int(name[1:]): [packet] for name, packet in out.items()}
+        self.assert_frames(self.exchange(port, *frames), expected)
 
-    def same(self, got: Frames, wanted: Frames) -> None:
-        """Compare byte for byte and show the first difference as packets."""
-        for out in sorted(got.keys() | wanted.keys()):
-            for number, (a, b) in enumerate(zip(got.get(out, []), wanted.get(out, []), strict=False)):
+    def assert_frames(self, got: Frames, expected: Frames) -> None:
+        """Compare frames byte for byte; report the first difference as decoded packets."""
+        for out in sorted(got.keys() | expected.keys()):
+            for number, (a, b) in enumerate(zip(got.get(out, []), expected.get(out, []), strict=False)):
                 if a != b:
                     self.fail(f"port {out}, frame {number}: {_difference(a, b)}")
-            surplus = len(got.get(out, [])) - len(wanted.get(out, []))
+            surplus = len(got.get(out, [])) - len(expected.get(out, []))
             if surplus:
                 what = "missing" if surplus < 0 else "too many"
-                frames = (wanted if surplus < 0 else got)[out][-abs(surplus) :]
+                frames = (expected if surplus < 0 else got)[out][-abs(surplus) :]
                 shown = "; ".join(Ether(frame).summary() for frame in frames)
                 self.fail(f"port {out}: {abs(surplus)} {what}: {shown}")
 
     def _until_sentinel(self, port: int) -> list[bytes]:
         frames: list[bytes] = []
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while True:
             found = self.dataplane.poll(0, port, timeout=max(0.01, deadline - time.monotonic()))
             if not isinstance(found, self.dataplane.PollSuccess):
-                self.fail(f"port {port}: the sentinel did not come within {PATIENCE:.0f} s")
+                self.fail(f"port {port}: no sentinel arrived within {TIMEOUT:.0f} s")
             frame = as_received(bytes(found.packet))
             if SENTINEL_MARK in frame:
                 if frame.endswith(self._serial.to_bytes(8, "big")):
@@ -109,12 +109,13 @@ class CollectingTest(BaseTest):
                 frames.append(frame)
 
 
-def _difference(got: bytes, wanted: bytes) -> str:
+def _difference(got: bytes, expected: bytes) -> str:
     at = next(
-        (i for i, (a, b) in enumerate(zip(got, wanted, strict=False)) if a != b), min(len(got), len(wanted))
+        (i for i, (a, b) in enumerate(zip(got, expected, strict=False)) if a != b),
+        min(len(got), len(expected)),
     )
     return (
-        f"differs at byte {at} of {len(wanted)} (got {len(got)} bytes)\n"
-        f"got      {got.hex()}\nexpected {wanted.hex()}\n"
-        f"got:\n{Ether(got).show(dump=True)}\nexpected:\n{Ether(wanted).show(dump=True)}"
+        f"differs at byte {at} of {len(expected)} (got {len(got)} bytes)\n"
+        f"got      {got.hex()}\nexpected {expected.hex()}\n"
+        f"got:\n{Ether(got).show(dump=True)}\nexpected:\n{Ether(expected).show(dump=True)}"
     )

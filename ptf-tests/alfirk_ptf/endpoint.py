@@ -1,7 +1,8 @@
-"""A host's queue pair as far as a switch can tell: go-back-N one way, acknowledgements the other.
+"""A model of a host's queue pair: go-back-N as requester, acknowledgements as responder.
 
-Pure: takes frames and gives frames.  It does what an unmodified RC stack does: one NAK for each gap, the
-newest PSN for a duplicate, nothing for an acknowledgement of what it never sent.
+It does no input or output: it takes and returns frames.  It behaves as an unmodified RC stack: it sends one
+NAK for each gap, acknowledges the newest PSN when it receives a duplicate, and ignores acknowledgements of
+packets that it has not sent.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from alfirk_ptf.group import Group, Member
 
 _BTH, _PSN, _AETH, _PAYLOAD = 42, 51, 54, 54
-#: Packets that may be under way.
+#: Number of packets that may be unacknowledged.
 WINDOW = 8
 
 
@@ -27,7 +28,7 @@ def psn_of(frame: bytes) -> int:
 
 
 def distance(later: int, earlier: int) -> int:
-    """Count the packets from one PSN to another: negative if the other comes first."""
+    """Return how many packets `later` is after `earlier`; negative if it is before it."""
     ahead = (later - earlier) % PSN_LIMIT
     return ahead if ahead < PSN_LIMIT // 2 else ahead - PSN_LIMIT
 
@@ -39,20 +40,21 @@ class Endpoint:
     port: int
     member: Member
     group: Group
-    #: As responder: the PSN that it waits for, the messages it has, and whether it has has_sent_nak of a gap.
+    #: Responder: the expected PSN, the number of completed messages, and whether a NAK of the present gap was
+    #: sent.
     expected: int
     msn: int = 0
     has_sent_nak: bool = False
     received: list[bytes] = field(default_factory=list)
-    #: As requester: what is to be sent, by PSN; the oldest that is not acknowledged; the next to send.
+    #: Requester: messages by PSN, the oldest unacknowledged PSN, and the next PSN to send.
     outbox: dict[int, bytes] = field(default_factory=dict)
     unacked: int = 0
     next: int = 0
-    #: Acknowledgements on their way to the switch.
+    #: Acknowledgements to send.
     replies: deque[bytes] = field(default_factory=deque)
 
-    def begin(self, messages: list[bytes]) -> None:
-        """Become the source: PSNs and messages go on where what it has received ends (and so at all ends)."""
+    def start_sending(self, messages: list[bytes]) -> None:
+        """Become the source: PSN and MSN continue after the last received packet, as at all members."""
         self.unacked = self.next = self.expected
         self.outbox = {(self.expected + n) % PSN_LIMIT: body for n, body in enumerate(messages)}
         self.expected = (self.expected + len(messages)) % PSN_LIMIT
@@ -62,11 +64,11 @@ class Endpoint:
 
     @property
     def is_done(self) -> bool:
-        """Tell whether all that it sent has been acknowledged."""
+        """Return whether all messages are acknowledged."""
         return self.unacked not in self.outbox
 
     def poll(self) -> bytes | None:
-        """Send the next packet, if the window allows."""
+        """Return the next packet to send, if there is one in the window."""
         if self.next not in self.outbox or distance(self.next, self.unacked) >= WINDOW:
             return None
         psn, self.next = self.next, (self.next + 1) % PSN_LIMIT
@@ -81,17 +83,17 @@ class Endpoint:
         ).frame()
 
     def timeout(self) -> None:
-        """Go back to the oldest packet that is not acknowledged."""
+        """Continue with the oldest unacknowledged packet, as when the timer expires."""
         self.next = self.unacked
 
     def handle(self, frame: bytes) -> None:
-        """Take a frame from the switch."""
+        """Handle a received frame."""
         if frame[_BTH] == packets.ACKNOWLEDGE:
-            self._acknowledged(psn_of(frame), frame[_AETH])
+            self._handle_ack(psn_of(frame), frame[_AETH])
         else:
-            self._data(psn_of(frame), frame[_PAYLOAD:-4])
+            self._handle_data(psn_of(frame), frame[_PAYLOAD:-4])
 
-    def _data(self, psn: int, body: bytes) -> None:
+    def _handle_data(self, psn: int, body: bytes) -> None:
         ahead = distance(psn, self.expected)
         if ahead == 0:
             self.received.append(body)
@@ -108,11 +110,11 @@ class Endpoint:
     def _reply(self, syndrome: int, psn: int) -> None:
         self.replies.append(feedback(self.member, self.group, syndrome, psn, self.msn).frame())
 
-    def _acknowledged(self, psn: int, syndrome: int) -> None:
+    def _handle_ack(self, psn: int, syndrome: int) -> None:
         is_nak = syndrome == packets.NAK_SEQUENCE
         upto = psn if is_nak else (psn + 1) % PSN_LIMIT
         if distance(upto, self.unacked) < 0 or upto not in self._window():
-            # Not of what it has sent.
+            # An older acknowledgement, or one of packets that were not sent.
             return
         self.unacked = upto
         if is_nak or distance(self.next, upto) < 0:

@@ -1,6 +1,6 @@
-"""A P4Runtime client for every kind of entity, and the tests that use it on `programs/features.p4`.
+"""A P4Runtime client for every kind of entity, and the base class of the tests of `programs/features.p4`.
 
-With `p4runtime`, the module that touches the generated classes, which have no types.
+Only this module and `p4runtime` use the generated classes, which have no type annotations.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from p4.v1 import p4runtime_pb2
 from ptf import testutils
 
 from alfirk_ptf.collect import SENTINEL_MARK, CollectingTest
-from alfirk_ptf.p4runtime import PATIENCE, Client, P4RuntimeError, canonical, explain
+from alfirk_ptf.p4runtime import TIMEOUT, Client, P4RuntimeError, canonical, explain
 from alfirk_ptf.probes import Op, Probe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-#: A value; for LPM with its length, for ternary with its mask, for range with its end.
+#: A value; or value and prefix length (LPM), value and mask (ternary), low and high bound (range).
 Match = int | tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Action:
-    """What an entry does, by P4Info names."""
+    """An action and its parameters, by P4Info names."""
 
     name: str
     params: Mapping[str, int]
@@ -35,21 +35,21 @@ class Action:
 
 @dataclass(frozen=True)
 class Member:
-    """An entry of this kind does what the member of its profile does."""
+    """An entry with this action refers to a member of an action profile."""
 
     number: int
 
 
 @dataclass(frozen=True)
 class Group:
-    """An entry of this kind does what one of the members of the selector's group does."""
+    """An entry with this action refers to a group of an action selector."""
 
     number: int
 
 
 @dataclass(frozen=True)
 class OneShot:
-    """An entry of this kind does one of these, each as often as its weight says."""
+    """An entry with this action has actions of its own with weights: a one-shot action selector."""
 
     actions: Sequence[tuple[Action, int]]
 
@@ -60,15 +60,15 @@ class Rule:
 
     table: str
     match: Mapping[str, Match]
-    does: Action | Member | Group | OneShot
+    action: Action | Member | Group | OneShot
     priority: int = 0
-    #: Nanoseconds without a packet after which the controller is notified; 0 for never.
+    #: Nanoseconds without a matching packet after which the controller is notified; 0 for never.
     idle_timeout: int = 0
 
 
 @dataclass(frozen=True)
 class Rates:
-    """A meter's configuration: units per second, and bursts in units."""
+    """A meter's configuration: rates in units per second, and bursts in units."""
 
     cir: int
     cburst: int
@@ -77,71 +77,71 @@ class Rates:
 
 
 def hit(port: int, result: int) -> Action:
-    """Leave by a port and show which entry was met."""
+    """Build the action that sends a probe to a port and writes the result into it."""
     return Action("hit", {"port": port, "result": result})
 
 
 class FeatureClient(Client):
     """The primary controller of a switch with any program."""
 
-    # Writing: what is inserted is deleted after the test.
+    # Writing entities that are inserted, and deleted after the test.
 
     def add(self, *rules: Rule) -> None:
         """Insert table entries in one batch."""
         self._write(self._insertion("table_entry", self._rule(rule)) for rule in rules)
 
     def modify(self, rule: Rule) -> None:
-        """Have an entry do something else."""
+        """Change the action of a table entry."""
         update = self._insertion("table_entry", self._rule(rule))
         update.type = p4runtime_pb2.Update.MODIFY
         self._send([update])
 
     def add_members(self, profile: str, members: Mapping[int, Action]) -> None:
-        """Insert members of a profile or selector."""
+        """Insert members of an action profile or selector."""
         entries = (self._member(profile, number, action) for number, action in members.items())
         self._write(self._insertion("action_profile_member", entry) for entry in entries)
 
     def modify_member(self, profile: str, number: int, action: Action) -> None:
-        """Have a member do something else."""
+        """Change the action of a member."""
         update = self._insertion("action_profile_member", self._member(profile, number, action))
         update.type = p4runtime_pb2.Update.MODIFY
         self._send([update])
 
     def add_group(self, selector: str, number: int, members: Sequence[int]) -> None:
-        """Insert a group of members that have equal weights."""
+        """Insert a group whose members have equal weights."""
         self._write([self._insertion("action_profile_group", self._group(selector, number, members))])
 
     def modify_group(self, selector: str, number: int, members: Sequence[int]) -> None:
-        """Give a group other members."""
+        """Replace the members of a group."""
         update = self._insertion("action_profile_group", self._group(selector, number, members))
         update.type = p4runtime_pb2.Update.MODIFY
         self._send([update])
 
     def add_clone_session(self, session: int, ports: Sequence[int], length: int = 0) -> None:
-        """Insert a clone session; a length cuts its copies."""
+        """Insert a clone session; a length truncates the clones."""
         entry = p4runtime_pb2.CloneSessionEntry(session_id=session, packet_length_bytes=length)
         for port in ports:
             entry.replicas.add(egress_port=port, instance=1)
         self._write([self._pre("clone_session_entry", entry)])
 
     def add_digest(self, name: str, ack_timeout: int) -> None:
-        """Ask for lists of one digest each; one that came is not sent again until it is acknowledged."""
+        """Enable a digest, with lists of one message; equal messages are suppressed until acknowledged."""
         entry = p4runtime_pb2.DigestEntry(digest_id=self._find(self._info.digests, name).preamble.id)
         entry.config.max_list_size = 1
         entry.config.ack_timeout_ns = ack_timeout
         self._write([self._insertion("digest_entry", entry)])
 
-    # Writing what is always there: set it back afterwards.
+    # Writing entities that always exist; tests reset them.
 
     def set_value_set(self, name: str, values: Sequence[int]) -> None:
-        """Say what a value set of one exact field holds."""
+        """Set the members of a value set with one exact field."""
         entry = p4runtime_pb2.ValueSetEntry(value_set_id=self._find(self._info.value_sets, name).preamble.id)
         for value in values:
             entry.members.add().match.add(field_id=1).exact.value = canonical(value)
         self._modify("value_set_entry", entry)
 
     def set_meter(self, name: str, index: int, rates: Rates | None) -> None:
-        """Configure a cell of a meter; with None all is green again."""
+        """Configure a cell of a meter; None resets it, so that all packets are green."""
         entry = p4runtime_pb2.MeterEntry(meter_id=self._find(self._info.meters, name).preamble.id)
         entry.index.index = index
         if rates:
@@ -186,10 +186,10 @@ class FeatureClient(Client):
         data = entity.direct_counter_entry.data
         return data.packet_count, data.byte_count
 
-    # What the switch says by itself.
+    # Stream messages of the switch.
 
     def digest(self) -> tuple[list[int], Any]:
-        """Wait for a list of one digest; give its fields, and what acknowledges the list."""
+        """Wait for a digest list of one message; return its fields, and the acknowledgement of the list."""
         answer = self._next("digest").digest
         (data,) = answer.data
         fields = [int.from_bytes(member.bitstring, "big") for member in data.struct.members]
@@ -200,15 +200,15 @@ class FeatureClient(Client):
         self._requests.put(p4runtime_pb2.StreamMessageRequest(digest_ack=ack))
 
     def idle_entries(self) -> list[Any]:
-        """Wait for news of entries that no packet has met for long; give them as they are notified."""
+        """Wait for an idle timeout notification; return its table entries."""
         return list(self._next("idle_timeout_notification").idle_timeout_notification.table_entry)
 
     def is_of(self, notified: Any, rule: Rule) -> bool:
-        """Tell whether an entry that the switch tells of is one of ours."""
+        """Return whether an entry of a notification is that of a rule."""
         ours = self._rule(rule)
         return bool(notified.table_id == ours.table_id and list(notified.match) == list(ours.match))
 
-    # The rest is how.
+    # Building and sending requests.
 
     def _rule(self, rule: Rule) -> Any:
         table = self._find(self._info.tables, rule.table)
@@ -222,17 +222,17 @@ class FeatureClient(Client):
         if left:
             msg = f"{rule.table} has no key {', '.join(left)}"
             raise P4RuntimeError(msg)
-        does = rule.does
-        if isinstance(does, Action):
-            entry.action.action.CopyFrom(self._action(does))
-        elif isinstance(does, Member):
-            entry.action.action_profile_member_id = does.number
-        elif isinstance(does, Group):
-            entry.action.action_profile_group_id = does.number
+        action = rule.action
+        if isinstance(action, Action):
+            entry.action.action.CopyFrom(self._action(action))
+        elif isinstance(action, Member):
+            entry.action.action_profile_member_id = action.number
+        elif isinstance(action, Group):
+            entry.action.action_profile_group_id = action.number
         else:
-            for action, weight in does.actions:
+            for weighted, weight in action.actions:
                 entry.action.action_profile_action_set.action_profile_actions.add(
-                    action=self._action(action), weight=weight
+                    action=self._action(weighted), weight=weight
                 )
         return entry
 
@@ -269,7 +269,7 @@ class FeatureClient(Client):
         request = p4runtime_pb2.ReadRequest(device_id=self._device_id)
         getattr(request.entities.add(), kind).CopyFrom(message)
         try:
-            answers = list(self._stub.Read(request, timeout=PATIENCE))
+            answers = list(self._stub.Read(request, timeout=TIMEOUT))
         except grpc.RpcError as error:
             raise P4RuntimeError(explain("Read", error)) from error
         return [entity for answer in answers for entity in answer.entities]
@@ -295,21 +295,21 @@ class FeatureTest(CollectingTest):
         self.addCleanup(self.switch.undo, self.switch.mark())
 
     def sentinel(self, into: int, out: int) -> bytes:
-        """Build the head of a frame that is forwarded as it says."""
+        """Build a probe that asks to be forwarded to a port, without its serial number."""
         del into
         return _sentinel(out)
 
     def probe(self, sent: Probe, **out: Probe) -> None:
-        """Send a probe into port 1: ``p2=probe`` is what must leave port 2; nothing else may."""
+        """Send a probe into port 1 and check all frames that leave: ``p2=probe`` expects one at port 2."""
         frames = {port: probe.frame() for port, probe in out.items()}
         self.expect(1, sent.frame(), **frames)
 
-    def meets(self, sent: Probe, port: int, result: int) -> None:
-        """Send a probe into port 1: it leaves by this port alone, with this result."""
+    def expect_result(self, sent: Probe, port: int, result: int) -> None:
+        """Send a probe into port 1; check that only this port sends it, with this result."""
         self.probe(sent, **{f"p{port}": replace(sent, result=result)})
 
-    def meets_nothing(self, sent: Probe) -> None:
-        """Send a probe into port 1: nothing leaves."""
+    def expect_no_frame(self, sent: Probe) -> None:
+        """Send a probe into port 1; check that no port sends a frame."""
         self.probe(sent)
 
 
@@ -323,14 +323,14 @@ def _config(rates: Rates) -> Any:
 
 
 def _set_match(match: Any, field: Any, value: Match) -> None:
-    kinds = type(field).MatchType.Name(field.match_type)
+    kind = type(field).MatchType.Name(field.match_type)
     if isinstance(value, int):
-        getattr(match, kinds.lower()).value = canonical(value)
+        getattr(match, kind.lower()).value = canonical(value)
         return
     first, second = value
-    if kinds == "LPM":
+    if kind == "LPM":
         match.lpm.value, match.lpm.prefix_len = canonical(first), second
-    elif kinds == "TERNARY":
+    elif kind == "TERNARY":
         match.ternary.value, match.ternary.mask = canonical(first), canonical(second)
     else:
         match.range.low, match.range.high = canonical(first), canonical(second)

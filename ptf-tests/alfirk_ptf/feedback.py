@@ -1,4 +1,4 @@
-"""What tests of feedback build on: reports of receivers, and what must reach the source."""
+"""Base class of the feedback tests: receivers send ACKs and NAKs, and the source receives merged ones."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from alfirk_ptf import packets
 from alfirk_ptf.case import HOSTS, GroupTest
 from alfirk_ptf.collect import Frames
-from alfirk_ptf.icrc import icrc_is_right
-from alfirk_ptf.packets import Roce, acknowledging, delivered, entered, feedback
+from alfirk_ptf.icrc import is_icrc_valid
+from alfirk_ptf.packets import Roce, bridge_entry, bridge_exit, feedback, merged_ack
 
 
 @dataclass(frozen=True)
 class ToSource:
-    """What the source must see."""
+    """The feedback that the source is to receive."""
 
     psn: int
     syndrome: int = packets.ACK
@@ -21,24 +21,24 @@ class ToSource:
 
 
 class FeedbackTest(GroupTest):
-    """The source is host 1; its packets up to `sent` are on their way."""
+    """Host 1 is the source and has sent `sent` packets."""
 
     sent = 10
 
-    def begin(self) -> None:
-        """Send the data."""
-        super().begin()
+    def start_group(self) -> None:
+        """Register a new group, and send the data of the source."""
+        super().start_group()
         self.data(self.first_psn, self.sent)
 
     def packet(self, psn: int) -> Roce:
-        """Build data as the source sends it."""
+        """Build a data packet of the source."""
         host = HOSTS[1]
         return Roce(
             eth_src=host.mac, src=host.ip, dst=self.group.mcst_id, psn=psn % packets.PSN_LIMIT, body=b"x"
         )
 
     def data(self, first: int, count: int) -> Frames:
-        """Send data."""
+        """Send data packets of the source."""
         return self.exchange(1, *(self.packet(first + n).frame() for n in range(count)))
 
     def report(self, port: int, psn: int, syndrome: int = packets.ACK, msn: int = 1) -> Roce:
@@ -47,11 +47,11 @@ class FeedbackTest(GroupTest):
 
     def at_source(self, packet: Roce, port: int, to_source: ToSource) -> bytes:
         """Build what reaches the source when the feedback packet of a port is turned into `to_source`."""
-        inside = entered(packet, self.group, port, HOSTS[port])
-        merged = acknowledging(inside, to_source.psn % packets.PSN_LIMIT, to_source.syndrome, to_source.msn)
-        return delivered(merged, self.group, 1, HOSTS[1]).frame()
+        inside = bridge_entry(packet, self.group, port, HOSTS[port])
+        merged = merged_ack(inside, to_source.psn % packets.PSN_LIMIT, to_source.syndrome, to_source.msn)
+        return bridge_exit(merged, self.group, 1, HOSTS[1]).frame()
 
-    def reports(
+    def send_feedback(
         self,
         port: int,
         psn: int,
@@ -60,10 +60,10 @@ class FeedbackTest(GroupTest):
         syndrome: int = packets.ACK,
         msn: int = 1,
     ) -> None:
-        """Send feedback from a port; check that only the source gets packets, or that no port does."""
+        """Send feedback from a port; check that only the source receives feedback, or that no port does."""
         packet = self.report(port, psn, syndrome, msn)
         got = self.exchange(port, packet.frame())
-        self.same(got, {1: [self.at_source(packet, port, to_source)]} if to_source else {})
+        self.assert_frames(got, {1: [self.at_source(packet, port, to_source)]} if to_source else {})
         for frame in got.get(1, []):
-            if not icrc_is_right(frame[14:]):
+            if not is_icrc_valid(frame[14:]):
                 self.fail(f"wrong ICRC: {frame.hex()}")

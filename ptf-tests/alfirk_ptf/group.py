@@ -1,6 +1,6 @@
-"""What a controller has to write for a group: a model of its own, apart from the Rust one.
+"""The table entries and PRE group that a controller writes for a group, independent of the Rust code.
 
-Pure: gives table entries and PRE groups as data; `p4runtime` carries them to a switch.
+It does no input or output; `p4runtime` writes the entries to a switch.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from alfirk_ptf.target import TARGET
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: What members address, unless a test says otherwise.
+#: Virtual queue pair number of a group, unless a test sets another one.
 VIRTUAL_QPN = 0xA1F
 #: Width in bits of group indexes on one switch (p4src/shared/sizes.p4).
 GROUP_BITS = contract.MAX_GROUPS.bit_length() - 1
-#: Receivers next to one switch, all groups together.
+#: Maximum number of receivers attached to one switch, for all groups together.
 RECEIVERS = 1 << GROUP_BITS + LOCAL_BITS
-#: Paths that share a node of the tournament tree are this many bits of their number apart.
+#: Bits of a path number for each level of the tournament tree: a node has 2^TREE_BITS children.
 TREE_BITS = 2
-#: Levels of the tree for the largest groups that the pipeline can be compiled for.
+#: Levels of the tournament tree for the largest groups that the pipeline can be compiled for.
 TREE_LEVELS = 4
 
 #: A value of a match field or an action parameter.
@@ -36,7 +36,7 @@ Lpm = tuple[int, int]
 
 @dataclass(frozen=True)
 class Entry:
-    """A table entry by P4Info names."""
+    """A table entry, by P4Info names."""
 
     table: str
     match: Mapping[str, Value | Lpm]
@@ -46,7 +46,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class MulticastGroup:
-    """A PRE group: its id, and port and instance of each replica."""
+    """A PRE multicast group: its id, and port and instance of each replica."""
 
     group_id: int
     replicas: tuple[tuple[int, int], ...]
@@ -54,21 +54,21 @@ class MulticastGroup:
 
 @dataclass(frozen=True)
 class Member:
-    """A host of the group, as its leaf switch knows it."""
+    """A member of the group, as registered at its leaf switch."""
 
     mac: str
     ip: str
     qpn: int
-    #: Base address and key of the region that a WRITE goes to.
+    #: Base address and R_Key of the memory region that receives WRITEs.
     va: int = 0
     r_key: int = 0
-    #: It may not be a source.
+    #: Whether the member may not be a source.
     only_receives: bool = False
 
 
 @dataclass(frozen=True)
 class Path:
-    """A port of the group's tree: with a member behind it, or another switch."""
+    """A port of the group's tree, with the member attached to it, or None for another switch."""
 
     port: int
     member: Member | None = None
@@ -76,30 +76,30 @@ class Path:
 
 @dataclass(frozen=True)
 class Group:
-    """A group on one switch; a path's number is its place in the list."""
+    """A group on one switch; path numbers are indexes of `paths`."""
 
     mcst_id: str
     index: int
     paths: tuple[Path, ...]
-    #: The queue pair number that members address; another one for each group that has had the McstID.
+    #: The queue pair number that members send to; each group that reuses a McstID has another one.
     virtual_qpn: int = VIRTUAL_QPN
-    #: The base address and key that senders use in a WRITE to the group.
+    #: Base address and R_Key that senders use in a WRITE to the group.
     va: int = 0
     r_key: int = 0
     min_psn: MinPsn = MinPsn.TREE
     icrc_mode: IcrcMode = IcrcMode.NEUTRAL
-    #: Packets that a source may be ahead, unless it is the data plane's default.
+    #: Number of packets of the source that may be unacknowledged.
     window: int = contract.DEFAULT_WINDOW
-    #: Its queue pairs repeat selectively.
+    #: Whether queue pairs retransmit selectively.
     is_selective: bool = False
 
     @property
     def leaf_nodes(self) -> int:
-        """Count the nodes that a walk has to look at: four paths in each."""
+        """Return the number of leaf nodes of the tree, which a walk reads; each has four paths."""
         return (len(self.paths) + 3) // 4
 
     def entries(self) -> list[Entry]:
-        """List the table entries, in an order that never shows half a group."""
+        """List the table entries, in an order in which packets match either none or all of a group."""
         entries = []
         for number, path in enumerate(self.paths):
             if path.member:
@@ -135,12 +135,12 @@ class Group:
         return entries
 
     def multicast(self) -> MulticastGroup:
-        """Give the PRE group: id 0 means none, so ids are the index plus one."""
+        """Build the PRE group; its id is the index plus one, because id 0 means no group."""
         replicas = tuple((path.port, number) for number, path in enumerate(self.paths))
         return MulticastGroup(self.index + 1, replicas)
 
     def entry_half(self, port: int, member: Member) -> Entry:
-        """Admit a member's packets: source address := McstID."""
+        """Build the bridge's entry half for a member: the source address becomes the McstID."""
         ip, mcst_id = int(IPv4Address(member.ip)), int(IPv4Address(self.mcst_id))
         neutral = self._solve({icrc.SOURCE_ADDRESS: ip ^ mcst_id})
         control = "ingress.group_lookup" if TARGET.is_tofino else "ingress.bridge_entry"
@@ -152,7 +152,7 @@ class Group:
         )
 
     def exit_half(self, port: int, member: Member) -> Entry:
-        """Deliver to a member: destination := its address, queue pair and memory region."""
+        """Build the bridge's exit half for a member: address, queue pair and region become the member's."""
         ip, mcst_id = int(IPv4Address(member.ip)), int(IPv4Address(self.mcst_id))
         plain = {icrc.DESTINATION_ADDRESS: ip ^ mcst_id, icrc.DESTINATION_QP: self.virtual_qpn ^ member.qpn}
         va_xor, rkey_xor = self.va ^ member.va, self.r_key ^ member.r_key
@@ -177,32 +177,32 @@ class Group:
         )
 
     def _name(self) -> dict[str, int]:
-        """Give the match field that names the group."""
+        """Return the match field that identifies the group."""
         if TARGET.is_tofino:
             return {"mcst_id": int(IPv4Address(self.mcst_id))}
         return {"group_index": self.index}
 
     def _path(self, number: int) -> dict[str, int]:
-        """Give the parameters that say which path a port is."""
+        """Return the action parameters that identify a path."""
         paths = len(self.paths)
         if TARGET.is_tofino:
             return {"cell": self.index << PATH_BITS | number, "absent": absent_siblings(number, paths)}
         return {"path_index": number, "absent": absent_children(number, paths)}
 
     def slot(self, port: int) -> int:
-        """Give the number of a port's receiver; groups far apart share numbers, but not time."""
+        """Return the register index of a port's receiver; groups with distant indexes share these."""
         number = [path.port for path in self.paths].index(port)
         return (self.index * MAX_PATHS + number) % RECEIVERS
 
     def _solve(self, changes: dict[icrc.Field, int]) -> icrc.Neutral:
-        """Find the constants that keep the ICRC; where it is computed anew none are needed."""
+        """Find the constants that keep the ICRC; zero in modes that compute the ICRC again."""
         return icrc.solve(changes) if self.icrc_mode is IcrcMode.NEUTRAL else icrc.Neutral(0, 0)
 
 
 def absent_children(path: int, paths: int) -> int:
-    """Flag where the path's nodes in the tournament tree have children without any path.
+    """Return flags of the children, of a path's nodes in the tournament tree, that have no path.
 
-    Bit 4 L + c stands for child c at level L.
+    Bit 4 L + c is that of child c at level L.
     """
     flags = 0
     for level in range(TREE_LEVELS):
@@ -214,8 +214,8 @@ def absent_children(path: int, paths: int) -> int:
 
 
 def absent_siblings(path: int, paths: int) -> int:
-    """Flag where the sibling of a path's node in Tofino's tournament tree, which is binary, has no path.
+    """Return flags of the siblings, of a path's nodes in Tofino's binary tournament tree, that have no path.
 
-    Bit L stands for level L.
+    Bit L is that of level L.
     """
     return sum(1 << level for level in range(PATH_BITS) if (path >> level ^ 1) << level >= paths)

@@ -1,13 +1,13 @@
 """The invariant CRC of RoCEv2, and the constants that keep it when known header fields change.
 
-Written from the IBTA specification (annex A17.3.3) and linear algebra alone, so that it checks both scapy
-and the Rust solver.
+Written from the IBTA specification (annex A17.3.3), independently of scapy and of the Rust solver, so that it
+checks both.
 
 A CRC is linear over GF(2) apart from a constant: changing input bits changes the CRC by the exclusive or of
-what each changed bit contributes.  A rewrite with a fixed difference therefore changes the CRC's register
-by a fixed amount once the headers are through, whatever the payload behind.  The 16-bit identification and
-the 16-bit UDP source port can be changed at will and reach every value of the 32-bit register, so there is
-exactly one pair of differences for them that brings the register back to where it was.
+the contributions of all changed bits.  A rewrite with a fixed difference therefore changes the CRC's register
+after the headers by a fixed amount, for any payload.  The 16-bit identification and the 16-bit UDP source
+port may have any value, and together they reach every value of the 32-bit register.  So there is exactly one
+pair of differences for them that restores the register.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import zlib
 from dataclasses import dataclass
 from functools import cache
 
-#: Bytes of a header-less Ethernet frame that the ICRC covers, from its first byte of ones on.
+#: Offsets in the input of the ICRC, which begins with eight bytes of ones instead of a GRH.
 _GRH = 8
 _IPV4, _UDP, _BTH, _RETH = _GRH, _GRH + 20, _GRH + 28, _GRH + 40
 _PAYLOAD = _RETH + 16
@@ -34,7 +34,7 @@ Field = tuple[int, int]
 
 
 def icrc(packet: bytes) -> bytes:
-    """Compute the trailer of an IPv4 packet that is given without it."""
+    """Compute the ICRC of an IPv4 packet, which is given without it."""
     masked = bytearray(packet)
     masked[1] = 0xFF  # TOS
     masked[8] = 0xFF  # TTL
@@ -44,22 +44,22 @@ def icrc(packet: bytes) -> bytes:
     return struct.pack("<I", zlib.crc32(b"\xff" * _GRH + masked))
 
 
-def icrc_is_right(packet: bytes) -> bool:
-    """Check the trailer of an IPv4 packet."""
+def is_icrc_valid(packet: bytes) -> bool:
+    """Return whether the ICRC at the end of an IPv4 packet is valid."""
     return icrc(packet[:-4]) == packet[-4:]
 
 
 @dataclass(frozen=True)
 class Neutral:
-    """Differences of identification and UDP source port that make up for a rewrite."""
+    """Differences of identification and UDP source port that compensate a rewrite."""
 
     id_xor: int
     sport_xor: int
 
 
 def solve(changes: dict[Field, int]) -> Neutral:
-    """Find the pair for a rewrite, given as field and difference (old value xor new value)."""
-    # The register must be back where the last header that changes ends, since anything may follow.
+    """Find the differences for a rewrite, which is given as field and old value xor new value."""
+    # The register must be restored at the end of the last changed header, because any bytes may follow.
     with_reth = any(offset >= _RETH for offset, _ in changes)
     length = _PAYLOAD if with_reth else _RETH
     wanted = _register(changes, length)
@@ -69,13 +69,13 @@ def solve(changes: dict[Field, int]) -> Neutral:
             wanted ^= vector
             bits ^= combination
     if wanted:
-        msg = "identification and source port do not reach every CRC"
+        msg = "identification and source port do not reach every value of the CRC"
         raise ArithmeticError(msg)
     return Neutral(id_xor=bits >> 16, sport_xor=bits & 0xFFFF)
 
 
 def _register(changes: dict[Field, int], length: int) -> int:
-    """Run a difference through the CRC's register from zero, without the final complement: a linear map."""
+    """Compute the CRC of a difference, with initial value zero and no final complement: a linear map."""
     stream = bytearray(length)
     for (offset, size), value in changes.items():
         stream[offset : offset + size] = value.to_bytes(size, "big")
@@ -84,7 +84,7 @@ def _register(changes: dict[Field, int], length: int) -> int:
 
 @cache
 def _basis(length: int) -> dict[int, tuple[int, int]]:
-    """Find, for each bit of the register, free bits that set it and otherwise only bits below it."""
+    """Find, for each bit of the register, bits of the free fields whose sum has it as highest bit."""
     basis: dict[int, tuple[int, int]] = {}
     for bit in range(32):
         field, value = (IDENTIFICATION, 1 << (bit - 16)) if bit >= 16 else (SOURCE_PORT, 1 << bit)

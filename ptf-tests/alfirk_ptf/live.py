@@ -1,4 +1,4 @@
-"""A live switch on veth pairs: interfaces, compiled program and process, none of which outlives its use."""
+"""A live switch on veth pairs: interfaces, compiled program and process, as context managers."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 DEVICE_ID = 1
 CPU_PORT = 510
-#: Environment variable with PATH_BITS of the program: the width in bits of path indexes.
+#: Environment variable for PATH_BITS of the program: the width of path indexes in bits.
 PATH_BITS_VARIABLE = "ALFIRK_PATH_BITS"
 
 
 def switch_ports(target: Target, path_bits: int) -> tuple[int, ...]:
-    """Give the ports of the switch: as many as a group can have paths, and a stranger's."""
+    """Return the ports of the switch: one for each path of a group, and at least five."""
     free = (port for port in count(1) if port not in target.recirculation_ports)
     return tuple(islice(free, max(5, 1 << path_bits)))
 
 
 PATH_BITS = int(os.environ.get(PATH_BITS_VARIABLE, TARGET.path_bits))
 MAX_PATHS = 1 << PATH_BITS
-#: Binary logarithm of a group's average number of members at one switch (p4src/shared/sizes.p4).
+#: Binary logarithm of the average number of a group's members at one switch (p4src/shared/sizes.p4).
 LOCAL_BITS = min(4, PATH_BITS)
 SWITCH_PORTS = switch_ports(TARGET, PATH_BITS)
-#: Largest IP packet on the veth pairs.
+#: MTU of the veth pairs, in bytes.
 MTU = 4200
-#: Seconds that the switch has to answer.
+#: Seconds to wait until the switch serves P4Runtime.
 START_LIMIT = 30.0
 
 
 def main_program(target: Target) -> Path:
-    """Name the data plane of a target."""
+    """Return the source file of the data plane for a target."""
     return ROOT / "p4src" / target.folder / "main.p4"
 
 
@@ -56,11 +56,11 @@ MAIN_PROGRAM = main_program(Target.V1MODEL)
 
 
 class RunError(Exception):
-    """Something that keeps a live switch from being used."""
+    """A live switch cannot be started or used."""
 
 
 def compile_program(alfirk: Path, source: Path, work: Path, *flags: str) -> Path:
-    """Compile a P4 program with our compiler; return the JSON file, with its P4Info beside it."""
+    """Compile a P4 program with `alfirk p4c`; return the JSON file, with its P4Info in the same folder."""
     program = work / f"{source.stem}.json"
     command = [
         *(str(alfirk), "p4c", str(source), *flags, "-o", str(program)),
@@ -79,9 +79,9 @@ def compile_program(alfirk: Path, source: Path, work: Path, *flags: str) -> Path
 
 @contextmanager
 def veth_pairs(ports: Sequence[int], taps: Collection[int] = ()) -> Iterator[dict[int, tuple[str, str]]]:
-    """Make a pair for each port: the switch's end and the tester's.
+    """Create a veth pair for each port: the interface of the switch, and that of the tester.
 
-    A port of `taps` gets a tap for a QEMU guest instead, which is both ends.
+    A port in `taps` gets a tap device for a QEMU guest instead, which is returned as both.
     """
     clean()
     journal = Journal()
@@ -112,9 +112,9 @@ def switch(
     log: bool = True,
     target: Sequence[str] = (),
 ) -> Iterator[str]:
-    """Start a simple_switch_grpc of any make; give its P4Runtime address once it serves."""
+    """Start `alfirk switch` or BMv2's simple_switch_grpc; yield its P4Runtime address when it serves."""
     address = f"127.0.0.1:{free_port()}"
-    # The way of every packet, which is logged by default, would take longer than the packets.
+    # By default each step of each packet is logged, which takes longer than processing it.
     logging = ["--log-console", "-L", "info"] if log else []
     command = [*executable, "--device-id", str(DEVICE_ID), "--no-p4", *logging]
     for port, ends in pairs.items():
@@ -134,7 +134,7 @@ def switch(
 def wait_for(address: str, child: Child) -> None:
     """Wait until the switch serves P4Runtime.
 
-    A gRPC channel retries only after a second, so it is created once the server listens.
+    A gRPC channel retries only after a second, so it is created when the server listens.
     """
     deadline = time.monotonic() + START_LIMIT
     host, _, port = address.rpartition(":")
@@ -160,7 +160,7 @@ def _still_starting(child: Child, deadline: float) -> None:
         msg = f"the switch {ended}: {child.last_lines()}"
         raise RunError(msg)
     if time.monotonic() > deadline:
-        msg = f"the switch did not answer within {START_LIMIT:.0f} s; see {child.log}"
+        msg = f"the switch did not serve P4Runtime within {START_LIMIT:.0f} s; see {child.log}"
         raise RunError(msg)
 
 

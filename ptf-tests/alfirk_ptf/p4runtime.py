@@ -1,7 +1,7 @@
-"""A small P4Runtime client: what a packet test needs, by P4Info names, and undone after each test.
+"""A small P4Runtime client for packet tests, which takes P4Info names and can undo what it wrote.
 
-With `features`, the module that touches the generated classes, which have no types.  Section numbers are
-those of the P4Runtime specification 1.4.
+Only this module and `features` use the generated classes, which have no type annotations.  Section numbers
+are those of the P4Runtime specification 1.4.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     from alfirk_ptf.group import Entry, Lpm, MulticastGroup, Value
 
-#: Seconds that any one answer may take.
-PATIENCE = 20.0
+#: Seconds to wait for a response.
+TIMEOUT = 20.0
 
 
 class P4RuntimeError(Exception):
-    """The server refused, or did not answer."""
+    """The server rejected a request, or did not respond."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class PacketIn:
 class Client:
     """The primary controller of one switch.
 
-    What is written is remembered; :meth:`undo` deletes it again, newest first, and sets meters back.
+    It remembers what it writes; :meth:`undo` deletes that, newest first, and resets meters.
     """
 
     def __init__(self, address: str, device_id: int, p4info: Path) -> None:
@@ -110,7 +110,7 @@ class Client:
         self._write(self._pre("multicast_group_entry", _multicast_group(group)) for group in groups)
 
     def insert_clone_sessions(self, sessions: dict[int, int], length: int = 0) -> None:
-        """Insert clone sessions, given as session and port; a length cuts their copies."""
+        """Insert clone sessions, given as session and port; a length truncates the clones."""
         updates = []
         for session, port in sessions.items():
             entry = p4runtime_pb2.CloneSessionEntry(session_id=session, packet_length_bytes=length)
@@ -119,7 +119,7 @@ class Client:
         self._write(updates)
 
     def set_rate(self, meter: str, index: int, rate: int, burst: int) -> None:
-        """Set the rate of a meter's cell, per second, and how much may come at once."""
+        """Set rate (units per second) and burst of a meter's cell."""
         update = p4runtime_pb2.Update(type=p4runtime_pb2.Update.MODIFY)
         entry = update.entity.meter_entry
         entry.meter_id = self._find(self._info.meters, meter).preamble.id
@@ -129,7 +129,7 @@ class Client:
         self._write([update])
 
     def mark(self) -> int:
-        """Return a place to :meth:`undo` to."""
+        """Return the present state, for :meth:`undo`."""
         return len(self._undo)
 
     def undo(self, mark: int = 0) -> None:
@@ -148,11 +148,11 @@ class Client:
 
     def counters(self, name: str) -> dict[int, int]:
         """Read the packet counts of a counter array that are not zero, by index."""
-        wanted = self._find(self._info.counters, name).preamble.id
+        expected = self._find(self._info.counters, name).preamble.id
         request = p4runtime_pb2.ReadRequest(device_id=self._device_id)
-        request.entities.add().counter_entry.counter_id = wanted
+        request.entities.add().counter_entry.counter_id = expected
         try:
-            answers = list(self._stub.Read(request, timeout=PATIENCE))
+            answers = list(self._stub.Read(request, timeout=TIMEOUT))
         except grpc.RpcError as error:
             raise P4RuntimeError(explain("Read", error)) from error
         entries = [entity.counter_entry for answer in answers for entity in answer.entities]
@@ -177,18 +177,18 @@ class Client:
         return PacketIn(packet.payload, metadata)
 
     def no_packet_in(self) -> bool:
-        """Tell whether nothing from the switch is waiting to be read."""
+        """Return whether no message of the switch is waiting to be read."""
         return self._answers.empty()
 
-    # The rest is how.
+    # Building and sending requests.
 
     def _next(self, kind: str) -> Any:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while True:
             try:
                 answer = self._answers.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
-                msg = f"no {kind} from the switch within {PATIENCE:.0f} s"
+                msg = f"no {kind} from the switch within {TIMEOUT:.0f} s"
                 raise P4RuntimeError(msg) from None
             if answer.WhichOneof("update") == kind:
                 return answer
@@ -221,7 +221,7 @@ class Client:
 
     def _call(self, method: str, request: Any) -> Any:
         try:
-            return getattr(self._stub, method)(request, timeout=PATIENCE)
+            return getattr(self._stub, method)(request, timeout=TIMEOUT)
         except grpc.RpcError as error:
             raise P4RuntimeError(explain(method, error)) from error
 
@@ -231,7 +231,7 @@ class Client:
             if name in (thing.preamble.name, thing.preamble.alias):
                 return thing
         known = ", ".join(sorted(thing.preamble.name for thing in things))
-        msg = f"the program has no `{name}`; it has {known}"
+        msg = f"the program has no `{name}`; valid names: {known}"
         raise P4RuntimeError(msg)
 
     def _table_entry(self, entry: Entry) -> Any:
@@ -271,12 +271,12 @@ def _set_match(match: Any, value: Value | Lpm) -> None:
 
 
 def canonical(value: int) -> bytes:
-    """Give the canonical form of section 8.4: no leading zero bytes, but one byte at least."""
+    """Encode in the canonical form of section 8.4: no leading zero bytes, but at least one byte."""
     return value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big")
 
 
 def explain(method: str, error: Any) -> str:
-    """Unfold the per-update errors of section 12.3 from the status details."""
+    """Format an error, with the per-update errors of section 12.3 from the status details."""
     lines = [f"{method}: {error.code().name}: {error.details()}"]
     for key, value in error.trailing_metadata() or ():
         if key != "grpc-status-details-bin":

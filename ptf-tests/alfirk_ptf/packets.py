@@ -1,7 +1,7 @@
-"""RoCEv2 packets as hosts send them, and what should become of them.
+"""RoCEv2 packets as hosts send them, and as the switch is to forward them.
 
-An expected packet is the sent one with each changed field named; IPv4 checksum and ICRC of what is expected
-are computed by scapy from the result, never taken from the switch.
+An expected packet is the sent one with each changed field given by name; scapy computes its IPv4 checksum and
+ICRC.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from alfirk_ptf.contract import ACK_TTL, FEEDBACK_TTL, FEEDBACK_UDP_SOURCE_PORT,
 from alfirk_ptf.group import VIRTUAL_QPN, Group, Member
 
 ROCE_PORT = contract.UDP_PORT_ROCEV2
-#: The one address by which hosts see the fabric.
+#: The MAC address of the fabric towards hosts.
 VIRTUAL_MAC = contract.VIRTUAL_MAC.to_bytes(6, "big").hex(":")
 
 SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_LAST_IMM, SEND_ONLY, SEND_ONLY_IMM = range(6)
@@ -56,7 +56,7 @@ class Roce:
     dqpn: int = VIRTUAL_QPN
     ackreq: int = 0
     psn: int = 0
-    #: Extended headers and payload; the trailer is added.
+    #: Extended headers and payload, without the ICRC.
     body: bytes = b""
     checksum: int = 0
     pkey: int = 0xFFFF
@@ -64,7 +64,7 @@ class Roce:
     tags: tuple[tuple[int, int], ...] = ()
 
     def frame(self) -> bytes:
-        """Build the frame with right checksum and ICRC."""
+        """Build the frame, with valid IPv4 checksum and ICRC."""
         frame = (
             Ether(dst=self.eth_dst, src=self.eth_src)
             / IP(src=self.src, dst=self.dst, tos=self.tos, id=self.ident, flags="DF", ttl=self.ttl)
@@ -82,14 +82,14 @@ class Roce:
             )
             / Raw(self.body)
         )
-        # scapy's BTH knows its ICRC below IP alone, so the tags go in afterwards.
+        # scapy's BTH computes its ICRC only directly above IP and UDP, so the tags are inserted afterwards.
         untagged = bytes(frame)
         tags = b"".join(struct.pack("!HH", ether_type, vlan) for ether_type, vlan in self.tags)
         return untagged[:12] + tags + untagged[12:]
 
 
-def altered(frame: bytes, *changes: tuple[int, bytes]) -> bytes:
-    """Write bytes at offsets of an untagged RoCEv2 frame, and make IPv4 checksum and ICRC right again."""
+def with_changed_bytes(frame: bytes, *changes: tuple[int, bytes]) -> bytes:
+    """Write bytes at offsets of an untagged RoCEv2 frame, and update IPv4 checksum and ICRC."""
     changed = bytearray(frame)
     for offset, value in changes:
         changed[offset : offset + len(value)] = value
@@ -100,14 +100,14 @@ def altered(frame: bytes, *changes: tuple[int, bytes]) -> bytes:
 
 
 def reth(va: int, r_key: int, length: int) -> bytes:
-    """Build the header that says where a WRITE goes."""
+    """Build a RETH: virtual address, R_Key and length of a WRITE."""
     return va.to_bytes(8, "big") + r_key.to_bytes(4, "big") + length.to_bytes(4, "big")
 
 
 def mr_info(member: Member, sent: tuple[int, int], received: tuple[int, int]) -> bytes:
-    """Build what tells a member's leaf where the next WRITE to `sent` (address and R_Key) is to go there.
+    """Build the body that announces to a member's leaf the region of the next WRITE to `sent`.
 
-    As `roce/src/wire/mr_info.rs` has it.
+    Both are virtual address and R_Key; the format is that of `roce/src/wire/mr_info.rs`.
     """
     va_xor, rkey_xor = sent[0] ^ received[0], sent[1] ^ received[1]
     neutral = icrc.solve({icrc.VIRTUAL_ADDRESS: va_xor, icrc.R_KEY: rkey_xor})
@@ -116,12 +116,12 @@ def mr_info(member: Member, sent: tuple[int, int], received: tuple[int, int]) ->
 
 
 def aeth(syndrome: int, msn: int) -> bytes:
-    """Build the header of an acknowledgement."""
+    """Build an AETH: syndrome and MSN of an acknowledgement."""
     return bytes(AETH(syndrome=syndrome, msn=msn))
 
 
 def feedback(member: Member, group: Group, syndrome: int, psn: int, msn: int = 1) -> Roce:
-    """Build an ACK or NAK as a member's NIC sends it."""
+    """Build an ACK or NAK as a member's RNIC sends it."""
     return Roce(
         eth_src=member.mac,
         src=member.ip,
@@ -134,8 +134,8 @@ def feedback(member: Member, group: Group, syndrome: int, psn: int, msn: int = 1
     )
 
 
-def entered(packet: Roce, group: Group, port: int, member: Member) -> Roce:
-    """Apply the entry half of the bridge: what the packet is inside the fabric, one hop further."""
+def bridge_entry(packet: Roce, group: Group, port: int, member: Member) -> Roce:
+    """Apply the entry half of the bridge: return the packet as switches forward it, one hop later."""
     params = group.entry_half(port, member).params
     return replace(
         packet,
@@ -147,13 +147,13 @@ def entered(packet: Roce, group: Group, port: int, member: Member) -> Roce:
     )
 
 
-def passed(packet: Roce) -> Roce:
-    """Take a packet of another switch one hop further inside the fabric."""
+def decrement_ttl(packet: Roce) -> Roce:
+    """Return a packet of another switch one hop later."""
     return replace(packet, ttl=packet.ttl - 1)
 
 
-def delivered(packet: Roce, group: Group, port: int, member: Member) -> Roce:
-    """Apply the exit half of the bridge: what reaches a member."""
+def bridge_exit(packet: Roce, group: Group, port: int, member: Member) -> Roce:
+    """Apply the exit half of the bridge: return the packet as a member receives it."""
     params = group.exit_half(port, member).params
     with_reth = packet.opcode in (WRITE_FIRST, WRITE_ONLY, WRITE_ONLY_IMM)
     prefix = "reth_" if with_reth else ""
@@ -174,8 +174,8 @@ def delivered(packet: Roce, group: Group, port: int, member: Member) -> Roce:
     )
 
 
-def of_group(packet: Roce, ttl: int = FEEDBACK_TTL) -> Roce:
-    """Build the feedback that a switch makes of a packet: all but opcode, PSN and AETH is the group's."""
+def merged_feedback(packet: Roce, ttl: int = FEEDBACK_TTL) -> Roce:
+    """Build the feedback that a switch makes of a packet, which has only opcode, PSN and AETH in common."""
     return Roce(
         eth_dst=VIRTUAL_MAC,
         eth_src=VIRTUAL_MAC,
@@ -191,23 +191,23 @@ def of_group(packet: Roce, ttl: int = FEEDBACK_TTL) -> Roce:
     )
 
 
-def acknowledging(packet: Roce, psn: int, syndrome: int = ACK, msn: int = 0) -> Roce:
-    """Turn a packet on its way to the source into an acknowledgement of `psn`."""
-    return replace(of_group(packet), opcode=ACKNOWLEDGE, psn=psn, body=aeth(syndrome, msn))
+def merged_ack(packet: Roce, psn: int, syndrome: int = ACK, msn: int = 0) -> Roce:
+    """Build the acknowledgement of `psn` that a switch makes of feedback for the source."""
+    return replace(merged_feedback(packet), opcode=ACKNOWLEDGE, psn=psn, body=aeth(syndrome, msn))
 
 
-def answering(packet: Roce, psn: int, syndrome: int = ACK, msn: int = 0) -> Roce:
-    """Turn a request into the switch's own acknowledgement, whose way begins here."""
-    return replace(acknowledging(packet, psn, syndrome, msn), ttl=ACK_TTL)
+def local_ack(packet: Roce, psn: int, syndrome: int = ACK, msn: int = 0) -> Roce:
+    """Build the acknowledgement that a switch itself sends for a request, with the initial TTL."""
+    return replace(merged_ack(packet, psn, syndrome, msn), ttl=ACK_TTL)
 
 
-def notifying(packet: Roce) -> Roce:
-    """Turn a member's CNP into the one that the source gets."""
-    return replace(of_group(packet), becn=1, psn=0, body=bytes(16))
+def merged_cnp(packet: Roce) -> Roce:
+    """Build the CNP that a switch forwards to the source for a member's CNP."""
+    return replace(merged_feedback(packet), becn=1, psn=0, body=bytes(16))
 
 
 def arp_request(requester: Member, target: str, sender_ip: str | None = None) -> Ether:
-    """Ask who has an address."""
+    """Build an ARP request for an address."""
     return Ether(src=requester.mac, dst="ff:ff:ff:ff:ff:ff") / ARP(
         op="who-has", hwsrc=requester.mac, psrc=requester.ip if sender_ip is None else sender_ip, pdst=target
     )

@@ -1,4 +1,4 @@
-"""The frames that `programs/features.p4` looks at, by the names that it has for them."""
+"""The probes that `programs/features.p4` processes: frame format and operation numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PAYLOAD = b"a payload that is long enough for any Ethernet"
 
 
 class Op(IntEnum):
-    """What is to be tried: OP_*."""
+    """The operation that a probe requests: OP_* of the program."""
 
     FORWARD = 0
     EXACT = 1
@@ -39,12 +39,12 @@ class Op(IntEnum):
 
 @dataclass(frozen=True)
 class Probe:
-    """A frame that says what is to be tried with it, and comes out with what was seen."""
+    """A frame that requests an operation; the switch writes the result into it."""
 
     op: Op
     key: int = 0
     other: int = 0
-    #: Where it leaves, unless a table says that.
+    #: Egress port, for operations that do not get it from a table.
     port: int = 0
     mark: int = 0
     result: int = 0
@@ -53,15 +53,15 @@ class Probe:
     payload: bytes = _PAYLOAD
 
     def frame(self) -> bytes:
-        """Give the frame's bytes."""
+        """Encode the frame."""
         destination = bytes.fromhex("0200000000ff")
         head = _ETHERNET.pack(destination, self.source.to_bytes(6, "big"), self.kind)
         fields = (self.op, self.mark, self.port, self.key, self.other, self.result)
         return head + _PROBE.pack(*fields) + self.payload
 
     @staticmethod
-    def of(frame: bytes) -> Probe:
-        """Read a frame."""
+    def parse(frame: bytes) -> Probe:
+        """Decode a frame."""
         _, source, kind = _ETHERNET.unpack_from(frame)
         op, mark, port, key, other, result = _PROBE.unpack_from(frame, _ETHERNET.size)
         payload = frame[_ETHERNET.size + _PROBE.size :]

@@ -26,15 +26,15 @@ AGG, NAK, SRC_PORT, ACK, MSN, FILTER, REGION_VA, REGION_KEYS, REGION_ANNOUNCED_A
 
 
 class Registers:
-    """The registers of a switch, over the channel that frames for the controller share."""
+    """The registers of a switch; frames for the controller arrive on the same channel."""
 
     def __init__(self, switch: Client) -> None:
         self._switch = switch
         self._cookie = 0
         self._punted: list[PacketIn] = []
 
-    def ask(self, control: RegisterControl) -> RegisterControl:
-        """Send one access and return its answer."""
+    def execute(self, control: RegisterControl) -> RegisterControl:
+        """Send one access and return the reply."""
         self._switch.packet_out(control.pack(), kind=PacketOutKind.REGISTERS)
         while (packet := self._switch.packet_in()).metadata["reason"] != PacketInReason.REGISTERS:
             self._punted.append(packet)
@@ -43,46 +43,46 @@ class Registers:
     def read(self, reg: int, group: int, index: int = 0) -> int:
         """Read one register."""
         only_v1model("reading registers by packets")
-        return self._ask_well(RegisterControl(READ, reg=reg, group=group, index=index)).value
+        return self._execute_ok(RegisterControl(READ, reg=reg, group=group, index=index)).value
 
     def write(self, reg: int, group: int, value: int, index: int = 0) -> None:
         """Write one register."""
         only_v1model("writing registers by packets")
-        self._ask_well(RegisterControl(WRITE, reg=reg, group=group, index=index, value=value))
+        self._execute_ok(RegisterControl(WRITE, reg=reg, group=group, index=index, value=value))
 
     def init_group(self, group: int, paths: int, first_psn: int, msn: int = 0) -> None:
-        """Set all state of a group as before its packet `first_psn`, after `msn` messages."""
-        self._ask_well(RegisterControl(INIT_GROUP, count=paths, group=group, value=msn << 24 | first_psn))
+        """Initialise all state of a group whose first PSN is `first_psn`, after `msn` messages."""
+        self._execute_ok(RegisterControl(INIT_GROUP, count=paths, group=group, value=msn << 24 | first_psn))
 
     def read_region(self, reg: int, slot: int) -> int:
-        """Read one register of a receiver, by its number."""
+        """Read one register of a receiver, by its index."""
         return self.read(reg, slot >> 16, slot & 0xFFFF)
 
     def write_region(self, reg: int, slot: int, value: int) -> None:
-        """Write one register of a receiver, by its number."""
+        """Write one register of a receiver, by its index."""
         self.write(reg, slot >> 16, value, slot & 0xFFFF)
 
     def init_regions(self, first: int, receivers: int, first_psn: int) -> None:
-        """Have receivers know of no memory, as before packet `first_psn`."""
+        """Clear the memory regions of receivers, for a group whose first PSN is `first_psn`."""
         control = RegisterControl(
             INIT_REGIONS, count=receivers, group=first >> 16, index=first & 0xFFFF, value=first_psn
         )
-        self._ask_well(control)
+        self._execute_ok(control)
 
-    def punted(self) -> list[PacketIn]:
-        """Return the frames that have come for the controller since the last call.
+    def take_punted(self) -> list[PacketIn]:
+        """Return the frames for the controller that arrived since the last call.
 
-        The switch keeps what it sends there in order, so nothing of what it has been given so far is missing.
+        It sends a register access first: the switch keeps the order of frames for the controller, so all
+        earlier ones have arrived when the reply does.
         """
-        # Whatever the answer is.
-        self.ask(RegisterControl(READ, reg=AGG))
+        self.execute(RegisterControl(READ, reg=AGG))
         punted, self._punted = self._punted, []
         return punted
 
-    def _ask_well(self, control: RegisterControl) -> RegisterControl:
+    def _execute_ok(self, control: RegisterControl) -> RegisterControl:
         self._cookie += 1
-        answer = self.ask(replace(control, cookie=self._cookie))
+        answer = self.execute(replace(control, cookie=self._cookie))
         if (answer.status, answer.cookie) != (OK, self._cookie):
-            msg = f"{control} was answered by {answer}"
+            msg = f"{control} got the reply {answer}"
             raise AssertionError(msg)
         return answer

@@ -1,4 +1,4 @@
-"""``ptf-tests/run``: starts a switch on veth pairs, runs PTF against it, and takes all down."""
+"""``ptf-tests/run``: starts a switch on veth pairs, and runs PTF tests against it."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ PTF = Path(sys.executable).with_name("ptf")
 
 @dataclass(frozen=True)
 class Suite:
-    """Test cases that share a program, and so a switch."""
+    """Test cases that use the same program, and so the same switch."""
 
-    #: Their folder in ptf-tests.
+    #: Name of their folder in ptf-tests.
     name: str
     program: Path
     ports: Callable[[Target, int], tuple[int, ...]]
@@ -51,11 +51,11 @@ class Suite:
 
     @property
     def folder(self) -> Path:
-        """Where the cases are."""
+        """Path of the folder of the test cases."""
         return ROOT / "ptf-tests" / self.name
 
     def chosen(self, tests: list[str]) -> list[str]:
-        """Pick those of the tests that are in this suite."""
+        """Return the tests that are in this suite."""
         return [test for test in tests if (self.folder / f"{test.split('.')[0]}.py").is_file()]
 
 
@@ -66,7 +66,7 @@ SUITES = (
 
 
 def main() -> int:
-    """Run the command line; 0 when all tests passed, 1 when not, 2 when they could not be run."""
+    """Run the command: return 0 if all tests passed, 1 if a test failed, 2 if they could not be run."""
     parser = argparse.ArgumentParser(prog="ptf-tests/run", description=__doc__)
     parser.add_argument(
         "--alfirk",
@@ -105,14 +105,14 @@ def main() -> int:
         metavar="{v1model,tna,t2na}",
         help="run cases/ on the data plane for this target (default: v1model)",
     )
-    parser.add_argument("--keep", action="store_true", help="keep logs and captures of a good run too")
+    parser.add_argument("--keep", action="store_true", help="also keep logs and captures if all tests passed")
     parser.add_argument(
         "tests", nargs="*", help="modules or module.Class of cases/ and features/ (default: all)"
     )
     options = parser.parse_args()
     if options.path_bits is None:
         options.path_bits = options.target.path_bits
-    # Tests run elsewhere.
+    # PTF runs in another working directory.
     options.alfirk = options.alfirk.absolute()
     signal.signal(signal.SIGTERM, _stop)
     work = Path(tempfile.mkdtemp(prefix="alfirk-ptf-"))
@@ -132,7 +132,7 @@ def main() -> int:
 
 
 def run(options: argparse.Namespace, work: Path) -> int:
-    """Run the tests with everything in place."""
+    """Compile the programs and run the chosen tests of each suite; return the exit code."""
     if os.geteuid() != 0:
         msg = "veth pairs need root: run it with sudo"
         raise RunError(msg)
@@ -141,7 +141,7 @@ def run(options: argparse.Namespace, work: Path) -> int:
         msg = f"--program: no suite runs {', '.join(sorted(unknown))}.json"
         raise RunError(msg)
     if unknown := set(options.tests) - {test for suite in SUITES for test in suite.chosen(options.tests)}:
-        msg = f"no module has {', '.join(sorted(unknown))}; see ptf-tests/cases and ptf-tests/features"
+        msg = f"no test {', '.join(sorted(unknown))}; see ptf-tests/cases and ptf-tests/features"
         raise RunError(msg)
     output, returncode = "", 0
     for suite in SUITES:
@@ -149,7 +149,7 @@ def run(options: argparse.Namespace, work: Path) -> int:
         if options.tests and not tests:
             continue
         if options.target is not Target.V1MODEL and not suite.has_paths:
-            # Its program is of one target.
+            # Its program is for v1model.
             continue
         folder = work / suite.name
         folder.mkdir()
@@ -171,7 +171,7 @@ def run(options: argparse.Namespace, work: Path) -> int:
 def run_suite(
     options: argparse.Namespace, suite: Suite, program: Path, work: Path, tests: list[str]
 ) -> subprocess.CompletedProcess[str]:
-    """Run tests of a suite on a switch of its own."""
+    """Run tests of a suite on a new switch."""
     command = [options.switch] if options.switch else [str(options.alfirk), "switch"]
     target = [] if options.switch else ["--priority-queues", "8"]
     with (
@@ -183,7 +183,7 @@ def run_suite(
             "device_id": DEVICE_ID,
             "program": str(program),
             "p4info": str(program.with_suffix(".p4info.txtpb")),
-            # What can only be asked of our switch is asked by this.
+            # Empty for another switch: tests that need the alfirk command are skipped.
             "alfirk": "" if options.switch else str(options.alfirk),
         }
         ptf = [
@@ -211,14 +211,14 @@ def run_suite(
 
 
 def summarise(output: str, returncode: int) -> int:
-    """Print the last line; return the exit code."""
+    """Print the numbers of skipped, passed and failed tests; return the exit code."""
     ran = sum(int(n) for n in re.findall(r"^Ran (\d+) tests?", output, re.MULTILINE))
     bad = sum(int(n) for n in re.findall(r"(?:failures|errors)=(\d+)", output))
     skipped = sum(int(n) for n in re.findall(r"skipped=(\d+)", output))
     if returncode and not bad:
         bad = 1
     if skipped:
-        sys.stdout.write(f"{skipped} are of the other target alone, and were not run\n")
+        sys.stdout.write(f"{skipped} skipped, which this target or switch does not support\n")
     ran -= skipped
     sys.stdout.write(f"{max(0, ran - bad)} passed, {bad} failed\n")
     return 1 if bad or not ran else 0

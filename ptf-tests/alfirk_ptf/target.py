@@ -1,4 +1,4 @@
-"""What the switch under test is, and how the tables of both targets differ (p4src/v1model, p4src/tna)."""
+"""The target of the data plane under test, and differences between v1model and Tofino (p4src/tna)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from unittest import SkipTest
 
 from alfirk_ptf import contract
 
-#: Says for which target the program is compiled.
+#: Environment variable for the target.
 TARGET_VARIABLE = "ALFIRK_TARGET"
 
 
@@ -17,75 +17,75 @@ class Target(Enum):
 
     V1MODEL = "v1model"
     TNA = "tna"
-    #: p4src/tna as well, for Tofino 2.
+    #: Tofino 2, with the program of p4src/tna.
     T2NA = "t2na"
 
     @property
     def is_tofino(self) -> bool:
-        """Whether it is one for Tofino."""
+        """Whether the target is Tofino or Tofino 2."""
         return self is not Target.V1MODEL
 
     @property
     def folder(self) -> str:
-        """Name the folder of its program in p4src."""
+        """The folder of the program in p4src."""
         return "tna" if self.is_tofino else self.value
 
     @property
     def path_bits(self) -> int:
-        """For how many paths it is compiled unless it is said otherwise, as p4src/shared/sizes.p4 has it."""
+        """The default of PATH_BITS, as in p4src/shared/sizes.p4."""
         return 5 if self is Target.TNA else contract.MAX_PATHS.bit_length() - 1
 
     @property
     def recirculation_ports(self) -> range:
-        """Give the ports whose packets come into ingress again."""
+        """The ports that recirculate packets."""
         return {Target.V1MODEL: range(0), Target.TNA: range(68, 72), Target.T2NA: range(6, 8)}[self]
 
     @property
-    def first_answer_session(self) -> int:
-        """Give the number behind the mirror sessions of ports: there are 1,024 on Tofino, 256 on Tofino 2."""
+    def first_local_ack_session(self) -> int:
+        """The first mirror session after those of ports; Tofino has 1,024 sessions, Tofino 2 has 256."""
         return 128 if self is Target.T2NA else 512
 
     @property
     def last_session(self) -> int:
-        """Give the largest number of a mirror session: registrations have it on Tofino."""
-        return 2 * self.first_answer_session - 1
+        """The last mirror session, which is that of registrations."""
+        return 2 * self.first_local_ack_session - 1
 
     def session_of(self, port: int) -> int:
-        """Give the mirror session that leads to a port: its number, in as many bits as sessions have."""
+        """Return the mirror session of a port: its number, truncated to the width of session ids."""
         return port % 256 if self is Target.T2NA else port
 
     @property
     def punt_gress(self) -> str:
-        """Where it meters what goes to the controller."""
+        """The gress that meters packets to the controller."""
         return "egress" if self.is_tofino else "ingress"
 
     def flags(self, cpu_port: int) -> list[str]:
-        """List what the compiler is given besides the program."""
+        """Return the compiler flags of the target."""
         return ["--arch", self.value, f"-DCPU_PORT={cpu_port}"] if self.is_tofino else []
 
 
-#: That of this run.
+#: The target of this run.
 TARGET = Target(os.environ.get(TARGET_VARIABLE, Target.V1MODEL.value))
 
-#: Mirror sessions for answers on Tofino: their numbers begin here, and they cut a packet behind the BTH.
-FIRST_ANSWER_SESSION = TARGET.first_answer_session
-ANSWER_BYTES = 20 + 54 + 8
-#: Those for feedback end behind the ICRC of a frame with two tags, those for registrations behind 1,500
-#: bytes of IPv4.
+#: First mirror session of local ACKs on Tofino, and the length to which it truncates: after the BTH.
+FIRST_LOCAL_ACK_SESSION = TARGET.first_local_ack_session
+LOCAL_ACK_BYTES = 20 + 54 + 8
+#: Length of mirrored feedback, with the ICRC of a frame with two tags, and of registrations, with 1,500 bytes
+#: of IPv4.
 FEEDBACK_BYTES = 20 + 62 + 8
 REGISTRATION_BYTES = 20 + 14 + 8 + 1500
-#: So an untagged frame for the controller has these bytes more.
-UNTAGGED_ROOM = 8 if TARGET.is_tofino else 0
+#: Number of bytes after an untagged frame for the controller, which the length of two tags leaves.
+UNTAGGED_SURPLUS = 8 if TARGET.is_tofino else 0
 
 
 def only_v1model(what: str) -> None:
-    """End a test of something that Tofino's data plane does not have."""
+    """Skip a test of something that Tofino's data plane does not have."""
     if TARGET.is_tofino:
-        msg = f"of v1model alone: {what}"
+        msg = f"only v1model has: {what}"
         raise SkipTest(msg)
 
 
-#: Where the EtherType of an untagged frame is, and of IEEE 802.1 tags how long each is.
+#: Offset of the EtherType in an untagged frame, length of an IEEE 802.1Q tag, and EtherTypes of tags.
 _ETHERTYPE = 12
 _TAG_BYTES = 4
 _TAGS = (b"\x81\x00", b"\x88\xa8")
@@ -93,24 +93,24 @@ _ACKNOWLEDGE = 17
 
 
 def _ip(frame: bytes) -> int | None:
-    """Find the IPv4 header of a frame."""
+    """Return the offset of the IPv4 header of a frame."""
     at = _ETHERTYPE
     while frame[at : at + 2] in _TAGS:
         at += _TAG_BYTES
     return at + 2 if frame[at : at + 2] == b"\x08\x00" else None
 
 
-def _may_differ(frame: bytes, ip: int | None) -> bool:
-    """Whether a frame may be an answer of Tofino's."""
+def _may_have_surplus(frame: bytes, ip: int | None) -> bool:
+    """Return whether a frame may be an acknowledgement that Tofino made of a truncated packet."""
     return TARGET.is_tofino and ip is not None and frame[ip + 28 : ip + 29] == bytes([_ACKNOWLEDGE])
 
 
 def as_received(frame: bytes) -> bytes:
-    """Give a frame without what is behind its IPv4 packet.
+    """Remove the bytes after the IPv4 packet of an acknowledgement.
 
-    Tofino makes answers of packets that it cuts: what is left behind one is padding to its receiver.
+    Tofino makes acknowledgements of truncated packets; receivers take the rest of such a packet as padding.
     """
     ip = _ip(frame)
-    if not _may_differ(frame, ip) or ip is None:
+    if not _may_have_surplus(frame, ip) or ip is None:
         return frame
     return frame[: ip + int.from_bytes(frame[ip + 2 : ip + 4], "big")]

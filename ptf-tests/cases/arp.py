@@ -1,4 +1,4 @@
-"""ARP: the fabric replies to requests for addresses in it, and for no others."""
+"""ARP: the switch replies to requests for addresses of the fabric, and to no others."""
 
 from __future__ import annotations
 
@@ -29,38 +29,38 @@ class ArpTest(SwitchTest):
         )
 
 
-class AddressOfAGroupIsAnsweredWithTheVirtualMac(ArpTest):
+class RequestForAGroupAddressGetsTheVirtualMac(ArpTest):
     def runTest(self) -> None:
         requester = HOSTS[2]
-        answer = Ether(src=VIRTUAL_MAC, dst=requester.mac) / ARP(
+        reply = Ether(src=VIRTUAL_MAC, dst=requester.mac) / ARP(
             op="is-at", hwsrc=VIRTUAL_MAC, psrc="10.255.0.9", hwdst=requester.mac, pdst=requester.ip
         )
-        self.expect(2, bytes(arp_request(requester, "10.255.0.9")), p2=bytes(answer))
+        self.expect(2, bytes(arp_request(requester, "10.255.0.9")), p2=bytes(reply))
 
 
 class LongerPrefixWins(ArpTest):
     def runTest(self) -> None:
         requester = HOSTS[1]
-        answer = Ether(src="02:00:00:00:77:77", dst=requester.mac) / ARP(
+        reply = Ether(src="02:00:00:00:77:77", dst=requester.mac) / ARP(
             op="is-at", hwsrc="02:00:00:00:77:77", psrc="10.255.7.7", hwdst=requester.mac, pdst=requester.ip
         )
-        self.expect(1, bytes(arp_request(requester, "10.255.7.7")), p1=bytes(answer))
+        self.expect(1, bytes(arp_request(requester, "10.255.7.7")), p1=bytes(reply))
 
 
-class UnknownAddressIsNotAnswered(ArpTest):
+class RequestForAnUnknownAddressGetsNoReply(ArpTest):
     def runTest(self) -> None:
         self.expect(1, bytes(arp_request(HOSTS[1], "10.254.0.1")))
 
 
-class ProbesAndAnnouncementsAreNotAnswered(ArpTest):
-    """An answer would tell a host that its own address is taken (RFC 5227)."""
+class ProbesAndAnnouncementsGetNoReply(ArpTest):
+    """A host would take a reply as a conflict with its own address (RFC 5227)."""
 
     def runTest(self) -> None:
         self.expect(1, bytes(arp_request(HOSTS[1], "10.255.0.9", sender_ip="0.0.0.0")))
         self.expect(1, bytes(arp_request(HOSTS[1], "10.255.0.9", sender_ip="10.255.0.9")))
 
 
-class RepliesAreNotAnswered(ArpTest):
+class RepliesGetNoReply(ArpTest):
     def runTest(self) -> None:
         reply = arp_request(HOSTS[1], "10.255.0.9")
         reply[ARP].op = 2

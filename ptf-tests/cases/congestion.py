@@ -1,4 +1,4 @@
-"""Congestion: marks on packets that waited, and CNPs of the most congested path alone."""
+"""Congestion control: ECN marking, and forwarding of CNPs from the most congested path only."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from alfirk_ptf import packets
 from alfirk_ptf.case import HOSTS, GroupTest
-from alfirk_ptf.collect import PATIENCE
+from alfirk_ptf.collect import TIMEOUT
 from alfirk_ptf.contract import Drop, IcrcMode
 from alfirk_ptf.group import Entry
-from alfirk_ptf.icrc import icrc_is_right
-from alfirk_ptf.packets import Roce, delivered, entered, feedback, notifying
+from alfirk_ptf.icrc import is_icrc_valid
+from alfirk_ptf.packets import Roce, bridge_entry, bridge_exit, feedback, merged_cnp
 from alfirk_ptf.target import only_v1model
 
 if TYPE_CHECKING:
@@ -22,18 +22,18 @@ _NOT_ECT, _ECT_1, _ECT_0, _CE = range(4)
 
 
 class CnpTest(GroupTest):
-    """Host 1 is the source.
+    """Host 1 is the source and has sent a packet.
 
-    Counts age by the switch's clock, a window of about a millisecond each, so what a test sees of two paths
-    depends on how quickly it comes through: where that matters it tries again.
+    CNP counts age with the switch's clock, in windows of about a millisecond.  So results for two paths
+    depend on how fast the test sends; tests for which that matters try repeatedly.
     """
 
     ports = (1, 2, 3)
-    #: CNPs that saturate a path's count.
+    #: Number of CNPs that saturates a path's count.
     many = 40
 
-    def begin(self) -> None:
-        super().begin()
+    def start_group(self) -> None:
+        super().start_group()
         self.exchange(
             1, Roce(eth_src=HOSTS[1].mac, src=HOSTS[1].ip, dst=self.group.mcst_id, body=b"x").frame()
         )
@@ -50,87 +50,87 @@ class CnpTest(GroupTest):
             body=bytes(16),
         )
 
-    def passed(self, port: int) -> bytes:
-        return delivered(notifying(self.cnp(port)), self.group, 1, HOSTS[1]).frame()
+    def at_source(self, port: int) -> bytes:
+        return bridge_exit(merged_cnp(self.cnp(port)), self.group, 1, HOSTS[1]).frame()
 
-    def tries(self) -> Iterator[None]:
-        """Let a test try again for as long as it is willing to wait."""
-        deadline = time.monotonic() + PATIENCE
+    def attempts(self) -> Iterator[None]:
+        """Yield until the timeout expires, once for each attempt of a test."""
+        deadline = time.monotonic() + TIMEOUT
         while time.monotonic() < deadline:
             yield
 
 
-class CnpsOfOnePathPass(CnpTest):
+class CnpsOfASinglePathAreForwarded(CnpTest):
     def runTest(self) -> None:
         for _ in range(self.many):
-            self.expect(2, self.cnp(2).frame(), p1=self.passed(2))
+            self.expect(2, self.cnp(2).frame(), p1=self.at_source(2))
 
 
-class CnpsOfALessCongestedPathEndHere(CnpTest):
-    """Behind many CNPs of one path comes one of another, which is the one that is dropped.
+class CnpsOfALessCongestedPathAreDropped(CnpTest):
+    """After many CNPs of one path, a single one of another path is dropped.
 
-    CNPs of all paths are equal when they have left the switch, so it is their number that tells.
+    Forwarded CNPs of all paths are equal, so the test counts them.
     """
 
     def runTest(self) -> None:
-        # Made beforehand, and nothing is awaited between them, as counts age meanwhile.
+        # The frames are built first and sent without waiting in between, because counts age meanwhile.
         burst = [self.cnp(2).frame()] * self.many
         other = self.cnp(3).frame()
-        for _ in self.tries():
+        for _ in self.attempts():
             before = self.drops(Drop.CNP_FILTERED)
             self.send(2, *burst)
             self.send(3, other)
             passed = [frame for port in (2, 3) for frame in self.collect(port).get(1, [])]
-            self.assertEqual(set(passed), {self.passed(2)})
+            self.assertEqual(set(passed), {self.at_source(2)})
             if len(passed) == self.many and self.drops(Drop.CNP_FILTERED) == before + 1:
                 return
         self.fail("no CNP of the less congested path was dropped")
 
 
-class QuietPathGivesWayToTheNextInTime(CnpTest):
-    """A count cannot rise beyond that of a saturated path, so what passes in the end does so by age alone."""
+class CnpCountOfAQuietPathAges(CnpTest):
+    """No count can exceed that of a saturated path, so CNPs of another path pass only because counts age."""
 
     def runTest(self) -> None:
         self.send(2, *[self.cnp(2).frame()] * self.many)
-        self.same(self.collect(2), {1: [self.passed(2)] * self.many})
+        self.assert_frames(self.collect(2), {1: [self.at_source(2)] * self.many})
         other = self.cnp(3).frame()
-        for _ in self.tries():
+        for _ in self.attempts():
             if got := self.exchange(3, other):
-                self.same(got, {1: [self.passed(3)]})
+                self.assert_frames(got, {1: [self.at_source(3)]})
                 break
         else:
             self.fail("no CNP of the other path came through")
-        # Now it is the most congested one.
-        self.expect(3, other, p1=self.passed(3))
+        # Path 3 is now the most congested one.
+        self.expect(3, other, p1=self.at_source(3))
 
 
 class CnpsOfANewMostCongestedPathAreForwarded(CnpTest):
     """The path that sends more CNPs becomes the most congested one."""
 
     def runTest(self) -> None:
-        self.expect(2, self.cnp(2).frame(), p1=self.passed(2))
+        self.expect(2, self.cnp(2).frame(), p1=self.at_source(2))
         self.send(3, *[self.cnp(3).frame()] * self.many)
         got = self.collect(3).get(1, [])
-        # At most the first is no more than path 2's one.
+        # Only the first may be dropped, when the count of path 3 equals that of path 2.
         self.assertGreaterEqual(len(got), self.many - 1)
-        self.assertEqual(set(got), {self.passed(3)})
+        self.assertEqual(set(got), {self.at_source(3)})
 
 
-class CnpBeforeAnyDataGoesNowhere(GroupTest):
+class CnpBeforeAnyDataIsDropped(GroupTest):
     def runTest(self) -> None:
         host = HOSTS[2]
         cnp = Roce(eth_src=host.mac, src=host.ip, dst=self.group.mcst_id, opcode=packets.CNP, body=bytes(16))
-        self.refuses(Drop.NO_SOURCE, 2, cnp.frame())
+        self.expect_drop(Drop.NO_SOURCE, 2, cnp.frame())
 
 
 class MarkingTest(GroupTest):
-    """Ports 2 and 3 mark whatever queue a packet found; port 4 marks nothing."""
+    """Ports 2 and 3 mark packets at any queue length; port 4 has no marking profile."""
 
     profile = (0, 0, 0)
 
-    def begin(self) -> None:
+    def start_group(self) -> None:
         only_v1model("profiles in a table")
-        super().begin()
+        super().start_group()
         k_min, k_max, slope = self.profile
         self.switch.insert(
             *(
@@ -151,40 +151,40 @@ class MarkingTest(GroupTest):
         )
 
     def copy(self, sent: Roce, port: int, ecn: int) -> bytes:
-        copy = delivered(entered(sent, self.group, 1, HOSTS[1]), self.group, port, HOSTS[port])
+        copy = bridge_exit(bridge_entry(sent, self.group, 1, HOSTS[1]), self.group, port, HOSTS[port])
         return replace(copy, tos=0x60 | ecn).frame()
 
 
-class CapablePacketsAreMarked(MarkingTest):
+class EcnCapablePacketsAreMarked(MarkingTest):
     def runTest(self) -> None:
         for psn, ecn in enumerate((_NOT_ECT, _ECT_1, _ECT_0, _CE)):
             with self.subTest(ecn=ecn):
                 sent = self.data(psn, ecn)
                 marked = _NOT_ECT if ecn == _NOT_ECT else _CE
                 got = self.exchange(1, sent.frame())
-                wanted = {port: [self.copy(sent, port, marked if port != 4 else ecn)] for port in (2, 3, 4)}
-                self.same(got, wanted)
+                expected = {port: [self.copy(sent, port, marked if port != 4 else ecn)] for port in (2, 3, 4)}
+                self.assert_frames(got, expected)
                 for frames in got.values():
-                    self.assertTrue(icrc_is_right(frames[0][14:]), "the ICRC does not cover the mark")
+                    self.assertTrue(is_icrc_valid(frames[0][14:]), "the ICRC does not cover the mark")
 
 
-class CapablePacketsAreMarkedWhereTheIcrcIsComputed(CapablePacketsAreMarked):
+class EcnCapablePacketsAreMarkedWithRecomputedIcrc(EcnCapablePacketsAreMarked):
     icrc_mode = IcrcMode.RECOMPUTE
 
 
-class EmptyQueueMarksNothing(MarkingTest):
-    #: Always from 1,000 packets on, never up to 500.
+class PacketsAreNotMarkedWhenTheQueueIsEmpty(MarkingTest):
+    #: Marks no packet up to a queue length of 500, and every packet from 1,000.
     profile = (500, 1000, 0x10000 // 500)
 
     def runTest(self) -> None:
         sent = self.data(0, _ECT_0)
-        self.same(
+        self.assert_frames(
             self.exchange(1, sent.frame()), {port: [self.copy(sent, port, _ECT_0)] for port in (2, 3, 4)}
         )
 
 
-class UnicastIsMarkedToo(MarkingTest):
-    """It shares the queue with groups, and its senders react in the same way."""
+class UnicastPacketsAreMarkedToo(MarkingTest):
+    """Unicast packets share queues with groups, and their senders react in the same way."""
 
     def runTest(self) -> None:
         self.switch.insert(
@@ -202,7 +202,7 @@ class UnicastIsMarkedToo(MarkingTest):
 
 
 class AcksAreNotMarked(MarkingTest):
-    """They are not ECN-capable, whatever the data was that they answer."""
+    """ACKs are not ECN-capable, even if the acknowledged data is."""
 
     ports = (2, 1)
 
@@ -211,14 +211,14 @@ class AcksAreNotMarked(MarkingTest):
         data = Roce(eth_src=host.mac, src=host.ip, dst=self.group.mcst_id, tos=_ECT_0, body=b"x")
         self.exchange(2, data.frame())
         ack = feedback(HOSTS[1], self.group, packets.ACK, 0)
-        merged = packets.acknowledging(ack, 0, msn=1)
-        self.expect(1, ack.frame(), p2=delivered(merged, self.group, 2, host).frame())
-        self.same(
+        merged = packets.merged_ack(ack, 0, msn=1)
+        self.expect(1, ack.frame(), p2=bridge_exit(merged, self.group, 2, host).frame())
+        self.assert_frames(
             self.exchange(2, data.frame()),
             {
                 2: [
-                    delivered(
-                        packets.answering(entered(data, self.group, 2, host), 0, msn=1),
+                    bridge_exit(
+                        packets.local_ack(bridge_entry(data, self.group, 2, host), 0, msn=1),
                         self.group,
                         2,
                         host,

@@ -1,4 +1,4 @@
-"""Between pipeline and controller: register access, frames sent out as they are, registration packets."""
+"""Packets between pipeline and controller: register accesses, PacketOuts, registration packets."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
 _MRP_PORT = 4790
-#: Ports per kind in the meter of what goes to the controller.
+#: Ports per reason in the meter of packets to the controller.
 _METERED_PORTS = 512
-#: A group that no other test has.
+#: A group index that no other test uses.
 _GROUP = 1000
 
 
@@ -46,7 +46,7 @@ class InitGroupAtPsnZeroStartsBeforeTheWrap(SwitchTest):
         self.assertEqual(access.read(registers.ACK, _GROUP, 2) >> 8, 0xFFFFFF)
 
 
-class InitGroupLeavesOtherGroupsAlone(SwitchTest):
+class InitGroupDoesNotChangeOtherGroups(SwitchTest):
     def runTest(self) -> None:
         access = self.registers
         access.init_group(_GROUP, MAX_PATHS, 100)
@@ -55,7 +55,7 @@ class InitGroupLeavesOtherGroupsAlone(SwitchTest):
         self.assertEqual({access.read(registers.ACK, _GROUP, path) >> 8 for path in range(MAX_PATHS)}, {99})
 
 
-class WhatIsWrittenIsRead(SwitchTest):
+class WrittenRegistersAreReadBack(SwitchTest):
     def runTest(self) -> None:
         only_v1model("reading and writing registers by packets")
         access = self.registers
@@ -75,11 +75,11 @@ class WhatIsWrittenIsRead(SwitchTest):
                 written = RegisterControl(
                     registers.WRITE, reg=reg, group=_GROUP, index=index, value=value, cookie=9
                 )
-                self.assertEqual(access.ask(written), replace(written, status=registers.OK))
+                self.assertEqual(access.execute(written), replace(written, status=registers.OK))
                 self.assertEqual(access.read(reg, _GROUP, index), value)
 
 
-class WrongAccessIsRefusedWithItsReason(SwitchTest):
+class InvalidRegisterAccessReturnsItsStatus(SwitchTest):
     def runTest(self) -> None:
         only_v1model("reading and writing registers by packets")
         access = self.registers
@@ -93,10 +93,10 @@ class WrongAccessIsRefusedWithItsReason(SwitchTest):
             (RegisterControl(registers.INIT_GROUP, count=MAX_PATHS + 1), registers.OUT_OF_RANGE),
         ):
             with self.subTest(control):
-                self.assertEqual(access.ask(control).status, status)
+                self.assertEqual(access.execute(control).status, status)
 
 
-class RegistersShowWhatPacketsDid(GroupTest):
+class RegistersReflectProcessedPackets(GroupTest):
     ports = (1, 2, 3)
 
     def runTest(self) -> None:
@@ -113,8 +113,8 @@ class RegistersShowWhatPacketsDid(GroupTest):
         self.assertEqual(self.registers.read(registers.FILTER, index, 1), 2)
 
 
-class WrittenWordOfAPathFreesTheOthers(GroupTest):
-    """The controller writes off a dead receiver: it counts as having what the source has sent."""
+class WritingTheAckOfAFailedPathUnblocksTheGroup(GroupTest):
+    """For a failed receiver, the controller writes that it has received all packets of the source."""
 
     def runTest(self) -> None:
         for min_psn in (MinPsn.TREE, MinPsn.WALK):
@@ -122,11 +122,11 @@ class WrittenWordOfAPathFreesTheOthers(GroupTest):
                 with self.subTest(min_psn=min_psn.name, paths=paths):
                     self.min_psn = min_psn
                     self.ports = SWITCH_PORTS[:paths]
-                    self.begin()
-                    self.frees_the_others()
+                    self.start_group()
+                    self.check_acks_are_unblocked()
 
-    def frees_the_others(self) -> None:
-        index, host, dead = self.group.index, HOSTS[1], len(self.ports) - 1
+    def check_acks_are_unblocked(self) -> None:
+        index, host, failed = self.group.index, HOSTS[1], len(self.ports) - 1
         data = [
             Roce(eth_src=host.mac, src=host.ip, dst=self.group.mcst_id, psn=psn, body=b"x")
             for psn in range(4)
@@ -135,21 +135,23 @@ class WrittenWordOfAPathFreesTheOthers(GroupTest):
         self.exchange(1, *(packet.frame() for packet in data))
         self.watched = (1,)
         for port in self.ports[1:-1]:
-            self.same(self.exchange(port, feedback(HOSTS[port], self.group, ACK, 3, msn=4).frame()), {})
-        absent = absent_children(dead, len(self.ports))
-        self.registers.write(registers.ACK, index, absent << 32 | 3 << 8 | dead, dead)
-        self.registers.write(registers.FILTER, index, 3, dead)
-        self.assertEqual(self.registers.read(registers.ACK, index, dead), 3 << 8 | dead)
+            self.assert_frames(
+                self.exchange(port, feedback(HOSTS[port], self.group, ACK, 3, msn=4).frame()), {}
+            )
+        absent = absent_children(failed, len(self.ports))
+        self.registers.write(registers.ACK, index, absent << 32 | 3 << 8 | failed, failed)
+        self.registers.write(registers.FILTER, index, 3, failed)
+        self.assertEqual(self.registers.read(registers.ACK, index, failed), 3 << 8 | failed)
         self.watched = self.ports
-        # The sender's timeout brings old data, and the answer is that all have it.
-        answer = self.exchange(1, data[2].frame())
-        self.assertEqual(list(answer), [1])
-        self.assertEqual(answer[1][0][51:58], bytes.fromhex("000003 1f 000004"))
+        # The source's timer expires and it retransmits; the switch acknowledges, because all have the packet.
+        ack = self.exchange(1, data[2].frame())
+        self.assertEqual(list(ack), [1])
+        self.assertEqual(ack[1][0][51:58], bytes.fromhex("000003 1f 000004"))
         self.assertEqual(self.registers.read(registers.AGG, index), 3 << 24 | 4)
 
 
-class WrittenWordMayBeOlder(GroupTest):
-    """A path that begins anew: from then on the group waits for it."""
+class WritingAnOlderAckIsAllowed(GroupTest):
+    """A path may start again with an older PSN; the group then waits for it."""
 
     ports = (1, 2, 3)
 
@@ -164,15 +166,15 @@ class WrittenWordMayBeOlder(GroupTest):
         self.assertEqual(self.registers.read(registers.AGG, index) >> 24, 1)
 
 
-class GroupsDoNotMix(GroupTest):
-    """One member, the same ports, the same PSNs: what it says in one group counts in that one."""
+class FeedbackAffectsOnlyItsOwnGroup(GroupTest):
+    """Two groups have the same members, ports and PSNs; feedback of one does not change the other."""
 
     ports = (1, 2)
 
     def runTest(self) -> None:
         groups = []
         for _ in range(2):
-            self.begin()
+            self.start_group()
             data = Roce(eth_src=HOSTS[1].mac, src=HOSTS[1].ip, dst=self.group.mcst_id, body=b"x")
             self.exchange(1, data.frame())
             groups.append(self.group)
@@ -181,8 +183,8 @@ class GroupsDoNotMix(GroupTest):
         self.assertEqual(to_source, [0, 0xFFFFFF])
 
 
-class LastGroupHasAsManyPathsAsTheFirst(GroupTest):
-    """The last cell of every register is of the last path of the last group."""
+class LastGroupHasTheMaximumNumberOfPaths(GroupTest):
+    """The last path of the last group uses the last cell of every register."""
 
     index: int | None = (1 << GROUP_BITS) - 1
     ports = SWITCH_PORTS[:MAX_PATHS]
@@ -196,7 +198,7 @@ class LastGroupHasAsManyPathsAsTheFirst(GroupTest):
         self.assertEqual(self.registers.read(registers.FILTER, self.group.index, MAX_PATHS - 1), 0)
 
 
-class WrongFramesOfTheControllerAreRefused(GroupTest):
+class InvalidPacketOutsAreDropped(GroupTest):
     ports = (1, 2)
 
     def runTest(self) -> None:
@@ -205,22 +207,27 @@ class WrongFramesOfTheControllerAreRefused(GroupTest):
         data = Roce(src=HOSTS[1].ip, dst=self.group.mcst_id, body=bytes(20)).frame()
         own = Feedback(self.group.index, port=0, agg_psn=0, agg_msn=1)
         for what, reason, kind, payload in (
-            ("of an unknown kind", Drop.BAD_CONTROL, 9, ack),
-            ("feedback of no group", Drop.BAD_CONTROL, 2, replace(own, group=1 << GROUP_BITS).pack() + ack),
-            ("feedback that is data", Drop.BAD_CONTROL, 2, own.pack() + data),
-            ("feedback for a source that there is not", Drop.NO_SOURCE, 2, own.pack() + ack),
-            ("feedback cut short", Drop.PARSER_ERROR, 2, own.pack()[:6]),
-            ("a register access cut short", Drop.PARSER_ERROR, 1, bytes(10)),
+            ("unknown kind", Drop.BAD_CONTROL, 9, ack),
+            (
+                "feedback of an invalid group",
+                Drop.BAD_CONTROL,
+                2,
+                replace(own, group=1 << GROUP_BITS).pack() + ack,
+            ),
+            ("data as feedback", Drop.BAD_CONTROL, 2, own.pack() + data),
+            ("feedback without a source", Drop.NO_SOURCE, 2, own.pack() + ack),
+            ("truncated feedback", Drop.PARSER_ERROR, 2, own.pack()[:6]),
+            ("truncated register access", Drop.PARSER_ERROR, 1, bytes(10)),
         ):
             with self.subTest(what):
                 before = self.drops(reason)
                 self.switch.packet_out(payload, kind=kind, egress_port=1)
-                self.assertEqual(self.registers.punted(), [])
+                self.assertEqual(self.registers.take_punted(), [])
                 self.assertEqual(self.drops(reason) - before, 1)
-        self.same(self.collect(1), {})
+        self.assert_frames(self.collect(1), {})
 
 
-class FrameOfTheControllerLeavesAsItIs(SwitchTest):
+class PacketOutIsSentUnchanged(SwitchTest):
     def runTest(self) -> None:
         for port in PORTS:
             with self.subTest(port=port):
@@ -234,7 +241,7 @@ class FrameOfTheControllerLeavesAsItIs(SwitchTest):
 
 
 class RegistrationReachesTheController(GroupTest):
-    """Before the group exists and after."""
+    """Registration packets reach the controller before the group exists, and afterwards."""
 
     ports = (1, 2)
 
@@ -255,8 +262,8 @@ class RegistrationReachesTheController(GroupTest):
                 )
 
 
-class FloodOfOnePortLeavesTheOthersTheController(SwitchTest):
-    """Registrations beyond the rate end in the switch; other ports have rates of their own."""
+class RegistrationsAreRateLimitedPerPort(SwitchTest):
+    """Registrations above the rate are dropped; each port has its own rate."""
 
     def runTest(self) -> None:
         burst, sent = 10, 200
@@ -265,11 +272,11 @@ class FloodOfOnePortLeavesTheOthersTheController(SwitchTest):
             cell = PacketInReason.MRP * _METERED_PORTS + port
             self.switch.set_rate(f"{TARGET.punt_gress}.punt_limit.rates", cell, 1, burst)
         before = self.drops(Drop.PUNT_LIMITED, TARGET.punt_gress)
-        self.same(self.exchange(1, *[self.registration(1, n) for n in range(sent)]), {})
-        self.same(self.exchange(2, self.registration(2, 0)), {})
-        ports = [packet.metadata["ingress_port"] for packet in self.registers.punted()]
+        self.assert_frames(self.exchange(1, *[self.registration(1, n) for n in range(sent)]), {})
+        self.assert_frames(self.exchange(2, self.registration(2, 0)), {})
+        ports = [packet.metadata["ingress_port"] for packet in self.registers.take_punted()]
         self.assertEqual(ports.count(2), 1)
-        # A slow machine takes longer than a second for it.
+        # On a slow machine sending takes more than a second, so that more of them pass.
         self.assertGreaterEqual(ports.count(1), burst)
         self.assertLess(ports.count(1), sent // 2)
         self.assertEqual(self.drops(Drop.PUNT_LIMITED, TARGET.punt_gress) - before, sent - ports.count(1))

@@ -1,4 +1,4 @@
-"""Random runs over one switch with loss on every link: guarantees to senders and receivers."""
+"""Random runs on one switch with loss on every link: delivery once and in order, and valid ACKs."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import random
 from alfirk_ptf import packets
 from alfirk_ptf.case import HOSTS, GroupTest, with_each_min_psn
 from alfirk_ptf.endpoint import Endpoint, distance, psn_of
-from alfirk_ptf.icrc import icrc_is_right
+from alfirk_ptf.icrc import is_icrc_valid
 from alfirk_ptf.live import MAX_PATHS, SWITCH_PORTS
 
-#: Steps after which a conversation will not end any more.
+#: Maximum number of steps of a run; completed runs take fewer.
 _STEPS = 2000
 
 
 class ConversationTest(GroupTest):
     """Members take turns as the source.
 
-    A turn begins when all members have the earlier packets. The previous source need not have received
-    that ACK yet.
+    A turn begins when all members have received the earlier packets. The previous source may not have
+    received the last ACK yet.
     """
 
     paths = 4
@@ -29,10 +29,10 @@ class ConversationTest(GroupTest):
     first_msn = 0xFFFA
     seed = 0
 
-    def begin(self) -> None:
+    def start_group(self) -> None:
         self.ports = SWITCH_PORTS[: self.paths]
         self.watched = self.ports
-        super().begin()
+        super().start_group()
         self.hosts = {
             port: Endpoint(port, HOSTS[port], self.group, self.first_psn, self.first_msn)
             for port in self.ports
@@ -41,23 +41,23 @@ class ConversationTest(GroupTest):
         self.source: Endpoint | None = None
         self.last_acked_msn = 0
 
-    def converse(self) -> None:
-        said: list[bytes] = []
+    def run_turns(self) -> None:
+        sent: list[bytes] = []
         for turn in range(self.turns):
             source = self.hosts[self.random.choice(self.ports)]
             self.run_until(source, all_have=True)
-            words = [f"turn {turn} word {n}".encode() for n in range(self.messages)]
+            messages = [f"turn {turn} message {n}".encode() for n in range(self.messages)]
             self.source, self.last_acked_msn = source, source.msn
-            source.begin(words)
-            said += words
+            source.start_sending(messages)
+            sent += messages
         self.run_until(*self.hosts.values())
         for host in self.hosts.values():
-            self.assertEqual(host.received, said, f"port {host.port}")
+            self.assertEqual(host.received, sent, f"port {host.port}")
 
     def run_until(self, *hosts: Endpoint, all_have: bool = False) -> None:
-        """Continue until these members have all packets, and the ACKs of all packets that they sent.
+        """Run until these members have received all packets, and all packets that they sent are acknowledged.
 
-        With `all_have` until the others have it as well.
+        With `all_have`, run until the other members have received all packets as well.
         """
         end = max(
             (host.expected for host in self.hosts.values()), key=lambda psn: distance(psn, self.first_psn)
@@ -71,13 +71,13 @@ class ConversationTest(GroupTest):
             f"port {host.port}: expects {host.expected}, unacked {host.unacked}, next {host.next}"
             for host in self.hosts.values()
         )
-        self.fail(f"nothing comes to an end: {state}")
+        self.fail(f"not complete after {_STEPS} steps: {state}")
 
     def step(self) -> None:
         """Send a frame of any host that has one; if no host has one, the timers of all senders expire."""
-        able = [host for host in self.hosts.values() if host.replies]
+        responders = [host for host in self.hosts.values() if host.replies]
         senders = [host for host in self.hosts.values() if not host.is_done]
-        host = self.random.choice(able + senders) if able or senders else None
+        host = self.random.choice(responders + senders) if responders or senders else None
         if host is None:
             return
         frame = None
@@ -86,7 +86,7 @@ class ConversationTest(GroupTest):
         else:
             frame = host.poll()
         if frame is None:
-            if not able:
+            if not responders:
                 for sender in senders:
                     sender.timeout()
             return
@@ -94,13 +94,13 @@ class ConversationTest(GroupTest):
             return
         for port, frames in self.exchange(host.port, frame).items():
             for got in frames:
-                self.is_allowed(port, got)
+                self.assert_valid(port, got)
                 if self.random.random() >= self.loss:
                     self.hosts[port].handle(got)
 
-    def is_allowed(self, port: int, frame: bytes) -> None:
-        """Check what reaches a host, whether it gets lost on the last link or not."""
-        self.assertTrue(icrc_is_right(frame[14:]))
+    def assert_valid(self, port: int, frame: bytes) -> None:
+        """Check a frame that the switch sends to a host, before the loss on that link."""
+        self.assertTrue(is_icrc_valid(frame[14:]))
         host = self.hosts[port]
         if frame[42] != packets.ACKNOWLEDGE:
             return
@@ -112,13 +112,13 @@ class ConversationTest(GroupTest):
                     f"port {port} got an ACK of {acked}, but port {other.port} waits for {other.expected}"
                 )
         if host is self.source:
-            # Each packet is a message, so the PSN says how many there are. The count may lag, never fall.
-            # (To a former source the switch can say no more than what its path has counted since.)
+            # Each packet is a message, so the PSN gives the number of messages. The MSN may be smaller, but
+            # does not decrease. (For a former source, the switch knows only the MSN of its path's reports.)
             count = self.first_msn + 1 + distance(acked % packets.PSN_LIMIT, self.first_psn)
             msn = int.from_bytes(frame[55:58], "big")
             self.assertLessEqual(msn, count, f"port {port}, PSN {acked}")
             if distance(acked, host.unacked) >= 0:
-                # News to it: not of the tail of a source before.
+                # It acknowledges new packets, and is not left from an earlier source.
                 self.assertGreaterEqual(msn, self.last_acked_msn, f"port {port}, PSN {acked}")
                 self.last_acked_msn = msn
 
@@ -131,5 +131,5 @@ class EveryMessageArrivesOnceInOrder(ConversationTest):
         for paths, seed in ((2, 1), (3, 3), (4, 6), (min(6, MAX_PATHS), 8)):
             with self.subTest(paths=paths, seed=seed):
                 self.paths, self.seed = paths, seed
-                self.begin()
-                self.converse()
+                self.start_group()
+                self.run_turns()

@@ -22,7 +22,7 @@ def _deth(qkey: int, source: int) -> bytes:
 
 
 class DatagramTest(SwitchTest):
-    """A switch whose ports 1 to 3 belong to a group."""
+    """Ports 1 to 3 belong to a multicast group."""
 
     ports = (1, 2, 3)
 
@@ -50,7 +50,7 @@ class DatagramTest(SwitchTest):
         return replace(base, **fields)  # type: ignore[arg-type]
 
 
-class EveryOtherPortGetsTheDatagramAsItWas(DatagramTest):
+class DatagramIsCopiedUnchangedToAllOtherPorts(DatagramTest):
     def runTest(self) -> None:
         for port in self.ports:
             with self.subTest(port=port):
@@ -58,40 +58,40 @@ class EveryOtherPortGetsTheDatagramAsItWas(DatagramTest):
                 self.expect(port, frame, **{f"p{other}": frame for other in self.ports if other != port})
 
 
-class WhoIsNoMemberMaySendToo(DatagramTest):
+class NonMemberMaySendDatagrams(DatagramTest):
     def runTest(self) -> None:
         frame = self.sent(4).frame()
         self.expect(4, frame, p1=frame, p2=frame, p3=frame)
 
 
-class TimeToLiveOfOneIsEnough(DatagramTest):
+class DatagramWithTtl1IsForwarded(DatagramTest):
     def runTest(self) -> None:
         immediate = _deth(0x1234, 0x11) + bytes(4)
         frame = self.sent(1, ttl=1, opcode=_UD_SEND_ONLY_IMM, body=immediate).frame()
         self.expect(1, frame, p2=frame, p3=frame)
 
 
-class LargeDatagramsPassWhole(DatagramTest):
+class LargeDatagramsAreNotTruncated(DatagramTest):
     def runTest(self) -> None:
         frame = self.sent(2, body=_deth(1, 2) + bytes(range(256)) * 16).frame()
         self.expect(2, frame, p1=frame, p3=frame)
 
 
-class OtherGroupsAreUnknown(DatagramTest):
+class DatagramToAnUnknownGroupIsDropped(DatagramTest):
     def runTest(self) -> None:
-        # The lower 23 bits are the same: the MAC address does not tell the two apart.
-        self.refuses(Drop.NO_ROUTE, 1, self.sent(1, dst="239.1.2.3").frame())
+        # The two group addresses have equal lower 23 bits, and so the same MAC address.
+        self.expect_drop(Drop.NO_ROUTE, 1, self.sent(1, dst="239.1.2.3").frame())
 
 
-class WhatIsNoDatagramToAGroupIsRefused(DatagramTest):
+class InvalidDatagramsToAGroupAreDropped(DatagramTest):
     def runTest(self) -> None:
-        self.refuses(Drop.UNSUPPORTED_OPCODE, 1, self.sent(1, opcode=SEND_ONLY).frame())
-        self.refuses(Drop.WRONG_QPN, 1, self.sent(1, dqpn=0x11).frame())
-        self.refuses(Drop.WRONG_MULTICAST_MAC, 1, self.sent(1, eth_dst="01:00:5e:81:02:03").frame())
-        self.refuses(Drop.WRONG_MULTICAST_MAC, 1, self.sent(1, eth_dst="ff:ff:ff:ff:ff:ff").frame())
+        self.expect_drop(Drop.UNSUPPORTED_OPCODE, 1, self.sent(1, opcode=SEND_ONLY).frame())
+        self.expect_drop(Drop.WRONG_QPN, 1, self.sent(1, dqpn=0x11).frame())
+        self.expect_drop(Drop.WRONG_MULTICAST_MAC, 1, self.sent(1, eth_dst="01:00:5e:81:02:03").frame())
+        self.expect_drop(Drop.WRONG_MULTICAST_MAC, 1, self.sent(1, eth_dst="ff:ff:ff:ff:ff:ff").frame())
 
 
-class AHostDoesNotSendAsAnother(DatagramTest):
+class DatagramWithASpoofedSourceIsDropped(DatagramTest):
     def runTest(self) -> None:
         entry = Entry(
             "ingress.source_guard.hosts",
@@ -100,4 +100,4 @@ class AHostDoesNotSendAsAnother(DatagramTest):
             {"ip": int.from_bytes(bytes(map(int, HOSTS[1].ip.split("."))), "big")},
         )
         self.switch.insert(entry)
-        self.refuses(Drop.SPOOFED_SOURCE, 1, self.sent(1, src=HOSTS[2].ip).frame())
+        self.expect_drop(Drop.SPOOFED_SOURCE, 1, self.sent(1, src=HOSTS[2].ip).frame())

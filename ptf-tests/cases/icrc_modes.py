@@ -1,4 +1,4 @@
-"""Three ways to keep the ICRC of data right: by constants, computed in the pipeline, by the controller."""
+"""ICRC of data in the three modes: neutral rewrite, recomputed in the pipeline, by the controller."""
 
 from __future__ import annotations
 
@@ -9,11 +9,20 @@ from alfirk_ptf import packets
 from alfirk_ptf.case import GROUP_NETWORK, HOSTS, GroupTest, with_each_icrc
 from alfirk_ptf.collect import PORTS, Frames
 from alfirk_ptf.contract import Drop, IcrcMode, PacketInReason
-from alfirk_ptf.controller import repaired
-from alfirk_ptf.icrc import icrc_is_right
-from alfirk_ptf.packets import Roce, delivered, entered, feedback, notifying, of_group, passed, reth
+from alfirk_ptf.controller import with_icrc
+from alfirk_ptf.icrc import is_icrc_valid
+from alfirk_ptf.packets import (
+    Roce,
+    bridge_entry,
+    bridge_exit,
+    decrement_ttl,
+    feedback,
+    merged_cnp,
+    merged_feedback,
+    reth,
+)
 
-#: Payloads with the padding that makes each a multiple of four: nothing, one byte, an MTU, less by one.
+#: Lengths of payloads, which are padded to a multiple of four bytes.
 _LENGTHS = (0, 1, 2, 3, 4, 63, 1023, 1024, 4095, 4096)
 
 
@@ -24,42 +33,48 @@ class IcrcTest(GroupTest):
         return replace(base, **fields)  # type: ignore[arg-type]
 
     def copies(self, sent: Roce, source: int = 1) -> Frames:
-        inside = passed(sent) if source in self.uplinks else entered(sent, self.group, source, HOSTS[source])
+        inside = (
+            decrement_ttl(sent)
+            if source in self.uplinks
+            else bridge_entry(sent, self.group, source, HOSTS[source])
+        )
         return {
             port: [
-                (inside if port in self.uplinks else delivered(inside, self.group, port, HOSTS[port])).frame()
+                (
+                    inside if port in self.uplinks else bridge_exit(inside, self.group, port, HOSTS[port])
+                ).frame()
             ]
             for port in self.ports
             if port != source
         }
 
-    def is_right(self, got: Frames) -> None:
-        """Check by ourselves what scapy computed in the comparison."""
+    def assert_icrcs(self, got: Frames) -> None:
+        """Check the ICRCs with `alfirk_ptf.icrc`, in addition to the comparison with scapy."""
         for frames in got.values():
             for frame in frames:
-                self.assertTrue(icrc_is_right(frame[14:]))
+                self.assertTrue(is_icrc_valid(frame[14:]))
 
 
 def _padded(length: int) -> tuple[bytes, int]:
-    """Give a payload with its padding, and how much that is."""
+    """Return a padded payload, and the number of bytes of padding."""
     padding = -length % 4
     return random.Random(length).randbytes(length) + bytes(padding), padding
 
 
 @with_each_icrc
-class SendsOfAnyLengthAreRight(IcrcTest):
+class SendsOfAnyLengthHaveAValidIcrc(IcrcTest):
     def runTest(self) -> None:
         for psn, length in enumerate(_LENGTHS):
             with self.subTest(length=length):
                 payload, padding = _padded(length)
                 sent = self.sent(psn=psn, padcount=padding, body=payload, tos=0x62, ident=psn * 999)
                 got = self.exchange(1, sent.frame())
-                self.same(got, self.copies(sent))
-                self.is_right(got)
+                self.assert_frames(got, self.copies(sent))
+                self.assert_icrcs(got)
 
 
 @with_each_icrc
-class WritesOfAnyLengthAreRight(IcrcTest):
+class WritesOfAnyLengthHaveAValidIcrc(IcrcTest):
     def runTest(self) -> None:
         psn = 0
         for length in _LENGTHS:
@@ -70,13 +85,13 @@ class WritesOfAnyLengthAreRight(IcrcTest):
                     body = reth(self.group.va + 0x40, self.group.r_key, length) + immediate + payload
                     sent = self.sent(psn=psn, opcode=opcode, padcount=padding, body=body)
                     got = self.exchange(1, sent.frame())
-                    self.same(got, self.copies(sent))
-                    self.is_right(got)
+                    self.assert_frames(got, self.copies(sent))
+                    self.assert_icrcs(got)
                     psn += 1
 
 
 @with_each_icrc
-class EveryOpcodeOfAMessageIsRight(IcrcTest):
+class EveryOpcodeHasAValidIcrc(IcrcTest):
     def runTest(self) -> None:
         for psn, opcode in enumerate(
             (
@@ -87,38 +102,38 @@ class EveryOpcodeOfAMessageIsRight(IcrcTest):
             with self.subTest(opcode=opcode):
                 sent = self.sent(psn=psn, opcode=opcode, ackreq=1, solicited=1, body=bytes(range(200)))
                 got = self.exchange(1, sent.frame())
-                self.same(got, self.copies(sent))
-                self.is_right(got)
+                self.assert_frames(got, self.copies(sent))
+                self.assert_icrcs(got)
 
 
 @with_each_icrc
-class CopyToASwitchIsRightToo(IcrcTest):
+class CopyToASwitchHasTheExpectedIcrc(IcrcTest):
     uplinks = (4,)
 
     def runTest(self) -> None:
         sent = self.sent(body=bytes(range(100)))
         got = self.exchange(1, sent.frame())
         if self.icrc_mode is IcrcMode.PUNT:
-            # Only what reaches a host is repaired.
-            inside = entered(sent, self.group, 1, HOSTS[1]).frame()
-            self.same({4: [repaired(got[4][0])]}, {4: [inside]})
+            # The controller computes the ICRC only of copies for hosts.
+            inside = bridge_entry(sent, self.group, 1, HOSTS[1]).frame()
+            self.assert_frames({4: [with_icrc(got[4][0])]}, {4: [inside]})
             got = {**got, 4: [inside]}
-        self.same(got, self.copies(sent))
+        self.assert_frames(got, self.copies(sent))
 
 
 @with_each_icrc
-class PacketOfASwitchIsRightToo(IcrcTest):
+class PacketFromASwitchHasAValidIcrc(IcrcTest):
     uplinks = (1,)
 
     def runTest(self) -> None:
         sent = self.sent(src=self.group.mcst_id, body=bytes(range(100)))
         got = self.exchange(1, sent.frame())
-        self.same(got, self.copies(sent))
-        self.is_right(got)
+        self.assert_frames(got, self.copies(sent))
+        self.assert_icrcs(got)
 
 
 @with_each_icrc
-class FeedbackIsRight(IcrcTest):
+class FeedbackHasAValidIcrc(IcrcTest):
     ports = (1, 2)
 
     def runTest(self) -> None:
@@ -126,15 +141,15 @@ class FeedbackIsRight(IcrcTest):
         for syndrome in (packets.ACK, packets.NAK_SEQUENCE, packets.RNR_NAK):
             psn = 0 if syndrome == packets.ACK else 1
             report = feedback(HOSTS[2], self.group, syndrome, psn)
-            to_source = delivered(of_group(report), self.group, 1, HOSTS[1])
+            to_source = bridge_exit(merged_feedback(report), self.group, 1, HOSTS[1])
             got = self.exchange(2, report.frame())
-            self.same(got, {1: [to_source.frame()]})
-            # What was sent to the source once goes there again when the packet was resent.
+            self.assert_frames(got, {1: [to_source.frame()]})
+            # The NAK of a packet is forwarded again only after the packet was retransmitted.
             self.exchange(1, self.sent(psn=1, body=b"x").frame())
 
 
 @with_each_icrc
-class CongestionNotificationIsRight(IcrcTest):
+class CnpHasAValidIcrc(IcrcTest):
     ports = (1, 2)
 
     def runTest(self) -> None:
@@ -148,12 +163,12 @@ class CongestionNotificationIsRight(IcrcTest):
             becn=1,
             body=bytes(16),
         )
-        to_source = delivered(notifying(cnp), self.group, 1, HOSTS[1])
+        to_source = bridge_exit(merged_cnp(cnp), self.group, 1, HOSTS[1])
         got = self.exchange(2, cnp.frame())
-        self.same(got, {1: [to_source.frame()]})
+        self.assert_frames(got, {1: [to_source.frame()]})
 
 
-class WrongIcrcIsRefusedWhereItWouldBeMadeRight(IcrcTest):
+class InvalidIcrcIsDroppedWhereItIsRecomputed(IcrcTest):
     icrc_mode = IcrcMode.RECOMPUTE
 
     def runTest(self) -> None:
@@ -168,17 +183,17 @@ class WrongIcrcIsRefusedWhereItWouldBeMadeRight(IcrcTest):
                 with self.subTest(opcode=sent.opcode, length=len(frame), byte=at):
                     broken = frame[:at] + bytes([frame[at] ^ 0x10]) + frame[at + 1 :]
                     if at == 18:
-                        # The identification: the IPv4 checksum must not be what refuses it.
+                        # Byte 18 is in the identification: the IPv4 checksum must be valid here.
                         changed = replace(sent, ident=sent.ident ^ 0x1000).frame()
                         broken = changed[:-4] + frame[-4:]
-                    self.refuses(Drop.DATA_ICRC, 1, broken)
-        # The group has taken note of none.
+                    self.expect_drop(Drop.DATA_ICRC, 1, broken)
+        # The dropped packets have not changed the state of the group.
         sent = self.sent(body=b"first")
-        self.same(self.exchange(1, sent.frame()), self.copies(sent))
+        self.assert_frames(self.exchange(1, sent.frame()), self.copies(sent))
 
 
-class WrongIcrcStaysWrongByConstants(IcrcTest):
-    """The switch need not check the ICRC, because the receiver does."""
+class InvalidIcrcStaysInvalidInNeutralMode(IcrcTest):
+    """The switch does not check the ICRC of data; the receiver drops the packet."""
 
     def runTest(self) -> None:
         sent = self.sent(body=bytes(64))
@@ -189,17 +204,17 @@ class WrongIcrcStaysWrongByConstants(IcrcTest):
             self.assertEqual(frame, right[:-1] + bytes([right[-1] ^ 1]))
 
 
-class GroupOutsideTheRangeCannotBeRecomputed(IcrcTest):
-    """Its payload is not parsed; better nothing than what every receiver drops."""
+class DataOfAGroupOutsideTheRecomputeRangeIsDropped(IcrcTest):
+    """The pipeline does not parse such data, so it could only send copies with a wrong ICRC."""
 
     icrc_mode = IcrcMode.RECOMPUTE
     network = GROUP_NETWORK
 
     def runTest(self) -> None:
-        self.refuses(Drop.DATA_ICRC, 1, self.sent(body=bytes(10)).frame())
+        self.expect_drop(Drop.DATA_ICRC, 1, self.sent(body=bytes(10)).frame())
 
 
-class LengthsThatContradictAreRefused(IcrcTest):
+class InconsistentLengthsAreDropped(IcrcTest):
     icrc_mode = IcrcMode.RECOMPUTE
 
     def runTest(self) -> None:
@@ -207,15 +222,15 @@ class LengthsThatContradictAreRefused(IcrcTest):
         for what, length in (
             ("shorter than its headers", 20),
             ("longer than the frame", 100),
-            ("beyond all", 0xFFFF),
+            ("maximum", 0xFFFF),
         ):
             with self.subTest(what):
                 broken = frame[:38] + length.to_bytes(2, "big") + frame[40:]
-                self.refuses(Drop.PARSER_ERROR, 1, broken)
+                self.expect_drop(Drop.PARSER_ERROR, 1, broken)
 
 
-class DataWaitsForTheController(IcrcTest):
-    """Nothing leaves the switch with a wrong ICRC: the controller gets each copy, and sends it out."""
+class CopiesAreSentByTheControllerInPuntMode(IcrcTest):
+    """The controller receives each copy, computes its ICRC and sends it; the switch itself sends none."""
 
     icrc_mode = IcrcMode.PUNT
 
@@ -224,23 +239,23 @@ class DataWaitsForTheController(IcrcTest):
         body = reth(self.group.va, self.group.r_key, 300) + bytes(300)
         sent = self.sent(opcode=packets.WRITE_ONLY, body=body)
         self.send(1, sent.frame())
-        self.same(self.collect(1), {})
-        punted = {packet.metadata["ingress_port"]: packet for packet in self.registers.punted()}
+        self.assert_frames(self.collect(1), {})
+        punted = {packet.metadata["ingress_port"]: packet for packet in self.registers.take_punted()}
         self.assertEqual(sorted(punted), list(PORTS[1:]))
         self.assertEqual(self.drops(Drop.ICRC_PUNTED, "egress") - before, 3)
         for port, packet in punted.items():
             self.assertEqual(packet.metadata["reason"], PacketInReason.ICRC)
-            self.assertEqual(repaired(packet.payload), self.copies(sent)[port][0])
+            self.assertEqual(with_icrc(packet.payload), self.copies(sent)[port][0])
 
 
 @with_each_icrc
-class PaddingOfEthernetIsNoPayload(IcrcTest):
-    """The shortest RoCEv2 packet is shorter than the shortest Ethernet frame, so NICs add bytes behind it."""
+class EthernetPaddingIsNotPayload(IcrcTest):
+    """The shortest RoCEv2 packet is shorter than the minimum Ethernet frame, so NICs append padding."""
 
     def runTest(self) -> None:
         for psn, added in enumerate((b"\x00\x00", b"\xaa\x55")):
             sent = self.sent(psn=psn)
             frame = sent.frame()
             self.assertEqual(len(frame), 58)
-            wanted = {port: [copy + added] for port, (copy,) in self.copies(sent).items()}
-            self.same(self.exchange(1, frame + added), wanted)
+            expected = {port: [copy + added] for port, (copy,) in self.copies(sent).items()}
+            self.assert_frames(self.exchange(1, frame + added), expected)

@@ -1,4 +1,4 @@
-"""Minimum PSN over any number of paths, for each strategy, and its cost."""
+"""Minimum PSN over different numbers of paths for each strategy, and the cost of each strategy."""
 
 from __future__ import annotations
 
@@ -13,79 +13,79 @@ from alfirk_ptf.feedback import FeedbackTest, ToSource
 from alfirk_ptf.live import MAX_PATHS, SWITCH_PORTS
 from alfirk_ptf.target import only_v1model
 
-#: One node of the tree in part, in full, two, one level in full, two, three, all: what there is room for.
+#: Numbers of paths around the sizes of the levels of the tournament tree.
 _COUNTS = tuple(sorted({n for n in (2, 3, 4, 5, 16, 17, 64, 65) if n < MAX_PATHS} | {MAX_PATHS}))
-#: Paths of more than one level, if there are.
+#: A number of paths that needs more than two levels, if the pipeline has them.
 _SOME = min(17, MAX_PATHS)
 
 
 class LargeGroupTest(FeedbackTest):
-    """Host 1 is the source; its path is any of them.
+    """Host 1 is the source; the order of paths is random.
 
-    Only the source's port is watched until `nothing_else`, which looks at all.
+    Frames are collected only from the source's port, except in `expect_nothing_else`.
     """
 
     paths = _SOME
     sent = 4
 
-    def begin(self) -> None:
+    def start_group(self) -> None:
         others = list(SWITCH_PORTS[: self.paths])
         random.Random(self.paths).shuffle(others)
         self.ports = tuple(others)
         self.watched = self.ports
-        super().begin()
+        super().start_group()
         self.watched = (1,)
         self.receivers = [port for port in self.ports if port != 1]
 
-    def nothing_else(self) -> None:
+    def expect_nothing_else(self) -> None:
         self.watched = self.ports
-        self.same(self.collect(1), {})
+        self.assert_frames(self.collect(1), {})
         self.watched = (1,)
 
 
 @with_each_min_psn
-class SlowestOfAnyNumberDecides(LargeGroupTest):
+class SlowestOfAnyNumberOfReceiversDecides(LargeGroupTest):
     sent = 8
 
     def runTest(self) -> None:
         for count in _COUNTS:
             with self.subTest(paths=count):
                 self.paths = count
-                self.begin()
+                self.start_group()
                 source = random.Random(count)
                 acked = dict.fromkeys(self.receivers, -1)
                 to_source = -1
                 for furthest in (4, 7):
                     for port in source.sample(self.receivers, len(self.receivers)):
-                        # Some say it again, none goes back; in the last round all say all.
+                        # PSNs of a path never decrease and may repeat; in the last round all acknowledge 7.
                         acked[port] = (
                             furthest if furthest == 7 else source.randint(max(0, acked[port]), furthest)
                         )
                         minimum = min(acked.values())
                         advances_minimum = minimum > to_source
                         to_source = max(to_source, minimum)
-                        self.reports(
+                        self.send_feedback(
                             port,
                             acked[port],
                             ToSource(minimum, msn=minimum + 1) if advances_minimum else None,
                             msn=acked[port] + 1,
                         )
                 self.assertEqual(to_source, 7)
-                self.nothing_else()
+                self.expect_nothing_else()
 
 
 @with_each_min_psn
-class SourceGetsTheTail(LargeGroupTest):
-    """All report the last packet at once: the source receives it, in whatever order they report."""
+class SourceReceivesTheLastAck(LargeGroupTest):
+    """All acknowledge the last packet without waiting; the source receives an ACK of it for any order."""
 
     def runTest(self) -> None:
         for count in sorted({3, min(5, MAX_PATHS), _SOME, MAX_PATHS}):
             with self.subTest(paths=count):
                 self.paths = count
-                self.begin()
+                self.start_group()
                 source = random.Random(count)
                 for port in source.sample(self.receivers, len(self.receivers)):
-                    self.reports_any(port, source.randrange(0, 3))
+                    self.send_any_feedback(port, source.randrange(0, 3))
                 to_source: list[bytes] = []
                 for port in source.sample(self.receivers, len(self.receivers)):
                     self.send(port, self.report(port, 3).frame())
@@ -94,39 +94,39 @@ class SourceGetsTheTail(LargeGroupTest):
                 psns = [int.from_bytes(frame[51:54], "big") for frame in to_source]
                 self.assertEqual(psns, sorted(set(psns)))
                 self.assertEqual(psns[-1], 3)
-                self.nothing_else()
+                self.expect_nothing_else()
 
-    def reports_any(self, port: int, psn: int) -> Frames:
+    def send_any_feedback(self, port: int, psn: int) -> Frames:
         return self.exchange(port, self.report(port, psn).frame())
 
 
 @with_tree_and_walk
-class AnyFeedbackGivesWhatThePlainModelGives(LargeGroupTest):
-    """ACKs, NAKs and RNR NAKs at random, many of them old, across the wrap."""
+class RandomFeedbackEqualsTheModel(LargeGroupTest):
+    """Random ACKs, NAKs and RNR NAKs, many of them old, across the PSN wrap-around."""
 
     first_psn = packets.PSN_LIMIT - 9
     first_msn = 0xFFFA
     sent = 20
 
     def runTest(self) -> None:
-        only_v1model("two NAKs in one turn, one that waits and one that has become due")
+        only_v1model("a NAK that is held while another one is forwarded")
         for count in sorted({4, min(5, MAX_PATHS), _SOME}):
             with self.subTest(paths=count):
                 self.paths = count
-                self.begin()
+                self.start_group()
                 before = (self.first_psn - 1) % packets.PSN_LIMIT
                 model = Aggregate(
                     self.group,
                     acked=[before] * count,
                     msn=[self.first_msn] * count,
                     agg=(before, self.first_msn),
-                    remembers_naks=True,
+                    suppresses_sent_naks=True,
                 )
                 source = random.Random(count)
                 for _ in range(120):
                     port = source.choice(self.receivers)
                     path = self.ports.index(port)
-                    # Mostly a little further than before, seldom older.
+                    # Mostly equal or a few PSNs newer, seldom older.
                     at = (model.acked[path] - self.first_psn) % packets.PSN_LIMIT
                     at = -1 if at == packets.PSN_LIMIT - 1 else at
                     at = min(self.sent - 1, max(0, at + source.choice((-3, 0, 0, 1, 2, 4))))
@@ -135,10 +135,10 @@ class AnyFeedbackGivesWhatThePlainModelGives(LargeGroupTest):
                     )[0]
                     msn = self.first_msn + at + (syndrome == packets.ACK)
                     psn = (self.first_psn + at) % packets.PSN_LIMIT
-                    wanted = model.report(1, path, psn, syndrome, msn)
-                    to_source = ToSource(wanted[1], wanted[0], wanted[2]) if wanted else None
-                    self.reports(port, psn, to_source, syndrome=syndrome, msn=msn)
-                self.nothing_else()
+                    expected = model.report(1, path, psn, syndrome, msn)
+                    to_source = ToSource(expected[1], expected[0], expected[2]) if expected else None
+                    self.send_feedback(port, psn, to_source, syndrome=syndrome, msn=msn)
+                self.expect_nothing_else()
 
 
 class TreeNeitherRecirculatesNorPunts(LargeGroupTest):
@@ -149,29 +149,29 @@ class TreeNeitherRecirculatesNorPunts(LargeGroupTest):
             self.exchange(port, self.report(port, 0).frame())
         self.assertEqual(self.work(), {Work.FEEDBACK: self.paths - 1, Work.FORWARDED: 1})
 
-    def begin(self) -> None:
-        only_v1model("counters of what a strategy costs")
-        super().begin()
-        self.before = self.counted()
+    def start_group(self) -> None:
+        only_v1model("counters of the cost of a strategy")
+        super().start_group()
+        self.before = self.read_work()
 
-    def counted(self) -> dict[Work, int]:
+    def read_work(self) -> dict[Work, int]:
         cells = self.switch.counters("ingress.ack_aggregate.work")
         return {work: cells.get(8 * self.min_psn + work, 0) for work in Work}
 
     def work(self) -> dict[Work, int]:
-        """Count what the group's strategy has done since the beginning."""
-        counted = self.counted()
+        """Return the work of the group's strategy since the start of the group, without zeros."""
+        counted = self.read_work()
         return {work: counted[work] - self.before[work] for work in Work if counted[work] > self.before[work]}
 
 
-class WalkRecirculatesOnlyWhenTheLaggardMoves(TreeNeitherRecirculatesNorPunts):
+class WalkRecirculatesOnlyWhenTheSlowestPathAdvances(TreeNeitherRecirculatesNorPunts):
     min_psn = MinPsn.WALK
     paths = _SOME
 
     def runTest(self) -> None:
         by_path = sorted(self.receivers, key=self.ports.index)
-        # The first news of all starts a walk, which finds the first path to be the laggard. Those after it
-        # start none, and the laggard's own starts the second. Each looks at the other leaf nodes, if any.
+        # The first ACK starts a walk, which finds that the first path is the slowest. ACKs of other paths
+        # start no walk; that of the slowest path starts the second. Each walk visits the other leaf nodes.
         for port in reversed(by_path):
             self.exchange(port, self.report(port, 0).frame())
         rounds = 2 * (self.group.leaf_nodes - 1)

@@ -1,4 +1,4 @@
-"""Replication of data: one bridged copy for each member, compared byte by byte."""
+"""Replication of data: each member receives one bridged copy, compared byte by byte."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import replace
 from alfirk_ptf import packets
 from alfirk_ptf.case import HOSTS, GroupTest
 from alfirk_ptf.collect import PORTS, Frames
-from alfirk_ptf.icrc import icrc_is_right
-from alfirk_ptf.packets import Roce, delivered, entered, passed, reth
+from alfirk_ptf.icrc import is_icrc_valid
+from alfirk_ptf.packets import Roce, bridge_entry, bridge_exit, decrement_ttl, reth
 
 
 class DataTest(GroupTest):
@@ -19,12 +19,16 @@ class DataTest(GroupTest):
         return replace(base, **fields)  # type: ignore[arg-type]
 
     def copies(self, sent: Roce, source: int = 1) -> Frames:
-        """What must leave each port of the tree but the source's."""
+        """Return the copies that all other ports of the tree are to send."""
         member = HOSTS[source]
-        inside = passed(sent) if source in self.uplinks else entered(sent, self.group, source, member)
+        inside = (
+            decrement_ttl(sent) if source in self.uplinks else bridge_entry(sent, self.group, source, member)
+        )
         return {
             port: [
-                (inside if port in self.uplinks else delivered(inside, self.group, port, HOSTS[port])).frame()
+                (
+                    inside if port in self.uplinks else bridge_exit(inside, self.group, port, HOSTS[port])
+                ).frame()
             ]
             for port in self.ports
             if port != source
@@ -35,11 +39,11 @@ class EveryMemberGetsItsOwnCopy(DataTest):
     def runTest(self) -> None:
         sent = self.sent(psn=0, body=b"one write reaches all")
         got = self.exchange(1, sent.frame())
-        self.same(got, self.copies(sent))
+        self.assert_frames(got, self.copies(sent))
         for port in (2, 3, 4):
             (frame,) = got[port]
-            self.assertTrue(icrc_is_right(frame[14:]))
-            self.assertEqual(frame[-4:], sent.frame()[-4:], "the trailer itself is not touched")
+            self.assertTrue(is_icrc_valid(frame[14:]))
+            self.assertEqual(frame[-4:], sent.frame()[-4:], "the ICRC itself is not modified")
 
 
 class PayloadsOfAnyLengthKeepTheirIcrc(DataTest):
@@ -54,10 +58,10 @@ class PayloadsOfAnyLengthKeepTheirIcrc(DataTest):
                     sport=source.randrange(0xC000, 1 << 16),
                     tos=source.randrange(256) & 0xFC,
                 )
-                self.same(self.exchange(1, sent.frame()), self.copies(sent))
+                self.assert_frames(self.exchange(1, sent.frame()), self.copies(sent))
 
 
-class FirstPacketOfAWriteGetsEachMembersRegion(DataTest):
+class FirstPacketOfAWriteHasEachMembersRegion(DataTest):
     def runTest(self) -> None:
         group = self.group
         for psn, opcode in enumerate((packets.WRITE_FIRST, packets.WRITE_ONLY, packets.WRITE_ONLY_IMM)):
@@ -66,8 +70,8 @@ class FirstPacketOfAWriteGetsEachMembersRegion(DataTest):
                 body = reth(group.va + 0x1000, group.r_key, 8192) + immediate + bytes(range(256)) * 4
                 sent = self.sent(psn=psn, opcode=opcode, body=body)
                 got = self.exchange(1, sent.frame())
-                self.same(got, self.copies(sent))
-                # Said once without the model: 14 + 20 + 8 + 12 bytes come before the RETH.
+                self.assert_frames(got, self.copies(sent))
+                # Checks bytes directly instead of by the model: the RETH is at offset 14 + 20 + 8 + 12.
                 self.assertEqual(got[3][0][54:62], (HOSTS[3].va + 0x1000).to_bytes(8, "big"))
                 self.assertEqual(got[3][0][62:66], HOSTS[3].r_key.to_bytes(4, "big"))
 
@@ -81,19 +85,19 @@ class LaterPacketsOfAMessageAreBridgedWithoutReth(DataTest):
         for psn, opcode in enumerate(opcodes):
             with self.subTest(opcode=opcode):
                 sent = self.sent(psn=psn, opcode=opcode, ackreq=psn & 1, body=b"\xa5" * 1024)
-                self.same(self.exchange(1, sent.frame()), self.copies(sent))
+                self.assert_frames(self.exchange(1, sent.frame()), self.copies(sent))
 
 
 class AnyMemberMaySend(DataTest):
-    """As long as there was no source yet, that is who sends first."""
+    """In a new group, the member that sends first becomes the source."""
 
     def runTest(self) -> None:
         for source in PORTS:
             with self.subTest(source=source):
-                self.begin()
+                self.start_group()
                 host = HOSTS[source]
                 sent = self.sent(eth_src=host.mac, src=host.ip, body=b"from another")
-                self.same(self.exchange(source, sent.frame()), self.copies(sent, source))
+                self.assert_frames(self.exchange(source, sent.frame()), self.copies(sent, source))
 
 
 class CopyToASwitchIsNotBridged(DataTest):
@@ -102,16 +106,16 @@ class CopyToASwitchIsNotBridged(DataTest):
     def runTest(self) -> None:
         sent = self.sent(body=b"up")
         got = self.exchange(1, sent.frame())
-        self.same(got, self.copies(sent))
+        self.assert_frames(got, self.copies(sent))
         self.assertEqual(got[4][0][26:30], got[4][0][30:34], "source and destination are the McstID")
 
 
-class PacketFromASwitchIsBridgedOnceOnly(DataTest):
+class PacketFromASwitchIsBridgedOnlyAtTheExit(DataTest):
     uplinks = (1,)
 
     def runTest(self) -> None:
         sent = self.sent(src=self.group.mcst_id, body=b"down")
-        self.same(self.exchange(1, sent.frame()), self.copies(sent))
+        self.assert_frames(self.exchange(1, sent.frame()), self.copies(sent))
 
 
 class GroupOfTwoHasOneReceiver(DataTest):
@@ -119,4 +123,4 @@ class GroupOfTwoHasOneReceiver(DataTest):
 
     def runTest(self) -> None:
         sent = self.sent(body=b"alone")
-        self.same(self.exchange(1, sent.frame()), self.copies(sent))
+        self.assert_frames(self.exchange(1, sent.frame()), self.copies(sent))

@@ -9,15 +9,15 @@ from alfirk_ptf.case import HOSTS, GroupTest, with_each_icrc, with_each_min_psn
 from alfirk_ptf.collect import Frames
 from alfirk_ptf.contract import Feedback, MinPsn, PacketInReason
 from alfirk_ptf.live import MAX_PATHS, SWITCH_PORTS
-from alfirk_ptf.packets import ACK, Roce, answering, delivered, entered, feedback, reth
+from alfirk_ptf.packets import ACK, Roce, bridge_entry, bridge_exit, feedback, local_ack, reth
 from alfirk_ptf.target import TARGET
 
 
 class RetransmissionTest(GroupTest):
-    """Host 1 has sent ten packets."""
+    """Host 1 is the source and has sent ten packets."""
 
-    def begin(self) -> None:
-        super().begin()
+    def start_group(self) -> None:
+        super().start_group()
         self.exchange(1, *(self.data(psn).frame() for psn in range(10)))
 
     def data(self, psn: int, opcode: int = packets.SEND_ONLY, body: bytes = b"again") -> Roce:
@@ -39,30 +39,30 @@ class RetransmissionTest(GroupTest):
         return self.exchange(port, feedback(HOSTS[port], self.group, ACK, at, msn).frame())
 
     def copy(self, sent: Roce, port: int) -> bytes:
-        return delivered(entered(sent, self.group, 1, HOSTS[1]), self.group, port, HOSTS[port]).frame()
+        return bridge_exit(bridge_entry(sent, self.group, 1, HOSTS[1]), self.group, port, HOSTS[port]).frame()
 
-    def answer(self, sent: Roce, psn: int, msn: int) -> bytes:
-        inside = entered(sent, self.group, 1, HOSTS[1])
+    def expected_ack(self, sent: Roce, psn: int, msn: int) -> bytes:
+        inside = bridge_entry(sent, self.group, 1, HOSTS[1])
         at = (self.first_psn + psn) % packets.PSN_LIMIT
-        # A WRITE's answer has no RETH any more: it takes the constants of packets without one.
+        # An ACK of a WRITE has no RETH, so it gets the constants of packets without RETH.
         # The DSCP is that of the source's data; on Tofino it is always 0.
-        answer = replace(answering(inside, at, msn=msn), tos=0 if TARGET.is_tofino else sent.tos & 0xFC)
-        return delivered(answer, self.group, 1, HOSTS[1]).frame()
+        ack = replace(local_ack(inside, at, msn=msn), tos=0 if TARGET.is_tofino else sent.tos & 0xFC)
+        return bridge_exit(ack, self.group, 1, HOSTS[1]).frame()
 
 
 @with_each_min_psn
-class AcknowledgedByAllIsAnsweredNotRepeated(RetransmissionTest):
+class DataAcknowledgedByAllGetsAnAckAndNoCopies(RetransmissionTest):
     def runTest(self) -> None:
         for port in (2, 3, 4):
             self.acknowledge(port, 6, msn=7)
         for psn in (6, 3, 0):
             with self.subTest(psn=psn):
                 sent = self.data(psn)
-                self.expect(1, sent.frame(), p1=self.answer(sent, 6, msn=7))
+                self.expect(1, sent.frame(), p1=self.expected_ack(sent, 6, msn=7))
 
 
 @with_each_icrc
-class AnswerIsShortWhateverCameIn(RetransmissionTest):
+class LocalAckHasNoPayload(RetransmissionTest):
     def runTest(self) -> None:
         for port in (2, 3, 4):
             self.acknowledge(port, 9, msn=3)
@@ -74,23 +74,23 @@ class AnswerIsShortWhateverCameIn(RetransmissionTest):
         ):
             with self.subTest(opcode=opcode, length=len(body)):
                 sent = self.data(5, opcode, body)
-                self.expect(1, sent.frame(), p1=self.answer(sent, 9, msn=3))
+                self.expect(1, sent.frame(), p1=self.expected_ack(sent, 9, msn=3))
 
 
 @with_each_min_psn
-class CopyGoesOnlyWhereItIsMissing(RetransmissionTest):
+class CopiesGoOnlyToPathsThatLackThePacket(RetransmissionTest):
     def runTest(self) -> None:
         self.acknowledge(2, 9)
         self.acknowledge(3, 4)
         for psn, ports in ((3, (4,)), (4, (4,)), (5, (3, 4)), (9, (3, 4))):
             with self.subTest(psn=psn):
                 sent = self.data(psn)
-                self.same(self.exchange(1, sent.frame()), {p: [self.copy(sent, p)] for p in ports})
+                self.assert_frames(self.exchange(1, sent.frame()), {p: [self.copy(sent, p)] for p in ports})
 
 
 @with_each_min_psn
-class ForwardedAckFiltersToo(RetransmissionTest):
-    """The ACK that goes on to the source must reach the filter of its own path as well."""
+class ForwardedAckUpdatesTheFilter(RetransmissionTest):
+    """The ACK that is forwarded to the source also updates the filter of its own path."""
 
     ports = (1, 2, 3)
 
@@ -98,11 +98,11 @@ class ForwardedAckFiltersToo(RetransmissionTest):
         self.acknowledge(2, 4)
         self.assertEqual(list(self.acknowledge(3, 7)), [1])
         sent = self.data(6)
-        self.same(self.exchange(1, sent.frame()), {2: [self.copy(sent, 2)]})
+        self.assert_frames(self.exchange(1, sent.frame()), {2: [self.copy(sent, 2)]})
 
 
 @with_each_min_psn
-class FilterAcrossTheWrap(RetransmissionTest):
+class FilterWorksAcrossThePsnWrap(RetransmissionTest):
     first_psn = packets.PSN_LIMIT - 5
 
     def runTest(self) -> None:
@@ -111,12 +111,12 @@ class FilterAcrossTheWrap(RetransmissionTest):
         for psn, ports in ((4, (3, 4)), (7, (3, 4)), (8, (2, 3, 4)), (1, (4,))):
             with self.subTest(psn=psn):
                 sent = self.data(psn)
-                self.same(self.exchange(1, sent.frame()), {p: [self.copy(sent, p)] for p in ports})
+                self.assert_frames(self.exchange(1, sent.frame()), {p: [self.copy(sent, p)] for p in ports})
 
 
 @with_each_min_psn
-class FilterKnowsPathsThatAreFarApart(RetransmissionTest):
-    """Two acknowledgements of one path may be more than half of 16 bits apart."""
+class FilterWorksForPathsThatAreFarApart(RetransmissionTest):
+    """Two ACKs of a path may be more than half of a 16-bit number space apart."""
 
     ports = (1, 2, 3)
 
@@ -127,21 +127,21 @@ class FilterKnowsPathsThatAreFarApart(RetransmissionTest):
         self.exchange(1, self.data(40_001).frame())
         self.acknowledge(3, 40_001)
         sent = self.data(40_001)
-        self.same(self.exchange(1, sent.frame()), {2: [self.copy(sent, 2)]})
+        self.assert_frames(self.exchange(1, sent.frame()), {2: [self.copy(sent, 2)]})
 
 
 @with_each_min_psn
-class SameDataTwiceIsSentTwice(RetransmissionTest):
-    """No member has acknowledged, so the switch treats no packet as a duplicate."""
+class UnacknowledgedDataIsReplicatedAgain(RetransmissionTest):
+    """No member has acknowledged a packet, so all paths get a copy again."""
 
     def runTest(self) -> None:
         sent = self.data(3)
-        self.same(self.exchange(1, sent.frame()), {p: [self.copy(sent, p)] for p in (2, 3, 4)})
+        self.assert_frames(self.exchange(1, sent.frame()), {p: [self.copy(sent, p)] for p in (2, 3, 4)})
 
 
 @with_each_min_psn
 class OldDataDoesNotMakeItsSenderTheSource(RetransmissionTest):
-    """The newest of it included: feedback to the present source must not go astray."""
+    """Not even the newest old packet does, so that feedback still reaches the present source."""
 
     ports = (1, 2, 3)
 
@@ -149,7 +149,7 @@ class OldDataDoesNotMakeItsSenderTheSource(RetransmissionTest):
         for port in (2, 3):
             self.acknowledge(port, 8)
         host = HOSTS[2]
-        # Host 2 has received all and goes on as the source; host 1 does not know yet that all have 9.
+        # Host 2 has received all packets and becomes the source; host 1 has not received the ACK of 9.
         self.acknowledge(2, 9)
         new = replace(self.data(10), eth_src=host.mac, src=host.ip)
         self.exchange(2, new.frame())
@@ -160,8 +160,8 @@ class OldDataDoesNotMakeItsSenderTheSource(RetransmissionTest):
 
 
 @with_each_min_psn
-class FormerSourceIsAnsweredWhatItAsksAboutOnly(RetransmissionTest):
-    """Its own tail's answer was lost, and the present source's data is beyond all that it ever sent."""
+class FormerSourceGetsAnAckOfItsOwnPacketOnly(RetransmissionTest):
+    """Its last ACK was lost; the present source's data has PSNs that the former source never sent."""
 
     ports = (1, 2, 3)
 
@@ -173,34 +173,34 @@ class FormerSourceIsAnsweredWhatItAsksAboutOnly(RetransmissionTest):
         self.exchange(2, new.frame())
         for port in (1, 3):
             self.acknowledge(port, 10, msn=11)
-        # Host 1 received one message when it acknowledged 10: that is what it counted itself.
+        # The MSN is that of the ACK that host 1 itself sent for 10.
         for psn in (9, 4):
             with self.subTest(psn=psn):
                 sent = self.data(psn)
-                self.expect(1, sent.frame(), p1=self.answer(sent, psn, msn=11))
+                self.expect(1, sent.frame(), p1=self.expected_ack(sent, psn, msn=11))
 
 
 class ProbeTest(RetransmissionTest):
-    """All have everything, but what was last acknowledged to the source is PSN 4: the rest got lost."""
+    """All receivers have all packets, but the source has only received an ACK of PSN 4."""
 
-    def begin(self) -> None:
-        super().begin()
+    def start_group(self) -> None:
+        super().start_group()
         for port in self.ports[1:]:
             self.acknowledge(port, 9, msn=3)
         self.registers.write(
             registers.AGG, self.group.index, ((self.first_psn + 4) % packets.PSN_LIMIT) << 24 | 2
         )
 
-    def probed(self, sent: Roce, psn: int, msn: int) -> bytes:
-        """The answer for a packet that asked for the minimum: the clone has not entered by the bridge."""
+    def probe_ack(self, sent: Roce, psn: int, msn: int) -> bytes:
+        """Return the ACK for a packet that caused a probe: the probe is a clone from before the bridge."""
         inside = replace(sent, src=self.group.mcst_id)
         at = (self.first_psn + psn) % packets.PSN_LIMIT
-        answer = replace(answering(inside, at, msn=msn), tos=0 if TARGET.is_tofino else sent.tos & 0xFC)
-        return delivered(answer, self.group, 1, HOSTS[1]).frame()
+        ack = replace(local_ack(inside, at, msn=msn), tos=0 if TARGET.is_tofino else sent.tos & 0xFC)
+        return bridge_exit(ack, self.group, 1, HOSTS[1]).frame()
 
 
 @with_each_icrc
-class OldDataAsksForTheMinimumByAWalk(ProbeTest):
+class OldDataStartsAWalkForTheMinimum(ProbeTest):
     min_psn = MinPsn.WALK
 
     def runTest(self) -> None:
@@ -209,33 +209,33 @@ class OldDataAsksForTheMinimumByAWalk(ProbeTest):
                 with self.subTest(paths=len(ports), first=first):
                     self.ports, self.first_psn = ports, first
                     self.watched = self.ports
-                    self.begin()
+                    self.start_group()
                     sent = self.data(7, body=bytes(1024))
-                    self.expect(1, sent.frame(), p1=self.probed(sent, 9, msn=3))
-                    # Now it is known.
+                    self.expect(1, sent.frame(), p1=self.probe_ack(sent, 9, msn=3))
+                    # The switch now knows the minimum, and needs no walk.
                     sent = self.data(8)
-                    self.expect(1, sent.frame(), p1=self.answer(sent, 9, msn=3))
+                    self.expect(1, sent.frame(), p1=self.expected_ack(sent, 9, msn=3))
 
 
-class OldDataAsksTheController(ProbeTest):
+class OldDataIsSentToTheControllerAsAProbe(ProbeTest):
     min_psn = MinPsn.PUNT
 
     def runTest(self) -> None:
         sent = self.data(7, body=bytes(1024))
         self.send(1, sent.frame())
-        # All have it, so no copy leaves; the controller gets an ACK of 7 and the last one sent.
-        self.same(self.collect(1), {})
-        (packet,) = self.registers.punted()
+        # All receivers have the packet, so no copy is sent; the probe has PSN 7 and the last merged ACK.
+        self.assert_frames(self.collect(1), {})
+        (packet,) = self.registers.take_punted()
         self.assertEqual(packet.metadata["reason"], PacketInReason.PROBE)
         self.assertEqual(packet.metadata["ingress_port"], 1)
         header = Feedback.unpack(packet.payload)
         self.assertEqual(header, Feedback(self.group.index, port=1, agg_psn=4, agg_msn=2))
         inside = replace(sent, src=self.group.mcst_id)
-        frame = answering(inside, 7, msn=0).frame()
+        frame = local_ack(inside, 7, msn=0).frame()
         self.assertEqual(packet.payload[Feedback.SIZE : -4], frame[:-4])
         self.control(packet)
-        self.registers.punted()
-        self.same(self.collect(1), {1: [self.probed(sent, 9, msn=3)]})
+        self.registers.take_punted()
+        self.assert_frames(self.collect(1), {1: [self.probe_ack(sent, 9, msn=3)]})
         self.assertEqual(self.registers.read(registers.AGG, self.group.index), 9 << 24 | 3)
 
 
@@ -246,6 +246,6 @@ class OldDataThatAReceiverLacksIsNotAcknowledged(RetransmissionTest):
         self.acknowledge(3, 9)
         self.acknowledge(4, 6)
         sent = self.data(7)
-        self.same(self.exchange(1, sent.frame()), {4: [self.copy(sent, 4)]})
-        # The walk that it began has not taken the news from the next one.
+        self.assert_frames(self.exchange(1, sent.frame()), {4: [self.copy(sent, 4)]})
+        # The walk that it caused does not suppress the next ACK.
         self.assertEqual(list(self.acknowledge(4, 9)), [1])

@@ -1,4 +1,4 @@
-"""Unicast IPv4: routes to hosts and switches, equal-cost multipath, and what is dropped."""
+"""Unicast IPv4: routes to hosts and switches, equal-cost multipath, and drop reasons."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class UnicastTest(SwitchTest):
         )
 
 
-class HostGetsItsOwnMacAndOneHopLess(UnicastTest):
+class PacketToAHostHasItsMacAndADecrementedTtl(UnicastTest):
     def runTest(self) -> None:
         host = HOSTS[3]
         self.route(host.ip, 32, "to_host", port=3, mac=int(host.mac.replace(":", ""), 16))
@@ -44,7 +44,7 @@ class HostGetsItsOwnMacAndOneHopLess(UnicastTest):
         self.expect(1, bytes(sent), p3=bytes(expected))
 
 
-class SwitchGetsThePacketWithOneHopLess(UnicastTest):
+class PacketToASwitchHasADecrementedTtl(UnicastTest):
     def runTest(self) -> None:
         self.route("10.1.0.0", 16, "to_switch", port=4)
         sent = self.packet("10.1.2.3")
@@ -81,7 +81,7 @@ class EqualCostPathsShareFlowsAndKeepEachInOrder(UnicastTest):
     def runTest(self) -> None:
         ports = list(PORTS[1:])
         if TARGET.is_tofino:
-            # The lower bits of the hash choose, so there are as many next hops as they can be.
+            # The lower bits of the hash select the next hop, so the number of next hops is a power of two.
             ports.append(PORTS[1])
             self.route("10.1.0.0", 16, "ecmp", group=5, mask=len(ports) - 1, seed=99)
         else:
@@ -100,22 +100,22 @@ class EqualCostPathsShareFlowsAndKeepEachInOrder(UnicastTest):
             frame = bytes(self.packet("10.1.2.3", sport=sport))
             got = self.exchange(1, frame, frame)
             (port,) = got
-            self.assertEqual(len(got[port]), 2, "both packets of a flow take one path")
+            self.assertEqual(len(got[port]), 2, "both packets of a flow take the same path")
             taken.setdefault(port, []).append(sport)
         self.assertEqual(sorted(taken), [2, 3, 4])
-        # 20 each are expected, or 15 of those that have one next hop of four.
+        # Expected are 20 flows for each port, or 15 if it has one of four next hops.
         self.assertGreaterEqual(min(map(len, taken.values())), 8)
 
 
-class WithoutRouteItIsDroppedAndCounted(UnicastTest):
+class PacketWithoutRouteIsDroppedAndCounted(UnicastTest):
     def runTest(self) -> None:
-        self.refuses(Drop.NO_ROUTE, 1, bytes(self.packet("10.77.0.1")))
+        self.expect_drop(Drop.NO_ROUTE, 1, bytes(self.packet("10.77.0.1")))
 
 
-class LastHopIsNotForwarded(UnicastTest):
+class PacketWithExpiredTtlIsDropped(UnicastTest):
     def runTest(self) -> None:
         self.route("10.1.0.0", 16, "to_switch", port=4)
-        self.refuses(Drop.TTL_EXPIRED, 1, bytes(self.packet("10.1.2.3", ttl=1)))
+        self.expect_drop(Drop.TTL_EXPIRED, 1, bytes(self.packet("10.1.2.3", ttl=1)))
 
 
 class WrongChecksumIsDroppedAndCounted(UnicastTest):
@@ -123,12 +123,12 @@ class WrongChecksumIsDroppedAndCounted(UnicastTest):
         self.route("10.1.0.0", 16, "to_switch", port=4)
         sent = self.packet("10.1.2.3")
         sent[IP].chksum = 0xDEAD
-        self.refuses(Drop.IPV4_CHECKSUM, 1, bytes(sent))
+        self.expect_drop(Drop.IPV4_CHECKSUM, 1, bytes(sent))
 
 
 class UnknownEthertypeIsDroppedAndCounted(UnicastTest):
     def runTest(self) -> None:
-        self.refuses(
+        self.expect_drop(
             Drop.UNKNOWN_ETHERTYPE,
             1,
             bytes(Ether(src=HOSTS[1].mac, dst=VIRTUAL_MAC, type=0x88B5) / Raw(b"x" * 46)),

@@ -1,4 +1,4 @@
-"""Links that the switch emulates, changed by `alfirk link` while it runs."""
+"""Links that the switch emulates, modified with `alfirk link` while it runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import subprocess
 import time
 
-from alfirk_ptf.collect import PATIENCE
+from alfirk_ptf.collect import TIMEOUT
 from alfirk_ptf.features import FeatureTest
 from alfirk_ptf.probes import Op, Probe
 from ptf import testutils
@@ -18,57 +18,57 @@ class LinkTest(FeatureTest):
         if not testutils.test_param_get("alfirk"):
             self.skipTest("BMv2 emulates no links")
 
-    def link(self, *words: str) -> str:
-        """Run `alfirk link` and return what it prints."""
+    def link(self, *arguments: str) -> str:
+        """Run `alfirk link` and return its output."""
         alfirk, switch = testutils.test_param_get("alfirk"), testutils.test_param_get("grpc")
-        command = [alfirk, "link", "--switch", switch, *words]
+        command = [alfirk, "link", "--switch", switch, *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
-    def set(self, *change: str, back: tuple[str, ...]) -> None:
-        """Change the link of port 2, until the test is over."""
-        self.addCleanup(self.link, "set", "2", *back)
+    def set_link(self, *change: str, reset: tuple[str, ...]) -> None:
+        """Change the link of port 2; `reset` resets it after the test."""
+        self.addCleanup(self.link, "set", "2", *reset)
         self.link("set", "2", *change)
 
 
-class CutLinksLoseAllUntilTheyAreMended(LinkTest):
+class CutLinksDropFramesUntilTheyAreRestored(LinkTest):
     def runTest(self) -> None:
-        before = self.lost()
-        self.set("--down", back=("--up",))
+        before = self.lost_frames()
+        self.set_link("--down", reset=("--up",))
         lost, seen = (Probe(Op.FORWARD, port=2, key=key).frame() for key in (1, 2))
-        # Sentinels that leave port 2 would be lost, too.
+        # Sentinels for port 2 would be lost as well.
         self.watched = (1, 3, 4)
-        self.same(self.exchange(1, lost), {})
-        self.assertEqual(self.lost() - before, 1)
+        self.assert_frames(self.exchange(1, lost), {})
+        self.assertEqual(self.lost_frames() - before, 1)
         self.watched = (1, 2, 3, 4)
         self.link("set", "2", "--up")
         self.expect(1, seen, p2=seen)
 
-    def lost(self) -> int:
+    def lost_frames(self) -> int:
         (port,) = json.loads(self.link("show", "2", "--json"))["ports"]
         return int(port["lost"])
 
 
-class DelaysHoldFramesBack(LinkTest):
+class FramesArriveAfterTheDelay(LinkTest):
     def runTest(self) -> None:
-        self.set("--delay", "200ms", back=("--delay", "0ms"))
+        self.set_link("--delay", "200ms", reset=("--delay", "0ms"))
         frame = Probe(Op.FORWARD, port=2).frame()
         begin = time.monotonic()
         self.send(1, frame)
-        found = self.dataplane.poll(0, 2, timeout=PATIENCE)
+        found = self.dataplane.poll(0, 2, timeout=TIMEOUT)
         if not isinstance(found, self.dataplane.PollSuccess):
-            self.fail(f"no frame came within {PATIENCE:.0f} s")
+            self.fail(f"no frame came within {TIMEOUT:.0f} s")
         self.assertEqual(bytes(found.packet), frame)
         self.assertGreaterEqual(time.monotonic() - begin, 0.2)
 
 
-class HighPrioritiesOvertakeInTheQueue(LinkTest):
+class HighPrioritiesAreSentFirst(LinkTest):
     def runTest(self) -> None:
-        self.set("--rate", "20pps", back=("--rate", "none"))
+        self.set_link("--rate", "20pps", reset=("--rate", "none"))
         low = [Probe(Op.PRIORITY, key=0, other=n, port=2).frame() for n in range(8)]
         high = Probe(Op.PRIORITY, key=7, port=2).frame()
         got = self.exchange(1, *low, high)[2]
         self.assertEqual([frame for frame in got if frame != high], low, "in order")
-        # One is on the link already when it comes; a slow machine lets it take a few more.
+        # One frame is on the link when the high priority arrives; on a slow machine there may be more.
         self.assertLess(got.index(high), len(low) - 1)

@@ -1,6 +1,7 @@
-// What P4 programs for v1model ask of a switch, one thing after the other: tables of every kind, and every way of a packet.
+// A program for v1model that uses every feature of a switch: tables of every match kind, stateful objects, clones, multicast, resubmission,
+// recirculation, digests, and packets to and from the controller.
 //
-// A probe says in its first byte what is to be tried (ptf-tests/alfirk_ptf/probes.py has the same numbers), and comes out with what was seen.
+// The first byte of a probe selects the operation (ptf-tests/alfirk_ptf/probes.py has the same numbers); the program writes the result into it.
 #include <core.p4>
 #include <v1model.p4>
 
@@ -10,16 +11,16 @@ const bit<16> PROBE = 0x88B5;
 const bit<16> IPV4 = 0x0800;
 const bit<16> IPV6 = 0x86DD;
 
-// Of standard_metadata.instance_type, as simple_switch numbers them.
+// Values of standard_metadata.instance_type in simple_switch.
 const bit<32> INGRESS_CLONE = 1;
 const bit<32> EGRESS_CLONE = 2;
 const bit<32> RECIRCULATED = 4;
 const bit<32> RESUBMITTED = 6;
 
-// The metadata that copies keep.
+// Field list of the metadata that clones, resubmitted and recirculated packets keep.
 const bit<8> KEPT = 1;
 
-// probe.op
+// Values of probe.op.
 const bit<8> OP_FORWARD = 0;
 const bit<8> OP_EXACT = 1;
 const bit<8> OP_LPM = 2;
@@ -81,9 +82,9 @@ header ipv6_t {
 
 header probe_t {
     bit<8> op;
-    // Changed on the way, where a copy must not see it, or must.
+    // Set before cloning or resubmitting, to show which version of the packet a copy has.
     bit<8> mark;
-    // Where it leaves, unless a table says that.
+    // Egress port, for operations that do not get it from a table.
     bit<16> port;
     bit<32> key;
     bit<32> other;
@@ -167,7 +168,7 @@ control FeatureIngress(inout headers_t hdr, inout metadata_t meta,
         mark_to_drop(standard_metadata);
     }
 
-    // A packet that comes out tells by its result which entry it met.
+    // The result identifies the matching entry.
     action hit(bit<9> port, bit<32> result) {
         standard_metadata.egress_spec = port;
         hdr.probe.result = result;
@@ -253,7 +254,7 @@ control FeatureIngress(inout headers_t hdr, inout metadata_t meta,
         size = 1024;
     }
 
-    // A packet that is not a probe is handled by its headers.
+    // Packets other than probes are forwarded by their valid headers.
     table layers {
         key = {
             hdr.ipv4.isValid(): exact;
@@ -304,7 +305,7 @@ control FeatureIngress(inout headers_t hdr, inout metadata_t meta,
                 digest<learned_t>(1, {hdr.ethernet.source, hdr.probe.key, standard_metadata.ingress_port});
             } else if (hdr.probe.op == OP_CLONE_INGRESS) {
                 meta.kept = hdr.probe.other;
-                // The clone is of the packet that came in.
+                // The clone is a copy of the received packet, without the mark.
                 hdr.probe.mark = 1;
                 clone_preserving_field_list(CloneType.I2E, hdr.probe.key, KEPT);
             } else if (hdr.probe.op == OP_CLONE_EGRESS) {
@@ -316,7 +317,7 @@ control FeatureIngress(inout headers_t hdr, inout metadata_t meta,
                     hdr.probe.result = meta.kept;
                 } else {
                     meta.kept = hdr.probe.other;
-                    // The packet that came in goes through again.
+                    // The received packet is resubmitted, without the mark.
                     hdr.probe.mark = 1;
                     resubmit_preserving_field_list(KEPT);
                 }
@@ -345,7 +346,7 @@ control FeatureEgress(inout headers_t hdr, inout metadata_t meta,
                 if (standard_metadata.instance_type == EGRESS_CLONE) {
                     hdr.probe.result = meta.kept;
                 } else {
-                    // The clone is of the packet as it leaves.
+                    // The clone is a copy of the modified packet, with the mark.
                     hdr.probe.mark = 1;
                     clone_preserving_field_list(CloneType.E2E, hdr.probe.key, KEPT);
                 }

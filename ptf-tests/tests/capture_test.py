@@ -1,4 +1,4 @@
-"""What hosts receive in a run is right by scapy: IPv4 checksum and ICRC of every packet."""
+"""Checks IPv4 checksum and ICRC of every packet that hosts receive in a run, with scapy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from alfirk_mininet.topology import Topology
-from alfirk_ptf.icrc import icrc_is_right
+from alfirk_ptf.icrc import is_icrc_valid
 from alfirk_ptf.packets import ACKNOWLEDGE
 from scapy.contrib.roce import BTH
 from scapy.layers.inet import IP
@@ -27,7 +27,7 @@ _GROUP_RANGE = "10.255."
 
 @dataclass
 class _Seen:
-    """What a capture holds."""
+    """Counts of the packets in a capture, and descriptions of invalid ones."""
 
     received: int = 0
     of_group: int = 0
@@ -51,7 +51,7 @@ def _frames(file: Path) -> Iterator[bytes]:
 
 
 def _examine(file: Path, mac: str) -> _Seen:
-    """Check each packet that came for this host, with scapy's computations and with ours."""
+    """Check each packet for this host with scapy and with `alfirk_ptf.icrc`."""
     seen = _Seen()
     for number, frame in enumerate(_frames(file)):
         packet = Ether(frame)
@@ -60,11 +60,11 @@ def _examine(file: Path, mac: str) -> _Seen:
         seen.received += 1
         seen.of_group += packet[IP].src.startswith(_GROUP_RANGE)
         seen.acknowledgements += packet[BTH].opcode == ACKNOWLEDGE
-        # What scapy makes of the packet when both are left for it to compute.
+        # scapy computes the deleted fields again.
         computed = packet.copy()
         del computed[IP].chksum
         computed[BTH].icrc = None
-        if bytes(computed) != frame or not icrc_is_right(frame[14:]):
+        if bytes(computed) != frame or not is_icrc_valid(frame[14:]):
             seen.wrong.append(f"{file.name}, packet {number}: {packet.summary()}: {frame.hex()}")
     return seen
 
@@ -77,17 +77,17 @@ def _examine_all(captures: Path, topology: str, algorithm: str) -> dict[str, _Se
 
 
 @pytest.mark.parametrize("op", ["send", "write", "write-imm"])
-def every_copy_and_every_ack_is_right(tmp_path: Path, op: str) -> None:
+def every_copy_and_ack_has_valid_checksums(tmp_path: Path, op: str) -> None:
     _alfirk_run("testbed", tmp_path, "--algorithms", "alfirk", "--size", "300000B", "--op", op)
     seen = _examine_all(tmp_path, "testbed", "alfirk")
-    # 4,096 bytes a packet at most: 74 packets and more for each receiver, from the group's address.
+    # A packet has at most 4,096 bytes, so each receiver gets at least 74 from the group's address.
     for host in ("h2", "h3", "h4"):
         assert seen[host].of_group >= 74
     assert seen["h1"].acknowledgements > 0
     assert seen["h1"].of_group == seen["h1"].received
 
 
-def packets_are_right_under_loss_too(tmp_path: Path) -> None:
+def packets_are_valid_under_loss(tmp_path: Path) -> None:
     flags = ("--algorithms", "alfirk,chain", "--size", "200000B", "--loss", "0.02", "--seed", "5")
     _alfirk_run("fat-tree-k4", tmp_path, *flags)
     seen = _examine_all(tmp_path, "fat-tree-k4", "alfirk")

@@ -1,4 +1,4 @@
-"""Numbers of the feature tests against their program's."""
+"""Compares the constants of `alfirk_ptf/probes.py` with those of `programs/features.p4`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _constants(source: Path) -> dict[str, int]:
     return {name: int(value, 0) for name, value in found}
 
 
-def probes_are_the_programs() -> None:
+def probe_constants_equal_those_of_the_program() -> None:
     constants = _constants(_FEATURES)
     ops = {name: value for name, value in constants.items() if name.startswith("OP_")}
     assert {f"OP_{op.name}": op.value for op in Op} == ops

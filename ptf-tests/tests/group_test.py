@@ -1,4 +1,4 @@
-"""What the controller writes for a group: where a path's neighbours in the tournament tree are missing."""
+"""The flags of absent children in the tournament tree, which the controller writes for each path."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def children_without_paths_are_flagged(paths: int, path: int, flags: int) -> Non
     assert absent_children(path, paths) == flags
 
 
-def every_path_meets_every_other_in_the_tree() -> None:
-    # Play the tournament as the pipeline does, in every order of arrival.
+def minimum_of_all_paths_reaches_the_root() -> None:
+    # Simulate the tournament of the pipeline, with acknowledgements in random order.
     for paths in range(1, 1 + (1 << PATH_BITS)):
         source = random.Random(paths)
         values = [source.randrange(1, 1000) for _ in range(paths)]
-        # As INIT_GROUP leaves it: every word there is, whether a path has it or not, is before the first PSN.
+        # INIT_GROUP sets every word of the tree to the value before the first PSN, 0 here.
         nodes: dict[tuple[int, int], int] = {}
         minimum = 0
         for path in source.sample(range(paths), paths):

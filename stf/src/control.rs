@@ -43,10 +43,11 @@ struct Node {
 #[derive(Default)]
 struct Session {
     replicas: Vec<p4::Replica>,
-    /// Multicast group whose copies are made in addition to `ports`.
+    /// Multicast group whose copies are made in addition to `replicas`.
     group: Option<u32>,
 }
 
+/// Election id of all requests of a test.
 fn election_id() -> Option<p4::Uint128> {
     Some(p4::Uint128 { high: 0, low: 1 })
 }
@@ -175,8 +176,8 @@ impl<T: Target> Control<T> {
                 Ok(())
             }
             Command::NodeUpdate { node, ports } => {
-                let known = self.node(*node)?;
-                known.replicas = replicas(known.rid, ports);
+                let existing = self.node(*node)?;
+                existing.replicas = replicas(existing.rid, ports);
                 for group in self.groups_of(*node) {
                     self.write_group(Modify, group).await?;
                 }
@@ -319,7 +320,7 @@ impl<T: Target> Control<T> {
         &self,
         table: &info::Table,
         priority: Option<i32>,
-        given: &[(String, KeyValue)],
+        keys: &[(String, KeyValue)],
         call: &Call,
     ) -> Result<p4::TableEntry, String> {
         let table_name = name(&table.preamble);
@@ -328,7 +329,7 @@ impl<T: Target> Control<T> {
             .iter()
             .map(|field| &*field.name)
             .collect();
-        let values = keys_in_order(table_name, &names, given)?;
+        let values = keys_in_order(table_name, &names, keys)?;
         let mut matches = Vec::new();
         let mut prioritized = false;
         for (field, value) in table.match_fields.iter().zip(values) {
@@ -389,7 +390,7 @@ impl<T: Target> Control<T> {
         };
         let action = match table.implementation_id {
             0 => p4::table_action::Type::Action(action),
-            // An entry of a table with a selector gets a member of its own.
+            // An entry of an indirect table gets an action profile member of its own.
             _ => p4::table_action::Type::ActionProfileActionSet(p4::ActionProfileActionSet {
                 action_profile_actions: vec![p4::ActionProfileAction {
                     action: Some(action),
@@ -444,8 +445,8 @@ impl<T: Target> Control<T> {
         self.write_session(kind, session).await
     }
 
-    /// Writes a clone session. P4Runtime's sessions list replicas, so those of the session's group are copied at this
-    /// time.
+    /// Writes a clone session. P4Runtime's sessions list replicas, so the current replicas of the session's group
+    /// are copied.
     async fn write_session(&mut self, kind: p4::update::Type, id: u32) -> Result<(), String> {
         let Some(session) = self.sessions.get(&id) else {
             return Ok(());
@@ -466,14 +467,14 @@ impl<T: Target> Control<T> {
         self.write(kind, replication(entry)).await
     }
 
-    /// Writes a group with the present ports of its nodes, and the sessions that use the group.
+    /// Writes a group with the current ports of its nodes, and the sessions that use the group.
     async fn write_group(&mut self, kind: p4::update::Type, group: u32) -> Result<(), String> {
         let entity = group_entity(group, self.members(group)?);
         self.write(kind, entity).await?;
         self.exclude(group)?;
-        let to_it = self.sessions.iter().filter(|(_, s)| s.group == Some(group));
-        let to_it: Vec<u32> = to_it.map(|(id, _)| *id).collect();
-        for session in to_it {
+        let of_group = self.sessions.iter().filter(|(_, s)| s.group == Some(group));
+        let of_group: Vec<u32> = of_group.map(|(id, _)| *id).collect();
+        for session in of_group {
             self.write_session(p4::update::Type::Modify, session)
                 .await?;
         }
@@ -548,8 +549,8 @@ impl<T: Target> Control<T> {
         Ok(nodes.flat_map(|node| node.replicas.clone()).collect())
     }
 
-    /// Reads a cell of a counter. For a direct counter, the cell of the entry with this index in its table, or with
-    /// this handle.
+    /// Builds the entity of a counter. For a direct counter, `index` selects an entry of its table by position or
+    /// by handle.
     async fn counter(
         &mut self,
         wanted: &str,
@@ -575,9 +576,9 @@ impl<T: Target> Control<T> {
                 self.entry_at(table_id, *index).await?
             }
             (direct, CounterIndex::Entry(handle)) => {
-                let known = self.handles.get(handle).ok_or_else(|| no_handle(handle))?;
+                let existing = self.handles.get(handle).ok_or_else(|| no_handle(handle))?;
                 match direct {
-                    Some(direct) if direct.direct_table_id == known.table_id => known.clone(),
+                    Some(direct) if direct.direct_table_id == existing.table_id => existing.clone(),
                     _ => return Err(counter_of_other_table(wanted, handle)),
                 }
             }
@@ -590,7 +591,8 @@ impl<T: Target> Control<T> {
         ))
     }
 
-    /// Sets one cell of a meter or all cells. For a direct meter, `index` selects an entry of its table.
+    /// Builds the entity of a meter, or of all meters if `index` is `None`. For a direct meter, `index` selects an
+    /// entry of its table.
     async fn meter(
         &mut self,
         wanted: &str,
@@ -625,7 +627,7 @@ impl<T: Target> Control<T> {
         }
     }
 
-    /// Returns the entry with this index in a table.
+    /// Returns the entry at a position in the table's read order, from 0.
     async fn entry_at(&mut self, table_id: u32, index: u64) -> Result<p4::TableEntry, String> {
         let all = p4::TableEntry {
             table_id,
@@ -640,6 +642,7 @@ impl<T: Target> Control<T> {
         entry.ok_or_else(|| format!("the table has no entry {index}"))
     }
 
+    /// Reads a counter.
     async fn count(&mut self, name: &str, index: &CounterIndex) -> Result<p4::CounterData, String> {
         let entity = self.counter(name, index, None).await?;
         let found = self.read(entity).await?.into_iter().next();
@@ -656,17 +659,17 @@ impl<T: Target> Control<T> {
 fn params(action: &info::Action, call: &Call) -> Result<Vec<p4::action::Param>, String> {
     let of = name(&action.preamble);
     let mut values = vec![None; action.params.len()];
-    for (at, (given, value)) in call.args.iter().enumerate() {
-        let position = match given {
+    for (at, (argument, value)) in call.args.iter().enumerate() {
+        let position = match argument {
             None => at,
-            Some(given) => {
+            Some(argument) => {
                 let mut params = action.params.iter();
                 params
-                    .position(|param| param.name == *given)
+                    .position(|param| param.name == *argument)
                     .ok_or_else(|| {
                         let names = action.params.iter().map(|param| &*param.name);
-                        let near = did_you_mean(given, names);
-                        format!("action `{of}` has no parameter `{given}`{near}")
+                        let near = did_you_mean(argument, names);
+                        format!("action `{of}` has no parameter `{argument}`{near}")
                     })?
             }
         };

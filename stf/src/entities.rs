@@ -8,14 +8,17 @@ use alfirk_p4runtime::p4::v1::{self as p4, field_match::FieldMatchType};
 use crate::keys::{by_suffix, trimmed};
 use crate::parse::MeterRates;
 
+/// Returns the P4Info id of a preamble; 0 if there is none.
 pub fn id(preamble: &Option<info::Preamble>) -> u32 {
     preamble.as_ref().map_or(0, |preamble| preamble.id)
 }
 
+/// Returns the full name of a preamble; empty if there is none.
 pub fn name(preamble: &Option<info::Preamble>) -> &str {
     preamble.as_ref().map_or("", |preamble| &preamble.name)
 }
 
+/// Returns the id of the object with a full name or unique suffix; `what` is the kind of object in error messages.
 pub fn find<'i>(
     preambles: impl Iterator<Item = &'i Option<info::Preamble>> + Clone,
     wanted: &str,
@@ -29,6 +32,7 @@ pub fn find<'i>(
     Ok(found.map_or(0, id))
 }
 
+/// Returns the match kind of a key field; unknown kinds are exact.
 pub fn match_type(field: &info::MatchField) -> MatchType {
     use info::match_field::MatchType as Kind;
     match &field.r#match {
@@ -95,16 +99,19 @@ pub fn canonical(value: &[u8]) -> Vec<u8> {
     }
 }
 
+/// Wraps a table entry as an entity.
 pub fn entity_of(entry: p4::TableEntry) -> p4::entity::Entity {
     p4::entity::Entity::TableEntry(entry)
 }
 
+/// Wraps a multicast group or clone session as an entity.
 pub fn replication(entry: p4::packet_replication_engine_entry::Type) -> p4::entity::Entity {
     p4::entity::Entity::PacketReplicationEngineEntry(p4::PacketReplicationEngineEntry {
         r#type: Some(entry),
     })
 }
 
+/// Builds the entity of a multicast group.
 pub fn group_entity(group: u32, replicas: Vec<p4::Replica>) -> p4::entity::Entity {
     let entry = p4::MulticastGroupEntry {
         multicast_group_id: group,
@@ -123,7 +130,7 @@ pub fn replica(port: u32, instance: u32) -> p4::Replica {
     }
 }
 
-/// Returns port and replication id of a replica made by [`replica`].
+/// Returns port and replication id of a replica built by [`replica`].
 pub fn copy(replica: &p4::Replica) -> (u32, u16) {
     let port = match replica.port_kind {
         Some(p4::replica::PortKind::EgressPort(port)) => port,
@@ -132,11 +139,12 @@ pub fn copy(replica: &p4::Replica) -> (u32, u16) {
     (port, u16::try_from(replica.instance).unwrap_or(u16::MAX))
 }
 
+/// Builds one replica per port, all with the same replication id.
 pub fn replicas(rid: u32, ports: &[u32]) -> Vec<p4::Replica> {
     ports.iter().map(|port| replica(*port, rid)).collect()
 }
 
-/// Reduces an entry to the fields that identify it.
+/// Returns the entry without its action, which identifies it in requests for direct resources.
 pub fn without_action(entry: &p4::TableEntry) -> p4::TableEntry {
     p4::TableEntry {
         action: None,
@@ -144,6 +152,7 @@ pub fn without_action(entry: &p4::TableEntry) -> p4::TableEntry {
     }
 }
 
+/// Builds the configuration of a meter.
 pub fn config(rates: MeterRates) -> Result<p4::MeterConfig, String> {
     Ok(p4::MeterConfig {
         cir: signed(rates.cir)?,
@@ -154,20 +163,24 @@ pub fn config(rates: MeterRates) -> Result<p4::MeterConfig, String> {
     })
 }
 
+/// Returns the error for an unknown multicast node.
 pub fn no_node(node: u32) -> String {
     format!("node {node} does not exist; create it with mc_node_create")
 }
 
+/// Returns the error for an unknown multicast group.
 pub fn no_group(group: u32) -> String {
     format!("multicast group {group} does not exist; create it with mc_mgrp_create")
 }
 
+/// Builds an index of an array.
 pub fn index_of(index: u64) -> Result<p4::Index, String> {
     Ok(p4::Index {
         index: signed(index)?,
     })
 }
 
+/// Converts to P4Runtime's signed integers.
 pub fn signed(number: u64) -> Result<i64, String> {
     i64::try_from(number).map_err(|_| format!("{number} is too large for P4Runtime"))
 }

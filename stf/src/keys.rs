@@ -1,4 +1,4 @@
-//! Conversion of a test's keys, values and names to those of tables and switches.
+//! Conversion of a test's key names and values to those of tables.
 
 use alfirk_bmv2::KeyMatch;
 use alfirk_bmv2_json::MatchType;
@@ -62,7 +62,7 @@ fn ends_with_name(name: &str, end: &str) -> bool {
         .is_some_and(|before| before.ends_with('.'))
 }
 
-/// Removes the marks that different tools add to a key's name.
+/// Normalises a key's name: p4c, its testers and P4Testgen spell validity and stack elements differently.
 pub fn plain(name: &str) -> String {
     let name = name.replace("isValid()", "$valid$").replace(['"', ' '], "");
     let header = [".valid", ".$valid"]
@@ -87,6 +87,7 @@ pub fn plain(name: &str) -> String {
     plain + rest
 }
 
+/// Converts a key's value to the match of a switch; an omitted value matches 0 for exact keys, else every value.
 pub fn key_match(kind: MatchType, bits: u32, value: Option<&KeyValue>) -> Result<KeyMatch, String> {
     let full = vec![0xff; (bits as usize).div_ceil(8)];
     let full = masked_to(full, bits);
@@ -95,7 +96,7 @@ pub fn key_match(kind: MatchType, bits: u32, value: Option<&KeyValue>) -> Result
         mask: vec![0],
     };
     let zero = KeyValue::Number(vec![0]);
-    // The default of p4c's tester.
+    // An omitted key: the defaults of p4c's tester.
     let value = value.unwrap_or(match kind {
         MatchType::Exact | MatchType::Valid => &zero,
         _ => &any,
@@ -121,7 +122,7 @@ pub fn key_match(kind: MatchType, bits: u32, value: Option<&KeyValue>) -> Result
             value: number(&under_prefix(value, bits, *length)),
             prefix_len: *length,
         }),
-        // As wide as the digits, as p4c's tester counts them.
+        // The prefix is as long as the digits, as in p4c's tester.
         (
             MatchType::Lpm,
             KeyValue::Digits { value, mask } | KeyValue::Wildcards { value, mask },
@@ -133,7 +134,7 @@ pub fn key_match(kind: MatchType, bits: u32, value: Option<&KeyValue>) -> Result
                 prefix_len: length,
             })
         }
-        // An exact value, whatever the number of digits.
+        // The number of digits does not matter: the whole value is compared.
         (MatchType::Optional, KeyValue::Digits { value, .. }) => Ok(KeyMatch::Ternary {
             value: number(value),
             mask: full,
@@ -192,6 +193,7 @@ fn fits(value: &[u8], bits: u32) -> bool {
     value.len() * 8 <= bits as usize + zeros as usize
 }
 
+/// Clears the bits above `bits` in the first byte.
 pub fn masked_to(mut bytes: Vec<u8>, bits: u32) -> Vec<u8> {
     if let (Some(first), 1..) = (bytes.first_mut(), bits % 8) {
         *first >>= 8 - bits % 8;
@@ -199,6 +201,7 @@ pub fn masked_to(mut bytes: Vec<u8>, bits: u32) -> Vec<u8> {
     bytes
 }
 
+/// Returns the mask of a prefix of `length` bits for a key of `bits` bits.
 pub fn prefix_mask(bits: u32, length: u32) -> Vec<u8> {
     let bytes = (bits as usize).div_ceil(8);
     let mut mask = vec![0; bytes];
@@ -209,11 +212,12 @@ pub fn prefix_mask(bits: u32, length: u32) -> Vec<u8> {
     mask
 }
 
+/// Clears the bits after a prefix.
 pub fn under_prefix(value: &[u8], bits: u32, length: u32) -> Vec<u8> {
     under_mask(value, &prefix_mask(bits, length))
 }
 
-/// Applies a mask; both numbers are aligned at their last bit.
+/// Returns the bitwise conjunction of value and mask, aligned at their last bits and without leading zeros.
 pub fn under_mask(value: &[u8], mask: &[u8]) -> Vec<u8> {
     let mut result: Vec<u8> = value
         .iter()
@@ -231,20 +235,22 @@ pub fn trimmed(bytes: &[u8]) -> &[u8] {
     &bytes[zeros..]
 }
 
-/// Returns the message for a handle that no entry has.
+/// Returns the error for an unknown handle.
 pub fn no_handle(handle: &str) -> String {
     format!("no entry has the handle {handle}")
 }
 
-/// Returns the message for a direct counter that the entry's table does not have.
+/// Returns the error for a direct counter of a table other than the entry's.
 pub fn counter_of_other_table(counter: &str, handle: &str) -> String {
     format!("counter {counter} does not belong to the table of entry {handle}")
 }
 
+/// Formats bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Finds a full name by itself or by a unique suffix; `what` is the kind of object in error messages.
 pub fn by_suffix(
     names: impl Iterator<Item = String>,
     wanted: &str,

@@ -6,9 +6,6 @@
 //!
 //! The compiler's tests use this crate, too. It does not depend on the compiler: a program is BMv2 JSON.
 
-// Some public items have no documentation yet, most of them fields and variants.
-#![allow(missing_docs)]
-
 mod control;
 mod entities;
 mod keys;

@@ -30,8 +30,8 @@ pub struct Local {
 }
 
 impl Local {
-    /// Starts a switch with this BMv2 JSON. The returned P4Info has the names of the JSON and all of its objects, as
-    /// simple_switch_CLI does.
+    /// Starts a switch with this BMv2 JSON. The returned P4Info has all objects of the JSON under their names there, as
+    /// `simple_switch_CLI` has.
     ///
     /// # Errors
     /// When the program cannot be loaded.
@@ -62,7 +62,7 @@ impl Local {
         Ok((local, info))
     }
 
-    /// Carries out all events that follow from one packet.
+    /// Executes all events that one packet causes.
     fn drain(&mut self, packets: &mut Packets) -> Result<(), String> {
         let mut events = 0;
         while let Some(event) = self.server.poll() {

@@ -47,7 +47,7 @@ pub fn did_you_mean<'n>(wanted: &str, names: impl IntoIterator<Item = &'n str>) 
     match nearest(wanted, names.iter().copied()) {
         Some(name) => format!("; did you mean `{name}`?"),
         None if (1..=MAX_NAMES).contains(&names.len()) => {
-            format!("; there is {}", names.join(", "))
+            format!("; valid names: {}", names.join(", "))
         }
         None => String::new(),
     }
@@ -69,7 +69,7 @@ mod tests {
         }
         assert_eq!(
             did_you_mean("nothing_of_all", names),
-            "; there is ingress.routes, ingress.acl"
+            "; valid names: ingress.routes, ingress.acl"
         );
         assert_eq!(did_you_mean("x", []), "");
     }

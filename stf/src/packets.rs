@@ -10,8 +10,8 @@ use crate::parse::Pattern;
 pub struct Failure {
     /// Line of the test, from 1; `None` for a failure at the end of the test.
     pub line: Option<usize>,
-    /// Description of the failure.
-    pub what: String,
+    /// Description of the failure, without the line number.
+    pub message: String,
 }
 
 /// Received and expected packets by port.
@@ -20,12 +20,12 @@ pub struct Packets {
     /// Line and pattern of each expected packet; `None` matches any packet.
     expected: BTreeMap<u32, Vec<(usize, Option<Pattern>)>>,
     received: BTreeMap<u32, Vec<Vec<u8>>>,
-    /// Line of the `no_packet` command.
+    /// Line of the `no_packet` command, if the test has one.
     none: Option<usize>,
 }
 
 impl Packets {
-    /// Records a port to which the test sends a packet, so that its packets are compared.
+    /// Records a port to which the test sends a packet, so that packets from this port are compared.
     pub fn sent(&mut self, port: u32) {
         self.expected.entry(port).or_default();
     }
@@ -60,7 +60,7 @@ impl Packets {
         for (port, expected) in &self.expected {
             let received = self.received.get(port).map_or(&[][..], Vec::as_slice);
             for (position, (line, pattern)) in expected.iter().enumerate() {
-                let what = match (received.get(position), pattern) {
+                let message = match (received.get(position), pattern) {
                     (None, _) => format!("expected a packet at port {port}, received none"),
                     (Some(_), None) => continue,
                     (Some(packet), Some(pattern)) if pattern.matches(packet) => continue,
@@ -71,27 +71,30 @@ impl Packets {
                 };
                 failures.push(Failure {
                     line: Some(*line),
-                    what,
+                    message,
                 });
             }
             for packet in received.iter().skip(expected.len()) {
-                let what = format!(
+                let message = format!(
                     "unexpected additional packet at port {port}: {}",
                     hex(packet)
                 );
-                failures.push(Failure { line: None, what });
+                failures.push(Failure {
+                    line: None,
+                    message,
+                });
             }
         }
         if let Some(line) = self.none {
             for (port, packets) in &self.received {
                 if !self.expected.contains_key(port) {
-                    let what = format!(
+                    let message = format!(
                         "unexpected packet at port {port}, at which no packet is expected: {}",
                         hex(&packets[0])
                     );
                     failures.push(Failure {
                         line: Some(line),
-                        what,
+                        message,
                     });
                 }
             }
@@ -121,7 +124,7 @@ mod tests {
             packets.failures(),
             [Failure {
                 line: None,
-                what: "unexpected additional packet at port 1: 04".to_owned()
+                message: "unexpected additional packet at port 1: 04".to_owned()
             }]
         );
     }

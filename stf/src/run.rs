@@ -25,10 +25,10 @@ pub async fn run<T: Target>(
     let mut packets = Packets::default();
     let mut failures = Vec::new();
     for line in lines {
-        if let Err(what) = command(&mut control, &mut packets, line).await {
+        if let Err(message) = command(&mut control, &mut packets, line).await {
             failures.push(Failure {
                 line: Some(line.number),
-                what,
+                message,
             });
         }
     }

@@ -28,7 +28,7 @@ pub trait Target {
     /// When nothing can be received any more.
     async fn settle(&mut self, packets: &mut Packets) -> Result<(), Self::Error>;
 
-    /// Waits for this duration.
+    /// Waits for this duration; a switch in this process advances its virtual time.
     async fn pass(&mut self, time: Duration);
 
     /// P4Runtime's Write.

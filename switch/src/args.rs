@@ -108,6 +108,7 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".", help_heading = "Observation")]
     pub pcap: Option<PathBuf>,
 
+    /// Options of emulated links.
     #[command(flatten)]
     pub links: LinkArgs,
 
@@ -190,11 +191,17 @@ pub struct SwitchArgs {
 /// Log levels by BMv2's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogLevel {
+    /// Every step of every packet.
     Trace,
+    /// Connections, and events of single packets that are rare.
     Debug,
+    /// Events of ports and programs.
     Info,
+    /// Conditions that the switch handles, but that probably are mistakes.
     Warn,
+    /// Failures that affect ports or clients.
     Error,
+    /// Nothing.
     Off,
 }
 
@@ -333,47 +340,54 @@ impl TargetArgs {
 /// Listening address of the P4Runtime server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerAddress {
+    /// TCP at this address and port.
     Tcp(SocketAddr),
+    /// A Unix socket at this path.
     Unix(PathBuf),
 }
 
 /// A validated command line.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// JSON file to load at the start.
+    /// JSON file or P4 program to load at the start.
     pub json: Option<PathBuf>,
     /// Interfaces by port.
     pub interfaces: BTreeMap<u32, String>,
+    /// Options of the switch core.
     pub switch: SwitchOptions,
+    /// Listening address of the P4Runtime server.
     pub address: ServerAddress,
     /// TLS files, if the server uses TLS.
     pub tls: Option<TlsFiles>,
-    /// Link options of ports with options of their own, and of all others.
+    /// Link options of single ports.
     pub links: BTreeMap<u32, LinkOptions>,
+    /// Link options of all other ports.
     pub default_link: LinkOptions,
     /// Filters of frames to drop, by port.
     pub loss_filters: Vec<(u32, LossFilter)>,
-    /// Number of queues per port, and their depth in packets, for links with a rate.
+    /// Number of queues per port.
     pub priority_queues: usize,
+    /// Depth of each queue in packets.
     pub queue_depth: usize,
     /// Limits of queued bytes per port, which replace the depth in packets.
     pub queue_bytes: BTreeMap<u32, u64>,
-    /// Clock of the switch.
+    /// Clock of the switch, which `--time-scale` slows down.
     pub clock: Clock,
     /// Size of each port's receive ring in bytes.
     pub ring: usize,
     /// Directory of capture files.
     pub pcap: Option<PathBuf>,
+    /// Format of printed traces, if traces are requested.
     pub trace: Option<TraceFormat>,
     /// Listening address of the Prometheus endpoint.
     pub metrics: Option<SocketAddr>,
-    /// Number of bytes of each frame in the log.
+    /// Number of bytes of each frame that are logged; 0 for none.
     pub dump_packet_data: usize,
     /// Thrift server, if enabled.
     pub thrift: Option<thrift::Settings>,
     /// Whether P4Runtime is served.
     pub serves_p4runtime: bool,
-    /// Set if ports are files: the delay before they are read.
+    /// Delay before files are read, if ports are files instead of interfaces.
     pub use_files: Option<Duration>,
     /// Warnings about the command line.
     pub warnings: Vec<String>,
@@ -416,13 +430,13 @@ impl Config {
 }
 
 impl SwitchArgs {
-    /// Checks everything that can be checked without system calls.
+    /// Validates the command line, as far as this is possible without system calls.
     ///
     /// # Errors
-    /// All usage errors are reported in one message.
+    /// The first usage error.
     pub fn check(&self) -> Result<Config, SwitchError> {
         let target = TargetArgs::try_parse_from(&self.target).map_err(SwitchError::Usage)?;
-        self.refuse_unsupported(&target)?;
+        self.reject_unsupported(&target)?;
 
         let mut interfaces = BTreeMap::new();
         let mut names = BTreeSet::new();
@@ -532,8 +546,8 @@ impl SwitchArgs {
         })
     }
 
-    fn refuse_unsupported(&self, target: &TargetArgs) -> Result<(), SwitchError> {
-        let refused = [
+    fn reject_unsupported(&self, target: &TargetArgs) -> Result<(), SwitchError> {
+        let rejected = [
             (
                 self.debugger || self.debugger_addr.is_some(),
                 "--debugger: there is no debugger; use --log-level trace",
@@ -559,7 +573,7 @@ impl SwitchArgs {
                 "--dp-grpc-server-addr: not supported; attach veth interfaces",
             ),
         ];
-        match refused.into_iter().find(|(given, _)| *given) {
+        match rejected.into_iter().find(|(given, _)| *given) {
             Some((_, why)) => bad(why),
             None => Ok(()),
         }

@@ -62,20 +62,20 @@ pub enum Command {
     Shutdown,
 }
 
-/// Sending end: queues a command and wakes the switch's thread.
+/// Sending end of the command queue; sending wakes the switch's thread.
 #[derive(Clone)]
 pub struct CommandSender {
     queue: mpsc::Sender<Command>,
     event: Arc<EventFd>,
 }
 
-/// Receiving end. Its descriptor is readable while commands are queued.
+/// Receiving end of the command queue. Its file descriptor is readable while commands are queued.
 pub struct CommandReceiver {
     queue: mpsc::Receiver<Command>,
     event: Arc<EventFd>,
 }
 
-/// An eventfd.
+/// An eventfd, by which other threads wake the switch's thread from epoll.
 struct EventFd(OwnedFd);
 
 /// Creates a queue of commands.
@@ -124,12 +124,12 @@ impl CommandReceiver {
         match self.queue.try_recv() {
             Ok(command) => Some(command),
             Err(TryRecvError::Empty) => None,
-            // All senders are gone, so no more commands can arrive.
+            // All senders were dropped, so no more commands can arrive.
             Err(TryRecvError::Disconnected) => Some(Command::Shutdown),
         }
     }
 
-    /// Makes the descriptor readable again, for commands left in the queue.
+    /// Makes the file descriptor readable again, if commands remain in the queue.
     pub fn signal_again(&self) {
         self.event.signal();
     }

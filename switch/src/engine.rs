@@ -1,4 +1,5 @@
-//! Event loop of the thread that owns the switch: receives frames and commands, and processes each completely.
+//! Event loop of the thread that owns the switch: receives frames and commands, and executes each completely before
+//! the next.
 
 mod commands;
 mod exposition;
@@ -44,21 +45,21 @@ const COMMANDS: u64 = 1 << 32;
 const WATCH: u64 = 1 << 33;
 /// Maximum number of events between two polls of the ports.
 const EVENTS_PER_TURN: usize = 100_000;
-/// Number of frames between two readings of the clock, which costs as much as a table lookup.
+/// Number of frames between two readings of the clock; a reading takes as long as a table lookup.
 const CLOCK: usize = 4;
 
 /// The switch with its ports and clients.
 pub struct Engine {
     server: Server,
     poller: Poller,
-    /// `None` on a machine with a single processor.
+    /// Thread that sends large batches; `None` on a machine with a single processor.
     send_thread: Option<SendThread>,
     commands: CommandReceiver,
     watch: LinkWatch,
     ports: BTreeMap<u32, Port>,
     clients: FxHashMap<ClientId, StreamSender>,
     clock: Clock,
-    /// Clock at the start; the switch's time counts from here, as in BMv2.
+    /// Time of the clock at the start; the switch's time is relative to it, as in BMv2.
     start: u64,
     batch: ReceiveBatch,
     trace: Option<TracePrinter>,
@@ -71,9 +72,9 @@ pub struct Engine {
     config: Option<Arc<str>>,
     /// Ports whose link may accept a packet from their queues.
     runnable: VecDeque<u32>,
-    /// A request processed in several steps; other commands wait.
+    /// Request that is processed in several steps; other commands wait.
     work: Option<Work>,
-    /// Whether there is work left for the next turn.
+    /// Whether events remain for the next turn of the loop.
     unfinished: bool,
     running: bool,
 }
@@ -172,7 +173,7 @@ impl Engine {
             "port attached"
         );
         // The reply is handled with the other link events, before any frame is sent.
-        self.watch.ask(port.index)?;
+        self.watch.request(port.index)?;
         self.ports.insert(port.number, port);
         Ok(())
     }
@@ -191,7 +192,7 @@ impl Engine {
             for &token in &ready {
                 match token {
                     COMMANDS => self.take_commands(),
-                    WATCH => self.take_link_news(),
+                    WATCH => self.handle_link_changes(),
                     port if port & WRITABLE != 0 => self.resume(port as u32),
                     port => self.receive(port as u32),
                 }
@@ -300,7 +301,8 @@ impl Engine {
         }
     }
 
-    /// Carries out the server's events until there are none, or up to a limit: a program may recirculate for ever.
+    /// Executes the server's events until there are none, or up to a limit: a program may recirculate packets
+    /// endlessly.
     fn drain(&mut self, now: u64) {
         for _ in 0..EVENTS_PER_TURN {
             let Some(event) = self.server.poll() else {
@@ -356,7 +358,8 @@ impl Engine {
         }
     }
 
-    /// Starts the next packet of an idle link. A packet that egress drops takes no time on it.
+    /// Starts the transmission of the next packet on an idle link. A packet that egress drops does not occupy the
+    /// link.
     fn serve(&mut self, number: u32, now: u64) {
         let next = self.ports.get_mut(&number).and_then(|port| port.next(now));
         if let Some((packet, state)) = next {
@@ -368,7 +371,7 @@ impl Engine {
     /// Continues sending on a port whose interface accepts frames again.
     fn resume(&mut self, number: u32) {
         if let Some(port) = self.ports.get_mut(&number) {
-            port.release(&self.poller);
+            port.on_writable(&self.poller);
             port.send(&self.poller, &mut self.server, &mut self.send_thread);
             self.runnable.push_back(number);
             let now = self.now();

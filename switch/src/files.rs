@@ -1,8 +1,8 @@
-//! Ports that read and write pcap files instead of interfaces, as with `--use-files` of simple_switch.
+//! Ports that read and write pcap files instead of interfaces, as with `--use-files` of `simple_switch`.
 //!
-//! Port X@NAME reads NAME_in.pcap and writes NAME_out.pcap. Frames are processed in the order of their timestamps and,
-//! for equal ones, of the ports. The intervals between timestamps are ignored. A file may be a find_table pipe; its frames
-//! are processed when they arrive, without waiting for the order.
+//! Port X@NAME reads NAME_in.pcap and writes NAME_out.pcap. Frames are processed in the order of their timestamps;
+//! those with equal timestamps in the order of port numbers. The intervals between timestamps are ignored. A file
+//! may be a named pipe. Its frames are processed when they arrive, without waiting for the order.
 
 use std::{
     fs::{File, OpenOptions},
@@ -34,7 +34,7 @@ pub struct Input {
     file: File,
     reader: PcapReader,
     next: Option<PcapFrame>,
-    /// Whether a pipe has data or has been closed; before that, it looks like the end of a file.
+    /// Whether a pipe has data or was closed. Before that, reading it returns the end of the file.
     is_ready: bool,
     is_pipe: bool,
     is_at_end: bool,
@@ -123,7 +123,7 @@ pub fn read(inputs: Vec<Input>, wait: Duration, commands: CommandSender) -> io::
     thread.spawn(run).map(|_| ())
 }
 
-/// Passes all frames to `take` in order, until it returns false.
+/// Passes all frames to `take` in order; ends when `take` returns false.
 fn replay(mut inputs: Vec<Input>, mut take: impl FnMut(u32, Vec<u8>) -> bool) {
     inputs.sort_by_key(|input| input.port);
     let mut chunk = vec![0; CHUNK];
@@ -252,7 +252,7 @@ mod tests {
     fn an_invalid_capture_ends_only_its_port() {
         let dir = tempfile::tempdir().unwrap();
         let (a, b) = (name(&dir, "a"), name(&dir, "b"));
-        std::fs::write(format!("{a}_in.pcap"), b"no capture").unwrap();
+        std::fs::write(format!("{a}_in.pcap"), b"not a capture").unwrap();
         std::fs::write(format!("{b}_in.pcap"), capture(&[(1, 3)])).unwrap();
         let inputs = vec![Input::open(1, &a).unwrap(), Input::open(2, &b).unwrap()];
         assert_eq!(replayed(inputs), [(2, 3)]);

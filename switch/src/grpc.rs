@@ -1,4 +1,4 @@
-//! The P4Runtime and links services: pass every request to the thread that owns the switch.
+//! The P4Runtime and links services over gRPC. They pass every request to the thread that owns the switch.
 
 use std::pin::Pin;
 
@@ -125,7 +125,7 @@ impl P4Runtime for Service {
         let commands = self.commands.clone();
         let mut requests = request.into_inner();
         tokio::spawn(async move {
-            // An error or the end means that the client has closed its side or is gone.
+            // An error or the end means that the client has closed its side or has disconnected.
             while let Some(Ok(message)) = requests.next().await {
                 if !commands.send(Command::StreamMessage(client, message)).await {
                     return;

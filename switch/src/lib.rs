@@ -1,11 +1,9 @@
-//! The real driver of the switch: packet sockets, a P4Runtime server over gRPC, and the `alfirk switch` command.
+//! The driver of the switch on real interfaces: packet sockets, a P4Runtime server over gRPC, and the `alfirk
+//! switch` command.
 //!
-//! One thread owns the [`Server`] and all ports ([`engine`]); when idle it sleeps in epoll.
-//! Another one sends large batches ([`send_thread`]). The gRPC server runs on the calling thread and passes requests to
-//! the first through a queue. Decisions about packets are made in `p4rt` and `bmv2`, not in this crate.
-
-// Some public items have no documentation yet, most of them fields and variants.
-#![allow(missing_docs)]
+//! One thread owns the [`Server`] and all ports ([`engine`]), and sleeps in epoll when it is idle. A second one
+//! sends large batches ([`send_thread`]). The gRPC server runs on the calling thread, and passes requests to the
+//! first through a queue. Decisions about packets are made in `p4rt` and `bmv2`, not in this crate.
 
 mod args;
 mod clock;
@@ -81,7 +79,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug, Error)]
 pub enum SwitchError {
     /// Error in the options after the `--`; also their help, which is not an error.
-    #[error("options behind --: {0}")]
+    #[error("options after --: {0}")]
     Usage(clap::Error),
     /// Invalid usage or input; nothing has been started.
     #[error("{0}")]
@@ -119,7 +117,7 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
         warn!("{warning}");
     }
     let grpc = grpc_server(&config)?;
-    // Determined here, after the log has been set up.
+    // The answer is valid only after the log has been set up.
     let logs = logging::logs_packets();
     let programs = match logs {
         true => Programs::with_notes(),
@@ -258,7 +256,7 @@ async fn serve(
         .name("switch".into())
         .spawn(move || {
             engine.run();
-            // The receiver is gone when a signal arrived first.
+            // Sending fails if a signal arrived first, since the receiver is dropped then.
             let _ = stopped.send(());
         })
         .map_err(|e| failed("the switch's thread", &e))?;
@@ -300,7 +298,9 @@ async fn listen(address: &ServerAddress, router: Router) -> Result<Serving, Swit
             announce(&address.to_string());
             // Without this, a PacketIn that follows another waits for the client's delayed acknowledgement, 40 ms.
             let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-            Ok(Box::pin(router.serve_with_incoming(patient(incoming))))
+            Ok(Box::pin(
+                router.serve_with_incoming(with_pauses_after_errors(incoming)),
+            ))
         }
         ServerAddress::Unix(path) => {
             let listener = bind_unix(path).map_err(|error| {
@@ -313,12 +313,14 @@ async fn listen(address: &ServerAddress, router: Router) -> Result<Serving, Swit
             })?;
             announce(&format!("unix:{}", path.display()));
             let incoming = UnixListenerStream::new(listener);
-            Ok(Box::pin(router.serve_with_incoming(patient(incoming))))
+            Ok(Box::pin(
+                router.serve_with_incoming(with_pauses_after_errors(incoming)),
+            ))
         }
     }
 }
 
-/// Listens on a unix socket, replacing one that a killed switch has left behind.
+/// Listens on a Unix socket. Replaces the socket file of a switch that was killed.
 fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     let error = match UnixListener::bind(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => error,
@@ -334,9 +336,11 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     }
 }
 
-/// Retries failed accepts after a pause, since the server polls for the next connection immediately. The usual cause is
-/// a lack of file descriptors.
-fn patient<T>(incoming: impl Stream<Item = io::Result<T>>) -> impl Stream<Item = io::Result<T>> {
+/// Delays the next accept after a failed one, since the server polls for connections continuously. The usual cause
+/// is a lack of file descriptors.
+fn with_pauses_after_errors<T>(
+    incoming: impl Stream<Item = io::Result<T>>,
+) -> impl Stream<Item = io::Result<T>> {
     incoming.then(|connection| async {
         if let Err(error) = &connection {
             debug!("cannot accept a connection: {error}");
@@ -346,7 +350,7 @@ fn patient<T>(incoming: impl Stream<Item = io::Result<T>>) -> impl Stream<Item =
     })
 }
 
-/// Prints the line of simple_switch_grpc for which scripts wait.
+/// Prints the line of `simple_switch_grpc` for which scripts wait.
 fn announce(address: &str) {
     // If stdout is closed, clients can still connect.
     let _ = writeln!(io::stdout(), "Server listening on {address}");

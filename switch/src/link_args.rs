@@ -1,4 +1,4 @@
-//! Options of emulated links: each for all ports, or as `--port-...` for one port.
+//! Command line options of emulated links: each for all ports, or as `--port-...` for one port.
 
 use std::{collections::BTreeMap, str::FromStr, time::Duration};
 
@@ -77,7 +77,7 @@ pub struct LinkArgs {
 }
 
 impl LinkArgs {
-    /// Returns the link options of ports without options of their own, and those of all others.
+    /// Returns the link options of all ports, followed by those of single ports.
     ///
     /// # Errors
     /// Options that contradict each other.

@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::link_args::parse_probability;
 
-/// Changes to a link; parameters that are not given stay.
+/// Changes to a link; options that are not given do not change.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Changes")]
 #[group(required = true, multiple = true)]
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn options_left_out_do_not_change() {
+    fn omitted_options_do_not_change() {
         let change = parse("--delay 1.5ms --rate 2kpps").unwrap();
         let wanted = LinkChange {
             port: 3,

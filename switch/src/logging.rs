@@ -143,8 +143,8 @@ impl SwitchArgs {
     pub fn start_logging(&self, default: &str) -> Result<(), SwitchError> {
         let asked = self.log_console || self.log_file.is_some();
         let filter = match self.log_level {
-            Some(level) => own(level),
-            None if asked => own(LogLevel::Trace),
+            Some(level) => filter_for(level),
+            None if asked => filter_for(LogLevel::Trace),
             None => default.to_owned(),
         };
         let filter = EnvFilter::builder()
@@ -178,8 +178,8 @@ impl SwitchArgs {
     }
 }
 
-/// Returns the filter for the switch's own log from a level on, and warnings of the libraries below it.
-fn own(level: LogLevel) -> String {
+/// Returns the log filter for a level of the switch; libraries log only errors.
+fn filter_for(level: LogLevel) -> String {
     let level = level.filter();
     match level {
         "off" => "off".to_owned(),

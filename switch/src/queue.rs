@@ -1,8 +1,8 @@
-//! The queues of one port, for links that do not accept every packet at once.
+//! The queues of one port, for links that do not accept every packet immediately.
 //!
 //! As in BMv2, there is one queue per priority, and the highest is served first. A queue has a maximum number of
-//! packets; packets for a full queue are dropped. A queue may have a rate, at which its packets become due. Depths, as
-//! programs see them, count all queues of the port.
+//! packets; packets for a full queue are dropped. A queue may have a rate, which determines when its packets are
+//! due. The depths that programs read count the packets of all queues of the port.
 
 use std::collections::VecDeque;
 
@@ -34,8 +34,11 @@ struct Queue<T> {
 #[derive(Debug)]
 struct Waiting<T> {
     packet: T,
+    /// Time of enqueueing in nanoseconds.
     since: u64,
+    /// Earliest time of dequeueing in nanoseconds.
     due: u64,
+    /// Number of packets in the port's queues at the time of enqueueing.
     depth: u32,
 }
 
@@ -54,19 +57,19 @@ impl<T> PortQueues<T> {
             is_limited: false,
             dropped: 0,
         };
-        queues.note_limits();
+        queues.update_is_limited();
         queues
     }
 
-    /// Sets the depth of the queue of one priority, or of all queues. Queued packets stay. Returns false when there is
-    /// no such priority.
+    /// Sets the depth of the queue of one priority, or of all queues. Queued packets remain. Returns false for an
+    /// unknown priority.
     #[allow(dead_code)]
     pub fn set_depth(&mut self, priority: Option<usize>, depth: usize) -> bool {
         self.change(priority, |queue| queue.depth = depth)
     }
 
     /// Sets the rate of the queue of one priority, or of all queues; 0 for no limit. Queued packets keep their due
-    /// times. Returns false when there is no such priority.
+    /// times. Returns false for an unknown priority.
     #[allow(dead_code)]
     pub fn set_rate(&mut self, priority: Option<usize>, packets_per_second: u64) -> bool {
         let interval = 1_000_000_000u64
@@ -85,11 +88,11 @@ impl<T> PortQueues<T> {
             },
         };
         chosen.iter_mut().for_each(change);
-        self.note_limits();
+        self.update_is_limited();
         true
     }
 
-    fn note_limits(&mut self) {
+    fn update_is_limited(&mut self) {
         self.is_limited = self.queues.iter().any(|q| q.interval > 0 || q.depth == 0);
     }
 
@@ -98,7 +101,7 @@ impl<T> PortQueues<T> {
         self.is_limited
     }
 
-    /// Adds a packet; priorities beyond the highest count as the highest. A packet for a full queue is dropped and
+    /// Adds a packet. A priority beyond the highest is the highest. A packet for a full queue is dropped and
     /// counted.
     pub fn push(&mut self, priority: u8, packet: T, now: u64) {
         let highest = self.queues.len() - 1;
@@ -117,7 +120,7 @@ impl<T> PortQueues<T> {
         self.len += 1;
     }
 
-    /// Takes the next packet, with the queue state for its program.
+    /// Takes the next packet that is due, with the queue state for the P4 program.
     pub fn pop(&mut self, now: u64) -> Option<(T, QueueState)> {
         let mut queues = self.queues.iter_mut().rev();
         let due = |waiting: &Waiting<T>| waiting.due <= now;
@@ -153,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_highest_priority_goes_first_and_each_in_order() {
+    fn the_highest_priority_is_served_first_and_each_in_order() {
         let mut queues = PortQueues::new(3, 8);
         for (priority, packet) in [(0, "a"), (2, "b"), (1, "c"), (9, "d"), (0, "e")] {
             queues.push(priority, packet, 7);
@@ -232,7 +235,7 @@ mod tests {
         assert!(queues.set_depth(None, 0));
         assert!(
             queues.is_limited(),
-            "nothing may pass by a queue that holds nothing"
+            "a queue of depth 0 must drop the packet"
         );
         queues.push(1, 5, 0);
         assert_eq!((queues.len(), queues.dropped), (4, 2));

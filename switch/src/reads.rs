@@ -1,6 +1,8 @@
-//! Replies to Read requests. The switch processes one read at a time, in steps, and between steps only its ports.
-//! Results are buffered here until the client has received them. The number of buffered replies and their lifetime are
-//! limited, which bounds the memory to that many copies of the tables.
+//! Replies to Read requests.
+//!
+//! The switch executes one read at a time, in steps, and only polls its ports between the steps. Results are
+//! buffered here until the client has received them. The number of buffered replies and their lifetime are limited,
+//! which bounds the memory to that many copies of the tables.
 
 use std::{
     pin::Pin,
@@ -24,7 +26,7 @@ const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Limits the number of concurrent reads.
 #[derive(Clone)]
 pub struct Reads {
-    turns: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     client_timeout: Duration,
 }
 
@@ -37,7 +39,7 @@ impl Default for Reads {
 impl Reads {
     fn new(max_concurrent: usize, client_timeout: Duration) -> Reads {
         Reads {
-            turns: Arc::new(Semaphore::new(max_concurrent)),
+            slots: Arc::new(Semaphore::new(max_concurrent)),
             client_timeout,
         }
     }
@@ -48,7 +50,7 @@ impl Reads {
         commands: &CommandSender,
         request: ReadRequest,
     ) -> Option<ReplyStream> {
-        let turn = self.turns.clone().acquire_owned().await.ok()?;
+        let turn = self.slots.clone().acquire_owned().await.ok()?;
         let (finds, mut found) = mpsc::unbounded_channel();
         if !commands.send(Command::Read(request, finds)).await {
             return None;
@@ -66,7 +68,10 @@ impl Reads {
             }
             let _ = sender.send_timeout(Part::End, client_timeout).await;
         });
-        Some(ReplyStream { parts, over: false })
+        Some(ReplyStream {
+            parts,
+            is_complete: false,
+        })
     }
 }
 
@@ -78,18 +83,18 @@ enum Part {
 /// The parts of a reply, as a stream.
 pub struct ReplyStream {
     parts: mpsc::Receiver<Part>,
-    over: bool,
+    is_complete: bool,
 }
 
 impl Stream for ReplyStream {
     type Item = Result<ReadResponse, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if self.over {
+        if self.is_complete {
             return Poll::Ready(None);
         }
         let part = ready!(self.parts.poll_recv(cx));
-        self.over = !matches!(part, Some(Part::Found(Ok(_))));
+        self.is_complete = !matches!(part, Some(Part::Found(Ok(_))));
         Poll::Ready(match part {
             Some(Part::Found(part)) => Some(part),
             Some(Part::End) => None,
@@ -126,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn reads_are_answered_one_by_one() {
+    async fn reads_are_executed_one_after_the_other() {
         let (commands, mut queue) = commands().unwrap();
         let reads = Reads::new(1, CLIENT_TIMEOUT);
         let request = ReadRequest::default;
@@ -147,7 +152,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_receives_nothing_is_aborted_with_a_status() {
+    async fn a_read_is_aborted_if_the_client_receives_nothing() {
         let (commands, mut queue) = commands().unwrap();
         let reads = Reads::new(1, Duration::from_millis(10));
         let mut first = reads

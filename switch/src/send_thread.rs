@@ -1,9 +1,9 @@
 //! A thread that sends large batches of frames in parallel to the engine.
 //!
-//! On a veth pair, the sending thread runs the receiving host's TCP in the kernel. This takes several times as long as
-//! the switch needs for the frame. Batches that are large enough to pay for waking a thread are therefore sent by this
-//! one. A single frame is sent sooner by the engine. Frames of a port must follow those of the same port in this
-//! thread.
+//! On a veth pair, the sending thread executes the receiving host's TCP in the kernel. This takes several times as
+//! long as the switch needs for the frame. Batches that are large enough to pay for waking a thread are therefore
+//! sent by this one. A single frame is sent sooner by the engine. To keep the order, frames of a port that has
+//! batches in this thread are sent by it, too.
 
 use std::{
     mem,
@@ -14,19 +14,19 @@ use std::{
     thread,
 };
 
-use alfirk_packet_io::{Outlet, SendOutcome};
+use alfirk_packet_io::{FrameSender, SendOutcome};
 use tracing::debug;
 
-/// Maximum number of queued batches. Beyond it the engine waits, and its receive rings hold the received frames.
-const WAITING: usize = 4;
-const ALIVE: &str = "the thread lives as long as its queue";
+/// Maximum number of queued batches. With more, the engine waits, and received frames stay in the rings.
+const MAX_QUEUED: usize = 4;
+const ALIVE: &str = "the thread runs until its queue is closed";
 
 /// The engine's end of the thread.
 #[derive(Debug)]
 pub struct SendThread {
     jobs: SyncSender<Job>,
     done: Receiver<SentBatch>,
-    under_way: usize,
+    batches_in_thread: usize,
     /// Empty lists for reuse.
     spare: Vec<Vec<Vec<u8>>>,
 }
@@ -34,15 +34,18 @@ pub struct SendThread {
 #[derive(Debug)]
 struct Job {
     port: u32,
-    outlet: Arc<Outlet>,
+    frame_sender: Arc<FrameSender>,
     frames: Vec<Vec<u8>>,
 }
 
 /// A sent batch, with the number of frames accepted.
 #[derive(Debug)]
 pub struct SentBatch {
+    /// Port number.
     pub port: u32,
+    /// The frames, whose buffers may be reused.
     pub frames: Vec<Vec<u8>>,
+    /// Number of frames that the kernel accepted.
     pub sent: SendOutcome,
 }
 
@@ -52,21 +55,21 @@ impl SendThread {
         if thread::available_parallelism().map_or(1, usize::from) < 2 {
             return None;
         }
-        let (jobs, to_do) = sync_channel::<Job>(WAITING);
+        let (jobs, to_do) = sync_channel::<Job>(MAX_QUEUED);
         let (finished, done) = channel();
-        // The thread ends with the engine, which drops its end of the queue.
+        // The thread ends when the engine drops its end of the queue.
         let started = thread::Builder::new().name("sender".into()).spawn(move || {
             for Job {
                 port,
-                outlet,
+                frame_sender,
                 frames,
             } in to_do
             {
-                let sent = outlet.send(&frames).unwrap_or_else(|error| {
+                let sent = frame_sender.send(&frames).unwrap_or_else(|error| {
                     debug!(port, "cannot send: {error}");
                     SendOutcome::default()
                 });
-                drop(outlet);
+                drop(frame_sender);
                 if finished.send(SentBatch { port, frames, sent }).is_err() {
                     return;
                 }
@@ -76,7 +79,7 @@ impl SendThread {
             .map(|_| SendThread {
                 jobs,
                 done,
-                under_way: 0,
+                batches_in_thread: 0,
                 spare: Vec::new(),
             })
             .inspect_err(|error| debug!("cannot start the sender thread: {error}"))
@@ -84,39 +87,39 @@ impl SendThread {
     }
 
     /// Queues frames for sending; `frames` is empty afterwards.
-    pub fn send(&mut self, port: u32, outlet: &Arc<Outlet>, frames: &mut Vec<Vec<u8>>) {
+    pub fn send(&mut self, port: u32, frame_sender: &Arc<FrameSender>, frames: &mut Vec<Vec<u8>>) {
         let empty = self.spare.pop().unwrap_or_default();
         let job = Job {
             port,
-            outlet: outlet.clone(),
+            frame_sender: frame_sender.clone(),
             frames: mem::replace(frames, empty),
         };
         self.jobs.send(job).expect(ALIVE);
-        self.under_way += 1;
+        self.batches_in_thread += 1;
     }
 
     /// Takes the next sent batch, if there is one.
     pub fn next_sent(&mut self) -> Option<SentBatch> {
-        if self.under_way == 0 {
+        if self.batches_in_thread == 0 {
             return None;
         }
         let done = self.done.try_recv().ok()?;
-        self.under_way -= 1;
+        self.batches_in_thread -= 1;
         Some(done)
     }
 
     /// Waits for the next sent batch. Returns `None` when there are no more.
     pub fn wait(&mut self) -> Option<SentBatch> {
-        if self.under_way == 0 {
+        if self.batches_in_thread == 0 {
             return None;
         }
-        self.under_way -= 1;
+        self.batches_in_thread -= 1;
         Some(self.done.recv().expect(ALIVE))
     }
 
-    /// Takes back an empty list for reuse.
+    /// Stores an empty list for reuse.
     pub fn recycle(&mut self, frames: Vec<Vec<u8>>) {
-        if self.spare.len() < WAITING {
+        if self.spare.len() < MAX_QUEUED {
             self.spare.push(frames);
         }
     }

@@ -1,4 +1,4 @@
-//! Queue of messages to a stream's client, bounded in number and in bytes.
+//! Queue of messages to the client of a P4Runtime stream, bounded in number and in bytes.
 
 use std::{
     pin::Pin,
@@ -44,7 +44,7 @@ struct Waiting {
 pub enum NotSent {
     /// The queue is full, since the client receives too slowly.
     Full,
-    /// The client is gone.
+    /// The client has disconnected.
     Closed,
 }
 
@@ -82,11 +82,11 @@ impl StreamSender {
         self.push(Ok(message), bytes)
     }
 
-    /// Queues a small message that must not be lost.
+    /// Queues a small message that must not be dropped, such as a status. The limit of bytes does not apply.
     ///
     /// # Errors
     /// As [`StreamSender::try_send`].
-    pub fn try_send_vital(
+    pub fn try_send_without_limit(
         &self,
         message: Result<StreamMessageResponse, Status>,
     ) -> Result<(), NotSent> {
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_client_has_its_share_of_the_bytes() {
+    async fn byte_limit_is_divided_among_clients() {
         let (sender, mut receiver) = stream_queue();
         let clients = 256;
         let half = BYTES / clients / 2 - 100;
@@ -153,7 +153,7 @@ mod tests {
         // With fewer clients, each has a larger share.
         assert_eq!(sender.try_send(packet(half), clients / 2), Ok(()));
         let end = Status::new(Code::Aborted, "the end");
-        assert_eq!(sender.try_send_vital(Err(end)), Ok(()));
+        assert_eq!(sender.try_send_without_limit(Err(end)), Ok(()));
         for _ in 0..3 {
             assert!(receiver.next().await.unwrap().is_ok());
         }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn messages_are_bounded_by_number_too() {
+    async fn the_number_of_messages_is_bounded_too() {
         let (sender, receiver) = stream_queue();
         for _ in 0..BACKLOG {
             assert_eq!(sender.try_send(packet(1), 1), Ok(()));

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub use self::files::secure;
 use super::SwitchError;
 
-/// PEM files, find_table by the options of `simple_switch_grpc`.
+/// PEM files, named by the options of `simple_switch_grpc`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
     /// `--grpc-server-cert`: the server's certificate with the intermediate ones.

@@ -9,7 +9,7 @@ use alfirk_bmv2::trace::TraceLine;
 /// Format of traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TraceFormat {
-    /// For people, with colours on a terminal.
+    /// Indented text, with colours on a terminal.
     Text,
     /// One JSON object per line.
     Json,

@@ -1,4 +1,4 @@
-//! Limits of statuses: gRPC sends them in trailers, whose length clients limit.
+//! Limits of the length of statuses: gRPC sends them in trailers, whose length clients limit.
 
 use tonic::{Request, Status};
 
@@ -13,8 +13,9 @@ pub struct TrailerLimit {
 const MAX_MESSAGE: usize = 512;
 
 impl TrailerLimit {
-    /// Determines the limit from the client's user agent: gRPC in Go accepts 16 MiB of headers, tonic 16 KiB, and the C
-    /// core, which Python and C++ use, at least 8 KiB. A longer status would fail the call with an error about headers.
+    /// Determines the limit from the client's user agent. gRPC in Go accepts 16 MiB of headers, tonic 16 KiB, and
+    /// the C core, which Python and C++ use, at least 8 KiB. A longer status would fail the call with an error
+    /// about headers.
     pub fn of<T>(request: &Request<T>) -> TrailerLimit {
         let agent = request.metadata().get("user-agent");
         let agent = agent
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_cut_between_characters() {
+    fn long_messages_are_truncated_between_characters() {
         let status = alfirk_p4runtime::Status::new(Code::NotFound, "\u{e9}".repeat(2000));
         let cut = limit_of("").fit(status);
         assert_eq!(cut.message(), "\u{e9}".repeat(MAX_MESSAGE) + "...");

@@ -29,7 +29,7 @@ pub fn generate(document: &Document, service: &str) -> Result<String, String> {
     let handler = handler(&types, &document.functions);
     let client = client(&types, &document.functions);
     let module = quote! {
-        /// The service's name, which clients put before a method's.
+        /// Name of the service, which clients put before the method's name.
         pub const NAME: &str = #service;
         #(#enums)*
         #(#structs)*
@@ -139,7 +139,7 @@ fn enumeration(e: &Enum) -> TokenStream {
             #(#first #variants = #numbers,)*
         }
         impl #name {
-            /// The name in the interface file.
+            /// Returns the constant's name in the interface file.
             pub fn name(self) -> &'static str {
                 match self {
                     #(#name::#variants => #texts,)*
@@ -261,7 +261,7 @@ fn calls(functions: &[Function]) -> TokenStream {
         }
     });
     quote! {
-        /// A request.
+        /// A call of one of the service's methods, with its arguments.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Call {
             #(#variants(#variants),)*
@@ -269,7 +269,7 @@ fn calls(functions: &[Function]) -> TokenStream {
         impl Call {
             /// Names of all methods.
             pub const METHODS: &'static [&'static str] = &[#(#names),*];
-            /// Reads the arguments of a method; `None` when there is no such method.
+            /// Decodes the arguments of a method; `None` for an unknown method.
             ///
             /// # Errors
             /// When the arguments are malformed, or the transport fails.
@@ -279,7 +279,7 @@ fn calls(functions: &[Function]) -> TokenStream {
                     _ => return Ok(None),
                 }))
             }
-            /// Executes the request.
+            /// Calls the handler's method with the arguments.
             pub fn run(self, handler: &mut (impl Handler + ?Sized)) -> Reply {
                 match self {
                     #(#runs,)*
@@ -301,13 +301,13 @@ fn replies(types: &Types<'_>, functions: &[Function]) -> TokenStream {
         )),
     });
     quote! {
-        /// The reply to a request.
+        /// The result of one of the service's methods.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Reply {
             #(#variants(#results),)*
         }
         impl Reply {
-            /// Writes the reply as the result of its method.
+            /// Encodes the result.
             ///
             /// # Errors
             /// When the transport fails.
@@ -349,7 +349,7 @@ fn handler(types: &Types<'_>, functions: &[Function]) -> TokenStream {
             quote!(#docs fn #method(&mut self #(, #args)*) -> #result;)
         });
         quote! {
-            /// A handler of requests.
+            /// Methods of the service, or of a part of it, as a server implements them.
             pub trait #name {
                 #(#methods)*
             }
@@ -358,7 +358,7 @@ fn handler(types: &Types<'_>, functions: &[Function]) -> TokenStream {
     let is_one_trait = matches!(&names[..], [name] if name == "Handler");
     let combined = (!is_one_trait).then(|| {
         quote! {
-            /// A handler of the requests of all parts.
+            /// All methods of the service, as a server implements them.
             pub trait Handler: #(#names)+* {}
             impl<T: #(#names)+*> Handler for T {}
         }

@@ -56,7 +56,7 @@ impl Connection {
     /// Connects to a server.
     ///
     /// # Errors
-    /// Those of the system; the first address that accepts is used.
+    /// Errors of the system, if no address accepts the connection.
     pub fn open(address: impl ToSocketAddrs) -> io::Result<Connection> {
         Connection::over(TcpStream::connect(address)?)
     }

@@ -7,9 +7,6 @@
 //! Messages use Thrift's binary protocol on a buffered TCP stream. All services share one port: the service's name
 //! precedes the method's, as in `standard:bm_register_read`.
 
-// Most of it is generated from interface files.
-#![allow(missing_docs)]
-
 mod client;
 mod server;
 mod wire;
@@ -27,6 +24,8 @@ macro_rules! service {
         $(#[$doc])*
         // The interface files determine names and numbers of arguments.
         #[rustfmt::skip]
+        // BMv2's interface files do not document fields and constants.
+        #[allow(missing_docs)]
         #[allow(clippy::too_many_arguments, clippy::match_single_binding, clippy::unit_arg, unused_imports)]
         pub mod $module {
             use std::{collections::BTreeMap, convert::Infallible};

@@ -28,13 +28,19 @@ macro_rules! services {
         /// A request to one of the services.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Call {
-            $($variant($module::Call),)*
+            $(
+                #[doc = concat!("A call of the service `", stringify!($module), "`.")]
+                $variant($module::Call),
+            )*
         }
 
         /// A reply of one of the services.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Reply {
-            $($variant($module::Reply),)*
+            $(
+                #[doc = concat!("A reply of the service `", stringify!($module), "`.")]
+                $variant($module::Reply),
+            )*
         }
 
         impl Call {
@@ -85,12 +91,13 @@ pub struct Ticket {
 /// Result of waiting for a client's request.
 #[derive(Debug)]
 pub enum Incoming {
+    /// A request, with the ticket of its reply.
     Request(Ticket, Box<Call>),
     /// The client closed the connection.
     End,
 }
 
-/// A client's connection.
+/// The server's side of one client's connection.
 pub struct Requests<R: Read, W: Write> {
     input: TBinaryInputProtocol<Bounded<BufReader<R>>>,
     output: TBinaryOutputProtocol<BufWriter<W>>,

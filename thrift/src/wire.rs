@@ -17,7 +17,9 @@ const RESERVED: i32 = 256;
 pub trait Wire: Sized {
     /// Thrift's type id, which precedes fields and elements.
     const TYPE: TType;
+    /// Decodes a value.
     fn read(p: &mut dyn TInputProtocol) -> Result<Self>;
+    /// Encodes the value.
     fn write(&self, p: &mut dyn TOutputProtocol) -> Result<()>;
     /// Returns the value of a result without fields; `None` if a value is required.
     fn absent() -> Option<Self> {
@@ -114,7 +116,7 @@ impl<K: Wire + Ord, V: Wire> Wire for BTreeMap<K, V> {
     }
 }
 
-/// Reads a structure: `read` consumes each field or skips it.
+/// Decodes a structure: `read` consumes each field or skips it.
 pub fn read_fields(
     p: &mut dyn TInputProtocol,
     mut read: impl FnMut(&mut dyn TInputProtocol, i16, TType) -> Result<()>,
@@ -130,7 +132,7 @@ pub fn read_fields(
     }
 }
 
-/// Writes one field of a structure.
+/// Encodes one field of a structure.
 pub fn write_field<T: Wire>(
     p: &mut dyn TOutputProtocol,
     name: &str,
@@ -142,7 +144,7 @@ pub fn write_field<T: Wire>(
     p.write_field_end()
 }
 
-/// Writes the result of a method: its value as field 0, or its exception as field 1.
+/// Encodes the result of a method: its value as field 0, or its exception as field 1.
 pub fn write_result<T: Wire, E: Wire>(
     p: &mut dyn TOutputProtocol,
     value: Option<&T>,
@@ -158,7 +160,7 @@ pub fn write_result<T: Wire, E: Wire>(
     p.write_struct_end()
 }
 
-/// Reads what [`write_result`] wrote; no field at all is the result of a `void` method.
+/// Decodes a result that [`write_result`] encoded. A result without fields is that of a `void` method.
 pub fn read_result<T: Wire, E: Wire>(
     p: &mut dyn TInputProtocol,
 ) -> Result<std::result::Result<Option<T>, E>> {

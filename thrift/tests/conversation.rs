@@ -15,7 +15,8 @@ use alfirk_thrift::{
     Call, Connection, Failure, Incoming, Reply, Requests,
 };
 
-/// Starts a server that replies by `handler` until the client leaves; the server's thread returns the requests.
+/// Starts a server that replies with `handler` until the client closes the connection. The server's thread returns the
+/// received requests.
 fn start_server(
     handler: impl Fn(&Call) -> Reply + Send + 'static,
 ) -> (TcpStream, thread::JoinHandle<Vec<Call>>) {
@@ -35,7 +36,7 @@ fn start_server(
 }
 
 #[test]
-fn arguments_and_results_cross_unchanged() {
+fn arguments_and_results_are_transferred_unchanged() {
     let (stream, server) = start_server(|_| Reply::Standard(standard::Reply::BmMtAddEntry(Ok(7))));
     let key = vec![BmMatchParam {
         exact: Some(BmMatchParamExact {
@@ -63,11 +64,11 @@ fn arguments_and_results_cross_unchanged() {
 }
 
 #[test]
-fn refusals_arrive_with_their_code() {
-    let refusal = InvalidTableOperation {
+fn exceptions_are_transferred_with_their_code() {
+    let exception = InvalidTableOperation {
         code: TableOperationErrorCode::DuplicateEntry,
     };
-    let handler = refusal.clone();
+    let handler = exception.clone();
     let (stream, _server) = start_server(move |_| {
         Reply::Standard(standard::Reply::BmMtDeleteEntry(Err(handler.clone())))
     });
@@ -75,7 +76,7 @@ fn refusals_arrive_with_their_code() {
     let failure = connection.standard().bm_mt_delete_entry(0, "t", 1);
     match failure.unwrap_err() {
         Failure::Refused(error) => {
-            assert_eq!(error, refusal);
+            assert_eq!(error, exception);
             assert_eq!(error.to_string(), "DUPLICATE_ENTRY");
         }
         other => panic!("{other}"),
@@ -83,7 +84,7 @@ fn refusals_arrive_with_their_code() {
 }
 
 #[test]
-fn an_unknown_method_is_answered_and_the_next_one_served() {
+fn an_unknown_method_is_rejected_and_the_connection_stays_open() {
     let (mut stream, _server) =
         start_server(|_| Reply::SimpleSwitch(simple_switch::Reply::GetTimeElapsedUs(5)));
     for (name, kind, end) in [

@@ -1,4 +1,5 @@
-//! Arbitrary bytes from a client: the server's side ends in order, and stores no more than was sent.
+//! Invalid bytes from a client: the server closes the connection without a panic, and allocates no more than was
+//! sent.
 
 use alfirk_thrift::{standard, Incoming, Reply, Requests};
 use proptest::prelude::*;
@@ -39,7 +40,7 @@ fn add_entry() -> Vec<u8> {
 }
 
 #[test]
-fn the_undamaged_message_is_accepted() {
+fn a_valid_message_is_accepted() {
     let mut twice = add_entry();
     twice.extend(add_entry());
     assert_eq!(serve(&twice).0, 2);
@@ -63,7 +64,7 @@ fn claimed_lengths_reserve_no_memory() {
 }
 
 #[test]
-fn endless_structures_are_rejected() {
+fn deeply_nested_structures_are_rejected() {
     let mut bytes = header("standard:bm_get_config", 1);
     for _ in 0..1_000_000 {
         bytes.extend([12, 0, 1]);
@@ -83,14 +84,14 @@ fn requests_beyond_the_limit_are_rejected() {
 }
 
 #[test]
-fn one_way_messages_are_carried_out_and_not_answered() {
+fn one_way_messages_are_executed_without_a_reply() {
     let mut bytes = header("standard:bm_reset_state", 4);
     bytes.push(0);
     assert_eq!(serve(&bytes), (1, Vec::new()));
 }
 
 #[test]
-fn replies_and_exceptions_are_rejected() {
+fn messages_that_are_not_calls_are_rejected() {
     for kind in [2, 3, 9] {
         let mut bytes = header("standard:bm_reset_state", kind);
         bytes.push(0);
@@ -102,9 +103,9 @@ proptest! {
     #[test]
     fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..512)) {
         serve(&bytes);
-        let mut behind_a_header = header("standard:bm_mt_add_entry", 1);
-        behind_a_header.extend(&bytes);
-        serve(&behind_a_header);
+        let mut after_a_header = header("standard:bm_mt_add_entry", 1);
+        after_a_header.extend(&bytes);
+        serve(&after_a_header);
     }
 
     #[test]

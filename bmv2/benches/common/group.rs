@@ -114,7 +114,7 @@ pub fn roce(src: u32, opcode: u8, psn: u32, rest: &[u8]) -> Vec<u8> {
     with_icrc(frame)
 }
 
-/// The multicast program with one group: a sender at path 0, and receivers at all other paths.
+/// A switch that runs the multicast program with one group: a sender at path 0, and receivers at all other paths.
 pub struct Group {
     pub switch: Switch,
     paths: u32,
@@ -126,7 +126,8 @@ pub fn host(path: u32) -> u32 {
     0x0a00_0001 + path
 }
 
-/// Bit 4 L + c: child c of the path's node at level L of the min-PSN tree holds no path.
+/// Returns the bitmap of tree nodes without a path: bit 4 L + c is set if child c of the path's node at level L of
+/// the min-PSN tree is empty.
 fn absent(path: u32, paths: u32) -> u64 {
     let mut bits = 0;
     for level in 0..3 {
@@ -226,7 +227,7 @@ impl Group {
         assert_eq!(
             self.switch.process(CPU_PORT, &init, 0)[0].0,
             CPU_PORT,
-            "the answer goes to the controller"
+            "the reply is sent to the controller"
         );
     }
 

@@ -1,7 +1,7 @@
-//! Table application for the interpreter ([`super::run`]): lookup, and arguments of the action.
+//! Application of tables, for the interpreter ([`super::run`]): lookup, and arguments of the action.
 
 use super::ops::{Pc, Slot};
-use super::run::Machine;
+use super::run::Interpreter;
 use super::words::{param_words, words_of, wrap};
 use crate::externs::meter::Color;
 use crate::frame::Rest;
@@ -11,13 +11,13 @@ use crate::steps::{padded_hex, short_hex, EntryKey, Step};
 use crate::tables::{ActionRef, EntryHandle, Target};
 use crate::trace::{NamedValue, TraceEvent};
 
-/// Entry index on a miss, beyond all direct registers.
+/// Entry index that a direct register's field receives on a miss; larger than any table.
 const NO_ENTRY: u64 = u32::MAX as u64;
 
-/// Looks up the packet in a table and stores the arguments of the action found. Returns the action's code, if one is to
-/// run, and the node after the table.
+/// Looks up the packet in a table, and stores the arguments of the entry's action. Returns the action's code, if an
+/// action is to run, and the instruction after the table.
 #[inline(never)]
-pub(super) fn apply(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
+pub(super) fn apply(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
     if vm.state.recorder.is_some() {
         return apply_recorded(vm, phv, at);
     }
@@ -25,7 +25,8 @@ pub(super) fn apply(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>
 }
 
 #[cold]
-fn apply_recorded(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
+/// Like [`look_up`], and records the table in traces and the log.
+fn apply_recorded(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
     let program = vm.program;
     let table = &program.tables[at];
     let number = |slot: usize, bits| number(&phv[slot..slot + words_of(bits)]);
@@ -73,7 +74,7 @@ fn apply_recorded(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, 
 }
 
 /// Logs the lookup key and the matching entry.
-fn log_lookup(vm: &mut Machine, phv: &[u64], at: usize, found: Option<u32>) {
+fn log_lookup(vm: &mut Interpreter, phv: &[u64], at: usize, found: Option<u32>) {
     let (program, table) = (vm.program, &vm.program.tables[at]);
     let Some(mut recorder) = vm.state.recorder.take() else {
         return;
@@ -116,9 +117,10 @@ fn log_lookup(vm: &mut Machine, phv: &[u64], at: usize, found: Option<u32>) {
     vm.state.recorder = Some(recorder);
 }
 
+/// Implements [`apply`] without recording.
 #[inline(always)]
-fn look_up(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
-    let Machine {
+fn look_up(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
+    let Interpreter {
         program,
         state,
         rest,
@@ -136,10 +138,10 @@ fn look_up(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
                 phv[usize::from(direct.slot)] = wrap(color as u64, direct.bits, false);
             }
             for cells in &table.direct_registers {
-                phv[usize::from(cells.slot)] = u64::from(found.place);
+                phv[usize::from(cells.slot)] = u64::from(found.slot);
                 if found.is_new {
                     let initial = &program.registers[usize::from(cells.array)].initial;
-                    state.registers[usize::from(cells.array)].write(found.place.into(), initial);
+                    state.registers[usize::from(cells.array)].write(found.slot.into(), initial);
                 }
             }
             (true, found.target)
@@ -153,7 +155,7 @@ fn look_up(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
             }
             match &tables.default_target {
                 Some(target) => (false, target),
-                None => return (None, table.on_miss.unwrap_or(table.on_nothing)),
+                None => return (None, table.on_miss.unwrap_or(table.after_miss)),
             }
         }
     };
@@ -164,7 +166,7 @@ fn look_up(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
             let profile = table.profile.map(usize::from).unwrap_or_default();
             let group = state.profiles.get(profile).and_then(|p| p.groups.get(id));
             let Some(group) = group else {
-                return (None, table.on_nothing);
+                return (None, table.after_miss);
             };
             let hash = match program.profiles[profile].selector.as_ref() {
                 Some(selector) => selector_hash(
@@ -180,7 +182,7 @@ fn look_up(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
             };
             match group.choose(hash) {
                 Some(member) => member,
-                None => return (None, table.on_hit.unwrap_or(table.on_nothing)),
+                None => return (None, table.on_hit.unwrap_or(table.after_miss)),
             }
         }
     };
@@ -190,7 +192,7 @@ fn look_up(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
         .get(profile)
         .and_then(|p| p.members.get(&member))
     else {
-        return (None, table.on_nothing);
+        return (None, table.after_miss);
     };
     let action = &member.action;
     let next = if hit {
@@ -200,7 +202,7 @@ fn look_up(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
     };
     (
         Some(enter(program, phv, action)),
-        next.unwrap_or(table.on_nothing),
+        next.unwrap_or(table.after_miss),
     )
 }
 

@@ -1,14 +1,14 @@
-//! Arbitrary-precision integers, for expressions that do not fit 64 bits.
+//! Arbitrary-precision integers, for expressions whose values may exceed 64 bits.
 //!
-//! BMv2 computes with unbounded integers and wraps only when a value is stored in a field. Nearly all expressions have
-//! the same result in 64-bit words; the loader proves this for each (see `load::lower`). The others use this module.
-//! The arithmetic is that of `num-bigint`; here are BMv2's conventions: words of two's complement, fields, saturation,
-//! and a limit on what one product or shift may grow to.
+//! BMv2 computes with unbounded integers, and wraps only when a value is stored in a field. Nearly all expressions
+//! have the same result in 64-bit words, which the loader proves for each (see `load::lower`). The others use this
+//! module. The arithmetic is that of `num-bigint`; this module adds BMv2's conventions (words in two's complement,
+//! truncation to a field, saturation) and limits the width of products and left shifts.
 
 use num_bigint::{BigInt, BigUint, Sign};
 use num_traits::{One, Zero};
 
-/// Maximum width of the result of a left shift or product, in bits; higher bits are cut off. No field is wider.
+/// Maximum width of the result of a left shift or product, in bits; no field is wider. Higher bits are truncated.
 const MAX_BITS: u32 = 64 * 2048;
 
 /// A signed integer.
@@ -81,7 +81,7 @@ impl Big {
         i128::try_from(&self.0).ok()
     }
 
-    /// Returns the number as a shift amount or index: large and negative numbers saturate to the greatest.
+    /// Returns the number as a shift amount or index: numbers beyond 64 bits and negative ones become `u64::MAX`.
     pub fn to_amount(&self) -> u64 {
         u64::try_from(&self.0).unwrap_or(u64::MAX)
     }
@@ -163,7 +163,7 @@ impl Big {
         Big(self.0.clone().clamp(min, max))
     }
 
-    /// Cuts a result off that is wider than [`MAX_BITS`].
+    /// Truncates a result to [`MAX_BITS`].
     fn limited(self) -> Big {
         if self.0.bits() < u64::from(MAX_BITS) {
             self
@@ -226,7 +226,7 @@ mod tests {
         }
 
         #[test]
-        fn shifts_undo_each_other(words in proptest::collection::vec(any::<u64>(), 0..6), s in 0u64..300) {
+        fn a_right_shift_reverts_a_left_shift(words in proptest::collection::vec(any::<u64>(), 0..6), s in 0u64..300) {
             let x = Big::from_unsigned(&words);
             prop_assert_eq!(x.shl(s).shr(s).cmp(&x), Ordering::Equal);
         }
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn products_stay_bounded() {
+    fn huge_products_do_not_exhaust_memory() {
         let mut x = Big::from_unsigned(&[u64::MAX; 1500]);
         for _ in 0..4 {
             x = x.mul(&x);
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_shifts_stay_bounded() {
+    fn huge_shifts_do_not_exhaust_memory() {
         assert!(Big::from_u64(1).shl(u64::MAX).is_zero());
         assert_eq!(int(&Big::from_i64(-1).shr(u64::MAX)), -1);
     }

@@ -1,4 +1,4 @@
-//! Calculations over a packet's fields.
+//! Execution of calculations: hashes and checksums over a packet's fields.
 
 use super::headers;
 use super::join::{Join, SLACK};

@@ -1,4 +1,4 @@
-//! The deparser: checksums are updated, then all valid headers are written in order.
+//! The deparser: updates checksums, then writes all valid headers in order.
 
 use super::parse::log;
 use super::run::{self, Context};
@@ -8,7 +8,7 @@ use crate::program::{Deparser, Header, LoadedProgram, Place};
 use crate::state::State;
 use crate::steps::Step;
 
-/// Writes the headers to the front of `state.headers`. Returns their length in bytes.
+/// Runs the deparser, and writes the headers to the front of `state.headers`. Returns their length in bytes.
 pub(crate) fn deparse(
     program: &LoadedProgram,
     deparser: &Deparser,
@@ -65,8 +65,8 @@ fn update_checksums(
     }
 }
 
-/// Writes a header to the front of `out`, which must have space for its longest form and [`SLACK`](super::join::SLACK)
-/// bytes more. Returns its length in bytes.
+/// Writes a header to the front of `out`, and returns its length in bytes. `out` must have space for the header's
+/// maximum length and [`SLACK`](super::join::SLACK) bytes.
 #[inline]
 pub(crate) fn emit(h: &Header, phv: &[u64], out: &mut [u8]) -> usize {
     match &h.join {
@@ -132,7 +132,7 @@ mod tests {
     use crate::frame::Frame;
 
     #[test]
-    fn bits_are_read_back_as_written() {
+    fn written_bits_are_read_back() {
         for offset in 0..17 {
             for bits in 1..=64 {
                 let mut bytes = [0; 12];

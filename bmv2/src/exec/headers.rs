@@ -7,7 +7,7 @@ pub fn is_valid(header: &Header, phv: &[u64]) -> bool {
     header.metadata || phv[usize::from(header.valid)] != 0
 }
 
-/// Returns a header's present length on the wire in bytes.
+/// Returns a header's current length on the wire in bytes.
 #[inline]
 pub fn length(header: &Header, phv: &[u64]) -> usize {
     match header.varbit {
@@ -39,8 +39,8 @@ pub fn mark_invalid(layout: &Layout, phv: &mut [u64], header: u16) {
     }
 }
 
-/// `setValid`: makes a header valid; an invalid one is cleared to zeros. Returns the change of the packet's length in
-/// bytes.
+/// Executes `setValid`, and returns the change of the packet's length in bytes. The fields of a header that was
+/// invalid become 0.
 pub fn add(layout: &Layout, phv: &mut [u64], header: u16) -> i64 {
     let h = &layout.headers[usize::from(header)];
     if is_valid(h, phv) {
@@ -51,7 +51,7 @@ pub fn add(layout: &Layout, phv: &mut [u64], header: u16) -> i64 {
     length(h, phv) as i64
 }
 
-/// `setInvalid`: the fields keep their values. Returns the change of the packet's length in bytes.
+/// Executes `setInvalid`, and returns the change of the packet's length in bytes. The fields keep their values.
 pub fn remove(layout: &Layout, phv: &mut [u64], header: u16) -> i64 {
     let h = &layout.headers[usize::from(header)];
     if h.metadata || !is_valid(h, phv) {
@@ -78,8 +78,8 @@ pub fn assign(layout: &Layout, phv: &mut [u64], dest: u16, source: u16) {
     );
 }
 
-/// Assigns a variable-length field with its length. Does nothing for headers without one, or when the target is too
-/// short.
+/// Assigns a variable-length field with its length. Does nothing for headers without one, or when the target's
+/// maximum length is too small.
 pub fn assign_varbit(layout: &Layout, phv: &mut [u64], dest: u16, source: u16) {
     let varbit = |h: u16| layout.headers[usize::from(h)].varbit;
     let (Some(d), Some(s)) = (varbit(dest), varbit(source)) else {
@@ -164,12 +164,16 @@ pub fn assign_union_stack(layout: &Layout, phv: &mut [u64], dest: u16, source: u
     }
 }
 
-/// Position of a stack in the packet's words: first word, words per element, number of elements, word of the counter.
+/// Position of a stack in the packet's words.
 #[derive(Clone, Copy, Debug)]
 pub struct StackWords {
+    /// First word of element 0.
     pub start: usize,
+    /// Number of words per element.
     pub stride: usize,
+    /// Number of elements.
     pub count: usize,
+    /// Word that holds the index of the next element.
     pub next: usize,
 }
 

@@ -6,7 +6,7 @@
 use super::ops::Slot;
 use super::words::words_of;
 
-/// Bytes that [`Join::write`] may overwrite after the last byte, as it writes whole chunks.
+/// Number of bytes after the last one that [`Join::write`] may overwrite, as it writes whole chunks.
 pub const SLACK: usize = 8;
 
 /// Concatenated fields, first field first, most significant bit first.
@@ -28,7 +28,7 @@ struct Part {
 }
 
 impl Join {
-    /// Plans the concatenation of fields, each given by its first word and its width (at least 1 bit).
+    /// Creates the plan for fields, each given by its first word and its width, at least 1 bit.
     pub fn new(fields: impl IntoIterator<Item = (Slot, u32)>) -> Join {
         let mut parts: Vec<Part> = Vec::new();
         let mut at = 0usize;
@@ -109,7 +109,7 @@ impl Join {
     }
 }
 
-/// Plan for reading the fields of a header from its bytes.
+/// Positions of the fields of a header, for reading them from its bytes.
 #[derive(Clone, Debug, Default)]
 pub struct FieldReader {
     fields: Vec<WordPosition>,
@@ -126,8 +126,8 @@ struct WordPosition {
 }
 
 impl FieldReader {
-    /// Plans reading fields, each given by offset in bits, first word, width and sign. `None` when a word spreads over
-    /// nine bytes.
+    /// Creates the plan for fields, each given by offset in bits, first word, width in bits and sign. `None` when a
+    /// word of a field spreads over nine bytes.
     pub fn new(fields: impl IntoIterator<Item = (u32, Slot, u32, bool)>) -> Option<FieldReader> {
         let mut cut = FieldReader::default();
         for (offset, slot, bits, signed) in fields {
@@ -173,7 +173,7 @@ mod tests {
 
     const WIDTHS: [u32; 12] = [3, 13, 48, 1, 64, 7, 128, 9, 100, 33, 60, 6];
 
-    /// Returns words with a pattern, and their bits concatenated.
+    /// Returns words with a pattern, their fields, and the concatenated bits as text.
     fn words() -> (Vec<u64>, Vec<(Slot, u32)>, String) {
         let (mut phv, mut fields, mut text) = (Vec::new(), Vec::new(), String::new());
         for (i, bits) in WIDTHS.into_iter().enumerate() {

@@ -9,7 +9,7 @@ use super::ops::Slot;
 #[derive(Clone, Debug)]
 pub struct Node {
     pub kind: Kind,
-    /// Least and greatest value; `None` if unknown or beyond 128 bits.
+    /// Minimum and maximum value; `None` if unknown or beyond 128 bits.
     pub range: Option<(i128, i128)>,
 }
 

@@ -17,13 +17,13 @@ pub enum Op {
         d: Slot,
         a: Slot,
     },
-    /// `d` := low `bits` bits of `a`, unsigned.
+    /// `d := a`'s low `bits` bits, zero-extended.
     Mask {
         d: Slot,
         a: Slot,
         bits: u8,
     },
-    /// `d` := low `bits` bits of `a`, signed.
+    /// `d := a`'s low `bits` bits, sign-extended.
     Sext {
         d: Slot,
         a: Slot,
@@ -63,7 +63,7 @@ pub enum Op {
         d: Slot,
         a: Slot,
     },
-    /// Zero when `b` is 64 or more, as `ShrU`.
+    /// `d := a << b`; zero when `b` is 64 or more, as for `ShrU`.
     Shl {
         d: Slot,
         a: Slot,
@@ -79,7 +79,7 @@ pub enum Op {
         a: Slot,
         b: Slot,
     },
-    /// Zero when `b` is zero, as `ModU`.
+    /// `d := a / b`, unsigned; zero when `b` is zero, as for `ModU`.
     DivU {
         d: Slot,
         a: Slot,
@@ -115,14 +115,14 @@ pub enum Op {
         bits: u8,
     },
 
-    /// Bits `low` to `low + bits - 1` of `a`.
+    /// `d := a`'s bits `low` to `low + bits - 1`.
     Bits {
         d: Slot,
         a: Slot,
         low: u8,
         bits: u8,
     },
-    /// The low `bits` bits of the sum.
+    /// `d :=` the low `bits` bits of `a + b`.
     AddBits {
         d: Slot,
         a: Slot,
@@ -135,7 +135,7 @@ pub enum Op {
         b: Slot,
         bits: u8,
     },
-    /// `a << shift`, combined with `bits` bits of `b` from `low` on.
+    /// `d := (a << shift) | Bits(b, low, bits)`
     Join {
         d: Slot,
         a: Slot,
@@ -144,7 +144,7 @@ pub enum Op {
         low: u8,
         bits: u8,
     },
-    /// Bit `bit` of `(a >> low_a) - (b >> low_b)`: the order of two serial numbers.
+    /// `d :=` bit `bit` of `(a >> low_a) - (b >> low_b)`: the order of two serial numbers.
     SubBit {
         d: Slot,
         a: Slot,
@@ -244,8 +244,8 @@ pub enum Op {
         to: Pc,
     },
 
-    // Fused pairs and triples of instructions, made by `fuse`. The operands are those of the first instruction, then
-    // those of the following ones that are not results of the first.
+    // Fused pairs and triples of instructions, created by `fuse`. Their operands are those of the first
+    // instruction, followed by those of the others that are not results of the first.
     Mov2 {
         d: Slot,
         a: Slot,
@@ -260,7 +260,7 @@ pub enum Op {
         f: Slot,
         c: Slot,
     },
-    /// Copies word `a` to the `n` words from `d` on, in place of `n` moves.
+    /// Copies word `a` to the `n` words that start at `d`: a fusion of `n` moves.
     Fill {
         d: Slot,
         a: Slot,
@@ -431,7 +431,7 @@ pub enum Op {
         i: Slot,
         before: Slot,
     },
-    /// Applies a low-pass filter to a value; configuration and memory are cells of registers.
+    /// Applies a low-pass filter to a value. The filter's configuration and state are cells of registers.
     Filter {
         d: Slot,
         spec: u16,
@@ -459,7 +459,7 @@ pub enum Op {
         bits: u8,
         group: Option<Slot>,
     },
-    /// Marks a register access; a packet may do this once per register (Tofino).
+    /// Records a register access; a second one for the same packet is a fault (Tofino).
     RegisterAccess {
         array: u16,
         site: u16,
@@ -493,12 +493,12 @@ pub enum Op {
         index: u16,
     },
     Exit,
-    /// Writes a note to the log.
+    /// Writes the text of a condition or primitive to the log.
     Note {
         index: u16,
     },
 
-    /// Looks up the packet in a table and calls the action found.
+    /// Looks up the packet in a table, and calls the action of the entry or the default action.
     Apply {
         table: u16,
     },

@@ -6,9 +6,7 @@ use super::words::{words_of, wrap, write_field};
 use crate::exec::big::Big;
 use crate::frame::{Frame, Rest};
 use crate::numbers::shortest;
-use crate::program::{
-    self, CaseOn, Header, KeyPart, LoadedProgram, ParseState, Place, Step as ParserStep,
-};
+use crate::program::{self, CaseOn, Header, KeyPart, LoadedProgram, ParseState, ParserStep, Place};
 use crate::state::State;
 use crate::steps::{padded_hex, Step};
 use crate::value_set::ValueSetState;
@@ -16,7 +14,8 @@ use crate::value_set::ValueSetState;
 /// Limit of parser states per packet; beyond it the parser ends with `ParserTimeout`.
 const MAX_STATES: u32 = 4096;
 
-/// Parses a packet into its headers. Returns the offset of the payload; an error is stored in the metadata.
+/// Runs the parser and the verification of checksums. Returns the offset of the payload; an error is stored in the
+/// metadata.
 pub(crate) fn parse(
     program: &LoadedProgram,
     state: &mut State,
@@ -44,7 +43,7 @@ pub(crate) fn parse(
     cursor
 }
 
-/// Runs a parser. Returns the number of the error and the offset of the payload.
+/// Runs a parser. Returns the number of the error constant, and the offset of the payload.
 pub(crate) fn parse_with(
     program: &LoadedProgram,
     parser: &program::Parser,
@@ -129,7 +128,7 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    /// Runs the states. Returns the number of the error.
+    /// Runs states from the start state on. Returns the number of the error constant.
     fn run(&mut self, state: &mut State, ctx: &mut Context) -> u64 {
         let parser = self.parser;
         let mut at = parser.start;

@@ -8,40 +8,47 @@ use crate::frame::Rest;
 use crate::program::LoadedProgram;
 use crate::state::State;
 
-/// Limit of backward jumps, calls and table applications per packet and pipeline. No compiler creates such programs; a
-/// malformed one must not hang the switch.
+/// Limit of backward jumps, calls and table applications per packet and pipeline. Compilers do not create endless
+/// programs, but a malformed one must not block the switch.
 const MAX_STEPS: u32 = 100_000;
 
-/// Per-packet state besides the packet's words.
+/// State of a packet's processing that is not in its words.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Context {
-    /// Time in nanoseconds.
+    /// Time in nanoseconds since the switch started.
     pub now: u64,
-    /// Number of the packet in traces and the log; copies have numbers of their own.
+    /// Number of the packet in traces and the log.
     pub number: u64,
+    /// Number of the packet's copy in traces and the log.
     pub copy: u32,
     /// Length of the received packet in bytes, used by counters and byte meters.
     pub ingress_length: usize,
-    /// Present length in bytes, after headers were added and removed.
+    /// Current length in bytes, after headers were added and removed.
     pub length: i64,
+    /// Requested clone, if any.
     pub clone: Option<CloneRequest>,
-    /// Field list of a resubmission; 0 for none, as in the next two fields.
+    /// Field list of a requested resubmission; 0 for no request.
     pub resubmit: u32,
+    /// Field list of a requested recirculation; 0 for no request.
     pub recirculate: u32,
+    /// Learn list of a requested digest; 0 for no request.
     pub digest: u32,
-    /// Maximum length of the packet when it leaves, in bytes.
+    /// Maximum length of the output frame in bytes (`truncate`).
     pub truncate: Option<u64>,
+    /// Whether `exit` was executed.
     pub exit: bool,
-    /// Registers accessed in this gress and the places of access, for targets that allow one access per register.
+    /// Register and source location of each access in this gress, for targets that allow one access per register.
     pub accessed: Vec<(u16, u16)>,
-    /// Set when the packet must be dropped.
+    /// Reason for which the packet must be dropped, if any.
     pub fault: Option<DropReason>,
+    /// Texts of `log_msg` calls and failed assertions.
     pub logs: Vec<String>,
 }
 
-/// A clone requested by the last call of a clone primitive.
+/// A clone requested by a clone primitive; the last call counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CloneRequest {
+    /// Number of the clone session.
     pub session: u32,
     /// Field list whose fields the clone keeps.
     pub list: u32,
@@ -69,7 +76,7 @@ impl Context {
     }
 }
 
-/// Runs code from `pc` to `End`, or to a `Return` without a caller.
+/// Executes instructions from `pc` to `End`, or to a `Return` outside of an action.
 pub(crate) fn run(
     program: &LoadedProgram,
     state: &mut State,
@@ -79,7 +86,7 @@ pub(crate) fn run(
     ctx: &mut Context,
     pc: Pc,
 ) {
-    let mut vm = Machine {
+    let mut vm = Interpreter {
         program,
         state,
         drop_port,
@@ -119,8 +126,8 @@ pub(crate) fn run(
             }
         };
     }
-    // Only frequent instructions are here, so that the loop's few variables stay in registers; `Machine::step` has the
-    // others.
+    // Only frequent instructions are here, so that the loop's few variables stay in registers. `Interpreter::step`
+    // executes the others.
     while let Some(op) = next.next() {
         match *op {
             Op::Mov { d, a } => w!(d) = w!(a),
@@ -436,7 +443,7 @@ fn sub_bit(a: u64, low_a: u8, b: u64, low_b: u8, bit: u8) -> u64 {
 }
 
 /// Interpreter state besides the packet's words.
-pub(super) struct Machine<'a> {
+pub(super) struct Interpreter<'a> {
     pub program: &'a LoadedProgram,
     pub state: &'a mut State,
     pub drop_port: u32,
@@ -447,7 +454,7 @@ pub(super) struct Machine<'a> {
     steps: u32,
 }
 
-impl Machine<'_> {
+impl Interpreter<'_> {
     /// Counts a step that could be part of a loop. Returns true beyond the limit.
     #[inline(always)]
     fn is_endless(&mut self) -> bool {

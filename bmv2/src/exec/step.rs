@@ -3,7 +3,7 @@
 use super::expr::run_big;
 use super::headers::{self, StackWords};
 use super::ops::{Op, Slot};
-use super::run::{CloneRequest, Machine};
+use super::run::{CloneRequest, Interpreter};
 use super::words::wrap;
 use crate::drop_reason::DropReason;
 use crate::externs::filter::{Memory, Spec};
@@ -18,11 +18,11 @@ const MAX_LOGS: usize = 1000;
 /// Signal that the packet must be dropped.
 pub(super) struct Halt;
 
-impl Machine<'_> {
+impl Interpreter<'_> {
     /// Executes an infrequent instruction.
     #[inline(never)]
     pub(super) fn step(&mut self, phv: &mut [u64], op: Op) -> Result<(), Halt> {
-        let Machine {
+        let Interpreter {
             program,
             state,
             drop_port,

@@ -6,7 +6,7 @@
 
 use crate::exec::big::Big;
 
-/// Configuration of a filter, decoded from the 80-bit cell that the compiler's `Lpf` describes.
+/// Configuration of a filter, decoded from its 80-bit register cell, whose layout the compiler's `Lpf` defines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spec {
     kind: Kind,
@@ -29,7 +29,7 @@ enum Kind {
     Rate,
 }
 
-/// Memory of a filter, stored in a 128-bit cell.
+/// State of a filter, stored in a 128-bit register cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Memory {
     /// The mean or sum, as a fixed-point number with [`POINT`] fractional bits.

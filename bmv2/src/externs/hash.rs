@@ -1,12 +1,12 @@
 //! Hash and checksum algorithms over lists of fields, as BMv2 computes them.
 //!
-//! Inputs are concatenated bit by bit without padding; fields of invalid headers are left out. The last byte is padded
-//! with zeros. The payload, if it is an input, starts at the next byte.
+//! Inputs are concatenated bit by bit without padding; fields of invalid headers are omitted. The last byte is
+//! padded with zeros. The payload, if it is an input, starts at the next byte.
 
 use crate::exec::words::words_of;
 use rustc_hash::FxHashMap;
 
-/// Algorithms by their BMv2 names.
+/// Hash and checksum algorithms that a program may name in BMv2 JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     Crc16,
@@ -25,14 +25,20 @@ pub enum Algorithm {
     Xxh64,
 }
 
-/// Rocksoft model of a CRC of 8, 16, 32 or 64 bits.
+/// A CRC in Williams' Rocksoft model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrcParams {
+    /// Width of the CRC: 8, 16, 32 or 64 bits.
     pub bits: u32,
+    /// Polynomial without its highest bit, not reflected.
     pub polynomial: u64,
+    /// Initial remainder.
     pub initial: u64,
+    /// Value XORed to the final remainder.
     pub final_xor: u64,
+    /// Whether the bits of each input byte are reversed.
     pub reflect_data: bool,
+    /// Whether the bits of the final remainder are reversed, before the XOR.
     pub reflect_remainder: bool,
 }
 
@@ -72,7 +78,7 @@ impl Algorithm {
 /// State of an algorithm between packets.
 #[derive(Clone, Debug, Default)]
 pub struct HashState {
-    /// Replaces the parameters of a custom CRC.
+    /// Parameters of a custom CRC that the control plane has set; `None` for the program's.
     pub(crate) crc: Option<CrcParams>,
     pub(crate) next: u64,
     pub(crate) seen: FxHashMap<Vec<u8>, u64>,
@@ -158,7 +164,7 @@ pub(crate) fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// `HashAlgorithm.crc16` of v1model.
+/// Computes the CRC-16 of v1model's `HashAlgorithm.crc16`: polynomial 0x8005, reflected, initially 0.
 pub fn crc16(bytes: &[u8]) -> u16 {
     hash_bytes(Algorithm::Crc16, bytes) as u16
 }

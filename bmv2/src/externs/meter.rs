@@ -3,22 +3,27 @@
 
 use alfirk_bmv2_json::MeterType;
 
-/// Rates per second and burst sizes, in packets or bytes depending on the meter's type.
+/// Rates and burst sizes of a meter, in packets or bytes depending on the meter's type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeterConfig {
-    /// Committed information rate.
+    /// Committed information rate per second.
     pub cir: u64,
+    /// Committed burst size.
     pub cburst: u64,
-    /// Peak information rate, at least `cir`.
+    /// Peak information rate per second, at least `cir`.
     pub pir: u64,
+    /// Peak burst size.
     pub pburst: u64,
 }
 
-/// Colour of a packet; the value is that in P4 programs.
+/// Colour of a packet; the discriminant is the value in P4 programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Color {
+    /// Within the committed rate and burst.
     Green = 0,
+    /// Above the committed, within the peak rate and burst.
     Yellow = 1,
+    /// Above the peak rate and burst.
     Red = 2,
 }
 
@@ -73,6 +78,7 @@ impl Bucket {
 }
 
 impl Meter {
+    /// Returns the rates, if they were set.
     pub fn config(&self) -> Option<MeterConfig> {
         self.config.as_ref().map(|b| b.config)
     }
@@ -92,7 +98,8 @@ impl Meter {
         });
     }
 
-    /// Marks a packet with a previous colour; the new colour is never better. Packets without one are green.
+    /// Meters a packet that was marked `before`; the result is never better than that. Packets without a mark are
+    /// green.
     pub(crate) fn execute(
         &mut self,
         kind: MeterType,
@@ -153,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_rates_add_up_over_short_intervals() {
+    fn rates_below_one_per_microsecond_accumulate() {
         let mut meter = Meter::default();
         meter.configure(
             Some(MeterConfig {
@@ -197,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_gets_no_better_colour_than_it_had_and_takes_no_tokens_of_better_ones() {
+    fn a_packet_keeps_its_colour_or_gets_a_worse_one() {
         use Color::*;
         let mut meter = Meter::default();
         assert_eq!(meter.execute(MeterType::Packets, 1, 0, Yellow), Yellow);

@@ -1,7 +1,7 @@
 //! Register arrays.
 //!
-//! Programs declare arrays for the largest network they support, and most cells are never written. Memory is therefore
-//! allocated by pages, when the first non-zero value is written to one.
+//! Programs declare arrays for the largest network they support, and most cells are never written. Memory is
+//! therefore allocated by pages, when the first non-zero value is written to a page.
 
 use crate::exec::big::Big;
 use crate::exec::words::words_of;
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_take_memory_when_first_written() {
+    fn cells_are_allocated_when_first_written() {
         let mut register = Register::new(3 * PAGE + 5, 16);
         for index in [0, PAGE as u64, 3 * PAGE as u64 + 4] {
             register.set(index, 0x1_0000);

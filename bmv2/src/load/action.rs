@@ -484,8 +484,8 @@ impl Loader<'_> {
         Ok((session, list))
     }
 
-    /// `mark_to_drop`: the operand is the header whose `egress_spec` is set, which may be a copy of standard metadata.
-    /// Files of older compilers have no operand.
+    /// Compiles `mark_to_drop`. The operand is the header whose `egress_spec` is set; it may be a copy of standard
+    /// metadata. Files of older compilers have no operand.
     fn mark_to_drop(&mut self, args: &Args, scope: Scope) -> Result<(), LoadError> {
         let Some(Expr::Header(name)) = args.args.first().map(Expr::unwrapped) else {
             return self.drop_packet();

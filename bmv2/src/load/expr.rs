@@ -1,4 +1,4 @@
-//! Name resolution in expressions of the JSON.
+//! Name resolution: converts expressions of the JSON to [`Node`]s.
 
 use super::simplify::simplified;
 use super::{find, LoadError, Loader, Scope};
@@ -41,13 +41,13 @@ impl Node {
         Node::of(Kind::Const(value))
     }
 
-    /// Returns whether all values fit an unsigned word.
+    /// Returns whether all possible values fit an unsigned 64-bit word.
     pub(super) fn is_u64(&self) -> bool {
         self.range
             .is_some_and(|(low, high)| low >= 0 && high <= u64::MAX.into())
     }
 
-    /// Returns whether all values fit a signed word.
+    /// Returns whether all possible values fit a signed 64-bit word.
     pub(super) fn is_i64(&self) -> bool {
         self.range
             .is_some_and(|(low, high)| low >= i64::MIN.into() && high <= i64::MAX.into())
@@ -676,7 +676,7 @@ impl Loader<'_> {
         let node = self.node(expr, scope)?;
         match node.kind {
             Kind::Field { slot, bits, signed } if slot < self.layout.params => {
-                // An assigned number may occupy more words than the present length.
+                // An assigned number may occupy more words than the varbit's current length.
                 self.layout.varbits.retain(|varbit| varbit.slot != slot);
                 Ok(Dest::Field { slot, bits, signed })
             }

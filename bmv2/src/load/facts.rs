@@ -1,5 +1,5 @@
-//! Dataflow facts: values and conditions of a packet's words that are known at a point of a pipeline, from conditions
-//! and assignments on the paths to it.
+//! Dataflow facts: values and conditions of a packet's words that hold at a point of a pipeline, as conditions and
+//! assignments on the paths to it imply.
 
 use super::lower::dest_of;
 use crate::exec::ops::{Op, Pc, Slot, Test};
@@ -47,7 +47,7 @@ pub(super) struct Branch {
     pub to: Pc,
 }
 
-/// Returns the conditional jump that an instruction is; `zero` is the word of the constant 0.
+/// Decodes an instruction that is a conditional jump; `zero` is the word of the constant 0.
 pub(super) fn branch(op: Op, zero: Slot) -> Option<Branch> {
     let (condition, falls_through_on, to) = match op {
         Op::JumpIfZero { a, to } => {
@@ -227,7 +227,7 @@ impl Facts {
         known.or_else(|| self.outcomes.get(&condition).copied())
     }
 
-    /// Adds the outcome of a condition that was unknown.
+    /// Adds the outcome of a condition whose outcome was unknown.
     pub fn assume(&mut self, condition: Condition, outcome: bool, constants: &Constants) {
         let pair = match condition {
             Condition::Order {

@@ -1,8 +1,7 @@
-//! Instruction fusion.
+//! Instruction fusion: a peephole pass over the final code.
 //!
-//! A peephole pass over the final code. An instruction may be replaced by a fused one that also does the work of the
-//! next one or two and skips them. The skipped instructions stay in place, so every jump target remains valid, even one
-//! between them.
+//! An instruction may be replaced by a fused one, which also does the work of the next one or two instructions and
+//! skips them. The skipped instructions stay in place, so every jump target remains valid, even one between them.
 
 use crate::exec::ops::{Op, Pc, Slot, Test};
 

@@ -1,4 +1,4 @@
-//! Placement of headers, stacks, unions and metadata in the packet's words.
+//! Allocation of the packet's words to headers, stacks, unions and metadata.
 
 use super::{number, LoadError, Loader};
 use crate::exec::join::{FieldReader, Join};
@@ -10,7 +10,7 @@ use alfirk_bmv2_json::{FieldRef, FieldWidth, HeaderType};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 impl Loader<'_> {
-    /// Places metadata first, then the elements of each stack contiguously, then all other headers.
+    /// Allocates words to metadata first, then to the elements of each stack contiguously, then to all other headers.
     pub(super) fn place_headers(&mut self) -> Result<(), LoadError> {
         let json = self.json;
         self.header_names = number("header", json.headers.iter().map(|h| h.name.as_str()))?;
@@ -175,7 +175,7 @@ impl Loader<'_> {
 
     /// Returns the variable-length fields of many words, except those in stacks, whose elements are moved.
     fn large_varbits(&self) -> Vec<Varbit> {
-        const MANY: usize = 8;
+        const MIN_WORDS: usize = 8;
         let (stacks, layout) = (&self.layout.stacks, &self.layout);
         let unions = layout.union_stacks.iter().flat_map(|s| &s.unions);
         let in_union = unions.flat_map(|union| &layout.unions[usize::from(*union)].headers);
@@ -184,7 +184,7 @@ impl Loader<'_> {
         let headers = (0..).zip(&layout.headers);
         let fixed = headers.filter(|(i, _)| !moved.contains(i));
         let mut varbits: Vec<Varbit> = fixed.filter_map(|(_, header)| header.varbit).collect();
-        varbits.retain(|varbit| words_of(varbit.max_bits) > MANY);
+        varbits.retain(|varbit| words_of(varbit.max_bits) > MIN_WORDS);
         varbits.sort_by_key(|varbit| varbit.slot);
         varbits
     }

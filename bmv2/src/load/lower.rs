@@ -1,8 +1,8 @@
 //! Lowering of expressions to 64-bit instructions, where the result equals that in unbounded integers.
 //!
-//! This rests on two facts. First, the low 64 bits of sums, differences, products, bitwise operations and left shifts
-//! can be computed modulo 2^64. Second, if a node's range fits a word, its value modulo 2^64 *is* its value. Other
-//! operations, such as the comparison of two 128-bit fields, become an `Op::Big`.
+//! This is based on two facts. First, the low 64 bits of sums, differences, products, bitwise operations and left
+//! shifts can be computed modulo 2^64. Second, if a node's range fits a word, its value modulo 2^64 is its value.
+//! Other operations, such as the comparison of two 128-bit fields, become an `Op::Big`.
 
 use super::expr::Dest;
 use super::{LoadError, Loader};
@@ -30,13 +30,13 @@ impl Loader<'_> {
         }
     }
 
-    /// Emits code for an index or amount: an unsigned word, saturated to the greatest one.
+    /// Emits code for an index or amount: an unsigned word, where values that do not fit become `u64::MAX`.
     pub(super) fn amount(&mut self, node: &Node) -> Result<Slot, LoadError> {
         if node.is_u64() {
             return self.low(node);
         }
         let capped = Node::new(Kind::Cast(Cast::SatUnsigned, 64, Box::new(node.clone())));
-        // A negative amount counts as the greatest, a saturated one as zero.
+        // `to_amount` converts negative amounts to `u64::MAX`; a saturating cast would convert them to zero.
         let negative = Node::new(Kind::Binary(
             Binary::Lt,
             Box::new(node.clone()),
@@ -275,7 +275,7 @@ impl Loader<'_> {
         Ok(dest_of(&op))
     }
 
-    /// Emits code for patterns that have an instruction of their own.
+    /// Emits code for patterns that one instruction implements.
     fn pattern(&mut self, op: Binary, a: &Node, b: &Node) -> Result<Option<Slot>, LoadError> {
         let op = match op {
             Binary::BitAnd | Binary::Shr => {
@@ -506,7 +506,7 @@ impl Loader<'_> {
         Ok(vec![self.emit(op)])
     }
 
-    /// Patches jumps to lead to the present end of the code.
+    /// Patches jumps to lead to the next instruction to be emitted.
     pub(super) fn land(&mut self, jumps: Vec<usize>) {
         let here = self.pc();
         for jump in jumps {

@@ -1,9 +1,13 @@
-//! Compilation of BMv2 JSON to a [`LoadedProgram`]: resolves names, validates everything, and translates expressions
-//! and actions to flat code.
+//! Compilation of BMv2 JSON to a [`LoadedProgram`]: resolves names, validates everything, and translates
+//! expressions and actions to flat code.
 //!
-//! Phases: `layout` places headers and metadata; `objects` loads extern objects and calculations; `action`, `parser`
-//! and `pipeline` emit code through `expr` (name resolution), `simplify` and `lower` (instructions); `jump_threading`
-//! removes conditions with known outcomes (`facts`); `fuse` fuses consecutive instructions.
+//! Phases:
+//! - `layout` allocates words to headers and metadata.
+//! - `objects` loads extern objects and calculations.
+//! - `action`, `parser` and `pipeline` emit code through `expr` (name resolution), `simplify` and `lower`
+//!   (instructions).
+//! - `jump_threading` removes conditions with known outcomes (`facts`).
+//! - `fuse` fuses consecutive instructions.
 
 mod action;
 mod compound;
@@ -71,7 +75,7 @@ struct Loader<'a> {
     temps_used: usize,
 }
 
-/// Context of an expression: its place for messages, and the meaning of local references.
+/// Context of an expression: its location for messages, and the meaning of references to parameters.
 #[derive(Clone, Copy)]
 struct Scope<'a> {
     at: &'a str,
@@ -99,7 +103,7 @@ impl LoadedProgram {
     /// Loads the output of `p4c-bm2-ss` or `alfirk p4c`.
     ///
     /// # Errors
-    /// What is wrong and where; see [`LoadError`]. No input causes a panic.
+    /// See [`LoadError`]. Invalid input never causes a panic.
     pub fn from_json(text: &str) -> Result<LoadedProgram, LoadError> {
         LoadedProgram::from_typed(&BmV2Json::from_text(text)?)
     }

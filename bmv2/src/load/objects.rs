@@ -1,4 +1,4 @@
-//! Registers, counters, meters, value sets, calculations, field lists and checksums.
+//! Loading of registers, counters, meters, value sets, calculations, field lists and checksums.
 
 use super::{find, number, LoadError, Loader, Scope};
 use crate::exec::big::Big;
@@ -399,7 +399,7 @@ impl Loader<'_> {
         Ok((code, slot))
     }
 
-    /// Emits separate code for a number of bits; negative and too large values saturate to the greatest.
+    /// Emits separate code for a number of bits; negative and too large values become `u64::MAX`.
     pub(super) fn compile_amount(&mut self, node: &Node) -> Result<(Pc, Slot), LoadError> {
         let code = self.pc();
         let slot = self.amount(node)?;

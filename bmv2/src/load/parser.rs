@@ -1,12 +1,14 @@
-//! Parsers and deparsers.
+//! Loading of parsers and deparsers.
 
 use super::{find, number, LoadError, Loader, Scope};
 use crate::exec::node::Kind;
 use crate::exec::ops::{Op, Slot};
-use crate::program::{Case, CaseOn, Deparser, KeyPart, ParseState, Parser, ParserErrors, Step};
+use crate::program::{
+    Case, CaseOn, Deparser, KeyPart, ParseState, Parser, ParserErrors, ParserStep,
+};
 use alfirk_bmv2_json::{decode_hex, Expr, ExtractTarget, ParserOp, TransitionOn};
 
-/// BMv2's number for core errors that the program does not define.
+/// Number that BMv2 uses for errors of `core.p4` that the program does not declare.
 const UNKNOWN_ERROR: u64 = 0x7fff_ffff;
 
 /// Limit of a header's length in bytes; longer than any frame.
@@ -114,18 +116,20 @@ impl Loader<'_> {
     fn step(
         &mut self,
         op: &ParserOp,
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<ParserStep>,
         scope: Scope,
     ) -> Result<(), LoadError> {
         match op {
             ParserOp::Extract(target) => {
                 let step = match self.extract(target, scope)? {
                     Target::Header(header) => match self.vl_length(header, scope)? {
-                        None => Step::Extract { header },
-                        Some((code, bits)) => Step::ExtractOwnVl { header, code, bits },
+                        None => ParserStep::Extract { header },
+                        Some((code, bits)) => ParserStep::ExtractOwnVl { header, code, bits },
                     },
-                    Target::Stack(stack) => Step::ExtractStack { stack },
-                    Target::UnionStack(stack, member) => Step::ExtractUnionStack { stack, member },
+                    Target::Stack(stack) => ParserStep::ExtractStack { stack },
+                    Target::UnionStack(stack, member) => {
+                        ParserStep::ExtractUnionStack { stack, member }
+                    }
                 };
                 steps.push(step);
             }
@@ -134,9 +138,9 @@ impl Loader<'_> {
                 let node = self.node(length, scope)?;
                 let (code, bits) = self.compile_amount(&node)?;
                 steps.push(match target {
-                    Target::Header(header) => Step::ExtractVl { header, code, bits },
-                    Target::Stack(stack) => Step::ExtractStackVl { stack, code, bits },
-                    Target::UnionStack(stack, member) => Step::ExtractUnionStackVl {
+                    Target::Header(header) => ParserStep::ExtractVl { header, code, bits },
+                    Target::Stack(stack) => ParserStep::ExtractStackVl { stack, code, bits },
+                    Target::UnionStack(stack, member) => ParserStep::ExtractUnionStackVl {
                         stack,
                         member,
                         code,
@@ -174,13 +178,13 @@ impl Loader<'_> {
                 let error = self.low(&error)?;
                 self.emit(Op::Return);
                 self.end_statement();
-                steps.push(Step::Verify { code, cond, error });
+                steps.push(ParserStep::Verify { code, cond, error });
             }
-            ParserOp::Shift(bytes) => steps.push(Step::Shift { bytes: *bytes }),
+            ParserOp::Shift(bytes) => steps.push(ParserStep::Shift { bytes: *bytes }),
             ParserOp::Advance(bits) => {
                 let node = self.node(bits, scope)?;
                 let (code, bits) = self.compile_amount(&node)?;
-                steps.push(Step::Advance { code, bits });
+                steps.push(ParserStep::Advance { code, bits });
             }
             ParserOp::Primitive(primitive) => {
                 let code = self.pc();
@@ -191,10 +195,10 @@ impl Loader<'_> {
         Ok(())
     }
 
-    fn end_code(&mut self, code: crate::exec::ops::Pc, steps: &mut Vec<Step>) {
+    fn end_code(&mut self, code: crate::exec::ops::Pc, steps: &mut Vec<ParserStep>) {
         self.emit(Op::Return);
         self.end_statement();
-        steps.push(Step::Code { code });
+        steps.push(ParserStep::Code { code });
     }
 
     fn lookahead(
@@ -202,7 +206,7 @@ impl Loader<'_> {
         dest: &Expr,
         offset: u32,
         bits: u32,
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<ParserStep>,
         scope: Scope,
     ) -> Result<(), LoadError> {
         check_lookahead(offset, bits, scope)?;
@@ -218,7 +222,7 @@ impl Loader<'_> {
         if field_bits == 0 {
             return Ok(());
         }
-        steps.push(Step::Lookahead {
+        steps.push(ParserStep::Lookahead {
             offset,
             bits,
             slot,

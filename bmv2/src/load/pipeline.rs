@@ -1,4 +1,4 @@
-//! Ingress and egress: compiles nodes to code, and loads the keys, actions and entries of tables.
+//! Loading of ingress and egress: compiles nodes to code, and loads the keys, actions and entries of tables.
 
 use super::action::located;
 use super::parser::missing;
@@ -293,7 +293,7 @@ impl<'a> Loader<'a> {
             ids.push(self.action_by_id(*id, &at)?);
         }
         if ids.is_empty() {
-            // Older files have only names of actions.
+            // Files of older compilers have only names of actions.
             for name in &table.actions {
                 let position = self.actions.iter().position(|a| a.name == *name);
                 ids.push(
@@ -307,8 +307,8 @@ impl<'a> Loader<'a> {
                 );
             }
         }
-        let on_nothing = label(&table.base_default_next)?;
-        let mut actions: Vec<(u16, Pc)> = ids.iter().map(|id| (*id, on_nothing)).collect();
+        let after_miss = label(&table.base_default_next)?;
+        let mut actions: Vec<(u16, Pc)> = ids.iter().map(|id| (*id, after_miss)).collect();
         let (mut on_hit, mut on_miss) = (None, None);
         for (name, next) in &table.next_tables {
             let next = label(next)?;
@@ -365,7 +365,7 @@ impl<'a> Loader<'a> {
             actions,
             on_hit,
             on_miss,
-            on_nothing,
+            after_miss,
             profile,
             default: None,
             entries: Vec::new(),
@@ -376,7 +376,7 @@ impl<'a> Loader<'a> {
             let action = self.action_by_id(default.action_id, &at)?;
             // A default action that is not in the list continues at the common next node.
             if !made.actions.iter().any(|(a, _)| *a == action) {
-                made.actions.push((action, on_nothing));
+                made.actions.push((action, after_miss));
             }
             let args = match &default.action_data {
                 Some(data) => Some(self.args(action, data, scope)?),
@@ -520,8 +520,8 @@ impl<'a> Loader<'a> {
             return Err(scope.invalid(format!("the key has {need} fields, not {has}")));
         }
         let mut keys = Vec::new();
-        for (key, given) in table.keys.iter().zip(&entry.match_key) {
-            keys.push(self.entry_key(key, given, scope)?);
+        for (key, value) in table.keys.iter().zip(&entry.match_key) {
+            keys.push(self.entry_key(key, value, scope)?);
         }
         let action = self.action_by_id(entry.action_entry.action_id, &at)?;
         let Some(next) = table.next_on_hit(action) else {
@@ -553,7 +553,7 @@ impl<'a> Loader<'a> {
         Ok(InitialEntry { entry, is_const })
     }
 
-    fn entry_key(&self, key: &Key, given: &MatchKey, scope: Scope) -> Result<NewKey, LoadError> {
+    fn entry_key(&self, key: &Key, value: &MatchKey, scope: Scope) -> Result<NewKey, LoadError> {
         let bytes = |text: &str| -> Result<Vec<u8>, LoadError> {
             let words = self.hex_words(text, key.bits, scope)?;
             Ok(crate::numbers::shortest(&words))
@@ -565,7 +565,7 @@ impl<'a> Loader<'a> {
                 |bytes: &[u8], i: usize| (i + bytes.len()).checked_sub(n).map_or(0, |i| bytes[i]);
             (0..n).map(|i| at(value, i) & at(mask, i)).collect()
         };
-        let given = match given {
+        let value = match value {
             MatchKey::Exact { key: value } => KeyMatch::Exact {
                 value: bytes(value)?,
             },
@@ -594,7 +594,7 @@ impl<'a> Loader<'a> {
                 high: bytes(end)?,
             },
         };
-        NewKey::new(key, &given)
+        NewKey::new(key, &value)
             .map_err(|fault| scope.invalid(format!("key {}: {fault}", key.name)))
     }
 }

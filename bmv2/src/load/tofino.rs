@@ -98,7 +98,7 @@ impl Loader<'_> {
         })
     }
 
-    /// Returns the header of an alias' field.
+    /// Returns the header that contains the field of an alias.
     fn header_of(&self, alias: &str) -> Result<Option<u16>, LoadError> {
         let Some(field) = self.aliases.get(alias) else {
             return Ok(None);

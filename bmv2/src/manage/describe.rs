@@ -6,8 +6,8 @@ use super::{
 };
 use crate::program::{self, LoadedProgram};
 
-/// Returns the index of the object with this name.
-fn place<T>(all: &[T], name: &str, name_of: impl Fn(&T) -> &str) -> Option<u16> {
+/// Returns the index of the object with this name; `None` if there is none.
+fn index_of<T>(all: &[T], name: &str, name_of: impl Fn(&T) -> &str) -> Option<u16> {
     let at = all.iter().position(|one| name_of(one) == name)?;
     u16::try_from(at).ok()
 }
@@ -15,17 +15,17 @@ fn place<T>(all: &[T], name: &str, name_of: impl Fn(&T) -> &str) -> Option<u16> 
 impl LoadedProgram {
     /// Finds a table by its full name.
     pub fn table(&self, name: &str) -> Option<TableId> {
-        place(&self.tables, name, |t| &t.name).map(TableId)
+        index_of(&self.tables, name, |t| &t.name).map(TableId)
     }
 
     /// Finds an action by its full name.
     pub fn action(&self, name: &str) -> Option<ActionId> {
-        place(&self.actions, name, |a| &a.name).map(ActionId)
+        index_of(&self.actions, name, |a| &a.name).map(ActionId)
     }
 
     /// Finds an action profile or selector by its full name.
     pub fn profile(&self, name: &str) -> Option<ProfileId> {
-        place(&self.profiles, name, |p| &p.name).map(ProfileId)
+        index_of(&self.profiles, name, |p| &p.name).map(ProfileId)
     }
 
     /// Describes a table; `None` for a number of another program.
@@ -67,8 +67,8 @@ impl LoadedProgram {
         })
     }
 
-    /// Returns the field widths, in bits, of a header that consists of fields with these names in this order and
-    /// padding. `None` when the program has no such header, or it has fields of variable length.
+    /// Returns the field widths, in bits, of the first header that consists of fields with these names in this
+    /// order and padding. `None` when the program has no such header, or one of the fields has variable length.
     pub fn header_widths(&self, names: &[&str]) -> Option<Vec<u32>> {
         let headers = self.layout.headers.iter().filter(|h| !h.metadata);
         let mut found = headers.filter(|header| {

@@ -1,4 +1,4 @@
-//! Registers, counters, meters, value sets, and the replication engine.
+//! Control plane requests for registers, counters, meters, value sets and the replication engine.
 
 use super::error::unknown;
 use super::{Change, ManageError, TableId};
@@ -15,7 +15,9 @@ use std::ops::Range;
 /// Properties of a register array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisterInfo {
+    /// Full name of the register array.
     pub name: String,
+    /// Number of cells.
     pub size: usize,
     /// Width of a cell in bits.
     pub bits: u32,
@@ -24,26 +26,30 @@ pub struct RegisterInfo {
 /// Properties of a counter array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterInfo {
+    /// Full name of the counter array.
     pub name: String,
-    /// 0 for direct counters.
+    /// Number of counters; 0 for a direct counter.
     pub size: usize,
-    /// The table of a direct counter.
+    /// Table of a direct counter; `None` for an indirect one.
     pub table: Option<TableId>,
 }
 
 /// Properties of a meter array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeterInfo {
+    /// Full name of the meter array.
     pub name: String,
-    /// 0 for direct meters.
+    /// Number of meters; 0 for a direct meter.
     pub size: usize,
+    /// Whether rates count packets or bytes.
     pub unit: MeterType,
-    /// The table of a direct meter.
+    /// Table of a direct meter; `None` for an indirect one.
     pub table: Option<TableId>,
 }
 
 type Result<T> = std::result::Result<T, ManageError>;
 
+/// Creates the error for an index beyond the end of an array.
 fn beyond(what: &'static str, name: &str, index: u64, size: usize) -> ManageError {
     ManageError::IndexOutOfRange {
         what,
@@ -53,6 +59,7 @@ fn beyond(what: &'static str, name: &str, index: u64, size: usize) -> ManageErro
     }
 }
 
+/// Checks that the committed rate is not above the peak rate.
 pub(super) fn check_rates(name: &str, config: Option<MeterConfig>) -> Result<()> {
     match config {
         Some(config) if config.cir > config.pir => Err(ManageError::MeterRates {
@@ -84,7 +91,7 @@ impl Switch {
         at.ok_or_else(|| unknown("register array", name))
     }
 
-    /// Returns a register cell.
+    /// Returns the value of a register cell in big endian, without leading zeros.
     ///
     /// # Errors
     /// When there is no such array or cell.
@@ -102,7 +109,7 @@ impl Switch {
         Ok(shortest(&words))
     }
 
-    /// Sets a register cell.
+    /// Sets a register cell to a big-endian value.
     ///
     /// # Errors
     /// When there is no such array or cell, or the value is too wide.
@@ -122,7 +129,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Sets the cells `range` of a register array; a value that is too wide is wrapped.
+    /// Sets the cells `range` of a register array. A value that is too wide wraps.
     ///
     /// # Errors
     /// When there is no such array, or the range is not within it.

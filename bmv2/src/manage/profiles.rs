@@ -1,4 +1,4 @@
-//! Action profiles and selectors.
+//! Control plane requests for action profiles and selectors.
 
 use super::error::unknown;
 use super::tables::check_action;
@@ -203,7 +203,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Sets the limits of group sizes. Existing groups stay.
+    /// Sets the limits of group sizes. Existing groups remain, even above the limits.
     ///
     /// # Errors
     /// When the number is from another program.
@@ -213,7 +213,7 @@ impl Switch {
         let state = &mut state.profiles[usize::from(profile.0)];
         state.limits = limits;
         let groups = state.groups.values();
-        state.size = groups.map(|known| limits.size_of(&known.group)).sum();
+        state.size = groups.map(|existing| limits.size_of(&existing.group)).sum();
         Ok(())
     }
 
@@ -225,7 +225,7 @@ impl Switch {
         self.put_group(profile, group, true, None)
     }
 
-    /// Adds a group in place of `replaced`, which the caller removes afterwards and whose size is not counted.
+    /// Adds a group in place of `replaced`. The caller removes that group afterwards, so its size is not counted.
     ///
     /// # Errors
     /// As [`Switch::insert_group`].
@@ -246,6 +246,7 @@ impl Switch {
         self.put_group(profile, group, false, None)
     }
 
+    /// Adds (`new`) or changes a group.
     fn put_group(
         &mut self,
         profile: ProfileId,
@@ -375,7 +376,7 @@ fn lowest_free(is_taken: impl Fn(u32) -> bool) -> u32 {
     (0..u32::MAX).find(|&id| !is_taken(id)).unwrap_or(u32::MAX)
 }
 
-/// Checks that a group fits the limits when sizes of `freed` become free.
+/// Checks that a group fits the limits once groups of size `freed` are removed.
 fn check_size(name: &str, state: &ProfileState, group: &ProfileGroup, freed: u64) -> Result<()> {
     let limits = state.limits;
     let (profile, unit) = (|| name.to_owned(), limits.unit());
@@ -411,7 +412,7 @@ fn profile_of(program: &LoadedProgram, profile: ProfileId) -> Result<&Profile> {
         .ok_or_else(|| unknown("action profile", &profile.0.to_string()))
 }
 
-/// Converts the member's action, which some table of the profile must have.
+/// Checks and converts the member's action, which at least one table of the profile must have.
 fn member_action(
     program: &LoadedProgram,
     profile: ProfileId,

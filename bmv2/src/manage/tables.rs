@@ -1,4 +1,4 @@
-//! Tables: entries, default actions, direct counters and meters.
+//! Control plane requests for tables: entries, default actions, direct counters and meters.
 
 use super::error::unknown;
 use super::{ActionId, Change, ManageError, ProfileId, TableId};
@@ -18,54 +18,73 @@ use alfirk_bmv2_json::{MatchType, TableType};
 /// Properties of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableInfo {
+    /// Full name of the table.
     pub name: String,
+    /// Key fields; empty for a table without a key.
     pub keys: Vec<KeyInfo>,
+    /// Actions that entries may have.
     pub actions: Vec<ActionId>,
     /// Maximum number of entries.
     pub size: u64,
-    /// Whether entries have priorities.
+    /// Whether entries have priorities: a key field is ternary, range or optional.
     pub has_priorities: bool,
-    /// Whether all entries are const.
+    /// Whether the control plane can neither add, change nor delete entries.
     pub const_entries: bool,
-    /// The greatest rank, from 1, if the priorities of the program's entries are ranks.
+    /// Maximum priority of the program's entries, if their priorities are ranks counted from 1; else `None`.
     pub greatest_rank: Option<i32>,
+    /// Whether the control plane cannot change the default action.
     pub const_default: bool,
+    /// Whether entries hold actions, or refer to an action profile.
     pub kind: TableType,
+    /// Action profile of an indirect table; `None` for a simple one.
     pub profile: Option<ProfileId>,
+    /// Whether each entry has a counter.
     pub direct_counter: bool,
+    /// Whether each entry has a meter.
     pub direct_meter: bool,
+    /// Whether entries may have an idle timeout.
     pub idle_timeout: bool,
 }
 
 /// Properties of a key field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyInfo {
+    /// Name of the key field in BMv2 JSON.
     pub name: String,
+    /// Width in bits; 1 for a header's validity.
     pub bits: u32,
+    /// Match kind of the field.
     pub match_type: MatchType,
 }
 
 /// Properties of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActionInfo {
+    /// Full name of the action.
     pub name: String,
+    /// Parameters in declaration order.
     pub params: Vec<ParamInfo>,
 }
 
+/// Properties of an action parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamInfo {
+    /// Name in the P4 source.
     pub name: String,
+    /// Width in bits.
     pub bits: u32,
 }
 
 type Result<T> = std::result::Result<T, ManageError>;
 
 impl Switch {
+    /// Returns the loaded program and its state.
     pub(super) fn parts(&self) -> Result<(&LoadedProgram, &State)> {
         let Loaded { program, state } = self.loaded.as_ref().ok_or(ManageError::NoProgram)?;
         Ok((program, state))
     }
 
+    /// Returns the loaded program and its state for changes.
     pub(super) fn parts_mut(&mut self) -> Result<(&LoadedProgram, &mut State)> {
         let Loaded { program, state } = self.loaded.as_mut().ok_or(ManageError::NoProgram)?;
         Ok((program, state))
@@ -117,8 +136,10 @@ impl Switch {
             .ok_or_else(|| unknown("action", &action.0.to_string()))
     }
 
-    /// Adds an entry. `priority` is used in ternary and range tables only; the smallest number wins. `idle_timeout` is
-    /// in nanoseconds, 0 for none.
+    /// Adds an entry.
+    ///
+    /// `priority` is used only in tables with priorities; the smallest number wins. `idle_timeout` is in
+    /// nanoseconds, 0 for none. `now` is in nanoseconds since the switch started.
     ///
     /// # Errors
     /// See [`ManageError`].
@@ -247,8 +268,8 @@ impl Switch {
         Ok(())
     }
 
-    /// Returns entries without a hit for their timeout, again after every further timeout, and the earliest time at
-    /// which there can be more.
+    /// Returns the entries that had no hit for their idle timeout, and the earliest time at which there can be
+    /// more, in nanoseconds. An entry is reported again after every further timeout.
     pub fn idle_entries(&mut self, now: u64) -> (Vec<(TableId, EntryHandle)>, Option<u64>) {
         let Ok((program, state)) = self.parts_mut() else {
             return (Vec::new(), None);
@@ -276,9 +297,10 @@ impl Switch {
         is_const.ok_or_else(|| no_entry(t, entries, entry))
     }
 
-    /// Makes the program's entries of a table mutable, and the table open to others. BMv2's own format cannot express
-    /// that entries are not const. Their priorities, which are ranks there, become 2^31 - 1 minus the rank from the
-    /// end.
+    /// Makes the program's entries of a table mutable, and allows others.
+    ///
+    /// BMv2's own format cannot express that entries are not const, so the loader takes them as const. Priorities,
+    /// which are ranks in that format, become 2^31 - 1 minus the rank from the end.
     ///
     /// # Errors
     /// When the number is from another program.
@@ -436,7 +458,7 @@ impl Switch {
         self.replace_default(table, Some(new))
     }
 
-    /// Restores the program's own default action.
+    /// Restores the default action that the program defines.
     ///
     /// # Errors
     /// When the number is from another program.
@@ -470,7 +492,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Returns the default action; `None` when a miss has no effect.
+    /// Returns the default action; `None` when a miss runs no action.
     ///
     /// # Errors
     /// When the number is from another program.
@@ -595,7 +617,7 @@ fn check_changeable(table: &Table, entries: &TableState) -> Result<()> {
     }
 }
 
-/// Checks that an entry is not const; it need not exist.
+/// Checks that an entry is not const; the entry need not exist.
 fn check_entry_changeable(table: &Table, entries: &TableState, entry: EntryHandle) -> Result<()> {
     check_changeable(table, entries)?;
     match entries.is_const(entry) {
@@ -615,8 +637,8 @@ fn check_key(table: &Table, key: &[KeyMatch]) -> Result<Vec<NewKey>> {
             got,
         });
     }
-    let check = |(info, given): (&crate::program::Key, &KeyMatch)| {
-        NewKey::new(info, given).map_err(|fault| ManageError::Key {
+    let check = |(info, value): (&crate::program::Key, &KeyMatch)| {
+        NewKey::new(info, value).map_err(|fault| ManageError::Key {
             table: table.name.clone(),
             key: info.name.clone(),
             fault,
@@ -641,14 +663,14 @@ fn check_target(
     let profile = table.profile.map(usize::from);
     match (target, profile) {
         (EntryTarget::Action { name, args }, None) => {
-            // Only in P4_14 do actions of the same name differ; the table determines which one is meant.
+            // Several actions may have the same name, since p4c copies actions per use; the table determines the action.
             let named = |a: &&(u16, u32)| program.actions[usize::from(a.0)].name == *name;
             let Some((action, _)) = table.actions.iter().find(named) else {
                 let (table, action) = (table.name.clone(), name.clone());
                 return Err(ManageError::ActionNotInTable { table, action });
             };
             let mut action = check_action(program, *action, args)?;
-            action.next = next(table, action.action).unwrap_or(table.on_nothing);
+            action.next = next(table, action.action).unwrap_or(table.after_miss);
             Ok(Target::Action(action))
         }
         (EntryTarget::Action { .. }, Some(_)) => wrong("a member or group of its action profile"),
@@ -673,7 +695,7 @@ fn check_target(
     }
 }
 
-/// Checks an action and its arguments. The node after the table is not set.
+/// Checks an action and its arguments. The result's `next` is not set.
 pub(super) fn check_action(
     program: &LoadedProgram,
     action: u16,

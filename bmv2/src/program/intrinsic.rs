@@ -1,8 +1,8 @@
-//! Metadata that the architecture reads and writes.
+//! Intrinsic metadata: fields that the architecture reads and writes.
 
 use crate::exec::ops::Slot;
 
-/// Words of the fields that the architecture reads and writes, if the program has them.
+/// Words of v1model's standard metadata fields, if the program has them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Intrinsic {
     pub ingress_port: Option<Meta>,
@@ -37,7 +37,7 @@ pub(crate) struct Meta {
     pub mask: u64,
 }
 
-/// Intrinsic metadata of ingress, if the program has it.
+/// Words of Tofino's intrinsic metadata of ingress, if the program has them.
 #[derive(Clone, Debug)]
 pub(crate) struct IngressMetadata {
     /// Header in front of a packet at the parser.
@@ -60,7 +60,7 @@ pub(crate) struct IngressMetadata {
     pub rid: Option<Meta>,
 }
 
-/// Intrinsic metadata of egress, if the program has it.
+/// Words of Tofino's intrinsic metadata of egress, if the program has them.
 #[derive(Clone, Debug)]
 pub(crate) struct EgressMetadata {
     pub header: Option<u16>,

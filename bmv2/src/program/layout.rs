@@ -1,4 +1,4 @@
-//! Positions of a packet's headers and metadata in its words.
+//! Positions of a packet's headers and metadata in its 64-bit words.
 
 use crate::exec::join::{FieldReader, Join};
 use crate::exec::ops::Slot;
@@ -16,8 +16,8 @@ pub(crate) struct Layout {
     pub metadata_end: usize,
     /// End of the packet's state: headers, validity bits and stack counters follow the metadata.
     pub state_end: usize,
-    /// Large variable-length fields, by position. The words beyond their present length are zero, so that copying and
-    /// clearing a packet skips these.
+    /// Large variable-length fields, by position. Words beyond their current length are zero, so copying and
+    /// clearing a packet skips them.
     pub varbits: Vec<Varbit>,
     /// Parameters of the running action.
     pub params: Slot,
@@ -60,8 +60,9 @@ pub(crate) struct Header {
     pub metadata: bool,
     /// Word of the validity bit. Metadata is always valid and has no such word.
     pub valid: Slot,
-    /// First word of the fields, and the one after the last.
+    /// First word of the fields.
     pub start: Slot,
+    /// Word after the last one of the fields.
     pub end: Slot,
     pub fields: Vec<Field>,
     /// Length on the wire in bytes without the variable-length field.
@@ -69,9 +70,10 @@ pub(crate) struct Header {
     pub varbit: Option<Varbit>,
     pub union: Option<u16>,
     pub plan: Vec<FieldPlan>,
-    /// Plan for writing and reading in chunks of eight bytes. `None` with a variable-length field; the plan for reading
-    /// is also `None` for fields that spread over nine bytes.
+    /// Plan for writing in chunks of eight bytes; `None` with a variable-length field.
     pub join: Option<Join>,
+    /// Plan for reading in chunks of eight bytes; `None` with a variable-length field, or if a word spreads over nine
+    /// bytes.
     pub cut: Option<FieldReader>,
     /// Whether the fields fill whole bytes, so that the header can be extracted and emitted.
     pub whole_bytes: bool,
@@ -92,7 +94,7 @@ pub(crate) struct Field {
 pub(crate) struct Varbit {
     pub slot: Slot,
     pub max_bits: u32,
-    /// Word of the present length in bits.
+    /// Word that holds the current length in bits.
     pub length: Slot,
 }
 
@@ -169,7 +171,8 @@ pub(crate) enum DynHeaderOp {
     Assign,
 }
 
-/// Candidate headers and the word that selects one. A plain header has one candidate and no word.
+/// A header selected at run time: the candidates, and the word with the index of the selected one. A header known
+/// at load time has one candidate and no word.
 #[derive(Clone, Debug)]
 pub(crate) struct DynRef {
     pub headers: Vec<u16>,

@@ -24,7 +24,7 @@ pub(crate) use self::{
         DynHeader, DynHeaderOp, DynRef, Field, FieldPlan, Header, Layout, Place, Stack, Union,
         UnionStack, Varbit,
     },
-    parser::{Case, CaseOn, Deparser, KeyPart, ParseState, Parser, ParserErrors, Step},
+    parser::{Case, CaseOn, Deparser, KeyPart, ParseState, Parser, ParserErrors, ParserStep},
     tofino::{Chip, Front, Gress, Tofino},
 };
 
@@ -60,7 +60,7 @@ pub struct LoadedProgram {
     pub(crate) tofino: Option<Tofino>,
     /// Source locations of register accesses, for messages.
     pub(crate) access_sites: Vec<String>,
-    /// Notes written to the log at run time.
+    /// Notes for the log; empty unless the program was loaded with notes.
     pub(crate) notes: Vec<Note>,
 }
 
@@ -71,7 +71,7 @@ impl LoadedProgram {
         name.map_or_else(|| number(&[code]), |(name, _)| name.clone())
     }
 
-    /// Returns the error constants of the program, by name.
+    /// Returns name and number of each error constant of the program.
     pub fn errors(&self) -> &[(String, u64)] {
         &self.errors
     }
@@ -83,7 +83,7 @@ pub(crate) struct LogMessage {
     pub args: Vec<Node>,
 }
 
-/// A note that a program writes to the log at run time.
+/// A condition or primitive that a program writes to the log at run time.
 #[derive(Clone, Debug)]
 pub(crate) enum Note {
     Text(String),
@@ -155,7 +155,7 @@ pub(crate) struct Table {
     pub on_hit: Option<Pc>,
     pub on_miss: Option<Pc>,
     /// Next instruction after a miss without any action.
-    pub on_nothing: Pc,
+    pub after_miss: Pc,
     pub profile: Option<u16>,
     pub default: Option<DefaultAction>,
     /// Initial entries of the program.
@@ -249,7 +249,7 @@ pub(crate) struct ValueSet {
 }
 
 impl Profile {
-    /// Returns the group limits of the program.
+    /// Returns the limits of group sizes that the program defines.
     pub fn group_limits(&self) -> GroupLimits {
         GroupLimits {
             size: match self.selector {
@@ -262,7 +262,7 @@ impl Profile {
 }
 
 impl Table {
-    /// Returns whether entries need priorities: several may match one packet, and no prefix length decides.
+    /// Returns whether entries have priorities: several may match one packet, and prefix lengths do not decide.
     pub fn has_priorities(&self) -> bool {
         matches!(
             self.match_type,
@@ -286,13 +286,13 @@ impl Table {
         self.on_miss.or(next)
     }
 
-    /// Returns the program's own default action.
+    /// Returns the default action that the program defines.
     pub(crate) fn initial_default(&self, program: &LoadedProgram) -> Option<ActionRef> {
         let default = self.default.as_ref()?;
         Some(ActionRef {
             action: default.action,
             code: program.actions[usize::from(default.action)].code,
-            next: self.next_on_miss(default.action).unwrap_or(self.on_nothing),
+            next: self.next_on_miss(default.action).unwrap_or(self.after_miss),
             args: default.args.iter().copied().collect(),
         })
     }

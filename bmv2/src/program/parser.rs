@@ -1,4 +1,4 @@
-//! Parsers and deparsers.
+//! Parsers and deparsers of a loaded program.
 
 use crate::exec::ops::{Pc, Slot};
 
@@ -25,7 +25,7 @@ pub(crate) struct ParserErrors {
 #[derive(Debug, Default)]
 pub(crate) struct ParseState {
     pub name: String,
-    pub steps: Vec<Step>,
+    pub steps: Vec<ParserStep>,
     pub key: Vec<KeyPart>,
     /// Length of the key in bytes; each part is padded to whole bytes.
     pub key_bytes: usize,
@@ -37,7 +37,7 @@ pub(crate) struct ParseState {
 
 /// A statement of the parser. An expression is code that ends in `Return` and leaves its result in a word.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Step {
+pub(crate) enum ParserStep {
     Extract {
         header: u16,
     },

@@ -35,7 +35,7 @@ pub(crate) struct Gress {
     pub deparser: Deparser,
 }
 
-/// Concatenated fields.
+/// Plan for a header that a mirror or resubmission adds in front of a packet: concatenated fields.
 #[derive(Debug)]
 pub(crate) struct Front {
     pub bytes: usize,

@@ -1,8 +1,8 @@
-//! From ingress to the queues: multicast copies and clones.
+//! Enqueueing of packets after ingress: multicast copies and clones.
 
 use std::sync::Arc;
 
-use super::{instance, Machine};
+use super::{instance, Processor};
 use crate::drop_reason::DropReason;
 use crate::effects::{get, set, Effects, Packet, Queued, QueuedPacket, SharedPacket};
 use crate::exec::run::CloneRequest;
@@ -13,7 +13,7 @@ use crate::trace::TraceEvent;
 /// Limit of enqueued packets per frame; more than a multicast group of every port needs.
 const MAX_ENQUEUED: usize = 1 << 16;
 
-/// Destination of a packet: a [`Queued`] without the packet.
+/// Destination of a packet: the fields of a [`Queued`] except the packet.
 struct Queue {
     port: u32,
     priority: u8,
@@ -39,7 +39,7 @@ impl Queue {
     }
 }
 
-impl Machine<'_> {
+impl Processor<'_> {
     pub fn enqueue(
         &mut self,
         port: u32,
@@ -50,11 +50,12 @@ impl Machine<'_> {
         let rid = get(&packet.words, self.program.intrinsic.egress_rid);
         match self.queue_of(port, priority, rid, &packet, fx) {
             Some(queue) => fx.enqueued.push(queue.with(QueuedPacket::Own(packet))),
-            None => self.pool.take_back(packet),
+            None => self.pool.recycle(packet),
         }
     }
 
-    /// Returns the queue of a packet, or of its copy with this replication id; `None` if it is dropped.
+    /// Returns the queue of a packet, or of its copy with this replication id. Records a drop and returns `None` if
+    /// the packet must be dropped.
     fn queue_of(
         &mut self,
         port: u32,
@@ -64,14 +65,14 @@ impl Machine<'_> {
         fx: &mut Effects,
     ) -> Option<Queue> {
         if fx.enqueued.len() >= MAX_ENQUEUED {
-            self.tell_dropped(DropReason::TooManyCopies, fx);
+            self.record_drop(DropReason::TooManyCopies, fx);
             return None;
         }
         let own = get(&packet.words, self.program.intrinsic.priority);
         let priority = priority.map_or(own, u64::from);
         if priority >= u64::from(self.priority_queues) {
             self.log(|| Step::Priority);
-            self.tell_dropped(DropReason::Priority, fx);
+            self.record_drop(DropReason::Priority, fx);
             return None;
         }
         let priority = u8::try_from(priority).unwrap_or(u8::MAX);
@@ -123,13 +124,13 @@ impl Machine<'_> {
             }
         }
         if let Some(SharedPacket(packet)) = Arc::into_inner(of) {
-            self.pool.take_back(packet);
+            self.pool.recycle(packet);
         }
     }
 
-    /// Takes a packet that leaves its queue; a copy is made now.
-    pub fn take(&mut self, held: QueuedPacket) -> Box<Packet> {
-        let (of, rid, copy) = match held {
+    /// Returns the packet of a queue entry; a multicast copy is created now.
+    pub fn take(&mut self, queued: QueuedPacket) -> Box<Packet> {
+        let (of, rid, copy) = match queued {
             QueuedPacket::Own(packet) => return packet,
             QueuedPacket::Copy { of, rid, copy } => (of, rid, copy),
         };
@@ -144,7 +145,7 @@ impl Machine<'_> {
         packet
     }
 
-    /// Clones the packet as ingress received it; the clone is parsed again.
+    /// Clones the packet as it was received by ingress; the clone is parsed again.
     pub(super) fn clone_ingress(
         &mut self,
         packet: &Packet,
@@ -174,7 +175,7 @@ impl Machine<'_> {
         self.send_clones(&session, copy, fx);
     }
 
-    /// Clones the packet as it left egress, neither deparsed nor parsed.
+    /// Clones the packet at the end of egress. The clone is neither deparsed nor parsed.
     pub(super) fn clone_egress(&mut self, packet: &Packet, clone: CloneRequest, fx: &mut Effects) {
         let Some(session) = self.state.pre.session(clone.session).cloned() else {
             return;

@@ -1,4 +1,4 @@
-//! Pools of packet and frame buffers.
+//! Pools of packet and frame buffers, which avoid allocations.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ const POOL: usize = 4096;
 /// Maximum number of output buffers kept by [`Switch::ingress_owned`](crate::Switch::ingress_owned).
 const SPARE: usize = 256;
 
-/// Buffers of packets that have left.
+/// Buffers of packets that were sent or dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     // Boxed, since packets are moved as boxes.
@@ -56,6 +56,7 @@ impl Pool {
         }
     }
 
+    /// Copies received bytes into a pooled frame.
     pub fn frame(&mut self, bytes: &[u8]) -> Arc<Frame> {
         let mut frame = self.frames.pop().unwrap_or_default();
         match Arc::get_mut(&mut frame) {
@@ -84,9 +85,10 @@ impl Pool {
         frame
     }
 
-    pub fn take_back(&mut self, mut packet: Box<Packet>) {
+    /// Returns the buffers of a packet to the pool.
+    pub fn recycle(&mut self, mut packet: Box<Packet>) {
         if let Some(mut frame) = packet.frame.take() {
-            // Most returned frames have given their tail away, or had none.
+            // Most returned frames have no tail: they had none, or it was moved to the output.
             if frame.has_tail() {
                 Arc::get_mut(&mut frame).map(Frame::release_tail);
             }

@@ -1,43 +1,55 @@
-//! Checked entries, in the form used by programs and tables.
+//! Validated entries, in the form that tables store and packets use.
 
 use crate::exec::ops::Pc;
 use crate::numbers::Words;
 use smallvec::SmallVec;
 
-/// A checked key field: matches if `field & mask == value`, and the field is within `range`.
+/// A validated key field: matches if `field & mask == value`, and the field is within `range`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewKey {
-    /// Value; for a range, the common prefix of all of its values (with `mask`).
+    /// Value; for a range, the common prefix of all values in it.
     pub value: Words,
+    /// Bits to compare; for a range, the bits of the common prefix.
     pub mask: Words,
-    /// Both ends of a range, inclusive. Boxed, since few keys have one.
+    /// Lower and upper bound of a range, both included. Boxed, since few keys have one.
     pub range: Option<Box<(Words, Words)>>,
-    /// Prefix length of an lpm field.
+    /// Prefix length of an lpm field; the width of other fields.
     pub prefix_len: u32,
 }
 
 /// An action with its arguments, ready to run.
 #[derive(Clone, Debug)]
 pub(crate) struct ActionRef {
+    /// Index of the action in the program.
     pub action: u16,
+    /// First instruction of the action.
     pub code: Pc,
-    /// The instruction after the table; not set for members of profiles.
+    /// Instruction to continue with after the table; not set for members of profiles.
     pub next: Pc,
+    /// Words of all arguments, in the order of the parameters.
     pub args: SmallVec<[u64; 4]>,
 }
 
+/// Effect of an entry: an action, or a member or group of the table's action profile.
 #[derive(Clone, Debug)]
 pub(crate) enum Target {
+    /// Runs an action.
     Action(ActionRef),
+    /// Runs the action of the member with this id.
     Member(u32),
+    /// Runs the action of a member that the selector chooses from the group with this id.
     Group(u32),
 }
 
-/// A checked entry that is not in a table yet.
+/// A validated entry that is not in a table yet.
 #[derive(Clone, Debug)]
 pub(crate) struct NewEntry {
+    /// Values of the key fields, in the table's order.
     pub keys: Vec<NewKey>,
+    /// Priority: the smallest number wins.
     pub priority: i32,
+    /// Effect on packets that match.
     pub target: Target,
+    /// Idle timeout in nanoseconds; 0 for none.
     pub idle_timeout: u64,
 }

@@ -1,6 +1,8 @@
-//! Lookup structures: a hash table for exact keys, one hash table per prefix length for lpm, tuple space search for
-//! ternary and range keys. A range is looked up by the common prefix of its values. Only ranges that cross the same
-//! power of two are compared one by one, as in an interval tree.
+//! Lookup structures.
+//!
+//! Exact keys use a hash table, and lpm keys one hash table per prefix length. Ternary and range keys use tuple
+//! space search. A range is looked up by the common prefix of its values; only ranges that cross the same power of
+//! two are compared one by one, as in an interval tree.
 
 use super::entry::NewKey;
 use super::key::{Packing, WideKey};
@@ -246,7 +248,8 @@ impl<K: PackedKey> Index<K> {
         }
     }
 
-    /// Returns the entry with the same values and prefix lengths. `None` for tuples, where entries may differ in more.
+    /// Returns the entry with the same values and prefix lengths. `None` for tuples, whose entries may also differ
+    /// in masks and priorities.
     pub(crate) fn same(&self, keys: &[NewKey], packing: &Packing) -> Option<u32> {
         let key = || K::from_wide(packing.pack(keys.iter().map(|k| &k.value)));
         match self {

@@ -1,4 +1,4 @@
-//! Match keys of entries, in the control plane's form and in that of lookups.
+//! Match keys of entries: the control plane's form, and the packed form that lookups compare.
 
 use super::entry::NewKey;
 use crate::numbers::{is_le, ones, prefix, shortest, to_words, Words};
@@ -6,47 +6,74 @@ use crate::program::{Key, Table};
 use alfirk_bmv2_json::MatchType;
 use smallvec::SmallVec;
 
-/// One field of an entry's key. Values are big-endian bytes of any length that fits the field.
+/// Value of one key field in an entry. Numbers are big-endian bytes of any length whose value fits the field.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KeyMatch {
+    /// All bits are equal.
     Exact {
+        /// The value.
         value: Vec<u8>,
     },
+    /// The leading bits are equal.
     Lpm {
+        /// The prefix, in the width of the field; bits after the prefix are 0.
         value: Vec<u8>,
+        /// Length of the prefix in bits.
         prefix_len: u32,
     },
+    /// The bits under the mask are equal.
     Ternary {
+        /// The value; bits outside of the mask are 0.
         value: Vec<u8>,
+        /// Bits to compare are 1.
         mask: Vec<u8>,
     },
-    /// A range, both ends inclusive.
+    /// The field is within a range.
     Range {
+        /// Lower bound, included.
         low: Vec<u8>,
+        /// Upper bound, included.
         high: Vec<u8>,
     },
     /// The header's validity.
     Valid {
+        /// Whether the header must be valid.
         value: bool,
     },
 }
 
-/// Error of a key field.
+/// Error in the value of a key field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyFault {
+    /// The value is of another match kind than the table's key field.
     #[error("the table matches this field by {expected:?}")]
-    Kind { expected: MatchType },
+    Kind {
+        /// Match kind of the key field.
+        expected: MatchType,
+    },
+    /// A value or mask has more significant bits than the field.
     #[error("the value does not fit {bits} bits")]
-    TooWide { bits: u32 },
+    TooWide {
+        /// Width of the field in bits.
+        bits: u32,
+    },
+    /// The prefix is longer than the field.
     #[error("a prefix of {prefix_len} bits is longer than the field's {bits}")]
-    PrefixTooLong { bits: u32, prefix_len: u32 },
+    PrefixTooLong {
+        /// Width of the field in bits.
+        bits: u32,
+        /// Length of the prefix in bits.
+        prefix_len: u32,
+    },
+    /// The value has ones where its mask or prefix has zeros.
     #[error("the value has bits set outside of its mask or prefix")]
     BeyondMask,
+    /// The lower bound of a range is above the upper bound.
     #[error("the low end of the range is above the high end")]
     EmptyRange,
 }
 
-/// Returns a mask of the upper bits in which two numbers of `bits` bits agree.
+/// Returns a mask of the leading bits in which two numbers of `bits` bits agree.
 fn shared_prefix(bits: u32, a: &[u64], b: &[u64]) -> Words {
     let differ = a.iter().zip(b).enumerate().rev().find(|(_, (a, b))| a != b);
     let below = differ.map_or(0, |(i, (a, b))| {
@@ -57,7 +84,7 @@ fn shared_prefix(bits: u32, a: &[u64], b: &[u64]) -> Words {
 
 impl NewKey {
     /// Checks a field against the table's key.
-    pub(crate) fn new(key: &Key, given: &KeyMatch) -> Result<NewKey, KeyFault> {
+    pub(crate) fn new(key: &Key, value_of_entry: &KeyMatch) -> Result<NewKey, KeyFault> {
         let bits = key.bits;
         let words = |bytes: &[u8]| to_words(bytes, bits).ok_or(KeyFault::TooWide { bits });
         let full = |value: Words| NewKey {
@@ -66,7 +93,7 @@ impl NewKey {
             range: None,
             prefix_len: bits,
         };
-        let mut new = match (key.match_type, given) {
+        let mut new = match (key.match_type, value_of_entry) {
             (MatchType::Exact, KeyMatch::Exact { value }) => full(words(value)?),
             (MatchType::Valid, KeyMatch::Valid { value }) => {
                 full(SmallVec::from_slice(&[u64::from(*value)]))
@@ -94,7 +121,7 @@ impl NewKey {
                     prefix_len: bits,
                 }
             }
-            // A present optional field is an exact match.
+            // An optional field with a value is an exact match.
             (MatchType::Ternary | MatchType::Optional, KeyMatch::Exact { value }) => {
                 full(words(value)?)
             }
@@ -155,20 +182,25 @@ impl NewKey {
     }
 }
 
-/// Packing of a key's fields for lookup.
+/// Layout of a table's key as packed words, which lookups hash and compare.
 #[derive(Clone, Debug)]
 pub(crate) struct Packing {
+    /// Key fields in the table's order.
     pub parts: Vec<Part>,
-    /// Whether the key fits one word.
+    /// Whether all fields together fit one 64-bit word.
     pub one_word: bool,
 }
 
+/// A key field within the packed key.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
+    /// Index of the field's first word in the packet's words.
     pub slot: usize,
+    /// Width of the field in bits.
     pub bits: u32,
+    /// Number of words of the field.
     pub words: usize,
-    /// Mask applied to the field on lookup: its width, and the program's mask.
+    /// Mask applied to the packet's field: ones for its width, and the mask that the program defines for the key.
     pub mask: Words,
     /// First word of the mask.
     pub low_mask: u64,
@@ -234,7 +266,7 @@ impl Packing {
         packed
     }
 
-    /// Packs the words of fields in the same way.
+    /// Packs the values or masks of an entry in the same layout.
     pub(crate) fn pack<'a>(&self, fields: impl Iterator<Item = &'a Words>) -> WideKey {
         if !self.one_word {
             return fields.flat_map(|words| words.iter().copied()).collect();
@@ -273,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_read_at_any_length_and_written_shortest() {
+    fn numbers_may_have_leading_zeros_and_are_returned_without() {
         assert_eq!(to_words(&[0, 0, 0, 1, 0x0a], 9).unwrap()[..], [0x10a]);
         assert!(to_words(&[2, 0], 9).is_none());
         assert_eq!(to_words(&[1; 16], 128).unwrap().len(), 2);

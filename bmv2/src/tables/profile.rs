@@ -6,30 +6,37 @@ use rustc_hash::FxHashMap;
 /// A member of an action profile, in the control plane's form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileMember {
+    /// Member id, unique within the profile.
     pub id: u32,
+    /// Name of the action, one of the actions of the profile's tables.
     pub action: String,
+    /// Arguments in declaration order, as big-endian bytes.
     pub args: Vec<Vec<u8>>,
 }
 
-/// A group of an action profile.
+/// A group of an action selector.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProfileGroup {
+    /// Group id, unique within the selector.
     pub id: u32,
+    /// Members among which the selector chooses, in any order.
     pub members: Vec<GroupMember>,
-    /// Maximum number of members; 0 for no limit of its own.
+    /// Maximum size of the group, in the unit of [`GroupLimits`]; 0 for the selector's limit only.
     pub max_size: u32,
 }
 
 /// A member within a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupMember {
+    /// [`ProfileMember::id`].
     pub id: u32,
-    /// Weight: its share of the hash values.
+    /// Weight, which is proportional to the share of hash values that choose the member.
     pub weight: u32,
-    /// False excludes the member, since its watch port is down.
+    /// Whether the member can be chosen; false while its watch port is down.
     pub active: bool,
 }
 
+/// Members and groups of an action profile.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProfileState {
     pub members: FxHashMap<u32, MemberState>,
@@ -48,7 +55,7 @@ impl ProfileState {
     }
 }
 
-/// Limits of a selector's groups.
+/// Limits of the sizes of a selector's groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupLimits {
     /// Maximum total size of all groups; 0 for no limit.
@@ -60,7 +67,7 @@ pub struct GroupLimits {
 }
 
 impl GroupLimits {
-    /// Returns the size of a group.
+    /// Returns the size of a group, in members or in weights.
     pub fn size_of(&self, group: &ProfileGroup) -> u64 {
         match self.counts_members {
             true => group.members.len() as u64,
@@ -68,7 +75,7 @@ impl GroupLimits {
         }
     }
 
-    /// Returns the name of the unit of sizes.
+    /// Returns the unit of sizes, for messages.
     pub fn unit(&self) -> &'static str {
         match self.counts_members {
             true => "number of members",
@@ -77,6 +84,7 @@ impl GroupLimits {
     }
 }
 
+/// A member, as packets use it.
 #[derive(Clone, Debug)]
 pub(crate) struct MemberState {
     pub action: ActionRef,
@@ -84,12 +92,15 @@ pub(crate) struct MemberState {
     pub uses: usize,
 }
 
+/// A group, as packets use it.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupState {
     pub group: ProfileGroup,
-    /// Members in ascending order of ids, with cumulative weights; a hash selects one.
+    /// Cumulative weight and id of the active members, in ascending order of ids.
     choices: Vec<(u64, u32)>,
+    /// Sum of the weights of active members.
     total: u64,
+    /// Number of table entries that refer to the group.
     pub uses: usize,
 }
 
@@ -126,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hash_values_select_members_by_id_and_weight() {
+    fn members_are_chosen_in_order_of_ids_and_by_weight() {
         let member = |id, weight, active| GroupMember { id, weight, active };
         let members = vec![member(7, 1, true), member(3, 2, true), member(5, 9, false)];
         let group = GroupState::new(

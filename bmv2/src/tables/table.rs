@@ -12,49 +12,59 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Identifies an entry for as long as it exists. As in BMv2, the low 24 bits are its slot in the table, the lowest free
-/// one. The upper 8 bits count the previous entries of the slot, modulo 256.
+/// Identifies an entry until it is removed, with the layout of BMv2's handles.
+///
+/// The low 24 bits are the entry's slot in the table, the lowest free one. The upper 8 bits count the previous
+/// entries of the slot, modulo 256.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EntryHandle(pub u32);
 
-const PLACE_BITS: u32 = 24;
+const SLOT_BITS: u32 = 24;
 
-/// Limit of entries of a table, whatever its size: the number of slots.
-pub(crate) const MAX_ENTRIES: u64 = 1 << PLACE_BITS;
+/// Number of slots, which limits the entries of a table of any size.
+pub(crate) const MAX_ENTRIES: u64 = 1 << SLOT_BITS;
 
 impl EntryHandle {
-    fn new(place: u32, version: u8) -> EntryHandle {
-        EntryHandle(u32::from(version) << PLACE_BITS | place)
+    fn new(slot: u32, version: u8) -> EntryHandle {
+        EntryHandle(u32::from(version) << SLOT_BITS | slot)
     }
 
     /// Returns the entry's slot in its table.
-    pub fn place(self) -> u32 {
-        self.0 & ((1 << PLACE_BITS) - 1)
+    pub fn slot(self) -> u32 {
+        self.0 & ((1 << SLOT_BITS) - 1)
     }
 
     fn version(self) -> u8 {
-        (self.0 >> PLACE_BITS) as u8
+        (self.0 >> SLOT_BITS) as u8
     }
 }
 
-/// Target of an entry: what it does with a packet.
+/// Effect of an entry on a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryTarget {
-    /// Run an action. Arguments are big-endian bytes in declaration order.
-    Action { name: String, args: Vec<Vec<u8>> },
-    /// Run the action of a member of the table's action profile.
+    /// Run an action.
+    Action {
+        /// Name of the action.
+        name: String,
+        /// Arguments in declaration order, as big-endian bytes.
+        args: Vec<Vec<u8>>,
+    },
+    /// Run the action of the member with this id in the table's action profile.
     Member(u32),
-    /// Choose a member of a group by the selector.
+    /// Run the action of a member that the selector chooses from the group with this id.
     Group(u32),
 }
 
-/// An entry in the control plane's form.
+/// A table entry in the control plane's form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableEntry {
+    /// Handle of the entry.
     pub handle: EntryHandle,
+    /// Values of the key fields, in the table's order.
     pub key: Vec<super::KeyMatch>,
     /// Priority: the smallest number wins, as in BMv2. 0 in tables without priorities.
     pub priority: i32,
+    /// Effect on packets that match.
     pub target: EntryTarget,
     /// Whether the program declares the entry const.
     pub is_const: bool,
@@ -64,11 +74,11 @@ pub struct TableEntry {
     pub meter: Option<crate::externs::meter::MeterConfig>,
     /// Idle timeout in nanoseconds; 0 for none.
     pub idle_timeout: u64,
-    /// Time of the last hit, or of the insertion.
+    /// Time of the last hit, or of the insertion, in nanoseconds since the switch started.
     pub last_hit: u64,
 }
 
-/// The part of an entry that lookups use.
+/// The part of an entry that packets access.
 #[derive(Clone, Debug)]
 struct HotEntry {
     target: Target,
@@ -78,10 +88,12 @@ struct HotEntry {
     is_new: bool,
 }
 
+/// The part of an entry that only the control plane accesses.
 #[derive(Clone, Debug)]
-struct Cold {
+struct ColdEntry {
     keys: Box<[NewKey]>,
     priority: i32,
+    /// Number of entries that were inserted into the table before.
     age: u64,
     idle_timeout: u64,
     /// Time at which the entry was last reported as idle; 0 for never.
@@ -89,26 +101,30 @@ struct Cold {
     is_const: bool,
 }
 
+/// Lookup structure for keys of one word, or of several.
 #[derive(Clone, Debug)]
 enum AnyIndex {
     Word(Index<u64>),
     Wide(Index<WideKey>),
 }
 
+/// Entries and default action of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct TableState {
     packing: Packing,
     index: AnyIndex,
     hot: Vec<HotEntry>,
-    cold: Vec<Option<Cold>>,
+    cold: Vec<Option<ColdEntry>>,
     meters: Vec<Meter>,
     /// Number of previous entries per slot.
     versions: Vec<u8>,
     /// Free slots below `hot.len()`.
     free: BinaryHeap<Reverse<u32>>,
+    /// Number of entries.
     live: usize,
-    /// Entries by identity, in tables whose index lacks it: those with priorities.
+    /// Slots of entries by [`identity`], in tables with priorities; other tables use `index`.
     handles: FxHashMap<Vec<u64>, u32>,
+    /// Number of entries inserted so far.
     age: u64,
     /// Whether the control plane cannot change the entries.
     pub is_fixed: bool,
@@ -122,7 +138,7 @@ pub(crate) struct LookupResult<'a> {
     pub target: &'a Target,
     pub meter: Option<&'a mut Meter>,
     /// The entry's slot, which may be reused after the entry is removed.
-    pub place: u32,
+    pub slot: u32,
     /// Whether this is the first packet that hits the entry.
     pub is_new: bool,
 }
@@ -165,7 +181,7 @@ impl TableState {
         hot.last_hit = now;
         Some(LookupResult {
             target: &hot.target,
-            place: handle,
+            slot: handle,
             is_new: std::mem::take(&mut hot.is_new),
             meter: self.meters.get_mut(handle as usize),
         })
@@ -194,18 +210,18 @@ impl TableState {
                 AnyIndex::Wide(index) => index.same(keys, &self.packing),
             }
         };
-        handle.map(|place| self.handle(place))
+        handle.map(|slot| self.handle(slot))
     }
 
     /// Returns the handle of the entry in a slot.
-    pub(crate) fn handle(&self, place: u32) -> EntryHandle {
-        let version = self.versions.get(place as usize);
-        EntryHandle::new(place, version.copied().unwrap_or(0))
+    pub(crate) fn handle(&self, slot: u32) -> EntryHandle {
+        let version = self.versions.get(slot as usize);
+        EntryHandle::new(slot, version.copied().unwrap_or(0))
     }
 
     /// Returns whether the slot of a handle has another entry now.
     pub(crate) fn is_stale(&self, handle: EntryHandle) -> bool {
-        let now = self.cold.get(handle.place() as usize);
+        let now = self.cold.get(handle.slot() as usize);
         now.is_some_and(Option::is_some) && self.cold(handle).is_none()
     }
 
@@ -239,7 +255,7 @@ impl TableState {
             last_hit: now,
             is_new: true,
         };
-        let cold = Cold {
+        let cold = ColdEntry {
             keys: entry.keys.into_boxed_slice(),
             priority: entry.priority,
             age: self.age,
@@ -278,7 +294,7 @@ impl TableState {
         self.handle(handle)
     }
 
-    fn change_index(&mut self, handle: u32, cold: &Cold, insert: bool) {
+    fn change_index(&mut self, handle: u32, cold: &ColdEntry, insert: bool) {
         fn change<K: PackedKey>(
             index: &mut Index<K>,
             entry: &IndexedEntry,
@@ -303,15 +319,15 @@ impl TableState {
         }
     }
 
-    fn cold(&self, handle: EntryHandle) -> Option<&Cold> {
-        let place = self.place(handle)?;
-        self.cold[place].as_ref()
+    fn cold(&self, handle: EntryHandle) -> Option<&ColdEntry> {
+        let slot = self.slot(handle)?;
+        self.cold[slot].as_ref()
     }
 
     /// Returns the slot of a handle, unless another entry uses it now.
-    fn place(&self, handle: EntryHandle) -> Option<usize> {
-        let place = handle.place() as usize;
-        (*self.versions.get(place)? == handle.version()).then_some(place)
+    fn slot(&self, handle: EntryHandle) -> Option<usize> {
+        let slot = handle.slot() as usize;
+        (*self.versions.get(slot)? == handle.version()).then_some(slot)
     }
 
     /// Returns whether an entry is const; `None` when there is no such entry.
@@ -321,31 +337,31 @@ impl TableState {
 
     /// Removes an entry; returns its target.
     pub(crate) fn remove(&mut self, table: &Table, handle: EntryHandle) -> Option<Target> {
-        let place = self.place(handle)?;
-        let cold = self.cold[place].take()?;
-        self.change_index(place as u32, &cold, false);
+        let slot = self.slot(handle)?;
+        let cold = self.cold[slot].take()?;
+        self.change_index(slot as u32, &cold, false);
         if table.has_priorities() {
             self.handles
                 .remove(&identity(table, &cold.keys, cold.priority));
         }
         self.live -= 1;
-        self.free.push(Reverse(place as u32));
-        self.versions[place] = self.versions[place].wrapping_add(1);
-        Some(self.hot[place].target.clone())
+        self.free.push(Reverse(slot as u32));
+        self.versions[slot] = self.versions[slot].wrapping_add(1);
+        Some(self.hot[slot].target.clone())
     }
 
     /// Changes an entry's target; returns the old one.
     pub(crate) fn modify(&mut self, handle: EntryHandle, target: Target) -> Option<Target> {
         self.cold(handle)?;
         Some(std::mem::replace(
-            &mut self.hot[handle.place() as usize].target,
+            &mut self.hot[handle.slot() as usize].target,
             target,
         ))
     }
 
     pub(crate) fn counter_mut(&mut self, handle: EntryHandle) -> Option<&mut Counter> {
         self.cold(handle)?;
-        Some(&mut self.hot[handle.place() as usize].counter)
+        Some(&mut self.hot[handle.slot() as usize].counter)
     }
 
     pub(crate) fn clear_counters(&mut self) {
@@ -356,7 +372,7 @@ impl TableState {
 
     pub(crate) fn meter_mut(&mut self, handle: EntryHandle) -> Option<&mut Meter> {
         self.cold(handle)?;
-        self.meters.get_mut(handle.place() as usize)
+        self.meters.get_mut(handle.slot() as usize)
     }
 
     pub(crate) fn set_idle_timeout(
@@ -365,11 +381,11 @@ impl TableState {
         timeout: u64,
         now: u64,
     ) -> Option<()> {
-        let place = self.place(handle)?;
-        let cold = self.cold[place].as_mut()?;
+        let slot = self.slot(handle)?;
+        let cold = self.cold[slot].as_mut()?;
         cold.idle_timeout = timeout;
         cold.reported = 0;
-        self.hot[place].last_hit = now;
+        self.hot[slot].last_hit = now;
         Some(())
     }
 
@@ -377,15 +393,15 @@ impl TableState {
     /// which there can be more.
     pub(crate) fn idle(&mut self, now: u64) -> (Vec<EntryHandle>, Option<u64>) {
         let (mut idle, mut next) = (Vec::new(), None::<u64>);
-        for (place, cold) in self.cold.iter_mut().enumerate() {
+        for (slot, cold) in self.cold.iter_mut().enumerate() {
             let Some(cold) = cold.as_mut().filter(|c| c.idle_timeout > 0) else {
                 continue;
             };
-            let quiet_since = self.hot[place].last_hit.max(cold.reported);
+            let quiet_since = self.hot[slot].last_hit.max(cold.reported);
             let mut due = quiet_since.saturating_add(cold.idle_timeout);
             if due <= now {
                 cold.reported = now;
-                idle.push(EntryHandle::new(place as u32, self.versions[place]));
+                idle.push(EntryHandle::new(slot as u32, self.versions[slot]));
                 due = now.saturating_add(cold.idle_timeout);
             }
             next = Some(next.map_or(due, |n| n.min(due)));
@@ -403,7 +419,7 @@ impl TableState {
         let mut live: Vec<_> = live.collect();
         live.sort_unstable();
         live.into_iter()
-            .map(|(_, place)| self.handle(place))
+            .map(|(_, slot)| self.handle(slot))
             .collect()
     }
 
@@ -414,7 +430,7 @@ impl TableState {
         handle: EntryHandle,
     ) -> Option<TableEntry> {
         let cold = self.cold(handle)?;
-        let hot = &self.hot[handle.place() as usize];
+        let hot = &self.hot[handle.slot() as usize];
         Some(TableEntry {
             handle,
             key: cold
@@ -429,7 +445,7 @@ impl TableState {
             counter: table.with_counters.then_some(hot.counter),
             meter: self
                 .meters
-                .get(handle.place() as usize)
+                .get(handle.slot() as usize)
                 .and_then(Meter::config),
             idle_timeout: cold.idle_timeout,
             last_hit: hot.last_hit,

@@ -6,12 +6,12 @@ use alfirk_bmv2::*;
 use serde_json::{json, Value};
 
 /// Returns a switch with a header of `fields` that ingress changes; packets are sent to port 1.
-fn edits(fields: &str, ingress: &str) -> Switch {
-    edits_with(fields, "", ingress)
+fn editing_switch(fields: &str, ingress: &str) -> Switch {
+    editing_switch_with(fields, "", ingress)
 }
 
-/// Like [`edits`], with additional declarations.
-fn edits_with(fields: &str, locals: &str, ingress: &str) -> Switch {
+/// Like [`editing_switch`], with additional declarations.
+fn editing_switch_with(fields: &str, locals: &str, ingress: &str) -> Switch {
     let program = P4 {
         fields,
         locals,
@@ -21,8 +21,8 @@ fn edits_with(fields: &str, locals: &str, ingress: &str) -> Switch {
     program.switch()
 }
 
-/// Like [`edits`], as JSON, for primitives and forms of them that Alfirk's compiler does not generate.
-fn edits_json(fields: Value, primitives: &[Value]) -> Builder {
+/// Like [`editing_switch`], as JSON, for primitives and forms of them that Alfirk's compiler does not generate.
+fn editing_program(fields: Value, primitives: &[Value]) -> Builder {
     let mut b = Builder::new();
     b.header("h_t", &["h"], fields)
         .extracts(&["h"])
@@ -49,7 +49,7 @@ fn assignments_wrap_to_the_width_of_the_field() {
     ]);
     let h = |f: &str| field("h", f);
     let sum = operand(expr("+", h("a"), h("b")));
-    let mut b = edits_json(
+    let mut b = editing_program(
         fields,
         &[
             assign(h("n"), h("b")),
@@ -66,8 +66,8 @@ fn assignments_wrap_to_the_width_of_the_field() {
 }
 
 #[test]
-fn wide_fields_are_copied_and_computed_with() {
-    let mut switch = edits(
+fn wide_fields_are_copied_and_added() {
+    let mut switch = editing_switch(
         "bit<128> a; bit<128> b; bit<8> c;",
         "hdr.h.c = hdr.h.a == hdr.h.b ? 8w1 : 0; hdr.h.a = hdr.h.a + hdr.h.b;",
     );
@@ -82,7 +82,7 @@ fn wide_fields_are_copied_and_computed_with() {
 
 #[test]
 fn signed_fields_compare_and_shift_by_their_sign() {
-    let mut switch = edits(
+    let mut switch = editing_switch(
         "int<8> a; int<8> b; bit<8> less; int<8> half; int<16> big;",
         "hdr.h.less = hdr.h.a < hdr.h.b ? 8w1 : 0;
          hdr.h.half = hdr.h.a >> 1;
@@ -99,8 +99,8 @@ fn signed_fields_compare_and_shift_by_their_sign() {
 }
 
 #[test]
-fn saturating_arithmetic_stops_at_the_ends() {
-    let mut switch = edits(
+fn saturating_arithmetic_stops_at_the_limits() {
+    let mut switch = editing_switch(
         "bit<8> a; bit<8> b; bit<8> sum; bit<8> diff; int<8> s; int<8> t;",
         "hdr.h.sum = hdr.h.a |+| hdr.h.b;
          hdr.h.diff = hdr.h.a |-| hdr.h.b;
@@ -118,14 +118,14 @@ fn saturating_arithmetic_stops_at_the_ends() {
 }
 
 #[test]
-fn saturating_fields_stop_at_the_ends() {
+fn saturating_fields_stop_at_the_limits() {
     let fields = json!([
         ["a", 8, false, true],
         ["b", 8, true, true],
         ["c", 16, false]
     ]);
     let h = |f: &str| field("h", f);
-    let b = edits_json(
+    let b = editing_program(
         fields,
         &[
             assign(h("a"), operand(expr("+", h("a"), h("c")))),
@@ -138,7 +138,7 @@ fn saturating_fields_stop_at_the_ends() {
 
 #[test]
 fn ternaries_evaluate_only_the_selected_operand() {
-    let mut switch = edits(
+    let mut switch = editing_switch(
         "bit<8> a; bit<8> b;",
         "hdr.h.b = hdr.h.a > 9 ? hdr.h.b + 1 : hdr.h.a;",
     );
@@ -165,7 +165,7 @@ fn headers_are_added_zeroed_and_removed() {
 }
 
 #[test]
-fn header_copies_take_over_validity() {
+fn header_assignment_copies_validity() {
     let mut program = P4 {
         fields: "bit<8> a;",
         headers: "h_t g; h_t none;",
@@ -179,8 +179,8 @@ fn header_copies_take_over_validity() {
 }
 
 #[test]
-fn registers_keep_values_between_packets_and_ignore_wrong_indexes() {
-    let mut switch = edits_with(
+fn registers_keep_values_and_ignore_indexes_out_of_range() {
+    let mut switch = editing_switch_with(
         "bit<8> i; bit<16> v;",
         "@name(\".r\") register<bit<16>>(4) r;",
         "r.read(hdr.h.v, (bit<32>)hdr.h.i); r.write((bit<32>)hdr.h.i, hdr.h.v + 300);",
@@ -200,7 +200,7 @@ fn registers_keep_values_between_packets_and_ignore_wrong_indexes() {
 
 #[test]
 fn registers_may_be_wider_than_a_word() {
-    let mut switch = edits_with(
+    let mut switch = editing_switch_with(
         "bit<8> i; bit<96> v;",
         "@name(\".r\") register<bit<96>>(3) r;",
         "r.write((bit<32>)hdr.h.i, hdr.h.v); hdr.h.v = 0; r.read(hdr.h.v, 2);",
@@ -216,7 +216,7 @@ fn registers_may_be_wider_than_a_word() {
 }
 
 #[test]
-fn counters_count_packets_and_bytes_as_received() {
+fn counters_count_packets_and_received_bytes() {
     let program = P4 {
         fields: "bit<8> i;",
         metadata: "bit<8> i;",
@@ -243,8 +243,8 @@ fn counters_count_packets_and_bytes_as_received() {
 }
 
 #[test]
-fn meters_colour_by_rate() {
-    let mut switch = edits_with(
+fn meters_mark_packets_by_rate() {
+    let mut switch = editing_switch_with(
         "bit<8> i; bit<8> colour;",
         "@name(\".m\") meter(2, MeterType.packets) m;",
         "m.execute_meter((bit<32>)hdr.h.i, hdr.h.colour);",
@@ -272,7 +272,7 @@ fn meters_colour_by_rate() {
 }
 
 #[test]
-fn hashes_are_reduced_and_offset() {
+fn hashes_are_reduced_modulo_the_maximum_and_offset() {
     let value = |algorithm: &str, max: &str| {
         let program = P4 {
             fields: "bit<72> a; bit<32> v;",
@@ -300,7 +300,7 @@ fn hashes_are_reduced_and_offset() {
 #[test]
 fn random_numbers_stay_in_range_and_repeat_with_the_seed() {
     let run = || {
-        let mut switch = edits("bit<8> v;", "random(hdr.h.v, 10, 12);");
+        let mut switch = editing_switch("bit<8> v;", "random(hdr.h.v, 10, 12);");
         (0..50)
             .map(|_| out(&mut switch, &[0])[0])
             .collect::<Vec<_>>()
@@ -312,9 +312,9 @@ fn random_numbers_stay_in_range_and_repeat_with_the_seed() {
 }
 
 #[test]
-fn jumps_lead_to_the_primitive_of_that_number() {
+fn jumps_lead_to_the_primitive_of_their_number() {
     let h = |f: &str| field("h", f);
-    let mut b = edits_json(
+    let mut b = editing_program(
         json!([["a", 8, false], ["b", 8, false]]),
         &[
             call("_jump_if_zero", json!([h("a"), num(4)])),
@@ -330,13 +330,13 @@ fn jumps_lead_to_the_primitive_of_that_number() {
 }
 
 #[test]
-fn messages_are_filled_in() {
+fn log_messages_contain_their_arguments() {
     let logged = |text: &str, values: Value| {
         let message = json!([
             {"type": "string", "value": text},
             {"type": "parameters_vector", "value": values}
         ]);
-        let b = edits_json(json!([["a", 8, true]]), &[call("log_msg", message)]);
+        let b = editing_program(json!([["a", 8, true]]), &[call("log_msg", message)]);
         let mut fx = Effects::default();
         b.switch().process_into(0, &[0xff], 0, &mut fx);
         assert_eq!(fx.output.len(), 1);
@@ -349,8 +349,8 @@ fn messages_are_filled_in() {
 }
 
 #[test]
-fn failed_assertions_drop_after_what_was_logged() {
-    let mut switch = edits(
+fn failed_assertions_drop_the_packet_and_keep_earlier_messages() {
+    let mut switch = editing_switch(
         "bit<8> a;",
         "log_msg(\"a={}\", { hdr.h.a }); assert(hdr.h.a != 5);",
     );
@@ -367,14 +367,14 @@ fn failed_assertions_drop_after_what_was_logged() {
 }
 
 #[test]
-fn primitives_of_p4_14_compute() {
+fn arithmetic_primitives_of_p4_14_work() {
     let names = [
         "x", "y", "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8",
     ];
     let fields: Vec<Value> = names.iter().map(|name| json!([name, 8, false])).collect();
     let h = |f: &str| field("h", f);
     let of_both = |op: &str, result: &str| call(op, json!([h(result), h("x"), h("y")]));
-    let b = edits_json(
+    let b = editing_program(
         json!(fields),
         &[
             of_both("add", "r0"),
@@ -396,7 +396,7 @@ fn primitives_of_p4_14_compute() {
 }
 
 #[test]
-fn headers_are_copied_and_added_by_the_names_of_p4_14() {
+fn header_primitives_of_p4_14_work() {
     let mut b = Builder::new();
     b.header("h_t", &["a", "b", "c"], json!([["x", 8, false]]))
         .extracts(&["a"])
@@ -415,17 +415,17 @@ fn headers_are_copied_and_added_by_the_names_of_p4_14() {
 }
 
 #[test]
-fn drop_of_p4_14_drops() {
+fn drop_primitive_of_p4_14_works() {
     let mut fx = Effects::default();
-    let b = edits_json(json!([["a", 8, false]]), &[call("drop", json!([]))]);
+    let b = editing_program(json!([["a", 8, false]]), &[call("drop", json!([]))]);
     b.switch().process_into(0, &[1], 0, &mut fx);
     assert!(fx.output.is_empty());
 }
 
 #[test]
-fn a_failed_assumption_drops() {
+fn a_failed_assumption_drops_the_packet() {
     let mut fx = Effects::default();
-    let mut switch = edits("bit<8> a;", "assume(hdr.h.a == 5);");
+    let mut switch = editing_switch("bit<8> a;", "assume(hdr.h.a == 5);");
     assert_eq!(out(&mut switch, &[5]), [5]);
     switch.process_into(0, &[6], 0, &mut fx);
     assert_eq!(fx.dropped, [DropReason::Assertion]);

@@ -28,7 +28,7 @@ fn forwarder(key: &str) -> Switch {
 }
 
 #[test]
-fn exact_entries_choose_the_port_and_the_payload_goes_along() {
+fn exact_entries_choose_the_port_and_the_payload_is_kept() {
     let mut switch = forwarder("hdr.h.a: exact");
     let table = switch.table("t").unwrap();
     switch
@@ -63,7 +63,7 @@ fn the_longest_prefix_wins() {
 }
 
 #[test]
-fn fields_of_width_0_are_zero_and_take_no_space() {
+fn fields_of_width_0_are_zero_and_occupy_no_bits() {
     let mut b = Builder::new();
     b.scalar("none", 0).scalar("s", 8);
     let fields = json!([["a", 8, false], ["z", 0, false], ["b", 8, false]]);
@@ -128,7 +128,7 @@ fn bits_outside_of_the_programs_mask_are_ignored_in_entries() {
 }
 
 #[test]
-fn the_smallest_priority_wins_and_older_entries_at_equal_ones() {
+fn the_smallest_priority_wins_then_the_oldest_entry() {
     let mut switch = forwarder("hdr.h.a: ternary");
     let table = switch.table("t").unwrap();
     for (value, mask, priority, port) in [

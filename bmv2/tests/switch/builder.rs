@@ -151,7 +151,7 @@ impl Builder {
         self
     }
 
-    /// Adds a parser that extracts headers in sequence.
+    /// Adds parse states that extract headers in sequence.
     pub fn extracts(&mut self, headers: &[&str]) -> &mut Builder {
         let ops: Vec<Value> = headers.iter().map(|h| extract(h)).collect();
         self.state(
@@ -162,6 +162,7 @@ impl Builder {
         )
     }
 
+    /// Adds a deparser that emits headers in sequence.
     pub fn emits(&mut self, headers: &[&str]) -> &mut Builder {
         self.list("deparsers")[0]["order"] = json!(headers);
         self
@@ -298,7 +299,7 @@ pub fn expr(op: &str, left: Value, right: Value) -> Value {
     json!({"type": "expression", "value": {"op": op, "left": left, "right": right}})
 }
 
-/// Returns an expression as an operand, wrapped once more.
+/// Returns an expression as an operand of a primitive, which the format wraps in another object.
 pub fn operand(expression: Value) -> Value {
     json!({"type": "expression", "value": expression})
 }

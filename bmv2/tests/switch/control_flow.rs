@@ -20,14 +20,14 @@ fn program(locals: &str, ingress: &str, states: &str) -> Switch {
 }
 
 /// Sends packets that satisfy the condition to port 1, others to port 2.
-fn branches(condition: &str, states: &str) -> Switch {
+fn branching_switch(condition: &str, states: &str) -> Switch {
     let ingress =
         format!("if ({condition}) {{ sm.egress_spec = 1; }} else {{ sm.egress_spec = 2; }}");
     program("", &ingress, states)
 }
 
 /// A table on the first byte, with empty actions.
-const NOTHING: &str = r#"@name(".x") action x() {} @name(".y") action y() {}
+const TABLE_WITH_EMPTY_ACTIONS: &str = r#"@name(".x") action x() {} @name(".y") action y() {}
     @name(".t") table t { key = { hdr.h.a: exact; } actions = { x; y; NoAction; } }"#;
 
 fn mark(b: &mut Builder, name: &str, port: u64, next: Value) {
@@ -39,8 +39,8 @@ fn mark(b: &mut Builder, name: &str, port: u64, next: Value) {
     }));
 }
 
-/// Like [`branches`], as JSON, for conditions and nodes that Alfirk's compiler does not generate.
-fn branches_json(condition: Value) -> Builder {
+/// Like [`branching_switch`], as JSON, for conditions and nodes that Alfirk's compiler does not generate.
+fn branching_program(condition: Value) -> Builder {
     let mut b = Builder::new();
     b.header(
         "h_t",
@@ -89,7 +89,7 @@ fn conditions_select_the_branch() {
         ),
     ];
     for (condition, expected) in cases {
-        let mut switch = branches(condition, "");
+        let mut switch = branching_switch(condition, "");
         for (byte, port) in expected {
             assert_eq!(
                 switch.process(0, &[byte, 0], 0)[0].0,
@@ -101,19 +101,19 @@ fn conditions_select_the_branch() {
 }
 
 #[test]
-fn conditions_may_be_constant_and_their_numbers_below_zero() {
+fn conditions_may_be_constant_and_have_negative_numbers() {
     let below = expr("<", expr("-", field("h", "a"), num(5)), num(0));
-    let mut switch = branches_json(below).switch();
+    let mut switch = branching_program(below).switch();
     for (byte, port) in [(4, 1), (5, 2), (255, 2)] {
         assert_eq!(switch.process(0, &[byte, 0], 0)[0].0, port, "{byte}");
     }
-    let mut switch = branches_json(json!({"type": "bool", "value": false})).switch();
+    let mut switch = branching_program(json!({"type": "bool", "value": false})).switch();
     assert_eq!(switch.process(0, &[1, 0], 0)[0].0, 2);
 }
 
 #[test]
 fn headers_are_compared_by_all_fields() {
-    let mut switch = branches(
+    let mut switch = branching_switch(
         "hdr.h == hdr.other",
         "state start { pkt.extract(hdr.h); pkt.extract(hdr.other); transition accept; }",
     );
@@ -129,7 +129,7 @@ fn headers_are_compared_by_all_fields() {
 #[test]
 fn an_invalid_header_equals_nothing() {
     let equal = || expr("==", named("header", "h"), named("header", "other"));
-    let mut b = branches_json(equal());
+    let mut b = branching_program(equal());
     assert_eq!(b.switch().process(0, &[1, 2], 0)[0].0, 2);
     b.set("/parsers/0/parse_states/0/parser_ops", json!([]));
     assert_eq!(
@@ -142,7 +142,7 @@ fn an_invalid_header_equals_nothing() {
 #[test]
 fn hit_and_miss_lead_to_different_nodes() {
     let mut switch = program(
-        NOTHING,
+        TABLE_WITH_EMPTY_ACTIONS,
         "if (t.apply().hit) { sm.egress_spec = 1; } else { sm.egress_spec = 2; }",
         "",
     );
@@ -163,7 +163,7 @@ fn hit_and_miss_lead_to_different_nodes() {
 #[test]
 fn the_action_selects_the_next_node() {
     let mut switch = program(
-        NOTHING,
+        TABLE_WITH_EMPTY_ACTIONS,
         "switch (t.apply().action_run) {
              x: { sm.egress_spec = 1; }
              y: { sm.egress_spec = 2; }
@@ -182,7 +182,7 @@ fn the_action_selects_the_next_node() {
 }
 
 #[test]
-fn a_miss_without_default_goes_to_the_base_default() {
+fn a_miss_without_default_action_continues_at_base_default_next() {
     let mut b = Builder::new();
     b.header("h_t", &["h"], json!([["a", 8, false]]));
     b.extracts(&["h"]).emits(&["h"]);
@@ -197,7 +197,7 @@ fn a_miss_without_default_goes_to_the_base_default() {
 }
 
 #[test]
-fn exit_ends_the_pipeline_but_not_the_packet() {
+fn exit_ends_the_pipeline_and_the_packet_is_sent() {
     let program = P4 {
         fields: "bit<8> a;",
         locals: "action early() { sm.egress_spec = 1; exit; }
@@ -210,8 +210,8 @@ fn exit_ends_the_pipeline_but_not_the_packet() {
 }
 
 #[test]
-fn action_calls_and_shared_ends_work() {
-    let mut b = branches_json(expr("==", field("h", "a"), num(1)));
+fn action_calls_and_shared_successors_work() {
+    let mut b = branching_program(expr("==", field("h", "a"), num(1)));
     let add = b.action(
         "add",
         &[],
@@ -232,7 +232,7 @@ fn action_calls_and_shared_ends_work() {
 }
 
 #[test]
-fn endless_control_flow_ends_with_a_drop() {
+fn endless_control_flow_drops_the_packet() {
     let mut b = Builder::new();
     b.extracts(&[]);
     mark(&mut b, "a", 1, json!("tbl_b"));
@@ -245,7 +245,7 @@ fn endless_control_flow_ends_with_a_drop() {
 
 #[test]
 fn errors_name_undefined_objects() {
-    let mut b = branches_json(expr("==", field("h", "a"), num(1)));
+    let mut b = branching_program(expr("==", field("h", "a"), num(1)));
     b.set("/pipelines/0/conditionals/0/true_next", json!("nowhere"));
     match LoadedProgram::from_json(&b.text()) {
         Err(LoadError::Undefined { name, .. }) => assert_eq!(name, "nowhere"),

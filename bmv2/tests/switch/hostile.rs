@@ -1,4 +1,4 @@
-//! Robustness against malformed input. The programs are JSON, since their values are replaced by nonsense.
+//! Robustness against malformed input. The programs are JSON, since their values are replaced by invalid ones.
 
 use crate::builder::*;
 use alfirk_bmv2::*;
@@ -8,7 +8,7 @@ use serde_json::{json, Value};
 use std::sync::Arc;
 
 /// Returns a program with every kind of object.
-fn everything() -> Builder {
+fn program_with_all_objects() -> Builder {
     let mut b = Builder::new();
     b.scalar("tmp", 16);
     b.header(
@@ -156,7 +156,7 @@ fn everything() -> Builder {
     b
 }
 
-fn ready(b: &Builder) -> Switch {
+fn running_switch(b: &Builder) -> Switch {
     let mut switch = b.switch();
     switch.set_value_set("pvs", &[vec![0x12, 0x34]]).unwrap();
     let pre = switch.pre_mut().unwrap();
@@ -178,8 +178,8 @@ fn ready(b: &Builder) -> Switch {
 }
 
 #[test]
-fn the_program_with_everything_runs() {
-    let mut switch = ready(&everything());
+fn the_program_with_all_objects_runs() {
+    let mut switch = running_switch(&program_with_all_objects());
     let frame = [
         &[0; 12][..],
         &[0, 2, 1],
@@ -199,10 +199,10 @@ proptest! {
     #![proptest_config(Cost::Packets.cases())]
 
     #[test]
-    fn any_frame_is_processed(
+    fn any_frame_is_processed_without_a_panic(
         kind in 0u16..3, mut frame in proptest::collection::vec(any::<u8>(), 0..120), port in any::<u32>(), now in any::<u64>(),
     ) {
-        let mut switch = ready(&everything());
+        let mut switch = running_switch(&program_with_all_objects());
         if frame.len() > 14 {
             frame[12..14].copy_from_slice(&kind.to_be_bytes());
         }
@@ -212,13 +212,13 @@ proptest! {
         }
     }
 
-    /// Replaces a random leaf of the JSON by another one of its kind, or by nonsense.
+    /// Replaces a random leaf of the JSON by another leaf of its kind, or by an invalid value.
     #[test]
-    fn any_program_loads_or_is_refused(
+    fn any_program_loads_or_is_rejected_without_a_panic(
         picks in proptest::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0u8..6), 1..4),
         frame in proptest::collection::vec(any::<u8>(), 0..60),
     ) {
-        let mut json: Value = serde_json::from_str(&everything().text()).unwrap();
+        let mut json: Value = serde_json::from_str(&program_with_all_objects().text()).unwrap();
         let mut paths = Vec::new();
         leaves(&json, String::new(), &mut paths);
         for (at, from, how) in picks {
@@ -263,19 +263,19 @@ fn leaves(value: &Value, path: String, out: &mut Vec<String>) {
 }
 
 #[test]
-fn programs_beyond_the_limits_are_refused() {
-    let refused = |pointer: &str, value: Value| {
-        let mut b = everything();
+fn programs_beyond_the_limits_are_rejected() {
+    let rejected = |pointer: &str, value: Value| {
+        let mut b = program_with_all_objects();
         b.set(pointer, value);
         assert!(LoadedProgram::from_json(&b.text()).is_err(), "{pointer}");
     };
-    refused("/register_arrays/0/size", json!(u64::MAX));
-    refused("/counter_arrays/0/size", json!(1u64 << 40));
-    refused("/header_types/2/fields/0/1", json!(100_000_000));
-    refused("/header_types/3/max_length", json!(1u64 << 60));
-    refused("/header_types/3/max_length", Value::Null);
-    refused("/actions/0/runtime_data/0/bitwidth", json!(u32::MAX));
-    refused("/__meta__/version", json!([3, 0]));
-    refused("/pipelines/0/name", json!("MyIngress"));
-    refused("/parsers/0/init_state", json!("nowhere"));
+    rejected("/register_arrays/0/size", json!(u64::MAX));
+    rejected("/counter_arrays/0/size", json!(1u64 << 40));
+    rejected("/header_types/2/fields/0/1", json!(100_000_000));
+    rejected("/header_types/3/max_length", json!(1u64 << 60));
+    rejected("/header_types/3/max_length", Value::Null);
+    rejected("/actions/0/runtime_data/0/bitwidth", json!(u32::MAX));
+    rejected("/__meta__/version", json!([3, 0]));
+    rejected("/pipelines/0/name", json!("MyIngress"));
+    rejected("/parsers/0/init_state", json!("nowhere"));
 }

@@ -217,8 +217,8 @@ fn tables_without_a_key_have_no_entries() {
     };
     let mut switch = with("");
     let table = switch.table("t").unwrap();
-    let refused = switch.insert_entry(table, &[], 0, &run_action("forward", &[1]), 0, 0);
-    assert!(matches!(refused, Err(ManageError::NoKey { .. })));
+    let rejected = switch.insert_entry(table, &[], 0, &run_action("forward", &[1]), 0, 0);
+    assert!(matches!(rejected, Err(ManageError::NoKey { .. })));
     switch
         .set_default(table, &run_action("forward", &[4]))
         .unwrap();
@@ -229,7 +229,7 @@ fn tables_without_a_key_have_no_entries() {
 }
 
 #[test]
-fn constant_defaults_and_entries_stay() {
+fn const_default_actions_and_entries_cannot_be_changed() {
     let mut switch = with(
         "const default_action = forward(3);
          const entries = {
@@ -244,7 +244,7 @@ fn constant_defaults_and_entries_stay() {
     assert!(switch.table_info(table).unwrap().const_entries);
     let entries = switch.entries(table).unwrap();
     assert!(entries.len() == 2 && entries.iter().all(|e| e.is_const));
-    let refused = switch.insert_entry(
+    let rejected = switch.insert_entry(
         table,
         &[exact(9), ternary(0, 0)],
         1,
@@ -252,7 +252,7 @@ fn constant_defaults_and_entries_stay() {
         0,
         0,
     );
-    assert!(matches!(refused, Err(ManageError::ConstEntries { .. })));
+    assert!(matches!(rejected, Err(ManageError::ConstEntries { .. })));
     assert!(matches!(
         switch.delete_entry(table, entries[0].handle),
         Err(ManageError::ConstEntries { .. })
@@ -292,7 +292,7 @@ fn defaults_can_be_set_and_reset() {
 }
 
 #[test]
-fn idle_entries_are_reported_after_every_timeout_without_a_hit() {
+fn an_idle_entry_is_reported_again_after_every_timeout() {
     let mut switch = with("");
     let table = switch.table("t").unwrap();
     let handle = switch
@@ -319,7 +319,7 @@ fn idle_entries_are_reported_after_every_timeout_without_a_hit() {
 }
 
 #[test]
-fn the_program_describes_itself() {
+fn objects_of_the_program_are_described() {
     let switch = with("");
     let table = switch.table("t").unwrap();
     let info = switch.table_info(table).unwrap();

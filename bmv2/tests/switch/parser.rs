@@ -59,7 +59,7 @@ fn transitions_are_tried_in_order_with_masks() {
 }
 
 #[test]
-fn keys_wider_than_eight_bytes_work() {
+fn keys_may_be_wider_than_eight_bytes() {
     let program = P4 {
         fields: "bit<80> a;",
         types: "header x_t { bit<8> a; }",
@@ -120,7 +120,7 @@ fn lookahead_reads_without_moving() {
 }
 
 #[test]
-fn errors_stop_the_parser_with_their_number() {
+fn errors_end_the_parser_with_their_number() {
     let run = |ops: Value, frame: &[u8]| {
         let mut b = Builder::new();
         b.header("h_t", &["h"], json!([["a", 16, false]]));
@@ -258,7 +258,7 @@ fn variable_lengths_are_copied_and_hashed() {
     );
     b.add(
         "calculations",
-        json!({"name": "c", "algo": "xor16", "input": [field("opt", "data"), num_bits("0xff", 8)]}),
+        json!({"name": "c", "algo": "xor16", "input": [field("opt", "data"), constant_of_width("0xff", 8)]}),
     );
     b.set(
         "/actions/0/primitives",
@@ -279,7 +279,7 @@ fn variable_lengths_are_copied_and_hashed() {
     );
 }
 
-fn num_bits(value: &str, bits: u32) -> Value {
+fn constant_of_width(value: &str, bits: u32) -> Value {
     json!({"type": "hexstr", "value": value, "bitwidth": bits})
 }
 

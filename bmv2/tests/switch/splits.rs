@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::p4::{run, P4};
 
-/// The first byte of a packet determines what happens to it.
+/// A program whose operations on a packet are selected by bits of its first byte.
 static PROGRAM: LazyLock<Arc<LoadedProgram>> = LazyLock::new(|| {
     P4 {
         fields: "bit<8> kind; bit<16> n; bit<16> sum;",

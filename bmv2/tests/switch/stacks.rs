@@ -59,7 +59,7 @@ fn element(stack: &str, index: Value) -> Value {
 }
 
 #[test]
-fn elements_fill_up_until_the_stack_is_full() {
+fn elements_are_extracted_until_the_stack_is_full() {
     let mut switch = stacked("");
     assert_eq!(switch.process(0, &[5, 0, 9], 0), [(0, vec![5, 0, 9])]);
     assert_eq!(
@@ -84,7 +84,7 @@ fn push_inserts_and_pop_removes_elements() {
 }
 
 #[test]
-fn elements_are_reached_by_computed_indexes() {
+fn elements_are_accessed_by_computed_indexes() {
     let i = || scalar("i");
     let b = stacked_json(&[
         assign(
@@ -168,7 +168,7 @@ fn unions(headers: &str, states: &str, ingress: &str, [first, second]: [&str; 2]
 }
 
 #[test]
-fn one_member_of_a_union_is_valid_at_most() {
+fn at_most_one_member_of_a_union_is_valid() {
     let mut switch = unions(
         "u_t u; u_t v;",
         "state start { pkt.extract(hdr.u.a); transition accept; }",
@@ -182,7 +182,7 @@ fn one_member_of_a_union_is_valid_at_most() {
 }
 
 #[test]
-fn stacks_of_unions_work() {
+fn elements_of_union_stacks_are_pushed_and_read() {
     let mut switch = unions(
         "u_t[2] us;",
         "state start {

@@ -103,7 +103,7 @@ fn wide_and_signed_keys_match_bit_by_bit() {
 }
 
 #[test]
-fn lpm_with_exact_fields_beside_it() {
+fn lpm_fields_may_be_combined_with_exact_fields() {
     let mut switch = by_keys("hdr.h.a: exact; hdr.h.w: lpm;");
     let table = switch.table("t").unwrap();
     let mut add = |a: u64, value: &[u8], prefix_len, port| {
@@ -130,7 +130,7 @@ fn lpm_with_exact_fields_beside_it() {
 }
 
 #[test]
-fn entries_in_the_program_need_not_clear_bits_beyond_their_mask() {
+fn entries_of_the_program_may_set_bits_outside_of_their_mask() {
     let mut b = lookup("lpm", json!([key("lpm", "h", "a")]), 8);
     b.set("/pipelines/0/tables/0/entries", json!([{"match_key": [{"match_type": "lpm", "key": "0xff", "prefix_length": 4}], "action_entry": {"action_id": 0, "action_data": ["0x5"]}, "priority": 1}]));
     assert_eq!(
@@ -151,7 +151,7 @@ struct Rule {
 proptest! {
     /// Compares tuple space search with a linear scan.
     #[test]
-    fn ternary_and_range_lookups_find_what_a_scan_finds(
+    fn ternary_and_range_lookups_equal_a_linear_scan(
         rules in proptest::collection::vec(
             (any::<(u8, u8)>(), any::<(u8, u8)>(), 0i32..4).prop_map(|(a, b, priority)| {
                 let mask = a.1 & 0x0f;
@@ -199,7 +199,7 @@ proptest! {
 }
 
 #[test]
-fn direct_counters_count_hits_and_direct_meters_colour_them() {
+fn direct_counters_count_hits_and_direct_meters_mark_them() {
     let mut switch = run(program(
         "bit<8> a; bit<8> b; bit<80> w;",
         "direct_counter(CounterType.packets_and_bytes) dc;
@@ -258,7 +258,7 @@ fn direct_counters_count_hits_and_direct_meters_colour_them() {
     assert_eq!(switch.counters()[0].table, Some(table));
 }
 
-fn selecting() -> Switch {
+fn switch_with_selector() -> Switch {
     let selector =
         format!("@name(\".ap\") action_selector(HashAlgorithm.identity, 32w3, 32w8) ap; {FORWARD}");
     run(program(
@@ -269,8 +269,8 @@ fn selecting() -> Switch {
 }
 
 #[test]
-fn entries_point_to_members_and_groups() {
-    let mut switch = selecting();
+fn entries_may_refer_to_members_and_groups() {
+    let mut switch = switch_with_selector();
     let (table, profile) = (switch.table("t").unwrap(), switch.profile("ap").unwrap());
     let member = |id, port: u8| ProfileMember {
         id,
@@ -355,6 +355,6 @@ fn entries_point_to_members_and_groups() {
     switch.delete_group(profile, 7).unwrap();
     assert_eq!(switch.members(profile).unwrap(), [member(10, 1)]);
     assert_eq!(switch.groups(profile).unwrap(), []);
-    let refused = switch.insert_entry(table, &[exact(9)], 0, &run_action("forward", &[1]), 0, 0);
-    assert!(matches!(refused, Err(ManageError::WrongTarget { .. })));
+    let rejected = switch.insert_entry(table, &[exact(9)], 0, &run_action("forward", &[1]), 0, 0);
+    assert!(matches!(rejected, Err(ManageError::WrongTarget { .. })));
 }

@@ -1,5 +1,5 @@
-//! Jump threading (`load/jump_threading.rs`) does not change the behaviour of the multicast program. Programs loaded
-//! for the log have no jump threading.
+//! Jump threading (`load/jump_threading.rs`) does not change the behaviour of the multicast program. Programs
+//! loaded for the log are not threaded, so they are the reference.
 
 use std::sync::{Arc, LazyLock};
 

@@ -33,7 +33,7 @@ const TABLE: &str = r#"@name(".forward") action forward(bit<9> port) {
     }"#;
 
 /// Returns the log's lines, without the packet's number.
-fn logged(switch: &mut Switch, frame: &[u8]) -> Vec<String> {
+fn log_lines(switch: &mut Switch, frame: &[u8]) -> Vec<String> {
     let mut fx = Effects::default();
     switch.process_into(1, frame, 0, &mut fx);
     let lines = fx.log.iter().map(|line| line.step.to_string());
@@ -41,7 +41,7 @@ fn logged(switch: &mut Switch, frame: &[u8]) -> Vec<String> {
 }
 
 /// Returns the same program with a condition and a register around its table.
-fn noted() -> Switch {
+fn switch_with_notes() -> Switch {
     let program = P4 {
         types: "@name(\".r\") register<bit<8>>(2) r;",
         ingress: "if (hdr.h.a != 9) { t.apply(); }",
@@ -61,10 +61,10 @@ fn noted() -> Switch {
 
 #[test]
 fn the_log_equals_that_of_bmv2() {
-    let mut switch = noted();
+    let mut switch = switch_with_notes();
     switch.set_log(true);
     assert_eq!(
-        logged(&mut switch, &FRAME),
+        log_lines(&mut switch, &FRAME),
         [
             "Processing packet received on port 1",
             "Parser 'parser': start",
@@ -104,7 +104,7 @@ fn the_log_equals_that_of_bmv2() {
             "Transmitting packet of size 12 out of port 3",
         ]
     );
-    let dropped = logged(&mut switch, &[8]);
+    let dropped = log_lines(&mut switch, &[8]);
     assert!(dropped.contains(&"Exception while parsing: PacketTooShort".to_owned()));
     let end = &dropped[dropped.len() - 2..];
     assert_eq!(
@@ -116,9 +116,9 @@ fn the_log_equals_that_of_bmv2() {
     );
     let nine = [&[9], &FRAME[1..]].concat();
     let condition = "test.p4(22) Condition \"hdr.h.a != 9\" (node_2) is false";
-    assert!(logged(&mut switch, &nine).contains(&condition.to_owned()));
+    assert!(log_lines(&mut switch, &nine).contains(&condition.to_owned()));
     switch.set_log(false);
-    assert!(logged(&mut switch, &FRAME).is_empty());
+    assert!(log_lines(&mut switch, &FRAME).is_empty());
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn the_log_names_actions_without_source_locations() {
     let program = LoadedProgram::with_notes(&json.to_string()).unwrap();
     switch.load(Arc::new(program));
     switch.set_log(true);
-    let lines = logged(&mut switch, &FRAME);
+    let lines = log_lines(&mut switch, &FRAME);
     assert!(lines.contains(&"Primitive (no source info)".to_owned()));
 }
 
@@ -197,7 +197,7 @@ fn the_log_continues_counting_with_a_new_program() {
 #[test]
 fn notes_do_not_change_behaviour() {
     let run = |log: bool| {
-        let mut switch = noted();
+        let mut switch = switch_with_notes();
         switch.set_log(log);
         (
             switch.process(1, &FRAME, 5),
@@ -211,7 +211,7 @@ fn notes_do_not_change_behaviour() {
     );
 }
 
-fn traced(switch: &mut Switch, frame: &[u8]) -> Vec<String> {
+fn trace_lines(switch: &mut Switch, frame: &[u8]) -> Vec<String> {
     let mut fx = Effects::default();
     switch.process_into(1, frame, 0, &mut fx);
     fx.trace.iter().map(|line| line.text(false)).collect()
@@ -228,7 +228,7 @@ fn a_trace_has_every_step_of_a_packet() {
         .insert_entry(table, &[exact(7)], 0, &run_action("forward", &[3]), 0, 0)
         .unwrap();
     assert_eq!(
-        traced(&mut switch, &FRAME),
+        trace_lines(&mut switch, &FRAME),
         [
             "#1 in port 1, 12 bytes",
             "#1   parser start: h; 2 bytes of payload",
@@ -240,7 +240,7 @@ fn a_trace_has_every_step_of_a_packet() {
             "#1 out port 3, 12 bytes",
         ]
     );
-    let mut short = traced(&mut switch, &[8]);
+    let mut short = trace_lines(&mut switch, &[8]);
     assert_eq!(
         short.remove(1),
         "#2   parser start: ; 1 bytes of payload; PacketTooShort"
@@ -249,9 +249,12 @@ fn a_trace_has_every_step_of_a_packet() {
     // Tracing continues with a new program until it is turned off.
     let program = switch.program().unwrap().clone();
     switch.load(program);
-    assert_eq!(traced(&mut switch, &FRAME)[0], "#1 in port 1, 12 bytes");
+    assert_eq!(
+        trace_lines(&mut switch, &FRAME)[0],
+        "#1 in port 1, 12 bytes"
+    );
     switch.set_trace(false);
-    assert!(traced(&mut switch, &FRAME).is_empty());
+    assert!(trace_lines(&mut switch, &FRAME).is_empty());
 }
 
 #[test]
@@ -270,7 +273,7 @@ fn traces_do_not_change_behaviour() {
 }
 
 #[test]
-fn tools_get_an_object_for_each_step() {
+fn each_step_is_a_json_object() {
     let mut switch = LOOKUP.switch();
     switch.set_trace(true);
     let mut fx = Effects::default();

@@ -1,4 +1,4 @@
-//! Decisions at the end of ingress and egress.
+//! Decisions at the end of ingress and egress: drop, unicast, multicast, clones, resubmission and recirculation.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use crate::p4::{run, run_with, P4};
 use alfirk_bmv2::*;
 use serde_json::{json, Value};
 
-/// Returns a program with a header of one byte, and one that may trail it; metadata `kept` (in field list 1) and
-/// `lost`.
+/// Returns a program with two headers of one byte, the second of which egress may append. Its metadata are `kept`,
+/// which is in field list 1, and `lost`.
 fn traffic(ingress: &str, egress: &str) -> Arc<LoadedProgram> {
     let program = P4 {
         fields: "bit<8> a;",
@@ -76,7 +76,7 @@ fn effects(switch: &mut Switch, frame: &[u8]) -> Effects {
 }
 
 #[test]
-fn dropping_beats_unicast_in_both_pipelines() {
+fn a_drop_overrides_unicast_in_both_pipelines() {
     let fx = effects(
         &mut run(traffic("sm.egress_spec = 1; mark_to_drop(sm);", "")),
         &[7],
@@ -145,7 +145,7 @@ fn a_header_without_egress_spec_cannot_be_dropped() {
 }
 
 #[test]
-fn a_priority_beyond_the_queues_drops() {
+fn a_priority_beyond_the_queues_drops_the_packet() {
     let program = traffic("sm.egress_spec = 1; sm.priority = 3;", "");
     for (n, dropped) in [(1, true), (3, true), (4, false)] {
         let fx = effects(&mut run_with(Arc::clone(&program), queues(n)), &[7]);
@@ -190,7 +190,7 @@ fn the_drop_port_is_an_option() {
 }
 
 #[test]
-fn multicast_beats_drop_and_numbers_its_copies() {
+fn multicast_overrides_a_drop_and_numbers_its_copies() {
     let mcast = "mark_to_drop(sm); sm.mcast_grp = (bit<16>)hdr.h.a;";
     let mut switch = run(traffic(mcast, &trail("sm.egress_rid")));
     let group = [replica(4, 11), replica(2, 11), replica(3, 12)];
@@ -223,7 +223,7 @@ fn copies_do_not_share_their_headers() {
 }
 
 #[test]
-fn instance_types_give_the_origin_of_a_packet() {
+fn instance_type_is_the_origin_of_a_packet() {
     let of = |ingress: &str, setup: fn(&mut Switch)| {
         let mut switch = run(traffic(ingress, &trail("sm.instance_type")));
         setup(&mut switch);
@@ -253,7 +253,7 @@ fn instance_types_give_the_origin_of_a_packet() {
 }
 
 #[test]
-fn ingress_clones_have_the_packet_as_received() {
+fn ingress_clones_contain_the_received_packet() {
     let ingress = "
         sm.egress_spec = 1;
         meta.kept = 0x55;
@@ -281,7 +281,7 @@ fn ingress_clones_have_the_packet_as_received() {
 }
 
 #[test]
-fn clones_survive_the_drop_of_the_original() {
+fn clones_are_sent_when_the_original_is_dropped() {
     let mut switch = run_with(traffic(&[CLONE, DROP].concat(), ""), queues(3));
     let clones = CloneSession {
         replicas: vec![replica(9, 1), replica(10, 2)],
@@ -350,7 +350,7 @@ fn egress_clones_keep_the_changes_of_egress() {
 }
 
 #[test]
-fn resubmitted_packets_start_over_with_the_listed_fields() {
+fn resubmitted_packets_are_parsed_again_with_the_listed_fields() {
     let ingress = "
         hdr.h.a = hdr.h.a + meta.kept;
         meta.lost = meta.lost + 1;
@@ -363,7 +363,7 @@ fn resubmitted_packets_start_over_with_the_listed_fields() {
 }
 
 #[test]
-fn resubmitting_for_ever_ends_with_a_drop() {
+fn endless_resubmission_drops_the_packet() {
     let mut switch = run(traffic("resubmit_preserving_field_list(1);", ""));
     assert_eq!(
         effects(&mut switch, &[7]).dropped,
@@ -372,7 +372,7 @@ fn resubmitting_for_ever_ends_with_a_drop() {
 }
 
 #[test]
-fn recirculated_packets_come_back_deparsed() {
+fn recirculated_packets_are_deparsed_and_parsed_again() {
     // In egress, recirculated packets have the instance type of normal ones.
     let ingress = "
         sm.egress_spec = (bit<9>)(meta.kept + 1);
@@ -392,7 +392,7 @@ fn recirculated_packets_come_back_deparsed() {
 }
 
 #[test]
-fn recirculating_for_ever_ends_with_a_drop() {
+fn endless_recirculation_drops_the_packet() {
     let mut switch = run(traffic(SEND, "recirculate_preserving_field_list(1);"));
     assert_eq!(
         effects(&mut switch, &[7]).dropped,
@@ -401,7 +401,7 @@ fn recirculating_for_ever_ends_with_a_drop() {
 }
 
 #[test]
-fn truncation_cuts_the_packet_as_it_leaves() {
+fn truncation_shortens_the_output_frame() {
     let frame = [7, 1, 2, 3];
     let egress = trail("5") + "truncate(3);";
     assert_eq!(
@@ -416,7 +416,7 @@ fn truncation_cuts_the_packet_as_it_leaves() {
 }
 
 #[test]
-fn digests_carry_the_fields_at_the_end_of_ingress() {
+fn digests_contain_the_fields_at_the_end_of_ingress() {
     let mut b = traffic_json(
         &[
             send_to(1),
@@ -440,7 +440,7 @@ fn digests_carry_the_fields_at_the_end_of_ingress() {
 }
 
 #[test]
-fn lengths_follow_added_and_removed_headers() {
+fn packet_length_includes_added_and_removed_headers() {
     let ingress = SEND.to_owned() + &trail("sm.packet_length");
     let egress = "hdr.h.a = (bit<8>)sm.packet_length;";
     let out = run(traffic(&ingress, egress)).process(0, &[7, 1, 1], 0);
@@ -448,7 +448,7 @@ fn lengths_follow_added_and_removed_headers() {
 }
 
 #[test]
-fn times_are_in_microseconds_and_queues_report_their_depth() {
+fn queueing_metadata_has_microseconds_and_queue_depths() {
     let fields = [
         "ingress_global_timestamp",
         "egress_global_timestamp",
@@ -503,7 +503,7 @@ fn packets_of_an_older_program_are_dropped() {
 }
 
 #[test]
-fn the_same_seed_and_frames_give_the_same_run() {
+fn equal_seeds_and_frames_have_equal_results() {
     let program = traffic(
         "bit<9> port; random(port, 9w0, 9w400); sm.egress_spec = port;",
         "",

@@ -141,7 +141,7 @@ fn report(args: &Args, failures: &[alfirk_stf::Failure]) -> Outcome {
     if args.json {
         let list: Vec<_> = failures
             .iter()
-            .map(|failure| json!({"line": failure.line, "what": failure.what}))
+            .map(|failure| json!({"line": failure.line, "what": failure.message}))
             .collect();
         let result = json!({
             "program": args.program.display().to_string(),
@@ -155,8 +155,8 @@ fn report(args: &Args, failures: &[alfirk_stf::Failure]) -> Outcome {
     let mut text = String::new();
     for failure in failures {
         match failure.line {
-            Some(line) => text += &format!("{test}:{line}: {}\n", failure.what),
-            None => text += &format!("{test}: {}\n", failure.what),
+            Some(line) => text += &format!("{test}:{line}: {}\n", failure.message),
+            None => text += &format!("{test}: {}\n", failure.message),
         }
     }
     match failures.len() {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use alfirk_packet_io::{
-    interface_index, Outlet, PacketSocket, Poller, ReceiveBatch, TakeOutcome, BATCH,
+    interface_index, FrameSender, PacketSocket, Poller, ReceiveBatch, TakeOutcome, BATCH,
 };
 use alfirk_roce::wire::vxlan::{self, Repr, View};
 use nix::sys::signal::{SigSet, Signal};
@@ -37,7 +37,7 @@ struct Port {
 /// Local end of a link for the receiving thread.
 struct LocalEnd {
     remote: Ipv4Addr,
-    outlet: Arc<Outlet>,
+    frame_sender: Arc<FrameSender>,
     /// Frames of the last received batch for the interface.
     frames: Vec<Vec<u8>>,
     interface: String,
@@ -76,7 +76,7 @@ pub fn run(local: Ipv4Addr, port: u16, links: &[LinkSpec], fragments: bool) -> O
     let local_ends = ports.iter().map(|port| {
         let local_end = LocalEnd {
             remote: port.spec.remote,
-            outlet: Arc::clone(port.socket.outlet()),
+            frame_sender: Arc::clone(port.socket.frame_sender()),
             frames: Vec::new(),
             interface: port.spec.interface.clone(),
         };
@@ -258,7 +258,7 @@ fn receive(underlay: &Underlay, mut local_ends: BTreeMap<u32, LocalEnd>) -> io::
 
 /// Sends an interface its frames. Frames that it does not accept are lost, as on a link that is down or a full queue.
 fn deliver(local_end: &LocalEnd) {
-    if let Err(error) = local_end.outlet.send(&local_end.frames) {
+    if let Err(error) = local_end.frame_sender.send(&local_end.frames) {
         tracing::debug!("interface {}: {error}", local_end.interface);
     }
 }

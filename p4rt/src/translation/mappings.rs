@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_are_read_as_compilers_print_them() {
+    fn pairs_are_parsed_as_compilers_print_them() {
         let text = "@p4runtime_translation_mappings({ { \"\" , 0 } , {\"a\\\"b\", 10w0x1ff,}, })";
         assert_eq!(
             of(Form::Strings, text),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pair_is_named() {
+    fn errors_name_the_text_that_is_not_a_pair() {
         for (text, found) in [
             ("({ {5, 1} })", "found `5`"),
             ("({ {\"a\" 1} })", "found `1`"),

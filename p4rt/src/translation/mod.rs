@@ -2,17 +2,18 @@
 //! (P4Runtime, "User-defined types" and "PSA Metadata Translation").
 //!
 //! The controller's value is a string, or a number of another width. The specification leaves the mapping to the
-//! target. Here, in order of precedence:
+//! target. Here it is, in order of precedence:
 //!
-//! 1. The program defines it (`@p4runtime_translation_mappings`).
-//! 2. A number, or a string that is a decimal number, maps to itself, if it fits the type and is not in use for another
-//!    value.
-//! 3. A value gets the first free one when it is first written. Strings count from 1, with 0 last, since unset fields
-//!    hold 0. Numbers count from the middle up, which keeps clear of small numbers, which map to themselves,
-//!    and of the largest, which often have a special meaning (CPU port, drop port).
+//! 1. The mapping that the program defines (`@p4runtime_translation_mappings`).
+//! 2. A number, or a string that is a decimal number, maps to itself, if it fits the type and is not in use for
+//!    another value.
+//! 3. Any other value gets the first free data plane value when it is first written. For strings, candidates count
+//!    from 1, and 0 is last, since unset fields contain 0. For numbers, they count from the middle of the range up.
+//!    This avoids small numbers, which map to themselves, and the largest, which often have a special meaning (CPU
+//!    port, drop port).
 //!
-//! An allocated value stays allocated while an entry, a member or a value set uses it. Unused values are freed, all at
-//! once, when none is left ([`collect`]).
+//! An allocated value stays allocated while an entry, a member or a value set uses it. When no free value is left,
+//! all unused values are freed at once ([`collect`]).
 
 pub mod collect;
 mod mappings;
@@ -66,13 +67,13 @@ struct Maps {
     bits: Option<usize>,
     to_data: FxHashMap<Vec<u8>, Vec<u8>>,
     to_controller: FxHashMap<Vec<u8>, Vec<u8>>,
-    /// Data plane values of the program's own mappings; never freed.
+    /// Data plane values that the program maps; never freed.
     pinned: FxHashSet<Vec<u8>>,
     /// Candidates tried for allocation since the last collection.
     tried: u128,
     /// Number of tried candidates that triggers a collection.
     limit: usize,
-    /// An allocation has failed since the last collection.
+    /// Whether an allocation has failed since the last collection.
     is_exhausted: bool,
 }
 
@@ -226,25 +227,25 @@ impl Translation {
     ///
     /// # Errors
     /// When the value is not of the type, or has no counterpart and none can be allocated.
-    pub fn data_value(&self, given: &[u8], how: Use) -> Result<Vec<u8>, TranslationError> {
-        let given = self.canonical(given)?;
+    pub fn data_value(&self, value: &[u8], how: Use) -> Result<Vec<u8>, TranslationError> {
+        let value = self.canonical(value)?;
         let mut maps = self.maps();
-        if let Some(data) = maps.to_data.get(&given) {
+        if let Some(data) = maps.to_data.get(&value) {
             return Ok(data.clone());
         }
-        let natural = self.natural(&maps, &given);
-        match (natural, how) {
+        let identity_value = self.identity_value(&maps, &value);
+        match (identity_value, how) {
             (Some(data), Use::Find) => Ok(data),
             (None, Use::Find) => Err(TranslationError::Unknown {
                 name: self.name.clone(),
-                value: self.text(&given),
+                value: self.text(&value),
             }),
-            (natural, Use::Write) => {
-                let data = match natural {
+            (identity_value, Use::Write) => {
+                let data = match identity_value {
                     Some(data) => data,
-                    None => self.free_value(&mut maps, &given)?,
+                    None => self.free_value(&mut maps, &value)?,
                 };
-                maps.join(given, data.clone());
+                maps.join(value, data.clone());
                 Ok(data)
             }
         }
@@ -257,11 +258,11 @@ impl Translation {
         if let Some(known) = maps.to_controller.get(data) {
             return known.clone();
         }
-        let mut own = self.own_name(data);
+        let mut own = self.identity_name(data);
         if !maps.to_data.contains_key(&own) {
             return own;
         }
-        // A mapping of the program uses this value's own name for another value.
+        // The program maps the controller value of the same number to another data plane value.
         while maps.to_data.contains_key(&own) {
             match self.form {
                 Form::Strings => own.push(b'\''),
@@ -307,9 +308,9 @@ impl Translation {
         let kept = |data: &Vec<u8>| maps.pinned.contains(data) || is_used(data);
         let unused: Vec<Vec<u8>> = (maps.to_controller.keys())
             .filter(|data| !kept(data))
-            // Keeps it where its own name means another value.
+            // Keeps a mapping whose data plane value, as a controller value, means another value.
             .filter(|data| {
-                let own = self.own_name(data);
+                let own = self.identity_name(data);
                 maps.to_data.get(&own).is_none_or(|known| known == *data)
             })
             .cloned()
@@ -329,19 +330,19 @@ impl Translation {
         self.maps().is_exhausted
     }
 
-    fn canonical(&self, given: &[u8]) -> Result<Vec<u8>, TranslationError> {
+    fn canonical(&self, value: &[u8]) -> Result<Vec<u8>, TranslationError> {
         let name = || self.name.clone();
         match self.form {
-            Form::Strings if given.len() > MAX_STRING => Err(TranslationError::TooLong {
+            Form::Strings if value.len() > MAX_STRING => Err(TranslationError::TooLong {
                 name: name(),
-                bytes: given.len(),
+                bytes: value.len(),
             }),
-            Form::Strings => match std::str::from_utf8(given) {
-                Ok(_) => Ok(given.to_vec()),
+            Form::Strings => match std::str::from_utf8(value) {
+                Ok(_) => Ok(value.to_vec()),
                 Err(_) => Err(TranslationError::NotText(name())),
             },
-            Form::Bits(bits) => match bytestring::check(given, bits) {
-                Ok(()) => Ok(bytestring::canonical(given).to_vec()),
+            Form::Bits(bits) => match bytestring::check(value, bits) {
+                Ok(()) => Ok(bytestring::canonical(value).to_vec()),
                 Err(error) => Err(TranslationError::Bytes {
                     name: name(),
                     error,
@@ -352,10 +353,10 @@ impl Translation {
 
     /// Returns the identity mapping of a number, or of a string that is a number; `None` when the result is in use or
     /// too wide.
-    fn natural(&self, maps: &Maps, given: &[u8]) -> Option<Vec<u8>> {
+    fn identity_value(&self, maps: &Maps, value: &[u8]) -> Option<Vec<u8>> {
         let data = match self.form {
-            Form::Bits(_) => given.to_vec(),
-            Form::Strings => number_of(given)?,
+            Form::Bits(_) => value.to_vec(),
+            Form::Strings => number_of(value)?,
         };
         let used = bytestring::significant_bits(&data);
         let fits = maps.bits.is_none_or(|bits| used <= bits);
@@ -363,7 +364,7 @@ impl Translation {
     }
 
     /// Returns the default controller's value of a data plane value: the number itself.
-    fn own_name(&self, data: &[u8]) -> Vec<u8> {
+    fn identity_name(&self, data: &[u8]) -> Vec<u8> {
         match self.form {
             Form::Bits(_) => data.to_vec(),
             Form::Strings => match bytestring::decode(data, 128) {
@@ -376,7 +377,7 @@ impl Translation {
         }
     }
 
-    fn free_value(&self, maps: &mut Maps, given: &[u8]) -> Result<Vec<u8>, TranslationError> {
+    fn free_value(&self, maps: &mut Maps, value: &[u8]) -> Result<Vec<u8>, TranslationError> {
         let bits = maps.bits;
         let bits = bits.ok_or_else(|| TranslationError::NoWidth(self.name.clone()))?;
         let count = 1u128 << bits.min(MAX_ALLOCATED_BITS);
@@ -397,7 +398,7 @@ impl Translation {
         maps.is_exhausted = true;
         Err(TranslationError::Exhausted {
             name: self.name.clone(),
-            value: self.text(given),
+            value: self.text(value),
             count,
             bits,
         })
@@ -479,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_get_values_from_1_and_0_at_last() {
+    fn strings_get_values_from_1_and_0_last() {
         let names = strings(2);
         assert_eq!(write(&names, b"a"), Ok(vec![1]));
         assert_eq!(write(&names, b"b"), Ok(vec![2]));
@@ -495,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_stand_for_themselves_where_they_can() {
+    fn numbers_map_to_themselves_if_they_are_free() {
         let names = strings(8);
         assert_eq!(write(&names, b"1"), Ok(vec![1]));
         assert_eq!(write(&names, b"a"), Ok(vec![2]));
@@ -511,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_written_is_not_found() {
+    fn unwritten_values_are_not_found() {
         let names = strings(8);
         let find = |value: &[u8]| names.data_value(value, Use::Find);
         assert!(matches!(find(b"a"), Err(TranslationError::Unknown { .. })));
@@ -520,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn unused_values_are_given_again() {
+    fn unused_values_are_allocated_again() {
         let names = strings(1);
         write(&names, b"a").unwrap();
         write(&names, b"b").unwrap();
@@ -542,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn mappings_go_over_to_another_pipeline() {
+    fn mappings_are_copied_to_another_pipeline() {
         let old = strings(8);
         write(&old, b"a").unwrap();
         write(&old, b"b").unwrap();

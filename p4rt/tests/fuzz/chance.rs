@@ -36,7 +36,7 @@ impl Chance {
         &from[self.below(from.len())]
     }
 
-    /// Returns a number typical of programs and clients: small, at the edge of a range, or arbitrary.
+    /// Returns a number that is typical of programs and clients: small, at a limit of a range, or arbitrary.
     pub fn edgy(&mut self) -> u64 {
         match self.below(6) {
             0 => self.below(4) as u64,

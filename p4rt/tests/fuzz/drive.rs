@@ -1,12 +1,12 @@
-//! Driver that runs a switch until each packet has left, within a bound of events.
+//! Driver that runs a switch until all packets were sent or dropped, or a limit of events is reached.
 
 use alfirk_bmv2::QueueState;
 use alfirk_p4rt::{Event, Server};
 
-/// Limit of events per frame: a program may recirculate a frame for ever.
+/// Limit of events per frame: a program may recirculate a frame endlessly.
 const MAX_EVENTS: usize = 300;
 
-/// Carries out the server's events up to the limit. Returns the number of frames that left.
+/// Executes the server's events up to the limit. Returns the number of sent frames.
 pub fn settle(server: &mut Server, now: u64) -> usize {
     let mut left = 0;
     for _ in 0..MAX_EVENTS {

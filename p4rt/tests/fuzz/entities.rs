@@ -199,7 +199,7 @@ fn masked(value: &[u8], bits: usize, prefix: usize) -> Vec<u8> {
     canonical(wide)
 }
 
-/// Returns a field match; `None` for a field that is left out.
+/// Returns a field match; `None` to omit the field.
 fn field_match(field: &MatchField, chance: &mut Chance) -> Option<FieldMatch> {
     use match_field::{Match, MatchType};
     let Some(Match::MatchType(kind)) = field.r#match else {

@@ -7,11 +7,11 @@ use crate::chance::Chance;
 /// Longest list that a mutation creates, to bound the time of a case.
 const MAX_LIST: usize = 3000;
 
-/// Changes a few places of a program. `donor` is a source of parts.
+/// Changes a few values of a program. Some of the new values are parts of `donor`.
 pub fn damage(program: &mut Value, donor: &Value, chance: &mut Chance) {
     for _ in 0..=chance.below(3) {
         let path = some_path(program, chance);
-        let gift = match chance.below(3) {
+        let replacement = match chance.below(3) {
             // A value from the same place of another program, or from anywhere.
             0 => donor.pointer(&similar(&path, chance)).cloned(),
             1 => {
@@ -21,7 +21,7 @@ pub fn damage(program: &mut Value, donor: &Value, chance: &mut Chance) {
             _ => None,
         };
         if let Some(at) = program.pointer_mut(&path) {
-            change(at, gift, chance);
+            change(at, replacement, chance);
         }
     }
 }
@@ -62,9 +62,9 @@ fn similar(path: &str, chance: &mut Chance) -> String {
     parts.collect::<Vec<_>>().join("/")
 }
 
-fn change(value: &mut Value, gift: Option<Value>, chance: &mut Chance) {
-    if let Some(gift) = gift {
-        *value = gift;
+fn change(value: &mut Value, replacement: Option<Value>, chance: &mut Chance) {
+    if let Some(replacement) = replacement {
+        *value = replacement;
         return;
     }
     match value {

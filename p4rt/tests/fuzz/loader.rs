@@ -19,13 +19,13 @@ use crate::{
 const FRAMES: usize = 5;
 
 #[test]
-fn any_program_loads_and_runs_or_is_refused() {
+fn any_program_runs_or_is_rejected_without_a_panic() {
     let parse = |subject: &Subject| {
         serde_json::from_str::<Value>(&subject.json).expect("the compiler writes JSON")
     };
     let prepare = move || subjects().iter().map(parse).collect::<Vec<Value>>();
     run(
-        "any_program_loads_and_runs_or_is_refused",
+        "any_program_runs_or_is_rejected_without_a_panic",
         "programs that load",
         prepare,
         |programs, chance| {

@@ -1,7 +1,7 @@
 //! Fuzz tests of all inputs of the switch: programs, requests, messages and packets. Each input must be rejected or
-//! carried out, in bounded time and memory, without a panic. `run.rs` documents the duration and how to repeat a case.
+//! executed, in bounded time and memory, without a panic. `run.rs` documents the duration and how to repeat a case.
 //!
-//! The tests on veth pairs, `tests/veth/hostile.rs`, cover the kernel and gRPC.
+//! The tests on veth pairs, `switch/tests/veth/hostile.rs`, cover the kernel and gRPC.
 
 mod chance;
 mod corpus;

@@ -19,9 +19,9 @@ const ENTITIES: usize = 60;
 const FRAMES: usize = 100;
 
 #[test]
-fn any_packet_passes_any_program() {
+fn any_packet_is_processed_by_any_program() {
     run(
-        "any_packet_passes_any_program",
+        "any_packet_is_processed_by_any_program",
         "frames out",
         Programs::default,
         |programs, chance| {
@@ -54,9 +54,9 @@ fn any_packet_passes_any_program() {
 
 /// Each case sends frames of one length to one program, so that all lengths are covered over time.
 #[test]
-fn frames_of_all_lengths_pass() {
+fn frames_of_all_lengths_are_processed() {
     run(
-        "frames_of_all_lengths_pass",
+        "frames_of_all_lengths_are_processed",
         "frames out",
         Programs::default,
         |programs, chance| {

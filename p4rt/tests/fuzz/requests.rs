@@ -1,4 +1,4 @@
-//! Requests of all types, from valid to nonsense, to the P4Runtime server.
+//! Requests of all types, valid and invalid, to the P4Runtime server.
 
 use alfirk_bmv2::{Switch, SwitchOptions};
 use alfirk_p4rt::{ClientId, Programs, Server};
@@ -77,9 +77,9 @@ fn write(updates: Vec<Update>, atomicity: i32) -> WriteRequest {
 }
 
 #[test]
-fn any_request_is_answered() {
+fn any_request_gets_a_reply() {
     run(
-        "any_request_is_answered",
+        "any_request_gets_a_reply",
         "requests granted",
         Programs::default,
         |programs, chance| {
@@ -118,12 +118,12 @@ fn request(client: &mut Client, subject: &Subject, chance: &mut Chance) -> bool 
             let updates = (0..=chance.below(4)).map(|_| update(subject, chance));
             let request = write(updates.collect(), chance.below(3) as i32);
             let request = maybe_damaged(request, chance);
-            let before =
-                (request.atomicity() != Atomicity::ContinueOnError).then(|| held(server, now));
+            let before = (request.atomicity() != Atomicity::ContinueOnError)
+                .then(|| written_state(server, now));
             let result = server.write(&request, now);
             if let (Err(status), Some(before)) = (&result, before) {
                 assert!(
-                    held(server, now) == before,
+                    written_state(server, now) == before,
                     "half a batch is left after {status}: {request:?}"
                 );
             }
@@ -183,7 +183,7 @@ fn request(client: &mut Client, subject: &Subject, chance: &mut Chance) -> bool 
 }
 
 /// Returns what controllers have written and can read, except cells of arrays, sorted; empty without a pipeline.
-fn held(server: &Server, now: u64) -> Vec<Vec<u8>> {
+fn written_state(server: &Server, now: u64) -> Vec<Vec<u8>> {
     let kinds = [
         "table_entry { counter_data {} meter_config {} }",
         "table_entry { is_default_action: true counter_data {} meter_config {} }",
@@ -236,7 +236,7 @@ fn update(subject: &Subject, chance: &mut Chance) -> Update {
     }
 }
 
-/// Returns the entity, or with fields left out as in a wildcard read.
+/// Returns the entity, or omits some of its fields as a wildcard read does.
 fn wildcard(entity: Entity, chance: &mut Chance) -> Entity {
     match chance.below(3) {
         0 => entity,

@@ -18,12 +18,12 @@ use alfirk_test_budget::Fuzz;
 
 use crate::chance::Chance;
 
-/// Time after which a case counts as hanging. Tests run hardly optimised and in parallel, hence the margin.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time after which a case has hung. Tests are hardly optimised and run in parallel, so the limit is generous.
+const CASE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Limit of this process's memory in MiB, all targets and compiled programs together.
 const MAX_MIB: u64 = 1_500;
 /// Interval between two checks of time and memory.
-const LOOK: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Progress that the worker thread reports to the watching one.
 #[derive(Default)]
@@ -35,8 +35,8 @@ struct Progress {
     stop: AtomicBool,
 }
 
-/// Runs cases of a target on the result of `prepare` until the time is over. Each case returns a count of `what`
-/// succeeded, which shows that the target does not stop at the first check.
+/// Runs cases of a target on the result of `prepare` until the duration has passed. Each case returns how many
+/// operations, named by `what`, succeeded. Their number shows that inputs pass the first checks.
 ///
 /// # Panics
 /// When a case panics, hangs or uses too much memory; the message names the case.
@@ -58,7 +58,7 @@ pub fn run<T>(
             shared.case.store(number, Ordering::Relaxed);
             let once = AssertUnwindSafe(|| case(&mut state, &mut Chance::new(number)));
             let Ok(counted) = panic::catch_unwind(once) else {
-                // The receiver is gone when the watching thread has failed the test.
+                // Sending fails if the watching thread has failed the test and dropped the receiver.
                 let _ = ended.send(Err(number));
                 return;
             };
@@ -74,7 +74,7 @@ pub fn run<T>(
     let mut seen = (0, Instant::now());
     let mut most = 0;
     let elapsed = loop {
-        match end.recv_timeout(LOOK) {
+        match end.recv_timeout(CHECK_INTERVAL) {
             Ok(Ok(elapsed)) => break elapsed,
             Ok(Err(number)) => panic!("case {number} panicked; {again}"),
             Err(RecvTimeoutError::Disconnected) => panic!("{target} cannot be prepared"),
@@ -88,7 +88,7 @@ pub fn run<T>(
             seen = (done, Instant::now());
         }
         let waited = seen.1.elapsed();
-        assert!(waited < PATIENCE, "case {number} hangs; {again}");
+        assert!(waited < CASE_TIMEOUT, "case {number} hangs; {again}");
         most = most.max(resident_mib());
         if most > MAX_MIB {
             progress.stop.store(true, Ordering::Relaxed);

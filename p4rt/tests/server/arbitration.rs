@@ -101,7 +101,7 @@ fn the_highest_election_id_is_primary() {
 }
 
 #[test]
-fn a_primary_that_leaves_is_not_replaced() {
+fn a_primary_that_disconnects_is_not_replaced() {
     let mut server = bare();
     let (a, b) = (server.stream_open(), server.stream_open());
     update(&mut server, a, arbitration(id(5)));
@@ -175,7 +175,7 @@ fn only_the_primary_writes() {
 }
 
 #[test]
-fn wrong_updates_end_the_stream() {
+fn invalid_updates_close_the_stream() {
     let mut server = bare();
     let (a, b, c) = (
         server.stream_open(),

@@ -36,7 +36,7 @@ fn meters_are_written_read_and_reset() {
     assert_eq!(f.read("meter_entry {}").len(), 4);
     f.modify(&of("")).unwrap();
     assert_eq!(f.read(&of("")), [entity(&of(""))]);
-    refused(
+    assert_rejected(
         f.modify(&of("counter_data {}")),
         Code::Unimplemented,
         "counters per colour",
@@ -44,7 +44,7 @@ fn meters_are_written_read_and_reset() {
 }
 
 #[test]
-fn wrong_cells_are_refused() {
+fn invalid_cells_are_rejected() {
     let mut f = Fixture::new();
     for (kind, id, field) in [
         ("counter", COUNTER, "counter_id"),
@@ -53,12 +53,12 @@ fn wrong_cells_are_refused() {
     ] {
         let at =
             |index: i64| format!("{kind}_entry {{ {field}: {id} index {{ index: {index} }} }}");
-        refused(f.modify(&at(-1)), Code::InvalidArgument, "negative");
-        refused(f.modify(&at(4)), Code::OutOfRange, "beyond its 4 cells");
-        refused(f.insert(&at(0)), Code::InvalidArgument, "only be modified");
-        refused(f.delete(&at(0)), Code::InvalidArgument, "only be modified");
+        assert_rejected(f.modify(&at(-1)), Code::InvalidArgument, "negative");
+        assert_rejected(f.modify(&at(4)), Code::OutOfRange, "beyond its 4 cells");
+        assert_rejected(f.insert(&at(0)), Code::InvalidArgument, "only be modified");
+        assert_rejected(f.delete(&at(0)), Code::InvalidArgument, "only be modified");
         assert_eq!(code(&f.try_read(&at(4)).unwrap_err()), Code::OutOfRange);
-        refused(
+        assert_rejected(
             f.modify(&format!("{kind}_entry {{ {field}: 3 }}")),
             Code::InvalidArgument,
             "has id 0x00000003",

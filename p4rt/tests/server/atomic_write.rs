@@ -20,7 +20,7 @@ fn codes(status: &alfirk_p4runtime::Status) -> Vec<Code> {
     status.update_errors().iter().map(code).collect()
 }
 
-fn image(f: &Fixture) -> Vec<Entity> {
+fn all_entities(f: &Fixture) -> Vec<Entity> {
     [
         "table_entry { counter_data {} meter_config {} }",
         "table_entry { is_default_action: true }",
@@ -40,7 +40,7 @@ fn image(f: &Fixture) -> Vec<Entity> {
 }
 
 #[test]
-fn continue_on_error_applies_what_can_be_applied() {
+fn continue_on_error_applies_valid_updates() {
     let mut f = Fixture::new();
     let status = f
         .write_all(Atomicity::ContinueOnError, batch())
@@ -177,7 +177,7 @@ fn rollback_restores_every_kind_of_entity() {
     ] {
         f.modify(&text).unwrap();
     }
-    let before = image(&f);
+    let before = all_entities(&f);
     let direct = |v: u8| {
         format!(
             r#"direct_counter_entry {{ table_entry {{ table_id: {L2} match {{ field_id: 1 exact {{ value: "\x05" }} }} }} data {{ packet_count: {v} }} }}"#
@@ -228,11 +228,11 @@ fn rollback_restores_every_kind_of_entity() {
         entities.sort_by_key(alfirk_p4runtime::text::to_string);
         entities
     };
-    assert_eq!(sorted(image(&f)), sorted(before));
+    assert_eq!(sorted(all_entities(&f)), sorted(before));
 }
 
 #[test]
-fn malformed_requests_are_refused_whole() {
+fn malformed_requests_are_rejected_as_a_whole() {
     let mut f = Fixture::new();
     let empty = f
         .write_all(Atomicity::ContinueOnError, vec![Update::default()])

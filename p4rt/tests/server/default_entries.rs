@@ -35,16 +35,16 @@ fn the_default_entry_is_modified_and_reset() {
 fn the_default_entry_cannot_be_inserted_or_deleted() {
     let mut f = Fixture::new();
     let entry = default(L2, &forward(9));
-    refused(f.insert(&entry), Code::InvalidArgument, "only be modified");
-    refused(f.delete(&entry), Code::InvalidArgument, "only be modified");
+    assert_rejected(f.insert(&entry), Code::InvalidArgument, "only be modified");
+    assert_rejected(f.delete(&entry), Code::InvalidArgument, "only be modified");
     let with_key = default(L2, r#"match { field_id: 1 exact { value: "\x05" } }"#);
-    refused(f.modify(&with_key), Code::InvalidArgument, "no key");
-    refused(
+    assert_rejected(f.modify(&with_key), Code::InvalidArgument, "no key");
+    assert_rejected(
         f.modify(&default(L2, "priority: 1")),
         Code::InvalidArgument,
         "no priority",
     );
-    refused(
+    assert_rejected(
         f.modify(&default(L2, "idle_timeout_ns: 1")),
         Code::InvalidArgument,
         "no idle timeout",
@@ -53,14 +53,14 @@ fn the_default_entry_cannot_be_inserted_or_deleted() {
 }
 
 #[test]
-fn const_defaults_and_those_of_indirect_tables_stay() {
+fn const_default_entries_and_those_of_indirect_tables_cannot_be_set() {
     let mut f = Fixture::new();
-    refused(
+    assert_rejected(
         f.modify(&default(ROUTES, &forward(9))),
         Code::PermissionDenied,
         "const in the program",
     );
-    refused(
+    assert_rejected(
         f.modify(&default(ECMP, &forward(9))),
         Code::InvalidArgument,
         "action profile",

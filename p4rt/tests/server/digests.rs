@@ -54,7 +54,7 @@ fn lists_wait_for_their_timeout() {
 }
 
 #[test]
-fn acknowledged_digests_are_sent_again() {
+fn a_message_is_sent_again_after_its_acknowledgement() {
     let mut f = learning("max_list_size: 1 ack_timeout_ns: 1000000000");
     assert_eq!(f.packet(1, &frame(5)).1.len(), 1);
     assert_eq!(f.packet(1, &frame(5)).1.len(), 0);
@@ -68,20 +68,20 @@ fn acknowledged_digests_are_sent_again() {
 #[test]
 fn configurations_are_checked_and_read() {
     let mut f = Fixture::new();
-    refused(f.modify(&digest("")), Code::NotFound, "not enabled");
-    refused(f.delete(&digest("")), Code::NotFound, "not enabled");
-    refused(
+    assert_rejected(f.modify(&digest("")), Code::NotFound, "not enabled");
+    assert_rejected(f.delete(&digest("")), Code::NotFound, "not enabled");
+    assert_rejected(
         f.insert(&digest("max_timeout_ns: -1")),
         Code::InvalidArgument,
         "negative",
     );
-    refused(
+    assert_rejected(
         f.insert("digest_entry { digest_id: 1 }"),
         Code::InvalidArgument,
         "no digest",
     );
     f.insert(&digest("max_list_size: 3")).unwrap();
-    refused(
+    assert_rejected(
         f.insert(&digest("")),
         Code::AlreadyExists,
         "enabled already",
@@ -100,7 +100,7 @@ fn configurations_are_checked_and_read() {
 }
 
 #[test]
-fn wrong_acknowledgements_are_answered_with_an_error() {
+fn invalid_acknowledgements_get_a_stream_error() {
     let mut f = Fixture::new();
     f.message(stream_message_request::Update::DigestAck(DigestListAck {
         digest_id: 1,

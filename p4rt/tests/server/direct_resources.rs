@@ -40,12 +40,12 @@ fn counters_count_and_are_set() {
     );
     f.modify(&left_alone).unwrap();
     assert!(count(&f, 5).contains("packet_count: 11"));
-    refused(f.insert(&set), Code::InvalidArgument, "only be modified");
-    refused(f.delete(&set), Code::InvalidArgument, "only be modified");
+    assert_rejected(f.insert(&set), Code::InvalidArgument, "only be modified");
+    assert_rejected(f.delete(&set), Code::InvalidArgument, "only be modified");
 }
 
 #[test]
-fn counters_are_part_of_their_entry_when_asked_for() {
+fn counters_are_part_of_their_entry_on_request() {
     let mut f = Fixture::new();
     f.insert(&l2(5, 3, "counter_data { packet_count: 7 byte_count: 70 }"))
         .unwrap();
@@ -99,7 +99,7 @@ const ACTION: &str = "action { action { action_id: 21257015 } }";
 const RATES: &str = "cir: 1 cburst: 2 pir: 3 pburst: 4";
 
 #[test]
-fn meters_are_set_with_their_entry_and_alone() {
+fn direct_meters_are_set_with_their_entry_or_separately() {
     let mut f = Fixture::new();
     let with_rates = acl(&format!("{ACTION} meter_config {{ {RATES} }}"));
     f.insert(&with_rates).unwrap();
@@ -120,45 +120,45 @@ fn meters_are_set_with_their_entry_and_alone() {
 }
 
 #[test]
-fn wrong_resources_are_refused() {
+fn invalid_resources_are_rejected() {
     let mut f = Fixture::new();
-    refused(
+    assert_rejected(
         f.insert(&l2(5, 3, "meter_config {}")),
         Code::InvalidArgument,
         "no direct meter",
     );
-    refused(
+    assert_rejected(
         f.insert(&acl(&format!("{ACTION} counter_data {{}}"))),
         Code::InvalidArgument,
         "no direct counter",
     );
     let meter = |rates: &str| acl(&format!("{ACTION} meter_config {{ {rates} }}"));
-    refused(
+    assert_rejected(
         f.insert(&meter("eburst: 1")),
         Code::InvalidArgument,
         "excess burst",
     );
-    refused(
+    assert_rejected(
         f.insert(&meter("cir: -1")),
         Code::InvalidArgument,
         "negative",
     );
-    refused(
+    assert_rejected(
         f.insert(&meter("cir: 2 pir: 1")),
         Code::InvalidArgument,
         "peak",
     );
-    refused(
+    assert_rejected(
         f.insert(&l2(5, 3, "counter_data { byte_count: -1 }")),
         Code::InvalidArgument,
         "negative",
     );
-    refused(
+    assert_rejected(
         f.insert(&acl(&format!("{ACTION} meter_counter_data {{}}"))),
         Code::Unimplemented,
         "counters per colour",
     );
-    // No failed insert has left an entry behind.
+    // A failed insert leaves no entry.
     assert_eq!(f.read(&format!("table_entry {{ table_id: {ACL} }}")), []);
     assert_eq!(f.read(&format!("table_entry {{ table_id: {L2} }}")), []);
 }

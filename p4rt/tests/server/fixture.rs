@@ -70,7 +70,7 @@ pub fn id(low: u64) -> Option<Uint128> {
     Some(Uint128 { high: 0, low })
 }
 
-/// A server without a pipeline.
+/// Creates a server without a pipeline.
 pub fn bare() -> Server {
     Server::new(Switch::new(SwitchOptions {
         device_id: DEVICE,
@@ -200,7 +200,7 @@ impl Fixture {
         self.try_read(entity).unwrap()
     }
 
-    /// Sends a frame in and returns the frames and messages that result.
+    /// Processes a frame, and returns the frames and messages that result.
     pub fn packet(
         &mut self,
         port: u32,
@@ -225,7 +225,7 @@ impl Fixture {
         (frames, messages)
     }
 
-    /// Returns the ports that a frame leaves through.
+    /// Processes a frame, and returns the egress ports of the resulting frames.
     pub fn ports(&mut self, port: u32, frame: &[u8]) -> Vec<u32> {
         self.packet(port, frame)
             .0
@@ -291,8 +291,8 @@ pub fn code(error: &Error) -> alfirk_p4runtime::Code {
 
 /// Asserts that an update is rejected with a code and a message that contains `why`.
 #[track_caller]
-pub fn refused(result: Result<(), Error>, expected: alfirk_p4runtime::Code, why: &str) {
-    let error = result.expect_err("the update must be refused");
+pub fn assert_rejected(result: Result<(), Error>, expected: alfirk_p4runtime::Code, why: &str) {
+    let error = result.expect_err("the update must be rejected");
     assert_eq!(code(&error), expected, "{}", error.message);
     assert!(error.message.contains(why), "{}", error.message);
 }

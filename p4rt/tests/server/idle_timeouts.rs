@@ -61,7 +61,7 @@ fn time_since_the_last_hit_is_read() {
 }
 
 #[test]
-fn tables_without_support_refuse() {
+fn tables_without_idle_timeouts_reject_them() {
     let mut f = Fixture::new();
     let entry = format!(
         r#"table_entry {{ table_id: {ROUTES} idle_timeout_ns: 5 action {{ action {{ action_id: {NO_ACTION} }} }} }}"#

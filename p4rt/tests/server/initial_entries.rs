@@ -19,7 +19,7 @@ const EXACTLY: u32 = 0x0200_0002;
 const SMALLEST: u32 = 0x0200_0003;
 const UNRANKED: u32 = 0x0200_0004;
 const FIXED: u32 = 0x0200_0005;
-const MOST: i32 = i32::MAX;
+const MAX_PRIORITY: i32 = i32::MAX;
 
 fn program() -> &'static Compiled {
     static COMPILED: OnceLock<Compiled> = OnceLock::new();
@@ -94,7 +94,7 @@ fn priorities_are_those_of_the_program() {
     assert_eq!(shown(&f, RANKED), [(20, true, 1), (10, false, 2)]);
     assert_eq!(shown(&f, EXACTLY), [(0, false, 3), (0, true, 4)]);
     // In P4Runtime the largest priority wins, even where the smallest wins in the program.
-    let smallest = [(MOST - 1, false, 5), (MOST - 6, false, 6)];
+    let smallest = [(MAX_PRIORITY - 1, false, 5), (MAX_PRIORITY - 6, false, 6)];
     assert_eq!(shown(&f, SMALLEST), smallest);
     let unranked = [(201, false, 5), (101, false, 6), (1, false, 7)];
     assert_eq!(shown(&f, UNRANKED), unranked);
@@ -123,7 +123,7 @@ fn entries_that_are_not_const_can_be_modified_and_deleted() {
     assert_eq!(f.ports(0, &[1, 0xb0]), [7]);
     f.delete(&ternary(RANKED, 0, 0, 10, "")).unwrap();
     assert_eq!(f.ports(0, &[1, 0xb0]), [9]);
-    refused(
+    assert_rejected(
         f.delete(&ternary(RANKED, 0, 0, 10, "")),
         Code::NotFound,
         "ranked",
@@ -138,25 +138,25 @@ fn entries_that_are_not_const_can_be_modified_and_deleted() {
 }
 
 #[test]
-fn const_entries_stay_beside_others() {
+fn const_entries_cannot_be_changed_but_others_can() {
     let mut f = running();
     let entry = |more: &str| ternary(RANKED, 0xa0, 0xf0, 20, more);
-    refused(
+    assert_rejected(
         f.modify(&entry(&to(7))),
         Code::PermissionDenied,
         "const in the program",
     );
-    refused(
+    assert_rejected(
         f.delete(&entry("")),
         Code::PermissionDenied,
         "const in the program",
     );
-    refused(
+    assert_rejected(
         f.delete(&entry("is_const: true")),
         Code::InvalidArgument,
         "is_const",
     );
-    refused(f.insert(&entry(&to(7))), Code::AlreadyExists, "equal entry");
+    assert_rejected(f.insert(&entry(&to(7))), Code::AlreadyExists, "equal entry");
     f.modify(&entry("counter_data { packet_count: 5 }"))
         .unwrap();
     let read = f.read(&format!(
@@ -166,12 +166,12 @@ fn const_entries_stay_beside_others() {
         panic!("{read:?}");
     };
     assert_eq!(read.counter_data.map(|data| data.packet_count), Some(5));
-    refused(
+    assert_rejected(
         f.modify(&exact(EXACTLY, 2, &to(7))),
         Code::PermissionDenied,
         "const",
     );
-    refused(
+    assert_rejected(
         f.insert(&ternary(FIXED, 1, 0xff, 5, &to(7))),
         Code::PermissionDenied,
         "const in the program",
@@ -189,21 +189,21 @@ fn entries_are_inserted_between_those_of_the_program() {
     f.delete(&ternary(RANKED, 0xa5, 0xff, 21, "")).unwrap();
     f.insert(&ternary(RANKED, 0xb5, 0xff, 9, &to(5))).unwrap();
     assert_eq!(f.ports(0, &[1, 0xb5]), [2], "10 wins over 9");
-    refused(
+    assert_rejected(
         f.insert(&ternary(RANKED, 0xc5, 0xff, 9, &to(5))),
         Code::ResourceExhausted,
         "full",
     );
-    let between = ternary(SMALLEST, 0xa5, 0xff, MOST - 3, &to(8));
+    let between = ternary(SMALLEST, 0xa5, 0xff, MAX_PRIORITY - 3, &to(8));
     f.insert(&between).unwrap();
     assert_eq!(f.ports(0, &[3, 0xa5]), [5]);
-    f.delete(&ternary(SMALLEST, 0xa0, 0xf0, MOST - 1, ""))
+    f.delete(&ternary(SMALLEST, 0xa0, 0xf0, MAX_PRIORITY - 1, ""))
         .unwrap();
     assert_eq!(f.ports(0, &[3, 0xa5]), [8]);
 }
 
 #[test]
-fn a_pipeline_that_is_set_again_has_the_entries_again() {
+fn setting_a_pipeline_again_restores_its_initial_entries() {
     let mut f = running();
     f.delete(&ternary(RANKED, 0, 0, 10, "")).unwrap();
     f.modify(&exact(EXACTLY, 1, &to(7))).unwrap();
@@ -214,7 +214,7 @@ fn a_pipeline_that_is_set_again_has_the_entries_again() {
 }
 
 #[test]
-fn reconciling_keeps_what_was_changed_and_deleted() {
+fn reconciliation_keeps_changes_and_deletions() {
     let mut f = running();
     f.delete(&ternary(RANKED, 0, 0, 10, "")).unwrap();
     f.modify(&exact(EXACTLY, 1, &to(7))).unwrap();
@@ -228,7 +228,7 @@ fn reconciling_keeps_what_was_changed_and_deleted() {
 
 /// The BMv2 JSON format cannot express that entries are not const; the P4Info can.
 #[test]
-fn entries_of_a_foreign_device_config_are_released_by_the_p4info() {
+fn p4info_makes_entries_of_p4c_s_device_config_mutable() {
     let mut f = Fixture::without_pipeline();
     let mut config = config();
     let mut json: serde_json::Value = serde_json::from_slice(&config.p4_device_config).unwrap();

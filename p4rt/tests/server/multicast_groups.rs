@@ -41,7 +41,7 @@ fn copies_go_to_the_replicas() {
 }
 
 #[test]
-fn groups_beyond_the_limit_are_refused() {
+fn groups_beyond_the_limit_are_rejected() {
     use alfirk_bmv2::{PreLimits, Switch, SwitchOptions};
     use alfirk_p4rt::Server;
     use alfirk_p4runtime::p4::v1::set_forwarding_pipeline_config_request::Action;
@@ -60,18 +60,18 @@ fn groups_beyond_the_limit_are_refused() {
         .unwrap();
     f.insert(&group(9, "")).unwrap();
     let more = f.insert(&group(8, ""));
-    refused(more, Code::ResourceExhausted, "the limit of 1");
+    assert_rejected(more, Code::ResourceExhausted, "the limit of 1");
 }
 
 #[test]
-fn presence_and_ids_are_checked() {
+fn existence_and_ids_are_checked() {
     let mut f = Fixture::new();
-    refused(f.modify(&group(9, "")), Code::NotFound, "group 9");
-    refused(f.delete(&group(9, "")), Code::NotFound, "group 9");
-    refused(f.insert(&group(0, "")), Code::InvalidArgument, "from 1");
-    refused(f.insert(&group(65536, "")), Code::InvalidArgument, "65535");
+    assert_rejected(f.modify(&group(9, "")), Code::NotFound, "group 9");
+    assert_rejected(f.delete(&group(9, "")), Code::NotFound, "group 9");
+    assert_rejected(f.insert(&group(0, "")), Code::InvalidArgument, "from 1");
+    assert_rejected(f.insert(&group(65536, "")), Code::InvalidArgument, "65535");
     f.insert(&group(9, "")).unwrap();
-    refused(f.insert(&group(9, "")), Code::AlreadyExists, "group 9");
+    assert_rejected(f.insert(&group(9, "")), Code::AlreadyExists, "group 9");
     f.insert(&group(3, "")).unwrap();
     assert_eq!(
         f.read(&group(0, "")),
@@ -83,7 +83,7 @@ fn presence_and_ids_are_checked() {
 fn replicas_are_checked() {
     let mut f = Fixture::new();
     let mut invalid = |replicas: &str, why: &str| {
-        refused(f.insert(&group(1, replicas)), Code::InvalidArgument, why)
+        assert_rejected(f.insert(&group(1, replicas)), Code::InvalidArgument, why)
     };
     let one = "replicas { egress_port: 2 instance: 1 }";
     invalid(&format!("{one} {one}"), "occurs twice");
@@ -147,24 +147,24 @@ fn sessions_are_written_and_read() {
         CPU_PORT
     );
     assert_eq!(f.read(&session(0, "")), [entity(&to_cpu)]);
-    refused(f.insert(&to_cpu), Code::AlreadyExists, "session 100");
-    refused(f.insert(&session(0, "")), Code::InvalidArgument, "from 1");
-    refused(
+    assert_rejected(f.insert(&to_cpu), Code::AlreadyExists, "session 100");
+    assert_rejected(f.insert(&session(0, "")), Code::InvalidArgument, "from 1");
+    assert_rejected(
         f.insert(&session(40000, "")),
         Code::InvalidArgument,
         "32767",
     );
-    refused(
+    assert_rejected(
         f.insert(&session(1, "class_of_service: 8")),
         Code::InvalidArgument,
         "above 7",
     );
-    refused(
+    assert_rejected(
         f.insert(&session(1, "packet_length_bytes: -1")),
         Code::InvalidArgument,
         "negative",
     );
-    refused(f.delete(&session(1, "")), Code::NotFound, "session 1");
+    assert_rejected(f.delete(&session(1, "")), Code::NotFound, "session 1");
     f.delete(&session(100, "")).unwrap();
     assert_eq!(f.read(&session(0, "")), []);
 }

@@ -24,7 +24,7 @@ fn key() -> String {
 }
 
 #[test]
-fn an_action_set_acts_and_is_read_as_written() {
+fn an_action_set_is_applied_and_read_as_written() {
     let mut f = Fixture::new();
     let two = entry(&format!(
         "{} {}",
@@ -51,41 +51,41 @@ fn an_action_set_acts_and_is_read_as_written() {
 }
 
 #[test]
-fn styles_are_not_mixed() {
+fn one_shots_and_members_cannot_be_mixed() {
     let member = format!("action_profile_member {{ action_profile_id: {SELECTOR} member_id: 1 action {{ action_id: {NO_ACTION} }} }}");
     let mut f = Fixture::new();
     f.insert(&member).unwrap();
-    refused(
+    assert_rejected(
         f.insert(&entry(&action(3, "weight: 1"))),
         Code::InvalidArgument,
         "not both",
     );
     f.delete(&member).unwrap();
     f.insert(&entry(&action(3, "weight: 1"))).unwrap();
-    refused(f.insert(&member), Code::InvalidArgument, "in one shot");
+    assert_rejected(f.insert(&member), Code::InvalidArgument, "in one shot");
 }
 
 #[test]
-fn a_refused_set_leaves_nothing_behind() {
+fn a_rejected_action_set_leaves_no_members() {
     let mut f = Fixture::new();
-    refused(
+    assert_rejected(
         f.insert(&entry(&action(3, ""))),
         Code::InvalidArgument,
         "weight 0",
     );
-    refused(
+    assert_rejected(
         f.insert(&entry(&action(3, "weight: 5"))),
         Code::InvalidArgument,
         "above the limit 4",
     );
     let random = format!("{} action_selection_mode: RANDOM", action(3, "weight: 1"));
-    refused(
+    assert_rejected(
         f.insert(&entry(&random)),
         Code::Unimplemented,
         "selection mode",
     );
     let wrong = r#"action_profile_actions { action { action_id: 5 } weight: 1 }"#;
-    refused(
+    assert_rejected(
         f.insert(&entry(wrong)),
         Code::InvalidArgument,
         "no action has id",
@@ -93,7 +93,7 @@ fn a_refused_set_leaves_nothing_behind() {
     let profile = f.server.switch().profile("ingress.selector").unwrap();
     assert_eq!(f.server.switch().members(profile).unwrap(), []);
     f.insert(&entry(&action(3, "weight: 1"))).unwrap();
-    refused(
+    assert_rejected(
         f.modify(&entry(&action(3, "weight: 5"))),
         Code::InvalidArgument,
         "above the limit 4",

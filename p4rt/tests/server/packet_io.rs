@@ -64,7 +64,7 @@ fn a_packet_for_the_cpu_port_reaches_the_primary_with_metadata() {
 }
 
 #[test]
-fn malformed_metadata_is_answered_with_the_packet() {
+fn malformed_metadata_gets_an_error_with_the_packet() {
     let mut f = Fixture::new();
     let mut wrong = packet_out("\\x01");
     wrong.metadata[2].metadata_id = 7;
@@ -95,7 +95,7 @@ fn backups_send_no_packets() {
 }
 
 #[test]
-fn without_a_pipeline_nothing_goes_in() {
+fn packet_outs_are_rejected_without_a_pipeline() {
     let mut f = Fixture::without_pipeline();
     f.message(stream_message_request::Update::Packet(packet_out("\\x01")));
     assert_eq!(
@@ -105,7 +105,7 @@ fn without_a_pipeline_nothing_goes_in() {
 }
 
 #[test]
-fn unknown_messages_are_answered() {
+fn unknown_messages_get_an_error() {
     let mut f = Fixture::new();
     f.message(stream_message_request::Update::Other(Default::default()));
     assert_eq!(error(&mut f).canonical_code, i32::from(Code::Unimplemented));

@@ -23,7 +23,7 @@ fn shown(
 }
 
 #[test]
-fn the_config_is_shown_in_parts() {
+fn the_config_is_returned_in_parts() {
     use get_forwarding_pipeline_config_request::ResponseType as R;
     let f = Fixture::without_pipeline();
     assert_eq!(shown(&f, R::All), None);
@@ -50,7 +50,7 @@ fn the_config_is_shown_in_parts() {
 #[test]
 fn nothing_is_read_or_written_before_there_is_a_pipeline() {
     let mut f = Fixture::without_pipeline();
-    refused(
+    assert_rejected(
         f.insert(&l2(5, 3, "")),
         Code::FailedPrecondition,
         "pipeline",
@@ -62,7 +62,7 @@ fn nothing_is_read_or_written_before_there_is_a_pipeline() {
 }
 
 #[test]
-fn the_program_may_come_in_a_device_config_message() {
+fn the_program_may_be_in_a_device_config_message() {
     use alfirk_p4runtime::{p4::tmp::P4DeviceConfig, Message};
     let wrapped = |device_data| ForwardingPipelineConfig {
         p4_device_config: P4DeviceConfig {
@@ -140,7 +140,7 @@ fn commit_clears_the_forwarding_state() {
 }
 
 #[test]
-fn a_saved_config_is_written_to_before_it_runs() {
+fn writes_apply_to_a_saved_config_before_it_is_committed() {
     let mut f = Fixture::new();
     f.insert(&l2(5, 3, "")).unwrap();
     f.set_pipeline(Action::VerifyAndSave, Some(config()))
@@ -154,7 +154,7 @@ fn a_saved_config_is_written_to_before_it_runs() {
 }
 
 #[test]
-fn reconciliation_keeps_what_was_written() {
+fn reconciliation_preserves_written_entities() {
     let mut f = Fixture::new();
     let entry = l2(
         5,
@@ -231,7 +231,7 @@ fn packets_of_the_old_program_do_not_reach_the_new_one() {
 }
 
 #[test]
-fn configs_that_cannot_be_realised_are_refused() {
+fn configs_that_the_target_cannot_run_are_rejected() {
     let mut f = Fixture::new();
     let mut refuse = |action, config, why: &str| {
         let status = f.set_pipeline(action, config).unwrap_err();

@@ -26,9 +26,9 @@ fn entry(action: &str) -> String {
 }
 
 #[test]
-fn entries_point_to_members_and_groups() {
+fn entries_may_refer_to_members_and_groups() {
     let mut f = Fixture::new();
-    refused(
+    assert_rejected(
         f.insert(&entry("action_profile_member_id: 1")),
         Code::NotFound,
         "member 1",
@@ -62,12 +62,12 @@ fn objects_in_use_are_not_deleted() {
     f.insert(&member(1, 3)).unwrap();
     f.insert(&group(1, &one(1))).unwrap();
     f.insert(&entry("action_profile_group_id: 1")).unwrap();
-    refused(
+    assert_rejected(
         f.delete(&member(1, 3)),
         Code::FailedPrecondition,
         "member 1",
     );
-    refused(f.delete(&group(1, "")), Code::FailedPrecondition, "group 1");
+    assert_rejected(f.delete(&group(1, "")), Code::FailedPrecondition, "group 1");
     f.delete(&entry("")).unwrap();
     f.delete(&group(1, "")).unwrap();
     f.delete(&member(1, 3)).unwrap();
@@ -75,54 +75,54 @@ fn objects_in_use_are_not_deleted() {
 }
 
 #[test]
-fn presence_is_checked() {
+fn existence_is_checked() {
     let mut f = Fixture::new();
-    refused(f.modify(&member(1, 3)), Code::NotFound, "member 1");
-    refused(f.delete(&member(1, 3)), Code::NotFound, "member 1");
-    refused(f.modify(&group(1, "")), Code::NotFound, "group 1");
-    refused(f.insert(&group(1, &one(1))), Code::NotFound, "member 1");
+    assert_rejected(f.modify(&member(1, 3)), Code::NotFound, "member 1");
+    assert_rejected(f.delete(&member(1, 3)), Code::NotFound, "member 1");
+    assert_rejected(f.modify(&group(1, "")), Code::NotFound, "group 1");
+    assert_rejected(f.insert(&group(1, &one(1))), Code::NotFound, "member 1");
     f.insert(&member(1, 3)).unwrap();
-    refused(f.insert(&member(1, 3)), Code::AlreadyExists, "member 1");
+    assert_rejected(f.insert(&member(1, 3)), Code::AlreadyExists, "member 1");
     f.insert(&group(1, &one(1))).unwrap();
-    refused(f.insert(&group(1, "")), Code::AlreadyExists, "group 1");
+    assert_rejected(f.insert(&group(1, "")), Code::AlreadyExists, "group 1");
 }
 
 #[test]
-fn groups_keep_to_their_size() {
+fn groups_are_limited_in_size() {
     let mut f = Fixture::new();
     for id in 1..=5 {
         f.insert(&member(id, 3)).unwrap();
     }
-    refused(
+    assert_rejected(
         f.insert(&group(1, "max_size: 5")),
         Code::InvalidArgument,
         "max_size 5",
     );
     f.insert(&group(1, "max_size: 2 members { member_id: 1 weight: 2 }"))
         .unwrap();
-    refused(
+    assert_rejected(
         f.modify(&group(1, "max_size: 3")),
         Code::InvalidArgument,
         "cannot change",
     );
     let heavy = "max_size: 2 members { member_id: 1 weight: 3 }";
-    refused(
+    assert_rejected(
         f.modify(&group(1, heavy)),
         Code::ResourceExhausted,
         "above the limit 2",
     );
     let five: String = (1..=5).map(one).collect();
-    refused(
+    assert_rejected(
         f.insert(&group(2, &five)),
         Code::ResourceExhausted,
         "above the limit 4",
     );
-    refused(
+    assert_rejected(
         f.insert(&group(2, "members { member_id: 1 }")),
         Code::InvalidArgument,
         "weight 0",
     );
-    refused(
+    assert_rejected(
         f.insert(&group(2, &format!("{} {}", one(1), one(1)))),
         Code::InvalidArgument,
         "occurs twice",
@@ -130,23 +130,23 @@ fn groups_keep_to_their_size() {
 }
 
 #[test]
-fn malformed_ids_are_refused() {
+fn malformed_ids_are_rejected() {
     let mut f = Fixture::new();
-    refused(
+    assert_rejected(
         f.insert(&member(0, 3)),
         Code::InvalidArgument,
         "ids start at 1",
     );
-    refused(
+    assert_rejected(
         f.insert("action_profile_member { member_id: 1 }"),
         Code::InvalidArgument,
         "no action profile",
     );
     let no_action =
         format!("action_profile_member {{ action_profile_id: {SELECTOR} member_id: 1 }}");
-    refused(f.insert(&no_action), Code::InvalidArgument, "no action");
+    assert_rejected(f.insert(&no_action), Code::InvalidArgument, "no action");
     let direct = format!("action {{ action_id: {NO_ACTION} }}");
-    refused(
+    assert_rejected(
         f.insert(&entry(&direct)),
         Code::InvalidArgument,
         "member, group or action set",
@@ -158,7 +158,7 @@ fn malformed_ids_are_refused() {
 }
 
 #[test]
-fn members_whose_watch_port_is_down_are_passed_over() {
+fn members_whose_watch_port_is_down_are_not_chosen() {
     let mut f = Fixture::new();
     f.insert(&member(1, 3)).unwrap();
     f.insert(&member(2, 4)).unwrap();
@@ -182,7 +182,7 @@ fn the_size_of_a_selector_limits_all_groups_together() {
     f.insert(&member(2, 4)).unwrap();
     let weighing =
         |id: u32, weight: i32| group(id, &format!("members {{ member_id: 1 weight: {weight} }}"));
-    refused(
+    assert_rejected(
         f.insert(&weighing(1, 5)),
         Code::ResourceExhausted,
         "the sum of weights is 5, above the limit 4",
@@ -190,7 +190,7 @@ fn the_size_of_a_selector_limits_all_groups_together() {
     for id in 1..=4 {
         f.insert(&weighing(id, 4)).unwrap();
     }
-    refused(
+    assert_rejected(
         f.insert(&weighing(5, 1)),
         Code::ResourceExhausted,
         "the sum of weights of all groups would be 17, above its size of 16",
@@ -198,7 +198,7 @@ fn the_size_of_a_selector_limits_all_groups_together() {
     // Modifying a group counts the difference only.
     f.modify(&weighing(1, 3)).unwrap();
     f.insert(&weighing(5, 1)).unwrap();
-    refused(
+    assert_rejected(
         f.modify(&weighing(1, 4)),
         Code::ResourceExhausted,
         "would be 17",
@@ -240,7 +240,7 @@ fn a_selector_may_count_members() {
             .map(|id| format!("members {{ member_id: {id} weight: 100 }}"));
         members.collect::<String>()
     };
-    refused(
+    assert_rejected(
         f.insert(&group(1, &of(&[1, 2, 3, 4, 5]))),
         Code::ResourceExhausted,
         "the number of members is 5, above the limit 4",
@@ -248,7 +248,7 @@ fn a_selector_may_count_members() {
     for id in 1..=4 {
         f.insert(&group(id, &of(&[1, 2, 3, 4]))).unwrap();
     }
-    refused(
+    assert_rejected(
         f.insert(&group(5, &of(&[1]))),
         Code::ResourceExhausted,
         "the number of members of all groups would be 17, above its size of 16",

@@ -4,11 +4,11 @@ use alfirk_p4runtime::{p4::v1::*, text, Code, Status};
 
 use crate::fixture::*;
 
-/// Reads by steps of `most` entities, with a packet between steps; also counts the steps.
+/// Reads by steps of `max` entities, with a packet between steps; also counts the steps.
 fn read_in_steps(
     f: &mut Fixture,
     filters: &[&str],
-    most: usize,
+    max: usize,
 ) -> (Vec<Entity>, Result<(), Status>, usize) {
     let request = ReadRequest {
         device_id: DEVICE,
@@ -19,7 +19,7 @@ fn read_in_steps(
     let mut found = Vec::new();
     for steps in 1.. {
         let take = &mut |part: ReadResponse| found.extend(part.entities);
-        if let Some(result) = f.server.continue_read(&mut read, most, f.now, take) {
+        if let Some(result) = f.server.continue_read(&mut read, max, f.now, take) {
             return (found, result, steps);
         }
         assert_eq!(f.ports(1, &frame(5)), [3]);
@@ -36,7 +36,7 @@ fn filled() -> Fixture {
 }
 
 #[test]
-fn steps_find_what_one_read_finds() {
+fn reads_in_steps_equal_a_single_read() {
     let mut f = filled();
     let filters = [
         "table_entry {}",
@@ -49,17 +49,17 @@ fn steps_find_what_one_read_finds() {
     let (found, result, steps) = read_in_steps(&mut f, &filters, usize::MAX);
     assert_eq!((result, steps), (Ok(()), 1));
     assert_eq!(found, whole);
-    for most in [1, 2, 3, 100] {
-        let (found, result, steps) = read_in_steps(&mut f, &filters, most);
+    for max in [1, 2, 3, 100] {
+        let (found, result, steps) = read_in_steps(&mut f, &filters, max);
         assert_eq!(result, Ok(()));
-        assert_eq!(found, whole, "{most} at a time");
-        // Three filters process all entries, and no step processes more than `most`.
-        assert!(steps >= 3 * 4 / most, "{most} at a time took {steps}");
+        assert_eq!(found, whole, "{max} at a time");
+        // Three filters process all entries, and no step processes more than `max`.
+        assert!(steps >= 3 * 4 / max, "{max} at a time took {steps}");
     }
 }
 
 #[test]
-fn filters_that_fail_are_named_beside_what_the_others_find() {
+fn failing_filters_are_reported_with_the_others_results() {
     let mut f = filled();
     let filters = [
         "table_entry { table_id: 7 }",

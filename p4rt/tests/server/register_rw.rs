@@ -38,9 +38,9 @@ fn a_write_without_index_sets_all_cells() {
 }
 
 #[test]
-fn values_of_another_type_are_refused() {
+fn values_of_another_type_are_rejected() {
     let mut f = Fixture::new();
-    refused(
+    assert_rejected(
         f.modify(&cell(0, r"\x01\x00\x00\x00\x00")),
         Code::InvalidArgument,
         "needs 33 bits",
@@ -48,10 +48,10 @@ fn values_of_another_type_are_refused() {
     let of = |data: &str| {
         format!("register_entry {{ register_id: {REGISTER} index {{ index: 0 }} {data} }}")
     };
-    refused(
+    assert_rejected(
         f.modify(&of("data { bool: true }")),
         Code::InvalidArgument,
         "not a bitstring",
     );
-    refused(f.modify(&of("")), Code::InvalidArgument, "data is unset");
+    assert_rejected(f.modify(&of("")), Code::InvalidArgument, "data is unset");
 }

@@ -65,7 +65,7 @@ fn still_works(f: &mut Fixture) {
 }
 
 #[test]
-fn damaged_updates_and_reads_are_answered() {
+fn damaged_updates_and_reads_get_a_reply() {
     let mut random = ChaCha8Rng::seed_from_u64(1);
     let mut f = Fixture::new();
     let entities = entities();
@@ -104,7 +104,7 @@ fn damaged_updates_and_reads_are_answered() {
 }
 
 #[test]
-fn damaged_pipelines_are_refused_or_run() {
+fn damaged_pipelines_are_rejected_or_run() {
     let mut random = ChaCha8Rng::seed_from_u64(2);
     let mut f = Fixture::new();
     let whole = config();
@@ -139,7 +139,7 @@ fn damaged_pipelines_are_refused_or_run() {
 }
 
 #[test]
-fn damaged_stream_messages_are_answered() {
+fn damaged_stream_messages_get_a_reply() {
     let mut random = ChaCha8Rng::seed_from_u64(3);
     let mut f = Fixture::new();
     let messages = [

@@ -15,7 +15,7 @@ fn acl(priority: i32, matches: &str, action: u32) -> String {
 }
 
 #[test]
-fn entries_act_on_packets_from_the_moment_they_are_written() {
+fn entries_apply_to_packets_as_soon_as_they_are_written() {
     let mut f = Fixture::new();
     assert_eq!(f.ports(1, &frame(5)), [0]);
     f.insert(&l2(5, 3, "")).unwrap();
@@ -65,12 +65,12 @@ fn reads_are_filtered() {
 }
 
 #[test]
-fn presence_is_checked() {
+fn existence_is_checked() {
     let mut f = Fixture::new();
-    refused(f.modify(&l2(5, 3, "")), Code::NotFound, "ingress.l2");
-    refused(f.delete(&key(5)), Code::NotFound, "ingress.l2");
+    assert_rejected(f.modify(&l2(5, 3, "")), Code::NotFound, "ingress.l2");
+    assert_rejected(f.delete(&key(5)), Code::NotFound, "ingress.l2");
     f.insert(&l2(5, 3, "")).unwrap();
-    refused(f.insert(&l2(5, 4, "")), Code::AlreadyExists, "ingress.l2");
+    assert_rejected(f.insert(&l2(5, 4, "")), Code::AlreadyExists, "ingress.l2");
     assert_eq!(f.ports(1, &frame(5)), [3]);
 }
 
@@ -80,7 +80,7 @@ fn a_full_table_rejects_inserts() {
     for dst in 1..=4 {
         f.insert(&l2(dst, 1, "")).unwrap();
     }
-    refused(
+    assert_rejected(
         f.insert(&l2(5, 1, "")),
         Code::ResourceExhausted,
         "4 entries",
@@ -103,22 +103,22 @@ fn larger_priorities_win() {
 }
 
 #[test]
-fn priorities_belong_to_the_key() {
+fn the_priority_is_part_of_an_entry_s_identity() {
     let mut f = Fixture::new();
     f.insert(&acl(1, "", DROP)).unwrap();
     f.insert(&acl(2, "", DROP)).unwrap();
-    refused(f.insert(&acl(2, "", NO_ACTION)), Code::AlreadyExists, "acl");
-    refused(
+    assert_rejected(f.insert(&acl(2, "", NO_ACTION)), Code::AlreadyExists, "acl");
+    assert_rejected(
         f.insert(&acl(0, "", DROP)),
         Code::InvalidArgument,
         "priority above 0",
     );
-    refused(
+    assert_rejected(
         f.insert(&acl(-1, "", DROP)),
         Code::InvalidArgument,
         "priority above 0",
     );
-    refused(
+    assert_rejected(
         f.insert(&l2(5, 3, "priority: 1")),
         Code::InvalidArgument,
         "no priorities",
@@ -131,7 +131,7 @@ fn priorities_belong_to_the_key() {
 }
 
 #[test]
-fn long_byte_strings_are_read_back_short() {
+fn byte_strings_are_returned_in_canonical_form() {
     let mut f = Fixture::new();
     let long = format!(
         r#"table_entry {{ table_id: {L2} match {{ field_id: 1 exact {{ value: "\x00\x00\x00\x00\x00\x05" }} }}
@@ -142,10 +142,10 @@ fn long_byte_strings_are_read_back_short() {
 }
 
 #[test]
-fn malformed_entries_are_refused() {
+fn malformed_entries_are_rejected() {
     let mut f = Fixture::new();
     let mut invalid =
-        |text: String, why: &str| refused(f.insert(&text), Code::InvalidArgument, why);
+        |text: String, why: &str| assert_rejected(f.insert(&text), Code::InvalidArgument, why);
     invalid(
         "table_entry { table_id: 1 }".into(),
         "no table has id 0x00000001",
@@ -194,19 +194,19 @@ fn malformed_entries_are_refused() {
 }
 
 #[test]
-fn actions_stay_in_their_scope() {
+fn actions_are_allowed_only_in_their_scope() {
     let mut f = Fixture::new();
     let miss = format!(
         r#"table_entry {{ table_id: {L2} match {{ field_id: 1 exact {{ value: "\x05" }} }}
            action {{ action {{ action_id: {MISS} }} }} }}"#
     );
-    refused(
+    assert_rejected(
         f.insert(&miss),
         Code::PermissionDenied,
         "not allowed in table entries",
     );
     let drop = format!("table_entry {{ table_id: {L2} is_default_action: true action {{ action {{ action_id: {DROP} }} }} }}");
-    refused(
+    assert_rejected(
         f.modify(&drop),
         Code::PermissionDenied,
         "not allowed in the default entry",
@@ -245,17 +245,17 @@ fn const_tables_are_read_but_not_written() {
         )
     };
     let drop = format!("action {{ action {{ action_id: {DROP} }} }}");
-    refused(
+    assert_rejected(
         f.insert(&entry(&drop)),
         Code::PermissionDenied,
         "const in the program",
     );
-    refused(
+    assert_rejected(
         f.modify(&entry(&drop)),
         Code::PermissionDenied,
         "const in the program",
     );
-    refused(
+    assert_rejected(
         f.delete(&entry("")),
         Code::PermissionDenied,
         "const in the program",
@@ -298,7 +298,7 @@ fn a_failed_read_names_each_request() {
 
 /// As in PI, all priorities from 1 to 2^31 - 1 are distinct.
 #[test]
-fn all_priorities_are_kept_apart() {
+fn all_priorities_are_distinct() {
     let mut f = Fixture::new();
     let key = r#"match { field_id: 1 ternary { value: "\x01" mask: "\xff" } }"#;
     for priority in [1, 2, i32::MAX - 1, i32::MAX] {
@@ -318,10 +318,10 @@ fn another_priority_is_another_entry() {
     let key = r#"match { field_id: 1 ternary { value: "\x01" mask: "\xff" } }"#;
     f.insert(&acl(5, key, NO_ACTION)).unwrap();
     for priority in [4, 6] {
-        refused(f.modify(&acl(priority, key, DROP)), Code::NotFound, "acl");
-        refused(f.delete(&acl(priority, key, DROP)), Code::NotFound, "acl");
+        assert_rejected(f.modify(&acl(priority, key, DROP)), Code::NotFound, "acl");
+        assert_rejected(f.delete(&acl(priority, key, DROP)), Code::NotFound, "acl");
     }
-    refused(
+    assert_rejected(
         f.insert(&acl(5, key, DROP)),
         Code::AlreadyExists,
         "equal entry",

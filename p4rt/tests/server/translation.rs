@@ -93,7 +93,7 @@ fn p4info_marks_translated_types() {
 }
 
 #[test]
-fn strings_of_keys_and_parameters_map_to_data_plane_values() {
+fn strings_in_keys_and_parameters_map_to_data_plane_values() {
     let mut f = running();
     // 0 and 2 are mapped by the program; the others are allocated in the order of writes.
     f.insert(&by_name("", "first")).unwrap();
@@ -117,7 +117,7 @@ fn strings_of_keys_and_parameters_map_to_data_plane_values() {
     let one = exact(BY_NAME, "first", "");
     assert_eq!(f.read(&one), [entity(&by_name("first", "second"))]);
     assert_eq!(f.read(&exact(BY_NAME, "unused", "")), []);
-    refused(
+    assert_rejected(
         f.delete(&exact(BY_NAME, "unused", "")),
         Code::NotFound,
         "no value \"unused\"",
@@ -129,10 +129,10 @@ fn strings_of_keys_and_parameters_map_to_data_plane_values() {
 }
 
 #[test]
-fn exhaustion_is_reported_and_ends_when_entries_go() {
+fn exhaustion_is_reported_and_ends_when_entries_are_deleted() {
     let mut f = running();
     f.insert(&by_name("a", "b")).unwrap();
-    refused(
+    assert_rejected(
         f.insert(&by_name("c", "a")),
         Code::ResourceExhausted,
         "type name_t has no free value in the data plane for \"c\": all 4 of bit<2> are in use",
@@ -193,7 +193,7 @@ fn numbers_beyond_the_data_plane_are_translated() {
         "counter_entry { counter_id: 0x12000001 index { index: 3 } data { packet_count: 1 byte_count: 4 } }";
     let found = f.read("counter_entry { counter_id: 0x12000001 }");
     assert!(found.contains(&entity(own)) && found.contains(&entity(read)));
-    refused(
+    assert_rejected(
         f.modify(&entry(key, "\\x01\\x00\\x00\\x00\\x00")),
         Code::InvalidArgument,
         "port_t",
@@ -215,7 +215,7 @@ fn masks_match_whole_translated_values() {
     let all = format!("table_entry {{ table_id: {BY_PORT} }}");
     assert_eq!(f.read(&all), [entity(&whole)]);
     assert_eq!(sent(&mut f, [2, 0, 0x01, 0x00]).0, 3);
-    refused(
+    assert_rejected(
         f.insert(&entry(2, "\\x01", "\\x01")),
         Code::InvalidArgument,
         "match one whole value",
@@ -333,7 +333,7 @@ fn entries_of_the_program_keep_their_values() {
 }
 
 #[test]
-fn reconciling_keeps_values_and_another_pipeline_starts_empty() {
+fn reconciliation_keeps_values_and_a_commit_clears_them() {
     let mut f = running();
     f.insert(&by_label("a", "pinned")).unwrap();
     f.insert(&by_label("b", "pinned")).unwrap();
@@ -350,15 +350,15 @@ fn reconciling_keeps_values_and_another_pipeline_starts_empty() {
 }
 
 #[test]
-fn values_that_are_not_strings_are_refused() {
+fn values_that_are_not_utf_8_are_rejected() {
     let mut f = running();
-    refused(
+    assert_rejected(
         f.insert(&by_name("\\xff\\xfe", "a")),
         Code::InvalidArgument,
         "key field name: a value of type name_t must be UTF-8 text",
     );
     let long = "x".repeat(5000);
-    refused(
+    assert_rejected(
         f.insert(&by_name(&long, "a")),
         Code::InvalidArgument,
         "5000 bytes",

@@ -37,24 +37,24 @@ fn members_decide_parser_transitions() {
 }
 
 #[test]
-fn wrong_sets_are_refused() {
+fn invalid_sets_are_rejected() {
     let mut f = Fixture::new();
-    refused(
+    assert_rejected(
         f.insert(&set(&[])),
         Code::InvalidArgument,
         "only be modified",
     );
-    refused(
+    assert_rejected(
         f.modify(&set(&[1, 2, 3])),
         Code::ResourceExhausted,
         "2 members",
     );
-    refused(
+    assert_rejected(
         f.modify(&set(&[0x101, 0x101])),
         Code::AlreadyExists,
         "occurs twice",
     );
-    refused(
+    assert_rejected(
         f.modify("value_set_entry { value_set_id: 5 }"),
         Code::InvalidArgument,
         "no value set",

@@ -114,7 +114,7 @@ impl RcFrame {
             ..self.headers
         } == next.headers
             && Outer { ipv4, ..self.outer } == next.outer
-            && self.payload.are_followed_by(&next.payload)
+            && self.payload.is_followed_by(&next.payload)
     }
 
     /// Changes this packet into the one that is `by` packets later in its flow, without AckReq.

@@ -41,7 +41,7 @@ pub fn compute(packet: &[u8]) -> Result<u32, WireError> {
 
 /// Computes the ICRC of a packet in two parts: headers, and a shared payload followed by `padding`.
 pub fn compute_split(headers: &[u8], payload: &Tail, padding: &[u8]) -> Result<u32, WireError> {
-    let crc = payload.crc_behind(covering(headers)?.finalize());
+    let crc = payload.crc_after(covering(headers)?.finalize());
     if padding.is_empty() {
         return Ok(crc);
     }

@@ -6,10 +6,10 @@ use super::number::number;
 use super::words::Words;
 use super::Command;
 
-/// Selects a cell of a counter.
+/// Selects a counter of a counter array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CounterIndex {
-    /// The index of a cell; for a direct counter, of a table entry.
+    /// Index in the array; in a direct array, of the table's entry.
     Cell(u64),
     /// `$HANDLE`: the entry that the test added as `HANDLE`.
     Entry(String),
@@ -24,22 +24,26 @@ impl fmt::Display for CounterIndex {
     }
 }
 
-/// Length of a frame check sequence in bytes; it is on the wire, but not in BMv2's counts.
+/// Length of Ethernet's frame check sequence in bytes. It is sent on the wire, but BMv2 does not count it.
 const FCS: u64 = 4;
 
-/// The compared unit.
+/// Unit of a counter that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterUnit {
+    /// Number of packets.
     Packets,
+    /// Number of bytes.
     Bytes,
 }
 
 impl CounterUnit {
-    /// Compares a counter with a test's number. Some of p4c's tests were written for hardware that counts check
-    /// sequences too; a byte count that includes them is accepted.
+    /// Compares a counter with the number of a test.
+    ///
+    /// Some of p4c's tests were written for hardware that also counts frame check sequences, so a byte count that
+    /// includes them is accepted.
     ///
     /// # Errors
-    /// The actual value, if the comparison fails.
+    /// The counter's value with its unit, if the comparison does not hold.
     pub fn check(
         self,
         (packets, bytes): (u64, u64),
@@ -65,19 +69,25 @@ impl CounterUnit {
     }
 }
 
-/// Comparison operator.
+/// Operator of `check_counter`, with the counter as its left operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
+    /// `==`
     Equal,
+    /// `!=`
     NotEqual,
+    /// `<`
     Less,
+    /// `<=`
     LessOrEqual,
+    /// `>`
     Greater,
+    /// `>=`
     GreaterOrEqual,
 }
 
 impl Comparison {
-    /// Returns whether the comparison holds.
+    /// Returns the result of the comparison.
     fn holds(self, left: u64, right: u64) -> bool {
         match self {
             Comparison::Equal => left == right,
@@ -90,7 +100,7 @@ impl Comparison {
     }
 }
 
-/// `NAME(INDEX) [[packets|bytes] == N]`
+/// Parses `NAME(INDEX) [[packets|bytes] == N]`.
 pub(super) fn check_counter(words: &mut Words) -> Result<Command, String> {
     let name = words.name("counter")?;
     let bracketed = words.skip("(");
@@ -149,13 +159,13 @@ const OPERATORS: [(&str, Comparison); 6] = [
 #[cfg(test)]
 mod tests {
     use super::super::parse;
-    use super::super::tests::one;
+    use super::super::tests::command_of;
     use super::*;
 
     #[test]
     fn counters_are_compared() {
         assert_eq!(
-            one("check_counter ingress.c(3) bytes >= 64"),
+            command_of("check_counter ingress.c(3) bytes >= 64"),
             Command::CheckCounter {
                 name: "ingress.c".to_owned(),
                 index: CounterIndex::Cell(3),
@@ -168,18 +178,18 @@ mod tests {
 
     #[test]
     fn names_and_operators_need_no_white_space() {
-        let bare = one("check_counter a.b(3) bytes >= 64");
-        assert_eq!(one("check_counter \"a.b\"(3)bytes>=64"), bare);
-        assert_eq!(one("check_counter a.b 3 bytes >=0x40"), bare);
+        let bare = command_of("check_counter a.b(3) bytes >= 64");
+        assert_eq!(command_of("check_counter \"a.b\"(3)bytes>=64"), bare);
+        assert_eq!(command_of("check_counter a.b 3 bytes >=0x40"), bare);
         assert_eq!(
-            one("check_counter \"cnt\"(\"A\")"),
-            one("check_counter cnt($A)")
+            command_of("check_counter \"cnt\"(\"A\")"),
+            command_of("check_counter cnt($A)")
         );
         assert_eq!(
-            one("check_counter cnt packets==2"),
-            one("check_counter cnt(0) == 2")
+            command_of("check_counter cnt packets==2"),
+            command_of("check_counter cnt(0) == 2")
         );
-        let what = |text| parse(text).expect_err("it is wrong").what;
+        let what = |text| parse(text).expect_err("it is wrong").message;
         assert_eq!(
             what("check_counter c(0) packet == 1"),
             "`packet == 1` does not begin with a comparison (==, !=, <=, >=, < or >)"
@@ -193,7 +203,7 @@ mod tests {
     #[test]
     fn a_check_without_comparison_expects_0() {
         assert_eq!(
-            one("check_counter cnt($A)"),
+            command_of("check_counter cnt($A)"),
             Command::CheckCounter {
                 name: "cnt".to_owned(),
                 index: CounterIndex::Entry("A".to_owned()),
@@ -205,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_may_be_counted_with_the_check_sequences() {
+    fn byte_counts_may_include_frame_check_sequences() {
         let bytes = |value| CounterUnit::Bytes.check((2, 20), Comparison::Equal, value);
         assert_eq!(bytes(20), Ok(()));
         assert_eq!(bytes(28), Ok(()));

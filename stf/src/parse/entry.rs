@@ -1,34 +1,61 @@
-//! Table entries: their keys and actions.
+//! The keys and actions of table entries.
 
 use super::number::{based, digits_and_mask, not_a_number, number, value};
 use super::words::{missing, Words};
 use super::Command;
 
-/// An action call; arguments without names are positional.
+/// An action with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
+    /// Name of the action, or a unique suffix of it.
     pub name: String,
+    /// Parameter name and big-endian value of each argument; an argument without name is positional.
     pub args: Vec<(Option<String>, Vec<u8>)>,
 }
 
-/// The value of a key, before its match kind is known.
+/// Value of a key element as it is written, independent of the key's match kind. Numbers are big-endian bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyValue {
-    /// A number.
+    /// A decimal number, an IPv4 address or a MAC address.
     Number(Vec<u8>),
-    /// A number in base 2, 8 or 16. As a ternary key it masks exactly these digits, as in p4c's tester.
-    Digits { value: Vec<u8>, mask: Vec<u8> },
-    /// Hexadecimal digits, some of them `*`.
-    Wildcards { value: Vec<u8>, mask: Vec<u8> },
+    /// A number in base 2, 8 or 16. As a ternary key it compares only the bits of these digits, as in p4c's tester.
+    Digits {
+        /// The number.
+        value: Vec<u8>,
+        /// Ones at the bits of all digits, leading zeros included.
+        mask: Vec<u8>,
+    },
+    /// A number in base 2, 8 or 16 with `*` for digits of any value, or `*` alone.
+    Wildcards {
+        /// The number, with 0 for each `*`.
+        value: Vec<u8>,
+        /// Ones at the bits of digits, zeros at those of `*`.
+        mask: Vec<u8>,
+    },
     /// `value &&& mask`
-    Masked { value: Vec<u8>, mask: Vec<u8> },
+    Masked {
+        /// Number before `&&&`.
+        value: Vec<u8>,
+        /// Bits to compare are 1.
+        mask: Vec<u8>,
+    },
     /// `value/length`
-    Prefix { value: Vec<u8>, length: u32 },
+    Prefix {
+        /// Number before the slash, in the full width of the key.
+        value: Vec<u8>,
+        /// Length of the prefix in bits.
+        length: u32,
+    },
     /// `low..high` or `low->high`
-    Range { low: Vec<u8>, high: Vec<u8> },
+    Range {
+        /// Lower bound, included.
+        low: Vec<u8>,
+        /// Upper bound, included.
+        high: Vec<u8>,
+    },
 }
 
-/// `TABLE [PRIORITY] KEY:VALUE ... ACTION(NAME:VALUE, ...) [= HANDLE]`
+/// Parses `TABLE [PRIORITY] KEY:VALUE ... ACTION(NAME:VALUE, ...) [= HANDLE]`.
 pub(super) fn add(words: &mut Words) -> Result<Command, String> {
     let table = words.name("table")?;
     let mut priority = None;
@@ -129,7 +156,7 @@ fn key_value(words: &mut Words) -> Result<KeyValue, String> {
     }
 }
 
-/// Returns the text up to white space or `&&&`.
+/// Takes the text up to white space, `&` or a quotation mark.
 fn value_text<'a>(words: &mut Words<'a>, what: &str) -> Result<&'a str, String> {
     let text = words.word_until(|c| c.is_whitespace() || c == '&' || c == '"');
     text.ok_or_else(|| missing(what))
@@ -167,7 +194,7 @@ fn one_value(text: &str) -> Result<KeyValue, String> {
 #[cfg(test)]
 mod tests {
     use super::super::parse;
-    use super::super::tests::one;
+    use super::super::tests::command_of;
     use super::*;
 
     #[test]
@@ -179,7 +206,7 @@ mod tests {
             keys,
             action,
             handle,
-        } = one(text)
+        } = command_of(text)
         else {
             panic!("not an entry");
         };
@@ -203,8 +230,8 @@ mod tests {
     }
 
     #[test]
-    fn names_of_keys_may_be_quoted() {
-        let Command::Add { keys, .. } = one("add t \"a.b & 0xf0\":3 x()") else {
+    fn key_names_may_be_quoted() {
+        let Command::Add { keys, .. } = command_of("add t \"a.b & 0xf0\":3 x()") else {
             panic!("not an entry");
         };
         assert_eq!(keys[0].0, "a.b & 0xf0");
@@ -217,26 +244,29 @@ mod tests {
         let bare =
             "add in_gress.t 5 hdr.h.f:0x1 h.isValid():0x1 x&1:0b1* ingress.a(v:0x2, w_w:3) = $e";
         assert_eq!(
-            format!("{:?}", one(text))
+            format!("{:?}", command_of(text))
                 .replace("in gress", "in_gress")
                 .replace("w w", "w_w")
                 .replace("x & 1", "x&1"),
-            format!("{:?}", one(bare))
+            format!("{:?}", command_of(bare))
         );
         assert_eq!(
-            one("setdefault \"a.t\" \"a.x\"(\"v\":0x2)"),
-            one("setdefault a.t a.x(v:0x2)")
+            command_of("setdefault \"a.t\" \"a.x\"(\"v\":0x2)"),
+            command_of("setdefault a.t a.x(v:0x2)")
         );
-        assert_eq!(one("setdefault \"t\" \"x\"()"), one("setdefault t x ( )"));
         assert_eq!(
-            one("add \"a\".\"t\" \"s\"[1].\"f\":1 \"x\"()"),
-            one("add a.t s[1].f:1 x()")
+            command_of("setdefault \"t\" \"x\"()"),
+            command_of("setdefault t x ( )")
+        );
+        assert_eq!(
+            command_of("add \"a\".\"t\" \"s\"[1].\"f\":1 \"x\"()"),
+            command_of("add a.t s[1].f:1 x()")
         );
     }
 
     #[test]
     fn errors_of_entries_name_the_cause() {
-        let what = |text| parse(text).expect_err("it is wrong").what;
+        let what = |text| parse(text).expect_err("it is wrong").message;
         assert_eq!(
             what("add \"t k:1 a()"),
             "the quotation mark of `\"t k:1 a()` is not closed"
@@ -266,9 +296,9 @@ mod tests {
     }
 
     #[test]
-    fn names_of_keys_may_have_colons_and_parentheses() {
+    fn key_names_may_have_colons_and_parentheses() {
         let Command::Add { keys, action, .. } =
-            one("add t \"h.x[3:0]\":5 h.isValid():1 h.y[7:4]:2 c.x(a:1)")
+            command_of("add t \"h.x[3:0]\":5 h.isValid():1 h.y[7:4]:2 c.x(a:1)")
         else {
             panic!("not an entry");
         };
@@ -279,7 +309,8 @@ mod tests {
 
     #[test]
     fn digits_of_all_bases_may_be_wildcards() {
-        let Command::Add { keys, .. } = one("add t a:0b1*0 b:0o1*7 c:0o17 d:0x12 x()") else {
+        let Command::Add { keys, .. } = command_of("add t a:0b1*0 b:0o1*7 c:0o17 d:0x12 x()")
+        else {
             panic!("not an entry");
         };
         let values: Vec<KeyValue> = keys.into_iter().map(|(_, value)| value).collect();

@@ -1,15 +1,18 @@
-//! Meter rates.
+//! Rates of the meter commands.
 
 use super::number::number;
 use super::words::Words;
 
-/// Committed and peak rate of a meter, each with its burst size.
+/// Rates of a two-rate three-colour meter (RFC 2698), each with its burst size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeterRates {
-    /// Committed rate in packets or bytes per second; tests use units per microsecond.
+    /// Committed information rate in packets or bytes per second. A test's text has units per microsecond.
     pub cir: u64,
+    /// Committed burst size in packets or bytes.
     pub cburst: u64,
+    /// Peak information rate in packets or bytes per second.
     pub pir: u64,
+    /// Peak burst size in packets or bytes.
     pub pburst: u64,
 }
 
@@ -37,14 +40,14 @@ pub(super) fn rates(words: &mut Words) -> Result<MeterRates, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::one;
+    use super::super::tests::command_of;
     use super::super::{parse, Command};
     use super::*;
 
     #[test]
-    fn rates_are_written_per_microsecond() {
+    fn rates_are_given_per_microsecond() {
         assert_eq!(
-            one("meter_set_rates c.m 2 0.000005:4 0.00002:5"),
+            command_of("meter_set_rates c.m 2 0.000005:4 0.00002:5"),
             Command::MeterSetRates {
                 name: "c.m".to_owned(),
                 index: 2,

@@ -17,115 +17,218 @@ use crate::names::nearest;
 use number::value;
 use words::{without_comment, Words};
 
-/// A command with its line number.
+/// A command of a test, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// Line number, from 1.
     pub number: usize,
-    /// The command.
+    /// Parsed command.
     pub command: Command,
 }
 
 /// A command of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// `packet PORT DATA`
-    Packet { port: u32, data: Vec<u8> },
-    /// `expect PORT [DATA] [$]`; without data, any packet matches.
-    Expect { port: u32, data: Option<Pattern> },
-    /// `no_packet`
+    /// `packet PORT DATA`: sends a packet into the switch.
+    Packet {
+        /// Ingress port.
+        port: u32,
+        /// Bytes of the frame, from the Ethernet header.
+        data: Vec<u8>,
+    },
+    /// `expect PORT [DATA] [$]`: expects a packet from the switch.
+    Expect {
+        /// Egress port.
+        port: u32,
+        /// Pattern of the packet; `None` matches any packet.
+        data: Option<Pattern>,
+    },
+    /// `no_packet`: expects no packets at ports without `packet` or `expect`.
     NoPacket,
-    /// `wait`
+    /// `wait`: waits for a second.
     Wait,
-    /// `add TABLE [PRIORITY] KEY:VALUE ... ACTION(NAME:VALUE, ...) [= HANDLE]`
+    /// `add TABLE [PRIORITY] KEY:VALUE ... ACTION(NAME:VALUE, ...) [= HANDLE]`: inserts a table entry.
     Add {
+        /// Name of the table, or a unique suffix of it.
         table: String,
+        /// The largest priority wins; `None` is the same as 0.
         priority: Option<i32>,
+        /// Names and values of key elements, in any order. An omitted key matches 0 if it is exact, else every value.
         keys: Vec<(String, KeyValue)>,
+        /// Action of the entry with its arguments.
         action: Call,
+        /// Name by which later commands refer to the entry, without `$`.
         handle: Option<String>,
     },
-    /// `setdefault TABLE ACTION(NAME:VALUE, ...)`
-    SetDefault { table: String, action: Call },
-    /// `remove all`
+    /// `setdefault TABLE ACTION(NAME:VALUE, ...)`: sets the default action of a table.
+    SetDefault {
+        /// Name of the table, or a unique suffix of it.
+        table: String,
+        /// Default action with its arguments.
+        action: Call,
+    },
+    /// `remove all`: deletes the entries of all tables, except const ones.
     RemoveAll,
-    /// `remove HANDLE`
-    Remove { handle: String },
-    /// `mirroring_add SESSION PORT`
-    MirroringAdd { session: u32, port: u32 },
-    /// `mirroring_add_mc SESSION GROUP`
-    MirroringAddMc { session: u32, group: u32 },
-    /// `mirroring_delete SESSION`
-    MirroringDelete { session: u32 },
+    /// `remove HANDLE`: deletes a table entry.
+    Remove {
+        /// Handle of the `add` command, without `$`.
+        handle: String,
+    },
+    /// `mirroring_add SESSION PORT`: adds a port to a clone session.
+    MirroringAdd {
+        /// Number of the clone session; it is created if it does not exist.
+        session: u32,
+        /// Egress port of the copy.
+        port: u32,
+    },
+    /// `mirroring_add_mc SESSION GROUP`: adds the copies of a multicast group to a clone session.
+    MirroringAddMc {
+        /// Number of the clone session; it is created if it does not exist.
+        session: u32,
+        /// Number of the multicast group.
+        group: u32,
+    },
+    /// `mirroring_delete SESSION`: deletes a clone session.
+    MirroringDelete {
+        /// Number of the clone session.
+        session: u32,
+    },
     /// `mirroring_get SESSION`: checks nothing.
-    MirroringGet { session: u32 },
-    /// `mc_mgrp_create GROUP`
-    GroupCreate { group: u32 },
-    /// `mc_node_create RID PORT ...`; nodes are numbered from 0 in the order of creation.
-    NodeCreate { rid: u16, ports: Vec<u32> },
-    /// `mc_node_update NODE PORT ...`
-    NodeUpdate { node: u32, ports: Vec<u32> },
-    /// `mc_node_associate GROUP NODE`
-    NodeAssociate { group: u32, node: u32 },
+    MirroringGet {
+        /// Number of the clone session.
+        session: u32,
+    },
+    /// `mc_mgrp_create GROUP`: creates a multicast group without nodes.
+    GroupCreate {
+        /// Number of the multicast group.
+        group: u32,
+    },
+    /// `mc_node_create RID PORT ...`: creates a multicast node. Nodes are numbered from 0 in the order of creation.
+    NodeCreate {
+        /// Replication id of the node's copies: `egress_rid` in v1model.
+        rid: u16,
+        /// Egress ports, one copy each.
+        ports: Vec<u32>,
+    },
+    /// `mc_node_update NODE PORT ...`: replaces the ports of a node.
+    NodeUpdate {
+        /// Number of the node.
+        node: u32,
+        /// Egress ports, one copy each.
+        ports: Vec<u32>,
+    },
+    /// `mc_node_associate GROUP NODE`: adds a node to a multicast group.
+    NodeAssociate {
+        /// Number of the multicast group.
+        group: u32,
+        /// Number of the node.
+        node: u32,
+    },
     /// `mc_node_exclude NODE XID`: packets with this level 1 exclusion id get no copies from the node (Tofino).
-    NodeExclude { node: u32, xid: u16 },
+    NodeExclude {
+        /// Number of the node.
+        node: u32,
+        /// Level 1 exclusion id.
+        xid: u16,
+    },
     /// `mc_exclude YID PORT ...`: packets with this level 2 exclusion id get no copies at these ports from nodes of
     /// their rid (Tofino).
-    ExcludePorts { yid: u16, ports: Vec<u32> },
-    /// `register_read NAME INDEX [VALUE]`: checks the value, if there is one.
+    ExcludePorts {
+        /// Level 2 exclusion id.
+        yid: u16,
+        /// Excluded egress ports; they replace those of an earlier command.
+        ports: Vec<u32>,
+    },
+    /// `register_read NAME INDEX [VALUE]`: reads a register cell, and checks its value if there is one.
     RegisterRead {
+        /// Name of the register array, or a unique suffix of it.
         name: String,
+        /// Index of the cell.
         index: u64,
+        /// Expected value in big endian, of any length.
         value: Option<Vec<u8>>,
     },
-    /// `register_write NAME INDEX VALUE`
+    /// `register_write NAME INDEX VALUE`: writes a register cell.
     RegisterWrite {
+        /// Name of the register array, or a unique suffix of it.
         name: String,
+        /// Index of the cell.
         index: u64,
+        /// New value in big endian, of any length.
         value: Vec<u8>,
     },
-    /// `register_reset NAME`
-    RegisterReset { name: String },
-    /// `counter_read NAME INDEX`: checks nothing.
-    CounterRead { name: String, index: u64 },
-    /// `counter_write NAME INDEX PACKETS BYTES`
-    CounterWrite {
+    /// `register_reset NAME`: sets all cells of a register array to 0.
+    RegisterReset {
+        /// Name of the register array, or a unique suffix of it.
         name: String,
+    },
+    /// `counter_read NAME INDEX`: checks only that the counter exists.
+    CounterRead {
+        /// Name of the counter array, or a unique suffix of it.
+        name: String,
+        /// Index of the counter; in a direct array, of the table's entry.
         index: u64,
+    },
+    /// `counter_write NAME INDEX PACKETS BYTES`: sets a counter.
+    CounterWrite {
+        /// Name of the counter array, or a unique suffix of it.
+        name: String,
+        /// Index of the counter; in a direct array, of the table's entry.
+        index: u64,
+        /// New number of packets.
         packets: u64,
+        /// New number of bytes.
         bytes: u64,
     },
-    /// `meter_get_rates NAME INDEX`: checks nothing.
-    MeterGetRates { name: String, index: u64 },
-    /// `meter_set_rates NAME INDEX RATE:BURST RATE:BURST`
-    MeterSetRates {
+    /// `meter_get_rates NAME INDEX`: checks only that the meter exists.
+    MeterGetRates {
+        /// Name of the meter array, or a unique suffix of it.
         name: String,
+        /// Index of the meter; in a direct array, of the table's entry.
         index: u64,
+    },
+    /// `meter_set_rates NAME INDEX RATE:BURST RATE:BURST`: sets the rates of a meter, the committed one first.
+    MeterSetRates {
+        /// Name of the meter array, or a unique suffix of it.
+        name: String,
+        /// Index of the meter; in a direct array, of the table's entry.
+        index: u64,
+        /// New rates and burst sizes.
         rates: MeterRates,
     },
-    /// `meter_array_set_rates NAME RATE:BURST RATE:BURST`
-    MeterArraySetRates { name: String, rates: MeterRates },
-    /// `check_counter NAME(INDEX) [[packets|bytes] == N]`; without a comparison the counter must be 0, as in p4c's
-    /// grammar.
-    CheckCounter {
+    /// `meter_array_set_rates NAME RATE:BURST RATE:BURST`: sets the rates of all meters of an indirect array.
+    MeterArraySetRates {
+        /// Name of the meter array, or a unique suffix of it.
         name: String,
+        /// New rates and burst sizes.
+        rates: MeterRates,
+    },
+    /// `check_counter NAME(INDEX) [[packets|bytes] == N]`: compares a counter with a number. Without a comparison the
+    /// counter must be 0, as in p4c's grammar.
+    CheckCounter {
+        /// Name of the counter array, or a unique suffix of it.
+        name: String,
+        /// The counter within the array.
         index: CounterIndex,
+        /// Whether packets or bytes are compared.
         unit: CounterUnit,
+        /// Operator, with the counter as its left operand.
         comparison: Comparison,
+        /// Right operand.
         value: u64,
     },
     /// `dump ...`: checks nothing.
     Dump,
 }
 
-/// A line that is not a valid command.
+/// Error of [`parse`]: a line that is not a valid command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {what}")]
+#[error("line {line}: {message}")]
 pub struct ParseError {
     /// Line number, from 1.
     pub line: usize,
-    /// Description of the error.
-    pub what: String,
+    /// Description of the error, without the line number.
+    pub message: String,
 }
 
 /// Parses a whole test.
@@ -139,7 +242,10 @@ pub fn parse(text: &str) -> Result<Vec<Line>, ParseError> {
         if text.is_empty() {
             continue;
         }
-        let command = command(text).map_err(|what| ParseError { line: number, what })?;
+        let command = command(text).map_err(|message| ParseError {
+            line: number,
+            message,
+        })?;
         lines.push(Line { number, command });
     }
     Ok(lines)
@@ -287,19 +393,19 @@ const COMMANDS: [&str; 28] = [
 mod tests {
     use super::*;
 
-    /// Parses one line to its command.
-    pub(super) fn one(text: &str) -> Command {
+    /// Parses the only line of a test.
+    pub(super) fn command_of(text: &str) -> Command {
         parse(text).expect("it is a command").remove(0).command
     }
 
     #[test]
-    fn commands_may_be_in_capitals() {
-        assert_eq!(one("WAIT"), Command::Wait);
-        assert_eq!(one("Remove ALL"), Command::RemoveAll);
+    fn commands_are_case_insensitive() {
+        assert_eq!(command_of("WAIT"), Command::Wait);
+        assert_eq!(command_of("Remove ALL"), Command::RemoveAll);
     }
 
     #[test]
-    fn errors_have_the_line() {
+    fn errors_have_the_line_number() {
         let error = parse("wait\n\npacket x 00").expect_err("x is not a port");
         assert_eq!(error.to_string(), "line 3: the port `x` is not a number");
         let error = parse("pakket 1 00").expect_err("no such command");

@@ -1,6 +1,6 @@
 //! Numbers of STF tests.
 
-/// Splits a number in base 2, 8 or 16 into bits per digit and digits.
+/// Splits a number with a base prefix (`0x`, `0o`, `0b`) into bits per digit and digits.
 pub(super) fn based(text: &str) -> Option<(u32, &str)> {
     let (base, digits) = text.split_at_checked(2)?;
     let bits = match base {
@@ -12,7 +12,7 @@ pub(super) fn based(text: &str) -> Option<(u32, &str)> {
     Some((bits, digits))
 }
 
-/// Returns the number and the mask of its digits; `*` digits are not in the mask.
+/// Returns value and mask in big endian. The mask has ones at the bits of digits, and zeros at those of `*`.
 pub(super) fn digits_and_mask(digits: &str, bits: u32) -> Option<(Vec<u8>, Vec<u8>)> {
     let whole = (1u32 << bits) - 1;
     let digits: Vec<(u32, u32)> = digits
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_read_in_any_base() {
+    fn numbers_may_have_base_2_8_10_or_16() {
         assert_eq!(number("0X1f", "port"), Ok(31u32));
         assert_eq!(number("0b11", "port"), Ok(3u32));
         assert_eq!(

@@ -1,16 +1,16 @@
-//! Sent and expected packets.
+//! The `packet` and `expect` commands.
 
 use std::fmt;
 
 use super::words::Words;
 use super::Command;
 
-/// A packet pattern of half-bytes, some of which match any value.
+/// A pattern of an expected packet: hexadecimal digits, some of which match any value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    /// Half-bytes; `None` for `*`.
+    /// Digits of 4 bits, from the first byte of the packet; `None` for `*`.
     pub digits: Vec<Option<u8>>,
-    /// Whether the packet must end after the digits (`$`).
+    /// Whether the packet must end after the digits (`$`). Otherwise it may be longer.
     pub ends: bool,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// `packet PORT DATA`
+/// Parses `packet PORT DATA`.
 pub(super) fn send(words: &mut Words) -> Result<Command, String> {
     let port = words.number("port")?;
     let digits = digits(words.rest())?;
@@ -54,7 +54,7 @@ pub(super) fn send(words: &mut Words) -> Result<Command, String> {
     Ok(Command::Packet { port, data })
 }
 
-/// `expect PORT [DATA] [$]`
+/// Parses `expect PORT [DATA] [$]`.
 pub(super) fn expect(words: &mut Words) -> Result<Command, String> {
     let port = words.number("port")?;
     let rest = words.rest();
@@ -67,7 +67,7 @@ pub(super) fn expect(words: &mut Words) -> Result<Command, String> {
     Ok(Command::Expect { port, data })
 }
 
-/// Parses half-bytes, with `*` for any value; white space is ignored.
+/// Parses hexadecimal digits, with `*` for any value; white space is ignored.
 fn digits(text: &str) -> Result<Vec<Option<u8>>, String> {
     let mut digits = Vec::new();
     for c in text.chars().filter(|c| !c.is_whitespace()) {
@@ -106,20 +106,20 @@ fn bytes_of(digits: &[Option<u8>]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::super::parse;
-    use super::super::tests::one;
+    use super::super::tests::command_of;
     use super::*;
 
     #[test]
-    fn packets_may_have_spaces() {
+    fn packet_data_may_have_spaces() {
         assert_eq!(
-            one("packet 1 00 1122 aB"),
+            command_of("packet 1 00 1122 aB"),
             Command::Packet {
                 port: 1,
                 data: vec![0, 0x11, 0x22, 0xab]
             }
         );
         assert_eq!(
-            one("packet 1 001 2"),
+            command_of("packet 1 001 2"),
             Command::Packet {
                 port: 1,
                 data: vec![0, 0x12]
@@ -129,7 +129,7 @@ mod tests {
 
     /// p4c's tester rejects such a packet, and such an expectation matches no packet of whole bytes.
     #[test]
-    fn a_half_byte_is_rejected() {
+    fn an_odd_number_of_digits_is_rejected() {
         let what = |text| parse(text).expect_err("half a byte").to_string();
         let expected = "hexadecimal digits are not whole bytes: write two per byte";
         assert!(what("wait\npacket 1 0a b").starts_with(&format!("line 2: 3 {expected}")));
@@ -141,7 +141,7 @@ mod tests {
         let Command::Expect {
             data: Some(pattern),
             ..
-        } = one("expect 1 *")
+        } = command_of("expect 1 *")
         else {
             panic!("not an expectation");
         };
@@ -149,11 +149,11 @@ mod tests {
     }
 
     #[test]
-    fn expectations_have_wildcards_and_ends() {
+    fn patterns_may_have_wildcards_and_an_end() {
         let Command::Expect {
             port: 2,
             data: Some(pattern),
-        } = one("expect 2 0a*b **$")
+        } = command_of("expect 2 0a*b **$")
         else {
             panic!("not an expectation");
         };
@@ -162,7 +162,7 @@ mod tests {
         assert!(!pattern.matches(&[0x0a, 0x7c, 0xff]));
         assert!(!pattern.matches(&[0x0a, 0x7b, 0xff, 0]));
         assert_eq!(
-            one("expect 2"),
+            command_of("expect 2"),
             Command::Expect {
                 port: 2,
                 data: None

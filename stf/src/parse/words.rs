@@ -5,7 +5,7 @@ use super::number::number;
 /// Characters that end an unquoted name.
 const AFTER_NAMES: [char; 5] = [':', '(', ')', ',', '='];
 
-/// The unread part of a line, without surrounding white space.
+/// Lexer state: the part of a line that is not consumed yet, without surrounding white space.
 #[derive(Clone)]
 pub(super) struct Words<'a> {
     rest: &'a str,
@@ -30,20 +30,24 @@ impl<'a> Words<'a> {
         Some(word).filter(|word| !word.is_empty())
     }
 
+    /// Takes the next word, or returns an error that names the missing `what`.
     pub(super) fn word(&mut self, what: &str) -> Result<&'a str, String> {
         self.next().ok_or_else(|| missing(what))
     }
 
+    /// Takes the next word as a number.
     pub(super) fn number<T: TryFrom<u64>>(&mut self, what: &str) -> Result<T, String> {
         number(self.word(what)?, what)
     }
 
+    /// Takes all remaining words as port numbers.
     pub(super) fn ports(&mut self) -> Result<Vec<u32>, String> {
         std::iter::from_fn(|| self.next())
             .map(|port| number(port, "port"))
             .collect()
     }
 
+    /// Takes the remaining text.
     pub(super) fn rest(&mut self) -> &'a str {
         std::mem::take(&mut self.rest)
     }
@@ -119,6 +123,7 @@ impl<'a> Words<'a> {
     }
 }
 
+/// Returns the error for a missing part of a command.
 pub(super) fn missing(what: &str) -> String {
     format!("the {what} is missing")
 }
@@ -148,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_quotation_mark_is_refused() {
+    fn an_unclosed_quotation_mark_is_rejected() {
         let error = Words::new("\"ingress.t x:1").name("table").unwrap_err();
         assert_eq!(
             error,

@@ -1,4 +1,4 @@
-//! Requests of clients: P4Runtime, Thrift, the links service and Prometheus, received as commands from their threads.
+//! Execution of commands: requests of P4Runtime, Thrift, the links service and Prometheus from their threads.
 
 use alfirk_p4runtime::{
     p4::v1::{stream_message_response::Update, ReadResponse, StreamMessageResponse, WriteResponse},
@@ -59,7 +59,7 @@ impl Engine {
         self.commands.signal_again();
     }
 
-    /// Continues the request in progress, if any. The rest of it waits until the ports were polled.
+    /// Executes the next part of the request in progress, if any. Ports are polled before the part after it.
     fn work_on(&mut self, now: u64) {
         match self.work.take() {
             Some(Work::Write(mut batch, reply)) => {
@@ -71,7 +71,7 @@ impl Engine {
                     None => self.work = Some(Work::Write(batch, reply)),
                 }
             }
-            // The client is gone.
+            // The client has disconnected.
             Some(Work::Read(_, parts)) if parts.is_closed() => {}
             Some(Work::Read(mut read, parts)) => {
                 let take = &mut |part| drop(parts.send(Ok(part)));
@@ -84,7 +84,7 @@ impl Engine {
                     None => self.work = Some(Work::Read(read, parts)),
                 }
             }
-            // The client is gone; a write is completed, a read is not.
+            // The client has disconnected; a write is completed, a read is aborted.
             Some(Work::Thrift(
                 LongRequest::Entries { .. } | LongRequest::ReadCells { .. },
                 reply,
@@ -97,7 +97,7 @@ impl Engine {
         }
     }
 
-    /// Handles a command. Replies to clients that are gone are dropped.
+    /// Executes a command. Replies to clients that have disconnected are dropped.
     fn handle(&mut self, command: Command, now: u64) {
         match command {
             Command::Write(request, reply) => match self.server.begin_write(request) {
@@ -195,7 +195,7 @@ impl Engine {
             Ok(message) if !matches!(message.update, Some(Update::Arbitration(_))) => {
                 (false, sender.try_send(message, self.clients.len()))
             }
-            vital => (true, sender.try_send_vital(vital)),
+            important => (true, sender.try_send_without_limit(important)),
         };
         match sent {
             Err(NotSent::Full) if vital => {

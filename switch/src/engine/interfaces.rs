@@ -6,14 +6,14 @@ use tracing::{info, warn};
 use super::{Engine, Port};
 
 impl Engine {
-    pub(super) fn take_link_news(&mut self) {
+    pub(super) fn handle_link_changes(&mut self) {
         self.settle();
         let Some(events) = self.watch.receive() else {
             warn!("events of interfaces were lost; all interfaces are checked again");
             for port in self.ports.values_mut().filter(|p| p.file.is_none()) {
                 if let Ok(index) = interface_index(&port.interface) {
                     port.interface_added(index, &self.poller);
-                    ask(&self.watch, index);
+                    request_state(&self.watch, index);
                 }
             }
             return;
@@ -37,7 +37,7 @@ impl Engine {
                         port.set_discipline(discipline);
                     }
                     if let Some(socket) = &port.socket {
-                        socket.outlet().detect_offloads();
+                        socket.frame_sender().detect_offloads();
                     }
                     let running = running && port.socket.is_some();
                     if port.running != running {
@@ -47,7 +47,7 @@ impl Engine {
                         self.server.set_port(port.number, port.is_up());
                     }
                 }
-                LinkChange::Gone { name, index } => {
+                LinkChange::Removed { name, index } => {
                     let gone = |p: &&mut Port| p.interface == name && p.index == index;
                     if let Some(port) = self.ports.values_mut().find(gone) {
                         warn!(
@@ -62,7 +62,7 @@ impl Engine {
                 }
                 LinkChange::Disciplines { index } => {
                     if self.ports.values().any(|port| port.index == index) {
-                        ask(&self.watch, index);
+                        request_state(&self.watch, index);
                     }
                 }
             }
@@ -72,8 +72,8 @@ impl Engine {
     }
 }
 
-fn ask(watch: &LinkWatch, index: u32) {
-    if let Err(error) = watch.ask(index) {
+fn request_state(watch: &LinkWatch, index: u32) {
+    if let Err(error) = watch.request(index) {
         warn!("cannot query the state of interface {index}: {error}");
     }
 }

@@ -47,7 +47,7 @@ impl Engine {
             let link = links.entry(number).or_insert(before);
             let bad =
                 |why: String| Status::new(Code::InvalidArgument, format!("port {number}: {why}"));
-            *link = changed(*link, change).map_err(|why| bad(why.into()))?;
+            *link = with_change(*link, change).map_err(|why| bad(why.into()))?;
         }
         for (number, link) in &links {
             link.check().map_err(|fault| {
@@ -89,7 +89,7 @@ impl Port {
             number: self.number,
             interface: self.interface.clone(),
             interface_up: self.running,
-            link: Some(described(self.link.options())),
+            link: Some(link_message(self.link.options())),
             counters: Some(proto::Counters {
                 received: counters.received,
                 sent: counters.sent,
@@ -105,7 +105,7 @@ impl Port {
     }
 }
 
-fn described(link: LinkOptions) -> proto::Link {
+fn link_message(link: LinkOptions) -> proto::Link {
     // Times set by clients are 64-bit nanoseconds; those of the command line may be longer.
     let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     proto::Link {
@@ -123,7 +123,7 @@ fn described(link: LinkOptions) -> proto::Link {
 }
 
 /// Applies a change to link options, without validation.
-fn changed(link: LinkOptions, change: &proto::LinkChange) -> Result<LinkOptions, &'static str> {
+fn with_change(link: LinkOptions, change: &proto::LinkChange) -> Result<LinkOptions, &'static str> {
     let nanos = |time: Option<u64>, now| time.map_or(now, Duration::from_nanos);
     Ok(LinkOptions {
         loss: change.loss.unwrap_or(link.loss),

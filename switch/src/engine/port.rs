@@ -1,4 +1,4 @@
-//! A port: its interface, its link, and the queues of both.
+//! A port: its interface, its emulated link, and the queues before the link.
 
 use std::{io, os::fd::AsRawFd, path::Path};
 
@@ -24,12 +24,14 @@ const MIN_BATCH_FOR_THREAD: usize = 24;
 /// Bit in the poller token of a port for the event that it accepts frames again.
 pub(super) const WRITABLE: u64 = 1 << 34;
 
-/// Frame counters since the start.
+/// Frame counters of a port since the switch started.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PortCounters {
+    /// Frames received from the interface.
     pub received: u64,
     /// Frames dropped because the receive ring was full.
     pub not_received: u64,
+    /// Frames sent to the interface.
     pub sent: u64,
     /// Frames that the kernel rejected, or that were sent to a port that is down.
     pub unsent: u64,
@@ -45,9 +47,9 @@ pub(super) struct Port {
     pub(super) ring: usize,
     pub(super) index: u32,
     pub(super) running: bool,
-    /// Name of the interface's queueing discipline; `None` until known.
+    /// Name of the interface's queueing discipline; `None` until the kernel has reported it.
     discipline: Option<String>,
-    /// Whether frames pass a queueing discipline, which may delay them; assumed until known.
+    /// Whether frames pass a queueing discipline, which may delay them; true until the kernel has reported it.
     pub(super) is_shaped: bool,
     pub(super) link: Link,
     /// Packets waiting for the link or the interface.
@@ -56,14 +58,14 @@ pub(super) struct Port {
     queue_bytes: Option<u64>,
     /// Number of queued bytes.
     queued_bytes: u64,
-    /// Time since which the next packet of the link has been queued.
+    /// Time at which the link's next packet was queued, in nanoseconds.
     pub(super) since: Option<u64>,
     /// Frames to send at the end of the turn, or when the interface accepts frames again.
     pub(super) sending: Vec<Vec<u8>>,
-    /// Whether the interface accepts no frames at present; the poller reports when it does.
+    /// Whether the interface cannot accept frames now; the poller reports when it can.
     pub(super) is_blocked: bool,
     /// Number of batches at the sender thread.
-    under_way: usize,
+    batches_in_thread: usize,
     pub(super) capture: Option<(PcapFile, PcapFile)>,
     /// File that replaces the interface's sent frames.
     pub(super) file: Option<PcapFile>,
@@ -72,16 +74,21 @@ pub(super) struct Port {
 
 /// Options of a port to attach.
 pub struct PortSetup<'a> {
+    /// Port number.
     pub number: u32,
+    /// Name of the interface.
     pub interface: &'a str,
+    /// Options of the emulated link.
     pub link: LinkOptions,
     /// Filters of frames to drop.
     pub loss_filters: Vec<LossFilter>,
     /// Number of queues, which are used when the link does not accept all packets at once.
     pub priority_queues: usize,
+    /// Depth of each queue in packets.
     pub queue_depth: usize,
     /// Limit of queued bytes, which replaces the depth in packets.
     pub queue_bytes: Option<u64>,
+    /// Seed of the link's random numbers.
     pub seed: u64,
     /// Size of the receive ring in bytes; 0 for none.
     pub ring: usize,
@@ -134,7 +141,7 @@ impl Port {
             since: None,
             sending: Vec::with_capacity(BATCH),
             is_blocked: false,
-            under_way: 0,
+            batches_in_thread: 0,
             capture,
             file: None,
             counters: PortCounters::default(),
@@ -164,7 +171,7 @@ impl Port {
             since: None,
             sending: Vec::with_capacity(BATCH),
             is_blocked: false,
-            under_way: 0,
+            batches_in_thread: 0,
             capture: None,
             file: Some(files::output(setup.interface)?),
             counters: PortCounters::default(),
@@ -198,8 +205,8 @@ impl Port {
         }
     }
 
-    /// Takes the next packet, if the link can accept it now. If this thread woke late, the start of the transmission is
-    /// back-dated to when the link became free.
+    /// Takes the next packet, if the link can accept it now. If this thread woke late, the transmission starts at
+    /// the past time when the link became idle.
     pub(super) fn next(&mut self, now: u64) -> Option<(Queued, QueueState)> {
         if self.is_blocked || !self.link.is_idle(now) {
             return None;
@@ -228,7 +235,7 @@ impl Port {
         let before = self.discipline.replace(discipline);
         let (port, interface) = (self.number, &self.interface);
         if let Some(socket) = &self.socket {
-            if let Err(error) = socket.outlet().set_bypass(!is_shaped) {
+            if let Err(error) = socket.frame_sender().set_bypass(!is_shaped) {
                 warn!(port, interface, "cannot change the qdisc bypass: {error}");
             }
         }
@@ -250,9 +257,9 @@ impl Port {
         }
     }
 
-    /// Sends the frames to send. Frames that the queueing discipline rejects are kept until it accepts them; the
-    /// buffers of the others return to the server. Large batches, and frames that follow them, are sent by the sender
-    /// thread.
+    /// Sends the frames of `sending`. Frames that the queueing discipline rejects are kept until it accepts them;
+    /// the buffers of the others return to the server. The sender thread sends large batches, and frames that
+    /// follow them.
     pub(super) fn send(
         &mut self,
         poller: &Poller,
@@ -268,14 +275,14 @@ impl Port {
             self.counters.sent += self.sending.len() as u64;
             return server.recycle(&mut self.sending);
         }
-        let is_much = self.under_way > 0 || self.sending.len() >= MIN_BATCH_FOR_THREAD;
+        let is_much = self.batches_in_thread > 0 || self.sending.len() >= MIN_BATCH_FOR_THREAD;
         if let (Some(_), Some(send_thread), true) =
             (&self.socket, send_thread, is_much && !self.is_shaped)
         {
             self.capture_first(self.sending.len());
             if let Some(socket) = &self.socket {
-                self.under_way += 1;
-                return send_thread.send(self.number, socket.outlet(), &mut self.sending);
+                self.batches_in_thread += 1;
+                return send_thread.send(self.number, socket.frame_sender(), &mut self.sending);
             }
         }
         let sent = match &self.socket {
@@ -290,7 +297,7 @@ impl Port {
             None => SendOutcome::default(),
         };
         let all = self.sending.len();
-        let done = match sent.is_full && self.is_shaped && self.hold(poller) {
+        let done = match sent.is_full && self.is_shaped && self.wait_until_writable(poller) {
             true => sent.done,
             false => all,
         };
@@ -304,7 +311,7 @@ impl Port {
         }
     }
 
-    /// Captures the first `count` of the frames to send.
+    /// Captures the first `count` frames of `sending`.
     fn capture_first(&mut self, count: usize) {
         if let Some((_, capture)) = &mut self.capture {
             let now = wall_clock();
@@ -316,17 +323,17 @@ impl Port {
 
     /// Counts frames sent by the sender thread, and returns their buffers to the server.
     pub(super) fn frames_sent(&mut self, done: &mut SentBatch, server: &mut Server) {
-        self.under_way -= 1;
+        self.batches_in_thread -= 1;
         self.counters.sent += done.sent.taken as u64;
         self.counters.unsent += (done.frames.len() - done.sent.taken) as u64;
         server.recycle(&mut done.frames);
     }
 
-    /// Asks the poller to report when the interface accepts frames again. Returns false on failure.
-    fn hold(&mut self, poller: &Poller) -> bool {
+    /// Makes the poller report when the interface accepts frames again. Returns false on failure.
+    fn wait_until_writable(&mut self, poller: &Poller) -> bool {
         if let (false, Some(socket)) = (self.is_blocked, &self.socket) {
             let token = WRITABLE | u64::from(self.number);
-            self.is_blocked = match poller.add_writer(socket.outlet().writer(), token) {
+            self.is_blocked = match poller.add_writer(socket.frame_sender().writer(), token) {
                 Ok(()) => true,
                 Err(error) => {
                     warn!(
@@ -341,10 +348,10 @@ impl Port {
     }
 
     /// Handles the event that the interface accepts frames again.
-    pub(super) fn release(&mut self, poller: &Poller) {
+    pub(super) fn on_writable(&mut self, poller: &Poller) {
         if let (true, Some(socket)) = (self.is_blocked, &self.socket) {
             // This cannot fail, since the descriptor is in the set.
-            let _ = poller.remove(socket.outlet().writer());
+            let _ = poller.remove(socket.frame_sender().writer());
         }
         self.is_blocked = false;
     }

@@ -76,7 +76,7 @@ impl Ports for EnginePorts<'_> {
         if self.defaults.reserved.contains(&port) {
             return taken("the port is the drop port or the CPU port");
         }
-        let mut made = Port::open(
+        let mut new_port = Port::open(
             PortSetup {
                 number: port,
                 interface,
@@ -91,10 +91,10 @@ impl Ports for EnginePorts<'_> {
             },
             self.poller,
         )?;
-        self.watch.ask(made.index)?;
-        made.queues.set_rate(None, self.defaults.queue_rate);
+        self.watch.request(new_port.index)?;
+        new_port.queues.set_rate(None, self.defaults.queue_rate);
         info!(port, interface, "port attached");
-        self.ports.insert(port, made);
+        self.ports.insert(port, new_port);
         self.port_changes.push((port, true));
         Ok(())
     }

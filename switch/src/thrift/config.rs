@@ -1,10 +1,10 @@
-//! Requests about the JSON text of the program.
+//! Thrift requests for the JSON text of the program.
 
 use alfirk_bmv2_json::BmV2Json;
 use alfirk_thrift::standard::{BmResourceType, IdLookupErrorCode, InvalidIdLookup};
 use md5::{Digest, Md5};
 
-/// MD5 hash by which clients identify the text.
+/// Returns the MD5 hash by which clients identify the text.
 pub fn md5(text: &str) -> Vec<u8> {
     Md5::digest(text).to_vec()
 }

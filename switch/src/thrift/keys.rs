@@ -8,9 +8,11 @@ use alfirk_thrift::standard::{
 
 use alfirk_bmv2::{KeyInfo, KeyMatch, TableInfo};
 
-/// Converts a client's key; `None` when it is not valid for the table. As in BMv2, each value has exactly as many bytes
-/// as its field. Bits beyond the field's width, and those outside of a mask or prefix, are ignored. A prefix starts at
-/// the first bit of the bytes, not of the field: for a 20-bit field, /24 covers all bits.
+/// Converts a client's key; `None` when it is not valid for the table.
+///
+/// As in BMv2, each value has exactly as many bytes as its field. Bits beyond the field's width, and those outside
+/// of a mask or prefix, are ignored. A prefix starts at the first bit of the bytes, not of the field: for a 20-bit
+/// field, /24 covers all bits.
 pub fn from_wire(table: &TableInfo, key: &[BmMatchParam]) -> Option<Vec<KeyMatch>> {
     if key.len() != table.keys.len() {
         return None;

@@ -1,5 +1,5 @@
-//! Requests about many entries or cells, processed in steps so that packets are not delayed. Other requests wait until
-//! they are complete.
+//! Thrift requests about many entries or cells. They are executed in steps, so that packets are not delayed; other
+//! requests wait until they are complete.
 
 use std::ops::Range;
 
@@ -18,26 +18,40 @@ use alfirk_bmv2::EntryHandle;
 
 /// A request in progress.
 pub enum LongRequest {
+    /// `bm_mt_get_entries`
     Entries {
+        /// Table whose entries are read.
         table: TableRef,
+        /// Handles of entries that are not read yet.
         handles: std::vec::IntoIter<EntryHandle>,
+        /// Entries read so far.
         found: Vec<BmMtEntry>,
     },
+    /// `bm_register_read_all`
     ReadCells {
+        /// Name of the register array.
         register: String,
+        /// Indexes of cells that are not read yet.
         left: Range<u64>,
+        /// Values read so far.
         found: Vec<i64>,
     },
+    /// `bm_register_write_range`
     WriteCells {
+        /// Name of the register array.
         register: String,
+        /// Indexes of cells that are not written yet.
         left: Range<u64>,
+        /// Value for all cells.
         value: i64,
     },
 }
 
 /// Result of starting a request.
 pub enum Started {
+    /// The request is complete.
     Done(Response),
+    /// The request needs more steps: [`Runtime::continue_request`].
     LongRequest(LongRequest),
 }
 
@@ -60,7 +74,7 @@ impl<P: Ports> Runtime<'_, P> {
             Call::Standard(Standard::BmMtGetEntries(args)) => {
                 let table = find_table(self.switch(), &args.table_name).ok()?;
                 let mut handles = self.switch().entry_handles(table.id).ok()?;
-                handles.sort_by_key(|handle| handle.place());
+                handles.sort_by_key(|handle| handle.slot());
                 Some(LongRequest::Entries {
                     table,
                     found: Vec::with_capacity(handles.len()),
@@ -100,7 +114,7 @@ impl<P: Ports> Runtime<'_, P> {
                 found,
             } => {
                 for handle in handles.by_ref().take(steps) {
-                    // Handles stay valid, since no other request is processed meanwhile.
+                    // Handles stay valid, since no other request is executed between the steps.
                     if let Ok(entry) = self.switch().entry(table.id, handle) {
                         found.push(shown(&table.info, entry, self.now));
                     }

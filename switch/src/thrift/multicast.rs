@@ -15,11 +15,11 @@ use alfirk_bmv2::{NodeHandle, Pre, PreError};
 
 /// Maximum number of digits of a map: BMv2's limit of ports and of link aggregation groups.
 const MAP_SIZE: usize = 512;
-/// Largest number of a link aggregation group.
+/// Maximum number of a link aggregation group.
 const MAX_LAG: i16 = 256;
 
-/// Parses a map of binary digits to the numbers whose digit is 1; the last digit is that of number 0.
-fn map(digits: &str) -> Result<Vec<u32>, Code> {
+/// Parses a map of binary digits to the numbers whose digit is 1. The last digit is that of number 0.
+fn port_map(digits: &str) -> Result<Vec<u32>, Code> {
     let mut numbers = Vec::new();
     for (number, digit) in digits.bytes().rev().enumerate() {
         match digit {
@@ -59,7 +59,7 @@ impl<P: Ports> Runtime<'_, P> {
     }
 
     fn create_node(&mut self, rid: i32, ports: &str, lags: &str) -> Result<i32, Code> {
-        let (ports, lags) = (map(ports)?, lag_map(lags)?);
+        let (ports, lags) = (port_map(ports)?, lag_map(lags)?);
         // The rid has 16 bits in programs.
         let node = self.change_pre(|pre| pre.create_node(rid as u16, &ports, &lags))?;
         Ok(node.0 as i32)
@@ -78,12 +78,12 @@ impl<P: Ports> Runtime<'_, P> {
     }
 
     fn update_node(&mut self, node: i32, ports: &str, lags: &str) -> Result<(), Code> {
-        let (ports, lags) = (map(ports)?, lag_map(lags)?);
+        let (ports, lags) = (port_map(ports)?, lag_map(lags)?);
         self.change_pre(|pre| pre.update_node(NodeHandle(node as u32), &ports, &lags))
     }
 
     fn set_lag(&mut self, lag: i16, ports: &str) -> Result<(), Code> {
-        let ports = map(ports)?;
+        let ports = port_map(ports)?;
         let index = u16::try_from(lag).map_err(|_| Code::Error)?;
         if lag > MAX_LAG {
             return Err(Code::Error);
@@ -118,7 +118,10 @@ impl<P: Ports> Runtime<'_, P> {
 }
 
 fn lag_map(digits: &str) -> Result<Vec<u16>, Code> {
-    Ok(map(digits)?.into_iter().map(|lag| lag as u16).collect())
+    Ok(port_map(digits)?
+        .into_iter()
+        .map(|lag| lag as u16)
+        .collect())
 }
 
 /// Converts a code between the services; all codes have the same meaning.
@@ -235,11 +238,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn maps_are_read_from_the_right() {
-        assert_eq!(map("10110").unwrap(), [1, 2, 4]);
-        assert_eq!(map("").unwrap(), [0u32; 0]);
-        assert_eq!(map(&format!("1{}", "0".repeat(511))).unwrap(), [511]);
-        assert_eq!(map(&format!("1{}", "0".repeat(512))), Err(Code::Error));
-        assert_eq!(map("2"), Err(Code::Error));
+    fn port_maps_are_parsed_from_the_right() {
+        assert_eq!(port_map("10110").unwrap(), [1, 2, 4]);
+        assert_eq!(port_map("").unwrap(), [0u32; 0]);
+        assert_eq!(port_map(&format!("1{}", "0".repeat(511))).unwrap(), [511]);
+        assert_eq!(port_map(&format!("1{}", "0".repeat(512))), Err(Code::Error));
+        assert_eq!(port_map("2"), Err(Code::Error));
     }
 }

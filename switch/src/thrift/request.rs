@@ -8,6 +8,7 @@ use alfirk_bmv2::LoadedProgram;
 
 /// A request of a client's thread.
 pub enum Request {
+    /// A call of a method that the switch's thread executes.
     Call(Box<Call>),
     /// `bm_load_new_config` with the compiled program and its text.
     Load(Arc<LoadedProgram>, Arc<str>),
@@ -17,6 +18,8 @@ pub enum Request {
 
 /// The response to a [`Request`].
 pub enum Response {
+    /// The result of a [`Request::Call`] or [`Request::Load`].
     Reply(Box<Reply>),
+    /// The text of the program, empty if there is none.
     Config(Arc<str>),
 }

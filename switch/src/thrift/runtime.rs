@@ -1,4 +1,4 @@
-//! State used by Thrift requests, besides the switch itself.
+//! The state that Thrift requests read and change.
 
 use std::{
     io,
@@ -50,12 +50,15 @@ impl Default for Settings {
     }
 }
 
-/// The state that requests work on.
+/// The switch, its ports and its settings, as one Thrift request accesses them.
 pub struct Runtime<'a, P> {
+    /// P4Runtime server, which contains the switch.
     pub server: &'a mut Server,
+    /// Ports of the driver.
     pub ports: &'a mut P,
+    /// Settings of the Thrift server.
     pub settings: &'a Settings,
-    /// JSON text of the program, unless P4Runtime has set it.
+    /// JSON text of the program; `None` if P4Runtime has loaded the program, and stores its text.
     pub config: &'a mut Option<Arc<str>>,
     /// Time since the switch started, in nanoseconds.
     pub now: u64,
@@ -64,7 +67,8 @@ pub struct Runtime<'a, P> {
 }
 
 impl<P: Ports> Runtime<'_, P> {
-    /// Returns the switch that requests refer to: the one loaded beside the running one, if there is one.
+    /// Returns the switch that requests refer to: the one that `bm_load_new_config` created, until it is swapped
+    /// in, else the running one.
     pub fn switch(&self) -> &Switch {
         self.server.target_switch()
     }

@@ -1,4 +1,4 @@
-//! The state of a switch as text: entries, action profiles and meters. BMv2 writes them in a format of its own that
+//! `bm_serialize_state`: entries, action profiles and meters of a switch as text. BMv2 writes its own format, which
 //! depends on its memory layout.
 
 use serde_json::{json, Value};

@@ -30,7 +30,8 @@ impl<P: Ports> Runtime<'_, P> {
         pre.is_ok_and(|pre| pre.delete_session(session as u32).is_ok())
     }
 
-    /// Returns a session as Thrift describes it; of several copies, which only P4Runtime can set, the first one.
+    /// Returns a session in Thrift's form, which has one port. A session with several ports, which only P4Runtime
+    /// can set, is returned with the first one.
     fn session(&self, session: i32) -> Option<MirroringSessionConfig> {
         let session = self.switch().pre().ok()?.session(session as u32)?;
         Some(MirroringSessionConfig {
@@ -45,14 +46,14 @@ fn at<T: TryFrom<i32>>(number: i32) -> Option<T> {
     T::try_from(number).ok()
 }
 
-/// Converts a depth as BMv2 does: a negative one is a very large one.
+/// Converts a queue depth as BMv2 does: a negative number is a very large one.
 fn depth(packets: i32) -> usize {
     packets as u32 as usize
 }
 
 impl<P: Ports> Handler for Runtime<'_, P> {
-    /// BMv2 returns 1 for success here, since C++ converts its enum to a number; it accepts sessions beyond the last
-    /// one without an effect.
+    /// Returns 1 for success, as BMv2 does, whose C++ code converts an enum to a number. BMv2 accepts sessions
+    /// beyond the last one without an effect.
     fn mirroring_mapping_add(&mut self, session: i32, port: i32) -> i32 {
         let config = MirroringSessionConfig {
             port: Some(port),

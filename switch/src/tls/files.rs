@@ -1,4 +1,4 @@
-//! TLS files, checked before anything is started.
+//! TLS configuration of the P4Runtime server; its files are checked before anything is started.
 
 use std::{error::Error, fs, path::Path, time::Duration};
 
@@ -10,7 +10,7 @@ use super::{SwitchError, TlsFiles};
 /// Timeout of a client's TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// Makes a server use TLS only.
+/// Configures a server to accept only TLS connections.
 ///
 /// # Errors
 /// `BadInput` for a missing or invalid file, and for a certificate and key that do not match.

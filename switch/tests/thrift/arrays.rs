@@ -1,9 +1,9 @@
-//! Registers, counters, meters, value sets, custom CRCs.
+//! Thrift requests for registers, counters, meters, value sets and custom CRCs.
 
 use alfirk_thrift::standard::*;
 use serde_json::json;
 
-use crate::{builder::*, refusal, TestServer};
+use crate::{builder::*, error_code, TestServer};
 
 fn program() -> Builder {
     let mut b = Builder::new();
@@ -39,7 +39,7 @@ fn program() -> Builder {
 }
 
 #[test]
-fn registers_wrap_to_their_width_and_check_bounds() {
+fn register_values_wrap_and_indexes_are_checked() {
     let mut served = TestServer::new(&program());
     let mut client = served.client.standard();
     client.bm_register_write(0, "r", 1, 0x1fff).unwrap();
@@ -51,25 +51,28 @@ fn registers_wrap_to_their_width_and_check_bounds() {
     assert_eq!(client.bm_register_read_all(0, "r").unwrap(), [0; 4]);
     client.bm_register_write(0, "wide", 0, -1).unwrap();
     assert_eq!(client.bm_register_read(0, "wide", 0).unwrap(), i64::MAX);
-    assert_eq!(refusal(client.bm_register_read(0, "r", 4)), "INVALID_INDEX");
     assert_eq!(
-        refusal(client.bm_register_read(0, "r", -1)),
+        error_code(client.bm_register_read(0, "r", 4)),
         "INVALID_INDEX"
     );
     assert_eq!(
-        refusal(client.bm_register_write(0, "r", 4, 0)),
+        error_code(client.bm_register_read(0, "r", -1)),
         "INVALID_INDEX"
     );
     assert_eq!(
-        refusal(client.bm_register_write_range(0, "r", 3, 2, 0)),
+        error_code(client.bm_register_write(0, "r", 4, 0)),
         "INVALID_INDEX"
     );
     assert_eq!(
-        refusal(client.bm_register_write_range(0, "r", 0, 5, 0)),
+        error_code(client.bm_register_write_range(0, "r", 3, 2, 0)),
         "INVALID_INDEX"
     );
     assert_eq!(
-        refusal(client.bm_register_read_all(0, "x")),
+        error_code(client.bm_register_write_range(0, "r", 0, 5, 0)),
+        "INVALID_INDEX"
+    );
+    assert_eq!(
+        error_code(client.bm_register_read_all(0, "x")),
         "INVALID_REGISTER_NAME"
     );
 }
@@ -87,15 +90,18 @@ fn counters_are_read_written_and_reset() {
     client.bm_counter_reset_all(0, "c").unwrap();
     let read = client.bm_counter_read(0, "c", 1).unwrap();
     assert_eq!(read, BmCounterValue::default());
-    assert_eq!(refusal(client.bm_counter_read(0, "c", 2)), "INVALID_INDEX");
     assert_eq!(
-        refusal(client.bm_counter_read(0, "x", 0)),
+        error_code(client.bm_counter_read(0, "c", 2)),
+        "INVALID_INDEX"
+    );
+    assert_eq!(
+        error_code(client.bm_counter_read(0, "x", 0)),
         "INVALID_COUNTER_NAME"
     );
 }
 
 #[test]
-fn meters_take_two_rates_of_which_the_first_is_not_the_higher() {
+fn meters_accept_two_rates_in_ascending_order() {
     let mut served = TestServer::new(&program());
     let mut client = served.client.standard();
     let rate = |units_per_micros, burst_size| BmMeterRateConfig {
@@ -111,30 +117,30 @@ fn meters_take_two_rates_of_which_the_first_is_not_the_higher() {
         .bm_meter_array_set_rates(0, "m", rates.clone())
         .unwrap();
     assert_eq!(client.bm_meter_get_rates(0, "m", 1).unwrap(), rates);
-    let mut refused = |rates| refusal(client.bm_meter_set_rates(0, "m", 0, rates));
-    assert_eq!(refused(vec![rate(1.0, 1)]), "BAD_RATES_LIST");
+    let mut rejected = |rates| error_code(client.bm_meter_set_rates(0, "m", 0, rates));
+    assert_eq!(rejected(vec![rate(1.0, 1)]), "BAD_RATES_LIST");
     assert_eq!(
-        refused(vec![rate(2.0, 1), rate(1.0, 1)]),
+        rejected(vec![rate(2.0, 1), rate(1.0, 1)]),
         "INVALID_INFO_RATE_VALUE"
     );
     assert_eq!(
-        refused(vec![rate(f64::NAN, 1), rate(1.0, 1)]),
+        rejected(vec![rate(f64::NAN, 1), rate(1.0, 1)]),
         "INVALID_INFO_RATE_VALUE"
     );
     assert_eq!(
-        refused(vec![rate(1.0, -1), rate(1.0, 1)]),
+        rejected(vec![rate(1.0, -1), rate(1.0, 1)]),
         "INVALID_BURST_SIZE_VALUE"
     );
     let beyond = client.bm_meter_set_rates(0, "m", 2, rates);
-    assert_eq!(refusal(beyond), "INVALID_INDEX");
+    assert_eq!(error_code(beyond), "INVALID_INDEX");
     assert_eq!(
-        refusal(client.bm_meter_get_rates(0, "x", 0)),
+        error_code(client.bm_meter_get_rates(0, "x", 0)),
         "INVALID_METER_NAME"
     );
 }
 
 #[test]
-fn value_sets_hold_each_value_once() {
+fn value_sets_contain_each_value_once() {
     let mut served = TestServer::new(&program());
     let mut client = served.client.standard();
     for value in [1, 2, 1] {
@@ -144,19 +150,22 @@ fn value_sets_hold_each_value_once() {
         client.bm_parse_vset_get(0, "v").unwrap(),
         [vec![1], vec![2]]
     );
-    assert_eq!(refusal(client.bm_parse_vset_add(0, "v", vec![3])), "ERROR");
+    assert_eq!(
+        error_code(client.bm_parse_vset_add(0, "v", vec![3])),
+        "ERROR"
+    );
     client.bm_parse_vset_remove(0, "v", vec![1]).unwrap();
     assert_eq!(client.bm_parse_vset_get(0, "v").unwrap(), [vec![2]]);
     client.bm_parse_vset_clear(0, "v").unwrap();
     assert!(client.bm_parse_vset_get(0, "v").unwrap().is_empty());
     assert_eq!(
-        refusal(client.bm_parse_vset_get(0, "x")),
+        error_code(client.bm_parse_vset_get(0, "x")),
         "INVALID_PARSE_VSET_NAME"
     );
 }
 
 #[test]
-fn only_custom_crcs_take_parameters() {
+fn only_custom_crcs_accept_parameters() {
     let mut served = TestServer::new(&program());
     let mut client = served.client.standard();
     let crc16 = BmCrc16Config::default();
@@ -164,11 +173,11 @@ fn only_custom_crcs_take_parameters() {
         .bm_set_crc16_custom_parameters(0, "custom", crc16.clone())
         .unwrap();
     let fixed = client.bm_set_crc16_custom_parameters(0, "fixed", crc16.clone());
-    assert_eq!(refusal(fixed), "WRONG_TYPE_CALCULATION");
+    assert_eq!(error_code(fixed), "WRONG_TYPE_CALCULATION");
     let width = client.bm_set_crc32_custom_parameters(0, "custom", Default::default());
-    assert_eq!(refusal(width), "WRONG_TYPE_CALCULATION");
+    assert_eq!(error_code(width), "WRONG_TYPE_CALCULATION");
     let unknown = client.bm_set_crc16_custom_parameters(0, "x", crc16);
-    assert_eq!(refusal(unknown), "INVALID_CALCULATION_NAME");
+    assert_eq!(error_code(unknown), "INVALID_CALCULATION_NAME");
     let key = client.bm_set_toeplitz_hash_key(0, "custom", vec![0; 4]);
-    assert_eq!(refusal(key), "WRONG_TYPE_CALCULATION");
+    assert_eq!(error_code(key), "WRONG_TYPE_CALCULATION");
 }

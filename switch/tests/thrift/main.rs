@@ -1,4 +1,4 @@
-//! BMv2's Thrift services, called by the generated client of a switch in this process.
+//! Tests of BMv2's Thrift services: the generated client calls a switch in this process.
 
 mod arrays;
 #[allow(dead_code)]
@@ -28,7 +28,7 @@ use alfirk_thrift::{
 };
 use builder::Builder;
 
-/// Ports that record the requests.
+/// Ports that record the requests instead of executing them.
 #[derive(Default)]
 struct RecordingPorts {
     ports: Vec<(u32, String)>,
@@ -71,7 +71,7 @@ impl Ports for RecordingPorts {
     }
 }
 
-/// State of a switch after its client has left.
+/// State of a switch after its client has disconnected.
 struct FinalState {
     server: Server,
     ports: RecordingPorts,
@@ -120,7 +120,7 @@ impl TestServer {
         }
     }
 
-    /// Ends the client, and returns the switch.
+    /// Closes the client's connection, and returns the switch's state.
     fn end(self) -> FinalState {
         drop(self.client);
         self.server.join().unwrap()
@@ -129,11 +129,11 @@ impl TestServer {
 
 /// Returns the name of the code of a rejected call.
 #[track_caller]
-fn refusal<T: std::fmt::Debug, E: std::fmt::Display>(result: Result<T, Failure<E>>) -> String {
+fn error_code<T: std::fmt::Debug, E: std::fmt::Display>(result: Result<T, Failure<E>>) -> String {
     match result {
         Err(Failure::Refused(error)) => error.to_string(),
         Err(Failure::Server(why) | Failure::Connection(why)) => panic!("{why}"),
-        Ok(value) => panic!("it is not refused: {value:?}"),
+        Ok(value) => panic!("expected an error: {value:?}"),
     }
 }
 

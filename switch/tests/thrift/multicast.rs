@@ -3,7 +3,7 @@
 use alfirk_thrift::simple_switch::MirroringSessionConfig;
 use serde_json::{json, Value};
 
-use crate::{builder::*, refusal, TestServer};
+use crate::{builder::*, error_code, TestServer};
 
 fn program() -> Builder {
     let mut b = Builder::new();
@@ -14,7 +14,7 @@ fn program() -> Builder {
 }
 
 #[test]
-fn groups_send_to_the_ports_of_their_nodes() {
+fn packets_are_copied_to_the_ports_of_a_group_s_nodes() {
     let mut served = TestServer::new(&program());
     let mut client = served.client.simple_pre_lag();
     assert_eq!(client.bm_mc_mgrp_create(0, 3).unwrap(), 3);
@@ -24,16 +24,16 @@ fn groups_send_to_the_ports_of_their_nodes() {
     assert_eq!(client.bm_mc_node_create(0, 8, "", "").unwrap(), node + 1);
     client.bm_mc_node_associate(0, 3, node).unwrap();
     client.bm_mc_set_lag_membership(0, 1, "1100000").unwrap();
-    assert_eq!(refusal(client.bm_mc_node_associate(0, 3, node)), "ERROR");
+    assert_eq!(error_code(client.bm_mc_node_associate(0, 3, node)), "ERROR");
     assert_eq!(
-        refusal(client.bm_mc_node_associate(0, 9, node + 1)),
+        error_code(client.bm_mc_node_associate(0, 9, node + 1)),
         "INVALID_MGRP_HANDLE"
     );
     assert_eq!(
-        refusal(client.bm_mc_node_associate(0, 3, 99)),
+        error_code(client.bm_mc_node_associate(0, 3, 99)),
         "INVALID_L1_HANDLE"
     );
-    assert_eq!(refusal(client.bm_mc_node_create(0, 7, "2", "")), "ERROR");
+    assert_eq!(error_code(client.bm_mc_node_create(0, 7, "2", "")), "ERROR");
     let entries: Value = serde_json::from_str(&client.bm_mc_get_entries(0).unwrap()).unwrap();
     assert_eq!(
         entries,
@@ -62,7 +62,7 @@ fn groups_send_to_the_ports_of_their_nodes() {
 }
 
 #[test]
-fn sessions_hold_a_port_or_a_group() {
+fn sessions_refer_to_a_port_or_a_group() {
     let mut served = TestServer::new(&program());
     let mut client = served.client.simple_switch();
     let config = |port, mgid| MirroringSessionConfig { port, mgid };
@@ -84,11 +84,11 @@ fn sessions_hold_a_port_or_a_group() {
     assert_eq!(client.mirroring_mapping_get_egress_port(6).unwrap(), -1);
     client.mirroring_session_delete(5).unwrap();
     assert_eq!(
-        refusal(client.mirroring_session_delete(5)),
+        error_code(client.mirroring_session_delete(5)),
         "SESSION_NOT_FOUND"
     );
     assert_eq!(
-        refusal(client.mirroring_session_get(5)),
+        error_code(client.mirroring_session_get(5)),
         "SESSION_NOT_FOUND"
     );
     assert_eq!(client.mirroring_mapping_add(5, 1).unwrap(), 1);
@@ -99,13 +99,13 @@ fn sessions_hold_a_port_or_a_group() {
         .mirroring_session_add(40_000, config(Some(2), None))
         .unwrap();
     assert_eq!(
-        refusal(client.mirroring_session_get(40_000)),
+        error_code(client.mirroring_session_get(40_000)),
         "SESSION_NOT_FOUND"
     );
 }
 
 #[test]
-fn queues_and_ports_belong_to_the_driver() {
+fn requests_for_queues_and_ports_reach_the_driver() {
     let mut served = TestServer::new(&program());
     let mut client = served.client.simple_switch();
     client.set_all_egress_queue_depths(9).unwrap();
@@ -116,13 +116,16 @@ fn queues_and_ports_belong_to_the_driver() {
     assert_eq!(client.get_time_since_epoch_us().unwrap(), 5_000_000);
     let mut client = served.client.standard();
     client.bm_dev_mgr_add_port("veth0", 4, "").unwrap();
-    assert_eq!(refusal(client.bm_dev_mgr_add_port("veth1", 4, "")), "ERROR");
+    assert_eq!(
+        error_code(client.bm_dev_mgr_add_port("veth1", 4, "")),
+        "ERROR"
+    );
     assert_eq!(
         client.bm_dev_mgr_show_ports().unwrap()[0].iface_name,
         "veth0"
     );
     client.bm_dev_mgr_remove_port(4).unwrap();
-    assert_eq!(refusal(client.bm_dev_mgr_remove_port(4)), "ERROR");
+    assert_eq!(error_code(client.bm_dev_mgr_remove_port(4)), "ERROR");
     let after = served.end();
     let notes = [
         "depth None None 9",

@@ -1,4 +1,4 @@
-//! P4Runtime and Thrift on one switch: each reads what the other has written.
+//! P4Runtime and Thrift on one switch: each returns what the other has written.
 
 use alfirk_p4runtime::Code;
 use alfirk_switch::{Request, Response, Runtime, ThriftSettings};
@@ -45,7 +45,7 @@ fn entries_are_shared() {
     assert_eq!(reply, Reply::Standard(standard::Reply::BmMtAddEntry(Ok(0))));
     let all = format!("table_entry {{ table_id: {L2} }}");
     assert_eq!(f.read(&all), [entity(&l2(5, 2, ""))]);
-    refused(f.insert(&l2(5, 3, "")), Code::AlreadyExists, "l2");
+    assert_rejected(f.insert(&l2(5, 3, "")), Code::AlreadyExists, "l2");
 
     // P4Runtime deletes the entry, and the metadata of an entry of its own.
     f.delete(&l2(5, 2, "")).unwrap();
@@ -109,7 +109,7 @@ fn multicast_groups_are_shared() {
     let expected = "packet_replication_engine_entry { multicast_group_entry { multicast_group_id: 9
         replicas { port: \"\\x01\" instance: 4 } replicas { port: \"\\x02\" instance: 4 } } }";
     assert_eq!(f.read(group), [entity(expected)]);
-    refused(f.insert(group), Code::AlreadyExists, "group 9");
+    assert_rejected(f.insert(group), Code::AlreadyExists, "group 9");
     f.delete(group).unwrap();
     let reply = thrift(
         &mut f,
@@ -208,9 +208,9 @@ fn acl(priority: i32) -> String {
     )
 }
 
-/// As in BMv2's P4Runtime server, both priorities add up to 2^31 - 1.
+/// As in BMv2's P4Runtime server, the priorities of both protocols add up to 2^31 - 1.
 #[test]
-fn priorities_map_both_ways() {
+fn priorities_are_converted_in_both_directions() {
     let mut f = Fixture::new();
     let all = format!("table_entry {{ table_id: {ACL} }}");
     for priority in [0, 1, 10, i32::MAX - 1] {
@@ -232,7 +232,7 @@ fn priorities_map_both_ways() {
 
 /// P4Runtime cannot express other priorities.
 #[test]
-fn thrift_takes_priorities_that_p4runtime_has() {
+fn thrift_accepts_only_priorities_that_p4runtime_can_express() {
     let mut f = Fixture::new();
     for priority in [-1, i32::MIN, i32::MAX] {
         let reply = thrift(&mut f, acl_add(priority));
@@ -248,7 +248,7 @@ fn thrift_takes_priorities_that_p4runtime_has() {
 }
 
 #[test]
-fn the_size_of_a_selector_limits_groups_of_both() {
+fn the_size_of_a_selector_limits_groups_of_both_protocols() {
     let mut f = Fixture::new();
     let profile = || "ingress.selector".to_owned();
     let call = Call::Standard;

@@ -1,9 +1,9 @@
-//! Entries, default actions, action profiles.
+//! Thrift requests for entries, default actions and action profiles.
 
 use alfirk_thrift::standard::*;
 use serde_json::json;
 
-use crate::{builder::*, exact, refusal, TestServer};
+use crate::{builder::*, error_code, exact, TestServer};
 
 fn program() -> Builder {
     let mut b = Builder::new();
@@ -47,7 +47,7 @@ fn ternary_key(key: [u8; 2], mask: [u8; 2]) -> Vec<BmMatchParam> {
 const NO_OPTIONS: BmAddEntryOptions = BmAddEntryOptions { priority: None };
 
 #[test]
-fn handles_have_the_lowest_free_slot_and_its_version() {
+fn handles_consist_of_the_lowest_free_slot_and_a_version() {
     let mut served = TestServer::new(&program());
     let mut client = served.client.standard();
     let mut add = |value: u8| {
@@ -61,16 +61,19 @@ fn handles_have_the_lowest_free_slot_and_its_version() {
     client.bm_mt_delete_entry(0, "t", 2).unwrap();
     client.bm_mt_delete_entry(0, "t", 0).unwrap();
     assert_eq!(
-        refusal(client.bm_mt_delete_entry(0, "t", 0)),
+        error_code(client.bm_mt_delete_entry(0, "t", 0)),
         "INVALID_HANDLE"
     );
     let again = client.bm_mt_add_entry(0, "t", vec![exact(&[9])], "nop", vec![], NO_OPTIONS);
     assert_eq!(again.unwrap(), 1 << 24);
     assert_eq!(
-        refusal(client.bm_mt_delete_entry(0, "t", 0)),
+        error_code(client.bm_mt_delete_entry(0, "t", 0)),
         "EXPIRED_HANDLE"
     );
-    assert_eq!(refusal(client.bm_mt_get_entry(0, "t", 0)), "EXPIRED_HANDLE");
+    assert_eq!(
+        error_code(client.bm_mt_get_entry(0, "t", 0)),
+        "EXPIRED_HANDLE"
+    );
     let listed = client.bm_mt_get_entries(0, "t").unwrap();
     let handles: Vec<_> = listed.iter().map(|entry| entry.entry_handle).collect();
     assert_eq!(handles, [1 << 24, 1]);
@@ -81,7 +84,7 @@ fn handles_have_the_lowest_free_slot_and_its_version() {
 }
 
 #[test]
-fn entries_forward_and_are_read_back_as_long_as_their_fields() {
+fn entries_are_returned_with_the_length_of_their_fields() {
     let mut served = TestServer::new(&ternary());
     let mut client = served.client.standard();
     let options = BmAddEntryOptions { priority: Some(7) };
@@ -104,14 +107,14 @@ fn entries_forward_and_are_read_back_as_long_as_their_fields() {
     let found = client.bm_mt_get_entry_from_key(0, "t", key.clone(), options);
     assert_eq!(found.unwrap(), shown);
     let other = client.bm_mt_get_entry_from_key(0, "t", key, NO_OPTIONS);
-    assert_eq!(refusal(other), "BAD_MATCH_KEY");
+    assert_eq!(error_code(other), "BAD_MATCH_KEY");
     let mut after = served.end();
     let sent = after.server.switch_mut().process(0, &[1, 0x12, 0x99], 0);
     assert_eq!(sent[0].0, 5);
 }
 
 #[test]
-fn tables_without_priorities_show_none() {
+fn entries_of_tables_without_priorities_have_no_priority() {
     let mut served = TestServer::new(&program());
     let mut client = served.client.standard();
     let options = BmAddEntryOptions { priority: Some(7) };
@@ -121,34 +124,37 @@ fn tables_without_priorities_show_none() {
 }
 
 #[test]
-fn wrong_entries_are_refused_with_the_codes_of_bmv2() {
+fn invalid_entries_are_rejected_with_bmv2_s_codes() {
     let mut served = TestServer::new(&program());
     let mut client = served.client.standard();
     let mut add = |table: &str, key: &[u8], action: &str, data: &[&[u8]]| {
         let data = data.iter().map(|d| d.to_vec()).collect();
         client.bm_mt_add_entry(0, table, vec![exact(key)], action, data, NO_OPTIONS)
     };
-    assert_eq!(refusal(add("x", &[1], "nop", &[])), "INVALID_TABLE_NAME");
-    assert_eq!(refusal(add("t", &[1], "x", &[])), "INVALID_ACTION_NAME");
-    assert_eq!(refusal(add("t", &[1], "forward", &[])), "BAD_ACTION_DATA");
+    assert_eq!(error_code(add("x", &[1], "nop", &[])), "INVALID_TABLE_NAME");
+    assert_eq!(error_code(add("t", &[1], "x", &[])), "INVALID_ACTION_NAME");
     assert_eq!(
-        refusal(add("t", &[1], "forward", &[&[2, 0]])),
+        error_code(add("t", &[1], "forward", &[])),
         "BAD_ACTION_DATA"
     );
-    assert_eq!(refusal(add("t", &[0, 1], "nop", &[])), "BAD_MATCH_KEY");
+    assert_eq!(
+        error_code(add("t", &[1], "forward", &[&[2, 0]])),
+        "BAD_ACTION_DATA"
+    );
+    assert_eq!(error_code(add("t", &[0, 1], "nop", &[])), "BAD_MATCH_KEY");
     for value in 1..=3 {
         add("t", &[value], "nop", &[]).unwrap();
     }
-    assert_eq!(refusal(add("t", &[1], "nop", &[])), "DUPLICATE_ENTRY");
-    assert_eq!(refusal(add("t", &[4], "nop", &[])), "TABLE_FULL");
+    assert_eq!(error_code(add("t", &[1], "nop", &[])), "DUPLICATE_ENTRY");
+    assert_eq!(error_code(add("t", &[4], "nop", &[])), "TABLE_FULL");
     let modified = client.bm_mt_modify_entry(0, "t", 9, "nop", vec![]);
-    assert_eq!(refusal(modified), "INVALID_HANDLE");
+    assert_eq!(error_code(modified), "INVALID_HANDLE");
     assert_eq!(
-        refusal(client.bm_mt_indirect_delete_entry(0, "t", 0)),
+        error_code(client.bm_mt_indirect_delete_entry(0, "t", 0)),
         "WRONG_TABLE_TYPE"
     );
     let rates = client.bm_mt_get_meter_rates(0, "t", 0);
-    assert_eq!(refusal(rates), "METERS_DISABLED");
+    assert_eq!(error_code(rates), "METERS_DISABLED");
 }
 
 #[test]
@@ -180,7 +186,7 @@ fn default_actions_are_set_shown_and_reset() {
         .client
         .standard()
         .bm_mt_set_default_action(0, "t", "forward", vec![vec![1]]);
-    assert_eq!(refusal(set), "DEFAULT_ACTION_IS_CONST");
+    assert_eq!(error_code(set), "DEFAULT_ACTION_IS_CONST");
     b.set(
         "/pipelines/0/tables/0/default_entry/action_entry_const",
         json!(true),
@@ -190,11 +196,11 @@ fn default_actions_are_set_shown_and_reset() {
         .client
         .standard()
         .bm_mt_set_default_action(0, "t", "nop", vec![]);
-    assert_eq!(refusal(set), "DEFAULT_ENTRY_IS_CONST");
+    assert_eq!(error_code(set), "DEFAULT_ENTRY_IS_CONST");
 }
 
 #[test]
-fn direct_counters_and_timeouts_go_with_their_entry() {
+fn direct_counters_and_timeouts_are_removed_with_their_entry() {
     let mut served = TestServer::new(&program());
     let mut client = served.client.standard();
     let entry = client.bm_mt_add_entry(0, "t", vec![exact(&[1])], "nop", vec![], NO_OPTIONS);
@@ -246,14 +252,14 @@ fn members_and_groups_choose_actions() {
     assert_eq!(client.bm_mt_act_prof_create_group(0, "p").unwrap(), 0);
     let key = vec![exact(&[1])];
     let added = client.bm_mt_indirect_ws_add_entry(0, "t", key.clone(), 0, NO_OPTIONS);
-    assert_eq!(refusal(added), "EMPTY_GRP");
+    assert_eq!(error_code(added), "EMPTY_GRP");
     client
         .bm_mt_act_prof_add_member_to_group(0, "p", 1, 0)
         .unwrap();
     let again = client.bm_mt_act_prof_add_member_to_group(0, "p", 1, 0);
-    assert_eq!(refusal(again), "MBR_ALREADY_IN_GRP");
+    assert_eq!(error_code(again), "MBR_ALREADY_IN_GRP");
     let taken = client.bm_mt_act_prof_remove_member_from_group(0, "p", 0, 0);
-    assert_eq!(refusal(taken), "MBR_NOT_IN_GRP");
+    assert_eq!(error_code(taken), "MBR_NOT_IN_GRP");
     client
         .bm_mt_indirect_ws_add_entry(0, "t", key, 0, NO_OPTIONS)
         .unwrap();
@@ -265,17 +271,17 @@ fn members_and_groups_choose_actions() {
     let groups = client.bm_mt_act_prof_get_groups(0, "p").unwrap();
     assert_eq!(groups[0].mbr_handles, [1]);
     assert_eq!(
-        refusal(client.bm_mt_act_prof_delete_member(0, "p", 0)),
+        error_code(client.bm_mt_act_prof_delete_member(0, "p", 0)),
         "MBR_STILL_USED"
     );
     assert_eq!(
-        refusal(client.bm_mt_act_prof_delete_group(0, "p", 0)),
+        error_code(client.bm_mt_act_prof_delete_group(0, "p", 0)),
         "GRP_STILL_USED"
     );
     let unknown = client.bm_mt_act_prof_get_member(0, "p", 7);
-    assert_eq!(refusal(unknown), "INVALID_MBR_HANDLE");
+    assert_eq!(error_code(unknown), "INVALID_MBR_HANDLE");
     let missing = client.bm_mt_act_prof_get_member(0, "q", 0);
-    assert_eq!(refusal(missing), "INVALID_ACTION_PROFILE_NAME");
+    assert_eq!(error_code(missing), "INVALID_ACTION_PROFILE_NAME");
     client
         .bm_mt_act_prof_modify_member(0, "p", 0, "forward", vec![vec![6]])
         .unwrap();
@@ -291,7 +297,7 @@ fn without_a_program_there_are_no_tables() {
     let mut served = TestServer::with(switch, "", Default::default());
     let mut client = served.client.standard();
     assert_eq!(
-        refusal(client.bm_mt_get_num_entries(0, "t")),
+        error_code(client.bm_mt_get_num_entries(0, "t")),
         "INVALID_TABLE_NAME"
     );
     assert_eq!(client.bm_mt_get_entries(0, "t").unwrap(), []);
@@ -301,7 +307,7 @@ fn without_a_program_there_are_no_tables() {
 
 /// Mutable entries of the program can be changed, const ones cannot.
 #[test]
-fn entries_of_the_program_are_changed_unless_they_are_const() {
+fn mutable_entries_of_the_program_can_be_changed() {
     let mut program = ternary();
     let entry = |value: &str, mask: &str, priority: i64, is_const: bool| {
         json!({
@@ -324,10 +330,10 @@ fn entries_of_the_program_are_changed_unless_they_are_const() {
     assert_eq!(priorities, [Some(5), Some(9)]);
     let (fixed, free) = (listed[0].entry_handle, listed[1].entry_handle);
     let port = || vec![vec![0, 5]];
-    let refused = client.bm_mt_modify_entry(0, "t", fixed, "forward", port());
-    assert_eq!(refusal(refused), "IMMUTABLE_TABLE_ENTRIES");
-    let refused = client.bm_mt_delete_entry(0, "t", fixed);
-    assert_eq!(refusal(refused), "IMMUTABLE_TABLE_ENTRIES");
+    let rejected = client.bm_mt_modify_entry(0, "t", fixed, "forward", port());
+    assert_eq!(error_code(rejected), "IMMUTABLE_TABLE_ENTRIES");
+    let rejected = client.bm_mt_delete_entry(0, "t", fixed);
+    assert_eq!(error_code(rejected), "IMMUTABLE_TABLE_ENTRIES");
     client
         .bm_mt_modify_entry(0, "t", free, "forward", port())
         .unwrap();

@@ -32,7 +32,7 @@ const MAX_STREAMS: usize = 1024;
 /// Maximum number of streams per HTTP/2 connection.
 const STREAMS_PER_CONNECTION: usize = 200;
 /// Maximum growth of the switch's memory in MiB; a few thousand messages and connections need that much.
-const MOST_MIB: u64 = 64;
+const MAX_GROWTH_MIB: u64 = 64;
 
 fn still_works(runtime: &Runtime, controller: &mut Controller) {
     forward(runtime, controller, 9, 2);
@@ -48,12 +48,12 @@ async fn connect(process: &Process) -> P4RuntimeClient<Channel> {
     P4RuntimeClient::connect(address).await.unwrap()
 }
 
-pub fn streams_beyond_the_limit_are_refused() {
+pub fn streams_beyond_the_limit_are_rejected() {
     let (runtime, process, mut controller) = start(&[]);
     let before = process.memory();
     runtime.block_on(async {
         let mut open = Vec::new();
-        let mut refused = 0;
+        let mut rejected = 0;
         for at in 0..MAX_STREAMS + 100 {
             if at % STREAMS_PER_CONNECTION == 0 {
                 open.push((connect(&process).await, Vec::new()));
@@ -65,12 +65,12 @@ pub fn streams_beyond_the_limit_are_refused() {
                 Ok(responses) => streams.push((requests, responses)),
                 Err(status) => {
                     assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
-                    refused += 1;
+                    rejected += 1;
                 }
             }
         }
         // One stream is the controller's.
-        assert_eq!(refused, 101);
+        assert_eq!(rejected, 101);
     });
     still_works(&runtime, &mut controller);
     // After they are closed, new streams are accepted.
@@ -86,11 +86,11 @@ pub fn streams_beyond_the_limit_are_refused() {
         }
     });
     let grown = process.memory().saturating_sub(before) >> 20;
-    assert!(grown < MOST_MIB, "{grown} MiB more");
+    assert!(grown < MAX_GROWTH_MIB, "{grown} MiB more");
     process.stop();
 }
 
-pub fn clients_that_do_not_read_cost_little_memory() {
+pub fn clients_that_do_not_read_use_little_memory() {
     let (runtime, process, mut controller) = start(&[]);
     runtime.block_on(controller.insert(&to_controller()));
     forward(&runtime, &mut controller, 6, 2);
@@ -107,7 +107,7 @@ pub fn clients_that_do_not_read_cost_little_memory() {
         assert_eq!(two.receive(DEADLINE), Some(numbered(round)));
     }
     let grown = process.memory().saturating_sub(before) >> 20;
-    assert!(grown < MOST_MIB, "{grown} MiB more");
+    assert!(grown < MAX_GROWTH_MIB, "{grown} MiB more");
     still_works(&runtime, &mut controller);
     process.stop();
 }
@@ -116,7 +116,7 @@ fn numbered(number: u8) -> Vec<u8> {
     [&fixture::frame(6)[..], &[number]].concat()
 }
 
-pub fn batches_of_failures_are_answered() {
+pub fn a_batch_of_failing_updates_gets_a_complete_status() {
     let (runtime, process, mut controller) = start(&[]);
     for size in [1, 100, 10_000] {
         // All entries but the first exist already, so each update has an error.
@@ -139,7 +139,7 @@ pub fn batches_of_failures_are_answered() {
     process.stop();
 }
 
-pub fn any_bytes_on_the_socket_are_survived() {
+pub fn random_bytes_on_the_socket_do_not_harm_the_switch() {
     /// Start of an HTTP/2 connection: the preface, and empty settings.
     const OPENING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     let (runtime, process, mut controller) = start(&[]);
@@ -182,7 +182,7 @@ pub fn any_bytes_on_the_socket_are_survived() {
     still_works(&runtime, &mut controller);
     let grown = process.memory().saturating_sub(before) >> 20;
     println!("{cases} connections from seed {first}, {grown} MiB more");
-    assert!(grown < MOST_MIB, "{grown} MiB more");
+    assert!(grown < MAX_GROWTH_MIB, "{grown} MiB more");
     process.stop();
 }
 
@@ -208,7 +208,7 @@ fn http2_frame(chance: &mut Chance) -> Vec<u8> {
     frame
 }
 
-/// Messages as raw bytes.
+/// A gRPC codec whose messages are raw bytes.
 #[derive(Clone, Copy, Default)]
 struct Raw;
 
@@ -248,7 +248,7 @@ impl Decoder for Raw {
     }
 }
 
-pub fn requests_of_any_bytes_are_answered() {
+pub fn requests_with_random_bytes_do_not_harm_the_switch() {
     const METHODS: &[&str] = &[
         "Write",
         "Read",
@@ -328,7 +328,7 @@ pub fn requests_of_any_bytes_are_answered() {
     still_works(&runtime, &mut controller);
     let grown = process.memory().saturating_sub(before) >> 20;
     println!("{cases} calls from seed {first}, {grown} MiB more");
-    assert!(grown < MOST_MIB, "{grown} MiB more");
+    assert!(grown < MAX_GROWTH_MIB, "{grown} MiB more");
     process.stop();
 }
 

@@ -1,4 +1,4 @@
-//! The links service, beside P4Runtime.
+//! The links service, which a switch serves together with P4Runtime.
 
 use std::time::{Duration, Instant};
 
@@ -41,7 +41,7 @@ impl Links<'_> {
     }
 }
 
-/// Time without a frame that is accepted as clear_event; many times a frame's latency.
+/// Time without a frame after which none is expected; many times a frame's latency.
 const SILENCE: Duration = Duration::from_millis(200);
 
 fn change(port: u32, change: impl FnOnce(&mut LinkChange)) -> LinkChange {
@@ -77,7 +77,7 @@ pub fn links_change_while_the_switch_runs() {
     assert_eq!(two.receive(DEADLINE), Some(fixture::frame(5)));
     assert!(sent.elapsed() >= Duration::from_nanos(delay));
 
-    // Options that are not find_table do not change.
+    // Options that are not named do not change.
     let now = links
         .change(&[change(2, |link| link.down = Some(true))])
         .unwrap();
@@ -127,7 +127,7 @@ pub fn backups_are_used_while_a_link_is_cut() {
     process.stop();
 }
 
-pub fn queues_drain_when_a_rate_is_removed() {
+pub fn queued_packets_are_sent_when_a_rate_is_removed() {
     let (runtime, process, mut controller) = start(&["--port-rate", "2=1pps"]);
     forward(&runtime, &mut controller, 5, 2);
     let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));

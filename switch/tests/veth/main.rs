@@ -42,8 +42,8 @@ const PORTLESS: &[Case] = &[
         server::the_server_listens_on_a_unix_socket,
     ),
     (
-        "a_unix_socket_left_behind_is_taken_over",
-        server::a_unix_socket_left_behind_is_taken_over,
+        "the_unix_socket_of_a_killed_switch_is_replaced",
+        server::the_unix_socket_of_a_killed_switch_is_replaced,
     ),
     (
         "a_flood_of_connections_does_not_affect_others",
@@ -64,16 +64,19 @@ const PORTLESS: &[Case] = &[
 ];
 
 const CASES: &[Case] = &[
-    ("frames_cross_between_ports", frames_cross_between_ports),
+    (
+        "frames_are_forwarded_between_ports",
+        frames_are_forwarded_between_ports,
+    ),
     (
         "a_frame_too_long_for_a_link_affects_no_others",
         a_frame_too_long_for_a_link_affects_no_others,
     ),
     (
-        "packets_reach_and_leave_the_controller",
-        packets_reach_and_leave_the_controller,
+        "packets_are_exchanged_with_the_controller",
+        packets_are_exchanged_with_the_controller,
     ),
-    ("vlan_tags_survive", vlan_tags_survive),
+    ("vlan_tags_are_kept", vlan_tags_are_kept),
     (
         "checksums_of_kernel_packets_are_complete",
         checksums_of_kernel_packets_are_complete,
@@ -82,7 +85,10 @@ const CASES: &[Case] = &[
         "an_interface_may_be_removed_and_added_again",
         an_interface_may_be_removed_and_added_again,
     ),
-    ("links_lose_frames_by_seed", links_lose_frames_by_seed),
+    (
+        "links_lose_the_frames_that_the_seed_determines",
+        links_lose_the_frames_that_the_seed_determines,
+    ),
     ("delayed_frames_arrive_late", delayed_frames_arrive_late),
     (
         "links_with_a_rate_queue_faster_traffic",
@@ -97,82 +103,85 @@ const CASES: &[Case] = &[
         links::backups_are_used_while_a_link_is_cut,
     ),
     (
-        "queues_drain_when_a_rate_is_removed",
-        links::queues_drain_when_a_rate_is_removed,
+        "queued_packets_are_sent_when_a_rate_is_removed",
+        links::queued_packets_are_sent_when_a_rate_is_removed,
     ),
     (
         "invalid_links_change_nothing",
         links::invalid_links_change_nothing,
     ),
     (
-        "a_slow_discipline_fills_the_queues_of_its_port_alone",
-        shaping::a_slow_discipline_fills_the_queues_of_its_port_alone,
+        "a_slow_discipline_fills_only_the_queues_of_its_port",
+        shaping::a_slow_discipline_fills_only_the_queues_of_its_port,
     ),
     (
         "drops_of_a_discipline_are_counted",
         shaping::drops_of_a_discipline_are_counted,
     ),
     (
-        "disciplines_come_and_go_while_the_switch_runs",
-        shaping::disciplines_come_and_go_while_the_switch_runs,
+        "disciplines_may_be_added_and_removed_while_the_switch_runs",
+        shaping::disciplines_may_be_added_and_removed_while_the_switch_runs,
     ),
     ("traces_are_printed", traces_are_printed),
     (
         "the_log_has_the_steps_of_packets",
         the_log_has_the_steps_of_packets,
     ),
-    ("metrics_count_what_happened", metrics_count_what_happened),
     (
-        "forwarding_goes_on_without_its_controller",
-        server::forwarding_goes_on_without_its_controller,
+        "metrics_count_frames_and_requests",
+        metrics_count_frames_and_requests,
     ),
     (
-        "an_idle_switch_takes_no_processor_time_and_little_memory",
-        an_idle_switch_takes_no_processor_time_and_little_memory,
+        "forwarding_continues_without_a_controller",
+        server::forwarding_continues_without_a_controller,
     ),
     (
-        "errors_at_the_start_have_their_cause",
-        errors_at_the_start_have_their_cause,
+        "an_idle_switch_uses_no_processor_time_and_little_memory",
+        an_idle_switch_uses_no_processor_time_and_little_memory,
     ),
     (
-        "segments_arrive_as_they_were",
-        streams::segments_arrive_as_they_were,
+        "errors_at_the_start_name_their_cause",
+        errors_at_the_start_name_their_cause,
     ),
     (
-        "signals_end_it_under_load_and_leave_nothing",
-        robustness::signals_end_it_under_load_and_leave_nothing,
+        "tcp_segments_arrive_unchanged",
+        streams::tcp_segments_arrive_unchanged,
     ),
     (
-        "bursts_go_on_in_order_and_what_was_too_much_is_counted",
-        robustness::bursts_go_on_in_order_and_what_was_too_much_is_counted,
+        "signals_end_the_switch_under_load_and_files_are_complete",
+        robustness::signals_end_the_switch_under_load_and_files_are_complete,
     ),
     (
-        "new_programs_under_load_lose_only_the_packets_of_the_swap",
-        robustness::new_programs_under_load_lose_only_the_packets_of_the_swap,
+        "bursts_stay_in_order_and_dropped_frames_are_counted",
+        robustness::bursts_stay_in_order_and_dropped_frames_are_counted,
     ),
     (
-        "streams_beyond_the_limit_are_refused",
-        hostile::streams_beyond_the_limit_are_refused,
+        "replacing_the_program_under_load_loses_few_packets",
+        robustness::replacing_the_program_under_load_loses_few_packets,
     ),
     (
-        "clients_that_do_not_read_cost_little_memory",
-        hostile::clients_that_do_not_read_cost_little_memory,
+        "streams_beyond_the_limit_are_rejected",
+        hostile::streams_beyond_the_limit_are_rejected,
     ),
     (
-        "batches_of_failures_are_answered",
-        hostile::batches_of_failures_are_answered,
+        "clients_that_do_not_read_use_little_memory",
+        hostile::clients_that_do_not_read_use_little_memory,
     ),
     (
-        "any_bytes_on_the_socket_are_survived",
-        hostile::any_bytes_on_the_socket_are_survived,
+        "a_batch_of_failing_updates_gets_a_complete_status",
+        hostile::a_batch_of_failing_updates_gets_a_complete_status,
     ),
     (
-        "requests_of_any_bytes_are_answered",
-        hostile::requests_of_any_bytes_are_answered,
+        "random_bytes_on_the_socket_do_not_harm_the_switch",
+        hostile::random_bytes_on_the_socket_do_not_harm_the_switch,
     ),
     (
-        "memory_stays_flat_at_full_rate_and_churn",
-        soak::memory_stays_flat_at_full_rate_and_churn,
+        "requests_with_random_bytes_do_not_harm_the_switch",
+        hostile::requests_with_random_bytes_do_not_harm_the_switch,
+    ),
+    (
+        "memory_does_not_grow_at_full_rate_and_churn",
+        soak::memory_does_not_grow_at_full_rate_and_churn,
     ),
 ];
 
@@ -268,7 +277,7 @@ fn to_controller() -> String {
     )
 }
 
-fn frames_cross_between_ports() {
+fn frames_are_forwarded_between_ports() {
     let (runtime, process, mut controller) = start(&[]);
     forward(&runtime, &mut controller, 5, 2);
     forward(&runtime, &mut controller, 6, 1);
@@ -306,7 +315,7 @@ fn a_frame_too_long_for_a_link_affects_no_others() {
     process.stop();
 }
 
-fn packets_reach_and_leave_the_controller() {
+fn packets_are_exchanged_with_the_controller() {
     let (runtime, process, mut controller) = start(&[]);
     runtime.block_on(controller.insert(&to_controller()));
     let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));
@@ -327,7 +336,7 @@ fn packets_reach_and_leave_the_controller() {
     process.stop();
 }
 
-fn vlan_tags_survive() {
+fn vlan_tags_are_kept() {
     let (runtime, process, mut controller) = start(&[]);
     runtime.block_on(controller.insert(&to_controller()));
     // The kernel removes the tag on the way, and would do so again at the far end of another port. The packet-in shows
@@ -388,7 +397,7 @@ fn an_interface_may_be_removed_and_added_again() {
     process.stop();
 }
 
-fn links_lose_frames_by_seed() {
+fn links_lose_the_frames_that_the_seed_determines() {
     let run = || {
         let (runtime, process, mut controller) = start(&["--port-loss", "1=0.5", "--seed", "3"]);
         forward(&runtime, &mut controller, 5, 2);
@@ -508,7 +517,7 @@ fn http_get(address: &str, path: &str) -> String {
     reply
 }
 
-fn metrics_count_what_happened() {
+fn metrics_count_frames_and_requests() {
     let (runtime, mut process, mut controller) =
         start(&["--metrics", "127.0.0.1:0", "--log-console", "-L", "info"]);
     let address = metrics_address(&mut process);
@@ -530,7 +539,7 @@ fn metrics_count_what_happened() {
     process.stop();
 }
 
-fn an_idle_switch_takes_no_processor_time_and_little_memory() {
+fn an_idle_switch_uses_no_processor_time_and_little_memory() {
     let (_runtime, process, _controller) = start(&[]);
     let before = process.processor_ticks();
     // No frame arrives; the wait is the measurement.
@@ -543,7 +552,7 @@ fn an_idle_switch_takes_no_processor_time_and_little_memory() {
     process.stop();
 }
 
-fn errors_at_the_start_have_their_cause() {
+fn errors_at_the_start_name_their_cause() {
     let refused = |line: &[&str], code: i32, why: &str| {
         let (status, output) = Process::fail(line);
         assert_eq!(status, Some(code), "{output}");

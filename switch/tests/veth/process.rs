@@ -156,7 +156,7 @@ impl Process {
         fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     }
 
-    /// Returns the time for which its main thread, the server's, was running or runnable.
+    /// Returns the time for which the switch's main thread, which runs the server, was running or runnable.
     pub fn busy(&self) -> Duration {
         let path = format!("/proc/{}/schedstat", self.child.id());
         let stat = std::fs::read_to_string(path).unwrap();
@@ -177,10 +177,10 @@ impl Process {
     }
 
     /// Limits the number of open files.
-    pub fn limit_files(&self, most: u64) {
+    pub fn limit_files(&self, max: u64) {
         let limit = libc::rlimit {
-            rlim_cur: most,
-            rlim_max: most,
+            rlim_cur: max,
+            rlim_max: max,
         };
         let pid = self.child.id() as i32;
         // SAFETY: the limit outlives the call, and the old one is not requested.
@@ -188,7 +188,7 @@ impl Process {
         assert_eq!(set, 0);
     }
 
-    /// Stops the process until [`Process::go_on`].
+    /// Stops the process until [`Process::resume`].
     pub fn pause(&self) {
         self.signal(libc::SIGSTOP);
         let threads = format!("/proc/{}/task", self.child.id());
@@ -201,7 +201,7 @@ impl Process {
         }
     }
 
-    pub fn go_on(&self) {
+    pub fn resume(&self) {
         self.signal(libc::SIGCONT);
     }
 
@@ -210,12 +210,12 @@ impl Process {
         assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
     }
 
-    /// Terminates it as a user would, and checks the exit status.
+    /// Terminates the switch by SIGTERM, and checks the exit status.
     pub fn stop(self) {
         self.stop_by(libc::SIGTERM);
     }
 
-    /// Terminates it by a signal, and checks the exit status.
+    /// Terminates the switch by a signal, and checks the exit status.
     pub fn stop_by(mut self, signal: i32) {
         self.signal(signal);
         let mut rest = String::new();

@@ -1,4 +1,4 @@
-//! Events around a running switch: replacement of the program, termination.
+//! Replacement of the program, termination and overload of a running switch.
 
 use std::{
     collections::BTreeSet,
@@ -57,7 +57,7 @@ fn number(frame: &[u8]) -> u32 {
     u32::from_be_bytes(*last)
 }
 
-pub fn signals_end_it_under_load_and_leave_nothing() {
+pub fn signals_end_the_switch_under_load_and_files_are_complete() {
     for signal in [libc::SIGTERM, libc::SIGINT] {
         let folder = tempfile::tempdir().unwrap();
         let captures = folder.path().to_str().unwrap();
@@ -90,7 +90,7 @@ fn whole_records(capture: &[u8]) -> usize {
     records
 }
 
-pub fn bursts_go_on_in_order_and_what_was_too_much_is_counted() {
+pub fn bursts_stay_in_order_and_dropped_frames_are_counted() {
     /// Slots of 1,632 bytes: 40 in each of the 16 blocks of a megabyte.
     const SLOTS: u32 = 640;
     let line = [
@@ -111,7 +111,7 @@ pub fn bursts_go_on_in_order_and_what_was_too_much_is_counted() {
         for number in 0..frames {
             one.send(&numbered(number));
         }
-        process.go_on();
+        process.resume();
     };
     let next = || number(&two.receive(DEADLINE).expect("frames pass"));
 
@@ -140,10 +140,10 @@ pub fn bursts_go_on_in_order_and_what_was_too_much_is_counted() {
     process.stop();
 }
 
-pub fn new_programs_under_load_lose_only_the_packets_of_the_swap() {
+pub fn replacing_the_program_under_load_loses_few_packets() {
     const SWAPS: usize = 5;
     /// Maximum number of frames lost during a replacement: those of one second.
-    const MOST_LOST: usize = 10_000;
+    const MAX_LOST_PER_SWAP: usize = 10_000;
 
     let (runtime, process, mut controller) = start(&[]);
     runtime.block_on(controller.insert(&fixture::l2(5, 2, "")));
@@ -173,7 +173,7 @@ pub fn new_programs_under_load_lose_only_the_packets_of_the_swap() {
     }
     let lost = sent as usize - arrived.len();
     assert!(
-        gaps <= SWAPS && lost <= MOST_LOST * SWAPS,
+        gaps <= SWAPS && lost <= MAX_LOST_PER_SWAP * SWAPS,
         "{lost} of {sent} frames are lost in {gaps} gaps"
     );
     assert_eq!(arrived.last(), Some(&(sent - 1)));

@@ -28,7 +28,7 @@ pub fn the_server_listens_on_a_unix_socket() {
     assert!(!path.exists(), "the switch takes its socket away");
 }
 
-pub fn a_unix_socket_left_behind_is_taken_over() {
+pub fn the_unix_socket_of_a_killed_switch_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("switch.sock");
     let address = format!("unix:{}", path.display());
@@ -68,7 +68,7 @@ pub fn a_flood_of_connections_does_not_affect_others() {
     process.stop();
 }
 
-pub fn forwarding_goes_on_without_its_controller() {
+pub fn forwarding_continues_without_a_controller() {
     let (runtime, process, mut controller) = start(&[]);
     forward(&runtime, &mut controller, 5, 2);
     // Its connections end like those of a killed process.
@@ -78,7 +78,7 @@ pub fn forwarding_goes_on_without_its_controller() {
     one.send(&fixture::frame(5));
     assert_eq!(two.receive(DEADLINE), Some(fixture::frame(5)));
 
-    // The next controller continues with the present state.
+    // The next controller reads the current state.
     let runtime = Runtime::new().unwrap();
     let mut controller = runtime.block_on(Controller::connect(process.address()));
     forward(&runtime, &mut controller, 6, 2);

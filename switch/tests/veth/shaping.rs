@@ -95,7 +95,7 @@ fn start_with_queues() -> (Runtime, Process) {
     (runtime, process)
 }
 
-pub fn a_slow_discipline_fills_the_queues_of_its_port_alone() {
+pub fn a_slow_discipline_fills_only_the_queues_of_its_port() {
     const BULK: u32 = 200;
     const URGENT: u32 = 5;
     slow_down();
@@ -182,7 +182,7 @@ pub fn drops_of_a_discipline_are_counted() {
     process.stop();
 }
 
-pub fn disciplines_come_and_go_while_the_switch_runs() {
+pub fn disciplines_may_be_added_and_removed_while_the_switch_runs() {
     let (runtime, mut process, mut controller) = start(&["--log-console"]);
     forward(&runtime, &mut controller, 5, 2);
     let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));

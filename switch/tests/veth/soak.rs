@@ -1,8 +1,8 @@
-//! Soak test: a switch at full rate while a controller continuously writes, reads and deletes. Memory must not grow,
-//! packets must pass, and no request may fail.
+//! Soak test: a switch forwards at full rate while a controller continuously writes, reads and deletes. Memory must
+//! not grow, packets must pass, and no request may fail.
 //!
-//! Among the other tests it runs for a few seconds. `make soak MINUTES=30` runs it for longer, on the optimised `alfirk
-//! switch`, and prints a line per minute. `ALFIRK_SOAK_SECONDS` sets the duration.
+//! With the other tests it runs for a few seconds. `make soak MINUTES=30` runs it for longer, on the optimised
+//! `alfirk switch`, and prints a line per minute. `ALFIRK_SOAK_SECONDS` sets the duration.
 
 use std::{
     path::Path,
@@ -52,7 +52,7 @@ struct Counts {
     stop: AtomicBool,
     sent: AtomicU64,
     received: AtomicU64,
-    /// Number of these that are copies of the multicast group.
+    /// Number of received frames that are copies for the multicast group.
     flooded: AtomicU64,
     packet_ins: AtomicU64,
     digests: AtomicU64,
@@ -62,7 +62,7 @@ struct Counts {
 }
 
 impl Counts {
-    fn goes_on(&self) -> bool {
+    fn is_running(&self) -> bool {
         !self.stop.load(Ordering::Relaxed)
     }
 }
@@ -75,7 +75,7 @@ fn get(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
-pub fn memory_stays_flat_at_full_rate_and_churn() {
+pub fn memory_does_not_grow_at_full_rate_and_churn() {
     let seconds = std::env::var("ALFIRK_SOAK_SECONDS");
     let seconds = seconds.map_or(SECONDS, |text| {
         text.parse()
@@ -92,7 +92,7 @@ pub fn memory_stays_flat_at_full_rate_and_churn() {
     let runtime = Runtime::new().unwrap();
     let mut controller = runtime.block_on(Controller::connect(process.address()));
     runtime.block_on(controller.set_pipeline(program.config.clone()));
-    runtime.block_on(controller.write(program.lasting(Type::Insert)));
+    runtime.block_on(controller.write(program.permanent(Type::Insert)));
 
     let counts = Arc::new(Counts::default());
     let Controller {
@@ -199,7 +199,7 @@ fn send(counts: &Counts) {
     let number_at = frame.len();
     frame.resize(64, 0);
     for number in 1u64.. {
-        if !counts.goes_on() {
+        if !counts.is_running() {
             return;
         }
         let station = STATIONS.iter().find(|(every, _)| number % every == 0);
@@ -217,7 +217,7 @@ fn receive(counts: &Counts) {
     let number_at = fixture::frame(TO_FORWARD).len();
     let mut buffer = vec![0; 2048];
     let mut last = 0;
-    while counts.goes_on() {
+    while counts.is_running() {
         let Some(len) = wire.receive_into(&mut buffer, Duration::from_millis(100)) else {
             continue;
         };
@@ -261,7 +261,7 @@ async fn churn(mut client: Client, program: SoakProgram, counts: Arc<Counts>) {
     let mut deleted = transient.clone();
     // Referring objects are deleted before their targets.
     deleted.reverse();
-    while counts.goes_on() {
+    while counts.is_running() {
         for (kind, entities) in [
             (Type::Insert, &transient),
             (Type::Modify, &transient),
@@ -283,7 +283,7 @@ async fn churn(mut client: Client, program: SoakProgram, counts: Arc<Counts>) {
                 Type::Delete => 0,
                 _ => transient.len(),
             };
-            assert_eq!(found, expected + program.lasting.len(), "after {kind:?}");
+            assert_eq!(found, expected + program.permanent.len(), "after {kind:?}");
         }
         let modified = as_updates(Type::Modify, &program.cells);
         let request = WriteRequest {
@@ -335,7 +335,7 @@ struct SoakProgram {
     config: ForwardingPipelineConfig,
     ids: P4Info,
     /// Entities written at the start, which the traffic needs.
-    lasting: Vec<Entity>,
+    permanent: Vec<Entity>,
     /// Cells of arrays.
     cells: Vec<Entity>,
     /// Reads that find everything but the cells.
@@ -355,11 +355,11 @@ impl SoakProgram {
         let mut program = SoakProgram {
             config,
             ids: compiled.p4info,
-            lasting: Vec::new(),
+            permanent: Vec::new(),
             cells: Vec::new(),
             wildcards: Vec::new(),
         };
-        program.lasting = program.parsed(&[
+        program.permanent = program.parsed(&[
             program.station(u32::from(TO_FORWARD), "forward", "params { param_id: 1 value: \"\\x02\" }", ""),
             program.station(u32::from(TO_CONTROLLER), "to_controller", "", ""),
             program.station(u32::from(TO_LEARN), "learn", "params { param_id: 1 value: \"\\x02\" }", ""),
@@ -409,12 +409,12 @@ impl SoakProgram {
         program
     }
 
-    fn lasting(&self, kind: Type) -> Vec<Update> {
+    fn permanent(&self, kind: Type) -> Vec<Update> {
         let update = |entity: &Entity| Update {
             r#type: kind.into(),
             entity: Some(entity.clone()),
         };
-        self.lasting.iter().map(update).collect()
+        self.permanent.iter().map(update).collect()
     }
 
     fn parsed(&self, entities: &[String]) -> Vec<Entity> {

@@ -1,4 +1,5 @@
-//! TCP through a switch: segments of a burst may be sent as one batch, which must not be visible.
+//! TCP through a switch. The switch may send the segments of a burst as one super-frame; the receiver must see the
+//! same segments.
 
 use crate::{
     fixture, forward,
@@ -53,7 +54,7 @@ fn stream() -> Vec<Vec<u8>> {
     frames
 }
 
-pub fn segments_arrive_as_they_were() {
+pub fn tcp_segments_arrive_unchanged() {
     let (runtime, process, mut controller) = start(&[]);
     forward(&runtime, &mut controller, 5, 2);
     let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));
@@ -63,7 +64,7 @@ pub fn segments_arrive_as_they_were() {
         for frame in stream() {
             one.send(&frame);
         }
-        process.go_on();
+        process.resume();
         for (number, frame) in stream().into_iter().enumerate() {
             assert_eq!(two.receive(DEADLINE), Some(frame), "frame {number}");
         }

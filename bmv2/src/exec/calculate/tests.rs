@@ -23,7 +23,7 @@ fn output(calculation: &Calculation, phv: &[u64], payload: &[u8], state: &mut Ha
 proptest! {
     /// The checksum computed from words equals that over the concatenated bytes.
     #[test]
-    fn inputs_joined_at_once_hash_as_bit_by_bit(
+    fn joined_inputs_hash_like_single_bits(
         fields in proptest::collection::vec((any::<u64>(), 1u32..=64), 0..12),
         invalid in proptest::option::weighted(0.2, 0usize..12),
         payload in proptest::option::of(proptest::collection::vec(any::<u8>(), 0..70)),

@@ -86,7 +86,7 @@ fn program() -> impl Strategy<Value = Vec<Op>> {
     })
 }
 
-/// The targets of tables are at the end, so that a packet applies few tables.
+/// Effects of tables. Their targets are at the end of the code, so that a packet applies few tables.
 fn tables() -> BTreeMap<u16, TableEffect> {
     let table = |slots: &[Slot], next: &[Pc]| TableEffect {
         writes: Writes::Words(slots.to_vec()),
@@ -100,7 +100,7 @@ fn run(code: &[Op], mut pc: Pc, at: impl Fn(Pc) -> Pc, words: &[u64]) -> (Vec<u6
     let (mut words, mut seen) = (words.to_vec(), Vec::new());
     words.extend([0, 1, 2]);
     let tables = tables();
-    // A change that differs per step, but not between both runs.
+    // Infrequent instructions change words by the number of the step, which is the same in both runs.
     let stir = |words: &mut [u64], slot: Slot, step: usize| {
         words[usize::from(slot)] = words[usize::from(slot)].wrapping_add(step as u64) % 3;
     };

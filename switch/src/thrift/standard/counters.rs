@@ -1,4 +1,4 @@
-//! Counter arrays.
+//! Thrift requests for counter arrays.
 
 use alfirk_thrift::standard::*;
 

@@ -1,4 +1,4 @@
-//! Direct counters and meters.
+//! Thrift requests for direct counters and meters.
 
 use alfirk_thrift::standard::*;
 

@@ -1,4 +1,4 @@
-//! Reading of entries.
+//! Thrift requests that read table entries.
 
 use alfirk_thrift::standard::*;
 
@@ -62,7 +62,7 @@ impl<P: Ports> EntryCalls for Runtime<'_, P> {
             return Ok(Vec::new());
         };
         let mut entries = self.switch().entries(table.id).map_err(codes::table)?;
-        entries.sort_by_key(|entry| entry.handle.place());
+        entries.sort_by_key(|entry| entry.handle.slot());
         let entries = entries.into_iter();
         Ok(entries.map(|e| shown(&table.info, e, self.now)).collect())
     }

@@ -1,4 +1,4 @@
-//! Tables whose entries refer to members or groups of an action profile.
+//! Thrift requests for tables whose entries refer to members or groups of an action profile.
 
 use alfirk_thrift::standard::*;
 

@@ -1,4 +1,4 @@
-//! Learn lists: their buffers, and acknowledgements of clients.
+//! Thrift requests for learn lists: their buffers, and acknowledgements of clients.
 
 use alfirk_thrift::standard::*;
 

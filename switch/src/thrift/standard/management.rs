@@ -1,4 +1,4 @@
-//! The switch as a whole: configuration, state, and parameters of hashes.
+//! Thrift requests about the switch as a whole: configuration, state, and parameters of hashes.
 
 use std::sync::Arc;
 

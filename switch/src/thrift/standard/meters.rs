@@ -1,4 +1,4 @@
-//! Meter arrays.
+//! Thrift requests for meter arrays.
 
 use alfirk_thrift::standard::*;
 

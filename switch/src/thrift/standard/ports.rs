@@ -1,4 +1,4 @@
-//! Ports.
+//! Thrift requests about ports.
 
 use alfirk_thrift::standard::*;
 

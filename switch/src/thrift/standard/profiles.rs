@@ -1,4 +1,4 @@
-//! Action profiles: members and groups.
+//! Thrift requests for members and groups of action profiles.
 
 use alfirk_thrift::standard::*;
 

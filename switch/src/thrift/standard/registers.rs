@@ -1,4 +1,4 @@
-//! Register arrays.
+//! Thrift requests for register arrays.
 
 use alfirk_thrift::standard::*;
 

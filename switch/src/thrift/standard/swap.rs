@@ -1,4 +1,4 @@
-//! Loading of programs while another one runs.
+//! Thrift requests that load a program beside the running one, and swap it in.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::thrift::runtime::{Ports, Runtime};
 use alfirk_bmv2::LoadedProgram;
 
 impl<P: Ports> Runtime<'_, P> {
-    /// Loads a program beside the running one; requests refer to the new program from now on.
+    /// Loads a program beside the running one; later requests refer to the new program.
     pub(in super::super) fn load_beside(
         &mut self,
         program: Arc<LoadedProgram>,

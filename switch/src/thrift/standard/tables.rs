@@ -1,4 +1,4 @@
-//! Tables whose entries hold actions.
+//! Thrift requests for tables whose entries have actions.
 
 use alfirk_thrift::standard::*;
 

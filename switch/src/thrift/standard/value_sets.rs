@@ -1,4 +1,4 @@
-//! Parser value sets.
+//! Thrift requests for parser value sets.
 
 use alfirk_thrift::standard::*;
 

@@ -13,21 +13,21 @@ _SESSION = 7
 _KEPT = 0xABCD
 
 
-class IngressClonesAreOfThePacketThatCameIn(FeatureTest):
+class IngressClonesContainTheReceivedPacket(FeatureTest):
     def runTest(self) -> None:
         self.switch.add_clone_session(_SESSION, (3,))
         sent = Probe(Op.CLONE_INGRESS, key=_SESSION, other=_KEPT, port=2)
         self.probe(sent, p2=replace(sent, mark=1), p3=replace(sent, result=_KEPT))
 
 
-class EgressClonesAreOfThePacketThatLeaves(FeatureTest):
+class EgressClonesContainTheModifiedPacket(FeatureTest):
     def runTest(self) -> None:
         self.switch.add_clone_session(_SESSION, (3,))
         sent = Probe(Op.CLONE_EGRESS, key=_SESSION, other=_KEPT, port=2)
         self.probe(sent, p2=replace(sent, mark=1), p3=replace(sent, mark=1, result=_KEPT))
 
 
-class ClonesGoToAllPortsOfTheirSessionAndMayBeCut(FeatureTest):
+class ClonesGoToAllPortsAndMayBeTruncated(FeatureTest):
     def runTest(self) -> None:
         self.switch.add_clone_session(_SESSION, (3, 4), length=40)
         sent = Probe(Op.CLONE_INGRESS, key=_SESSION, other=_KEPT, port=2)
@@ -35,7 +35,7 @@ class ClonesGoToAllPortsOfTheirSessionAndMayBeCut(FeatureTest):
         self.expect(1, sent.frame(), p2=replace(sent, mark=1).frame(), p3=clone, p4=clone)
 
 
-class WithoutSessionThereIsNoClone(FeatureTest):
+class UnknownSessionMakesNoClone(FeatureTest):
     def runTest(self) -> None:
         sent = Probe(Op.CLONE_INGRESS, key=_SESSION + 1, other=_KEPT, port=2)
         self.probe(sent, p2=replace(sent, mark=1))
@@ -49,36 +49,36 @@ class ClonesReachTheController(FeatureTest):
         self.assertEqual(self.switch.packet_in().payload, replace(sent, result=_KEPT).frame())
 
 
-class CopiesOfAGroupHaveTheirInstances(FeatureTest):
+class MulticastCopiesHaveTheirInstance(FeatureTest):
     def runTest(self) -> None:
-        # The port that it came from is one as any other; two copies for one port differ.
+        # The ingress port gets a copy as well; two copies for one port differ by instance.
         self.switch.insert_multicast(MulticastGroup(5, ((1, 10), (2, 20), (3, 30), (3, 31))))
         sent = Probe(Op.MULTICAST, key=5)
         frames = {port: [replace(sent, result=10 * port).frame()] for port in (1, 2, 3)}
         frames[3].append(replace(sent, result=31).frame())
         got = self.exchange(1, sent.frame())
-        self.same({port: sorted(copies) for port, copies in got.items()}, frames)
+        self.assert_frames({port: sorted(copies) for port, copies in got.items()}, frames)
 
 
-class WithoutGroupThereAreNoCopies(FeatureTest):
+class UnknownGroupMakesNoCopies(FeatureTest):
     def runTest(self) -> None:
-        self.meets_nothing(Probe(Op.MULTICAST, key=6))
+        self.expect_no_frame(Probe(Op.MULTICAST, key=6))
 
 
-class ResubmittedPacketsComeInAgainAsTheyWere(FeatureTest):
+class ResubmittedPacketsAreParsedAgainUnmodified(FeatureTest):
     def runTest(self) -> None:
         sent = Probe(Op.RESUBMIT, other=_KEPT, port=2)
-        # The mark of the first time through is gone, the metadata is not.
-        self.meets(sent, 2, _KEPT)
+        # The mark of the first pass is gone, and the metadata is preserved.
+        self.expect_result(sent, 2, _KEPT)
 
 
-class RecirculatedPacketsComeInAgainAsTheyLeft(FeatureTest):
+class RecirculatedPacketsKeepModifications(FeatureTest):
     def runTest(self) -> None:
         rounds = 5
         sent = Probe(Op.RECIRCULATE, key=rounds, other=3, port=2)
         self.send(1, sent.frame())
         got = self.collect(1, rounds=rounds + 1)
-        self.same(got, {2: [replace(sent, key=0, result=3 * rounds).frame()]})
+        self.assert_frames(got, {2: [replace(sent, key=0, result=3 * rounds).frame()]})
 
 
 class TruncatedPacketsHaveTheGivenLength(FeatureTest):
@@ -90,11 +90,11 @@ class TruncatedPacketsHaveTheGivenLength(FeatureTest):
         self.expect(1, whole, p2=whole)
 
 
-class ParsersTakeWhatAValueSetHolds(FeatureTest):
+class ParserAcceptsMembersOfAValueSet(FeatureTest):
     def runTest(self) -> None:
         self.addCleanup(self.switch.set_value_set, "probe_kinds", ())
         sent = Probe(Op.FORWARD, port=2, kind=0x1234)
-        # As no probe it goes where constant entries say.
+        # It is not parsed as a probe, so constant entries forward it.
         self.probe(sent, p4=sent)
         self.switch.set_value_set("probe_kinds", (0x4321, 0x1234))
         self.probe(sent, p2=sent)

@@ -12,40 +12,41 @@ use super::{
     sys::{bind, check, get, set, set_buffer, unbound, BATCH, EMPTY_PART, SOCKET_BUFFER},
 };
 
-/// Sends the frames of one interface, from any thread.
+/// Sends frames to one interface; usable from any thread.
 #[derive(Debug)]
-pub struct Outlet {
+pub struct FrameSender {
     interface: u32,
-    /// The socket for single frames. It is not polled for reading: the kernel would look for waiters whenever it frees a sent frame.
+    /// Socket for single frames. It is not polled for reading, since the kernel would then search for waiting
+    /// readers whenever it frees a sent frame.
     fd: OwnedFd,
-    /// The socket for super-frames, which takes a header in front of each.
+    /// Socket for super-frames, each of which has a `virtio_net_hdr` in front.
     gso: OwnedFd,
-    /// Whether the kernel segments super-frames itself, checksums included.
+    /// Whether the kernel segments super-frames in software, checksums included.
     is_segmented_by_kernel: AtomicBool,
     /// Whether frames bypass the queueing discipline.
     bypass: AtomicBool,
-    /// The system's default send buffer, as in `SO_SNDBUF`.
+    /// Size of the system's default send buffer in bytes, as `SO_SNDBUF` reports it.
     send_buffer: libc::c_int,
 }
 
-/// The result of [`Outlet::send`].
+/// The result of [`FrameSender::send`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendOutcome {
     /// Number of frames that the kernel accepted.
     pub taken: usize,
-    /// Number of frames, from the first, that are accepted or lost.
+    /// Number of frames, from the first, that the kernel accepted or dropped.
     pub done: usize,
-    /// Whether the other frames must wait until the kernel has sent some.
+    /// Whether the other frames must wait until the kernel's buffer has space.
     pub is_full: bool,
 }
 
-impl Outlet {
-    /// Opens the outlet of an interface, through its queueing discipline.
+impl FrameSender {
+    /// Opens the sockets for an interface. Frames pass its queueing discipline.
     ///
     /// # Errors
     /// `PermissionDenied` without CAP_NET_RAW.
-    pub fn open(interface: u32) -> io::Result<Outlet> {
-        let mut outlet = Outlet {
+    pub fn open(interface: u32) -> io::Result<FrameSender> {
+        let mut frame_sender = FrameSender {
             interface,
             fd: unbound()?,
             gso: unbound()?,
@@ -54,19 +55,31 @@ impl Outlet {
             send_buffer: 0,
         };
         let (level, option) = (libc::SOL_SOCKET, libc::SO_SNDBUF);
-        get(&outlet.fd, level, option, &mut outlet.send_buffer)?;
-        set(&outlet.gso, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
-        outlet.set_send_buffer(&outlet.gso, SOCKET_BUFFER)?;
+        get(
+            &frame_sender.fd,
+            level,
+            option,
+            &mut frame_sender.send_buffer,
+        )?;
+        set(
+            &frame_sender.gso,
+            libc::SOL_PACKET,
+            libc::PACKET_VNET_HDR,
+            &1,
+        )?;
+        frame_sender.set_send_buffer(&frame_sender.gso, SOCKET_BUFFER)?;
         // Bound to no protocol, the sockets receive nothing.
-        bind(&outlet.fd, interface, 0)?;
-        bind(&outlet.gso, interface, 0)?;
-        outlet.detect_offloads();
-        Ok(outlet)
+        bind(&frame_sender.fd, interface, 0)?;
+        bind(&frame_sender.gso, interface, 0)?;
+        frame_sender.detect_offloads();
+        Ok(frame_sender)
     }
 
-    /// Sets whether frames bypass the interface's queueing discipline. Without a discipline the bypass saves time, and a full queue of
-    /// the device shows as an error. With one, all frames in its queue count against the socket's buffer, so that [`SendOutcome::is_full`]
-    /// applies back-pressure.
+    /// Sets whether frames bypass the interface's queueing discipline.
+    ///
+    /// On an interface without a discipline the bypass saves time, and a full queue of the device is reported as an
+    /// error. With a discipline, all frames in its queue count against the socket's buffer, so
+    /// [`SendOutcome::is_full`] applies back-pressure.
     pub fn set_bypass(&self, bypass: bool) -> io::Result<()> {
         let (level, option) = (libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS);
         set(&self.fd, level, option, &libc::c_int::from(bypass))?;
@@ -87,7 +100,8 @@ impl Outlet {
         set_buffer(fd, force, plain, bytes)
     }
 
-    /// Detects the interface's offloads. Only without them do super-frames leave as the frames that they consist of.
+    /// Detects the interface's offloads. Only without them does the kernel segment a super-frame into the same
+    /// frames that were joined.
     pub fn detect_offloads(&self) {
         const CHECKSUMS: u32 = 0x16;
         const SEGMENTS: u32 = 0x1e;
@@ -97,7 +111,7 @@ impl Outlet {
             .store(is_segmented_by_kernel, Ordering::Relaxed);
     }
 
-    /// Reads a value of the interface by an `ETHTOOL_G...` command.
+    /// Reads a property of the interface by an `ETHTOOL_G...` command.
     fn ethtool(&self, command: u32) -> io::Result<u32> {
         const SIOCETHTOOL: libc::c_ulong = 0x8946;
         let mut value = [command, 0];
@@ -126,7 +140,7 @@ impl Outlet {
     /// Any other error of the first frame.
     pub fn send(&self, frames: &[Vec<u8>]) -> io::Result<SendOutcome> {
         let bypass = self.bypass.load(Ordering::Relaxed);
-        // A queueing discipline counts frames, so they are not joined.
+        // A queueing discipline counts packets, so frames are not joined.
         let joins = bypass && self.is_segmented_by_kernel.load(Ordering::Relaxed);
         let next_super_frame = |from| joins.then(|| SuperFrame::find(frames, from)).flatten();
         let mut sent = SendOutcome::default();
@@ -135,12 +149,12 @@ impl Outlet {
             let mut end = super_frame
                 .as_ref()
                 .map_or(frames.len(), |t| t.frames.start);
-            if let Some(leaving) = super_frame.take_if(|t| t.frames.start == sent.done) {
-                end = leaving.frames.end;
+            if let Some(joined) = super_frame.take_if(|t| t.frames.start == sent.done) {
+                end = joined.frames.end;
                 super_frame = next_super_frame(end);
-                if self.send_super_frame(frames, &leaving).is_ok() {
+                if self.send_super_frame(frames, &joined).is_ok() {
                     sent.done = end;
-                    sent.taken += leaving.frames.len();
+                    sent.taken += joined.frames.len();
                     continue;
                 }
                 // Falls back to single frames.
@@ -169,7 +183,7 @@ impl Outlet {
         Ok(sent)
     }
 
-    /// Sends up to a batch of single frames. Returns how many the kernel accepted.
+    /// Sends up to [`BATCH`] single frames, and returns the number that the kernel accepted.
     fn send_each(&self, frames: &[Vec<u8>]) -> io::Result<usize> {
         let mut parts = [EMPTY_PART; BATCH];
         // SAFETY: mmsghdr is plain data, and zero is valid.
@@ -191,6 +205,7 @@ impl Outlet {
         Ok(count as usize)
     }
 
+    /// Sends consecutive frames as one super-frame, which the kernel segments.
     fn send_super_frame(&self, frames: &[Vec<u8>], super_frame: &SuperFrame) -> io::Result<()> {
         let mut parts = [EMPTY_PART; 1 + BATCH];
         parts[0] = part_of(super_frame.headers());
@@ -211,7 +226,7 @@ impl Outlet {
     }
 }
 
-/// An I/O vector of bytes that the kernel only reads.
+/// Creates an I/O vector for bytes that the kernel only reads.
 fn part_of(bytes: &[u8]) -> libc::iovec {
     libc::iovec {
         iov_base: bytes.as_ptr().cast_mut().cast(),
