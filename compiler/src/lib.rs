@@ -1,8 +1,5 @@
 //! The P4_16 compiler for v1model: source in, BMv2 JSON and P4Info out.
 
-// Some public items have no documentation yet, most of them fields and variants.
-#![allow(missing_docs)]
-
 pub mod arch;
 pub mod bmv2;
 pub mod constants;

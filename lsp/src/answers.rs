@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use alfirk_compiler::diag::{Code, Diagnostic, Fix, Page, Severity, SourceMap, Span};
 use alfirk_compiler::ide::{Analysis, Completion, CompletionKind, Symbol, SymbolKind};
-use alfirk_compiler::preproc::{direct, shipped_files, SHIPPED};
+use alfirk_compiler::preproc::{normalize, shipped_files, SHIPPED};
 use lsp_types as lsp;
 
 use crate::place::{range_of, uri_of};
@@ -189,7 +189,7 @@ fn path_of_span(sources: &SourceMap, span: Span) -> Option<PathBuf> {
             let (_, text) = files.find(|(shipped, _)| *shipped == name)?;
             written_out("p4include", name, text)
         }
-        None => Some(direct(Path::new(name))),
+        None => Some(normalize(Path::new(name))),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use alfirk_compiler::arch::Arch;
 use alfirk_compiler::driver::CompileOptions;
-use alfirk_compiler::preproc::{direct, MacroOption, SourceLoader};
+use alfirk_compiler::preproc::{normalize, MacroOption, SourceLoader};
 
 use crate::settings::Settings;
 
@@ -29,7 +29,7 @@ pub struct Files {
 
 impl SourceLoader for Files {
     fn load(&self, path: &Path) -> io::Result<String> {
-        match self.open.get(&direct(path)) {
+        match self.open.get(&normalize(path)) {
             Some(document) => Ok(document.text.clone()),
             None => self.disk.load(path),
         }
@@ -69,7 +69,7 @@ impl Includes {
             let dirs = dirs(folders, settings);
             for name in &named {
                 let candidates = std::iter::once(own).chain(dirs.iter().map(PathBuf::as_path));
-                let mut candidates = candidates.map(|dir| direct(&dir.join(name)));
+                let mut candidates = candidates.map(|dir| normalize(&dir.join(name)));
                 if let Some(included) = candidates.find(|path| found.contains(path)) {
                     includes
                         .by
@@ -125,7 +125,7 @@ impl Includes {
                     Some("t2na.p4") => arch = Arch::T2na,
                     _ => {}
                 }
-                let included = direct(&own.join(name));
+                let included = normalize(&own.join(name));
                 if seen.insert(included.clone()) {
                     next.push(included);
                 }
@@ -158,7 +158,7 @@ fn dirs(folders: &[PathBuf], settings: &Settings) -> Vec<PathBuf> {
     settings
         .include_dirs
         .iter()
-        .map(|dir| direct(&root.join(dir)))
+        .map(|dir| normalize(&root.join(dir)))
         .collect()
 }
 
@@ -205,7 +205,7 @@ fn collect(folder: &Path, found: &mut BTreeSet<PathBuf>) {
             {
                 next.push(path);
             } else if kind.is_file() && (name.ends_with(".p4") || name.ends_with(".p4h")) {
-                found.insert(direct(&path));
+                found.insert(normalize(&path));
             }
         }
     }

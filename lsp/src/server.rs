@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use alfirk_compiler::diag::FileId;
 use alfirk_compiler::format::format;
 use alfirk_compiler::ide::{complete, Analysis};
-use alfirk_compiler::preproc::{direct, SourceLoader};
+use alfirk_compiler::preproc::{normalize, SourceLoader};
 use lsp_server::{ErrorCode, Message, Notification, Request, RequestId, Response, ResponseError};
 use lsp_types as lsp;
 use lsp_types::notification::{self, Notification as _};
@@ -52,7 +52,7 @@ impl Server {
             .map(|folder| &folder["uri"])
             .chain([&params["rootUri"]]);
         for uri in uris.filter_map(|uri| uri.as_str()?.parse().ok()) {
-            let folder = path_of(&uri).map(|path| direct(&path));
+            let folder = path_of(&uri).map(|path| normalize(&path));
             folders.extend(
                 folder
                     .filter(|folder| !folders.contains(folder))
@@ -510,7 +510,7 @@ impl Server {
 
     fn main_of(&mut self, path: &Path) -> PathBuf {
         if let (Some(main), Some(folder)) = (&self.settings.main, self.folders.first()) {
-            return direct(&folder.join(main));
+            return normalize(&folder.join(main));
         }
         self.includes();
         match &self.includes {
@@ -553,7 +553,7 @@ impl Server {
 }
 
 fn file_of(uri: &lsp::Uri) -> Option<PathBuf> {
-    Some(direct(&path_of(uri)?))
+    Some(normalize(&path_of(uri)?))
 }
 
 fn failure(code: ErrorCode, message: String) -> ResponseError {

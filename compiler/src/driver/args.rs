@@ -554,7 +554,7 @@ impl P4cArgs {
             include_dirs,
             macros: self.macros.0.clone(),
             without_target: false,
-            only_marks: self.nocpp || source == Path::new("-"),
+            only_line_markers: self.nocpp || source == Path::new("-"),
             now: Some(now()),
             missing_are_generated: self.make.missing_are_generated,
         }

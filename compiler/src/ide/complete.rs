@@ -7,7 +7,7 @@ use super::index::{Place, Slot};
 use super::Analysis;
 use crate::diag::Span;
 use crate::driver::CompileOptions;
-use crate::preproc::{direct, SourceLoader};
+use crate::preproc::{normalize, SourceLoader};
 use crate::sema::{DefKind, Resolution, Type, LANGUAGE_PROPERTIES, TARGET_PROPERTIES};
 use crate::syntax::ast::*;
 use rustc_hash::FxHashSet;
@@ -103,7 +103,7 @@ pub fn complete(
     for end in ENDS {
         let marked = Marked {
             loader,
-            file: direct(file),
+            file: normalize(file),
             offset,
             inserted: format!("{MARK}{end}"),
         };
@@ -137,7 +137,7 @@ struct Marked<'a> {
 impl SourceLoader for Marked<'_> {
     fn load(&self, path: &FilePath) -> io::Result<String> {
         let mut text = self.loader.load(path)?;
-        if direct(path) == self.file && text.is_char_boundary(self.offset) {
+        if normalize(path) == self.file && text.is_char_boundary(self.offset) {
             text.insert_str(self.offset, &self.inserted);
         }
         Ok(text)

@@ -16,7 +16,7 @@ pub use symbols::{Symbol, SymbolKind};
 
 use crate::diag::{Diagnostics, FileId, SourceMap, Span};
 use crate::driver::{CompileOptions, Session};
-use crate::preproc::{direct, SourceLoader};
+use crate::preproc::{normalize, SourceLoader};
 use crate::sema::CheckedProgram;
 use crate::syntax::ast::DeclId;
 use crate::syntax::token::TokenKind;
@@ -130,9 +130,9 @@ impl Analysis {
 
     /// The file at this path, if the program includes it.
     pub fn file(&self, path: &Path) -> Option<FileId> {
-        let wanted = direct(path);
+        let wanted = normalize(path);
         let mut files = self.sources.files();
-        let index = files.position(|file| direct(Path::new(&file.name)) == wanted)?;
+        let index = files.position(|file| normalize(Path::new(&file.name)) == wanted)?;
         u32::try_from(index).ok().map(FileId)
     }
 

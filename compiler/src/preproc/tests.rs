@@ -421,7 +421,7 @@ fn the_next_file_of_a_name_and_files_read_once_are_found() {
 #[test]
 fn a_preprocessed_text_is_only_read() {
     let options = Options {
-        only_marks: true,
+        only_line_markers: true,
         ..Options::default()
     };
     expect![[r#"

@@ -8,10 +8,10 @@ use std::rc::Rc;
 
 /// A typed program: the syntax tree and the results of the type checker.
 ///
-/// The tree is that of the parser. The results are indexed by the ids of its nodes.
+/// The tree is the parser's, unchanged. The results are in tables that are indexed by the ids of the tree's nodes.
 #[derive(Debug, Default)]
 pub struct CheckedProgram {
-    /// The tree.
+    /// The syntax tree.
     pub program: P4Program,
     pub(super) defs: Vec<Option<Def>>,
     pub(super) exprs: Vec<ExprInfo>,
@@ -25,18 +25,19 @@ pub struct CheckedProgram {
     pub(super) main: Option<Rc<Instantiation>>,
 }
 
-/// Results for an expression.
+/// Results of the type checker for one expression.
 #[derive(Clone, Debug)]
 pub struct ExprInfo {
-    /// Its own type, before an implicit cast.
+    /// Type of the expression itself, before an implicit cast.
     pub ty: Type,
-    /// The type that it is implicitly cast to.
+    /// The type that the expression is implicitly cast to; `None` without such a cast.
     pub cast: Option<Type>,
-    /// Its value when it is known without knowing constructor arguments, before the implicit cast.
+    /// Value of the expression before the implicit cast; `None` if the value is known only at run time or depends on constructor
+    /// arguments.
     pub value: Option<Value>,
-    /// The resolution of its name or member.
+    /// The declaration or built-in member that the expression refers to.
     pub resolution: Resolution,
-    /// Whether it can be assigned to.
+    /// Whether the expression is an lvalue (spec § 6.7).
     pub is_lvalue: bool,
 }
 
@@ -79,7 +80,7 @@ pub enum Resolution {
 /// A declaration, and the declaration that it is part of.
 #[derive(Clone, Debug)]
 pub struct Def {
-    /// Kind.
+    /// Kind of the declaration, with its node of the syntax tree.
     pub kind: DefKind,
     /// The parser, control, action, function, extern, struct, enum or table around it; `None` at the top level.
     pub parent: Option<DeclId>,
@@ -90,13 +91,13 @@ pub struct Def {
 pub enum DefKind {
     /// A constant; see [`CheckedProgram::const_value`].
     Const(Rc<ConstDecl>),
-    /// A variable, of a loop too.
+    /// A variable, also the variable of a `for` loop.
     Var(Rc<VarDecl>),
     /// A parameter of `apply`, of an action, function or method.
     Param(Rc<Param>),
     /// A constructor parameter of a parser, control, package or extern.
     CtorParam(Rc<Param>),
-    /// An instance.
+    /// An instance of an extern, parser, control or package.
     Instance(Rc<Instantiation>),
     /// An extern type.
     Extern(Rc<ExternDecl>),
@@ -128,13 +129,13 @@ pub enum DefKind {
     Header(Rc<StructDecl>),
     /// A header union type.
     HeaderUnion(Rc<StructDecl>),
-    /// A field of the parent, and its index.
+    /// A field of the parent struct, and its index in order of declaration.
     Field(Rc<Field>, usize),
     /// An enum type.
     Enum(Rc<EnumDecl>),
-    /// A member of the parent, and its index.
+    /// A member of the parent enum, and its index in order of declaration.
     EnumMember(Rc<Member>, usize),
-    /// A member of `error`, and its index among all errors of the program.
+    /// A member of `error`, and its index among all errors of the program; the index is the error's number.
     ErrorMember(Rc<Member>, usize),
     /// A match kind.
     MatchKindMember(Rc<Member>),
@@ -142,34 +143,34 @@ pub enum DefKind {
     Typedef(Rc<TypedefDecl>),
     /// A type made by `type`.
     NewType(Rc<TypedefDecl>),
-    /// A type parameter of the parent, and its index.
+    /// A type parameter of the parent declaration, and its index in the list of type parameters.
     TypeParam(Name, usize),
 }
 
 /// Resolution of a call, a constructor call, an instantiation or a reference to an action.
 #[derive(Clone, Debug)]
 pub struct CallInfo {
-    /// What is called.
+    /// The called declaration.
     pub callee: Callee,
     /// Type arguments in order of the callee's type parameters; for constructors those of the type.
     pub type_args: Vec<Type>,
-    /// Parameters with their values, in order of declaration. For a reference to an action in a table, only those
-    /// parameters that the reference binds, unless it is an entry or a default action, which bind all.
+    /// The bound parameters, in order of declaration. A reference to an action in a table's list binds only the parameters with a
+    /// direction. Entries and default actions bind all parameters.
     pub args: Vec<ArgInfo>,
     /// Type of the result, type arguments applied.
     pub ret: Type,
 }
 
-/// A parameter of a call.
+/// A parameter of a call, and the source of its value.
 #[derive(Clone, Debug)]
 pub struct ArgInfo {
     /// The parameter; `None` for parameters of built-in methods.
     pub param: Option<DeclId>,
-    /// Its direction.
+    /// Direction of the parameter.
     pub direction: Direction,
-    /// Its type, type arguments applied.
+    /// Type of the parameter, type arguments applied.
     pub ty: Type,
-    /// Source of its value.
+    /// Source of the parameter's value.
     pub source: ArgSource,
 }
 
@@ -184,7 +185,7 @@ pub enum ArgSource {
     Omitted,
 }
 
-/// What is called.
+/// Kinds of callees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Callee {
     /// An action.
@@ -193,20 +194,20 @@ pub enum Callee {
     Function(DeclId),
     /// An extern function.
     ExternFunction(DeclId),
-    /// A method of an instance of an extern; the instance is the base of the callee's [`ExprKind::Member`]. An abstract method
-    /// is named by the extern's declaration, not by its implementation.
+    /// A method of an extern instance; the instance is the base of the callee's [`ExprKind::Member`]. An abstract method has the id of
+    /// the extern's declaration, not of its implementation.
     Method(DeclId),
     /// `apply` of an instance of a parser or parser type.
     ParserApply(DeclId),
     /// `apply` of an instance of a control or control type.
     ControlApply(DeclId),
-    /// `C.apply(...)`, direct application of a control or parser type, which makes an instance of its own.
+    /// `C.apply(...)`: direct application of a control or parser type, which creates an instance for this call (spec § 15.1).
     DirectApply(DeclId),
     /// `apply` of a table.
     TableApply(DeclId),
     /// Constructor of an extern type.
     ExternConstructor {
-        /// The type.
+        /// The extern type.
         ext: DeclId,
         /// The constructor among its overloads.
         constructor: DeclId,
@@ -255,7 +256,7 @@ impl CheckedProgram {
             .expect("the checker defines every id that the parser dealt out")
     }
 
-    /// The declaration with this id, `None` when the program had errors and the declaration was left out.
+    /// The declaration with this id; `None` if an error in the program prevented its definition.
     pub fn opt_def(&self, id: DeclId) -> Option<&Def> {
         self.defs.get(id.0 as usize)?.as_ref()
     }
@@ -270,13 +271,13 @@ impl CheckedProgram {
         &self.info(expr.id).ty
     }
 
-    /// Type of an expression after its implicit cast: what its context takes.
+    /// Type of an expression after its implicit cast.
     pub fn type_as_used(&self, expr: &Expr) -> &Type {
         let info = self.info(expr.id);
         info.cast.as_ref().unwrap_or(&info.ty)
     }
 
-    /// Value of an expression after its implicit cast, when it is a constant.
+    /// Value of an expression after its implicit cast; `None` if the expression is not a compile-time constant.
     pub fn value(&self, expr: &Expr) -> Option<Value> {
         let info = self.info(expr.id);
         let value = info.value.as_ref()?;
@@ -286,7 +287,7 @@ impl CheckedProgram {
         }
     }
 
-    /// Casts a constant, through `type`s and serializable enums.
+    /// Casts a constant between types, which may be `type`s and serializable enums. `None` if the cast does not exist.
     pub fn cast_value(&self, value: &Value, from: &Type, to: &Type) -> Option<Value> {
         super::value::cast(value, &self.representation(from), &self.representation(to)).ok()
     }
@@ -296,27 +297,30 @@ impl CheckedProgram {
         self.info(expr.id).resolution
     }
 
-    /// What a call, an instantiation ([`Instantiation::call`]) or a reference to an action ([`ActionRef::call`]) resolves to.
+    /// The resolution of a call, of an instantiation ([`Instantiation::call`]) or of a reference to an action ([`ActionRef::call`]).
+    /// `None` for other expressions and after an error.
     pub fn call(&self, id: ExprId) -> Option<&CallInfo> {
         self.calls.get(&id)
     }
 
-    /// The type of a written type.
+    /// The type that a written type denotes.
     pub fn type_ref(&self, ty: &TypeRef) -> &Type {
         &self.type_refs[ty.id.0 as usize]
     }
 
-    /// The declaration that the name of a type written there stands for: an alias itself, and not what it is made of.
+    /// The declaration that a written type names. For a `typedef` name it is the `typedef`, not the type it stands for. `None` for types
+    /// without a name.
     pub fn type_name(&self, ty: &TypeRef) -> Option<DeclId> {
         self.type_names.get(&ty.id).copied()
     }
 
-    /// Type of a variable, constant, parameter, field, instance, member, table or value set (its elements' type).
+    /// Type of a variable, constant, parameter, field, instance, member, table or value set (type of its elements). `None` for other
+    /// declarations.
     pub fn decl_type(&self, id: DeclId) -> Option<&Type> {
         self.decl_types.get(&id)
     }
 
-    /// Value of a constant, or of a member of a serializable enum.
+    /// Value of a constant, or of a member of a serializable enum. `None` for other declarations and for constants without a valid value.
     pub fn const_value(&self, id: DeclId) -> Option<&Value> {
         self.consts.get(&id)
     }
@@ -331,7 +335,7 @@ impl CheckedProgram {
         &self.match_kinds
     }
 
-    /// The instance of a package named `main`.
+    /// The package instance named `main`; `None` if the program has none.
     pub fn main(&self) -> Option<&Rc<Instantiation>> {
         self.main.as_ref()
     }
@@ -360,12 +364,12 @@ impl CheckedProgram {
             .collect()
     }
 
-    /// Type arguments of a declared type, paired with its parameters.
+    /// The substitution of a declared type's parameters by its type arguments.
     pub fn substitution(&self, nominal: &Nominal, params: &[TypeParam]) -> Substitution {
         Substitution::new(params.iter().map(|p| p.id), nominal.args.iter().cloned())
     }
 
-    /// The type under a serializable enum or a `type`, one step; `None` for other types.
+    /// The underlying type of a serializable enum or a `type`, one level deep; `None` for other types.
     pub fn underlying(&self, ty: &Type) -> Option<Type> {
         match ty {
             Type::SerializableEnum(n) | Type::NewType(n) => match &self.opt_def(n.id)?.kind {
@@ -380,7 +384,7 @@ impl CheckedProgram {
         }
     }
 
-    /// The type that values of `ty` are made of: serializable enums and `type`s are opened, down to the first other type.
+    /// The type that represents the values of `ty`: serializable enums and `type`s are replaced by their underlying types, repeatedly.
     pub fn representation(&self, ty: &Type) -> Type {
         let mut ty = ty.clone();
         while let Some(under) = self.underlying(&ty) {

@@ -157,7 +157,7 @@ fn folding_wraps_at_the_width() {
     assert_eq!(value::slice(&int(-1), &Type::Signed(8), 7, 4), Ok(int(15)));
 }
 
-/// What the hardware of a 64-bit machine makes of it.
+/// The expected result, computed with the machine's 128-bit integers; `None` for operations that are errors.
 fn reference(op: BinaryOp, a: i128, b: i128, width: u32, signed: bool) -> Option<i128> {
     let bound = |n: i128| {
         let n = n & ((1i128 << width) - 1);

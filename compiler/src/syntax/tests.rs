@@ -22,7 +22,7 @@ fn parse(text: &str) -> (P4Program, String) {
     (program, render_all(&diagnostics, &map))
 }
 
-/// The tree without its positions.
+/// Debug text of the tree without positions.
 fn shape(program: &P4Program) -> String {
     let text = format!("{:?}", program.decls);
     let mut out = String::with_capacity(text.len() / 2);
@@ -32,7 +32,7 @@ fn shape(program: &P4Program) -> String {
         let tail = &rest[at..];
         rest = &tail[tail.find('}').expect("spans print closed") + 1..];
     }
-    // Where white space stood in free-form annotations is layout, not structure.
+    // White space in unstructured annotations is layout and is ignored.
     (out + rest).replace("space_before: true", "space_before: false")
 }
 

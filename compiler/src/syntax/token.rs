@@ -6,17 +6,17 @@ use crate::diag::Span;
 /// A token with its position.
 #[derive(Clone, Debug)]
 pub struct Token {
-    /// Kind.
+    /// The kind of token.
     pub kind: TokenKind,
-    /// Its text: always set for identifiers, keywords, numbers and strings (with quotes), and for unknown characters.
+    /// Source text. Always set for identifiers, keywords, numbers, strings (with quotes) and unknown characters.
     pub text: Name,
     /// Position in the user's source; for tokens from a macro's body, the use of the macro.
     pub span: Span,
-    /// White space or a comment precedes it.
+    /// Whether white space or a comment precedes the token.
     pub space_before: bool,
-    /// It is the first of its line.
+    /// Whether the token is the first of its line.
     pub first_on_line: bool,
-    /// An identifier that must not be expanded as a macro any more.
+    /// Whether the identifier must not be expanded: it names a macro whose expansion it comes from.
     pub no_expand: bool,
 }
 
@@ -27,7 +27,6 @@ macro_rules! tokens {
     ) => {
         /// Kinds of tokens.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[allow(missing_docs)]
         pub enum TokenKind {
             /// A name that is not a keyword.
             Ident,
@@ -41,12 +40,12 @@ macro_rules! tokens {
             Unknown,
             /// End of the program.
             End,
-            $($punct,)*
-            $($keyword,)*
+            $(#[doc = concat!("The token `", $text, "`.")] $punct,)*
+            $(#[doc = concat!("The keyword `", $word, "`.")] $keyword,)*
         }
 
         impl TokenKind {
-            /// The text; for kinds with several texts, a description for messages.
+            /// Source text of the kind; a description for kinds with several texts, such as `identifier`.
             pub fn as_str(self) -> &'static str {
                 match self {
                     TokenKind::Ident => "identifier",
@@ -59,7 +58,7 @@ macro_rules! tokens {
                 }
             }
 
-            /// The keyword with this text.
+            /// The kind of the keyword with this text; `None` for other words.
             pub fn keyword(text: &str) -> Option<TokenKind> {
                 match text {
                     $($word => Some(TokenKind::$keyword),)*
@@ -95,7 +94,8 @@ tokens! {
 }
 
 impl TokenKind {
-    /// Contextual keywords, which are names outside their own construct (`nonTypeName` and `name` of the grammar).
+    /// Whether the token can be a name: an identifier, or a contextual keyword, which is reserved only within its construct
+    /// (`nonTypeName` and `name` of the grammar).
     pub fn is_name(self) -> bool {
         matches!(
             self,
@@ -111,7 +111,7 @@ impl TokenKind {
         )
     }
 
-    /// The operator of a compound assignment such as `+=`; `>>=` is two tokens.
+    /// The binary operator of a compound assignment such as `+=`; `None` for other tokens. `>>=` is two tokens.
     pub fn compound_assignment(self) -> Option<BinaryOp> {
         let op = match self {
             TokenKind::PlusAssign => BinaryOp::Add,

@@ -5,7 +5,7 @@ use super::*;
 use crate::diag::Warning;
 
 impl Parser<'_> {
-    /// Annotations that `--disable-annotations` names are left out.
+    /// Parses annotations, omitting those that `--disable-annotations` names.
     pub(super) fn opt_annotations(&mut self) -> Parse<Vec<Annotation>> {
         let mut list = Vec::new();
         while self.at(TokenKind::At) {
@@ -48,7 +48,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `annotationName`: any word
+    /// Parses `annotationName`: any identifier or keyword.
     fn annotation_name(&mut self) -> Parse<Ident> {
         let token = self.token();
         let is_word = token.kind == TokenKind::Ident || TokenKind::keyword(&token.text).is_some();
@@ -63,7 +63,7 @@ impl Parser<'_> {
         Ok(name)
     }
 
-    /// `@pragma name tokens`, up to the end of the line
+    /// Parses `@pragma name tokens`, which extends to the end of the line.
     fn pragma(&mut self, start: Span) -> Parse<Annotation> {
         let name = self.annotation_name()?;
         let mut tokens = Vec::new();
@@ -81,11 +81,11 @@ impl Parser<'_> {
         })
     }
 
-    /// `annotationToken`
+    /// Parses one `annotationToken` and appends it to `tokens`.
     fn annotation_token(&mut self, tokens: &mut Vec<AnnotationToken>) -> Parse<()> {
         use TokenKind::*;
         let token = self.token();
-        // The grammar omits these tokens.
+        // The grammar's `annotationToken` does not include these tokens.
         if matches!(token.kind, Priority | Dots | InvalidHeader)
             || token.kind.compound_assignment().is_some()
         {
@@ -98,7 +98,7 @@ impl Parser<'_> {
                 )
                 .help("make it part of a string"),
             );
-            return Err(Bail);
+            return Err(SyntaxError);
         }
         let whole = AnnotationToken {
             text: token.text.clone(),
@@ -106,7 +106,7 @@ impl Parser<'_> {
             space_before: token.space_before || token.first_on_line,
             span: token.span,
         };
-        // What only begins as a number is a number and a name.
+        // Text that begins with a number, such as `1abc`, is split into a number and a name.
         let number = match token.kind {
             Number => number_length(&token.text),
             _ => token.text.len(),
@@ -126,7 +126,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `(tokens)`, kept as tokens and, if they have that form, as expressions too
+    /// Parses `(tokens)`: keeps the tokens, and also the expressions if the tokens have that form.
     fn annotation_body(&mut self) -> Parse<AnnotationBody> {
         let open = self.expect(TokenKind::LParen)?;
         let start = self.pos;
@@ -146,7 +146,7 @@ impl Parser<'_> {
                         Diagnostic::error(Code::SYNTAX, span, "expected `)`, found end of file")
                             .other(open, "to close this parenthesis"),
                     );
-                    return Err(Bail);
+                    return Err(SyntaxError);
                 }
                 _ => {}
             }
@@ -176,7 +176,7 @@ impl Parser<'_> {
     }
 }
 
-/// Reports and removes tokens that are not P4. They are allowed in the bodies of annotations.
+/// Reports and removes tokens that are not part of P4. They are allowed in the bodies of annotations.
 pub(super) fn without_unknown(tokens: Vec<Token>, diagnostics: &mut Diagnostics) -> Vec<Token> {
     let unknown = |token: &Token| {
         matches!(
@@ -220,14 +220,14 @@ pub(super) fn without_unknown(tokens: Vec<Token>, diagnostics: &mut Diagnostics)
     kept
 }
 
-/// Length of the number that a text begins with, by the rules of the grammar.
+/// Length in bytes of the number at the start of a text, by the rules of the grammar.
 fn number_length(text: &str) -> usize {
     let digits = |from: usize, base: u32| {
         let end = text[from..].find(|c: char| c != '_' && !c.is_digit(base));
         end.map_or(text.len(), |length| from + length)
     };
     let plain = digits(0, 10);
-    // A width before the digits, which has no `_`.
+    // The width before `w` or `s` consists of digits only, without `_`.
     let width = text
         .find(|c: char| !c.is_ascii_digit())
         .filter(|at| text[*at..].starts_with(['w', 's']));
@@ -253,10 +253,10 @@ fn number_length(text: &str) -> usize {
     ends.flatten().max().unwrap_or(plain)
 }
 
-/// Context of a token.
+/// Whether a token is part of an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Body {
-    /// In no annotation.
+    /// Outside annotations.
     None,
     /// In the body of an annotation; the number is the depth of parentheses.
     Parentheses(u32),
