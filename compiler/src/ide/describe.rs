@@ -10,23 +10,23 @@ use crate::syntax::ast::*;
 pub struct Hover {
     /// Span of the described name or expression.
     pub span: Span,
-    /// Text in Markdown.
+    /// The description in Markdown.
     pub markdown: String,
 }
 
-/// Maximum lines of a type's declaration; longer ones are truncated.
+/// Maximum number of lines of a shown declaration; longer ones are truncated.
 const MAX_LINES: usize = 24;
 
 impl Analysis {
-    /// Hover text of the name or expression at a position.
+    /// Hover text of the name or expression at byte `offset` of `file`; `None` if there is none.
     pub fn hover(&self, file: FileId, offset: u32) -> Option<Hover> {
-        if let Some(place) = self.place(file, offset) {
-            let markdown = match place.target {
+        if let Some(occurrence) = self.occurrence_at(file, offset) {
+            let markdown = match occurrence.target {
                 Some(id) => self.describe(id),
                 None => None,
             };
             if let Some(markdown) = markdown {
-                let span = place.span;
+                let span = occurrence.span;
                 return Some(Hover { span, markdown });
             }
         }
@@ -46,7 +46,7 @@ impl Analysis {
         })
     }
 
-    /// Describes a declaration in Markdown.
+    /// Describes a declaration in Markdown: its head, parent, width, value and comment.
     fn describe(&self, id: DeclId) -> Option<String> {
         let def = self.checked.opt_def(id)?;
         let mut parts = vec![code(&self.declaration(id, &def.kind))];
@@ -127,7 +127,7 @@ impl Analysis {
         }
     }
 
-    /// The end of a declaration's head: the first brace or semicolon outside parentheses.
+    /// Offset of the end of a declaration's head: the first brace or semicolon outside parentheses.
     fn end_of_header(&self, span: Span, from: u32) -> u32 {
         let text = self.sources.text(Span { lo: from, ..span });
         let mut depth = 0_i32;
@@ -142,7 +142,7 @@ impl Analysis {
         span.hi
     }
 
-    /// A declaration with its body.
+    /// The source text of a declaration with its body, without annotations.
     fn whole(&self, span: Span, annotations: &[Annotation]) -> String {
         let from = annotations.last().map_or(span.lo, |a| a.span.hi);
         let text = self.sources.text(Span { lo: from, ..span }).trim();
@@ -195,7 +195,7 @@ impl Analysis {
         })
     }
 
-    /// The comment above a declaration, or after it on its line.
+    /// The comment after a declaration on its line, or the comment above it.
     fn comment(&self, id: DeclId) -> Option<String> {
         let name = self.sources.blamed(self.index.name_of(id)?);
         let file = self.sources.file(name.file);
@@ -206,7 +206,7 @@ impl Analysis {
             let text = file.line_text(at - 1).trim();
             let is_comment =
                 text.starts_with("//") || text.starts_with('*') || text.starts_with("/*");
-            // Annotations are between a declaration and its comment.
+            // Annotations may be between a declaration and its comment.
             if !is_comment && !text.starts_with('@') {
                 break;
             }

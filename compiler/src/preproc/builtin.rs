@@ -177,7 +177,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn days_are_counted_as_calendars_do() {
+    fn dates_follow_the_gregorian_calendar() {
         for (seconds, date) in [
             (0, "Thu Jan 1 1970"),
             (951_782_400, "Tue Feb 29 2000"),
