@@ -47,13 +47,13 @@ macro_rules! codes {
 }
 
 codes! {
-    /// Invalid character, number or string.
+    /// The text contains an invalid character, number or string.
     LEXICAL = "E0100";
-    /// Malformed or misplaced preprocessor directive.
+    /// A preprocessor directive is malformed or misplaced.
     DIRECTIVE = "E0101";
     /// An included file is missing or not readable.
     INCLUDE = "E0102";
-    /// Invalid definition or use of a macro.
+    /// A macro is defined or used incorrectly.
     MACRO = "E0103";
     /// The program contains `#error`.
     USER_ERROR = "E0104";
@@ -69,9 +69,9 @@ codes! {
     UNKNOWN_NAME = "E0300";
     /// A name is declared twice in one scope.
     DUPLICATE = "E0301";
-    /// Wrong kind of declaration, such as a type used as a value.
+    /// A name refers to the wrong kind of declaration, such as a type used as a value.
     WRONG_KIND = "E0302";
-    /// Unknown field, member or method.
+    /// A field, member or method does not exist.
     UNKNOWN_MEMBER = "E0303";
 
     /// An expression does not have the type that its context requires.
@@ -117,7 +117,7 @@ codes! {
 
     /// The target does not support a construct.
     TARGET = "E0700";
-    /// Register accessed more than once per packet, or by both ingress and egress.
+    /// A register is accessed more than once per packet, or by both ingress and egress.
     REGISTER_ACCESS = "E0701";
     /// Tofino supports a construct that the software model of it does not.
     MODEL = "E0702";
@@ -129,7 +129,7 @@ codes! {
 
 macro_rules! warnings {
     ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {
-        /// Named warnings, with p4c's names.
+        /// Warnings, with the names that p4c uses.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Warning {
             $($(#[$doc])* $variant,)*

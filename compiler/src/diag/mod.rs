@@ -18,7 +18,7 @@ pub use suggest::closest;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The severity of a diagnostic.
+/// The severity of a diagnostic; errors prevent outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
     /// A warning that is shown as information, because of `--Winfo`.
@@ -59,7 +59,7 @@ pub struct Diagnostic {
 pub struct Fix {
     /// The replaced range; empty for an insertion.
     pub span: Span,
-    /// The new text.
+    /// The text that replaces the range.
     pub text: String,
 }
 
@@ -135,7 +135,7 @@ impl Diagnostic {
     }
 }
 
-/// Which warnings are hidden, errors or information; set by the command line.
+/// Treatment of warnings: which are hidden, shown as errors, or shown as information. Set by the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WarningPolicy {
     /// Whether all warnings are hidden (`--Wdisable` without a name).

@@ -21,7 +21,7 @@ pub struct Span {
     pub file: FileId,
     /// Offset of the first byte, from 0.
     pub lo: u32,
-    /// Offset after the last byte.
+    /// Offset after the last byte, at least `lo`.
     pub hi: u32,
     /// Position of the token in the macro's body that it comes from; the default outside macros.
     pub origin: Origin,

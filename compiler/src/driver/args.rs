@@ -408,7 +408,7 @@ pub struct RuleRequest {
     pub is_only_output: bool,
 }
 
-/// The validated command line.
+/// The validated command line: what to compile and which files to write.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The options of the compilation.

@@ -42,7 +42,7 @@ pub struct CompileOptions {
     pub arch: Arch,
     /// Options of the preprocessor, such as folders for `#include` and macros.
     pub preprocessor: preproc::Options,
-    /// Which warnings are hidden, errors or information.
+    /// Treatment of warnings: which are hidden, shown as errors, or shown as information.
     pub warnings: WarningPolicy,
     /// Whether to keep externs that are not part of v1model. Default: they are errors.
     pub emit_externs: bool,
@@ -83,7 +83,7 @@ pub struct Compiled {
     pub warnings: String,
 }
 
-/// A failed compilation.
+/// The reason why a compilation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CompileError {
     /// The main source file cannot be read.
@@ -97,7 +97,7 @@ pub enum CompileError {
     /// The program has errors. The text shows them all, with their source lines.
     #[error("{report}{errors} error{}", if *errors == 1 { "" } else { "s" })]
     Program {
-        /// Errors and warnings, rendered.
+        /// All errors and warnings as text, with source lines.
         report: String,
         /// Number of errors.
         errors: usize,
@@ -322,12 +322,12 @@ impl Session {
 /// File formats of P4Info and of table entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum P4InfoFormat {
-    /// Protobuf wire format.
+    /// Binary: protobuf's wire format.
     #[default]
     Binary,
-    /// Protobuf JSON.
+    /// Protobuf's JSON mapping.
     Json,
-    /// Protobuf text.
+    /// Protobuf's text format.
     Text,
 }
 

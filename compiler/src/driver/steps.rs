@@ -273,9 +273,7 @@ impl StepArgs {
     fn check(&self) -> Result<(), String> {
         let (target, arch) = (&self.target, &self.arch);
         if !matches!(target.as_str(), "bmv2" | "bmv2-ss-p4org") || arch != "v1model" {
-            return Err(format!(
-                "unknown backend {target}-{arch}: there is bmv2-v1model"
-            ));
+            return Err(format!("unknown backend {target}-{arch}: use bmv2-v1model"));
         }
         let debugger = [
             ("--gdb", self.hidden.gdb),
@@ -299,7 +297,7 @@ impl StepArgs {
             [] if self.hidden.from_json.is_some() => Ok(Path::new("-")),
             [] => Err("no program; give one P4 file".to_owned()),
             [_, second, ..] => Err(format!(
-                "{}: one program is compiled at a time; others are included by it",
+                "{}: a second source file; give one file, which includes the others",
                 second.display()
             )),
         }

@@ -40,7 +40,7 @@ fn layout_by<'a, 'b>(pieces: &'a [Piece<'b>]) -> Option<Layout<'a, 'b>> {
 /// Number of pieces beyond the maximum width of a line that are searched for a block to split into lines.
 const MAX_BEYOND: usize = 32;
 
-/// The gap between two pieces.
+/// White space between two pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gap {
     None,
@@ -526,7 +526,7 @@ impl State {
     }
 }
 
-/// A line under construction.
+/// A line that is being composed, with the places where it can be broken.
 #[derive(Debug, Default)]
 struct Line {
     /// Width in columns, without a comment at the end.

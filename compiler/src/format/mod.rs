@@ -18,7 +18,7 @@ pub const LINE_WIDTH: usize = 120;
 /// Width of one level of indentation, in columns.
 pub const INDENT: usize = 4;
 
-/// Maximum levels of indentation.
+/// Maximum indentation, in levels; deeper text is not indented further.
 const MAX_INDENT: usize = 60;
 
 /// Maximum number of layout rounds until a fixed point.

@@ -4,7 +4,7 @@ use crate::diag::FileId;
 use crate::syntax::lexer::{lex, Interner};
 use crate::syntax::token::{Token, TokenKind};
 
-/// Kinds of pieces.
+/// The kind of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A token; keywords have their own kinds.

@@ -15,10 +15,10 @@ use std::io;
 use std::path::{Path as FilePath, PathBuf};
 use std::time::SystemTime;
 
-/// A completion item.
+/// A proposal to complete the text at the cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The proposed text.
+    /// The proposed text: a name or keyword.
     pub name: String,
     /// Kind of the named declaration, for the editor's icon.
     pub kind: CompletionKind,
@@ -26,7 +26,7 @@ pub struct Completion {
     pub detail: String,
 }
 
-/// Kinds of completion items.
+/// What a completion item names, for the editor's icon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompletionKind {
     /// An action.

@@ -5,7 +5,7 @@ use crate::diag::{FileId, Span};
 use crate::sema::{DefKind, Type, Value};
 use crate::syntax::ast::*;
 
-/// Hover text.
+/// The description of a name or expression that an editor shows under the mouse pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hover {
     /// Span of the described name or expression.

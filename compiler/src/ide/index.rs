@@ -9,21 +9,21 @@ use std::rc::Rc;
 /// The syntactic position of a name, which determines the kinds of names that are proposed there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NamePosition {
-    /// A declaration's own name.
+    /// The name in a declaration.
     Declared,
     /// A value, an instance or a function; also a type before a `.`.
     Value,
-    /// A type.
+    /// The name of a type.
     Type,
-    /// A member of this expression.
+    /// The name after the `.` of this expression.
     Member(ExprId),
-    /// An action of a table.
+    /// The name of an action in a table or a `switch`.
     Action,
-    /// A match kind.
+    /// The match kind of a key.
     MatchKind,
-    /// A state of a parser.
+    /// The next state in a transition.
     State,
-    /// A property of a table.
+    /// The name of a table property.
     Property,
     /// A field in a structure-valued expression, or a parameter before `=`.
     Label,
@@ -43,7 +43,7 @@ pub(super) struct Occurrence {
 pub(super) struct Index {
     /// Occurrences in order of position.
     occurrences: Vec<Occurrence>,
-    /// Spans of declarations' names.
+    /// Span of the name in each declaration.
     names: FxHashMap<DeclId, Span>,
     /// Expressions other than names, in order of position.
     exprs: Vec<(Span, ExprId)>,

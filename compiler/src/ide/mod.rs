@@ -24,7 +24,7 @@ use index::{Index, Occurrence};
 use std::io;
 use std::path::Path;
 
-/// An analysed program.
+/// The analysis of a program: its source files, diagnostics, types and index of names.
 #[derive(Debug)]
 pub struct Analysis {
     /// The source files, the main one first.

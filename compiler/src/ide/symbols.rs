@@ -20,7 +20,7 @@ pub struct Symbol {
     pub children: Vec<Symbol>,
 }
 
-/// Kinds of declarations in an outline.
+/// The kind of a declaration in an outline, for the editor's icon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SymbolKind {
     /// An action.

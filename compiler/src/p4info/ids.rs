@@ -151,7 +151,7 @@ pub fn field_ids(explicit: &[Option<u32>]) -> Result<Vec<u32>, u32> {
     Ok(ids)
 }
 
-/// Jenkins's one-at-a-time hash.
+/// Bob Jenkins's one-at-a-time hash, which p4c uses for ids.
 fn hash(name: &str) -> u32 {
     let mut hash: u32 = 0;
     for byte in name.bytes() {

@@ -26,27 +26,27 @@ pub enum IdError {
     /// The top byte of an `@id` is the prefix of another kind of object.
     #[error("{name}: @id({id:#010x}) has the prefix of another kind of object; use only the low 24 bits")]
     WrongPrefix {
-        /// The object.
+        /// Name of the object with the annotation.
         name: String,
-        /// The explicit id.
+        /// The id in the annotation.
         id: u32,
     },
     /// Two objects have the same `@id`.
     #[error("{name}: @id({id:#010x}) is already the id of {other}")]
     Duplicate {
-        /// The object.
+        /// Name of the second object with the id.
         name: String,
-        /// The explicit id.
+        /// The id in both annotations.
         id: u32,
-        /// The object that has the id.
+        /// Name of the first object with the id.
         other: String,
     },
     /// Two fields or parameters of an object have the same `@id`.
     #[error("{name}: two of its fields or parameters have @id({id})")]
     DuplicateField {
-        /// The object.
+        /// Name of the object with the fields or parameters.
         name: String,
-        /// The explicit id.
+        /// The id in both annotations.
         id: u32,
     },
 }

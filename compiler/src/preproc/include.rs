@@ -8,7 +8,7 @@ use std::time::SystemTime;
 /// Folder name of the shipped files in messages.
 pub const SHIPPED: &str = "<p4include>";
 
-/// A reader of source files.
+/// Access to source files: the file system, or texts in memory.
 pub trait SourceLoader: Sync {
     /// Reads the text of a file.
     ///

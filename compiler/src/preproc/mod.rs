@@ -72,7 +72,7 @@ pub enum MacroOption {
     Undefine(String),
 }
 
-/// A preprocessed program.
+/// The result of preprocessing a program.
 #[derive(Debug)]
 pub struct Preprocessed {
     /// Tokens of the program. The last one is [`TokenKind::End`]; keywords are distinguished from identifiers.

@@ -86,7 +86,7 @@ pub struct Def {
     pub parent: Option<DeclId>,
 }
 
-/// Kinds of declarations.
+/// The kind of a declaration, with its node of the syntax tree.
 #[derive(Clone, Debug)]
 pub enum DefKind {
     /// A constant; see [`CheckedProgram::const_value`].
@@ -99,45 +99,45 @@ pub enum DefKind {
     CtorParam(Rc<Param>),
     /// An instance of an extern, parser, control or package.
     Instance(Rc<Instantiation>),
-    /// An extern type.
+    /// An extern type: `extern E { ... }`.
     Extern(Rc<ExternDecl>),
     /// A constructor of an extern type.
     Constructor(Rc<FunctionDecl>),
     /// A method of an extern type.
     Method(Rc<FunctionDecl>),
-    /// An extern function.
+    /// An extern function: `extern T f(...);`.
     ExternFunction(Rc<FunctionDecl>),
     /// A function with a body, also the implementation of an abstract method.
     Function(Rc<FunctionDecl>),
-    /// An action.
+    /// An action: `action a(...) { ... }`.
     Action(Rc<ActionDecl>),
-    /// A parser or parser type.
+    /// A parser (with a body) or a parser type (without).
     Parser(Rc<ParserDecl>),
-    /// A state of a parser.
+    /// A state of the parent parser: `state s { ... }`.
     State(Rc<State>),
-    /// A control or control type.
+    /// A control (with a body) or a control type (without).
     Control(Rc<ControlDecl>),
-    /// A package type.
+    /// A package type: `package P(...);`.
     Package(Rc<PackageDecl>),
-    /// A table.
+    /// A table: `table t { ... }`.
     Table(Rc<TableDecl>),
-    /// A value set.
+    /// A value set: `value_set<T>(n) v;`.
     ValueSet(Rc<ValueSetDecl>),
-    /// A struct type.
+    /// A struct type: `struct S { ... }`.
     Struct(Rc<StructDecl>),
-    /// A header type.
+    /// A header type: `header H { ... }`.
     Header(Rc<StructDecl>),
-    /// A header union type.
+    /// A header union type: `header_union U { ... }`.
     HeaderUnion(Rc<StructDecl>),
     /// A field of the parent struct, and its index in order of declaration.
     Field(Rc<Field>, usize),
-    /// An enum type.
+    /// An enum type: `enum E { ... }`.
     Enum(Rc<EnumDecl>),
     /// A member of the parent enum, and its index in order of declaration.
     EnumMember(Rc<Member>, usize),
     /// A member of `error`, and its index among all errors of the program; the index is the error's number.
     ErrorMember(Rc<Member>, usize),
-    /// A match kind.
+    /// A member of `match_kind`, such as `exact`.
     MatchKindMember(Rc<Member>),
     /// An alias made by `typedef`.
     Typedef(Rc<TypedefDecl>),
@@ -166,7 +166,7 @@ pub struct CallInfo {
 pub struct ArgInfo {
     /// The parameter; `None` for parameters of built-in methods.
     pub param: Option<DeclId>,
-    /// Direction of the parameter.
+    /// Direction of the parameter: `in`, `out`, `inout` or none.
     pub direction: Direction,
     /// Type of the parameter, type arguments applied.
     pub ty: Type,
@@ -174,7 +174,7 @@ pub struct ArgInfo {
     pub source: ArgSource,
 }
 
-/// Source of a parameter's value.
+/// The source of a parameter's value in a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgSource {
     /// The argument with this index in source order.
@@ -185,14 +185,14 @@ pub enum ArgSource {
     Omitted,
 }
 
-/// Kinds of callees.
+/// The callee of a call, by kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Callee {
-    /// An action.
+    /// A call of an action, or a reference to it in a table.
     Action(DeclId),
-    /// A function with a body.
+    /// A call of a function with a body.
     Function(DeclId),
-    /// An extern function.
+    /// A call of an extern function.
     ExternFunction(DeclId),
     /// A method of an extern instance; the instance is the base of the callee's [`ExprKind::Member`]. An abstract method has the id of
     /// the extern's declaration, not of its implementation.
@@ -205,20 +205,20 @@ pub enum Callee {
     DirectApply(DeclId),
     /// `apply` of a table.
     TableApply(DeclId),
-    /// Constructor of an extern type.
+    /// An instantiation of an extern type.
     ExternConstructor {
         /// The extern type.
         ext: DeclId,
-        /// The constructor among its overloads.
+        /// The constructor that matches the arguments.
         constructor: DeclId,
     },
-    /// Constructor of a parser.
+    /// An instantiation of a parser.
     ParserConstructor(DeclId),
-    /// Constructor of a control.
+    /// An instantiation of a control.
     ControlConstructor(DeclId),
-    /// Constructor of a package.
+    /// An instantiation of a package.
     PackageConstructor(DeclId),
-    /// A built-in method.
+    /// A call of a method that the language defines, such as `isValid`.
     Builtin(BuiltinMethod),
 }
 
@@ -261,7 +261,10 @@ impl CheckedProgram {
         self.defs.get(id.0 as usize)?.as_ref()
     }
 
-    /// The results for an expression.
+    /// The type checker's results for an expression.
+    ///
+    /// # Panics
+    /// When the id belongs to a larger program.
     pub fn info(&self, id: ExprId) -> &ExprInfo {
         &self.exprs[id.0 as usize]
     }

@@ -7,7 +7,7 @@ use crate::diag::{closest, Code, Diagnostic, Diagnostics, Span, Warning};
 use crate::syntax::ast::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The context of the checker, which determines the allowed calls and statements.
+/// The kind of code that is being checked, which determines the allowed calls and statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyKind {
     /// At the top level, or among the declarations of a parser or control.
@@ -48,7 +48,7 @@ pub(super) struct Checker<'a> {
     pub ret: Option<Type>,
     /// Number of enclosing loops.
     pub loops: u32,
-    /// The enclosing declaration.
+    /// The innermost enclosing declaration; `None` at the top level.
     pub parent: Option<DeclId>,
     /// Type of `this`; set only in implementations of abstract methods.
     pub this: Option<Type>,
@@ -58,7 +58,7 @@ pub(super) struct Checker<'a> {
     pub dont_cares: FxHashSet<u32>,
     /// Names of warnings disabled by `@noWarn` of the enclosing declarations.
     pub silenced: Vec<String>,
-    /// States of the enclosing parser.
+    /// States of the enclosing parser, by name; empty outside parsers.
     pub states: FxHashMap<Name, DeclId>,
     /// Field tables of struct-like types, computed once per type.
     pub field_cache: FxHashMap<Type, std::rc::Rc<FieldTable>>,
@@ -80,9 +80,9 @@ const MAX_SUGGESTIONS: u32 = 100;
 /// Sizes of the values of a type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Smallest size in bits.
+    /// Minimum size of a value in bits: `varbit` fields are empty.
     pub min: u64,
-    /// Largest size in bits.
+    /// Maximum size of a value in bits.
     pub max: u64,
     /// Number of fields of variable size.
     pub varbits: u64,

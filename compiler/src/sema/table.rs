@@ -22,7 +22,7 @@ pub(crate) const TARGET_PROPERTIES: &[&str] = &[
     "priority_delta",
 ];
 
-/// Table properties of the language.
+/// Table properties that the P4_16 specification defines.
 pub(crate) const LANGUAGE_PROPERTIES: [&str; 4] = ["key", "actions", "entries", "default_action"];
 
 /// How a reference to an action is used.

@@ -30,17 +30,17 @@ pub enum Type {
     Error,
     /// `match_kind`
     MatchKind,
-    /// An enum without underlying type.
+    /// A declared enum without underlying type: `enum E { ... }`.
     Enum(Nominal),
-    /// An enum with underlying type; see [`super::CheckedProgram::underlying`].
+    /// A declared enum with underlying type: `enum bit<8> E { ... }`; see [`super::CheckedProgram::underlying`].
     SerializableEnum(Nominal),
     /// A new type declared by `type`; see [`super::CheckedProgram::underlying`].
     NewType(Nominal),
-    /// A struct.
+    /// A declared struct type.
     Struct(Nominal),
-    /// A header.
+    /// A declared header type.
     Header(Nominal),
-    /// A header union.
+    /// A declared header union type.
     HeaderUnion(Nominal),
     /// A stack of headers or header unions: element type and number of elements.
     Stack(Rc<Type>, u32),
@@ -52,15 +52,15 @@ pub enum Type {
     List(Rc<Type>),
     /// A set of values of this type: the type of keysets.
     Set(Rc<Type>),
-    /// An instance of an extern.
+    /// A declared extern type, whose values are its instances.
     Extern(Nominal),
     /// An instance of a parser, or a parser type.
     Parser(Nominal),
     /// An instance of a control, or a control type.
     Control(Nominal),
-    /// An instance of a package.
+    /// A declared package type, whose values are its instances.
     Package(Nominal),
-    /// A table.
+    /// The type of a table's name, which can be applied.
     Table(Nominal),
     /// The result of `table.apply()`.
     ApplyResult(Nominal),
@@ -77,7 +77,7 @@ pub enum Type {
 /// A declared type and its type arguments. Two are equal if they have the same declaration and equal arguments.
 #[derive(Clone, Debug)]
 pub struct Nominal {
-    /// The declaration of the type.
+    /// Declaration of the type; the identity of the type.
     pub id: DeclId,
     /// Name of the type, for messages.
     pub name: Name,

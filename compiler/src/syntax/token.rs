@@ -3,10 +3,10 @@
 use super::ast::{BinaryOp, Name};
 use crate::diag::Span;
 
-/// A token with its position.
+/// A token of the preprocessor or of P4, with its position.
 #[derive(Clone, Debug)]
 pub struct Token {
-    /// The kind of token.
+    /// Kind of the token, such as identifier, number or `{`.
     pub kind: TokenKind,
     /// Source text. Always set for identifiers, keywords, numbers, strings (with quotes) and unknown characters.
     pub text: Name,
@@ -25,20 +25,20 @@ macro_rules! tokens {
         punctuation { $($punct:ident = $text:literal,)* }
         keywords { $($keyword:ident = $word:literal,)* }
     ) => {
-        /// Kinds of tokens.
+        /// Kinds of tokens: one for each keyword and punctuation mark, and those below.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum TokenKind {
             /// A name that is not a keyword.
             Ident,
             /// A number: text that begins with a digit; the parser checks its form.
             Number,
-            /// A string with its quotes.
+            /// A string literal; the token's text includes the quotes.
             String,
-            /// A string without closing quote.
+            /// A string literal without its closing quote on the same line.
             OpenString,
             /// A character that P4 does not use.
             Unknown,
-            /// End of the program.
+            /// The end of the program; the last token of every program.
             End,
             $(#[doc = concat!("The token `", $text, "`.")] $punct,)*
             $(#[doc = concat!("The keyword `", $word, "`.")] $keyword,)*

@@ -122,15 +122,12 @@ fn unsupported_options_are_rejected_in_one_line() {
     for (line, part) in [
         (
             "-b tofino -a tna DIR/prog.p4",
-            "unknown backend tofino-tna: there is bmv2-v1model",
+            "unknown backend tofino-tna: use bmv2-v1model",
         ),
         ("-a psa DIR/prog.p4", "unknown backend bmv2-psa"),
         ("-o DIR", "no program; give one P4 file"),
         ("DIR/none.p4", "DIR/none.p4: there is no such file"),
-        (
-            "DIR/prog.p4 DIR/other.p4",
-            "one program is compiled at a time",
-        ),
+        ("DIR/prog.p4 DIR/other.p4", "a second source file"),
         (
             "--std p4-14 -DPORT=1 -o DIR DIR/prog.p4",
             "only P4_16 is supported",

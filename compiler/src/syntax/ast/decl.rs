@@ -54,7 +54,7 @@ pub enum Decl {
 pub struct TypeParam {
     /// Id of the type variable, assigned by the parser; key of the type checker's results.
     pub id: DeclId,
-    /// Name of the type parameter.
+    /// Name of the type parameter: `T` in `<T>`.
     pub name: Ident,
 }
 
@@ -67,9 +67,9 @@ pub struct ConstDecl {
     pub annotations: Vec<Annotation>,
     /// Type of the constant, as written.
     pub ty: TypeRef,
-    /// Name of the constant.
+    /// Name of the constant: `x` in `const T x = e;`.
     pub name: Ident,
-    /// Value of the constant.
+    /// Initializer of the constant: `e` in `const T x = e;`.
     pub value: Expr,
     /// Range of the constant's source text.
     pub span: Span,
@@ -84,7 +84,7 @@ pub struct VarDecl {
     pub annotations: Vec<Annotation>,
     /// Type of the variable, as written.
     pub ty: TypeRef,
-    /// Name of the variable.
+    /// Name of the variable: `x` in `T x = e;`.
     pub name: Ident,
     /// Initial value; `None` leaves the variable undefined.
     pub init: Option<Expr>,
@@ -105,7 +105,7 @@ pub struct Instantiation {
     pub ty: TypeRef,
     /// Constructor arguments in source order.
     pub args: Vec<Arg>,
-    /// Name of the instance.
+    /// Name of the instance: `x` in `T(args) x;`.
     pub name: Ident,
     /// Implementations of abstract methods, and instances that they use; `None` without `= { ... }`.
     pub body: Option<Vec<Decl>>,
@@ -120,7 +120,7 @@ pub struct ExternDecl {
     pub id: DeclId,
     /// Annotations of the extern type, in source order.
     pub annotations: Vec<Annotation>,
-    /// Name of the extern type.
+    /// Name of the extern type: `E` in `extern E { ... }`.
     pub name: Ident,
     /// Type parameters of the extern type; empty if it is not generic.
     pub type_params: Vec<TypeParam>,
@@ -143,7 +143,7 @@ pub struct FunctionDecl {
     pub is_abstract: bool,
     /// Type of the result; `None` for constructors.
     pub ret: Option<TypeRef>,
-    /// Name of the function.
+    /// Name of the function: `f` in `T f(...)`.
     pub name: Ident,
     /// Type parameters of the function; empty if it is not generic.
     pub type_params: Vec<TypeParam>,
@@ -162,7 +162,7 @@ pub struct ActionDecl {
     pub id: DeclId,
     /// Annotations of the action, in source order.
     pub annotations: Vec<Annotation>,
-    /// Name of the action.
+    /// Name of the action: `a` in `action a(...)`.
     pub name: Ident,
     /// Parameters: first those with a direction, then those that the control plane sets.
     pub params: Vec<Rc<Param>>,
@@ -179,7 +179,7 @@ pub struct ParserDecl {
     pub id: DeclId,
     /// Annotations of the parser, in source order.
     pub annotations: Vec<Annotation>,
-    /// Name of the parser.
+    /// Name of the parser: `P` in `parser P(...)`.
     pub name: Ident,
     /// Type parameters: only parser types may have them.
     pub type_params: Vec<TypeParam>,
@@ -194,11 +194,11 @@ pub struct ParserDecl {
 /// The body and the constructor parameters of a parser.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParserBody {
-    /// Constructor parameters.
+    /// Constructor parameters in source order; empty if the parser has none.
     pub ctor_params: Vec<Rc<Param>>,
     /// Constants, variables, instances and value sets, in source order.
     pub locals: Vec<Decl>,
-    /// States in source order.
+    /// States in source order; the predefined `accept` and `reject` are not included.
     pub states: Vec<Rc<State>>,
 }
 
@@ -209,7 +209,7 @@ pub struct ControlDecl {
     pub id: DeclId,
     /// Annotations of the control, in source order.
     pub annotations: Vec<Annotation>,
-    /// Name of the control.
+    /// Name of the control: `C` in `control C(...)`.
     pub name: Ident,
     /// Type parameters: only control types may have them.
     pub type_params: Vec<TypeParam>,
@@ -224,7 +224,7 @@ pub struct ControlDecl {
 /// The body and the constructor parameters of a control.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ControlBody {
-    /// Constructor parameters.
+    /// Constructor parameters in source order; empty if the control has none.
     pub ctor_params: Vec<Rc<Param>>,
     /// Constants, variables, instances, actions and tables, in source order.
     pub locals: Vec<Decl>,
@@ -239,7 +239,7 @@ pub struct PackageDecl {
     pub id: DeclId,
     /// Annotations of the package type, in source order.
     pub annotations: Vec<Annotation>,
-    /// Name of the package type.
+    /// Name of the package type: `P` in `package P(...);`.
     pub name: Ident,
     /// Type parameters of the package type; empty if it is not generic.
     pub type_params: Vec<TypeParam>,
@@ -256,7 +256,7 @@ pub struct StructDecl {
     pub id: DeclId,
     /// Annotations of the type, in source order.
     pub annotations: Vec<Annotation>,
-    /// Name of the type.
+    /// Name of the type: `S` in `struct S { ... }`.
     pub name: Ident,
     /// Type parameters of the type; empty if it is not generic.
     pub type_params: Vec<TypeParam>,
@@ -275,7 +275,7 @@ pub struct Field {
     pub annotations: Vec<Annotation>,
     /// Type of the field, as written.
     pub ty: TypeRef,
-    /// Name of the field.
+    /// Name of the field: `f` in `T f;`.
     pub name: Ident,
     /// Range of the field's source text.
     pub span: Span,
@@ -290,7 +290,7 @@ pub struct EnumDecl {
     pub annotations: Vec<Annotation>,
     /// Underlying type; `None` if the enum is not serializable.
     pub underlying: Option<TypeRef>,
-    /// Name of the enum.
+    /// Name of the enum: `E` in `enum E { ... }`.
     pub name: Ident,
     /// Members in source order.
     pub members: Vec<Rc<Member>>,
@@ -305,7 +305,7 @@ pub struct Member {
     pub id: DeclId,
     /// Annotations in source order. P4Info contains those of enum members.
     pub annotations: Vec<Annotation>,
-    /// Name of the member.
+    /// Name of the member: `A` in `enum E { A, B }`.
     pub name: Ident,
     /// Value of a member of a serializable enum; `None` for other members.
     pub value: Option<Expr>,
@@ -329,9 +329,9 @@ pub struct TypedefDecl {
     pub id: DeclId,
     /// Annotations of the declaration, in source order.
     pub annotations: Vec<Annotation>,
-    /// The aliased or underlying type.
+    /// The type that the declaration gives a name: `T` in `typedef T A;`.
     pub target: TypedefTarget,
-    /// Name of the alias or new type.
+    /// Name of the alias or new type: `A` in `typedef T A;`.
     pub name: Ident,
     /// Range of the declaration's source text.
     pub span: Span,
@@ -357,7 +357,7 @@ pub struct ValueSetDecl {
     pub ty: TypeRef,
     /// Maximum number of elements, a compile-time constant.
     pub size: Expr,
-    /// Name of the value set.
+    /// Name of the value set: `v` in `value_set<T>(n) v;`.
     pub name: Ident,
     /// Range of the value set's source text.
     pub span: Span,
@@ -370,7 +370,7 @@ pub struct TableDecl {
     pub id: DeclId,
     /// Annotations of the table, in source order.
     pub annotations: Vec<Annotation>,
-    /// Name of the table.
+    /// Name of the table: `t` in `table t { ... }`.
     pub name: Ident,
     /// Properties in source order.
     pub properties: Vec<TableProperty>,
@@ -378,7 +378,7 @@ pub struct TableDecl {
     pub span: Span,
 }
 
-/// A property of a table.
+/// A property of a table, `name = value;`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableProperty {
     /// Annotations of the property, in source order.
@@ -393,7 +393,7 @@ pub struct TableProperty {
     pub span: Span,
 }
 
-/// Value of a table's property.
+/// The value of a table's property, by kind of property.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TablePropertyValue {
     /// `key = { ... }`
@@ -411,7 +411,7 @@ pub enum TablePropertyValue {
 /// `expression: match_kind;` in a table's key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeyElement {
-    /// The expression that is matched.
+    /// The expression whose value is compared with the entries.
     pub expr: Expr,
     /// The match kind, such as `exact` or `lpm`.
     pub match_kind: Ident,
@@ -429,7 +429,7 @@ pub struct ActionRef {
     pub call: super::ExprId,
     /// Annotations of the reference, in source order.
     pub annotations: Vec<Annotation>,
-    /// Name of the action.
+    /// Name of the action: `a` in `a(x)`.
     pub path: super::Path,
     /// Arguments in source order; `None` without parentheses.
     pub args: Option<Vec<Arg>>,
@@ -437,7 +437,7 @@ pub struct ActionRef {
     pub span: Span,
 }
 
-/// An entry of a table.
+/// An entry in the property `entries` of a table: `keyset: action;`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// Annotations, which are written after the action.
@@ -448,7 +448,7 @@ pub struct Entry {
     pub priority: Option<Expr>,
     /// The keysets of the entry, as in [`super::SelectCase::keyset`].
     pub keyset: Expr,
-    /// The action with its arguments.
+    /// The action that the entry selects, with its arguments.
     pub action: ActionRef,
     /// Range of the entry's source text.
     pub span: Span,

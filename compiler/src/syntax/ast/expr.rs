@@ -4,7 +4,7 @@ use super::{ExprId, Ident, Name, Path, TypeRef};
 use crate::diag::Span;
 use num_bigint::BigInt;
 
-/// An expression.
+/// An expression node: its kind, position and id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
     /// Id of the expression, assigned by the parser; index of the type checker's results.
@@ -116,7 +116,7 @@ pub struct LiteralWidth {
     pub signed: bool,
 }
 
-/// Parts of a call.
+/// A call `callee<type_args>(args)`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     /// The called function, action or method, or the constructed type.
@@ -155,7 +155,7 @@ pub struct NamedExpr {
     pub value: Expr,
 }
 
-/// Operators with one operand.
+/// Unary operators, all prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UnaryOp {
     /// `!`
@@ -168,7 +168,7 @@ pub enum UnaryOp {
     Plus,
 }
 
-/// Operators with two operands.
+/// Binary operators, all infix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BinaryOp {
     /// `*`

@@ -107,10 +107,10 @@ pub struct Annotation {
     pub span: Span,
 }
 
-/// Body of an annotation.
+/// The part of an annotation after its name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnnotationBody {
-    /// No body.
+    /// There is no body, as in `@hidden`.
     Empty,
     /// `(tokens)`: an unstructured body, of any tokens with balanced parentheses.
     Tokens {

@@ -94,7 +94,7 @@ pub enum StmtKind {
 /// A block statement `{ ... }`, with annotations before it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
-    /// Annotations before the brace.
+    /// Annotations before the opening brace, in source order.
     pub annotations: Vec<Annotation>,
     /// Statements and declarations in source order.
     pub stmts: Vec<Stmt>,
@@ -114,14 +114,14 @@ pub struct SwitchCase {
     pub span: Span,
 }
 
-/// A state of a parser.
+/// A state of a parser: `state s { ... transition ...; }`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct State {
     /// Id of the state, assigned by the parser; key of the type checker's results.
     pub id: DeclId,
     /// Annotations of the state, in source order.
     pub annotations: Vec<Annotation>,
-    /// Name of the state.
+    /// Name of the state: `s` in `state s { ... }`.
     pub name: Ident,
     /// Statements before the transition.
     pub stmts: Vec<Stmt>,
@@ -131,7 +131,7 @@ pub struct State {
     pub span: Span,
 }
 
-/// The transition of a state.
+/// The transition statement at the end of a parser state.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Transition {
     /// No transition statement: an implicit `transition reject`.
@@ -145,7 +145,7 @@ pub enum Transition {
 /// `select (keys) { cases }`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Select {
-    /// The expressions that are matched.
+    /// The expressions whose values are compared with the keysets.
     pub keys: Vec<Expr>,
     /// Cases in source order; the first case that matches is taken.
     pub cases: Vec<SelectCase>,
@@ -176,7 +176,7 @@ pub struct Param {
     pub direction: Direction,
     /// Type of the parameter, as written.
     pub ty: TypeRef,
-    /// Name of the parameter.
+    /// Name of the parameter: `x` in `in T x`.
     pub name: Ident,
     /// Default value, used if the argument is omitted; `None` if there is none.
     pub default: Option<Expr>,

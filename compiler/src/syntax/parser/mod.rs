@@ -246,7 +246,7 @@ impl Parser<'_> {
         self.diagnostics.report_last(
             Diagnostic::error(Code::NESTING, span, message)
                 .note("parentheses, braces, operators and the `else if`s of a chain are one level each")
-                .help("divide it: into several statements, or into actions, functions or controls"),
+                .help("split it into several statements, actions, functions or controls"),
         );
     }
 

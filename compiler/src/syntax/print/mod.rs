@@ -44,14 +44,14 @@ pub fn print_with_includes(program: &P4Program, map: &SourceMap) -> String {
     printer.out
 }
 
-/// Prints an expression.
+/// Prints an expression as P4 source, without redundant parentheses.
 pub fn print_expr(expr: &Expr) -> String {
     let mut printer = Printer::default();
     printer.expr(expr);
     printer.out
 }
 
-/// Prints a type.
+/// Prints a written type as P4 source.
 pub fn print_type(ty: &TypeRef) -> String {
     let mut printer = Printer::default();
     printer.type_ref(ty);
