@@ -54,7 +54,7 @@ impl Checker<'_> {
                                     pair.name.span,
                                     format!("key `{}` is given twice", pair.name),
                                 )
-                                .other(first, "the first time"),
+                                .other(first, "first occurrence"),
                             );
                         }
                     }

@@ -52,7 +52,7 @@ impl Checker<'_> {
             self.structured_annotations(&state.annotations);
             if matches!(&*state.name.name, "accept" | "reject") {
                 let message = format!(
-                    "state `{}` exists already and cannot be declared",
+                    "state `{}` is predefined and cannot be declared",
                     state.name
                 );
                 self.error(Code::PARSER_RULE, state.name.span, message);
@@ -288,8 +288,10 @@ impl Checker<'_> {
                 types => {
                     let ty = self.expr(keyset);
                     if !self.is_set_of_all(&ty, types) && ty != Type::Invalid {
-                        let message =
-                            format!("{} keys are matched, but one value given", types.len());
+                        let message = format!(
+                            "{} keys are matched, but the keyset has one value",
+                            types.len()
+                        );
                         self.report(
                             Diagnostic::error(Code::TYPE_MISMATCH, keyset.span, message).help(
                                 "write `(value, value, ...)`, with `_` for a key that matches any value",
@@ -355,7 +357,11 @@ impl Checker<'_> {
                     self.out.representation(ty),
                     Type::Bit(_) | Type::Signed(_) | Type::Int | Type::Invalid
                 ) {
-                    self.error(Code::OPERATOR, keyset.span, format!("`{ty}` has no ranges"));
+                    self.error(
+                        Code::OPERATOR,
+                        keyset.span,
+                        format!("a range needs numbers, found `{ty}`"),
+                    );
                 }
                 let ends = (self.value_of(low), self.value_of(high));
                 if let (Some(super::Value::Int(a)), Some(super::Value::Int(b))) = ends {

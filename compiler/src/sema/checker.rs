@@ -242,7 +242,7 @@ impl<'a> Checker<'a> {
                 name.span,
                 format!("`{name}` hides another declaration of that name"),
             )
-            .other(span, "this one"),
+            .other(span, "the hidden declaration"),
         );
     }
 

@@ -568,7 +568,7 @@ impl Checker<'_> {
                                 field.span,
                                 "a header has at most one field of variable size",
                             )
-                            .other(first, "the first one"),
+                            .other(first, "first `varbit` field"),
                         );
                     }
                 }

@@ -111,7 +111,7 @@ impl Checker<'_> {
                 self.error(
                     Code::SYNTAX,
                     expr.span,
-                    "sets of values are allowed only in keysets",
+                    "ranges and masks are allowed only in keysets",
                 );
                 Type::Invalid
             }

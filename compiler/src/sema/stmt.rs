@@ -226,7 +226,7 @@ impl Checker<'_> {
                     self.error(
                         Code::TYPE_MISMATCH,
                         variable.ty.span,
-                        format!("`{ty}` has no ranges"),
+                        format!("a range needs numbers, found `{ty}`"),
                     );
                 }
                 self.info_mut(collection).ty = Type::Set(std::rc::Rc::new(ty.clone()));
@@ -384,7 +384,7 @@ impl Checker<'_> {
         if let Some(first) = seen.insert(value, span) {
             self.report(
                 Diagnostic::error(Code::DUPLICATE, span, "duplicate label")
-                    .other(first, "the first time"),
+                    .other(first, "first occurrence"),
             );
         }
     }

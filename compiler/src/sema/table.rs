@@ -55,7 +55,7 @@ impl Checker<'_> {
                         property.name.span,
                         format!("property `{}` is given twice", property.name),
                     )
-                    .other(first, "the first time"),
+                    .other(first, "first occurrence"),
                 );
             }
         }
@@ -173,7 +173,7 @@ impl Checker<'_> {
                         action.span,
                         format!("action `{}` is listed twice", action.path.name),
                     )
-                    .other(first.span, "the first time"),
+                    .other(first.span, "first occurrence"),
                 );
             }
         }
@@ -512,7 +512,7 @@ impl Checker<'_> {
                         self.error(
                             Code::TABLE_RULE,
                             part.span,
-                            format!("a key of kind `{kind}` has no ranges"),
+                            format!("a key of kind `{kind}` cannot be a range"),
                         );
                     }
                 }

@@ -429,7 +429,7 @@ impl Parser<'_> {
                                 local.span(),
                                 "declarations of a parser come before its states",
                             )
-                            .label("move this up"),
+                            .label("move this before the states"),
                         );
                     }
                     body.locals.push(local);
@@ -556,7 +556,7 @@ impl Parser<'_> {
                                 span,
                                 "a control has one `apply` block",
                             )
-                            .other(first, "the first one"),
+                            .other(first, "first `apply` block"),
                         );
                     }
                     apply = Some(block);
@@ -571,7 +571,7 @@ impl Parser<'_> {
                                     decl.span(),
                                     "declarations of a control come before `apply`",
                                 )
-                                .label("move this up"),
+                                .label("move this before `apply`"),
                             );
                         }
                         Ok(Some(decl))
