@@ -20,7 +20,7 @@ pub fn diagnostics(
     let sources = &analysis.sources;
     let mut by_file: BTreeMap<PathBuf, Vec<lsp::Diagnostic>> = BTreeMap::new();
     for diagnostic in analysis.diagnostics.iter() {
-        let span = diagnostic.span.map(|span| sources.blamed(span));
+        let span = diagnostic.span.map(|span| sources.reported_span(span));
         // A file without `main` that no program includes may still be part of a program, so a missing `main` is not reported.
         if span.is_none() && !is_program && diagnostic.code == Some(Code::PACKAGE_RULE) {
             continue;
@@ -46,7 +46,7 @@ fn of_diagnostic(
 ) -> lsp::Diagnostic {
     let related = diagnostic.others.iter().filter_map(|(span, text)| {
         Some(lsp::DiagnosticRelatedInformation {
-            location: location(sources, sources.blamed(*span))?,
+            location: location(sources, sources.reported_span(*span))?,
             message: text.clone(),
         })
     });
@@ -107,7 +107,7 @@ pub fn code_actions(
     let sources = &analysis.sources;
     let mut actions = Vec::new();
     for diagnostic in analysis.diagnostics.iter() {
-        let Some(span) = diagnostic.span.map(|span| sources.blamed(span)) else {
+        let Some(span) = diagnostic.span.map(|span| sources.reported_span(span)) else {
             continue;
         };
         let at = range_of(sources, span);

@@ -15,7 +15,7 @@ pub fn render_all(diagnostics: &Diagnostics, map: &SourceMap) -> String {
 pub fn render_short(d: &Diagnostic, map: &SourceMap) -> String {
     let mut out = String::new();
     if let Some(span) = d.span {
-        let at = map.location(map.blamed(span));
+        let at = map.location(map.reported_span(span));
         let _ = write!(out, "{}:{}:{}: ", at.file, at.line, at.column);
     }
     let _ = write!(out, "{}: {}", head(d), d.message);
@@ -31,9 +31,9 @@ pub fn render(d: &Diagnostic, map: &SourceMap) -> String {
     let mut out = format!("{}: {}\n", head(d), d.message);
     let mut snippets: Vec<Snippet> = Vec::new();
     if let Some(span) = d.span {
-        let blamed = map.blamed(span);
-        snippets.push(Snippet::new(map, blamed, &d.label, '^'));
-        if blamed != span {
+        let reported_span = map.reported_span(span);
+        snippets.push(Snippet::new(map, reported_span, &d.label, '^'));
+        if reported_span != span {
             snippets.push(Snippet::new(map, span, "in this use of the macro", '-'));
         }
     }

@@ -209,7 +209,7 @@ impl SourceMap {
     }
 
     /// The position to show in a diagnostic: the position in the macro's body, or the span itself outside macros.
-    pub fn blamed(&self, span: Span) -> Span {
+    pub fn reported_span(&self, span: Span) -> Span {
         self.origin(span).unwrap_or(span)
     }
 

@@ -355,7 +355,7 @@ fn summary(errors: usize, warnings: usize) -> String {
 
 fn to_json(diagnostic: &Diagnostic, sources: &SourceMap) -> serde_json::Value {
     let place = |span| {
-        let at = sources.location(sources.blamed(span));
+        let at = sources.location(sources.reported_span(span));
         serde_json::json!({"file": at.file, "line": at.line, "column": at.column})
     };
     serde_json::json!({

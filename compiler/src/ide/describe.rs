@@ -39,7 +39,7 @@ impl Analysis {
         if let Some(cast) = &info.cast {
             lines.push(format!("cast to `{cast}`"));
         }
-        lines.extend(info.value.as_ref().and_then(shown));
+        lines.extend(info.value.as_ref().and_then(value_text));
         Some(Hover {
             span,
             markdown: lines.join("\n\n"),
@@ -63,7 +63,7 @@ impl Analysis {
             of_part.then(|| format!("of `{}`", parent.name()))
         });
         let width = self.width(id, &def.kind);
-        let value = self.checked.const_value(id).and_then(shown);
+        let value = self.checked.const_value(id).and_then(value_text);
         let facts: Vec<String> = around.into_iter().chain(width).chain(value).collect();
         if !facts.is_empty() {
             parts.push(facts.join(", "));
@@ -108,9 +108,9 @@ impl Analysis {
             DefKind::Table(d) => self.table(d),
             DefKind::ValueSet(d) => header(d.span, &d.annotations, None),
             DefKind::Struct(d) | DefKind::Header(d) | DefKind::HeaderUnion(d) => {
-                self.whole(d.span, &d.annotations)
+                self.full_text(d.span, &d.annotations)
             }
-            DefKind::Enum(d) => self.whole(d.span, &d.annotations),
+            DefKind::Enum(d) => self.full_text(d.span, &d.annotations),
             DefKind::Field(d, _) => header(d.span, &d.annotations, None),
             DefKind::EnumMember(d, _) => match &d.value {
                 Some(value) => format!("{} = {}", d.name, self.sources.text(value.span)),
@@ -143,7 +143,7 @@ impl Analysis {
     }
 
     /// The source text of a declaration with its body, without annotations.
-    fn whole(&self, span: Span, annotations: &[Annotation]) -> String {
+    fn full_text(&self, span: Span, annotations: &[Annotation]) -> String {
         let from = annotations.last().map_or(span.lo, |a| a.span.hi);
         let text = self.sources.text(Span { lo: from, ..span }).trim();
         let lines: Vec<&str> = text.lines().collect();
@@ -197,7 +197,7 @@ impl Analysis {
 
     /// The comment after a declaration on its line, or the comment above it.
     fn comment(&self, id: DeclId) -> Option<String> {
-        let name = self.sources.blamed(self.index.name_of(id)?);
+        let name = self.sources.reported_span(self.index.name_of(id)?);
         let file = self.sources.file(name.file);
         let line = file.line_index(name.lo);
         let mut above = Vec::new();
@@ -235,7 +235,7 @@ impl Analysis {
 }
 
 /// A number in decimal and hexadecimal.
-fn shown(value: &Value) -> Option<String> {
+fn value_text(value: &Value) -> Option<String> {
     match value {
         Value::Int(n) => {
             let hex = format!("{n:#x}");

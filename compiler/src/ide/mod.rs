@@ -72,7 +72,7 @@ impl Analysis {
     /// Span of the declared name that the name at byte `offset` of `file` refers to; `None` if it is unknown.
     pub fn definition(&self, file: FileId, offset: u32) -> Option<Span> {
         let name = self.index.name_of(self.target(file, offset)?)?;
-        Some(self.sources.blamed(name))
+        Some(self.sources.reported_span(name))
     }
 
     /// All occurrences of the name at byte `offset` of `file`, including its declaration; empty if it is unknown.
@@ -83,7 +83,7 @@ impl Analysis {
         let mut spans: Vec<Span> = self
             .index
             .occurrences_of(id)
-            .map(|occurrence| self.sources.blamed(occurrence.span))
+            .map(|occurrence| self.sources.reported_span(occurrence.span))
             .collect();
         spans.sort();
         spans.dedup_by_key(|span| (span.file, span.lo));

@@ -89,14 +89,14 @@ impl Preprocessor<'_> {
             }
             Builtin::IncludeLevel => number(self.files.len().saturating_sub(1) as u32),
             Builtin::Date => {
-                let now = Moment::of(self.options.now);
+                let now = DateTime::of(self.options.now);
                 text(&format!("{} {:2} {}", now.month(), now.day, now.year))
             }
-            Builtin::Time => text(&Moment::of(self.options.now).clock()),
+            Builtin::Time => text(&DateTime::of(self.options.now).clock()),
             Builtin::Timestamp => {
                 let file = &self.map.file(self.last_read.file).name;
                 let text_of = |time| {
-                    let at = Moment::of(Some(time));
+                    let at = DateTime::of(Some(time));
                     let (weekday, month) = (at.weekday(), at.month());
                     format!("{weekday} {month} {:2} {} {}", at.day, at.clock(), at.year)
                 };
@@ -116,7 +116,7 @@ impl Preprocessor<'_> {
 }
 
 /// A point in time as calendar date and time of day, in UTC (Gregorian calendar).
-struct Moment {
+struct DateTime {
     year: i64,
     /// Month, 0 to 11.
     month: usize,
@@ -127,8 +127,8 @@ struct Moment {
     seconds: i64,
 }
 
-impl Moment {
-    fn of(time: Option<SystemTime>) -> Moment {
+impl DateTime {
+    fn of(time: Option<SystemTime>) -> DateTime {
         let since = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let seconds = since.map_or(0, |since| since.as_secs()) as i64;
         let days = seconds / 86_400;
@@ -140,7 +140,7 @@ impl Moment {
         let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
         let month_from_march = (5 * day_of_year + 2) / 153;
         let month = (month_from_march + 2) % 12;
-        Moment {
+        DateTime {
             year: era * 400 + year_of_era + i64::from(month < 2),
             month: month as usize,
             day: day_of_year - (153 * month_from_march + 2) / 5 + 1,
@@ -186,7 +186,7 @@ mod tests {
             (4_107_542_399, "Sun Feb 28 2100"),
             (4_107_542_400, "Mon Mar 1 2100"),
         ] {
-            let at = Moment::of(Some(UNIX_EPOCH + Duration::from_secs(seconds)));
+            let at = DateTime::of(Some(UNIX_EPOCH + Duration::from_secs(seconds)));
             let (weekday, month) = (at.weekday(), at.month());
             assert_eq!(format!("{weekday} {month} {} {}", at.day, at.year), date);
         }

@@ -375,8 +375,8 @@ impl Checker<'_> {
     }
 
     pub fn report_not_assignable(&mut self, expr: &Expr, how: &str) {
-        let is_in_last = self.is_in_last(expr);
-        if is_in_last && self.body_kind != BodyKind::State {
+        let is_part_of_last = self.is_part_of_last(expr);
+        if is_part_of_last && self.body_kind != BodyKind::State {
             // `last` exists only in parser states; that error has been reported.
             return;
         }
@@ -385,7 +385,7 @@ impl Checker<'_> {
             expr.span,
             format!("this cannot be {how}"),
         );
-        if is_in_last {
+        if is_part_of_last {
             d = d
                 .label("`last` of a stack can only be read")
                 .help("write to an element by its index (`stack[0]`), extract to `next`");
@@ -423,14 +423,15 @@ impl Checker<'_> {
     }
 
     /// Whether an expression is `stack.last`, or a field or element of it.
-    fn is_in_last(&self, expr: &Expr) -> bool {
+    fn is_part_of_last(&self, expr: &Expr) -> bool {
         match &expr.kind {
             ExprKind::Member(base, _) => {
-                self.out.info(expr.id).resolution == Resolution::StackLast || self.is_in_last(base)
+                self.out.info(expr.id).resolution == Resolution::StackLast
+                    || self.is_part_of_last(base)
             }
             ExprKind::Index(base, _)
             | ExprKind::Slice { base, .. }
-            | ExprKind::SlicePlus { base, .. } => self.is_in_last(base),
+            | ExprKind::SlicePlus { base, .. } => self.is_part_of_last(base),
             _ => false,
         }
     }

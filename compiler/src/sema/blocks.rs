@@ -14,7 +14,7 @@ impl Checker<'_> {
         self.define(d.id, DefKind::Parser(d.clone()), d.name.span);
         self.declare(d.id, &d.name);
         self.structured_annotations(&d.annotations);
-        self.inside(d.id, &d.annotations, |c| {
+        self.in_declaration(d.id, &d.annotations, |c| {
             c.type_params(&d.type_params);
             c.params(&d.params, ParamOwner::Block);
             let Some(body) = &d.body else {
@@ -287,7 +287,7 @@ impl Checker<'_> {
                 [ty] => self.simple_keyset(keyset, ty),
                 types => {
                     let ty = self.expr(keyset);
-                    if !self.is_set_of_all(&ty, types) && ty != Type::Invalid {
+                    if !self.is_value_set_for_keys(&ty, types) && ty != Type::Invalid {
                         let message = format!(
                             "{} keys are matched, but the keyset has one value",
                             types.len()
@@ -304,7 +304,7 @@ impl Checker<'_> {
     }
 
     /// Whether `set` is a value set whose elements have one component for each key.
-    fn is_set_of_all(&mut self, set: &Type, types: &[Type]) -> bool {
+    fn is_value_set_for_keys(&mut self, set: &Type, types: &[Type]) -> bool {
         let Type::Set(element) = set else {
             return false;
         };
@@ -418,8 +418,8 @@ impl Checker<'_> {
     fn report_endless_loops(&mut self, body: &ParserBody) {
         let runs_on = |stmt: &Stmt| match &stmt.kind {
             StmtKind::Empty | StmtKind::Const(_) => true,
-            StmtKind::Var(d) => d.init.as_ref().is_none_or(calls_nothing),
-            StmtKind::Assign { left, right, .. } => calls_nothing(left) && calls_nothing(right),
+            StmtKind::Var(d) => d.init.as_ref().is_none_or(has_no_calls),
+            StmtKind::Assign { left, right, .. } => has_no_calls(left) && has_no_calls(right),
             _ => false,
         };
         let mut way: Vec<&Rc<State>> = Vec::new();
@@ -473,7 +473,7 @@ impl Checker<'_> {
             self.warn(
                 Diagnostic::warning(
                     Warning::Unreachable,
-                    start_at(body),
+                    start_state_span(body),
                     "no state of this parser leads to `accept`",
                 )
                 .label("every packet is rejected"),
@@ -545,7 +545,7 @@ impl Checker<'_> {
         self.define(d.id, DefKind::Control(d.clone()), d.name.span);
         self.declare(d.id, &d.name);
         self.structured_annotations(&d.annotations);
-        self.inside(d.id, &d.annotations, |c| {
+        self.in_declaration(d.id, &d.annotations, |c| {
             c.type_params(&d.type_params);
             c.params(&d.params, ParamOwner::Block);
             let Some(body) = &d.body else {
@@ -578,14 +578,14 @@ impl Checker<'_> {
 }
 
 /// Whether an expression contains no call.
-fn calls_nothing(expr: &Expr) -> bool {
+fn has_no_calls(expr: &Expr) -> bool {
     let mut calls = false;
     expr.walk(&mut |part| calls |= matches!(part.kind, ExprKind::Call(_)));
     !calls
 }
 
 /// Source position of the state `start`; the default span if there is none.
-fn start_at(body: &ParserBody) -> Span {
+fn start_state_span(body: &ParserBody) -> Span {
     let start = body
         .states
         .iter()

@@ -61,19 +61,19 @@ pub enum Resolution {
     None,
     /// A declaration: variable, parameter, constant, instance, field, member of an enum, action, table, type, ...
     Decl(DeclId),
-    /// `stack.next`
+    /// `stack.next`: the element that is extracted next
     StackNext,
-    /// `stack.last`
+    /// `stack.last`: the element that was extracted last
     StackLast,
-    /// `stack.lastIndex`
+    /// `stack.lastIndex`: the index of `stack.last`
     StackLastIndex,
-    /// `stack.size`
+    /// `stack.size`: the number of elements, a constant
     StackSize,
-    /// `table.apply().hit`
+    /// `table.apply().hit`: whether an entry matched
     Hit,
-    /// `table.apply().miss`
+    /// `table.apply().miss`: whether no entry matched
     Miss,
-    /// `table.apply().action_run`
+    /// `table.apply().action_run`: the executed action, for `switch`
     ActionRun,
 }
 
@@ -225,23 +225,23 @@ pub enum Callee {
 /// Methods of headers, header unions, stacks and types with a size. The object is the base of the callee's [`ExprKind::Member`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BuiltinMethod {
-    /// `h.isValid()`
+    /// `h.isValid()`: whether the header is valid
     IsValid,
-    /// `h.setValid()`
+    /// `h.setValid()`: makes the header valid
     SetValid,
-    /// `h.setInvalid()`
+    /// `h.setInvalid()`: makes the header invalid
     SetInvalid,
-    /// `stack.push_front(n)`
+    /// `stack.push_front(n)`: shifts elements by n to higher indices
     PushFront,
-    /// `stack.pop_front(n)`
+    /// `stack.pop_front(n)`: shifts elements by n to lower indices
     PopFront,
-    /// `x.minSizeInBits()`
+    /// `x.minSizeInBits()`: minimum size, `varbit` fields empty
     MinSizeInBits,
-    /// `x.minSizeInBytes()`
+    /// `x.minSizeInBytes()`: minimum size, rounded up to bytes
     MinSizeInBytes,
-    /// `x.maxSizeInBits()`
+    /// `x.maxSizeInBits()`: maximum size, `varbit` fields at their maximum width
     MaxSizeInBits,
-    /// `x.maxSizeInBytes()`
+    /// `x.maxSizeInBytes()`: maximum size, rounded up to bytes
     MaxSizeInBytes,
 }
 

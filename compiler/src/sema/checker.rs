@@ -373,7 +373,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Runs `f` with `id` as the enclosing declaration: in a new scope, and without the warnings that its `@noWarn` disables.
-    pub fn inside<T>(
+    pub fn in_declaration<T>(
         &mut self,
         id: DeclId,
         annotations: &[Annotation],

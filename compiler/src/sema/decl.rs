@@ -171,7 +171,7 @@ impl Checker<'_> {
             .collect();
         let args = self.out.substitution(&nominal, &ext.type_params);
         let this = self.this.replace(ty.clone());
-        self.inside(d.id, &d.annotations, |c| {
+        self.in_declaration(d.id, &d.annotations, |c| {
             for member in d.body.iter().flatten() {
                 c.declaration(member);
                 let Decl::Function(f) = member else { continue };
@@ -397,7 +397,7 @@ impl Checker<'_> {
         self.define(d.id, DefKind::Extern(d.clone()), d.name.span);
         self.declare(d.id, &d.name);
         self.structured_annotations(&d.annotations);
-        self.inside(d.id, &d.annotations, |c| {
+        self.in_declaration(d.id, &d.annotations, |c| {
             c.type_params(&d.type_params);
             for (i, f) in d.constructors.iter().chain(&d.methods).enumerate() {
                 let constructor = f.ret.is_none();
@@ -431,7 +431,7 @@ impl Checker<'_> {
                         .other(g.name.span, "first declaration"),
                     );
                 }
-                c.inside(f.id, &f.annotations, |c| {
+                c.in_declaration(f.id, &f.annotations, |c| {
                     c.type_params(&f.type_params);
                     if let Some(ret) = &f.ret {
                         c.result_type(ret);
@@ -471,7 +471,7 @@ impl Checker<'_> {
         self.declare(d.id, &d.name);
         self.structured_annotations(&d.annotations);
         let outer = std::mem::replace(&mut self.body_kind, BodyKind::Function);
-        self.inside(d.id, &d.annotations, |c| {
+        self.in_declaration(d.id, &d.annotations, |c| {
             c.type_params(&d.type_params);
             let ret = d.ret.as_ref().map_or(Type::Void, |ret| c.result_type(ret));
             // Only extern functions may return instances or compile-time values.
@@ -519,7 +519,7 @@ impl Checker<'_> {
         self.structured_annotations(&d.annotations);
         let outer = std::mem::replace(&mut self.body_kind, BodyKind::Action);
         let ret = self.ret.replace(Type::Void);
-        self.inside(d.id, &d.annotations, |c| {
+        self.in_declaration(d.id, &d.annotations, |c| {
             c.params(&d.params, ParamOwner::Action);
             let loops = std::mem::take(&mut c.loops);
             c.block(&d.body);
@@ -533,7 +533,7 @@ impl Checker<'_> {
         self.define(d.id, DefKind::Package(d.clone()), d.name.span);
         self.declare(d.id, &d.name);
         self.structured_annotations(&d.annotations);
-        self.inside(d.id, &d.annotations, |c| {
+        self.in_declaration(d.id, &d.annotations, |c| {
             c.type_params(&d.type_params);
             c.params(&d.params, ParamOwner::Constructor);
         });
@@ -542,7 +542,7 @@ impl Checker<'_> {
     fn struct_decl(&mut self, d: &Rc<StructDecl>, kind: DefKind) {
         self.structured_annotations(&d.annotations);
         self.define(d.id, kind.clone(), d.name.span);
-        self.inside(d.id, &d.annotations, |c| {
+        self.in_declaration(d.id, &d.annotations, |c| {
             c.type_params(&d.type_params);
             let mut seen: FxHashMap<Name, Span> = FxHashMap::default();
             let mut varbits: Option<Span> = None;

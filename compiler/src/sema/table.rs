@@ -40,7 +40,7 @@ impl Checker<'_> {
         self.structured_annotations(&d.annotations);
         let nominal = Nominal::plain(d.id, d.name.name.clone());
         self.out.decl_types.insert(d.id, Type::Table(nominal));
-        self.inside(d.id, &d.annotations, |c| c.table_body(d));
+        self.in_declaration(d.id, &d.annotations, |c| c.table_body(d));
         self.declare(d.id, &d.name);
     }
 
@@ -251,7 +251,7 @@ impl Checker<'_> {
 
     /// Checks a default action or an entry's action: it must be in the table's list, its action data constant, and its other arguments
     /// the same as in the list.
-    fn complete_action(
+    fn fully_bound_action(
         &mut self,
         action: &ActionRef,
         d: &TableDecl,
@@ -369,7 +369,7 @@ impl Checker<'_> {
         d: &TableDecl,
         listed: &FxHashMap<DeclId, &ActionRef>,
     ) {
-        let Some(id) = self.complete_action(action, d, listed) else {
+        let Some(id) = self.fully_bound_action(action, d, listed) else {
             return;
         };
         if let Some(in_list) = listed.get(&id) {
@@ -420,7 +420,7 @@ impl Checker<'_> {
                 self.keyset(&entry.keyset, &types);
                 self.entry_keys(&entry.keyset, keys);
             }
-            let Some(id) = self.complete_action(&entry.action, d, listed) else {
+            let Some(id) = self.fully_bound_action(&entry.action, d, listed) else {
                 continue;
             };
             if let Some(in_list) = listed.get(&id) {

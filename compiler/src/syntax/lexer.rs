@@ -38,7 +38,7 @@ pub struct Lexed {
 
 /// Lexical rules for apostrophes, numbers and strings, which differ between the preprocessor and P4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rules {
+enum LexicalRules {
     /// The rules of `cpp -x assembler-with-cpp`. Text between apostrophes is one token, in which no macro is expanded; an apostrophe
     /// without a partner extends to the end of its line. `0..N` is one preprocessing number, as in C.
     Preprocessor,
@@ -48,8 +48,8 @@ enum Rules {
 
 /// Splits the text of `file` into preprocessing tokens. A line that ends in a backslash is joined with the next.
 pub fn lex(text: &str, file: FileId, names: &mut Interner) -> Lexed {
-    let joined = Joined::new(text);
-    let mut lexer = Lexer::new(&joined.text, file, Rules::Preprocessor);
+    let joined = SplicedText::new(text);
+    let mut lexer = Lexer::new(&joined.text, file, LexicalRules::Preprocessor);
     let mut tokens = lexer.tokens(names);
     let mut open_comment = lexer.open_comment;
     if !joined.cuts.is_empty() {
@@ -66,21 +66,21 @@ pub fn lex(text: &str, file: FileId, names: &mut Interner) -> Lexed {
 
 /// Splits a preprocessing token into tokens of P4, with positions relative to its start. A string may span lines.
 pub fn lex_language(text: &str, names: &mut Interner) -> Vec<Token> {
-    let mut lexer = Lexer::new(text, FileId::default(), Rules::Language);
+    let mut lexer = Lexer::new(text, FileId::default(), LexicalRules::Language);
     lexer.line = false;
     lexer.tokens(names)
 }
 
 /// A text after line splicing: each backslash at the end of a line is removed, with the line end and blanks between. Carriage returns
 /// before other line ends are removed, too.
-struct Joined<'a> {
+struct SplicedText<'a> {
     text: Cow<'a, str>,
     /// The removed parts, in order: offset in `text` at which bytes were removed, and number of bytes removed up to there.
     cuts: Vec<(u32, u32)>,
 }
 
-impl Joined<'_> {
-    fn new(text: &str) -> Joined<'_> {
+impl SplicedText<'_> {
+    fn new(text: &str) -> SplicedText<'_> {
         let mut joined = String::new();
         let mut cuts = Vec::new();
         let mut taken = 0;
@@ -101,10 +101,10 @@ impl Joined<'_> {
         }
         if cuts.is_empty() {
             let text = Cow::Borrowed(text);
-            return Joined { text, cuts };
+            return SplicedText { text, cuts };
         }
         joined.push_str(&text[taken..]);
-        Joined {
+        SplicedText {
             text: Cow::Owned(joined),
             cuts,
         }
@@ -130,14 +130,14 @@ struct Lexer<'a> {
     bytes: &'a [u8],
     pos: usize,
     file: FileId,
-    rules: Rules,
+    rules: LexicalRules,
     space: bool,
     line: bool,
     open_comment: Option<Span>,
 }
 
 impl Lexer<'_> {
-    fn new(text: &str, file: FileId, rules: Rules) -> Lexer<'_> {
+    fn new(text: &str, file: FileId, rules: LexicalRules) -> Lexer<'_> {
         Lexer {
             text,
             bytes: text.as_bytes(),
@@ -190,11 +190,11 @@ impl Lexer<'_> {
                 TokenKind::Ident
             }
             b'0'..=b'9' => self.number(),
-            b'.' if self.rules == Rules::Preprocessor && self.peek(1).is_ascii_digit() => {
+            b'.' if self.rules == LexicalRules::Preprocessor && self.peek(1).is_ascii_digit() => {
                 self.number()
             }
             b'"' => self.string(),
-            b'\'' if self.rules == Rules::Preprocessor => self.quoted(),
+            b'\'' if self.rules == LexicalRules::Preprocessor => self.quoted(),
             _ => self.punctuation(),
         };
         Some((kind, lo))
@@ -207,7 +207,7 @@ impl Lexer<'_> {
     }
 
     fn number(&mut self) -> TokenKind {
-        if self.rules == Rules::Language {
+        if self.rules == LexicalRules::Language {
             self.skip_word();
             return TokenKind::Number;
         }
@@ -277,7 +277,7 @@ impl Lexer<'_> {
         self.pos += 1;
         while let Some(byte) = self.bytes.get(self.pos) {
             match byte {
-                b'\n' if self.rules == Rules::Preprocessor => return false,
+                b'\n' if self.rules == LexicalRules::Preprocessor => return false,
                 b'\\' if self.peek(1) != b'\n' => self.pos += 1,
                 _ => {}
             }

@@ -3,7 +3,7 @@
 //! A write to one field counts as a write of the whole variable, which avoids false positives. A call of an action or control is assumed to
 //! write everything that its body assigns.
 
-use super::state::State;
+use super::state::FlowFacts;
 use super::warn;
 use crate::diag::{Diagnostic, Diagnostics, Span, Warning};
 use crate::sema::checked::*;
@@ -20,14 +20,14 @@ const MAX_ROUNDS: usize = 64;
 const MAX_HEADERS: usize = 512;
 
 pub(super) fn flow(checked: &CheckedProgram, diagnostics: &mut Diagnostics) {
-    let mut flow = Flow {
+    let mut flow = FlowAnalysis {
         checked,
         diagnostics,
         enclosing: None,
         quiet: false,
-        state: State::default(),
+        state: FlowFacts::default(),
         loops: Vec::new(),
-        exits: State::unreachable(),
+        exits: FlowFacts::unreachable(),
         needs_init: FxHashMap::default(),
         written: FxHashMap::default(),
     };
@@ -36,25 +36,25 @@ pub(super) fn flow(checked: &CheckedProgram, diagnostics: &mut Diagnostics) {
     }
 }
 
-struct Flow<'a> {
+struct FlowAnalysis<'a> {
     checked: &'a CheckedProgram,
     diagnostics: &'a mut Diagnostics,
     /// The analysed declaration.
     enclosing: Option<DeclId>,
     /// Whether the analysis iterates to a fixed point, during which nothing is reported.
     quiet: bool,
-    state: State,
+    state: FlowFacts,
     /// For each enclosing loop, the join of the facts at its `break`s.
-    loops: Vec<State>,
+    loops: Vec<FlowFacts>,
     /// The join of the facts at the `return`s and `exit`s of the analysed body.
-    exits: State,
+    exits: FlowFacts,
     /// Cached results of `needs_initialization`.
     needs_init: FxHashMap<Type, bool>,
     /// Variables that each action may write; a cache of `writes_of`.
     written: FxHashMap<DeclId, Rc<FxHashSet<DeclId>>>,
 }
 
-impl<'a> Flow<'a> {
+impl<'a> FlowAnalysis<'a> {
     fn declaration(&mut self, decl: &'a Decl) {
         match decl {
             Decl::Function(d) => {
@@ -91,8 +91,8 @@ impl<'a> Flow<'a> {
     /// Analyses a body: `follow` traverses it from the entry state; then unwritten `out` parameters are reported.
     fn body(&mut self, id: DeclId, params: &[Rc<Param>], follow: impl FnOnce(&mut Self)) {
         self.enclosing = Some(id);
-        self.state = State::default();
-        self.exits = State::unreachable();
+        self.state = FlowFacts::default();
+        self.exits = FlowFacts::unreachable();
         let outs: Vec<&Rc<Param>> = params
             .iter()
             .filter(|p| p.direction == Direction::Out)
@@ -208,7 +208,7 @@ impl<'a> Flow<'a> {
             .enumerate()
             .map(|(i, s)| (&s.name.name, i))
             .collect();
-        let mut entry = vec![State::unreachable(); states.len()];
+        let mut entry = vec![FlowFacts::unreachable(); states.len()];
         let Some(&start) = states
             .iter()
             .position(|s| &*s.name.name == "start")
@@ -238,7 +238,7 @@ impl<'a> Flow<'a> {
             }
         }
         self.quiet = quiet;
-        self.exits = State::unreachable();
+        self.exits = FlowFacts::unreachable();
         for (i, state) in states.iter().enumerate().filter(|(i, _)| !entry[*i].dead) {
             self.state = entry[i].clone();
             let targets = self.parser_state(state);
@@ -247,7 +247,7 @@ impl<'a> Flow<'a> {
                 self.exits.join(&end);
             }
         }
-        self.state = State::unreachable();
+        self.state = FlowFacts::unreachable();
     }
 
     /// Analyses one state; returns its successors.
@@ -343,17 +343,17 @@ impl<'a> Flow<'a> {
                 self.repeat(|f| f.stmt(body));
             }
             StmtKind::Break => {
-                let end = std::mem::replace(&mut self.state, State::unreachable());
+                let end = std::mem::replace(&mut self.state, FlowFacts::unreachable());
                 if let Some(exits) = self.loops.last_mut() {
                     exits.join(&end);
                 }
             }
-            StmtKind::Continue | StmtKind::Exit => self.state = State::unreachable(),
+            StmtKind::Continue | StmtKind::Exit => self.state = FlowFacts::unreachable(),
             StmtKind::Return(value) => {
                 if let Some(value) = value {
                     self.read(value);
                 }
-                let end = std::mem::replace(&mut self.state, State::unreachable());
+                let end = std::mem::replace(&mut self.state, FlowFacts::unreachable());
                 self.exits.join(&end);
             }
         }
@@ -364,7 +364,7 @@ impl<'a> Flow<'a> {
         let before = self.state.clone();
         // An earlier iteration may have changed the validity of headers, so nothing is assumed about it.
         self.state.invalid.clear();
-        self.loops.push(State::unreachable());
+        self.loops.push(FlowFacts::unreachable());
         body(self);
         let exits = self.loops.pop().unwrap_or_default();
         self.state.join(&before);
@@ -379,7 +379,7 @@ impl<'a> Flow<'a> {
             .iter()
             .any(|c| matches!(c.label.kind, ExprKind::DontCare(_)));
         let mut after = if default {
-            State::unreachable()
+            FlowFacts::unreachable()
         } else {
             before.clone()
         };
@@ -439,7 +439,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// The key of an lvalue such as `hdr.ipv4` or `stack[3]` in [`State`]; `None` if an index is not known at compile time.
+    /// The key of an lvalue such as `hdr.ipv4` or `stack[3]` in [`FlowFacts`]; `None` if an index is not known at compile time.
     fn path(&self, expr: &Expr) -> Option<String> {
         match &expr.kind {
             ExprKind::Name(_) => match self.checked.resolution(expr) {

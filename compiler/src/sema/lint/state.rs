@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 /// Dataflow facts at a program point. The default is the entry of a body: no variable is unassigned and no header invalid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct FlowFacts {
     /// Whether the point is unreachable, as after `return`, `exit` or `break`.
     pub dead: bool,
     /// Variables that are unassigned on some path to this point.
@@ -16,9 +16,9 @@ pub(super) struct State {
     pub extracted: BTreeSet<String>,
 }
 
-impl State {
+impl FlowFacts {
     /// Merges the facts of another path that leads to the same point.
-    pub fn join(&mut self, other: &State) {
+    pub fn join(&mut self, other: &FlowFacts) {
         if other.dead {
             return;
         }
@@ -32,10 +32,10 @@ impl State {
     }
 
     /// Facts at a point that cannot be reached.
-    pub fn unreachable() -> State {
-        State {
+    pub fn unreachable() -> FlowFacts {
+        FlowFacts {
             dead: true,
-            ..State::default()
+            ..FlowFacts::default()
         }
     }
 

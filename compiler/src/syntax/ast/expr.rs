@@ -20,13 +20,13 @@ pub struct Expr {
 pub enum ExprKind {
     /// A placeholder for text with a syntax error, which has been reported.
     Invalid,
-    /// `12`, `8w0xff`, `4s7`
+    /// An integer literal: `12`, `8w0xff`, `4s7`
     Int(IntLiteral),
-    /// `true`, `false`
+    /// A Boolean literal: `true` or `false`
     Bool(bool),
     /// `"text"`: the text without quotes, escapes resolved
     String(Name),
-    /// `this`
+    /// `this`: the instance, in the implementation of an abstract method
     This,
     /// `default` or `_` in a keyset, `_` as an argument
     DontCare(DontCare),
@@ -36,11 +36,11 @@ pub enum ExprKind {
     Name(Path),
     /// A type that cannot be parsed as a value, before `.` or `(`: `error` in `error.NoMatch`, `T<A>` in `T<A>.apply()`
     Type(TypeRef),
-    /// `base.member`
+    /// A member access `base.member`
     Member(Box<Expr>, Ident),
-    /// `base[index]`
+    /// An element of a header stack or tuple, `base[index]`
     Index(Box<Expr>, Box<Expr>),
-    /// `base[hi:lo]`
+    /// A slice `base[hi:lo]`
     Slice {
         /// The sliced operand.
         base: Box<Expr>,
@@ -49,7 +49,7 @@ pub enum ExprKind {
         /// Right index: the least significant bit of the slice, from 0.
         lo: Box<Expr>,
     },
-    /// `base[lo +: width]`
+    /// A slice of constant width, `base[lo +: width]`
     SlicePlus {
         /// The sliced operand.
         base: Box<Expr>,
@@ -58,13 +58,13 @@ pub enum ExprKind {
         /// Width of the slice in bits, a compile-time value.
         width: Box<Expr>,
     },
-    /// `-x`, `!x`, ...
+    /// A unary operator and its operand: `-x`, `!x`, ...
     Unary(UnaryOp, Box<Expr>),
-    /// `x + y`, ...
+    /// A binary operator and its operands: `x + y`, ...
     Binary(BinaryOp, Box<Expr>, Box<Expr>),
     /// `c ? x : y`: condition, value if true, value if false
     Ternary(Box<Expr>, Box<Expr>, Box<Expr>),
-    /// `(T) x`
+    /// An explicit cast `(T) x`
     Cast(TypeRef, Box<Expr>),
     /// `callee<A>(x)`: a call of a function, action, method or constructor
     Call(Box<Call>),
@@ -79,9 +79,9 @@ pub enum ExprKind {
     },
     /// `{#}`: an invalid header or header union
     InvalidHeader,
-    /// `lo .. hi`, in keysets and `for` loops
+    /// A range `lo .. hi`, both inclusive, in keysets and `for` loops
     Range(Box<Expr>, Box<Expr>),
-    /// `value &&& mask`, in keysets
+    /// `value &&& mask`, in keysets: matches numbers that equal `value` in the bits of `mask`
     Mask(Box<Expr>, Box<Expr>),
     /// `(x, y)` in keysets: one element for each key
     Keyset(Vec<Expr>),
@@ -158,60 +158,60 @@ pub struct NamedExpr {
 /// Unary operators, all prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UnaryOp {
-    /// `!`
+    /// `!`: logical negation of a `bool`
     Not,
-    /// `~`
+    /// `~`: bitwise complement
     Complement,
-    /// `-`
+    /// `-`: arithmetic negation
     Minus,
-    /// `+`
+    /// `+`: no change of the value
     Plus,
 }
 
 /// Binary operators, all infix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BinaryOp {
-    /// `*`
+    /// `*`: multiplication
     Mul,
-    /// `/`
+    /// `/`: integer division
     Div,
-    /// `%`
+    /// `%`: remainder of a division
     Mod,
-    /// `+`
+    /// `+`: addition, wrapping for `bit<W>` and `int<W>`
     Add,
-    /// `-`
+    /// `-`: subtraction, wrapping for `bit<W>` and `int<W>`
     Sub,
-    /// `|+|`
+    /// `|+|`: saturating addition
     AddSat,
-    /// `|-|`
+    /// `|-|`: saturating subtraction
     SubSat,
-    /// `<<`
+    /// `<<`: shift to the left
     Shl,
-    /// `>>`
+    /// `>>`: shift to the right, arithmetic for signed numbers
     Shr,
-    /// `<=`
+    /// `<=`: less than or equal
     Le,
-    /// `>=`
+    /// `>=`: greater than or equal
     Ge,
-    /// `<`
+    /// `<`: less than
     Lt,
-    /// `>`
+    /// `>`: greater than
     Gt,
-    /// `!=`
+    /// `!=`: not equal
     Ne,
-    /// `==`
+    /// `==`: equal
     Eq,
-    /// `&`
+    /// `&`: bitwise AND
     BitAnd,
-    /// `^`
+    /// `^`: bitwise exclusive OR
     BitXor,
-    /// `|`
+    /// `|`: bitwise OR
     BitOr,
-    /// `++`
+    /// `++`: concatenation of bits or strings
     Concat,
-    /// `&&`
+    /// `&&`: logical AND, short-circuit
     And,
-    /// `||`
+    /// `||`: logical OR, short-circuit
     Or,
 }
 

@@ -18,7 +18,7 @@ pub struct Stmt {
 /// Kinds of statements.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StmtKind {
-    /// `;`
+    /// An empty statement `;`
     Empty,
     /// `left = right;`, or with `op`, `left op= right;`
     Assign {
@@ -31,7 +31,7 @@ pub enum StmtKind {
     },
     /// `f(x);`, also `T.apply(x);` (direct application): the expression is a call
     Call(Expr),
-    /// `if (c) s else t`
+    /// A conditional statement `if (c) s else t`
     If {
         /// Condition of type `bool`.
         condition: Expr,
@@ -42,14 +42,14 @@ pub enum StmtKind {
     },
     /// `{ ... }`
     Block(Block),
-    /// `switch (e) { ... }`
+    /// A `switch (e) { ... }` over values or the actions of a table
     Switch {
         /// The expression to compare with the labels, or `table.apply().action_run`.
         subject: Expr,
         /// Cases in source order.
         cases: Vec<SwitchCase>,
     },
-    /// `for (init; condition; update) body`
+    /// A loop `for (init; condition; update) body`
     For {
         /// Annotations before `for`, such as `@unroll`.
         annotations: Vec<Annotation>,
@@ -62,7 +62,7 @@ pub enum StmtKind {
         /// Body of the loop.
         body: Box<Stmt>,
     },
-    /// `for (T x in e) body`
+    /// A loop `for (T x in e) body` over a collection
     ForIn {
         /// Annotations before `for`, such as `@unroll`.
         annotations: Vec<Annotation>,
@@ -73,17 +73,17 @@ pub enum StmtKind {
         /// Body of the loop.
         body: Box<Stmt>,
     },
-    /// `break;`
+    /// `break;`: leaves the innermost loop
     Break,
-    /// `continue;`
+    /// `continue;`: starts the next iteration of the innermost loop
     Continue,
-    /// `return;` or `return e;`
+    /// `return;` or `return e;`: leaves the function, action or control
     Return(Option<Expr>),
-    /// `exit;`
+    /// `exit;`: ends all enclosing controls
     Exit,
-    /// `const T x = e;`
+    /// A local constant, `const T x = e;`
     Const(Rc<ConstDecl>),
-    /// `T x;` or `T x = e;`
+    /// A local variable, `T x;` or `T x = e;`
     Var(Rc<VarDecl>),
     /// `T(args) x;` among the statements of a parser state or a block
     Instantiation(Rc<Instantiation>),
@@ -189,11 +189,11 @@ pub struct Param {
 pub enum Direction {
     /// No direction: a compile-time value, or a parameter of an action that the control plane sets.
     None,
-    /// `in`
+    /// `in`: a read-only copy of the argument
     In,
-    /// `out`
+    /// `out`: copied to the argument after the call, undefined before
     Out,
-    /// `inout`
+    /// `inout`: copied from the argument before the call and to it after the call
     InOut,
 }
 

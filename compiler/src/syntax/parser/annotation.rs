@@ -188,20 +188,30 @@ pub(super) fn without_unknown(tokens: Vec<Token>, diagnostics: &mut Diagnostics)
         return tokens;
     }
     let mut kept = Vec::with_capacity(tokens.len());
-    let mut body = Body::None;
+    let mut body = AnnotationContext::None;
     for (i, token) in tokens.iter().enumerate() {
         let before = |back: usize| i.checked_sub(back).map(|at| &tokens[at]);
         let after_at = |back: usize| before(back).is_some_and(|t| t.kind == TokenKind::At);
         body = match (body, token.kind) {
-            (Body::None, TokenKind::LParen) if after_at(2) => Body::Parentheses(1),
-            (Body::None, TokenKind::Ident) if after_at(1) && &*token.text == "pragma" => Body::Line,
-            (Body::Parentheses(open), TokenKind::LParen) => Body::Parentheses(open + 1),
-            (Body::Parentheses(1), TokenKind::RParen) => Body::None,
-            (Body::Parentheses(open), TokenKind::RParen) => Body::Parentheses(open - 1),
-            (Body::Line, _) if token.first_on_line => Body::None,
+            (AnnotationContext::None, TokenKind::LParen) if after_at(2) => {
+                AnnotationContext::Parentheses(1)
+            }
+            (AnnotationContext::None, TokenKind::Ident)
+                if after_at(1) && &*token.text == "pragma" =>
+            {
+                AnnotationContext::Line
+            }
+            (AnnotationContext::Parentheses(open), TokenKind::LParen) => {
+                AnnotationContext::Parentheses(open + 1)
+            }
+            (AnnotationContext::Parentheses(1), TokenKind::RParen) => AnnotationContext::None,
+            (AnnotationContext::Parentheses(open), TokenKind::RParen) => {
+                AnnotationContext::Parentheses(open - 1)
+            }
+            (AnnotationContext::Line, _) if token.first_on_line => AnnotationContext::None,
             (body, _) => body,
         };
-        if body != Body::None || !unknown(token) {
+        if body != AnnotationContext::None || !unknown(token) {
             kept.push(token.clone());
             continue;
         }
@@ -255,7 +265,7 @@ fn number_length(text: &str) -> usize {
 
 /// Whether a token is part of an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Body {
+enum AnnotationContext {
     /// Outside annotations.
     None,
     /// In the body of an annotation; the number is the depth of parentheses.

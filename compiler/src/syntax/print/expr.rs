@@ -19,14 +19,14 @@ impl Printer {
     fn expr_in(&mut self, expr: &Expr, min: u8) {
         if precedence(&expr.kind) < min {
             self.word("(");
-            self.bare(expr);
+            self.expr_without_parentheses(expr);
             self.word(")");
         } else {
-            self.bare(expr);
+            self.expr_without_parentheses(expr);
         }
     }
 
-    fn bare(&mut self, expr: &Expr) {
+    fn expr_without_parentheses(&mut self, expr: &Expr) {
         match &expr.kind {
             ExprKind::Invalid => self.word("/* invalid */ 0"),
             ExprKind::Int(literal) => self.int(literal),
