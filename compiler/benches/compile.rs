@@ -1,4 +1,5 @@
-//! Compile speed in lines per second, and memory: the data plane, and generated programs of growing size, whose cost must grow linearly.
+//! Measures compile speed in lines per second, and peak memory. The inputs are the data plane, and generated programs of growing size,
+//! whose cost must grow linearly.
 //!
 //! `cargo bench -p alfirk-compiler`
 
@@ -17,7 +18,7 @@ fn main() {
     println!("at most {} MiB", peak_mib());
 }
 
-/// The largest amount of memory that this process has had; 0 where the system does not say.
+/// Peak memory of this process in MiB; 0 if the system does not report it.
 fn peak_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -25,7 +26,7 @@ fn peak_mib() -> u64 {
     kib.unwrap_or(0) >> 10
 }
 
-/// The data plane for v1model, and how many lines it has.
+/// The data plane for v1model, and its number of lines.
 fn data_plane() -> (MemoryLoader, usize) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4src");
     let (mut loader, mut lines) = (MemoryLoader::default(), 0);
@@ -50,7 +51,7 @@ fn p4src(bencher: Bencher<'_, '_>) {
     run(bencher, DATA_PLANE, &loader, lines);
 }
 
-/// What an editor has done after each change of the text.
+/// The analysis after each change of the text in an editor.
 #[divan::bench]
 fn p4src_for_an_editor(bencher: Bencher<'_, '_>) {
     let (loader, lines) = data_plane();
@@ -63,7 +64,7 @@ fn p4src_for_an_editor(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// And for what could be written behind a `.` in it.
+/// Completion after a `.`.
 #[divan::bench]
 fn p4src_completed(bencher: Bencher<'_, '_>) {
     let (loader, _) = data_plane();

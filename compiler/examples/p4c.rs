@@ -1,4 +1,4 @@
-//! `p4c` without the rest of `alfirk`: the compiler behind its own command line.
+//! `alfirk p4c` as a command of its own.
 
 fn main() {
     #[derive(clap::Parser)]

@@ -1,7 +1,4 @@
-//! The P4_16 compiler for v1model: source in, BMv2 JSON and P4Info out.
-
-// Some public items have no documentation yet, most of them fields and variants.
-#![allow(missing_docs)]
+//! The P4_16 compiler: translates programs for v1model and Tofino (TNA, T2NA) to BMv2 JSON and P4Info, and reports on Tofino stages.
 
 pub mod arch;
 pub mod bmv2;

@@ -1,8 +1,8 @@
-//! Names of nested things, and allocation of unique names.
+//! Qualified names, and allocation of unique names.
 
 use rustc_hash::FxHashMap;
 
-/// `prefix.name`, without the dot when there is no prefix.
+/// The qualified name `prefix.name`, or `name` if the prefix is empty.
 pub fn join(prefix: &str, name: &str) -> String {
     match prefix {
         "" => name.to_owned(),
@@ -10,7 +10,7 @@ pub fn join(prefix: &str, name: &str) -> String {
     }
 }
 
-/// Names in use, each with its next suffix, so that allocation is amortised O(1).
+/// Names in use. For each name, the next number to try as a suffix.
 #[derive(Debug, Default)]
 pub struct Names(FxHashMap<String, u32>);
 
@@ -20,11 +20,12 @@ impl Names {
         self.0.entry(name).or_insert(0);
     }
 
-    /// An unused name: `wanted`, or `wanted` with the lowest free suffix from 0. Keeps the next suffix per name: amortised O(1).
+    /// Allocates an unused name: `wanted`, or `wanted_N` with the smallest free N, from 0. Amortised O(1), as the next N is stored per
+    /// name.
     pub fn unique(&mut self, wanted: &str) -> String {
         let mut name = wanted.to_owned();
         if let Some(tried) = self.0.get(wanted) {
-            // Names are never released, so all smaller numbers are in use.
+            // Names are never released, so all smaller suffixes are in use.
             let mut number = *tried;
             while self.0.contains_key(&name) {
                 name = format!("{wanted}_{number}");
@@ -48,7 +49,7 @@ mod tests {
     use super::Names;
 
     #[test]
-    fn the_first_free_number_is_taken() {
+    fn smallest_free_suffix_is_used() {
         let mut names = Names::default();
         names.insert("x_1".to_owned());
         let taken: Vec<String> = (0..4).map(|_| names.unique("x")).collect();

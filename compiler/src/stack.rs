@@ -5,31 +5,30 @@ use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::thread;
 
-/// Maximum nesting of a program with the full stack, in levels: see [`levels`].
+/// Maximum nesting of a program on the full stack, in levels: see [`levels`].
 const MAX_LEVELS: u32 = 40_000;
 
-/// Maximum bytes of stack per level in any phase. Unoptimised builds keep every temporary.
+/// Maximum stack use per level in any phase, in bytes. Unoptimised builds keep every temporary.
 const LEVEL_BYTES: usize = match cfg!(debug_assertions) {
     true => 96 << 10,
     false => 48 << 10,
 };
 
-/// Levels on a thread of unknown stack size, such as that of a test.
+/// Maximum nesting, in levels, on a thread of unknown stack size, such as that of a test.
 const SHALLOW: u32 = 200;
 
 thread_local! {
     static LEVELS: Cell<u32> = const { Cell::new(SHALLOW) };
 }
 
-/// Maximum nesting of a program on this thread, in levels. Parentheses, braces, operators and the `else if`s of one chain are one level
-/// each. Every phase of the compiler recurses as deeply as the program nests.
+/// Maximum nesting of a program on this thread, in levels. Each parenthesis, brace, operator and `else if` of a chain is one level. Every
+/// phase of the compiler recurses as deeply as the program is nested.
 pub fn levels() -> u32 {
     LEVELS.get()
 }
 
-/// Runs `work` on a thread with a stack for [`MAX_LEVELS`] levels, independent of the caller's stack.
-/// The system allocates only the touched part. If it does not allow so large a stack (`ulimit -v`), the stack is smaller,
-/// and so is what [`levels`] returns.
+/// Runs `work` on a thread with a stack for [`MAX_LEVELS`] levels, independent of the caller's stack. The system allocates only the
+/// touched part. If it refuses so large a stack (`ulimit -v`), the stack is smaller, and [`levels`] returns less.
 pub fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let work = Mutex::new(Some(work));
     thread::scope(|scope| {

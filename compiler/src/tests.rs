@@ -1,4 +1,5 @@
-//! Whole programs through the front end: `test_data/ok` gives no diagnostics, `test_data/err` exactly those in the `.txt` file of the program.
+//! Runs the front end on whole programs: those in `test_data/ok` have no diagnostics, those in `test_data/err` exactly the diagnostics in
+//! their `.txt` file.
 
 use crate::diag::{render_all, Diagnostics, SourceMap};
 use crate::preproc::{preprocess, DiskLoader, Options};
@@ -43,7 +44,7 @@ fn programs(folder: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-fn right_programs_are_accepted() {
+fn correct_programs_have_no_diagnostics() {
     let mut wrong = String::new();
     for path in programs("ok") {
         let (text, failed) = messages(&path);
@@ -55,7 +56,7 @@ fn right_programs_are_accepted() {
 }
 
 #[test]
-fn wrong_programs_are_refused_with_these_messages() {
+fn incorrect_programs_have_the_recorded_diagnostics() {
     for path in programs("err") {
         let (text, failed) = messages(&path);
         assert!(failed, "{} is accepted", path.display());
@@ -64,7 +65,7 @@ fn wrong_programs_are_refused_with_these_messages() {
 }
 
 #[test]
-fn doubtful_programs_get_these_warnings() {
+fn suspicious_programs_have_the_recorded_warnings() {
     for path in programs("warn") {
         let (text, failed) = messages(&path);
         assert!(!failed, "{} is refused:\n{text}", path.display());

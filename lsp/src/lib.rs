@@ -6,8 +6,8 @@
 //!
 //! [`SourceLoader`]: alfirk_compiler::preproc::SourceLoader
 
-mod answers;
-mod place;
+mod convert;
+mod position;
 mod program;
 mod server;
 mod settings;
@@ -57,11 +57,11 @@ pub fn run(connection: Connection) -> Result<(), Error> {
 fn serve(connection: &Connection) -> Result<(), Error> {
     let broken = |error: lsp_server::ProtocolError| Error::Protocol(error.to_string());
     let (id, params) = connection.initialize_start().map_err(broken)?;
-    let (mut server, answer) = Server::start(&params, Box::new(DiskLoader));
-    connection.initialize_finish(id, answer).map_err(broken)?;
+    let (mut server, result) = Server::start(&params, Box::new(DiskLoader));
+    connection.initialize_finish(id, result).map_err(broken)?;
     let gone = || Error::Protocol("it disconnected without exit".to_owned());
     loop {
-        // Coalesce edits: diagnose only the last text.
+        // Publish diagnostics only when no message is waiting, so that several edits are diagnosed once.
         let message = match connection.receiver.try_recv() {
             Ok(message) => message,
             Err(_) => {

@@ -1,4 +1,4 @@
-//! The include graph: the program that a file is part of.
+//! The include graph, which shows the program that a file is part of.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -7,29 +7,33 @@ use std::time::SystemTime;
 
 use alfirk_compiler::arch::Arch;
 use alfirk_compiler::driver::CompileOptions;
-use alfirk_compiler::preproc::{direct, MacroOption, SourceLoader};
+use alfirk_compiler::preproc::{normalize, MacroOption, SourceLoader};
 
 use crate::settings::Settings;
 
-/// Maximum number of P4 files that are searched in a folder.
+/// Maximum number of P4 files that are searched in the open folders.
 const MAX_FILES: usize = 4_000;
 
 /// A document that is open in the editor.
 #[derive(Debug)]
 pub struct Document {
+    /// Current text in the editor.
     pub text: String,
+    /// Version of the text, assigned by the editor.
     pub version: i32,
 }
 
-/// Loads files, with the editor's text for open ones.
+/// A loader that returns the editor's text for open files, and reads other files with `disk`.
 pub struct Files {
+    /// Documents that are open in the editor, by path.
     pub open: BTreeMap<PathBuf, Document>,
+    /// The loader for files that are not open.
     pub disk: Box<dyn SourceLoader + Send>,
 }
 
 impl SourceLoader for Files {
     fn load(&self, path: &Path) -> io::Result<String> {
-        match self.open.get(&direct(path)) {
+        match self.open.get(&normalize(path)) {
             Some(document) => Ok(document.text.clone()),
             None => self.disk.load(path),
         }
@@ -43,16 +47,16 @@ impl SourceLoader for Files {
 /// The include graph of the P4 files in the open folders.
 #[derive(Debug, Default)]
 pub struct Includes {
-    /// The names in `#include` directives, by file.
-    named: BTreeMap<PathBuf, Vec<String>>,
-    /// The files that include a file.
-    by: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
+    /// File names in the `#include` directives of each file.
+    included_names: BTreeMap<PathBuf, Vec<String>>,
+    /// For each file, the files that include it.
+    includers: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
     /// Files that contain the instance `main`.
     mains: BTreeSet<PathBuf>,
 }
 
 impl Includes {
-    /// Builds the graph of all P4 files in some folders, and of the open ones.
+    /// Builds the graph of all P4 files in `folders` and of the open files.
     pub fn of(folders: &[PathBuf], files: &Files, settings: &Settings) -> Includes {
         let mut found: BTreeSet<PathBuf> = files.open.keys().cloned().collect();
         for folder in folders {
@@ -61,30 +65,30 @@ impl Includes {
         let mut includes = Includes::default();
         for path in &found {
             let Ok(text) = files.load(path) else { continue };
-            if ends_program(&text) {
+            if declares_main(&text) {
                 includes.mains.insert(path.clone());
             }
-            let named: Vec<String> = named_in(&text).collect();
+            let names: Vec<String> = included_names(&text).collect();
             let own = path.parent().unwrap_or(Path::new(""));
             let dirs = dirs(folders, settings);
-            for name in &named {
+            for name in &names {
                 let candidates = std::iter::once(own).chain(dirs.iter().map(PathBuf::as_path));
-                let mut candidates = candidates.map(|dir| direct(&dir.join(name)));
+                let mut candidates = candidates.map(|dir| normalize(&dir.join(name)));
                 if let Some(included) = candidates.find(|path| found.contains(path)) {
                     includes
-                        .by
+                        .includers
                         .entry(included)
                         .or_default()
                         .insert(path.clone());
                 }
             }
-            includes.named.insert(path.clone(), named);
+            includes.included_names.insert(path.clone(), names);
         }
         includes
     }
 
-    /// The main file of the program that contains a file: the file itself, or the nearest main file that includes it. An open one is
-    /// preferred.
+    /// The main file of the program that contains a file: the file itself, or the nearest main file that includes it, open ones first. A
+    /// file that no main file includes is its own main file.
     pub fn main_of(&self, path: &Path, files: &Files) -> PathBuf {
         if self.mains.contains(path) {
             return path.to_owned();
@@ -93,10 +97,10 @@ impl Includes {
         let mut next = VecDeque::from([path]);
         let mut found: Vec<&Path> = Vec::new();
         while let Some(path) = next.pop_front() {
-            for by in self.by.get(path).into_iter().flatten() {
-                if seen.insert(by) {
-                    next.push_back(by);
-                    found.push(by);
+            for includer in self.includers.get(path).into_iter().flatten() {
+                if seen.insert(includer) {
+                    next.push_back(includer);
+                    found.push(includer);
                 }
             }
         }
@@ -111,21 +115,21 @@ impl Includes {
         self.mains.contains(path)
     }
 
-    /// The architecture that a program includes.
+    /// The architecture of a program, from the file names that it includes; v1model by default.
     fn arch(&self, main: &Path) -> Arch {
         let mut seen = BTreeSet::new();
         let mut next = vec![main.to_owned()];
         let mut arch = Arch::V1model;
         while let Some(path) = next.pop() {
             let own = path.parent().unwrap_or(Path::new("")).to_owned();
-            for name in self.named.get(&path).into_iter().flatten() {
+            for name in self.included_names.get(&path).into_iter().flatten() {
                 match name.rsplit('/').next() {
-                    // A program for both chips is checked for Tofino 1.
+                    // Programs that support both chips are checked for Tofino 1.
                     Some("tna.p4") => return Arch::Tna,
                     Some("t2na.p4") => arch = Arch::T2na,
                     _ => {}
                 }
-                let included = direct(&own.join(name));
+                let included = normalize(&own.join(name));
                 if seen.insert(included.clone()) {
                     next.push(included);
                 }
@@ -158,12 +162,12 @@ fn dirs(folders: &[PathBuf], settings: &Settings) -> Vec<PathBuf> {
     settings
         .include_dirs
         .iter()
-        .map(|dir| direct(&root.join(dir)))
+        .map(|dir| normalize(&root.join(dir)))
         .collect()
 }
 
-/// The names in `#include` directives of a text.
-fn named_in(text: &str) -> impl Iterator<Item = String> + '_ {
+/// The file names in the `#include` directives of a text.
+fn included_names(text: &str) -> impl Iterator<Item = String> + '_ {
     text.lines().filter_map(|line| {
         let rest = line.trim_start().strip_prefix('#')?.trim_start();
         let rest = rest.strip_prefix("include")?.trim_start();
@@ -177,8 +181,8 @@ fn named_in(text: &str) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// Whether a text has an instance called `main`.
-fn ends_program(text: &str) -> bool {
+/// Whether a text declares an instance named `main`, judged by the tokens around the name.
+fn declares_main(text: &str) -> bool {
     text.match_indices("main").any(|(at, word)| {
         let before = text[..at].trim_end();
         let after = text[at + word.len()..].trim_start();
@@ -205,7 +209,7 @@ fn collect(folder: &Path, found: &mut BTreeSet<PathBuf>) {
             {
                 next.push(path);
             } else if kind.is_file() && (name.ends_with(".p4") || name.ends_with(".p4h")) {
-                found.insert(direct(&path));
+                found.insert(normalize(&path));
             }
         }
     }
@@ -216,11 +220,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn included_files_and_ends_of_programs_are_found() {
+    fn includes_and_main_instances_are_found() {
         let text = "#include <core.p4>\n  # include \"a/b.p4\" // c\n#includes\n#include MACRO\n";
-        assert_eq!(named_in(text).collect::<Vec<_>>(), ["core.p4", "a/b.p4"]);
-        assert!(ends_program("V1Switch(a(), b()) main;"));
-        assert!(ends_program("Switch(pipe)\n main ;"));
-        assert!(!ends_program("// the main thing;\nbit<8> main;"));
+        assert_eq!(
+            included_names(text).collect::<Vec<_>>(),
+            ["core.p4", "a/b.p4"]
+        );
+        assert!(declares_main("V1Switch(a(), b()) main;"));
+        assert!(declares_main("Switch(pipe)\n main ;"));
+        assert!(!declares_main("// the main thing;\nbit<8> main;"));
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use alfirk_compiler::diag::FileId;
 use alfirk_compiler::format::format;
 use alfirk_compiler::ide::{complete, Analysis};
-use alfirk_compiler::preproc::{direct, SourceLoader};
+use alfirk_compiler::preproc::{normalize, SourceLoader};
 use lsp_server::{ErrorCode, Message, Notification, Request, RequestId, Response, ResponseError};
 use lsp_types as lsp;
 use lsp_types::notification::{self, Notification as _};
@@ -14,20 +14,20 @@ use lsp_types::request::{self, Request as _};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::answers;
-use crate::place::{offset_of, path_of, range_of, uri_of, whole};
+use crate::convert;
+use crate::position::{offset_of, path_of, range_of, uri_of, whole_range};
 use crate::program::{Document, Files, Includes};
 use crate::settings::Settings;
 
 /// A language server for one editor: the open documents, the analysed programs and the published diagnostics.
 pub struct Server {
     files: Files,
-    /// Folders that the editor has open.
+    /// Folders that are open in the editor.
     folders: Vec<PathBuf>,
     settings: Settings,
     /// The include graph, valid until a file is opened, closed or saved.
     includes: Option<Includes>,
-    /// Analyses of the current texts, by main file.
+    /// Analyses of programs in their current state, by main file.
     programs: BTreeMap<PathBuf, Analysis>,
     /// Files whose programs changed since their diagnostics were last published.
     dirty: BTreeSet<PathBuf>,
@@ -52,7 +52,7 @@ impl Server {
             .map(|folder| &folder["uri"])
             .chain([&params["rootUri"]]);
         for uri in uris.filter_map(|uri| uri.as_str()?.parse().ok()) {
-            let folder = path_of(&uri).map(|path| direct(&path));
+            let folder = path_of(&uri).map(|path| normalize(&path));
             folders.extend(
                 folder
                     .filter(|folder| !folders.contains(folder))
@@ -106,15 +106,15 @@ impl Server {
             ..lsp::ServerCapabilities::default()
         };
         let info = serde_json::json!({ "name": "alfirk", "version": env!("CARGO_PKG_VERSION") });
-        let answer = serde_json::json!({ "capabilities": capabilities, "serverInfo": info });
-        (server, answer)
+        let result = serde_json::json!({ "capabilities": capabilities, "serverInfo": info });
+        (server, result)
     }
 
-    /// Handles a message of the editor and returns the messages to send.
+    /// Handles a message from the editor and returns the messages to send.
     pub fn handle(&mut self, message: Message) -> Vec<Message> {
         match message {
             Message::Request(request) => {
-                let response = self.answer(request);
+                let response = self.reply(request);
                 self.outbox.push(Message::Response(response));
             }
             Message::Notification(notification) => self.handle_notification(notification),
@@ -124,7 +124,7 @@ impl Server {
         std::mem::take(&mut self.outbox)
     }
 
-    /// Publishes the diagnostics of changed files, and returns the messages to send. Call it when no message of the editor is waiting.
+    /// Publishes the diagnostics of changed programs: returns the messages to send. Call it when no message from the editor is waiting.
     pub fn idle(&mut self) -> Vec<Message> {
         let mains: BTreeSet<PathBuf> = std::mem::take(&mut self.dirty)
             .iter()
@@ -156,7 +156,7 @@ impl Server {
         let Some(analysis) = self.program(main) else {
             return;
         };
-        let mut by_file = answers::diagnostics(analysis, main, is_program, book.as_deref());
+        let mut by_file = convert::diagnostics(analysis, main, is_program, book.as_deref());
         let now: BTreeSet<PathBuf> = by_file.keys().cloned().collect();
         let before = self
             .published
@@ -296,7 +296,7 @@ impl Server {
         }
     }
 
-    fn answer(&mut self, request: Request) -> Response {
+    fn reply(&mut self, request: Request) -> Response {
         let Request { id, method, params } = request;
         let answered = match method.as_str() {
             request::HoverRequest::METHOD => self.respond_to(params, Server::hover),
@@ -324,12 +324,12 @@ impl Server {
     fn respond_to<P: DeserializeOwned, R: serde::Serialize>(
         &mut self,
         params: Value,
-        answer: impl FnOnce(&mut Server, P) -> Result<R, ResponseError>,
+        handler: impl FnOnce(&mut Server, P) -> Result<R, ResponseError>,
     ) -> Result<Value, ResponseError> {
         let params = serde_json::from_value(params)
             .map_err(|e| failure(ErrorCode::InvalidParams, e.to_string()))?;
-        let answer = answer(self, params)?;
-        serde_json::to_value(answer).map_err(|e| failure(ErrorCode::InternalError, e.to_string()))
+        let result = handler(self, params)?;
+        serde_json::to_value(result).map_err(|e| failure(ErrorCode::InternalError, e.to_string()))
     }
 
     fn hover(&mut self, params: lsp::HoverParams) -> Result<Option<lsp::Hover>, ResponseError> {
@@ -353,7 +353,7 @@ impl Server {
         let found = self.at(&params.text_document_position_params);
         Ok(found.and_then(|(cursor, analysis)| {
             let span = analysis.definition(cursor.file, cursor.offset)?;
-            answers::location(&analysis.sources, span)
+            convert::location(&analysis.sources, span)
         }))
     }
 
@@ -372,9 +372,9 @@ impl Server {
         let spans =
             spans.filter(|span| declared.is_none_or(|d| (d.file, d.lo) != (span.file, span.lo)));
         let mut locations: Vec<lsp::Location> = spans
-            .filter_map(|s| answers::location(&analysis.sources, s))
+            .filter_map(|s| convert::location(&analysis.sources, s))
             .collect();
-        // A file that is included twice has its places twice.
+        // A file that is included twice has each occurrence twice.
         locations.dedup();
         Ok(locations)
     }
@@ -413,7 +413,7 @@ impl Server {
         let symbols = analysis.symbols(file);
         let symbols = symbols
             .iter()
-            .map(|symbol| answers::symbol(symbol, &analysis.sources));
+            .map(|symbol| convert::symbol(symbol, &analysis.sources));
         Ok(Some(lsp::DocumentSymbolResponse::Nested(symbols.collect())))
     }
 
@@ -432,7 +432,7 @@ impl Server {
         let offset = offset_of(&text, at.position);
         let options = self.options(&main);
         let found = complete(&options, &self.files, &path, offset);
-        Ok(answers::completions(found.unwrap_or_default()))
+        Ok(convert::completions(found.unwrap_or_default()))
     }
 
     fn code_actions(
@@ -446,7 +446,7 @@ impl Server {
         let book = self.settings.book.clone();
         let analysis = self.program(&main);
         Ok(analysis.map_or_else(Vec::new, |analysis| {
-            answers::code_actions(analysis, &path, params.range, book.as_deref())
+            convert::code_actions(analysis, &path, params.range, book.as_deref())
         }))
     }
 
@@ -462,7 +462,7 @@ impl Server {
         };
         let formatted = format(&text);
         let edit = lsp::TextEdit {
-            range: whole(&text),
+            range: whole_range(&text),
             new_text: formatted,
         };
         Ok(if edit.new_text == text {
@@ -493,10 +493,10 @@ impl Server {
         };
         let spans = analysis.rename(cursor.file, cursor.offset, &params.new_name);
         let spans = spans.map_err(|error| failure(ErrorCode::InvalidRequest, error.to_string()))?;
-        Ok(answers::edit(&analysis.sources, spans, &params.new_name))
+        Ok(convert::edit(&analysis.sources, spans, &params.new_name))
     }
 
-    /// The program and the position that a request refers to.
+    /// The position that a request refers to, and the analysed program; `None` if the file is not part of a readable program.
     fn at(&mut self, at: &lsp::TextDocumentPositionParams) -> Option<(Cursor, &Analysis)> {
         let path = file_of(&at.text_document.uri)?;
         let main = self.main_of(&path);
@@ -510,7 +510,7 @@ impl Server {
 
     fn main_of(&mut self, path: &Path) -> PathBuf {
         if let (Some(main), Some(folder)) = (&self.settings.main, self.folders.first()) {
-            return direct(&folder.join(main));
+            return normalize(&folder.join(main));
         }
         self.includes();
         match &self.includes {
@@ -553,7 +553,7 @@ impl Server {
 }
 
 fn file_of(uri: &lsp::Uri) -> Option<PathBuf> {
-    Some(direct(&path_of(uri)?))
+    Some(normalize(&path_of(uri)?))
 }
 
 fn failure(code: ErrorCode, message: String) -> ResponseError {

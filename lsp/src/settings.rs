@@ -12,9 +12,9 @@ pub struct Settings {
     pub main: Option<PathBuf>,
     /// Architecture: `v1model`, `tna` or `t2na`. Default: the one that the program includes.
     pub arch: Option<String>,
-    /// Folders for `#include`, relative to the open folder.
+    /// Folders to search for included files, relative to the open folder.
     pub include_dirs: Vec<PathBuf>,
-    /// Macros as `NAME` or `NAME=VALUE`.
+    /// Macros to define, as `NAME` or `NAME=VALUE`.
     pub defines: Vec<String>,
     /// Address of the book, whose page `errors.html` explains the codes. Default: diagnostics link to copies of the pages.
     pub book: Option<String>,

@@ -1,4 +1,4 @@
-//! Sessions of an editor with the server, on files in a folder.
+//! Tests of whole sessions between an editor and the server, on files in a folder.
 
 use std::fs;
 use std::path::Path;
@@ -27,11 +27,11 @@ const HEADERS: &str =
     "header ethernet_t {\n    bit<48> dst;\n    bit<48> src;\n    bit<16> type;\n}\n\
                        struct headers_t { ethernet_t ethernet; }\nstruct meta_t { bit<9> port; }\n";
 
-/// A part of the program, which is none by itself.
+/// A file of the program that is not a program by itself.
 const INGRESS: &str = "control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t standard) {\n    \
                        apply {\n        /* ü𝄞 */ hdr.ethernet.dst = hdr.ethernet.src;\n        standard.egress_spec = 1;\n    }\n}\n";
 
-/// An editor with a folder open.
+/// An editor with an open folder.
 struct Editor {
     folder: tempfile::TempDir,
     connection: Connection,
@@ -121,7 +121,7 @@ impl Editor {
         self.notify("textDocument/didOpen", json!({ "textDocument": document }));
     }
 
-    /// Replaces a range, or all of the text.
+    /// Replaces a range of the text, or the whole text.
     fn change(&mut self, name: &str, range: Option<Value>, text: &str) {
         self.version += 1;
         let document = json!({"uri": self.uri(name), "version": self.version});
@@ -135,7 +135,7 @@ impl Editor {
         );
     }
 
-    /// The next messages about a file.
+    /// Waits for the next diagnostics of a file.
     fn diagnostics(&mut self, name: &str) -> Vec<Value> {
         let uri = self.uri(name);
         loop {
@@ -170,7 +170,7 @@ fn range(line: u32, from: u32, to: u32) -> Value {
     json!({"start": {"line": line, "character": from}, "end": {"line": line, "character": to}})
 }
 
-/// A text after the edits of an answer to rename, format or a fix.
+/// Applies text edits of a reply to a text.
 fn edited(text: &str, edits: &Value) -> String {
     let mut lines: Vec<Vec<u16>> = text
         .split('\n')
@@ -200,12 +200,12 @@ fn edited(text: &str, edits: &Value) -> String {
 }
 
 #[test]
-fn a_program_is_opened_broken_fixed_explored_and_formatted() {
+fn session_covers_diagnostics_fixes_navigation_and_formatting() {
     let mut editor = Editor::start(&program(), Value::Null);
     let ingress = "parts/ingress.p4";
     editor.open(ingress);
-    // The part is checked as part of the program that includes it, and nothing is wrong: nothing is text of it.
-    // `src` on line 2 becomes `srk`. In front of it stands a character of two UTF-16 units.
+    // The file is checked as part of the program that includes it and has no errors, so no diagnostics are sent.
+    // `src` on line 2 becomes `srk`. The text before it contains a character of two UTF-16 units.
     editor.change(ingress, Some(range(2, 50, 53)), "srk");
     let wrong = editor.diagnostics(ingress);
     assert_eq!(wrong.len(), 1, "{wrong:?}");
@@ -252,7 +252,7 @@ fn a_program_is_opened_broken_fixed_explored_and_formatted() {
         .unwrap();
     assert_eq!(declared["uri"], editor.uri("parts/headers.p4"));
     assert_eq!(declared["range"], range(2, 12, 15));
-    // What the command has inside of itself is written out, so that it can be opened.
+    // Files built into the command are written to temporary files, so that editors can open them.
     let declared = editor
         .request("textDocument/definition", editor.at(ingress, 3, 20))
         .unwrap();
@@ -358,7 +358,7 @@ fn a_program_is_opened_broken_fixed_explored_and_formatted() {
 }
 
 #[test]
-fn messages_go_away_with_the_last_open_file() {
+fn diagnostics_are_cleared_with_the_last_open_file() {
     let broken = MAIN.replace("transition accept", "transition nowhere");
     let files = [
         ("main.p4", &*broken),
@@ -375,7 +375,7 @@ fn messages_go_away_with_the_last_open_file() {
 }
 
 #[test]
-fn a_part_that_nothing_includes_is_checked_by_itself() {
+fn file_without_includer_is_checked_by_itself() {
     let part = "#include <core.p4>\nheader h_t { bit<8> a; }\nconst bit<8> wrong = h;\n";
     let mut editor = Editor::start(&[("part.p4", part)], Value::Null);
     editor.open("part.p4");
@@ -389,7 +389,7 @@ fn a_part_that_nothing_includes_is_checked_by_itself() {
 }
 
 #[test]
-fn programs_for_tofino_are_known_by_what_they_include() {
+fn tofino_programs_are_detected_by_their_includes() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut editor = Editor::start(&[], Value::Null);
     let file = root.join("p4src/tna/main.p4");
@@ -443,7 +443,7 @@ fn invalid_messages_of_the_editor_are_reported() {
     );
     editor.notify("textDocument/didOpen", json!({"moo": 1}));
     editor.notify("moo", json!(null));
-    // Files that are not there, of no file system, and places that are nowhere.
+    // Missing files, URIs of other schemes, and positions outside the text.
     assert_eq!(
         editor.request("textDocument/hover", editor.at("nothing.p4", 0, 0)),
         Ok(Value::Null)
@@ -462,7 +462,7 @@ fn invalid_messages_of_the_editor_are_reported() {
 }
 
 #[test]
-fn codes_link_to_the_book_of_the_settings() {
+fn codes_link_to_the_configured_book() {
     let options = json!({"book": "https://p4.example/book/"});
     let mut editor = Editor::start(&program(), options);
     let ingress = "parts/ingress.p4";

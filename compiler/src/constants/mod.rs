@@ -1,8 +1,8 @@
 //! Export of a program's constants as Rust or Python source, for use in its control plane.
 //!
 //! Exported are constants and serializable enums at the top level of the user's files, and headers with `@contract`, which the control plane
-//! encodes and decodes. Each is written with the comment beside or above it. Declarations of the architecture and of the language are not
-//! exported.
+//! encodes and decodes. Each is written with its comment, which is on the line of the declaration or above it. Declarations of the
+//! architecture are not exported.
 
 mod python;
 mod rust;
@@ -15,7 +15,7 @@ use crate::diag::{SourceMap, Span};
 use crate::sema::{CheckedProgram, Type, Value};
 use crate::syntax::ast::{Annotated, Decl, EnumDecl, StructDecl};
 
-/// A language of exported constants.
+/// An output language of exported constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     /// A module of `pub const` and `pub enum`.
@@ -25,7 +25,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// The language of a file's extension.
+    /// The language of a file's extension, `.rs` or `.py`; `None` for others.
     pub fn of(path: &Path) -> Option<Language> {
         match path.extension()?.to_str()? {
             "rs" => Some(Language::Rust),
@@ -34,7 +34,7 @@ impl Language {
         }
     }
 
-    /// The text of a file. `source` names the program in its first line.
+    /// Writes a source file with the constants. `source`: name of the program for the first line.
     pub fn write(self, constants: &Constants, source: &str) -> String {
         match self {
             Language::Rust => rust::write(constants, source),
@@ -56,7 +56,7 @@ enum Item {
     Header(Header),
 }
 
-/// Fields from the first bit on, which fill whole bytes.
+/// A header: fields in order of the wire, whose widths add up to whole bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Header {
     name: String,
@@ -81,9 +81,9 @@ struct Constant {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Enum {
     name: String,
-    /// Of its numbers.
+    /// Width of the underlying type.
     width: Width,
-    /// Name, number, comment.
+    /// Members: name, number, and comment lines.
     members: Vec<(String, BigInt, Vec<String>)>,
     comment: Vec<String>,
 }
@@ -101,8 +101,8 @@ struct Width {
 }
 
 impl Constants {
-    /// Finds them. Constants without a width, and those of more than 128 bits, are left out: no type of the other languages is theirs; so are
-    /// headers with such a field, a signed one, or a part of a byte.
+    /// Finds the constants, enums and headers to export. Constants of type `int` and those of more than 128 bits are omitted, as the
+    /// output languages have no type for them. Headers are omitted if a field is of another kind or signed, or if they end within a byte.
     pub fn of(program: &CheckedProgram, sources: &SourceMap) -> Constants {
         let finder = Finder { program, sources };
         let decls = program.program.decls.iter();
@@ -150,13 +150,13 @@ impl Header {
             / 8
     }
 
-    /// Name of the type in the other language: `Feedback` for `feedback_t`.
+    /// Name of the type in the output language: `Feedback` for `feedback_t`.
     fn type_name(&self) -> String {
         camel(self.name.strip_suffix("_t").unwrap_or(&self.name))
     }
 }
 
-/// `PASS_ON` as `PassOn`.
+/// Converts `PASS_ON` to `PassOn`.
 fn camel(name: &str) -> String {
     let words = name.split('_').filter(|word| !word.is_empty());
     let capital = |word: &str| {
@@ -217,7 +217,7 @@ impl Finder<'_> {
         })
     }
 
-    /// The comment after a declaration on its line, continued on the lines below; otherwise the comment right above.
+    /// The comment after a declaration on its line; without one, the comment lines directly above. One string per line, without slashes.
     fn comment(&self, span: Span) -> Vec<String> {
         let file = self.sources.file(span.file);
         let line = file.line_index(span.lo);
@@ -294,7 +294,7 @@ header private_t { bit<8> x; }
     }
 
     #[test]
-    fn the_language_is_that_of_the_files_name() {
+    fn language_follows_from_the_file_extension() {
         let of = |name: &str| Language::of(Path::new(name));
         assert_eq!(of("a/b.rs"), Some(Language::Rust));
         assert_eq!(of("b.py"), Some(Language::Python));

@@ -6,7 +6,7 @@ use num_bigint::BigInt;
 
 use super::{Constants, Header, Item, Number};
 
-/// The longest line of a comment.
+/// Maximum length of a comment line, in characters.
 const LINE: usize = 100;
 
 pub(super) fn write(constants: &Constants, source: &str) -> String {
@@ -132,7 +132,7 @@ fn header(out: &mut String, decl: &Header) {
     out.push_str("        )\n");
 }
 
-/// In lines of at most [`LINE`] characters.
+/// Writes a comment in lines of at most [`LINE`] characters.
 fn comment(out: &mut String, indent: &str, lines: &[String]) {
     for line in lines {
         let mut text = format!("{indent}#:");
@@ -147,7 +147,7 @@ fn comment(out: &mut String, indent: &str, lines: &[String]) {
     }
 }
 
-/// Hexadecimal from 256.
+/// A number in decimal below 256, otherwise in hexadecimal.
 fn literal(number: &BigInt) -> String {
     match number < &BigInt::from(256) {
         true => number.to_string(),

@@ -33,7 +33,7 @@ pub(super) fn write(constants: &Constants, source: &str) -> String {
     out
 }
 
-/// What headers are read and written by.
+/// Functions of the output that read and write the fields of headers.
 const BITS: &str = r"
 /// `width` bits of a header, from bit `at` on.
 fn bits(bytes: &[u8], at: usize, width: usize) -> u128 {
@@ -134,7 +134,7 @@ fn comment(out: &mut String, indent: &str, lines: &[String], name: &str) {
     }
 }
 
-/// Brackets and angles of P4 comments are neither links nor HTML.
+/// Escapes brackets of P4 comments, which rustdoc would read as links or HTML.
 fn escaped(line: &str) -> String {
     let mut text = String::new();
     for c in line.chars() {
@@ -151,7 +151,7 @@ fn integer(width: Width) -> String {
     format!("{}{bits}", if width.is_signed { 'i' } else { 'u' })
 }
 
-/// Hexadecimal from 256, with the digits in fours.
+/// A number in decimal below 256, otherwise in hexadecimal with digits in groups of four.
 fn literal(number: &BigInt) -> String {
     if number < &BigInt::from(256) {
         return number.to_string();

@@ -2,12 +2,13 @@
 
 use std::fmt;
 
-/// Stable code of an error, printed as `E0123`. The hundreds digit is the phase that reports it.
+/// Stable code of an error, printed as `E0123`. The hundreds digit tells the phase: 1 preprocessor, 2 parser, 3 names, 4 types, 5
+/// constants, 6 rules of constructs, 7 target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Code(u16);
 
 impl Code {
-    /// The number that is printed after the `E`.
+    /// The number after the `E`, such as 123.
     pub fn number(self) -> u16 {
         self.0
     }
@@ -19,7 +20,7 @@ impl fmt::Display for Code {
     }
 }
 
-/// The number of a code that is written `E0123`.
+/// Parses a code such as `E0123` to its number.
 const fn number(code: &str) -> u16 {
     let digits = code.as_bytes();
     let (mut number, mut at) = (0, 1);
@@ -35,10 +36,10 @@ macro_rules! codes {
         impl Code {
             $($(#[$doc])* pub const $name: Code = Code(number($code));)*
 
-            /// All codes, ascending.
+            /// All codes in ascending order.
             pub const ALL: &'static [Code] = &[$(Code::$name,)*];
 
-            /// Each code as it is printed, with the page that explains it.
+            /// Each code as printed, and the Markdown of its explanation.
             pub(super) const PAGES: &'static [(&'static str, &'static str)] =
                 &[$(($code, include_str!(concat!("../../explain/", $code, ".md"))),)*];
         }
@@ -46,99 +47,99 @@ macro_rules! codes {
 }
 
 codes! {
-    /// Invalid character, number or string.
+    /// The text contains an invalid character, number or string.
     LEXICAL = "E0100";
-    /// Malformed or misplaced preprocessor directive.
+    /// A preprocessor directive is malformed or misplaced.
     DIRECTIVE = "E0101";
-    /// Included file not found or not readable.
+    /// An included file is missing or not readable.
     INCLUDE = "E0102";
-    /// Wrong use of a macro.
+    /// A macro is defined or used incorrectly.
     MACRO = "E0103";
-    /// `#error` in the program.
+    /// The program contains `#error`.
     USER_ERROR = "E0104";
-    /// A limit of the compiler is exceeded.
+    /// The program exceeds a limit of the compiler, such as the number of tokens.
     LIMIT = "E0105";
 
-    /// Syntax error.
+    /// The text does not match the grammar.
     SYNTAX = "E0200";
-    /// Nested too deeply.
+    /// The program is nested too deeply.
     NESTING = "E0201";
 
-    /// Unknown name.
+    /// A name is not declared.
     UNKNOWN_NAME = "E0300";
-    /// Duplicate name.
+    /// A name is declared twice in one scope.
     DUPLICATE = "E0301";
-    /// Wrong kind of declaration, such as a type used as a value.
+    /// A name refers to the wrong kind of declaration, such as a type used as a value.
     WRONG_KIND = "E0302";
-    /// Unknown field, member or method.
+    /// A field, member or method does not exist.
     UNKNOWN_MEMBER = "E0303";
 
-    /// Type mismatch.
+    /// An expression does not have the type that its context requires.
     TYPE_MISMATCH = "E0400";
-    /// Operator not defined for these operands.
+    /// An operator is not defined for its operands.
     OPERATOR = "E0401";
-    /// No such cast.
+    /// There is no cast between two types.
     CAST = "E0402";
-    /// Type not allowed here.
+    /// A type is not allowed in its position.
     BAD_TYPE = "E0403";
-    /// Type arguments missing, wrong or not inferable.
+    /// Type arguments are missing, wrong or not inferable.
     TYPE_ARGUMENTS = "E0404";
     /// Arguments do not match the parameters.
     ARGUMENTS = "E0405";
-    /// Not callable.
+    /// The callee is not a function, action, method or type that can be called.
     NOT_CALLABLE = "E0406";
-    /// Not assignable.
+    /// An expression that is assigned to is not an lvalue.
     NOT_ASSIGNABLE = "E0407";
-    /// Index or slice out of range.
+    /// An index or slice is out of range.
     BOUNDS = "E0408";
-    /// Call not allowed in this place.
+    /// A call is not allowed in its position, such as `apply` of a table in an action.
     CALL_CONTEXT = "E0409";
-    /// Recursion.
+    /// A function, action, parser or control uses itself.
     RECURSION = "E0410";
 
-    /// Not a compile-time constant.
+    /// A value must be known at compile time and is not.
     NOT_CONSTANT = "E0500";
-    /// Constant expression without a value.
+    /// A constant expression has no value, such as a division by zero.
     EVALUATION = "E0501";
 
-    /// Statement not allowed here.
+    /// A statement is not allowed in its position.
     STATEMENT = "E0600";
-    /// Invalid parser.
+    /// A parser breaks a rule, such as a missing state `start`.
     PARSER_RULE = "E0601";
-    /// Invalid table.
+    /// A table breaks a rule, such as a missing property `actions`.
     TABLE_RULE = "E0602";
-    /// Invalid declaration or parameter.
+    /// A declaration or parameter breaks a rule.
     DECLARATION_RULE = "E0603";
-    /// Invalid annotation.
+    /// An annotation has wrong arguments, or both its unstructured and its structured form.
     ANNOTATION_RULE = "E0604";
-    /// No package instance `main`.
+    /// The program has no package instance `main`, or an unsuitable one.
     PACKAGE_RULE = "E0605";
 
-    /// Not supported by the target.
+    /// The target does not support a construct.
     TARGET = "E0700";
-    /// Register accessed more than once per packet, or by both ingress and egress.
+    /// A register is accessed more than once per packet, or by both ingress and egress.
     REGISTER_ACCESS = "E0701";
-    /// Supported by Tofino, not by the software model.
+    /// Tofino supports a construct that the software model of it does not.
     MODEL = "E0702";
-    /// Larger than the chip's memories.
+    /// An object needs more memory than the chip has.
     DOES_NOT_FIT = "E0703";
-    /// No unit of a stage can do this.
+    /// No unit of a Tofino stage (stateful ALU, gateway, hash or action unit) can compute an expression or statement.
     UNITS = "E0704";
 }
 
 macro_rules! warnings {
     ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {
-        /// Named warnings, with p4c's names.
+        /// Warnings, with the names that p4c uses.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Warning {
             $($(#[$doc])* $variant,)*
         }
 
         impl Warning {
-            /// All warnings in order of declaration.
+            /// All warnings, in order of their names here.
             pub const ALL: &'static [Warning] = &[$(Warning::$variant,)*];
 
-            /// Each name with the page that explains the warning.
+            /// Each name, and the Markdown of the warning's explanation.
             pub(super) const PAGES: &'static [(&'static str, &'static str)] =
                 &[$(($name, include_str!(concat!("../../explain/", $name, ".md"))),)*];
 
@@ -153,43 +154,43 @@ macro_rules! warnings {
 }
 
 warnings! {
-    /// Something declared and never used.
+    /// A declaration is never used.
     Unused = "unused";
-    /// Read before it is written.
+    /// A variable is read before it is written.
     UninitializedUse = "uninitialized_use";
-    /// `out` parameter not written on every path.
+    /// An `out` parameter is not written on every path.
     UninitializedOutParam = "uninitialized_out_param";
-    /// Statement, state or `select` case that is never reached.
+    /// A statement, state or `select` case is never reached.
     Unreachable = "unreachable";
-    /// A name that hides another one.
+    /// A name hides an outer declaration of that name.
     Shadow = "shadow";
-    /// Use of something marked `@deprecated`.
+    /// A declaration with the annotation `@deprecated` is used.
     Deprecated = "deprecated";
-    /// A `select` without a default.
+    /// A `select` has no default case, and its cases do not match all values.
     Missing = "missing";
-    /// A field of a header that is never valid there.
+    /// A field is accessed while its header is invalid.
     InvalidHeader = "invalid_header";
-    /// A constant that does not fit its type.
+    /// A constant does not fit its type and is wrapped.
     Overflow = "overflow";
-    /// Placeholders and values of a log message differ in number.
+    /// The numbers of placeholders and of values in a log message differ.
     Mismatch = "mismatch";
-    /// An annotation is ignored by request (`--disable-annotations`).
+    /// An annotation is ignored because of `--disable-annotations`.
     Ignore = "ignore";
-    /// Unknown table property.
+    /// A table property is unknown and ignored.
     IgnoreProp = "ignore-prop";
-    /// State without a transition, or `select` without cases.
+    /// A state has no transition, or a `select` has no cases.
     ParserTransition = "parser-transition";
-    /// Entries of a table with the same priority.
+    /// Two entries of a table have the same priority.
     DuplicatePriorities = "duplicate_priorities";
-    /// Entries of a table not sorted by priority.
+    /// The entries of a table are not sorted by priority.
     EntriesOutOfOrder = "entries_out_of_priority_order";
-    /// Header extracted twice.
+    /// A header may be extracted twice.
     MultiHeaderExtract = "multi_header_extract";
-    /// Field list without fields.
+    /// A packet is cloned, resubmitted or recirculated with a field list that has no fields.
     Invalid = "invalid";
-    /// Unknown version of v1model.
+    /// The program requests an unknown version of v1model.
     Unknown = "unknown";
-    /// `#warning`, or a doubtful directive.
+    /// The program contains `#warning`, or a directive that is unknown or suspicious.
     Preprocessor = "preprocessor";
 }
 
@@ -206,7 +207,7 @@ const OTHER_NAMES: [&str; 8] = [
 ];
 
 impl Warning {
-    /// Whether `name` in an option or in `@noWarn` selects this warning. Hyphens and underscores are equal, as p4c's names have both.
+    /// Whether `name` in an option or in `@noWarn` selects this warning. Hyphens and underscores are equivalent, as p4c's names contain either.
     /// p4c's name of [`Warning::Unreachable`] is `parser-transition`, which selects both.
     pub fn is_named(self, name: &str) -> bool {
         same_name(self.name(), name)

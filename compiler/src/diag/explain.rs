@@ -10,7 +10,7 @@ use super::{Code, Diagnostic, Warning};
 pub struct Page {
     /// The error code, such as `E0408`, or the name of the warning, such as `unused`.
     pub code: &'static str,
-    /// The file: Markdown, whose fences carry attributes for the test.
+    /// The explanation in Markdown. Its code fences have attributes for `tests/explain.rs`, such as `p4,wrong`.
     pub markdown: &'static str,
 }
 
@@ -21,7 +21,7 @@ impl Page {
         pages.map(|(code, markdown)| Page { code, markdown })
     }
 
-    /// The page of an error code (`E0408`, `e0408` or `408`) or of a warning's name.
+    /// The page of an error code (`E0408`, `e0408` or `408`) or of a warning's name; `None` if it is unknown.
     pub fn of(code: &str) -> Option<Page> {
         let plain = |code: &str| code.to_ascii_lowercase().replace('-', "_");
         let wanted = match code.parse::<u16>() {
@@ -45,7 +45,7 @@ impl Page {
         self.code.to_ascii_lowercase()
     }
 
-    /// The page for a terminal: Markdown without the attributes of fences.
+    /// The text for a terminal: Markdown without the attributes of code fences.
     pub fn text(self) -> String {
         let lines = self.markdown.lines().map(|line| match line {
             line if line.starts_with("```p4") => "```p4\n".to_owned(),
@@ -58,7 +58,7 @@ impl Page {
 /// Maximum number of codes that [`nearest`] returns.
 const MAX_NEAREST: usize = 3;
 
-/// The codes or warnings most like an unknown one: by number for error codes, by spelling for names of warnings.
+/// The most similar codes or names of warnings for an unknown one: by number for error codes, by edit distance for names.
 pub fn nearest(code: &str) -> Vec<&'static str> {
     let digits = code.trim_start_matches(['E', 'e']);
     let Ok(number) = digits.parse::<u16>() else {
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_found_by_every_spelling_of_its_code() {
+    fn page_is_found_by_every_spelling_of_its_code() {
         for code in ["E0408", "e0408", "408", "0408"] {
             assert_eq!(Page::of(code).map(|page| page.code), Some("E0408"));
         }
@@ -91,14 +91,14 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_codes_of_an_unknown_one_are_listed() {
+    fn unknown_code_lists_the_nearest_codes() {
         assert_eq!(nearest("E0543"), ["E0501", "E0500", "E0600"]);
         assert_eq!(nearest("unusd"), ["unused"]);
         assert!(nearest("something else").is_empty());
     }
 
     #[test]
-    fn a_terminal_shows_no_attributes_of_fences() {
+    fn terminal_text_omits_attributes_of_code_fences() {
         let text = Page::of("E0408").expect("the code exists").text();
         assert!(
             text.contains("```p4\n") && !text.contains("wrong\n"),

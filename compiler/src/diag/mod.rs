@@ -18,10 +18,10 @@ pub use suggest::closest;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The severity of a diagnostic.
+/// The severity of a diagnostic; errors prevent outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
-    /// A warning that is shown as information (`--Winfo`).
+    /// A warning that is shown as information, because of `--Winfo`.
     Info,
     /// The program is legal, but probably not as intended.
     Warning,
@@ -32,34 +32,34 @@ pub enum Severity {
 /// An error, warning or information, with its position and explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The severity of a diagnostic.
+    /// Whether the diagnostic is an error, a warning or information.
     pub severity: Severity,
-    /// Code of the error; `None` for warnings.
+    /// Code of an error; `None` for warnings.
     pub code: Option<Code>,
     /// Name of the warning, for `--Wdisable` and `--Werror`; `None` for errors.
     pub warning: Option<Warning>,
-    /// The problem, without a full stop.
+    /// The problem, without a final period.
     pub message: String,
-    /// Position; `None` if the diagnostic concerns the whole program.
+    /// The source text that the diagnostic is about; `None` if it concerns the whole program.
     pub span: Option<Span>,
-    /// Text next to the caret; may be empty.
+    /// Text next to the carets under the source text; may be empty.
     pub label: String,
-    /// Related positions, with a text each.
+    /// Related positions, each with a label, such as the first declaration of a duplicate name.
     pub others: Vec<(Span, String)>,
-    /// Explanations.
+    /// Explanations, printed as `note: ...`.
     pub notes: Vec<String>,
-    /// Remedies.
+    /// Remedies, printed as `help: ...`.
     pub helps: Vec<String>,
-    /// Text edits that editors can offer.
+    /// Text edits that fix the problem, for editors.
     pub fixes: Vec<Fix>,
 }
 
-/// A suggested text edit.
+/// A text edit that fixes the problem of a diagnostic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {
-    /// The replaced range.
+    /// The replaced range; empty for an insertion.
     pub span: Span,
-    /// The new text.
+    /// The text that replaces the range.
     pub text: String,
 }
 
@@ -98,19 +98,19 @@ impl Diagnostic {
         }
     }
 
-    /// Sets the text next to the caret.
+    /// Sets the text next to the carets.
     pub fn label(mut self, text: impl Into<String>) -> Diagnostic {
         self.label = text.into();
         self
     }
 
-    /// Adds a related position.
+    /// Adds a related position with its label.
     pub fn other(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
         self.others.push((span, text.into()));
         self
     }
 
-    /// Adds an explanation.
+    /// Adds an explanation (`note: ...`).
     pub fn note(mut self, text: impl Into<String>) -> Diagnostic {
         self.notes.push(text.into());
         self
@@ -121,28 +121,28 @@ impl Diagnostic {
         self.fix(span, near).help(format!("did you mean `{near}`?"))
     }
 
-    /// Adds a text edit that editors can offer.
+    /// Adds a text edit that fixes the problem, for editors.
     pub fn fix(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
         let text = text.into();
         self.fixes.push(Fix { span, text });
         self
     }
 
-    /// Adds a remedy.
+    /// Adds a remedy (`help: ...`).
     pub fn help(mut self, text: impl Into<String>) -> Diagnostic {
         self.helps.push(text.into());
         self
     }
 }
 
-/// Treatment of warnings, set by the command line.
+/// Treatment of warnings: which are hidden, shown as errors, or shown as information. Set by the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WarningPolicy {
-    /// No warnings at all (`--Wdisable` without a name).
+    /// Whether all warnings are hidden (`--Wdisable` without a name).
     pub disable_all: bool,
-    /// Names of warnings not to be shown (`--Wdisable=name`).
+    /// Names of warnings that are hidden (`--Wdisable=name`).
     pub disabled: BTreeSet<String>,
-    /// All warnings are errors (`--Werror` without a name).
+    /// Whether all warnings are errors (`--Werror` without a name).
     pub error_all: bool,
     /// Names of warnings that are errors (`--Werror=name`).
     pub errors: BTreeSet<String>,
@@ -152,14 +152,14 @@ pub struct WarningPolicy {
     pub max_errors: Option<usize>,
 }
 
-/// A collection of diagnostics.
+/// The diagnostics of a compilation, in the order of reports.
 #[derive(Debug)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
     errors: usize,
     policy: WarningPolicy,
     max_errors: usize,
-    /// File offsets at which text of the architecture begins (`true`) or ends (`false`).
+    /// Offsets in files at which text of the architecture begins (`true`) or ends (`false`), from `#line` directives.
     system: BTreeMap<(FileId, u32), bool>,
     /// Whether further diagnostics are ignored: see [`Diagnostics::report_last`].
     closed: bool,
@@ -180,7 +180,7 @@ impl Diagnostics {
         Diagnostics::with_policy(WarningPolicy::default())
     }
 
-    /// An empty collection.
+    /// An empty collection with a treatment of warnings.
     pub fn with_policy(policy: WarningPolicy) -> Diagnostics {
         Diagnostics {
             list: Vec::new(),
@@ -192,7 +192,7 @@ impl Diagnostics {
         }
     }
 
-    /// Adds a diagnostic. The policy may drop a warning or make it an error. A repeated diagnostic is dropped.
+    /// Adds a diagnostic. The policy may drop a warning or make it an error. A duplicate, with equal message and position, is dropped.
     pub fn report(&mut self, mut diagnostic: Diagnostic) {
         if self.closed {
             return;
@@ -216,7 +216,7 @@ impl Diagnostics {
         if self
             .list
             .iter()
-            .any(|d| same_place(d.span, diagnostic.span) && d.message == diagnostic.message)
+            .any(|d| is_same_position(d.span, diagnostic.span) && d.message == diagnostic.message)
         {
             return;
         }
@@ -231,14 +231,14 @@ impl Diagnostics {
         self.list.push(diagnostic);
     }
 
-    /// Adds an error after which the rest of the program is not analysed, such as an exceeded limit. Later diagnostics are ignored, as they
-    /// would be wrong.
+    /// Adds an error after which the rest of the program is not analysed, such as an exceeded limit. Later diagnostics are ignored, as
+    /// they would be follow-up errors.
     pub fn report_last(&mut self, diagnostic: Diagnostic) {
         self.report(diagnostic);
         self.closed = true;
     }
 
-    /// Disables (`system`) or enables warnings from an offset of a file on. The user cannot change the text of the architecture.
+    /// Disables (`system`) or enables warnings from an offset of a file on, as users cannot change the text of the architecture.
     pub fn mark_system(&mut self, file: FileId, offset: u32, system: bool) {
         self.system.insert((file, offset), system);
     }
@@ -268,7 +268,7 @@ impl Diagnostics {
         self.errors
     }
 
-    /// The diagnostics in the order of reports.
+    /// The diagnostics in the order of reports, or by position after [`Diagnostics::sort`].
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.list.iter()
     }
@@ -279,12 +279,12 @@ impl Diagnostics {
             .sort_by_key(|d| d.span.map_or((true, Span::default()), |s| (false, s)));
     }
 
-    /// Number of diagnostics that are kept, without those beyond the limit.
+    /// Number of diagnostics that are kept: errors beyond the maximum are only counted.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether there is no diagnostic.
+    /// Whether no diagnostics are kept.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -311,8 +311,8 @@ fn shorten(text: &mut String) {
     text.replace_range(from..to, " ... ");
 }
 
-/// Whether two positions are equal. Two uses of a macro are equal if the error is at the same place of the macro's body.
-fn same_place(one: Option<Span>, other: Option<Span>) -> bool {
+/// Whether two positions are equal. Errors at the same position of a macro's body are equal, so that each is reported only once.
+fn is_same_position(one: Option<Span>, other: Option<Span>) -> bool {
     let origin = |span: Option<Span>| span.map(|s| s.origin).filter(|o| *o != Origin::default());
     one == other || (origin(one).is_some() && origin(one) == origin(other))
 }

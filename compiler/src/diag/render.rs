@@ -3,7 +3,7 @@
 use super::{Diagnostic, Diagnostics, Severity, SourceMap, Span};
 use std::fmt::Write;
 
-/// Maximum characters of a source line; longer lines are cut around the caret.
+/// Maximum length of a source line in characters; longer lines are truncated around the caret.
 const MAX_LINE: usize = 160;
 
 /// Renders all diagnostics, each followed by an empty line.
@@ -15,7 +15,7 @@ pub fn render_all(diagnostics: &Diagnostics, map: &SourceMap) -> String {
 pub fn render_short(d: &Diagnostic, map: &SourceMap) -> String {
     let mut out = String::new();
     if let Some(span) = d.span {
-        let at = map.location(map.blamed(span));
+        let at = map.location(map.reported_span(span));
         let _ = write!(out, "{}:{}:{}: ", at.file, at.line, at.column);
     }
     let _ = write!(out, "{}: {}", head(d), d.message);
@@ -29,42 +29,42 @@ pub fn render_short(d: &Diagnostic, map: &SourceMap) -> String {
 /// Renders a diagnostic: message, source line, caret, notes and helps.
 pub fn render(d: &Diagnostic, map: &SourceMap) -> String {
     let mut out = format!("{}: {}\n", head(d), d.message);
-    let mut places: Vec<Place> = Vec::new();
+    let mut snippets: Vec<Snippet> = Vec::new();
     if let Some(span) = d.span {
-        let blamed = map.blamed(span);
-        places.push(Place::new(map, blamed, &d.label, '^'));
-        if blamed != span {
-            places.push(Place::new(map, span, "in this use of the macro", '-'));
+        let reported_span = map.reported_span(span);
+        snippets.push(Snippet::new(map, reported_span, &d.label, '^'));
+        if reported_span != span {
+            snippets.push(Snippet::new(map, span, "in this use of the macro", '-'));
         }
     }
-    places.extend(
+    snippets.extend(
         d.others
             .iter()
-            .map(|(s, text)| Place::new(map, *s, text, '-')),
+            .map(|(s, text)| Snippet::new(map, *s, text, '-')),
     );
-    let gutter = places
+    let gutter = snippets
         .iter()
         .map(|p| p.line_number().len())
         .max()
         .unwrap_or(1);
     let pad = " ".repeat(gutter);
-    let main_file = places.first().map(|p| p.location.file.clone());
-    // Places of one file are shown in order of lines, under the header of the main one.
-    let (mut same, others): (Vec<_>, Vec<_>) = places
+    let main_file = snippets.first().map(|p| p.location.file.clone());
+    // Positions in the main file are shown in order of lines, those in other files after them.
+    let (mut same, others): (Vec<_>, Vec<_>) = snippets
         .iter()
         .partition(|p| Some(&p.location.file) == main_file.as_ref());
-    if let Some(first) = places.first() {
+    if let Some(first) = snippets.first() {
         let at = &first.location;
         let _ = writeln!(out, "{pad}--> {}:{}:{}", at.file, at.line, at.column);
         same.sort_by_key(|p| (p.index, p.column));
         let _ = writeln!(out, "{pad} |");
         lines(&mut out, &same, gutter);
     }
-    for place in others {
-        let at = &place.location;
+    for snippet in others {
+        let at = &snippet.location;
         let _ = writeln!(out, "{pad}::: {}:{}:{}", at.file, at.line, at.column);
         let _ = writeln!(out, "{pad} |");
-        lines(&mut out, &[place], gutter);
+        lines(&mut out, &[snippet], gutter);
     }
     for note in &d.notes {
         let _ = writeln!(out, "{pad} = note: {note}");
@@ -87,8 +87,8 @@ fn head(d: &Diagnostic) -> String {
     }
 }
 
-/// A span with its source line and label.
-struct Place<'a> {
+/// The source line of a span, with the label that is printed below it.
+struct Snippet<'a> {
     location: super::Location,
     index: usize,
     text: String,
@@ -99,8 +99,8 @@ struct Place<'a> {
     mark: char,
 }
 
-impl<'a> Place<'a> {
-    fn new(map: &SourceMap, span: Span, label: &'a str, mark: char) -> Place<'a> {
+impl<'a> Snippet<'a> {
+    fn new(map: &SourceMap, span: Span, label: &'a str, mark: char) -> Snippet<'a> {
         let file = map.file(span.file);
         let index = file.line_index(span.lo);
         let line = file.line_text(index);
@@ -108,12 +108,12 @@ impl<'a> Place<'a> {
         let lo = (span.lo - start) as usize;
         let hi = ((span.hi.max(span.lo) - start) as usize).min(line.len());
         let before = line.get(..lo.min(line.len())).unwrap_or(line);
-        let inside = line
+        let marked = line
             .get(lo.min(line.len())..hi.max(lo.min(line.len())))
             .unwrap_or("");
         let mut text: String = line.replace('\t', " ");
         let mut column = before.chars().count();
-        let mut width = inside.chars().count().max(1);
+        let mut width = marked.chars().count().max(1);
         if text.chars().count() > MAX_LINE {
             let from = column.saturating_sub(MAX_LINE / 2);
             text = text.chars().skip(from).take(MAX_LINE).collect();
@@ -125,7 +125,7 @@ impl<'a> Place<'a> {
             }
             text.push_str("...");
         }
-        Place {
+        Snippet {
             location: map.location(span),
             index,
             text,
@@ -141,23 +141,23 @@ impl<'a> Place<'a> {
     }
 }
 
-fn lines(out: &mut String, places: &[&Place<'_>], gutter: usize) {
+fn lines(out: &mut String, snippets: &[&Snippet<'_>], gutter: usize) {
     let pad = " ".repeat(gutter);
     let mut last = None;
-    for place in places {
-        if last != Some(place.index) {
-            if last.is_some_and(|l| place.index > l + 1) {
+    for snippet in snippets {
+        if last != Some(snippet.index) {
+            if last.is_some_and(|l| snippet.index > l + 1) {
                 out.push_str("...\n");
             }
-            let line = format!("{:>gutter$} | {}", place.line_number(), place.text);
+            let line = format!("{:>gutter$} | {}", snippet.line_number(), snippet.text);
             let _ = writeln!(out, "{}", line.trim_end());
-            last = Some(place.index);
+            last = Some(snippet.index);
         }
-        let marks = place.mark.to_string().repeat(place.width);
+        let marks = snippet.mark.to_string().repeat(snippet.width);
         let line = format!(
             "{pad} | {}{marks} {}",
-            " ".repeat(place.column),
-            place.label
+            " ".repeat(snippet.column),
+            snippet.label
         );
         let _ = writeln!(out, "{}", line.trim_end());
     }

@@ -1,34 +1,34 @@
 //! Source files and positions in them.
 //!
 //! A [`Span`] is a range of bytes in one file of the [`SourceMap`]. Every token and every node of the syntax tree has one. The span of a
-//! token from a macro is the use of the macro in the user's file, so that a diagnostic always points into a file. Its [`Origin`] is the
-//! place in the macro's body, which is shown for errors in the body.
+//! token from a macro is the use of the macro in the user's file, so that a diagnostic always points into a file. The [`Origin`] of the
+//! token is its position in the macro's body, which is shown for errors in the body.
 
 use std::rc::Rc;
 
-/// Id of a file in the [`SourceMap`].
+/// Id of a file in the [`SourceMap`]: its index, from 0, in the order of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct FileId(pub u32);
 
-/// A position in a macro's body: an index, from 1, for [`SourceMap::origin`]; 0 outside macros.
+/// A position in a macro's body: an index, from 1, into the positions of the [`SourceMap`] (see [`SourceMap::origin`]); 0 outside macros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Origin(u32);
 
 /// A range of bytes `lo..hi` of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Span {
-    /// The file.
+    /// The file with the text.
     pub file: FileId,
-    /// Offset of the first byte.
+    /// Offset of the first byte, from 0.
     pub lo: u32,
-    /// Offset after the last byte.
+    /// Offset after the last byte, at least `lo`.
     pub hi: u32,
-    /// The token in a macro's body that produced this token, if any.
+    /// Position of the token in the macro's body that it comes from; the default outside macros.
     pub origin: Origin,
 }
 
 impl Span {
-    /// The bytes `lo..hi` of `file`.
+    /// A span of the bytes `lo..hi` of `file`, outside macros.
     pub fn new(file: FileId, lo: u32, hi: u32) -> Span {
         Span {
             file,
@@ -38,14 +38,14 @@ impl Span {
         }
     }
 
-    /// Whether `other` is within this span.
+    /// Whether `other` is within this span, in the same file.
     pub fn contains(self, other: Span) -> bool {
         self.file == other.file && self.lo <= other.lo && other.hi <= self.hi
     }
 
-    /// The smallest span that covers both. If they are in different files, as for a construct that begins in an included
-    /// file, the result is the first span. A span of several tokens of a macro has no origin, as usually the
-    /// use of the macro is wrong.
+    /// The smallest span that covers both. If they are in different files, as for a construct that begins in an included file, the result
+    /// is the first span. A span of several tokens of a macro has no origin, as an error in it is usually an error in the use of the
+    /// macro.
     pub fn to(self, end: Span) -> Span {
         if self.file != end.file {
             return self;
@@ -62,7 +62,7 @@ impl Span {
         }
     }
 
-    /// The empty span after this one, for missing tokens.
+    /// The empty span at the end of this one, for messages about missing tokens.
     pub fn after(self) -> Span {
         Span {
             lo: self.hi,
@@ -71,20 +71,21 @@ impl Span {
     }
 }
 
-/// One source file: its name as the user gave it, its text, and the offsets of its lines.
+/// A source file: its name, its text, and the offsets of its lines.
 #[derive(Debug)]
 pub struct SourceFile {
-    /// Path as written on the command line or found by `#include`; `<name>` for shipped and generated files.
+    /// Path as written on the command line or found by `#include`. Files built into the compiler have names such as
+    /// `<p4include>/core.p4`.
     pub name: String,
-    /// The whole text.
+    /// The whole text of the file.
     pub text: Rc<str>,
-    /// Whether the file is included with `<>`, such as an architecture. Warnings are not shown for it.
+    /// Whether the file is included with `<>`, as architectures are. Its warnings are not shown.
     pub system: bool,
     line_starts: Vec<u32>,
     lines: Vec<LineDirective>,
 }
 
-/// From `offset` on, positions are named `file`, counted from `line` (a `#line` directive).
+/// A `#line` directive: positions from `offset` on are reported in file `file`, with line numbers from `line`.
 #[derive(Debug, Clone)]
 struct LineDirective {
     offset: u32,
@@ -93,14 +94,14 @@ struct LineDirective {
     system: bool,
 }
 
-/// A position for messages: file, line and column.
+/// A source position for messages: file, line and column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// Name of the file.
+    /// Name of the file, after `#line` directives.
     pub file: String,
-    /// Line, from 1.
+    /// Line number, from 1, after `#line` directives.
     pub line: u32,
-    /// Column in characters, from 1.
+    /// Column, from 1, in characters (Unicode scalar values).
     pub column: u32,
 }
 
@@ -122,12 +123,12 @@ impl SourceFile {
         }
     }
 
-    /// Index, from 0, of the line that holds byte `offset`.
+    /// Index, from 0, of the line with the byte at `offset`.
     pub fn line_index(&self, offset: u32) -> usize {
         self.line_starts.partition_point(|start| *start <= offset) - 1
     }
 
-    /// Offset of the first byte of line `index` (from 0).
+    /// Offset of the first byte of line `index`, from 0.
     pub fn line_start(&self, index: usize) -> u32 {
         self.line_starts
             .get(index)
@@ -135,19 +136,19 @@ impl SourceFile {
             .unwrap_or(self.text.len() as u32)
     }
 
-    /// Text of line `index` (from 0) without its line end.
+    /// Text of line `index`, from 0, without its line end.
     pub fn line_text(&self, index: usize) -> &str {
         let lo = self.line_start(index) as usize;
         let hi = self.line_start(index + 1) as usize;
         self.text[lo..hi].trim_end_matches(['\n', '\r'])
     }
 
-    /// Number of lines.
+    /// Number of lines of the file.
     pub fn line_count(&self) -> usize {
         self.line_starts.len()
     }
 
-    /// Applies a `#line` directive to positions after `offset`. `system`: whether the named file
+    /// Applies a `#line` directive to positions after `offset`: the next line is line `line` of `file`. `system`: whether that file
     /// declares the architecture.
     pub fn set_line(&mut self, offset: u32, line: u32, file: Option<String>, system: bool) {
         self.lines.push(LineDirective {
@@ -167,12 +168,12 @@ pub struct SourceMap {
 }
 
 impl SourceMap {
-    /// An empty map.
+    /// A map without files.
     pub fn new() -> SourceMap {
         SourceMap::default()
     }
 
-    /// Adds a file and returns its id. Files over 4 GiB are cut there.
+    /// Adds a file and returns its id. Text beyond 4 GiB is dropped.
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<Rc<str>>) -> FileId {
         let id = FileId(self.files.len() as u32);
         self.files.push(SourceFile::new(name.into(), text.into()));
@@ -195,36 +196,36 @@ impl SourceMap {
         &mut self.files[id.0 as usize]
     }
 
-    /// Records a token of a macro's body.
+    /// Records the position of a token in a macro's body; returns the origin for tokens made from it.
     pub fn add_origin(&mut self, token: Span) -> Origin {
         self.origins.push(token);
         Origin(self.origins.len() as u32)
     }
 
-    /// The position in the macro's body that produced the span, if any.
+    /// The position in a macro's body that the span comes from; `None` outside macros.
     pub fn origin(&self, span: Span) -> Option<Span> {
         let index = (span.origin.0 as usize).checked_sub(1)?;
         self.origins.get(index).copied()
     }
 
-    /// The position for a diagnostic about the span: in the macro's body, or the span itself.
-    pub fn blamed(&self, span: Span) -> Span {
+    /// The position to show in a diagnostic: the position in the macro's body, or the span itself outside macros.
+    pub fn reported_span(&self, span: Span) -> Span {
         self.origin(span).unwrap_or(span)
     }
 
-    /// Whether the span is in text of the architecture.
+    /// Whether the span is in the text of an architecture, so that warnings about it are not shown.
     pub fn is_system(&self, span: Span) -> bool {
         let file = self.file(span.file);
         let directive = file.lines.iter().rev().find(|d| d.offset <= span.lo);
         file.system || directive.is_some_and(|d| d.system)
     }
 
-    /// All files in the order in which they were read.
+    /// All files, in the order in which they were added.
     pub fn files(&self) -> impl Iterator<Item = &SourceFile> {
         self.files.iter()
     }
 
-    /// The source text under a span.
+    /// The source text of a span.
     pub fn text(&self, span: Span) -> &str {
         self.file(span.file)
             .text

@@ -1,7 +1,7 @@
 //! Spelling suggestions: the nearest known name.
 
-/// The candidate with the smallest edit distance to `name`, if it is small enough for a typing error: insertions,
-/// deletions, replacements and swaps of neighbours, without regard to case.
+/// The candidate with the smallest edit distance to `name`; `None` if all distances are too large for a spelling error. The distance is
+/// the number of insertions, deletions, substitutions and transpositions of neighbours, case-insensitive.
 pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower_case = name.to_ascii_lowercase();
     let distance = |other: &str| strsim::osa_distance(&lower_case, &other.to_ascii_lowercase());
@@ -24,7 +24,7 @@ mod tests {
     use super::closest;
 
     #[test]
-    fn a_swap_is_near_and_a_different_word_is_not() {
+    fn transposition_is_suggested_and_different_word_is_not() {
         assert_eq!(closest("inlcude", ["include", "define"]), Some("include"));
         assert_eq!(closest("frobnicate", ["include", "define"]), None);
     }

@@ -203,14 +203,15 @@ pub struct P4cArgs {
     ignored: Ignored,
 
     #[command(flatten)]
-    refused: Refused,
+    unsupported: Unsupported,
 
     /// Whether diagnostics are followed by a line that names `--explain`.
     #[arg(skip)]
     names_explain: bool,
 }
 
-/// The options for dependency rules of make, which are written with one dash.
+/// The options for dependency rules of make, such as `-MD`. [`with_long_options`](super::with_long_options) has replaced their single
+/// dash by two.
 #[derive(Clone, Debug, clap::Args)]
 struct MakeRules {
     #[arg(long = "M", hide = true)]
@@ -263,7 +264,7 @@ impl MakeRules {
                 Some(file) => Some(file.clone()),
                 None => (!self.only_rule).then_some(beside),
             },
-            nothing_else: self.only_rule,
+            is_only_output: self.only_rule,
         }))
     }
 }
@@ -310,7 +311,7 @@ impl Ignored {
         Ok(())
     }
 
-    /// Notes about options that have no effect.
+    /// Notes about given options that have no effect, for the user.
     fn notes(&self) -> Vec<String> {
         let dumps = [
             ("--top4", self.top4.is_some()),
@@ -336,7 +337,7 @@ impl Ignored {
 
 /// Options of p4c that are not supported, and rejected, as ignoring them would give another result than the user expects.
 #[derive(Clone, Debug, clap::Args)]
-struct Refused {
+struct Unsupported {
     #[arg(long = "toJSON", alias = "toJson", value_name = "FILE", hide = true)]
     to_json: Option<PathBuf>,
     #[arg(
@@ -358,7 +359,7 @@ struct Refused {
     exclude_midend_passes: Option<String>,
 }
 
-impl Refused {
+impl Unsupported {
     fn check(&self) -> Result<(), String> {
         let no_ir =
             "not supported, as the IR is p4c's own; use --pp FILE to write the parsed program";
@@ -396,37 +397,37 @@ impl Refused {
     }
 }
 
-/// A requested dependency rule for make.
+/// The dependency rule for make that `-M` or `-MD` requests.
 #[derive(Clone, Debug)]
 pub struct RuleRequest {
     /// Targets and form of the rule.
     pub dependencies: Dependencies,
-    /// Output file; stdout without one.
+    /// Output file of the rule; `None` for stdout.
     pub file: Option<PathBuf>,
-    /// Write only the rule, and compile nothing.
-    pub nothing_else: bool,
+    /// Whether only the rule is written and nothing is compiled (`-M`).
+    pub is_only_output: bool,
 }
 
-/// The validated command line.
+/// The validated command line: what to compile and which files to write.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The options of the compilation.
     pub options: CompileOptions,
-    /// Output file of the BMv2 JSON.
+    /// Output file of the BMv2 JSON; `None` writes none.
     pub output: Option<PathBuf>,
-    /// Output files of the P4Info.
+    /// Output files of the P4Info, with their formats.
     pub p4info: Vec<(PathBuf, P4InfoFormat)>,
-    /// Output files of the program's table entries.
+    /// Output files of the program's table entries, with their formats.
     pub entries: Vec<(PathBuf, P4InfoFormat)>,
-    /// Output files of the program's constants.
+    /// Output files of the program's constants, with their languages.
     pub constants: Vec<(PathBuf, Language)>,
-    /// Stop after the preprocessor.
+    /// Whether to stop after the preprocessor (`-E`).
     pub preprocess_only: bool,
-    /// Output file of the parsed program; `-` is stdout.
+    /// Output file of the parsed program (`--pp`); `-` is stdout.
     pub pretty: Option<PathBuf>,
-    /// Output folder of graphs.
+    /// Output folder of the graphs of parsers and control flow (`--graph`).
     pub graph: Option<PathBuf>,
-    /// Output file of the stage report; `-` is stdout.
+    /// Output file of the Tofino stage report (`--report`); `-` is stdout.
     pub report: Option<PathBuf>,
     /// The dependency rule for make, if one is requested.
     pub rule: Option<RuleRequest>,
@@ -434,12 +435,12 @@ pub struct Request {
     pub json: bool,
     /// Whether diagnostics are followed by a line that names `--explain`.
     pub names_explain: bool,
-    /// Notes about the command line, printed first.
+    /// Notes about the command line, printed before the diagnostics.
     pub notes: Vec<String>,
 }
 
 impl Request {
-    /// Whether a program for Tofino is only checked, as no output for the software model is requested.
+    /// Whether a program for Tofino is only checked, because no output for the software model is requested.
     pub fn only_checks(&self) -> bool {
         let made = [
             self.output.is_some(),
@@ -458,17 +459,14 @@ impl P4cArgs {
         self
     }
 
-    /// The code of `--explain CODE`, with which nothing is compiled.
+    /// The code of `--explain CODE`; `None` without the option. With it, nothing is compiled.
     pub(super) fn explained_code(&self) -> Option<&str> {
         self.explain.as_deref()
     }
 
-    /// Checks the command line as a whole.
-    ///
-    /// # Errors
-    /// The option that is invalid, with a remedy.
+    /// Validates the command line.
     pub fn request(&self) -> Result<Request, String> {
-        self.refused.check()?;
+        self.unsupported.check()?;
         self.ignored.check()?;
         self.check_language()?;
         let p4info = self.files(
@@ -554,13 +552,14 @@ impl P4cArgs {
             include_dirs,
             macros: self.macros.0.clone(),
             without_target: false,
-            only_marks: self.nocpp || source == Path::new("-"),
+            only_line_markers: self.nocpp || source == Path::new("-"),
             now: Some(now()),
             missing_are_generated: self.make.missing_are_generated,
         }
     }
 
-    /// The files with the format of their extension, and the file with the format of --p4runtime-format.
+    /// The output files of an option with the formats of their extensions, and the file of the deprecated option with the format of
+    /// --p4runtime-format.
     fn files(
         &self,
         option: &str,
@@ -667,7 +666,7 @@ impl P4cArgs {
                     path.clone()
                 })
             }
-            // As p4c's driver does. Without an output, a program for Tofino is only checked.
+            // As p4c's driver. Without an output, a program for Tofino is only checked.
             None if self.target.is_some() && !arch.is_tofino() => Some(name),
             None => None,
         }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-/// Options with several letters after one dash, and whether the next word is their value.
+/// Options with several letters after one dash, and whether they have a value in the next word.
 const SEVERAL_LETTERS: [(&str, bool); 11] = [
     ("-MD", false),
     ("-MF", true),
@@ -82,7 +82,7 @@ pub fn with_long_options(words: impl IntoIterator<Item = OsString>) -> Vec<OsStr
             .iter()
             .find_map(|(option, long)| Some((*option, *long, text.strip_prefix(option)?)));
         match optional {
-            // As in p4c, the next word is the flag of a `-W` without one.
+            // As in p4c, the word after a bare `-W` is its flag.
             Some(("-W", long, "")) => {
                 let mut joined = OsString::from(long);
                 joined.push(words.next().unwrap_or_default());
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_in_the_way_of_gcc_become_long_options() {
+    fn gcc_style_options_become_long_options() {
         let long = |line: &str| -> String {
             let words = with_long_options(line.split(' ').map(OsString::from));
             let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();

@@ -4,7 +4,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use crate::preproc::MacroOption;
 
-/// The macros of a command line.
+/// The options `-D` and `-U` of a command line, in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Macros(pub Vec<MacroOption>);
 
@@ -57,7 +57,7 @@ impl clap::FromArgMatches for Macros {
     }
 }
 
-/// Removes shell quoting from a word, as p4c passes options to the preprocessor through a shell.
+/// Removes shell quoting from a word. p4c passes options to the preprocessor through a shell, so command lines contain additional quotes.
 fn unquoted(word: &str) -> String {
     let mut out = String::with_capacity(word.len());
     let mut chars = word.chars().peekable();
@@ -82,7 +82,7 @@ mod tests {
     use super::unquoted;
 
     #[test]
-    fn quotes_are_those_of_a_shell() {
+    fn shell_quotes_are_removed() {
         for (word, read) in [
             ("A=1", "A=1"),
             (r#"S="x y""#, "S=x y"),

@@ -33,7 +33,7 @@ use crate::syntax::parser::parse_without;
 use crate::syntax::token::Token;
 use crate::{bmv2, ir, p4info, stages};
 
-/// The options of a compilation.
+/// Options of a compilation.
 #[derive(Clone, Debug, Default)]
 pub struct CompileOptions {
     /// The main source file.
@@ -42,15 +42,15 @@ pub struct CompileOptions {
     pub arch: Arch,
     /// Options of the preprocessor, such as folders for `#include` and macros.
     pub preprocessor: preproc::Options,
-    /// Treatment of warnings.
+    /// Treatment of warnings: which are hidden, shown as errors, or shown as information.
     pub warnings: WarningPolicy,
-    /// Keep externs that are not part of v1model. Default: they are errors.
+    /// Whether to keep externs that are not part of v1model. Default: they are errors.
     pub emit_externs: bool,
-    /// Remove calls of `assert` and `assume`.
+    /// Whether to remove calls of `assert` and `assume`.
     pub no_assertions: bool,
     /// Index, from 0, of the pipe to compile in a Tofino program with several pipes. Default: such a program can only be checked.
     pub pipe: Option<usize>,
-    /// Accept two actions with one control-plane name, as p4c does without a P4Info. Default: they are errors.
+    /// Whether two actions may have the same control-plane name, as p4c allows without a P4Info. Default: that is an error.
     pub actions_share_names: bool,
     /// Names of annotations to ignore.
     pub disabled_annotations: BTreeSet<String>,
@@ -75,21 +75,21 @@ impl CompileOptions {
 /// The outputs of a compilation.
 #[derive(Clone, Debug)]
 pub struct Compiled {
-    /// The program for the switch.
+    /// The program for the switch, in BMv2's JSON format.
     pub json: BmV2Json,
-    /// The program's interface for a controller.
+    /// The program's interface for a P4Runtime controller.
     pub p4info: P4Info,
     /// Warnings, rendered with their source lines; empty if there are none.
     pub warnings: String,
 }
 
-/// A failed compilation.
+/// The reason why a compilation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CompileError {
     /// The main source file cannot be read.
     #[error("{}: {error}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The error of the operating system.
         error: io::Error,
@@ -97,7 +97,7 @@ pub enum CompileError {
     /// The program has errors. The text shows them all, with their source lines.
     #[error("{report}{errors} error{}", if *errors == 1 { "" } else { "s" })]
     Program {
-        /// Errors and warnings, rendered.
+        /// All errors and warnings as text, with source lines.
         report: String,
         /// Number of errors.
         errors: usize,
@@ -112,7 +112,7 @@ pub fn compile(options: &CompileOptions) -> Result<Compiled, CompileError> {
     compile_with(options, &DiskLoader)
 }
 
-/// Compiles a file, with the main file and all included ones read by `loader`.
+/// Compiles a file. `loader` reads the main file and all included files.
 ///
 /// # Errors
 /// As for [`compile`].
@@ -143,16 +143,16 @@ pub fn compile_with(
     })
 }
 
-/// A compilation in progress: the sources read so far and their diagnostics. Its phases recurse as deeply as the program nests;
-/// call them with a large stack, as [`compile`] does.
+/// A compilation in progress: the sources read so far and their diagnostics. Its phases recurse as deeply as the program is nested; call
+/// them on a large stack ([`on_deep_stack`](crate::on_deep_stack)), as [`compile`] does.
 #[derive(Debug)]
 pub struct Session {
     options: CompileOptions,
-    /// The files read.
+    /// The source files read so far.
     pub sources: SourceMap,
     /// The diagnostics so far.
     pub diagnostics: Diagnostics,
-    /// Included files that were not found and may be missing.
+    /// Included files that were not found and that `-MG` treats as generated.
     missing: Vec<String>,
     /// Whether a P4Info is requested, which requires unique names of actions.
     for_p4info: bool,
@@ -217,12 +217,15 @@ impl Session {
         (!self.diagnostics.has_errors()).then_some(checked)
     }
 
-    /// Checks a program without generating outputs, for editors. The typed program is returned even with errors. Errors of elaboration are
+    /// Checks a program for editors, without outputs. The typed program is returned in spite of errors. Errors of elaboration are
     /// reported only if the earlier phases report none.
     ///
     /// # Errors
     /// As for [`Session::tokens`].
-    pub fn examined(&mut self, loader: &dyn SourceLoader) -> io::Result<CheckedProgram> {
+    pub fn checked_despite_errors(
+        &mut self,
+        loader: &dyn SourceLoader,
+    ) -> io::Result<CheckedProgram> {
         let tree = self.tree(loader)?;
         version::check(&tree, false, &mut self.diagnostics);
         let checked = sema::check(tree, &mut self.diagnostics);
@@ -247,7 +250,7 @@ impl Session {
         self.elaborated_program(&checked)
     }
 
-    /// The programs of all pipes, or of the selected one, up to the first with errors.
+    /// The elaborated programs of all pipes, or of the selected pipe; stops at the first with errors.
     fn pipes(&mut self, checked: &CheckedProgram) -> Vec<ir::FlatProgram> {
         let many = checked.main().map_or(1, |main| main.args.len());
         if self.options.pipe.is_some() || many <= 1 {
@@ -295,7 +298,7 @@ impl Session {
         Ok(program.and_then(|program| Some((bmv2::emit(&program), self.p4info(&program)?))))
     }
 
-    /// The P4Info of a program; `None` if its explicit ids clash.
+    /// The P4Info of a program; `None` if explicit ids conflict, which is reported.
     pub fn p4info(&mut self, program: &ir::FlatProgram) -> Option<P4Info> {
         match p4info::emit(&program.objects) {
             Ok(info) => Some(info),
@@ -319,12 +322,12 @@ impl Session {
 /// File formats of P4Info and of table entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum P4InfoFormat {
-    /// Protobuf wire format.
+    /// Binary: protobuf's wire format.
     #[default]
     Binary,
-    /// Protobuf JSON.
+    /// Protobuf's JSON mapping.
     Json,
-    /// Protobuf text.
+    /// Protobuf's text format.
     Text,
 }
 
@@ -339,7 +342,7 @@ impl P4InfoFormat {
         }
     }
 
-    /// Encodes a message. Text begins with two comments that name the message type for tools.
+    /// Encodes a protobuf message. Text begins with two comment lines that name the message type for tools.
     pub fn encode<M: Message + Name>(self, message: &M) -> Vec<u8> {
         match self {
             P4InfoFormat::Text => {

@@ -17,12 +17,12 @@ use crate::stack::on_deep_stack;
 use crate::stages::Report;
 use crate::syntax::print::print_with_includes;
 
-/// Compiled.
-const GOOD: u8 = 0;
-/// The program is wrong.
-const BAD: u8 = 1;
-/// Wrong usage, or a file that cannot be read or written.
-const UNUSABLE: u8 = 2;
+/// Exit code: the program was compiled.
+const COMPILED: u8 = 0;
+/// Exit code: the program has errors.
+const HAS_ERRORS: u8 = 1;
+/// Exit code: wrong usage, or a file that cannot be read or written.
+const UNUSABLE_INPUT: u8 = 2;
 
 /// Runs the command and returns its exit code. Results go to `stdout`, messages to `stderr`.
 pub fn run(args: &P4cArgs, stdout: &mut (dyn Write + Send), stderr: &mut (dyn Write + Send)) -> u8 {
@@ -39,7 +39,7 @@ pub fn run(args: &P4cArgs, stdout: &mut (dyn Write + Send), stderr: &mut (dyn Wr
     }
 }
 
-/// Prints the page of a code.
+/// Prints the explanation of a code or warning.
 fn explain(code: &str, stdout: &mut dyn Write) -> Result<u8, String> {
     let Some(page) = Page::of(code) else {
         let nearest = match &nearest(code)[..] {
@@ -50,13 +50,13 @@ fn explain(code: &str, stdout: &mut dyn Write) -> Result<u8, String> {
         return Err(format!("--explain {code}: unknown code; {nearest}"));
     };
     write_all(stdout, page.text().as_bytes())?;
-    Ok(GOOD)
+    Ok(COMPILED)
 }
 
-/// Prints why the command failed, and returns the exit code. A closed stderr is ignored.
+/// Prints the reason for a failure, and returns the exit code. A closed stderr is ignored.
 pub(super) fn fail(stderr: &mut dyn Write, what: &str) -> u8 {
     let _ = writeln!(stderr, "error: {what}");
-    UNUSABLE
+    UNUSABLE_INPUT
 }
 
 /// Compiles as requested and writes the outputs; returns the exit code.
@@ -70,7 +70,12 @@ pub(super) fn compile(
     }
     let source = &request.options.source;
     let unreadable = |error: std::io::Error| format!("{}: {error}", source.display());
-    if request.preprocess_only || request.rule.as_ref().is_some_and(|rule| rule.nothing_else) {
+    if request.preprocess_only
+        || request
+            .rule
+            .as_ref()
+            .is_some_and(|rule| rule.is_only_output)
+    {
         let mut session = Session::new(request.options.clone());
         let tokens = session.tokens(&DiskLoader).map_err(unreadable)?;
         if !write_rule(request, &session, stdout)? {
@@ -79,9 +84,9 @@ pub(super) fn compile(
         }
         report_diagnostics(&mut session, request, stderr)?;
         return Ok(if session.diagnostics.has_errors() {
-            BAD
+            HAS_ERRORS
         } else {
-            GOOD
+            COMPILED
         });
     }
     let mut session = Session::new(request.options.clone());
@@ -107,14 +112,14 @@ pub(super) fn compile(
         let programs = (checked.as_ref()).map_or(Vec::new(), |checked| session.pipes(checked));
         report_diagnostics(&mut session, request, stderr)?;
         let Some(constants) = constants.filter(|_| !session.diagnostics.has_errors()) else {
-            return Ok(BAD);
+            return Ok(HAS_ERRORS);
         };
         write_constants(request, &constants)?;
         let fits = match &request.report {
             Some(path) => report(path, &programs, stdout, stderr)?,
             None => true,
         };
-        return Ok(if fits { GOOD } else { BAD });
+        return Ok(if fits { COMPILED } else { HAS_ERRORS });
     }
     let program = checked.and_then(|checked| session.elaborated_program(&checked));
     let outputs = program.and_then(|program| {
@@ -126,7 +131,7 @@ pub(super) fn compile(
     });
     report_diagnostics(&mut session, request, stderr)?;
     let Some((p4info, program)) = outputs else {
-        return Ok(BAD);
+        return Ok(HAS_ERRORS);
     };
     let fits = match &request.report {
         Some(path) => report(path, std::slice::from_ref(&program), stdout, stderr)?,
@@ -157,10 +162,10 @@ pub(super) fn compile(
             draw(&path, stderr)?;
         }
     }
-    Ok(if fits { GOOD } else { BAD })
+    Ok(if fits { COMPILED } else { HAS_ERRORS })
 }
 
-/// Writes the stage report of each pipe's program. Returns whether all fit the chip.
+/// Writes the stage report of each pipe's program. Returns whether all programs fit the chip.
 fn report(
     path: &Path,
     programs: &[FlatProgram],
@@ -222,7 +227,7 @@ fn write_constants(request: &Request, constants: &Constants) -> Result<(), Strin
     Ok(())
 }
 
-/// Writes the requested dependency rule for make. Returns whether nothing else is requested.
+/// Writes the requested dependency rule for make. Returns whether only the rule is requested.
 fn write_rule(
     request: &Request,
     session: &Session,
@@ -236,7 +241,7 @@ fn write_rule(
         Some(path) => write_file(path, text.as_bytes())?,
         None => write_all(stdout, text.as_bytes())?,
     }
-    Ok(rule.nothing_else)
+    Ok(rule.is_only_output)
 }
 
 /// Draws a graph as SVG with Graphviz, if it is installed.
@@ -350,7 +355,7 @@ fn summary(errors: usize, warnings: usize) -> String {
 
 fn to_json(diagnostic: &Diagnostic, sources: &SourceMap) -> serde_json::Value {
     let place = |span| {
-        let at = sources.location(sources.blamed(span));
+        let at = sources.location(sources.reported_span(span));
         serde_json::json!({"file": at.file, "line": at.line, "column": at.column})
     };
     serde_json::json!({

@@ -137,7 +137,7 @@ pub struct StepArgs {
     hidden: HiddenArgs,
 }
 
-/// Options that are written with one dash, and options with little effect for BMv2.
+/// Options such as `-MD` that are written with one dash, and options with little effect for BMv2.
 #[derive(Clone, Debug, clap::Args)]
 struct HiddenArgs {
     #[arg(long, hide = true)]
@@ -177,7 +177,7 @@ struct HiddenArgs {
         aliases = ["pragma-help", "pragmas-help", "help-annotations", "annotation-help", "annotations-help"]
     )]
     help_pragmas: bool,
-    // Options of a p4c that runs from its build folder.
+    // Options of a p4c that is run from its build folder.
     #[arg(short = 'T', hide = true, action = ArgAction::Append)]
     pass_log: Vec<OsString>,
     #[arg(long, hide = true, action = ArgAction::Append)]
@@ -198,7 +198,7 @@ struct HiddenArgs {
     lldb: bool,
 }
 
-/// The steps of the driver, in order.
+/// The requested steps of the driver: command lines of p4c-bm2-ss.
 struct Steps {
     /// Arguments of the preprocessor step, and its output file.
     preprocess: Option<(Vec<OsString>, PathBuf)>,
@@ -256,7 +256,7 @@ impl StepArgs {
             let mut text = Vec::new();
             let code = compile(&request, &mut text, stderr)?;
             // The output may be empty if the dependency rule is written to its own file.
-            if !text.is_empty() || request.rule.is_none_or(|rule| !rule.nothing_else) {
+            if !text.is_empty() || request.rule.is_none_or(|rule| !rule.is_only_output) {
                 write_file(file, &text)?;
             }
             if code != 0 {
@@ -269,13 +269,11 @@ impl StepArgs {
         }
     }
 
-    /// Checks options that no step checks.
+    /// Validates the options that are not passed to a step.
     fn check(&self) -> Result<(), String> {
         let (target, arch) = (&self.target, &self.arch);
         if !matches!(target.as_str(), "bmv2" | "bmv2-ss-p4org") || arch != "v1model" {
-            return Err(format!(
-                "unknown backend {target}-{arch}: there is bmv2-v1model"
-            ));
+            return Err(format!("unknown backend {target}-{arch}: use bmv2-v1model"));
         }
         let debugger = [
             ("--gdb", self.hidden.gdb),
@@ -291,7 +289,7 @@ impl StepArgs {
         Ok(())
     }
 
-    /// The program. A program given as p4c's IR is rejected by the compile step.
+    /// The source file. With `--fromJSON`, the compile step rejects the program.
     fn source(&self) -> Result<&Path, String> {
         match &self.sources[..] {
             [source] if source.is_file() => Ok(source),
@@ -299,7 +297,7 @@ impl StepArgs {
             [] if self.hidden.from_json.is_some() => Ok(Path::new("-")),
             [] => Err("no program; give one P4 file".to_owned()),
             [_, second, ..] => Err(format!(
-                "{}: one program is compiled at a time; others are included by it",
+                "{}: a second source file; give one file, which includes the others",
                 second.display()
             )),
         }
@@ -345,7 +343,7 @@ impl StepArgs {
         })
     }
 
-    /// The options of the dependency rule for make, which is written beside the other outputs.
+    /// The words for the dependency rule for make, which is written to the folder of the file `beside`.
     fn rule_words(&self, beside: &Path) -> Vec<OsString> {
         let hidden = &self.hidden;
         let flags = [
@@ -374,7 +372,7 @@ impl StepArgs {
         words
     }
 
-    /// The options that p4c-bm2-ss has under the same name.
+    /// The words for options that p4c-bm2-ss has under the same name.
     fn compiler_words(&self) -> Vec<OsString> {
         let hidden = &self.hidden;
         let mut words: Vec<OsString> = Vec::new();
@@ -428,7 +426,7 @@ impl std::fmt::Display for Steps {
     }
 }
 
-/// Parses the command line of a step.
+/// Parses the command line of a step to its request.
 fn request(words: &[OsString]) -> Result<Request, String> {
     let step = Step::try_parse_from(with_long_options(words.to_vec())).map_err(|error| {
         let text = error.to_string();
@@ -438,7 +436,7 @@ fn request(words: &[OsString]) -> Result<Request, String> {
     step.args.request()
 }
 
-/// The name of a language version for p4c-bm2-ss.
+/// The name of a language version in the form of p4c-bm2-ss.
 fn standard(language: &str) -> &str {
     match language {
         "P4₁₆" => "p4-16",

@@ -20,7 +20,7 @@ fn args(line: &[&str]) -> P4cArgs {
         .args
 }
 
-/// Runs a command line in a folder with one program; gives the exit code and what was printed.
+/// Runs a command line in a folder with one program; returns the exit code, the output and the folder.
 fn p4c(program: &str, line: &[&str]) -> (u8, String, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let source = folder.path().join("prog.p4");
@@ -37,7 +37,7 @@ fn p4c(program: &str, line: &[&str]) -> (u8, String, tempfile::TempDir) {
     (code, output, folder)
 }
 
-/// A program whose ingress does `body`.
+/// A program with `body` as its ingress.
 fn program(body: &str) -> String {
     format!(
         "#include <core.p4>
@@ -63,7 +63,7 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
 const EMPTY: &str = "apply { sm.egress_spec = 1; }";
 
 #[test]
-fn outputs_go_where_they_are_asked_for() {
+fn outputs_are_written_to_the_requested_files() {
     let (code, output, folder) = p4c(
         &program(EMPTY),
         &[
@@ -92,7 +92,7 @@ fn outputs_go_where_they_are_asked_for() {
 }
 
 #[test]
-fn the_driver_form_takes_a_folder() {
+fn driver_target_writes_to_a_folder() {
     let (code, output, folder) = p4c(
         &program(EMPTY),
         &[
@@ -112,7 +112,7 @@ fn the_driver_form_takes_a_folder() {
 }
 
 #[test]
-fn options_about_the_passes_of_p4c_change_nothing() {
+fn options_about_the_passes_of_p4c_have_no_effect() {
     let (code, output, _) = p4c(
         &program(EMPTY),
         &[
@@ -140,7 +140,7 @@ fn options_about_the_passes_of_p4c_change_nothing() {
 }
 
 #[test]
-fn options_that_cannot_have_an_effect_are_refused_by_one_line() {
+fn unsupported_options_of_p4c_are_rejected_in_one_line() {
     for (line, option) in [
         (vec!["--toJSON", "DIR/ir.json", "DIR/prog.p4"], "--toJSON"),
         (vec!["--fromJSON", "DIR/ir.json"], "--fromJSON"),
@@ -171,7 +171,7 @@ fn options_that_cannot_have_an_effect_are_refused_by_one_line() {
 }
 
 #[test]
-fn the_last_of_an_option_that_is_given_twice_counts() {
+fn last_occurrence_of_an_option_wins() {
     let (code, _, folder) = p4c(
         &program(EMPTY),
         &[
@@ -192,7 +192,7 @@ fn the_last_of_an_option_that_is_given_twice_counts() {
 }
 
 #[test]
-fn a_format_that_is_not_named_is_binary() {
+fn default_format_is_binary() {
     let (code, _, folder) = p4c(
         &program(EMPTY),
         &[
@@ -209,7 +209,7 @@ fn a_format_that_is_not_named_is_binary() {
 }
 
 #[test]
-fn rules_for_make_are_written() {
+fn dependency_rules_are_written() {
     let with = format!("#include \"more.p4\"\n{}", program(EMPTY));
     let run = |line: &[&str]| {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
@@ -261,7 +261,7 @@ fn rules_for_make_are_written() {
 }
 
 #[test]
-fn two_actions_share_a_name_unless_a_p4info_is_asked_for() {
+fn duplicate_action_names_are_errors_only_with_a_p4info() {
     let twice = program(
         "@name(\".nop\") action a() { } @name(\".nop\") action b() { meta.x = 1; }
     table t { key = { hdr.h.a: exact; } actions = { a; } }
@@ -291,7 +291,7 @@ fn two_actions_share_a_name_unless_a_p4info_is_asked_for() {
 }
 
 #[test]
-fn two_actions_of_one_table_never_share_a_name() {
+fn duplicate_action_names_in_one_table_are_errors() {
     let within = program(
         "@name(\".nop\") action a() { } @name(\".nop\") action b() { meta.x = 1; }
     table t { key = { hdr.h.a: exact; } actions = { a; b; } }
@@ -318,7 +318,7 @@ fn two_actions_of_one_table_never_share_a_name() {
 }
 
 #[test]
-fn assertions_are_left_out_on_demand() {
+fn ndebug_removes_assertions() {
     let with = program("apply { assert(hdr.h.a == 1); assume(hdr.h.b == 2); log_msg(\"x\"); }");
     let operations = |line: &[&str]| {
         let (code, output, folder) = p4c(
@@ -335,7 +335,7 @@ fn assertions_are_left_out_on_demand() {
 }
 
 #[test]
-fn a_logged_header_has_a_hole_for_each_field() {
+fn logged_header_has_a_placeholder_per_field() {
     let source = program("apply { log_msg(\"got {}, {} and {}\", {hdr.h, hdr.h.a, {hdr.h.b}}); }");
     let (code, output, folder) = p4c(&source, &["-o", "DIR/prog.json", "DIR/prog.p4"]);
     assert_eq!((code, &*output), (0, ""));
@@ -344,7 +344,7 @@ fn a_logged_header_has_a_hole_for_each_field() {
 }
 
 #[test]
-fn annotations_are_left_out_on_demand() {
+fn disabled_annotations_are_ignored() {
     let with = program(
         "@hidden @name(\"other\") table t { actions = { NoAction; } } apply { t.apply(); }",
     );
@@ -373,7 +373,7 @@ fn annotations_are_left_out_on_demand() {
 }
 
 #[test]
-fn an_unknown_version_of_v1model_is_reported_and_not_written() {
+fn unknown_version_of_v1model_is_reported_and_not_written() {
     for (version, known) in [
         ("20180101", true),
         ("20200408", true),
@@ -392,7 +392,7 @@ fn an_unknown_version_of_v1model_is_reported_and_not_written() {
 }
 
 #[test]
-fn a_wrong_program_exits_with_1_and_shows_the_line() {
+fn program_with_errors_exits_with_1_and_shows_the_line() {
     let (code, output, folder) = p4c(
         &program("apply { sm.egress_spec = nowhere; }"),
         &["-o", "DIR/prog.json", "DIR/prog.p4"],
@@ -420,7 +420,7 @@ fn unusable_input_exits_with_2() {
 }
 
 #[test]
-fn warnings_become_errors_or_vanish() {
+fn warnings_can_be_errors_or_disabled() {
     let unused = program("action never_used() { } apply { sm.egress_spec = 1; }");
     let (code, output, _) = p4c(&unused, &["DIR/prog.p4"]);
     assert_eq!(code, 0);
@@ -441,7 +441,7 @@ fn warnings_become_errors_or_vanish() {
 }
 
 #[test]
-fn every_name_of_a_warning_of_p4c_is_known() {
+fn every_warning_name_of_p4c_is_accepted() {
     for name in [
         "branch",
         "deprecated",
@@ -486,7 +486,7 @@ fn every_name_of_a_warning_of_p4c_is_known() {
 }
 
 #[test]
-fn doubtful_priorities_are_reported() {
+fn unordered_and_duplicate_priorities_are_reported() {
     let source = |annotations: &str| {
         program(&format!(
             "table t {{
@@ -516,7 +516,7 @@ fn doubtful_priorities_are_reported() {
 }
 
 #[test]
-fn macros_come_from_the_command_line() {
+fn macros_are_defined_on_the_command_line() {
     let with = program(
         "apply {\n#ifdef GO\nsm.egress_spec = GO;\n#else\nsm.egress_spec = nowhere;\n#endif\n}",
     );
@@ -531,7 +531,7 @@ fn macros_come_from_the_command_line() {
 }
 
 #[test]
-fn graphs_and_the_program_can_be_written() {
+fn graphs_and_parsed_program_are_written() {
     let (code, _, folder) = p4c(
         &program(EMPTY),
         &[
@@ -552,7 +552,7 @@ fn graphs_and_the_program_can_be_written() {
 }
 
 #[test]
-fn messages_can_be_json() {
+fn messages_are_json_on_request() {
     let (code, output, _) = p4c(
         &program("apply { sm.egress_spec = nowhere; }"),
         &["--json", "DIR/prog.p4"],
@@ -564,14 +564,14 @@ fn messages_can_be_json() {
     assert_eq!(message["place"]["line"], 11);
 }
 
-/// Compiles from memory.
+/// Compiles a program from memory.
 fn compiled(source: &str) -> Result<Compiled, CompileError> {
     let mut loader = MemoryLoader::default();
     loader.add("test.p4", source);
     compile_with(&CompileOptions::new("test.p4"), &loader)
 }
 
-/// The report on an ingress body that the target cannot do.
+/// The error report for a program with an ingress body that the target does not support.
 fn refused(body: &str) -> String {
     match compiled(&program(body)) {
         Err(CompileError::Program { report, .. }) => report,
@@ -580,7 +580,7 @@ fn refused(body: &str) -> String {
 }
 
 #[test]
-fn unsupported_constructs_are_reported_with_their_place() {
+fn unsupported_constructs_are_reported_with_their_position() {
     for (body, message, line) in [
         (
             "apply { recirculate_preserving_field_list(1); }",
@@ -620,7 +620,7 @@ fn unsupported_constructs_are_reported_with_their_place() {
 }
 
 #[test]
-fn a_union_is_not_extracted_as_a_whole() {
+fn extracting_a_whole_union_is_an_error() {
     let source = program("apply { }")
         .replace(
             "struct headers_t {",
@@ -638,7 +638,7 @@ fn a_union_is_not_extracted_as_a_whole() {
 }
 
 #[test]
-fn a_source_fragment_has_the_parentheses_of_its_operands() {
+fn source_fragment_keeps_the_parentheses_of_its_operands() {
     let conditions = [
         "(hdr.h.a & 0xf) > 1",
         "1 < (hdr.h.a & 0xe)",
@@ -667,7 +667,7 @@ fn a_source_fragment_has_the_parentheses_of_its_operands() {
 }
 
 #[test]
-fn a_program_without_main_is_refused() {
+fn program_without_main_is_an_error() {
     let Err(CompileError::Program { report, errors }) = compiled("#include <core.p4>\n") else {
         panic!("not refused");
     };
@@ -676,7 +676,7 @@ fn a_program_without_main_is_refused() {
 }
 
 #[test]
-fn clashing_ids_are_refused() {
+fn conflicting_ids_are_errors() {
     let report = refused(
         "@id(1) table t { actions = { NoAction; } } @id(1) table u { actions = { NoAction; } } apply { t.apply(); u.apply(); }",
     );
@@ -687,7 +687,7 @@ fn clashing_ids_are_refused() {
 }
 
 #[test]
-fn the_same_source_gives_the_same_bytes() {
+fn output_is_deterministic() {
     let source = program(
         "register<bit<8>>(4) r; action a(bit<8> v) { hdr.h.a = v; } table t { key = { hdr.h.b: ternary; } actions = { a; NoAction; } } apply { t.apply(); r.read(meta.x, 1); sm.egress_spec = 1; }",
     );
@@ -738,7 +738,7 @@ fn the_entries_of_a_program_are_written_as_requests() {
 }
 
 #[test]
-fn entries_stand_in_the_order_of_their_priorities() {
+fn entries_are_sorted_by_priority() {
     let source = |entries: &str| {
         program(&format!(
             "table t {{ key = {{ hdr.h.a: ternary; }} actions = {{ NoAction; }} {entries} }} apply {{ t.apply(); }}"

@@ -5,7 +5,7 @@ use num_traits::ToPrimitive;
 use crate::diag::{Code, Diagnostic, Diagnostics, Severity, Warning};
 use crate::syntax::ast::{ExprKind, P4Program};
 
-/// The range of versions that p4c accepts.
+/// The versions of v1model that p4c accepts, as dates.
 const KNOWN: std::ops::RangeInclusive<u32> = 20_180_101..=20_200_408;
 
 /// Reports an unknown `V1MODEL_VERSION`. As in p4c, it is an error only if the program is written with its version
@@ -23,7 +23,7 @@ pub(super) fn check(program: &P4Program, written: bool, diagnostics: &mut Diagno
     }
     let (first, last) = (KNOWN.start(), KNOWN.end());
     let message = format!("V1MODEL_VERSION must be a number from {first} to {last}");
-    // The constant is in v1model.p4, which diagnostics do not point into.
+    // The constant is in v1model.p4, which diagnostics do not refer to.
     let error = Diagnostic::global(Code::TARGET, message);
     diagnostics.report(match written {
         true => error,

@@ -5,18 +5,18 @@ use std::cell::Cell;
 use super::marks::{follow_condition, is_assignment, marks, precedence, token, Bracket, Mark};
 use super::nesting::Nesting;
 use super::pieces::{Kind, Piece};
-use super::{without_return, INDENT, LINE_WIDTH, MAX_INDENT};
+use super::{without_carriage_returns, INDENT, LINE_WIDTH, MAX_INDENT};
 use crate::syntax::token::TokenKind::{self, *};
 
-/// Lays out the pieces; `None` if their brackets do not match.
+/// Arranges the pieces of a text in lines; `None` if brackets do not match.
 pub(super) fn layout(pieces: &[Piece<'_>]) -> Option<std::string::String> {
     layout_by(pieces).map(|layout| layout.out)
 }
 
-/// Number of placements of pieces, a measure of the work for tests.
+/// Number of times that a piece is placed on a line: the cost of a layout, for tests.
 #[cfg(test)]
 pub(super) fn work(pieces: &[Piece<'_>]) -> Option<usize> {
-    layout_by(pieces).map(|layout| layout.composed.get())
+    layout_by(pieces).map(|layout| layout.placements.get())
 }
 
 fn layout_by<'a, 'b>(pieces: &'a [Piece<'b>]) -> Option<Layout<'a, 'b>> {
@@ -27,7 +27,7 @@ fn layout_by<'a, 'b>(pieces: &'a [Piece<'b>]) -> Option<Layout<'a, 'b>> {
         out: std::string::String::with_capacity(
             pieces.iter().map(|piece| piece.text.len() + 2).sum(),
         ),
-        composed: Cell::new(0),
+        placements: Cell::new(0),
     };
     let mut state = State::default();
     let mut at = 0;
@@ -37,41 +37,41 @@ fn layout_by<'a, 'b>(pieces: &'a [Piece<'b>]) -> Option<Layout<'a, 'b>> {
     Some(layout)
 }
 
-/// Number of pieces after the end of a long line that are searched for a block to unfold first.
-const MOST_BEYOND: usize = 32;
+/// Number of pieces beyond the maximum width of a line that are searched for a block to split into lines.
+const MAX_BEYOND: usize = 32;
 
-/// The gap between two pieces.
+/// White space between two pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gap {
     None,
     Space,
-    /// Before a comment at the end of a line: two blanks, or more to align comments.
+    /// The gap before a comment at the end of a line, in blanks: two, or more to align comments.
     Comment(usize),
     Line,
     BlankLine,
 }
 
-/// An open bracket.
+/// An open bracket, and the layout of the text within it.
 #[derive(Clone, Debug)]
-struct Open {
+struct OpenBracket {
     bracket: Bracket,
-    /// Indentation of lines within it.
+    /// Indentation of lines within the bracket, in columns.
     inner: usize,
-    /// Indentation of a line that begins with the closing bracket.
+    /// Indentation of a line that begins with the closing bracket, in columns.
     close: usize,
-    /// Indentation of the current statement, in a block.
+    /// Indentation of the current statement of a block, in columns.
     statement: usize,
     /// Number of enclosing statements without braces whose body is the next line.
     bodies: usize,
-    /// A block on one line.
+    /// Whether the bracket is a block on one line.
     on_one_line: bool,
-    /// A line ended right behind it.
+    /// Whether the opening bracket is the last token of its line.
     broken: bool,
 }
 
-impl Open {
-    /// The file itself.
-    const FILE: Open = Open {
+impl OpenBracket {
+    /// The outermost level: the file itself.
+    const FILE: OpenBracket = OpenBracket {
         bracket: Bracket::Block,
         inner: 0,
         close: 0,
@@ -84,16 +84,16 @@ impl Open {
 
 #[derive(Clone, Debug, Default)]
 struct State {
-    open: Nesting<Open>,
-    conditions: Nesting<Nesting<Open>>,
-    file: Option<Open>,
+    open: Nesting<OpenBracket>,
+    conditions: Nesting<Nesting<OpenBracket>>,
+    file: Option<OpenBracket>,
 }
 
 impl State {
-    fn top(&mut self) -> &mut Open {
+    fn top(&mut self) -> &mut OpenBracket {
         match self.open.last_mut() {
             Some(open) => open,
-            None => self.file.get_or_insert(Open::FILE),
+            None => self.file.get_or_insert(OpenBracket::FILE),
         }
     }
 }
@@ -101,11 +101,11 @@ impl State {
 struct Layout<'a, 'b> {
     pieces: &'a [Piece<'b>],
     marks: Vec<Mark>,
-    /// Pieces before which long lines are broken.
+    /// For each piece, whether a long line is broken before it.
     breaks: Vec<bool>,
     out: std::string::String,
-    /// Number of placements of pieces.
-    composed: Cell<usize>,
+    /// Number of times that a piece was placed on a line.
+    placements: Cell<usize>,
 }
 
 impl Layout<'_, '_> {
@@ -113,7 +113,7 @@ impl Layout<'_, '_> {
         token(&self.pieces[at])
     }
 
-    /// Writes the line that begins with a piece; returns the first piece after it.
+    /// Writes the line that begins with piece `begin`; returns the index of the first piece after the line.
     fn line(&mut self, begin: usize, state: &mut State) -> usize {
         if begin > 0 && self.gap(begin, state) == Gap::BlankLine {
             self.out.push('\n');
@@ -125,7 +125,7 @@ impl Layout<'_, '_> {
             let end = self.compose(begin, &mut after, &mut text, &mut line);
             if line.width > LINE_WIDTH {
                 if let Some(block) = line.block_on_one_line {
-                    self.unfold(block);
+                    self.split_block(block);
                     continue;
                 }
                 if let Some(at) = line.best_break() {
@@ -140,14 +140,15 @@ impl Layout<'_, '_> {
         }
     }
 
-    fn unfold(&mut self, open: usize) {
+    fn split_block(&mut self, open: usize) {
         self.marks[open].on_one_line = false;
         if let Some(partner) = self.marks[open].partner {
             self.marks[partner].on_one_line = false;
         }
     }
 
-    /// Composes the line that begins with a piece.
+    /// Composes the line that begins with piece `begin` into `text`; returns the index of the first piece after it. Stops early if the
+    /// line is too long and must be broken.
     fn compose(
         &self,
         begin: usize,
@@ -183,7 +184,7 @@ impl Layout<'_, '_> {
                 line.width = column;
             }
             self.follow(at, indent, column, state);
-            self.composed.set(self.composed.get() + 1);
+            self.placements.set(self.placements.get() + 1);
             if self.marks[at].on_one_line && self.token(at) == Some(LBrace) {
                 line.block_on_one_line.get_or_insert(at);
             }
@@ -191,10 +192,10 @@ impl Layout<'_, '_> {
             if at == self.pieces.len() {
                 return at;
             }
-            // The line will be broken, and the rest composed again.
+            // Stop once the place to break the line is decided; the caller composes it again.
             if line.width > LINE_WIDTH {
                 beyond += 1;
-                let decided = line.block_on_one_line.is_some() || beyond > MOST_BEYOND;
+                let decided = line.block_on_one_line.is_some() || beyond > MAX_BEYOND;
                 if decided && (line.block_on_one_line.is_some() || line.best.is_some()) {
                     return at;
                 }
@@ -211,14 +212,14 @@ impl Layout<'_, '_> {
     ) {
         let mut lines = piece.text.split('\n');
         let first = lines.next().unwrap_or_default();
-        let first = without_return(first);
+        let first = without_carriage_returns(first);
         text.push_str(first);
         *column += first.chars().count();
         let rest: Vec<&str> = lines.collect();
         let starred = piece.kind == Kind::BlockComment
             && rest.iter().all(|line| line.trim_start().starts_with('*'));
         for line in rest {
-            let line = without_return(line);
+            let line = without_carriage_returns(line);
             text.push('\n');
             let line = match piece.kind {
                 Kind::BlockComment => line.trim_end(),
@@ -235,7 +236,7 @@ impl Layout<'_, '_> {
         }
     }
 
-    /// Indentation of a line that begins with this piece.
+    /// Indentation of a line that begins with piece `at`, in columns.
     fn indentation(&self, at: usize, state: &mut State) -> usize {
         let mark = self.marks[at];
         let closes =
@@ -261,7 +262,7 @@ impl Layout<'_, '_> {
         indent
     }
 
-    /// Whether this piece continues the statement of the previous line.
+    /// Whether piece `at` continues the statement of the previous line.
     fn continues(&self, at: usize) -> bool {
         let operator = |at: usize| {
             self.marks[at].bracket.is_none()
@@ -275,7 +276,7 @@ impl Layout<'_, '_> {
         before.is_some_and(|before| operator(before) || self.marks[before].ternary || by_this)
     }
 
-    /// The gap before a piece.
+    /// The gap before piece `at`.
     fn gap(&self, at: usize, state: &mut State) -> Gap {
         let (before, piece) = (&self.pieces[at - 1], &self.pieces[at]);
         let opens_block = |at: usize| {
@@ -326,7 +327,7 @@ impl Layout<'_, '_> {
         })
     }
 
-    /// The gap that blocks and statements determine.
+    /// The gap before piece `at` if blocks and statements determine it; `None` within statements.
     fn structural_gap(&self, at: usize, line: Gap, state: &mut State) -> Option<Gap> {
         let (before, kind) = (self.token(at - 1)?, self.token(at)?);
         let (behind, mark) = (self.marks[at - 1], self.marks[at]);
@@ -348,7 +349,7 @@ impl Layout<'_, '_> {
             return Some(match kind {
                 Else => Gap::Space,
                 Semicolon | Comma | RParen => Gap::None,
-                // The name of a type that is declared and named at once.
+                // The name after `}` in `typedef struct { ... } name;`.
                 Ident if self.next_token(at) == Some(Semicolon) => Gap::Space,
                 _ => line,
             });
@@ -368,7 +369,7 @@ impl Layout<'_, '_> {
         pulls_up.then_some(Gap::Space)
     }
 
-    /// Whether the author's line break before this piece is kept.
+    /// Whether a line break of the author before piece `at` is kept.
     fn may_begin_line(&self, at: usize, state: &mut State) -> bool {
         let (before, kind) = (self.token(at - 1), self.token(at));
         match kind {
@@ -380,7 +381,7 @@ impl Layout<'_, '_> {
         }
     }
 
-    /// Whether two tokens on a line have a blank between them.
+    /// Whether there is a blank between the tokens `at - 1` and `at` of a line.
     fn has_space(&self, at: usize, state: &mut State) -> bool {
         let (Some(before), Some(kind)) = (self.token(at - 1), self.token(at)) else {
             return true;
@@ -392,13 +393,13 @@ impl Layout<'_, '_> {
         {
             return piece.space;
         }
-        // A shift to the right is two tokens.
+        // `>>` and `>>=` are two tokens; keep them as the author wrote them.
         if before == Gt && !is_angle(behind) && matches!(kind, Gt | Ge) {
             return piece.space;
         }
         match kind {
             Semicolon | Comma | RParen | RBracket => return false,
-            // Before a name of the outermost scope there is no operand.
+            // A leading dot, as in `.x`: a blank only after an operator.
             Dot => {
                 return precedence(before).is_some() && !is_angle(behind) || is_assignment(before)
             }
@@ -450,7 +451,7 @@ impl Layout<'_, '_> {
         }
     }
 
-    /// Updates the state after a written piece.
+    /// Updates the state after piece `at`, which ends at `column`.
     fn follow(&self, at: usize, indent: usize, column: usize, state: &mut State) {
         let piece = &self.pieces[at];
         if piece.kind == Kind::Directive {
@@ -506,7 +507,7 @@ impl Layout<'_, '_> {
             Bracket::List => (column + 1, indent),
             _ => (column, indent),
         };
-        state.open.push(Open {
+        state.open.push(OpenBracket {
             bracket,
             inner,
             close,
@@ -519,25 +520,26 @@ impl Layout<'_, '_> {
 }
 
 impl State {
-    /// Whether a colon here ends a label or a key.
+    /// Whether a colon at this level ends a label or a key.
     fn top_is_block_or_list(&mut self) -> bool {
         matches!(self.top().bracket, Bracket::Block | Bracket::List)
     }
 }
 
-/// A line under construction.
+/// A line that is being composed, with the places where it can be broken.
 #[derive(Debug, Default)]
 struct Line {
-    /// Width in columns, without comments at the end.
+    /// Width in columns, without a comment at the end.
     width: usize,
-    /// A block on the line that may be unfolded.
+    /// First brace of a block on the line, which can be split into several lines.
     block_on_one_line: Option<usize>,
-    /// The best break, with its cost.
+    /// The best position for a line break: depth of brackets, precedence of the operator, and index of the piece after the break.
     best: Option<(usize, u32, usize)>,
 }
 
 impl Line {
-    /// Considers a break before a piece. Preferred are breaks outside brackets, then at the weakest operator, then late ones.
+    /// Considers a line break before piece `at`. Preferred are breaks outside brackets, then at the operator of lowest precedence, then
+    /// the last.
     fn offer_break(
         &mut self,
         layout: &Layout<'_, '_>,
@@ -575,7 +577,7 @@ impl Line {
     }
 }
 
-/// Whether two adjacent tokens would be lexed differently without a blank.
+/// Whether two tokens need a blank between them, because they would otherwise be lexed differently.
 fn would_join(before: &str, after: &str) -> bool {
     const TOGETHER: &[&str] = &[
         "++", "+=", "-=", "*=", "/=", "%=", "&&", "&=", "||", "|=", "|+", "|-", "^=", "<<", "<=",

@@ -1,13 +1,14 @@
-//! Roles of brackets and operators, derived from the neighbouring tokens, as the text may be a part of a program and contain macros.
+//! Roles of brackets and operators, derived from the neighbouring tokens. There is no syntax tree, as the text may be a part of a program
+//! and contain macros.
 
 use super::nesting::Nesting;
 use super::pieces::{Kind, Piece};
 use crate::syntax::token::TokenKind::{self, *};
 
-/// Roles of brackets.
+/// The role of a bracket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bracket {
-    /// `(` of a call, of parameters, or around an expression; `[`; `<` of type arguments.
+    /// `(` of a call, of parameters or around an expression; `[`; `<` of type arguments.
     Plain,
     /// The parenthesis of `if`, `for` and similar, which a statement follows.
     Condition,
@@ -15,30 +16,30 @@ pub(super) enum Bracket {
     Annotation,
     /// The parenthesis of a cast.
     Cast,
-    /// `{` of declarations or statements, one a line.
+    /// `{` of declarations or statements, each on its own line.
     Block,
     /// `{` of members of an enumeration, or of an expression.
     List,
 }
 
-/// The context of a piece.
+/// The role of a piece, and its links to other pieces.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mark {
-    /// Role of the bracket that it opens or closes.
+    /// Role of the bracket; `None` for other pieces.
     pub(super) bracket: Option<Bracket>,
-    /// The matching bracket.
+    /// Index of the matching bracket.
     pub(super) partner: Option<usize>,
-    /// A colon of `? :`.
+    /// Whether the piece is the colon of `? :`.
     pub(super) ternary: bool,
-    /// A unary operator.
+    /// Whether the piece is a unary operator.
     pub(super) unary: bool,
-    /// A block that the author wrote on one line, and that may stay so.
+    /// Whether the piece is a brace of a block that the author wrote on one line and that may stay on one line.
     pub(super) on_one_line: bool,
-    /// The previous token, without comments.
+    /// Index of the previous token, comments skipped.
     pub(super) before: Option<usize>,
 }
 
-/// The marks of all pieces; `None` if brackets do not match.
+/// Determines the marks of all pieces; `None` if brackets do not match.
 pub(super) fn marks(pieces: &[Piece<'_>]) -> Option<Vec<Mark>> {
     let mut marks = vec![Mark::default(); pieces.len()];
     let mut before = None;
@@ -48,23 +49,23 @@ pub(super) fn marks(pieces: &[Piece<'_>]) -> Option<Vec<Mark>> {
             before = Some(at);
         }
     }
-    let inside = vec![Inside::default(); pieces.len()];
-    let mut finder = Finder {
+    let separators = vec![Separators::default(); pieces.len()];
+    let mut finder = MarkFinder {
         pieces,
         marks,
-        inside,
+        separators,
     };
     if !finder.pair() {
         return None;
     }
-    finder.look_inside();
+    finder.find_separators();
     finder.type_arguments();
     finder.brackets();
     finder.signs();
     Some(finder.marks)
 }
 
-/// The kind of a piece that is a token.
+/// The token kind of a piece; `None` for comments and directives.
 pub(super) fn token(piece: &Piece<'_>) -> Option<TokenKind> {
     match piece.kind {
         Kind::Token(kind) => Some(kind),
@@ -72,7 +73,7 @@ pub(super) fn token(piece: &Piece<'_>) -> Option<TokenKind> {
     }
 }
 
-/// Precedence of a binary operator, the weakest first.
+/// Precedence of a binary operator; operators with a larger number bind tighter. `None` for other tokens.
 pub(super) fn precedence(kind: TokenKind) -> Option<u32> {
     let rank = match kind {
         Question => 1,
@@ -91,7 +92,7 @@ pub(super) fn precedence(kind: TokenKind) -> Option<u32> {
     Some(rank)
 }
 
-/// `=` and its relatives.
+/// Whether the token is `=` or a compound assignment such as `+=`.
 pub(super) fn is_assignment(kind: TokenKind) -> bool {
     kind == Assign || kind.compound_assignment().is_some()
 }
@@ -103,26 +104,26 @@ fn is_type_word(kind: TokenKind) -> bool {
     )
 }
 
-/// Pieces that type arguments may have.
-const MOST_OF_ARGUMENTS: usize = 400;
+/// Maximum number of pieces in type arguments.
+const MAX_ARGUMENT_PIECES: usize = 400;
 
-struct Finder<'a, 'b> {
+struct MarkFinder<'a, 'b> {
     pieces: &'a [Piece<'b>],
     marks: Vec<Mark>,
-    /// Roles of braces, determined by the preceding tokens.
-    inside: Vec<Inside>,
+    /// For each opening bracket, by index of its piece, the separators within it.
+    separators: Vec<Separators>,
 }
 
-/// The role of a pair of braces.
+/// The separators within a pair of brackets, which tell blocks from lists.
 #[derive(Clone, Copy, Debug, Default)]
-struct Inside {
-    /// A `;`, however deep.
+struct Separators {
+    /// Whether there is a `;` at any depth.
     semicolon: bool,
-    /// A `,` in no bracket of its own.
+    /// Whether there is a `,` outside inner brackets.
     comma: bool,
 }
 
-impl Finder<'_, '_> {
+impl MarkFinder<'_, '_> {
     fn token(&self, at: usize) -> Option<TokenKind> {
         token(self.pieces.get(at)?)
     }
@@ -131,7 +132,7 @@ impl Finder<'_, '_> {
         self.token(self.marks[at].before?)
     }
 
-    /// Matches the brackets. Each branch of `#if` starts with the brackets that were open before it.
+    /// Matches the brackets; returns false if they do not match. Each branch of `#if` starts with the brackets that were open before it.
     fn pair(&mut self) -> bool {
         let mut open: Nesting<usize> = Nesting::default();
         let mut conditions = Nesting::default();
@@ -162,7 +163,7 @@ impl Finder<'_, '_> {
         open.len() == 0
     }
 
-    /// Finds `<` and `>` that are brackets, not comparisons.
+    /// Marks the `<` and `>` that are brackets of type arguments, not comparisons.
     fn type_arguments(&mut self) {
         for at in 0..self.pieces.len() {
             if self.token(at) != Some(Lt) || self.marks[at].bracket.is_some() {
@@ -186,7 +187,8 @@ impl Finder<'_, '_> {
         }
     }
 
-    /// The brackets from the `<` at a position on, if they are type arguments.
+    /// The pairs of brackets that begin with the `<` at `begin`; `None` if they are not type arguments. `sure`: the preceding token shows
+    /// that they are.
     fn arguments_from(&self, begin: usize, sure: bool) -> Option<Vec<(usize, usize)>> {
         let (mut open, mut pairs) = (Vec::new(), Vec::new());
         let (mut has_type, mut several) = (sure, false);
@@ -194,7 +196,7 @@ impl Finder<'_, '_> {
         let mut seen = 0;
         loop {
             seen += 1;
-            if seen > MOST_OF_ARGUMENTS {
+            if seen > MAX_ARGUMENT_PIECES {
                 return None;
             }
             match self.token(at) {
@@ -226,8 +228,8 @@ impl Finder<'_, '_> {
         (sure || likely).then_some(pairs)
     }
 
-    /// Finds what stands in braces, each with its partner.
-    fn look_inside(&mut self) {
+    /// Finds the separators within each pair of brackets.
+    fn find_separators(&mut self) {
         let mut open: Vec<usize> = Vec::new();
         for at in 0..self.pieces.len() {
             match self.token(at) {
@@ -235,26 +237,26 @@ impl Finder<'_, '_> {
                     open.push(at);
                 }
                 Some(RBrace | RParen | RBracket) => {
-                    // Branches of `#if` may close what was opened before them, each once more.
+                    // Each branch of an `#if` may close the same bracket, so a bracket may be closed several times.
                     let Some(begin) = self.marks[at].partner else {
                         continue;
                     };
                     while let Some(inner) = open.last().copied().filter(|inner| *inner >= begin) {
                         open.pop();
-                        let semicolon = self.inside[inner].semicolon;
+                        let semicolon = self.separators[inner].semicolon;
                         if let Some(outer) = open.last() {
-                            self.inside[*outer].semicolon |= semicolon;
+                            self.separators[*outer].semicolon |= semicolon;
                         }
                     }
                 }
                 Some(Semicolon) => {
                     if let Some(inner) = open.last() {
-                        self.inside[*inner].semicolon = true;
+                        self.separators[*inner].semicolon = true;
                     }
                 }
                 Some(Comma) => {
                     if let Some(inner) = open.last() {
-                        self.inside[*inner].comma = true;
+                        self.separators[*inner].comma = true;
                     }
                 }
                 _ => {}
@@ -311,7 +313,7 @@ impl Finder<'_, '_> {
         }
     }
 
-    /// Whether an operand, not an operator, follows the token at a position.
+    /// Whether an operand, not an operator, follows the token `at`.
     fn operand_follows(&self, at: usize) -> bool {
         match self.token(at) {
             Some(RParen) => self.marks[at].bracket == Some(Bracket::Cast),
@@ -333,7 +335,7 @@ impl Finder<'_, '_> {
         ) && self.marks[at].before.is_none_or(|before| {
             self.token(before) != Some(RParen) || self.marks[before].bracket == Some(Bracket::Cast)
         });
-        let inside = self.inside[at];
+        let inside = self.separators[at];
         if self.marks[at].partner.is_none() || inside.semicolon {
             return Bracket::Block;
         }
@@ -343,7 +345,7 @@ impl Finder<'_, '_> {
         }
     }
 
-    /// `enum bit<8> NAME {`, `error {`, `match_kind {`
+    /// Whether the brace `at` follows the head of an enumeration: `enum bit<8> NAME`, `error` or `match_kind`.
     fn is_enumeration(&self, at: usize) -> bool {
         let mut place = at;
         while let Some(before) = self.marks[place].before {
@@ -356,7 +358,7 @@ impl Finder<'_, '_> {
         false
     }
 
-    /// Table properties, and blocks of a single statement.
+    /// Whether braces may stay on one line: those of a table property, and a block of at most one statement.
     fn may_stay_on_one_line(&self, open: usize, close: usize) -> bool {
         let inside = &self.pieces[open + 1..close];
         let is_property = self.before(open) == Some(Assign);
@@ -366,7 +368,7 @@ impl Finder<'_, '_> {
                 .filter(|piece| token(piece) == Some(Semicolon));
             semicolons.count()
         };
-        // Counted last, so that it is done in innermost braces alone.
+        // Count the statements last, so that only innermost braces are traversed and the cost is linear.
         !inside.is_empty()
             && self.pieces[close].newlines == 0
             && inside.iter().all(|piece| {
@@ -380,7 +382,7 @@ impl Finder<'_, '_> {
     }
 
     fn signs(&mut self) {
-        // For each open bracket, the `?` that wait for their colons.
+        // For each open bracket, the number of `?` without their colons so far.
         let mut waiting: Vec<usize> = vec![0];
         for at in 0..self.pieces.len() {
             match self.token(at) {
@@ -407,7 +409,7 @@ impl Finder<'_, '_> {
     }
 }
 
-/// Updates `open` for branches of `#if`: each starts with the brackets that were open before the first.
+/// Updates the stack of open brackets at a directive: each branch of an `#if` starts with the brackets that were open before the `#if`.
 pub(super) fn follow_condition<T: Clone>(
     line: &str,
     open: &mut Nesting<T>,
@@ -430,7 +432,7 @@ pub(super) fn follow_condition<T: Clone>(
     }
 }
 
-/// Whether a name follows the conventions of types: `port_t`, `H`.
+/// Whether a name looks like a type by convention: `port_t`, `H`.
 fn looks_like_type(name: &str) -> bool {
     name.ends_with("_t") || name.len() == 1 && name.chars().all(|c| c.is_ascii_uppercase())
 }

@@ -1,4 +1,4 @@
-//! Formatter of P4_16 source. It works before the preprocessor, so that files that are only a part of a program can be formatted.
+//! Formatter of P4_16 source. It works on unpreprocessed text, so that files that are only a part of a program can be formatted.
 //!
 //! Comments, strings, directives with their continuation lines, and tokens keep their text and order. Only white space changes: indentation,
 //! blanks, braces, blank lines, and breaks in lines that are too long. Line breaks within a statement are kept, so a list with one element
@@ -13,27 +13,27 @@ mod tests;
 
 use pieces::{pieces, Kind, Piece};
 
-/// Maximum columns of a line.
+/// Maximum width of a line, in columns; longer lines are broken.
 pub const LINE_WIDTH: usize = 120;
-/// Columns of one step of indentation.
+/// Width of one level of indentation, in columns.
 pub const INDENT: usize = 4;
 
-/// Maximum levels of indentation.
+/// Maximum indentation, in levels; deeper text is not indented further.
 const MAX_INDENT: usize = 60;
 
-/// Maximum rounds of layout until a fixed point.
+/// Maximum number of layout rounds until a fixed point.
 const MAX_ROUNDS: usize = 8;
 
-/// Formats a text. The result is a fixed point. A text with unclosed comments or brackets, or whose tokens would
+/// Formats a text. Formatting the result again changes nothing. A text with unclosed comments or brackets, or whose tokens would
 /// change, is returned unchanged.
 pub fn format(text: &str) -> String {
-    // Line ends affect the roles of brackets, so that one round may require another.
-    let mut latest = match once(text) {
+    // Line ends affect the roles of brackets, so one round may change the result of the next.
+    let mut latest = match layout_round(text) {
         Some(formatted) => formatted,
         None => return text.to_string(),
     };
     for _ in 1..MAX_ROUNDS {
-        match once(&latest) {
+        match layout_round(&latest) {
             Some(again) if again == latest => return latest,
             Some(again) => latest = again,
             None => break,
@@ -42,8 +42,8 @@ pub fn format(text: &str) -> String {
     text.to_string()
 }
 
-/// One round of layout, if the text can be laid out.
-fn once(text: &str) -> Option<String> {
+/// One round of layout; `None` if the text cannot be laid out, or if its tokens would change.
+fn layout_round(text: &str) -> Option<String> {
     let formatted = layout::layout(&pieces(text)?)?;
     same_pieces(text, &formatted).then_some(formatted)
 }
@@ -64,13 +64,13 @@ fn same_piece(before: &Piece<'_>, after: &Piece<'_>) -> bool {
     };
     before.kind == after.kind
         && match before.kind {
-            // Their lines move with their indentation.
+            // The indentation of their lines may change.
             Kind::BlockComment => same_lines(before.text, after.text),
             Kind::LineComment => before.text.trim_end() == after.text.trim_end(),
             Kind::Directive | Kind::Pragma => {
                 let lines = |text: &'_ str| -> Vec<String> {
                     text.split('\n')
-                        .map(without_return)
+                        .map(without_carriage_returns)
                         .map(str::to_string)
                         .collect()
                 };
@@ -80,7 +80,7 @@ fn same_piece(before: &Piece<'_>, after: &Piece<'_>) -> bool {
         }
 }
 
-/// A line without what some systems end lines with.
-fn without_return(line: &str) -> &str {
+/// A line without carriage returns at its end.
+fn without_carriage_returns(line: &str) -> &str {
     line.trim_end_matches('\r')
 }

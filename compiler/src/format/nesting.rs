@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-/// The stack. Copies share what they have in common.
+/// A persistent stack; copies share their common items.
 #[derive(Clone, Debug)]
 pub(super) struct Nesting<T> {
     top: Option<Rc<Node<T>>>,
@@ -35,7 +35,7 @@ impl<T: Clone> Nesting<T> {
         }
     }
 
-    /// The top item, mutable for this copy only.
+    /// The top item. Changing it does not affect copies of the stack.
     pub(super) fn last_mut(&mut self) -> Option<&mut T> {
         self.top.as_mut().map(|node| &mut Rc::make_mut(node).item)
     }

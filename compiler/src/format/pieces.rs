@@ -4,7 +4,7 @@ use crate::diag::FileId;
 use crate::syntax::lexer::{lex, Interner};
 use crate::syntax::token::{Token, TokenKind};
 
-/// Kinds of pieces.
+/// The kind of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A token; keywords have their own kinds.
@@ -19,20 +19,20 @@ pub(super) enum Kind {
     Pragma,
 }
 
-/// Text that is kept unchanged.
+/// A part of the text that is kept unchanged: a token, comment or directive.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece<'a> {
     pub(super) kind: Kind,
     pub(super) text: &'a str,
-    /// Line ends before it, since the piece before.
+    /// Number of line ends between the previous piece and this one.
     pub(super) newlines: usize,
-    /// White space precedes it.
+    /// Whether white space precedes the piece.
     pub(super) space: bool,
-    /// Number of blanks right before it.
+    /// Number of blanks directly before the piece.
     pub(super) blanks: usize,
 }
 
-/// Splits a text; `None` if a comment is not closed.
+/// Splits a text into pieces; `None` if a comment is not closed.
 pub(super) fn pieces(text: &str) -> Option<Vec<Piece<'_>>> {
     let lexed = lex(text, FileId::default(), &mut Interner::default());
     if lexed.open_comment.is_some() {
@@ -83,7 +83,7 @@ struct Cutter<'a> {
 }
 
 impl<'a> Cutter<'a> {
-    /// A piece from here to `end`.
+    /// Adds the piece from the current offset to `end`.
     fn push(&mut self, kind: Kind, end: usize) {
         let so_far = &self.text[..self.pos];
         let before = so_far.chars().next_back();
@@ -98,7 +98,7 @@ impl<'a> Cutter<'a> {
         self.newlines = 0;
     }
 
-    /// White space and comments up to `end`.
+    /// Splits white space and comments up to `end`.
     fn gap(&mut self, end: usize) {
         while self.pos < end {
             let rest = &self.text[self.pos..end];
@@ -113,7 +113,7 @@ impl<'a> Cutter<'a> {
                 self.newlines += 1;
                 self.pos += 1;
             } else if rest.starts_with('\\') {
-                // It hides the end of its line.
+                // A backslash at the end of a line joins it with the next.
                 self.pos += rest.find('\n').map_or(rest.len(), |at| at + 1);
             } else {
                 self.pos += rest.chars().next().map_or(1, char::len_utf8);
@@ -121,7 +121,7 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// A line of the preprocessor that begins with `hash` and whose last token is `last`, with the comments on it.
+    /// Adds a directive: the line from `hash` to its last token `last`, with the comments on it.
     fn directive(&mut self, hash: &Token, last: &Token, next: Option<&Token>) {
         let begin = hash.span.lo as usize;
         let limit = next.map_or(self.text.len(), |token| token.span.lo as usize);
@@ -153,7 +153,7 @@ impl<'a> Cutter<'a> {
     }
 }
 
-/// Bytes to the end of the line, including continuation lines.
+/// Number of bytes to the end of the line, including continuation lines.
 fn line_length(rest: &str) -> usize {
     let mut ends = rest.match_indices('\n').map(|(at, _)| at);
     ends.find(|at| {

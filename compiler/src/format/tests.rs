@@ -82,7 +82,7 @@ fn every_program_keeps_its_comments_and_formats_to_a_fixed_point() {
 }
 
 #[test]
-fn every_program_means_the_same_as_before() {
+fn formatting_keeps_the_compiled_output() {
     let programs = programs();
     let loader = |change: fn(&str) -> String| {
         let mut loader = MemoryLoader::default();
@@ -118,8 +118,8 @@ fn every_program_means_the_same_as_before() {
     assert!(compiled > 30, "{compiled} programs compile");
 }
 
-/// Removes what formatting may change: lines, columns, the quoted source, and the lines in names that the compiler makes of a
-/// file's name and a line.
+/// Removes the parts of the JSON that formatting may change: lines, columns, quoted source, and generated names with the name and line of
+/// a file.
 fn remove_places(value: &mut serde_json::Value, stems: &[&str]) {
     match value {
         serde_json::Value::Object(members) => {
@@ -178,7 +178,7 @@ fn statements_blocks_and_properties_have_one_layout() {
 }
 
 #[test]
-fn directives_and_comments_stay_as_they_are() {
+fn directives_and_comments_are_unchanged() {
     check(
         "#define   A(x)  \\\n   ((x)+1)  // as written\n  #if A(1)>1 /* why\n ever */\nconst bit<8>  X=1;// one\n      // two\n#else\nconst bit<8> X = /*why*/ 2;\n#endif\n",
         expect![[r#"
@@ -227,7 +227,7 @@ fn comparisons_shifts_and_type_arguments_are_distinguished() {
 }
 
 #[test]
-fn long_lines_break_at_the_operator_that_binds_weakest() {
+fn long_lines_break_at_the_operator_of_lowest_precedence() {
     check(
         "control C() { apply { if (first_condition_of_all == 1 && second_condition_of_all == 2 || third_condition_of_all == 3 && fourth_condition == 4) { x = 1; } } }",
         expect![[r#"
@@ -244,7 +244,7 @@ fn long_lines_break_at_the_operator_that_binds_weakest() {
 }
 
 #[test]
-fn text_whose_brackets_do_not_match_stays() {
+fn text_with_unmatched_brackets_is_unchanged() {
     for text in [
         "control C( {\n  apply{ }\n}\n",
         "a   =  1; )",
@@ -255,7 +255,7 @@ fn text_whose_brackets_do_not_match_stays() {
     }
 }
 
-/// The text with other blanks between the tokens of its lines.
+/// The text with different blanks between tokens; line breaks stay.
 fn with_other_blanks(text: &str, widths: &[usize]) -> String {
     let pieces = pieces(text).expect("comments are closed");
     let mut widths = widths.iter().cycle();
@@ -268,7 +268,7 @@ fn with_other_blanks(text: &str, widths: &[usize]) -> String {
                 changed.push_str(&blanks());
             }
         } else if piece.kind == Kind::LineComment {
-            // Its column is the author's.
+            // The column of a comment is kept by the formatter.
             changed.push_str(&" ".repeat(piece.blanks));
         } else if piece.space && piece.kind != Kind::Directive {
             changed.push(' ');
@@ -280,7 +280,7 @@ fn with_other_blanks(text: &str, widths: &[usize]) -> String {
 }
 
 #[test]
-fn formatting_twice_gives_the_same_where_casts_and_lists_are_broken() {
+fn formatting_broken_casts_and_lists_is_idempotent() {
     for text in [
         "E((list<bit<8>>){1,2}) e;",
         "E(\n(list<bit<8>>)\n{1,\n2}\n)\ne;",
@@ -299,14 +299,14 @@ fn formatting_twice_gives_the_same_where_casts_and_lists_are_broken() {
 }
 
 #[test]
-fn returns_before_line_ends_go_wherever_they_stand() {
+fn carriage_returns_before_line_ends_are_removed() {
     let text = "/* one\r\r\n   two\r\n*/\r\r\n#define A \\\r\n  b\r\n// three\r\r\ncontrol C() {\r\r\napply { }\r\n}\r\r\n";
     let once = format(text);
     assert!(!once.contains('\r'), "{once:?}");
     assert_eq!(format(&once), once);
 }
 
-/// Texts that are long in one respect, each with this number of parts on one line.
+/// Texts with a construct of `parts` parts on one line, one text for each kind of construct.
 fn long_texts(parts: usize) -> Vec<(&'static str, String)> {
     let many = |part: &str| part.repeat(parts);
     vec![
@@ -355,7 +355,7 @@ fn long_texts(parts: usize) -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn work_grows_with_the_length_of_a_line_and_not_with_its_square() {
+fn work_is_linear_in_the_length_of_a_line() {
     let work =
         |text: &str| work(&pieces(text).expect("comments are closed")).expect("brackets match");
     for ((name, short), (_, long)) in long_texts(500).into_iter().zip(long_texts(4_000)) {
@@ -365,7 +365,7 @@ fn work_grows_with_the_length_of_a_line_and_not_with_its_square() {
 }
 
 #[test]
-fn a_thousand_of_anything_on_one_line_are_formatted() {
+fn very_long_lines_are_formatted() {
     for (name, text) in long_texts(1_000) {
         let once = format(&text);
         assert!(once.len() >= text.len() / 2, "{name}");
@@ -374,7 +374,7 @@ fn a_thousand_of_anything_on_one_line_are_formatted() {
 }
 
 /// Tokens, comments, directives and line ends in any order.
-fn soup() -> impl Strategy<Value = String> {
+fn random_tokens() -> impl Strategy<Value = String> {
     let words = prop::sample::select(vec![
         "control",
         "parser",
@@ -461,8 +461,8 @@ fn soup() -> impl Strategy<Value = String> {
     prop::collection::vec(words, 0..80).prop_map(|words| words.join(" "))
 }
 
-/// Soup in brackets that match.
-fn closed_soup() -> impl Strategy<Value = String> {
+/// Random tokens with matching brackets.
+fn bracketed_tokens() -> impl Strategy<Value = String> {
     let leaf = prop::sample::select(vec![
         "x",
         "8w1",
@@ -526,7 +526,7 @@ proptest! {
     #![proptest_config(Cost::Fabric.cases())]
 
     #[test]
-    fn blanks_between_tokens_do_not_matter(widths in prop::collection::vec(0_usize..9, 1..50), pick in any::<prop::sample::Index>()) {
+    fn blanks_between_tokens_do_not_affect_the_layout(widths in prop::collection::vec(0_usize..9, 1..50), pick in any::<prop::sample::Index>()) {
         let programs = programs();
         let (name, text) = &programs[pick.index(programs.len())];
         // Comments of several lines keep their inner indentation; text whose brackets do not match stays.
@@ -537,7 +537,7 @@ proptest! {
     }
 
     #[test]
-    fn formatting_any_tokens_twice_gives_the_same(text in prop_oneof![soup(), closed_soup()]) {
+    fn formatting_is_idempotent_for_any_tokens(text in prop_oneof![random_tokens(), bracketed_tokens()]) {
         let once = format(&text);
         prop_assert_eq!(format(&once), once);
     }

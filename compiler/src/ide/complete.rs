@@ -1,13 +1,13 @@
 //! Completion: names that can follow at a position of an incomplete program.
 //!
-//! The text at the cursor is incomplete, and its meaning depends on the rest. So a marker is inserted at the cursor, followed by different
-//! endings, until the syntax tree contains the marker. Its node determines the kinds of names that fit.
+//! The text at the cursor is incomplete and often does not parse. So a marker is inserted at the cursor, followed by one of several
+//! endings, until the syntax tree contains the marker. Its node determines the kinds of names that are proposed.
 
-use super::index::{Place, Slot};
+use super::index::{NamePosition, Occurrence};
 use super::Analysis;
 use crate::diag::Span;
 use crate::driver::CompileOptions;
-use crate::preproc::{direct, SourceLoader};
+use crate::preproc::{normalize, SourceLoader};
 use crate::sema::{DefKind, Resolution, Type, LANGUAGE_PROPERTIES, TARGET_PROPERTIES};
 use crate::syntax::ast::*;
 use rustc_hash::FxHashSet;
@@ -15,43 +15,55 @@ use std::io;
 use std::path::{Path as FilePath, PathBuf};
 use std::time::SystemTime;
 
-/// A completion item.
+/// A proposal to complete the text at the cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The text.
+    /// The proposed text: a name or keyword.
     pub name: String,
-    /// Kind.
+    /// Kind of the named declaration, for the editor's icon.
     pub kind: CompletionKind,
-    /// The declaration in one line.
+    /// The declaration in one line; empty for keywords.
     pub detail: String,
 }
 
-/// Kinds of completion items.
+/// What a completion item names, for the editor's icon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum CompletionKind {
+    /// An action.
     Action,
+    /// A constant.
     Constant,
+    /// A member of an enum, of `error` or of `match_kind`.
     EnumMember,
+    /// A field of a struct, header or header union.
     Field,
+    /// A function or extern function.
     Function,
+    /// An instance or value set.
     Instance,
+    /// A keyword.
     Keyword,
+    /// A method or constructor.
     Method,
+    /// A property of a table, such as `actions`.
     Property,
+    /// A parser state.
     State,
+    /// A table.
     Table,
+    /// A type, including parsers, controls, packages and type parameters.
     Type,
+    /// A variable or parameter.
     Variable,
 }
 
-/// The marker: an identifier that programs do not contain.
-const MARK: &str = "alfirk_cursor_is_here_";
+/// The marker: an identifier that is unlikely in programs.
+const MARKER: &str = "alfirk_cursor_is_here_";
 
-/// Texts after the marker that may complete the construct at the cursor.
-const ENDS: [&str; 6] = ["", ";", "();", " = 0;", ") {}", ": exact; }"];
+/// Endings that are tried after the marker, in this order, to complete the construct at the cursor.
+const ENDINGS: [&str; 6] = ["", ";", "();", " = 0;", ") {}", ": exact; }"];
 
-/// Keywords that begin statements, and those that begin declarations.
+/// Keywords that begin statements. [`DECLARATIONS`] has those that begin declarations.
 const STATEMENTS: [&str; 11] = [
     "apply",
     "bit",
@@ -89,7 +101,7 @@ const TYPES: [&str; 8] = [
     "bit", "bool", "error", "int", "list", "string", "tuple", "varbit",
 ];
 
-/// Completion items at `offset` of a file, the most likely first. The path is that of the loader.
+/// Completion items at byte `offset` of `file`, the most likely first. `file` is a path as the loader gets it.
 ///
 /// # Errors
 /// The main file cannot be read.
@@ -100,44 +112,44 @@ pub fn complete(
     offset: usize,
 ) -> io::Result<Vec<Completion>> {
     let mut last = None;
-    for end in ENDS {
-        let marked = Marked {
+    for end in ENDINGS {
+        let marked = MarkedLoader {
             loader,
-            file: direct(file),
+            file: normalize(file),
             offset,
-            inserted: format!("{MARK}{end}"),
+            inserted: format!("{MARKER}{end}"),
         };
         let analysis = Analysis::of(options.clone(), &marked)?;
-        let place = analysis.marked();
-        let fits = match place.map(|place| place.slot) {
-            None | Some(Slot::Declared) => false,
-            Some(Slot::Member(base)) => analysis.knows(base),
+        let occurrence = analysis.marked();
+        let fits = match occurrence.map(|occurrence| occurrence.position) {
+            None | Some(NamePosition::Declared) => false,
+            Some(NamePosition::Member(base)) => analysis.has_known_type(base),
             Some(_) => true,
         };
-        if let Some(place) = place.copied().filter(|_| fits) {
-            return Ok(analysis.fitting(place));
+        if let Some(occurrence) = occurrence.copied().filter(|_| fits) {
+            return Ok(analysis.candidates(occurrence));
         }
         last = Some(analysis);
     }
-    // The tree has no marker: the cursor is at the start of a construct, in a comment, or after a syntax error.
+    // No ending puts the marker into the tree: the cursor is at the start of a construct, in a comment, or after a syntax error.
     let Some(analysis) = last else {
         return Ok(Vec::new());
     };
-    Ok(analysis.at_a_beginning(file, offset))
+    Ok(analysis.candidates_at_start(file, offset))
 }
 
-/// A loader that inserts the marker in one file.
-struct Marked<'a> {
+/// A loader that inserts the marker and an ending into one file.
+struct MarkedLoader<'a> {
     loader: &'a dyn SourceLoader,
     file: PathBuf,
     offset: usize,
     inserted: String,
 }
 
-impl SourceLoader for Marked<'_> {
+impl SourceLoader for MarkedLoader<'_> {
     fn load(&self, path: &FilePath) -> io::Result<String> {
         let mut text = self.loader.load(path)?;
-        if direct(path) == self.file && text.is_char_boundary(self.offset) {
+        if normalize(path) == self.file && text.is_char_boundary(self.offset) {
             text.insert_str(self.offset, &self.inserted);
         }
         Ok(text)
@@ -149,31 +161,31 @@ impl SourceLoader for Marked<'_> {
 }
 
 impl Analysis {
-    fn marked(&self) -> Option<&Place> {
+    fn marked(&self) -> Option<&Occurrence> {
         self.index
             .all()
-            .find(|place| self.sources.text(place.span).contains(MARK))
+            .find(|occurrence| self.sources.text(occurrence.span).contains(MARKER))
     }
 
-    /// Whether the type before a `.` is known.
-    fn knows(&self, base: ExprId) -> bool {
+    /// Whether the type of the expression before a `.` is known.
+    fn has_known_type(&self, base: ExprId) -> bool {
         let info = self.checked.info(base);
         info.ty != Type::Invalid || info.resolution != Resolution::None
     }
 
-    fn fitting(&self, place: Place) -> Vec<Completion> {
-        match place.slot {
-            Slot::Member(base) => self.members(base),
-            Slot::MatchKind => self.of_ids(self.checked.match_kinds().iter().copied()),
-            Slot::Property => {
+    fn candidates(&self, occurrence: Occurrence) -> Vec<Completion> {
+        match occurrence.position {
+            NamePosition::Member(base) => self.members(base),
+            NamePosition::MatchKind => self.of_ids(self.checked.match_kinds().iter().copied()),
+            NamePosition::Property => {
                 let names = LANGUAGE_PROPERTIES.iter().chain(TARGET_PROPERTIES);
                 names
                     .map(|name| plain(name, CompletionKind::Property))
                     .collect()
             }
-            Slot::State => {
+            NamePosition::State => {
                 let mut states: Vec<Completion> = self
-                    .in_scope(place.span)
+                    .in_scope(occurrence.span)
                     .into_iter()
                     .filter(|(_, c)| c.kind == CompletionKind::State)
                     .map(|(_, c)| c)
@@ -181,24 +193,28 @@ impl Analysis {
                 states.extend(["accept", "reject"].map(|name| plain(name, CompletionKind::State)));
                 states
             }
-            Slot::Action => self.in_scope_of(place.span, |kind| kind == CompletionKind::Action),
-            Slot::Type => {
-                let mut types = self.in_scope_of(place.span, |kind| kind == CompletionKind::Type);
+            NamePosition::Action => {
+                self.in_scope_of(occurrence.span, |kind| kind == CompletionKind::Action)
+            }
+            NamePosition::Type => {
+                let mut types =
+                    self.in_scope_of(occurrence.span, |kind| kind == CompletionKind::Type);
                 types.extend(keywords(&TYPES));
                 types
             }
-            Slot::Value => {
-                let mut values = self.in_scope_of(place.span, |kind| kind != CompletionKind::State);
+            NamePosition::Value => {
+                let mut values =
+                    self.in_scope_of(occurrence.span, |kind| kind != CompletionKind::State);
                 values.extend(keywords(&["true", "false"]));
                 values.extend(keywords(&STATEMENTS));
                 values
             }
-            Slot::Declared | Slot::Label => Vec::new(),
+            NamePosition::Declared | NamePosition::Label => Vec::new(),
         }
     }
 
-    /// Items at the start of a declaration or statement without a tree.
-    fn at_a_beginning(&self, file: &FilePath, offset: usize) -> Vec<Completion> {
+    /// Items for the start of a declaration or statement, when the tree has no marker.
+    fn candidates_at_start(&self, file: &FilePath, offset: usize) -> Vec<Completion> {
         let Some(file) = self.file(file) else {
             return Vec::new();
         };
@@ -231,7 +247,7 @@ impl Analysis {
         })
     }
 
-    /// Members after the `.` of an expression.
+    /// Items after the `.` of an expression: fields, methods and members of its type.
     fn members(&self, base: ExprId) -> Vec<Completion> {
         let info = self.checked.info(base);
         if let Resolution::Decl(id) = info.resolution {
@@ -328,7 +344,7 @@ impl Analysis {
         all.map(|(_, c)| c).filter(|c| wanted(c.kind)).collect()
     }
 
-    /// The names in scope at a position: inner ones first, without shadowed ones.
+    /// The names in scope at a position: inner scopes first, without hidden names.
     fn in_scope(&self, at: Span) -> Vec<(DeclId, Completion)> {
         let mut scope = Scope {
             at,
@@ -338,7 +354,7 @@ impl Analysis {
         let mut seen = FxHashSet::default();
         let ids = scope.ids.into_iter().rev();
         ids.filter_map(|id| Some((id, self.completion(id)?)))
-            .filter(|(_, c)| !c.name.contains(MARK) && seen.insert(c.name.clone()))
+            .filter(|(_, c)| !c.name.contains(MARKER) && seen.insert(c.name.clone()))
             .collect()
     }
 }
@@ -413,7 +429,7 @@ impl Scope {
         self.ids.extend(params.iter().map(|p| p.id));
     }
 
-    /// Locals know what stands before them.
+    /// Local declarations are visible after their position only.
     fn locals(&mut self, decls: &[Decl]) {
         for decl in decls {
             if contains(decl.span(), self.at) {

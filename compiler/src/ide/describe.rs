@@ -5,28 +5,28 @@ use crate::diag::{FileId, Span};
 use crate::sema::{DefKind, Type, Value};
 use crate::syntax::ast::*;
 
-/// Hover text.
+/// The description of a name or expression that an editor shows under the mouse pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hover {
     /// Span of the described name or expression.
     pub span: Span,
-    /// Text in Markdown.
+    /// The description in Markdown.
     pub markdown: String,
 }
 
-/// Maximum lines of a type's declaration; longer ones are truncated.
+/// Maximum number of lines of a shown declaration; longer ones are truncated.
 const MAX_LINES: usize = 24;
 
 impl Analysis {
-    /// Hover text of the name or expression at a position.
+    /// Hover text of the name or expression at byte `offset` of `file`; `None` if there is none.
     pub fn hover(&self, file: FileId, offset: u32) -> Option<Hover> {
-        if let Some(place) = self.place(file, offset) {
-            let markdown = match place.target {
+        if let Some(occurrence) = self.occurrence_at(file, offset) {
+            let markdown = match occurrence.target {
                 Some(id) => self.describe(id),
                 None => None,
             };
             if let Some(markdown) = markdown {
-                let span = place.span;
+                let span = occurrence.span;
                 return Some(Hover { span, markdown });
             }
         }
@@ -39,14 +39,14 @@ impl Analysis {
         if let Some(cast) = &info.cast {
             lines.push(format!("cast to `{cast}`"));
         }
-        lines.extend(info.value.as_ref().and_then(shown));
+        lines.extend(info.value.as_ref().and_then(value_text));
         Some(Hover {
             span,
             markdown: lines.join("\n\n"),
         })
     }
 
-    /// Describes a declaration in Markdown.
+    /// Describes a declaration in Markdown: its head, parent, width, value and comment.
     fn describe(&self, id: DeclId) -> Option<String> {
         let def = self.checked.opt_def(id)?;
         let mut parts = vec![code(&self.declaration(id, &def.kind))];
@@ -63,7 +63,7 @@ impl Analysis {
             of_part.then(|| format!("of `{}`", parent.name()))
         });
         let width = self.width(id, &def.kind);
-        let value = self.checked.const_value(id).and_then(shown);
+        let value = self.checked.const_value(id).and_then(value_text);
         let facts: Vec<String> = around.into_iter().chain(width).chain(value).collect();
         if !facts.is_empty() {
             parts.push(facts.join(", "));
@@ -108,9 +108,9 @@ impl Analysis {
             DefKind::Table(d) => self.table(d),
             DefKind::ValueSet(d) => header(d.span, &d.annotations, None),
             DefKind::Struct(d) | DefKind::Header(d) | DefKind::HeaderUnion(d) => {
-                self.whole(d.span, &d.annotations)
+                self.full_text(d.span, &d.annotations)
             }
-            DefKind::Enum(d) => self.whole(d.span, &d.annotations),
+            DefKind::Enum(d) => self.full_text(d.span, &d.annotations),
             DefKind::Field(d, _) => header(d.span, &d.annotations, None),
             DefKind::EnumMember(d, _) => match &d.value {
                 Some(value) => format!("{} = {}", d.name, self.sources.text(value.span)),
@@ -127,7 +127,7 @@ impl Analysis {
         }
     }
 
-    /// The end of a declaration's head: the first brace or semicolon outside parentheses.
+    /// Offset of the end of a declaration's head: the first brace or semicolon outside parentheses.
     fn end_of_header(&self, span: Span, from: u32) -> u32 {
         let text = self.sources.text(Span { lo: from, ..span });
         let mut depth = 0_i32;
@@ -142,8 +142,8 @@ impl Analysis {
         span.hi
     }
 
-    /// A declaration with its body.
-    fn whole(&self, span: Span, annotations: &[Annotation]) -> String {
+    /// The source text of a declaration with its body, without annotations.
+    fn full_text(&self, span: Span, annotations: &[Annotation]) -> String {
         let from = annotations.last().map_or(span.lo, |a| a.span.hi);
         let text = self.sources.text(Span { lo: from, ..span }).trim();
         let lines: Vec<&str> = text.lines().collect();
@@ -195,9 +195,9 @@ impl Analysis {
         })
     }
 
-    /// The comment above a declaration, or after it on its line.
+    /// The comment after a declaration on its line, or the comment above it.
     fn comment(&self, id: DeclId) -> Option<String> {
-        let name = self.sources.blamed(self.index.name_of(id)?);
+        let name = self.sources.reported_span(self.index.name_of(id)?);
         let file = self.sources.file(name.file);
         let line = file.line_index(name.lo);
         let mut above = Vec::new();
@@ -206,7 +206,7 @@ impl Analysis {
             let text = file.line_text(at - 1).trim();
             let is_comment =
                 text.starts_with("//") || text.starts_with('*') || text.starts_with("/*");
-            // Annotations are between a declaration and its comment.
+            // Annotations may be between a declaration and its comment.
             if !is_comment && !text.starts_with('@') {
                 break;
             }
@@ -235,7 +235,7 @@ impl Analysis {
 }
 
 /// A number in decimal and hexadecimal.
-fn shown(value: &Value) -> Option<String> {
+fn value_text(value: &Value) -> Option<String> {
     match value {
         Value::Int(n) => {
             let hex = format!("{n:#x}");

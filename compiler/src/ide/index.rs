@@ -6,24 +6,24 @@ use crate::syntax::ast::*;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
-/// The kind of name that is expected at a position.
+/// The syntactic position of a name, which determines the kinds of names that are proposed there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Slot {
-    /// A declaration's own name.
+pub(super) enum NamePosition {
+    /// The name in a declaration.
     Declared,
-    /// A value, an instance, a function; a type before a `.`.
+    /// A value, an instance or a function; also a type before a `.`.
     Value,
-    /// A type.
+    /// The name of a type.
     Type,
-    /// A member of this expression.
+    /// The name after the `.` of this expression.
     Member(ExprId),
-    /// An action of a table.
+    /// The name of an action in a table or a `switch`.
     Action,
-    /// A match kind.
+    /// The match kind of a key.
     MatchKind,
-    /// A state of a parser.
+    /// The next state in a transition.
     State,
-    /// A property of a table.
+    /// The name of a table property.
     Property,
     /// A field in a structure-valued expression, or a parameter before `=`.
     Label,
@@ -31,10 +31,10 @@ pub(super) enum Slot {
 
 /// An occurrence of a name.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct Occurrence {
     pub span: Span,
-    pub slot: Slot,
-    /// The declaration, if it is resolved.
+    pub position: NamePosition,
+    /// The declaration that the name refers to; `None` if it is not resolved.
     pub target: Option<DeclId>,
 }
 
@@ -42,83 +42,96 @@ pub(super) struct Place {
 #[derive(Debug, Default)]
 pub(super) struct Index {
     /// Occurrences in order of position.
-    places: Vec<Place>,
-    /// Spans of declarations' names.
+    occurrences: Vec<Occurrence>,
+    /// Span of the name in each declaration.
     names: FxHashMap<DeclId, Span>,
-    /// Expressions that are not names, in order of position.
+    /// Expressions other than names, in order of position.
     exprs: Vec<(Span, ExprId)>,
 }
 
 impl Index {
     pub fn of(checked: &CheckedProgram) -> Index {
-        let mut walk = Walk {
+        let mut walk = IndexBuilder {
             checked,
             out: Index::default(),
             states: FxHashMap::default(),
         };
         walk.decls(&checked.program.decls);
         let mut index = walk.out;
-        index.places.sort_by_key(|place| place.span);
+        index.occurrences.sort_by_key(|occurrence| occurrence.span);
         index.exprs.sort_by_key(|(span, _)| *span);
         index
     }
 
-    /// The name at a position in a file, or just before it. A name that is written there takes precedence over names from macros.
-    pub fn at(&self, file: FileId, offset: u32) -> Option<&Place> {
-        let found = self.of_file(file).filter(|place| holds(place.span, offset));
-        found.min_by_key(|place| (place.span.origin, place.span.hi - place.span.lo))
+    /// The name at a position of a file, or just before it. Names in the source take precedence over names from macros.
+    pub fn at(&self, file: FileId, offset: u32) -> Option<&Occurrence> {
+        let found = self
+            .of_file(file)
+            .filter(|occurrence| is_at(occurrence.span, offset));
+        found.min_by_key(|occurrence| {
+            (
+                occurrence.span.origin,
+                occurrence.span.hi - occurrence.span.lo,
+            )
+        })
     }
 
-    /// The smallest expression at a position that is not just a name.
+    /// The smallest expression at a position, other than a name.
     pub fn expr_at(&self, file: FileId, offset: u32) -> Option<(Span, ExprId)> {
-        let within = |(span, _): &&(Span, ExprId)| span.file == file && holds(*span, offset);
+        let within = |(span, _): &&(Span, ExprId)| span.file == file && is_at(*span, offset);
         let found = self.exprs.iter().filter(within);
         found.min_by_key(|(span, _)| span.hi - span.lo).copied()
     }
 
     /// All occurrences in order of position.
-    pub fn all(&self) -> impl Iterator<Item = &Place> {
-        self.places.iter()
+    pub fn all(&self) -> impl Iterator<Item = &Occurrence> {
+        self.occurrences.iter()
     }
 
-    /// All occurrences of a declaration, including its name.
-    pub fn places_of(&self, id: DeclId) -> impl Iterator<Item = &Place> {
-        self.places.iter().filter(move |p| p.target == Some(id))
+    /// All occurrences of a declaration's name, including that in the declaration.
+    pub fn occurrences_of(&self, id: DeclId) -> impl Iterator<Item = &Occurrence> {
+        self.occurrences
+            .iter()
+            .filter(move |p| p.target == Some(id))
     }
 
-    /// Span of a declaration's name.
+    /// Span of the name in a declaration; `None` if it is not in the source.
     pub fn name_of(&self, id: DeclId) -> Option<Span> {
         self.names.get(&id).copied()
     }
 
-    fn of_file(&self, file: FileId) -> impl Iterator<Item = &Place> {
-        let start = self.places.partition_point(|p| p.span.file < file);
-        self.places[start..]
+    fn of_file(&self, file: FileId) -> impl Iterator<Item = &Occurrence> {
+        let start = self.occurrences.partition_point(|p| p.span.file < file);
+        self.occurrences[start..]
             .iter()
             .take_while(move |p| p.span.file == file)
     }
 }
 
 /// Whether `offset` is within a span, or at its end.
-pub(super) fn holds(span: Span, offset: u32) -> bool {
+pub(super) fn is_at(span: Span, offset: u32) -> bool {
     span.lo <= offset && offset <= span.hi
 }
 
-struct Walk<'a> {
+struct IndexBuilder<'a> {
     checked: &'a CheckedProgram,
     out: Index,
     /// States of the enclosing parser.
     states: FxHashMap<Name, DeclId>,
 }
 
-impl Walk<'_> {
-    fn place(&mut self, span: Span, slot: Slot, target: Option<DeclId>) {
-        self.out.places.push(Place { span, slot, target });
+impl IndexBuilder<'_> {
+    fn record(&mut self, span: Span, position: NamePosition, target: Option<DeclId>) {
+        self.out.occurrences.push(Occurrence {
+            span,
+            position,
+            target,
+        });
     }
 
     fn declared(&mut self, id: DeclId, name: &Ident) {
         self.out.names.insert(id, name.span);
-        self.place(name.span, Slot::Declared, Some(id));
+        self.record(name.span, NamePosition::Declared, Some(id));
     }
 
     fn decls(&mut self, decls: &[Decl]) {
@@ -139,8 +152,8 @@ impl Walk<'_> {
                 self.type_params(&d.type_params);
                 for constructor in &d.constructors {
                     self.out.names.insert(constructor.id, constructor.name.span);
-                    // It has the name of the type.
-                    self.place(constructor.name.span, Slot::Type, Some(d.id));
+                    // A constructor has the name of its type, so its declaration is an occurrence of the type's name.
+                    self.record(constructor.name.span, NamePosition::Type, Some(d.id));
                     self.signature(constructor);
                 }
                 for method in &d.methods {
@@ -262,12 +275,12 @@ impl Walk<'_> {
 
     fn target(&mut self, name: &Ident) {
         let state = self.states.get(&name.name).copied();
-        self.place(name.span, Slot::State, state);
+        self.record(name.span, NamePosition::State, state);
     }
 
     fn table(&mut self, d: &TableDecl) {
         for property in &d.properties {
-            self.place(property.name.span, Slot::Property, None);
+            self.record(property.name.span, NamePosition::Property, None);
             match &property.value {
                 TablePropertyValue::Key(elements) => {
                     for element in elements {
@@ -277,7 +290,7 @@ impl Walk<'_> {
                             let def = self.checked.opt_def(*id);
                             def.is_some_and(|def| def.kind.name() == element.match_kind.name)
                         });
-                        self.place(element.match_kind.span, Slot::MatchKind, kind);
+                        self.record(element.match_kind.span, NamePosition::MatchKind, kind);
                     }
                 }
                 TablePropertyValue::Actions(actions) => {
@@ -301,7 +314,7 @@ impl Walk<'_> {
             .checked
             .call(action.call)
             .and_then(|c| callee(c.callee));
-        self.place(action.path.span(), Slot::Action, target);
+        self.record(action.path.span(), NamePosition::Action, target);
         action
             .args
             .iter()
@@ -407,17 +420,23 @@ impl Walk<'_> {
     }
 
     fn type_name(&mut self, ty: &TypeRef, path: &Path) {
-        self.place(path.span(), Slot::Type, self.checked.type_name(ty));
+        self.record(path.span(), NamePosition::Type, self.checked.type_name(ty));
     }
 
     fn expr(&mut self, expr: &Expr) {
         match &expr.kind {
-            ExprKind::Name(path) => self.place(path.span(), Slot::Value, self.resolved(expr)),
+            ExprKind::Name(path) => {
+                self.record(path.span(), NamePosition::Value, self.resolved(expr))
+            }
             ExprKind::Type(ty) => self.type_ref(ty),
             ExprKind::Member(base, name) => {
                 self.out.exprs.push((expr.span, expr.id));
                 self.expr(base);
-                self.place(name.span, Slot::Member(base.id), self.resolved(expr));
+                self.record(
+                    name.span,
+                    NamePosition::Member(base.id),
+                    self.resolved(expr),
+                );
             }
             ExprKind::Cast(ty, operand) => {
                 self.out.exprs.push((expr.span, expr.id));
@@ -437,7 +456,7 @@ impl Walk<'_> {
                         .iter()
                         .find(|(f, _)| f.name.name == field.name.name);
                     let target = declared.map(|(f, _)| f.id);
-                    self.place(field.name.span, Slot::Label, target);
+                    self.record(field.name.span, NamePosition::Label, target);
                     self.expr(&field.value);
                 }
             }
@@ -448,18 +467,18 @@ impl Walk<'_> {
         }
     }
 
-    /// The callee, resolved by the call.
+    /// Records the callee of a call. Its declaration is in the results of the call, not of the callee's expression.
     fn callee(&mut self, expr: &Expr, call: ExprId) {
         let called = self.checked.call(call).and_then(|c| callee(c.callee));
         match &expr.kind {
             ExprKind::Name(path) => {
                 let target = self.resolved(expr).or(called);
-                self.place(path.span(), Slot::Value, target);
+                self.record(path.span(), NamePosition::Value, target);
             }
             ExprKind::Member(base, name) => {
                 self.expr(base);
                 let target = self.resolved(expr).or(called);
-                self.place(name.span, Slot::Member(base.id), target);
+                self.record(name.span, NamePosition::Member(base.id), target);
             }
             _ => self.expr(expr),
         }
@@ -474,7 +493,7 @@ impl Walk<'_> {
                     let def = self.checked.opt_def(*id);
                     def.is_some_and(|def| def.kind.name() == name.name)
                 });
-                self.place(name.span, Slot::Label, target);
+                self.record(name.span, NamePosition::Label, target);
             }
             self.expr(&arg.value);
         }
@@ -482,7 +501,7 @@ impl Walk<'_> {
 
     fn resolved(&self, expr: &Expr) -> Option<DeclId> {
         match self.checked.resolution(expr) {
-            // In a constructor call, the type is an occurrence of its own name.
+            // In a constructor call, the name refers to the type.
             Resolution::Decl(id) => {
                 match self.checked.opt_def(id).map(|def| (&def.kind, def.parent)) {
                     Some((DefKind::Constructor(_), Some(ext))) => Some(ext),

@@ -5,46 +5,62 @@ use crate::diag::{FileId, Span};
 use crate::syntax::ast::*;
 use std::rc::Rc;
 
-/// A declaration of the outline, with nested ones.
+/// A declaration in the outline of a file, with its nested declarations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
-    /// Name; `error` or `match_kind` for declarations of their members.
+    /// Name of the declaration; `error` or `match_kind` for declarations of their members.
     pub name: String,
-    /// Kind.
+    /// Kind of the declaration, for the editor's icon.
     pub kind: SymbolKind,
-    /// Span of the declaration.
+    /// Span of the whole declaration.
     pub span: Span,
-    /// Its name.
+    /// Span of the name within the declaration.
     pub name_span: Span,
-    /// Nested declarations.
+    /// Nested declarations, such as fields, actions and tables, in source order.
     pub children: Vec<Symbol>,
 }
 
-/// Kinds of symbols.
+/// The kind of a declaration in an outline, for the editor's icon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum SymbolKind {
+    /// An action.
     Action,
+    /// A constant.
     Constant,
+    /// A control or control type.
     Control,
+    /// An enum, or a declaration of members of `error` or `match_kind`.
     Enum,
+    /// A member of an enum, of `error` or of `match_kind`.
     EnumMember,
+    /// An extern type.
     Extern,
+    /// A field of a struct, header or header union.
     Field,
+    /// A function, extern function, method or constructor.
     Function,
+    /// A header or header union.
     Header,
+    /// An instance or value set.
     Instance,
+    /// A package type.
     Package,
+    /// A parser or parser type.
     Parser,
+    /// A parser state.
     State,
+    /// A struct.
     Struct,
+    /// A table.
     Table,
+    /// A `typedef` or `type`.
     Type,
+    /// A variable.
     Variable,
 }
 
 impl Analysis {
-    /// The declarations of a file, in order.
+    /// The outline of a file: its top-level declarations in source order.
     pub fn symbols(&self, file: FileId) -> Vec<Symbol> {
         let decls = self.checked.program.decls.iter();
         decls

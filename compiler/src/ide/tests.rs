@@ -1,4 +1,4 @@
-//! Queries of editors on complete programs and on incomplete ones.
+//! Tests of the queries, on complete and incomplete programs.
 
 use super::*;
 use crate::preproc::MemoryLoader;
@@ -65,7 +65,7 @@ fn analysis(main: &str) -> Analysis {
     Analysis::of(CompileOptions::new("main.p4"), &files(main)).unwrap()
 }
 
-/// The place of the `nth` time that a word occurs in a file.
+/// The position of occurrence `nth`, from 0, of a word in a file.
 fn at(analysis: &Analysis, file: &str, word: &str, nth: usize) -> (FileId, u32) {
     let file = analysis.file(Path::new(file)).unwrap();
     let text = &analysis.sources.file(file).text;
@@ -81,7 +81,7 @@ fn places(analysis: &Analysis, spans: &[Span]) -> Vec<String> {
     spans.iter().map(place).collect()
 }
 
-/// Names that are proposed where `|` stands.
+/// Names that are proposed at the position of `|`.
 fn proposed(main: &str) -> Vec<String> {
     let offset = main.rfind('|').unwrap();
     let mut text = main.to_owned();
@@ -94,7 +94,7 @@ fn proposed(main: &str) -> Vec<String> {
         .collect()
 }
 
-/// The program with something in the place of what it does.
+/// The program [`MAIN`] with other statements in its `apply` block.
 fn with_apply(apply: &str) -> String {
     let from = MAIN.find("        bit<8> kind").unwrap();
     let to = MAIN.find("    }\n}\ncontrol E").unwrap();
@@ -102,7 +102,7 @@ fn with_apply(apply: &str) -> String {
 }
 
 #[test]
-fn a_right_program_has_no_messages() {
+fn correct_program_has_no_diagnostics() {
     on_deep_stack(|| {
         let analysis = analysis(MAIN);
         let messages: Vec<_> = analysis.diagnostics.iter().map(|d| &d.message).collect();
@@ -111,7 +111,7 @@ fn a_right_program_has_no_messages() {
 }
 
 #[test]
-fn a_program_with_long_chains_is_analysed() {
+fn program_with_long_else_if_chains_is_analysed() {
     on_deep_stack(|| {
         let branch = |i: usize| format!("if (meta.port == {}) {{ kind = {}; }}", i % 512, i % 256);
         let branches = (0..5_000).map(branch).collect::<Vec<_>>().join("\nelse ");
@@ -129,7 +129,7 @@ fn a_program_with_long_chains_is_analysed() {
 }
 
 #[test]
-fn names_lead_to_their_declarations() {
+fn definition_of_a_name_is_found() {
     on_deep_stack(|| {
         let analysis = analysis(MAIN);
         let declared = |word, nth| {
@@ -165,7 +165,7 @@ fn names_lead_to_their_declarations() {
 }
 
 #[test]
-fn references_are_in_all_files() {
+fn references_are_found_in_all_files() {
     on_deep_stack(|| {
         let analysis = analysis(MAIN);
         let (file, offset) = at(&analysis, "headers.p4", "dst;", 0);
@@ -178,7 +178,7 @@ fn references_are_in_all_files() {
 }
 
 #[test]
-fn hovers_say_type_width_value_and_comment() {
+fn hovers_contain_type_width_value_and_comment() {
     on_deep_stack(|| {
         let analysis = analysis(MAIN);
         let said = |file, word, nth| {
@@ -211,7 +211,7 @@ fn hovers_say_type_width_value_and_comment() {
 }
 
 #[test]
-fn names_are_changed_everywhere_or_not_at_all() {
+fn rename_replaces_all_occurrences_or_fails() {
     on_deep_stack(|| {
         let analysis = analysis(MAIN);
         let rename = |word, to| {
@@ -233,7 +233,7 @@ fn names_are_changed_everywhere_or_not_at_all() {
 }
 
 #[test]
-fn an_outline_nests() {
+fn outline_contains_nested_declarations() {
     on_deep_stack(|| {
         let analysis = analysis(MAIN);
         let file = analysis.file(Path::new("main.p4")).unwrap();
@@ -246,7 +246,7 @@ fn an_outline_nests() {
 }
 
 #[test]
-fn completion_knows_what_stands_before_the_dot() {
+fn completion_after_a_dot_proposes_members() {
     on_deep_stack(|| {
         let of = |apply: &str| proposed(&with_apply(apply));
         let ethernet = ["dst", "src", "type", "isValid", "setValid", "setInvalid"];
@@ -264,7 +264,7 @@ fn completion_knows_what_stands_before_the_dot() {
 }
 
 #[test]
-fn completion_knows_what_belongs_where() {
+fn completion_proposes_names_that_fit_the_position() {
     on_deep_stack(|| {
         let names = proposed(&with_apply("bit<4> mine = 1;\n me|"));
         let place = |name: &str| names.iter().position(|n| n == name);
@@ -278,7 +278,7 @@ fn completion_knows_what_belongs_where() {
         );
         assert!(place("if").is_some());
         assert!(place("start").is_none());
-        // What is declared further down is not known yet.
+        // Declarations further down are not in scope.
         assert!(place("E").is_none());
 
         let of = |from, to| proposed(&MAIN.replacen(from, to, 1));
@@ -304,7 +304,7 @@ fn completion_knows_what_belongs_where() {
 }
 
 #[test]
-fn mistakes_bring_the_change_that_mends_them() {
+fn diagnostics_have_fixes() {
     on_deep_stack(|| {
         let fixed = |wrong: &str| {
             let analysis = analysis(wrong);
@@ -329,7 +329,7 @@ fn mistakes_bring_the_change_that_mends_them() {
 }
 
 #[test]
-fn half_a_program_is_no_reason_to_fail() {
+fn incomplete_programs_are_analysed() {
     on_deep_stack(|| {
         let mut proposals = 0;
         for end in (1..MAIN.len()).step_by(29) {

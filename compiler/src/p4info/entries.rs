@@ -10,13 +10,13 @@ use super::types::byte_string;
 use super::{ids::field_ids, symbols_of};
 use crate::ir::{Entry, EntryKey, Key, MatchKind, ObjectKind, Objects, Table};
 
-/// One insertion for each entry of a table that the control plane sees, in the order of the source.
+/// A write request with one insertion for each entry of the tables that are visible to the control plane, in source order.
 ///
-/// Values have as many bytes as their type, as p4c writes them. Priorities are those of the program; where it gives none, the first
-/// entry has the largest. They stand only in tables that need them: P4Runtime refuses them elsewhere.
+/// Values have as many bytes as their type, as p4c writes them. Priorities are those of the program; without them, the first entry has
+/// the largest. They are written only for tables that need them: P4Runtime rejects them elsewhere.
 pub fn entries(program: &Objects) -> p4::WriteRequest {
     let mut symbols = symbols_of(program);
-    // Clashes of ids are reported with the P4Info.
+    // Duplicate ids are reported when the P4Info is generated.
     symbols.assign();
     let tables =
         Listing::of(program).sorted(ObjectKind::Table, &program.tables, |table| &table.meta);
@@ -71,12 +71,12 @@ fn insertion(entry: p4::TableEntry) -> p4::Update {
     }
 }
 
-/// Ids of keys or parameters; a clash among them is reported with the P4Info.
+/// Ids of keys or parameters; duplicates are reported when the P4Info is generated.
 fn ids_of(explicit: impl Iterator<Item = Option<u32>>) -> Vec<u32> {
     field_ids(&explicit.collect::<Vec<_>>()).unwrap_or_default()
 }
 
-/// Whether entries need a priority, as several may match a packet (P4Runtime § 9.1).
+/// Whether entries need a priority because several may match a packet (P4Runtime § 9.1).
 fn needs_priority(table: &Table) -> bool {
     table.keys.iter().any(|key| {
         matches!(
@@ -86,7 +86,7 @@ fn needs_priority(table: &Table) -> bool {
     })
 }
 
-/// The match fields of an entry, without those that match anything.
+/// The match fields of an entry. Keys that match every value are omitted.
 fn matches(ids: &[u32], table: &Table, entry: &Entry) -> Vec<p4::FieldMatch> {
     ids.iter()
         .zip(&table.keys)

@@ -1,4 +1,4 @@
-//! Ids and aliases of objects, assigned as by p4c.
+//! Ids and aliases of P4Info objects, assigned by p4c's algorithm.
 //!
 //! The top byte of an id is the kind of the object. The other bytes are the value of `@id`, or a hash of the name. If two names have the same
 //! hash, the later one in alphabetical order takes the next free number.
@@ -11,24 +11,24 @@ use super::IdError;
 
 const LOW_BITS: u32 = 0x00ff_ffff;
 
-/// The objects of a P4Info.
+/// The objects of a P4Info and their ids.
 #[derive(Default)]
 pub struct Symbols {
-    /// Names in order of appearance, with explicit ids.
+    /// Kind, name and explicit id (`@id`) of each object, in order of appearance.
     list: Vec<(Prefix, String, Option<u32>)>,
     known: BTreeSet<(i32, String)>,
     ids: BTreeMap<(u32, String), u32>,
 }
 
 impl Symbols {
-    /// Adds an object, unless it exists.
+    /// Adds an object with its explicit id, unless it exists.
     pub fn add(&mut self, prefix: Prefix, name: &str, id: Option<u32>) {
         if self.known.insert((prefix as i32, name.to_owned())) {
             self.list.push((prefix, name.to_owned(), id));
         }
     }
 
-    /// Assigns the ids.
+    /// Assigns an id to each object; returns the conflicts of explicit ids.
     pub fn assign(&mut self) -> Vec<IdError> {
         let mut errors = Vec::new();
         let mut taken: BTreeMap<u32, String> = BTreeMap::new();
@@ -72,7 +72,7 @@ impl Symbols {
         errors
     }
 
-    /// The id of an object; 0 for a hidden one.
+    /// The id of an object; 0 if it has none.
     pub fn id(&self, prefix: Prefix, name: &str) -> u32 {
         self.ids
             .get(&(prefix as u32, name.to_owned()))
@@ -80,22 +80,22 @@ impl Symbols {
             .unwrap_or(0)
     }
 
-    /// All names, each once.
+    /// The names of all objects, sorted, without duplicates.
     pub fn names(&self) -> Vec<String> {
         let names: BTreeSet<&String> = self.list.iter().map(|(_, name, _)| name).collect();
         names.into_iter().cloned().collect()
     }
 }
 
-/// Aliases of names that are all known.
+/// Aliases of objects: shortest unambiguous suffixes of their names.
 #[derive(Debug, Default)]
 pub struct Aliases {
-    /// Number of names with this suffix.
+    /// Number of names with each suffix of whole parts.
     endings: BTreeMap<String, u32>,
 }
 
 impl Aliases {
-    /// Of these names.
+    /// Prepares the aliases of these names.
     pub fn new<'a>(names: impl IntoIterator<Item = &'a String>) -> Aliases {
         let mut endings = BTreeMap::new();
         for name in names {
@@ -106,7 +106,7 @@ impl Aliases {
         Aliases { endings }
     }
 
-    /// The shortest suffix of whole parts between dots that no other name has.
+    /// The shortest suffix of `name`, of whole parts between dots, that is not a suffix of another name.
     pub fn alias<'a>(&self, name: &'a str) -> &'a str {
         endings_of(name)
             .find(|ending| self.endings.get(*ending).is_none_or(|count| *count < 2))
@@ -114,13 +114,13 @@ impl Aliases {
     }
 }
 
-/// A name from each of its parts to the end, the shortest first.
+/// The suffixes of a name that consist of whole parts between dots, the shortest first.
 fn endings_of(name: &str) -> impl Iterator<Item = &str> {
     let dots = name.rmatch_indices('.').map(|(at, _)| &name[at + 1..]);
     dots.chain([name])
 }
 
-/// Ids of fields: explicit ones, and consecutive numbers from 1 that skip these.
+/// Ids of fields or parameters: the explicit ids, and for others consecutive numbers from 1 that are not explicit ids.
 ///
 /// # Errors
 /// A duplicate id, or the invalid id 0.
@@ -151,7 +151,7 @@ pub fn field_ids(explicit: &[Option<u32>]) -> Result<Vec<u32>, u32> {
     Ok(ids)
 }
 
-/// Jenkins's one-at-a-time hash.
+/// Bob Jenkins's one-at-a-time hash, which p4c uses for ids.
 fn hash(name: &str) -> u32 {
     let mut hash: u32 = 0;
     for byte in name.bytes() {
@@ -168,9 +168,9 @@ fn hash(name: &str) -> u32 {
 mod tests {
     use super::*;
 
-    /// Ids that p4c gave, as printed by p4runtime-shell in public session transcripts.
+    /// Ids that p4c assigned, from public transcripts of p4runtime-shell.
     #[test]
-    fn ids_are_those_of_p4c() {
+    fn ids_equal_those_of_p4c() {
         let mut symbols = Symbols::default();
         symbols.add(Prefix::Table, "IngressImpl.dmac", None);
         symbols.add(Prefix::Action, "IngressImpl.fwd", None);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn explicit_ids_get_their_prefix() {
+    fn explicit_ids_get_the_prefix_of_their_kind() {
         let mut symbols = Symbols::default();
         symbols.add(Prefix::Table, "a.t", Some(7));
         symbols.add(Prefix::Action, "a.x", Some(0x0100_0007));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn clashing_ids_are_refused() {
+    fn conflicting_ids_are_errors() {
         let mut symbols = Symbols::default();
         symbols.add(Prefix::Table, "a.t", Some(7));
         symbols.add(Prefix::Table, "a.u", Some(0x0200_0007));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn alias_is_the_shortest_suffix_of_its_own() {
+    fn alias_is_the_shortest_unambiguous_suffix() {
         let all: Vec<String> = ["d.a.c", "e.b.c", "x"]
             .iter()
             .map(|name| (*name).to_owned())
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn explicit_field_ids_are_counted_around() {
+    fn assigned_field_ids_skip_explicit_ones() {
         assert_eq!(field_ids(&[None, Some(1), None]), Ok(vec![2, 1, 3]));
         assert_eq!(field_ids(&[None, None]), Ok(vec![1, 2]));
         assert_eq!(field_ids(&[Some(3), Some(3)]), Err(3));

@@ -20,38 +20,38 @@ use ids::{field_ids, Aliases, Symbols};
 use order::Listing;
 use types::byte_string;
 
-/// An invalid explicit id.
+/// An invalid explicit id, from the annotation `@id`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
-    /// `@id` with the prefix of another kind.
+    /// The top byte of an `@id` is the prefix of another kind of object.
     #[error("{name}: @id({id:#010x}) has the prefix of another kind of object; use only the low 24 bits")]
     WrongPrefix {
-        /// The object.
+        /// Name of the object with the annotation.
         name: String,
-        /// The explicit id.
+        /// The id in the annotation.
         id: u32,
     },
-    /// The same `@id` twice.
+    /// Two objects have the same `@id`.
     #[error("{name}: @id({id:#010x}) is already the id of {other}")]
     Duplicate {
-        /// The object.
+        /// Name of the second object with the id.
         name: String,
-        /// The explicit id.
+        /// The id in both annotations.
         id: u32,
-        /// The object that has the id.
+        /// Name of the first object with the id.
         other: String,
     },
-    /// The same `@id` for two fields or parameters of an object.
+    /// Two fields or parameters of an object have the same `@id`.
     #[error("{name}: two of its fields or parameters have @id({id})")]
     DuplicateField {
-        /// The object.
+        /// Name of the object with the fields or parameters.
         name: String,
-        /// The explicit id.
+        /// The id in both annotations.
         id: u32,
     },
 }
 
-/// Writes the P4Info of a program.
+/// Generates the P4Info of a program.
 ///
 /// # Errors
 /// All conflicts of explicit ids.
@@ -72,7 +72,7 @@ pub fn emit(program: &Objects) -> Result<p4::P4Info, Vec<IdError>> {
     }
 }
 
-/// All objects with an id, including hidden ones, which others refer to.
+/// All objects with an id, including hidden ones, as other objects may refer to them.
 fn symbols_of(program: &Objects) -> Symbols {
     let mut symbols = Symbols::default();
     let mut add = |prefix: Prefix, meta: &Meta| symbols.add(prefix, &meta.name, meta.id);
@@ -134,7 +134,7 @@ struct Writer<'a> {
     aliases: Aliases,
 }
 
-/// What a field, parameter or key has in common.
+/// The common properties of fields, parameters and keys.
 struct Member<'m> {
     id: Option<u32>,
     name: &'m str,
@@ -195,7 +195,7 @@ impl Writer<'_> {
         info
     }
 
-    /// Type information. As p4c, it is written even if empty, once an object may need it.
+    /// Type information; `None` if no object may need it. As p4c, it is written even if it is empty.
     fn type_info(&self, info: &p4::P4Info) -> Option<p4::P4TypeInfo> {
         let known = &self.program.control_types;
         let sought = known.type_info_present
@@ -219,7 +219,7 @@ impl Writer<'_> {
             .collect()
     }
 
-    /// Action profiles. Implicit ones have the position of their table.
+    /// Action profiles, in order of declaration. An implicit profile has the position of its table.
     fn profiles(&self) -> Vec<p4::ActionProfile> {
         let mut profiles: Vec<_> = self.program.action_profiles.iter().collect();
         profiles.sort_by_key(|profile| {
@@ -331,7 +331,7 @@ impl Writer<'_> {
             .id(Prefix::Action, &self.program.action(id).meta.name)
     }
 
-    /// Ids of fields or parameters: explicit ones, and numbers from 1 for the rest.
+    /// Ids of the fields or parameters of `owner`; duplicates are recorded as errors.
     fn ids_of<'m>(
         &mut self,
         owner: &str,
@@ -448,7 +448,7 @@ impl Writer<'_> {
             .collect()
     }
 
-    /// The actions, each once, independent of bound arguments.
+    /// The actions. An action with different bound arguments in several tables is written once.
     fn actions(&mut self) -> Vec<p4::Action> {
         let program = self.program;
         let mut written = BTreeSet::new();
@@ -547,7 +547,7 @@ impl Writer<'_> {
                 },
             )
             .collect();
-        // The name is that of the annotation; the id is derived from the name of the type.
+        // The name is the argument of `@controller_header`; the id is derived from the name of the type.
         let preamble = p4::Preamble {
             name: header.name.clone(),
             alias: header.name.clone(),

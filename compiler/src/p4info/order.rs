@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use crate::ir::{Meta, ObjectKind, Objects, TableId};
 
-/// Positions of names in a program's listing.
+/// Positions of objects in the order in which P4Info lists them.
 pub struct Listing<'p> {
     positions: BTreeMap<(ObjectKind, &'p str), usize>,
 }
 
 impl<'p> Listing<'p> {
-    /// Of this program.
+    /// The positions of a program's objects.
     pub fn of(program: &'p Objects) -> Listing<'p> {
         let mut positions = BTreeMap::new();
         for (position, (kind, name)) in program.listing.iter().enumerate() {
@@ -32,7 +32,7 @@ impl<'p> Listing<'p> {
         self.position(ObjectKind::Table, &program.table(table).meta)
     }
 
-    /// Objects of one kind in their order.
+    /// Objects of one kind, sorted by position.
     pub fn sorted<'o, T>(
         &self,
         kind: ObjectKind,

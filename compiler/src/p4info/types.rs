@@ -10,8 +10,8 @@ use crate::ir::{
     StructuredAnnotation, TypeInfo, TypeSpec,
 };
 
-/// A number as by p4c: big-endian, with the bytes of `width` bits. A width of 0 is a translation to strings,
-/// which the control plane defines; then it is the shortest form.
+/// Encodes a number as p4c does: big-endian, in the number of bytes of a `width`-bit value. Width 0 is a type that the control plane
+/// translates to strings; it has the shortest encoding.
 pub fn byte_string(value: &BigInt, width: u32) -> Vec<u8> {
     let length = (width as usize).div_ceil(8).max(1);
     let mut modulus = BigInt::from(1);
@@ -26,7 +26,7 @@ pub fn byte_string(value: &BigInt, width: u32) -> Vec<u8> {
     bytes
 }
 
-/// A type expression.
+/// The P4Info message of a type.
 pub fn data_type(ty: &TypeSpec) -> p4::P4DataTypeSpec {
     let spec = match ty {
         TypeSpec::Other => None,
@@ -67,7 +67,7 @@ fn named(name: &str) -> p4::P4NamedType {
     }
 }
 
-/// `bit`, `int` and `varbit`; none for other types.
+/// The P4Info message of `bit`, `int` and `varbit`; `None` for other types.
 fn bitstring(ty: &TypeSpec) -> Option<p4::P4BitstringLikeTypeSpec> {
     use p4::p4_bitstring_like_type_spec::TypeSpec as Bits;
     let spec = match ty {
@@ -92,7 +92,7 @@ fn bit(width: u32) -> p4::P4BitTypeSpec {
     }
 }
 
-/// Named types.
+/// The P4Info message of all named types.
 pub fn type_info(types: &TypeInfo) -> p4::P4TypeInfo {
     let mut info = p4::P4TypeInfo::default();
     for (name, fields) in &types.structs {
@@ -198,7 +198,7 @@ fn new_type(of: &NewType) -> p4::P4NewTypeSpec {
     }
 }
 
-/// Structured annotations. As p4c, an empty body is omitted.
+/// The P4Info messages of structured annotations. As p4c, an empty body is omitted.
 pub fn structured(annotations: &[StructuredAnnotation]) -> Vec<p4::StructuredAnnotation> {
     use p4::structured_annotation::Body;
     let of = |annotation: &StructuredAnnotation| p4::StructuredAnnotation {
@@ -233,7 +233,7 @@ fn expression(value: &AnnotationValue) -> p4::Expression {
     }
 }
 
-/// The package information.
+/// The P4Info message of the package `main`.
 pub fn package(of: &Package) -> p4::PkgInfo {
     p4::PkgInfo {
         name: of.name.clone(),

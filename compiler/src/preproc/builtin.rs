@@ -8,7 +8,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A predefined macro with a dynamic value.
+/// A predefined macro, whose value is computed at its use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Builtin {
     Line,
@@ -20,13 +20,13 @@ pub(super) enum Builtin {
     Date,
     Time,
     Timestamp,
-    /// 1, always.
+    /// A macro with the constant value 1, such as `__STDC__`.
     One,
-    /// Only for conditions: `__has_include`, `__has_include_next`.
+    /// `__has_include` and `__has_include_next`, which are operators of `#if` and not expanded elsewhere.
     HasInclude,
 }
 
-/// As `cpp -undef -x assembler-with-cpp` has them, and what p4c-bm2-ss adds.
+/// The predefined macros of `cpp -undef -x assembler-with-cpp`, and those that p4c-bm2-ss adds.
 const BUILTINS: [(&str, Builtin); 15] = [
     ("__LINE__", Builtin::Line),
     ("__FILE__", Builtin::File),
@@ -66,7 +66,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// The expansion of a predefined macro; `None` for those that are not expanded.
+    /// The expansion of a predefined macro at token `at`; `None` for macros that are not expanded.
     pub(super) fn builtin(&mut self, builtin: Builtin, at: &Token) -> Option<Token> {
         let number = |value: u32| (TokenKind::Number, value.to_string());
         let text = |text: &str| {
@@ -74,7 +74,7 @@ impl Preprocessor<'_> {
             (TokenKind::String, format!("\"{text}\""))
         };
         let (kind, text) = match builtin {
-            // The line that has been read up to: in a call over several lines, that of its end.
+            // The line of the last token read: in a call over several lines, the line of its end, as in `cpp`.
             Builtin::Line => number(self.map.location(self.last_read).line),
             Builtin::File => text(&self.map.location(self.last_read).file),
             Builtin::FileName => {
@@ -89,14 +89,14 @@ impl Preprocessor<'_> {
             }
             Builtin::IncludeLevel => number(self.files.len().saturating_sub(1) as u32),
             Builtin::Date => {
-                let now = Moment::of(self.options.now);
+                let now = DateTime::of(self.options.now);
                 text(&format!("{} {:2} {}", now.month(), now.day, now.year))
             }
-            Builtin::Time => text(&Moment::of(self.options.now).clock()),
+            Builtin::Time => text(&DateTime::of(self.options.now).clock()),
             Builtin::Timestamp => {
                 let file = &self.map.file(self.last_read.file).name;
                 let text_of = |time| {
-                    let at = Moment::of(Some(time));
+                    let at = DateTime::of(Some(time));
                     let (weekday, month) = (at.weekday(), at.month());
                     format!("{weekday} {month} {:2} {} {}", at.day, at.clock(), at.year)
                 };
@@ -115,24 +115,24 @@ impl Preprocessor<'_> {
     }
 }
 
-/// A point in time as calendars write it, in UTC.
-struct Moment {
+/// A point in time as calendar date and time of day, in UTC (Gregorian calendar).
+struct DateTime {
     year: i64,
-    /// From 0.
+    /// Month, 0 to 11.
     month: usize,
     day: i64,
     /// Days since the first of January 1970, a Thursday.
     days: i64,
-    /// Seconds of the day.
+    /// Seconds since midnight, 0 to 86,399.
     seconds: i64,
 }
 
-impl Moment {
-    fn of(time: Option<SystemTime>) -> Moment {
+impl DateTime {
+    fn of(time: Option<SystemTime>) -> DateTime {
         let since = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let seconds = since.map_or(0, |since| since.as_secs()) as i64;
         let days = seconds / 86_400;
-        // Years are counted from the first of March, so that the leap day is their last; 400 years have 146,097 days.
+        // Count years from 1 March, so that the leap day is their last day; 400 years have 146,097 days.
         let shifted = days + 719_468;
         let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
         let year_of_era =
@@ -140,7 +140,7 @@ impl Moment {
         let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
         let month_from_march = (5 * day_of_year + 2) / 153;
         let month = (month_from_march + 2) % 12;
-        Moment {
+        DateTime {
             year: era * 400 + year_of_era + i64::from(month < 2),
             month: month as usize,
             day: day_of_year - (153 * month_from_march + 2) / 5 + 1,
@@ -177,7 +177,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn days_are_counted_as_calendars_do() {
+    fn dates_follow_the_gregorian_calendar() {
         for (seconds, date) in [
             (0, "Thu Jan 1 1970"),
             (951_782_400, "Tue Feb 29 2000"),
@@ -186,7 +186,7 @@ mod tests {
             (4_107_542_399, "Sun Feb 28 2100"),
             (4_107_542_400, "Mon Mar 1 2100"),
         ] {
-            let at = Moment::of(Some(UNIX_EPOCH + Duration::from_secs(seconds)));
+            let at = DateTime::of(Some(UNIX_EPOCH + Duration::from_secs(seconds)));
             let (weekday, month) = (at.weekday(), at.month());
             assert_eq!(format!("{weekday} {month} {} {}", at.day, at.year), date);
         }

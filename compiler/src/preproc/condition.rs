@@ -9,7 +9,7 @@ use crate::syntax::token::{Token, TokenKind};
 const MAX_DEPTH: usize = 200;
 
 impl Preprocessor<'_> {
-    /// Value of a condition; `false` when it is malformed, which is reported.
+    /// Evaluates the condition of `#if` or `#elif`. A malformed condition is reported and `false`.
     pub(super) fn condition(&mut self, tokens: &[Token], span: Span) -> bool {
         let value = self.condition_tokens(tokens).and_then(|tokens| {
             let mut evaluator = Evaluator {
@@ -68,7 +68,7 @@ impl Preprocessor<'_> {
         outcome.map(|()| plain)
     }
 
-    /// `defined NAME` or `defined(NAME)`, whose first word has been read.
+    /// Evaluates `defined NAME` or `defined(NAME)`; `word` is the token `defined`, already read.
     fn defined(&mut self, word: &Token) -> Result<bool, (Span, String)> {
         let mut name = self.next_raw();
         let parenthesis = name.as_ref().is_some_and(|t| t.kind == TokenKind::LParen);
@@ -85,7 +85,8 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// `__has_include("file")` or `__has_include(<file>)`, whose first word has been read.
+    /// Evaluates `__has_include("file")` or `__has_include(<file>)`; `word` is its first token, already read. `next`: it is
+    /// `__has_include_next`.
     fn has_include(&mut self, word: &Token, next: bool) -> Result<bool, (Span, String)> {
         let open = self.next_raw();
         let mut name = Vec::new();
@@ -120,7 +121,7 @@ impl Preprocessor<'_> {
     }
 }
 
-/// A number of a condition: 64 bits, signed or unsigned, as in C.
+/// A number in a condition: 64 bits, signed or unsigned, as in C.
 #[derive(Clone, Copy, Debug)]
 struct Value {
     bits: i64,
@@ -147,7 +148,7 @@ struct Evaluator<'a> {
     pos: usize,
     end: Span,
     depth: usize,
-    /// Nesting of unevaluated operands, such as `4 / X` in `defined(X) && 4 / X`.
+    /// Number of enclosing operands that are parsed but not evaluated, such as `4 / X` in `defined(X) && 4 / X`.
     skipped: u32,
 }
 
@@ -170,7 +171,7 @@ impl Evaluator<'_> {
         Err((at, format!("expected `{}` in a condition", kind.as_str())))
     }
 
-    /// `ternary, ternary, ...`: the last one counts.
+    /// Parses the comma operator: `ternary, ternary, ...`, whose value is the last one.
     fn comma(&mut self) -> Outcome {
         let mut value = self.ternary()?;
         while self.eat(TokenKind::Comma) {
@@ -187,9 +188,9 @@ impl Evaluator<'_> {
         let condition = self.binary(0)?;
         let value = if self.eat(TokenKind::Question) {
             let truth = condition.bits != 0;
-            let yes = self.skipping(!truth, Self::comma)?;
+            let yes = self.unevaluated_if(!truth, Self::comma)?;
             self.expect(TokenKind::Colon)?;
-            let no = self.skipping(truth, Self::ternary)?;
+            let no = self.unevaluated_if(truth, Self::ternary)?;
             Value {
                 bits: if truth { yes.bits } else { no.bits },
                 unsigned: yes.unsigned || no.unsigned,
@@ -201,15 +202,15 @@ impl Evaluator<'_> {
         Ok(value)
     }
 
-    /// Parses an operand, which is not evaluated if `skip`.
-    fn skipping(&mut self, skip: bool, part: impl FnOnce(&mut Self) -> Outcome) -> Outcome {
+    /// Parses an operand; if `skip`, without evaluating it.
+    fn unevaluated_if(&mut self, skip: bool, part: impl FnOnce(&mut Self) -> Outcome) -> Outcome {
         self.skipped += u32::from(skip);
         let value = part(self);
         self.skipped -= u32::from(skip);
         value
     }
 
-    /// The operator here: its precedence, its name, its number of tokens.
+    /// The binary operator at the current token: precedence, name and number of tokens. `None` if there is none.
     fn operator(&self) -> Option<(u8, &'static str, usize)> {
         use TokenKind::*;
         let next = self.tokens.get(self.pos + 1);
@@ -246,7 +247,7 @@ impl Evaluator<'_> {
                 "&&" => left.bits == 0,
                 _ => false,
             };
-            let right = self.skipping(decided, |e| e.binary(precedence))?;
+            let right = self.unevaluated_if(decided, |e| e.binary(precedence))?;
             let by_zero = matches!(op, "/" | "%") && right.bits == 0;
             if by_zero && self.skipped == 0 {
                 return Err((at, "division by zero in a condition".into()));
@@ -316,7 +317,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// The result of an operator; 0 for a division by 0.
+/// Applies a binary operator; a division by 0 has the result 0.
 fn apply(op: &str, left: Value, right: Value) -> Value {
     let (a, b) = (left.bits, right.bits);
     let unsigned = left.unsigned || right.unsigned;
@@ -335,7 +336,7 @@ fn apply(op: &str, left: Value, right: Value) -> Value {
         "<" => return Value::of(order.is_lt()),
         ">" => return Value::of(order.is_gt()),
         "<<" | ">>" => {
-            // A negative amount shifts the other way.
+            // As in `cpp`, a negative amount shifts in the opposite direction.
             let backwards = !right.unsigned && b < 0;
             let amount = if backwards { b.unsigned_abs() } else { ub };
             let bits = shift(left, (op == "<<") != backwards, amount);
@@ -364,7 +365,7 @@ fn shift(value: Value, left: bool, amount: u64) -> i64 {
     }
 }
 
-/// An integer of C, with `0b` beside; letters for unsigned and long behind it.
+/// Parses an integer literal of C, also with the prefix `0b`; it may have the suffixes `u` and `l`.
 fn number(text: &str) -> Option<Value> {
     let lower = text.to_ascii_lowercase();
     let digits = lower.trim_end_matches(['u', 'l']);
@@ -382,13 +383,13 @@ fn number(text: &str) -> Option<Value> {
         return None;
     }
     let bits = u64::from_str_radix(digits, base).ok()?;
-    // What does not fit into 63 bits has no sign.
+    // A literal over 2^63 - 1 is unsigned.
     let unsigned = suffix.contains('u') || i64::try_from(bits).is_err();
     let bits = bits as i64;
     Some(Value { bits, unsigned })
 }
 
-/// Value of `'x'`, with the escapes of C; of several characters, the last four make a number of 32 bits.
+/// Value of a character constant `'x'`, with the escapes of C. Of several characters, the last four are combined to a 32-bit number.
 fn character(text: &str) -> Option<i64> {
     let mut bytes = text.get(1..text.len() - 1)?.bytes().peekable();
     let mut codes: Vec<u8> = Vec::new();
@@ -431,7 +432,7 @@ fn character(text: &str) -> Option<i64> {
     }
     match codes[..] {
         [] => None,
-        // A character has a sign.
+        // `char` is signed.
         [code] => Some(i64::from(code as i8)),
         _ => {
             let value = codes

@@ -4,20 +4,21 @@ use crate::diag::SourceMap;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Longest line of a rule.
+/// Maximum length of a line of a rule, in characters.
 const MAX_COLUMNS: usize = 72;
 
 /// Options of a dependency rule (`-M` and related options).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dependencies {
-    /// `-MT`, and `-MQ` with what is special to `make` quoted. Default: the source's name with `.o` for its extension.
+    /// `-MT`: the targets of the rule, and those of `-MQ`, quoted for `make`. Default: the source's name with the extension `.o`.
     pub targets: Vec<String>,
-    /// `-MP`: an empty rule for every included file, so that `make` goes on without it.
+    /// `-MP`: add an empty rule for each included file, so that `make` does not fail after the file is deleted.
     pub phony: bool,
 }
 
 impl Dependencies {
-    /// The rule for a program whose files are in `map`, its main file first. Files that are part of the compiler are left out.
+    /// The dependency rule of a program. `map` has its files, the main one first; `missing` are the included files that were not found.
+    /// The files that are built into the compiler are omitted.
     pub fn rule(&self, map: &SourceMap, missing: &[String]) -> String {
         let mut files: Vec<&str> = Vec::new();
         let read = map.files().map(|file| &*file.name);
@@ -56,13 +57,13 @@ impl Dependencies {
     }
 }
 
-/// A name with what is special to `make` quoted.
+/// Quotes the characters of a file name that are special to `make`.
 pub(crate) fn quoted_for_make(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for (at, c) in name.char_indices() {
         match c {
             ' ' | '\t' => {
-                // Backslashes before a blank count double.
+                // Backslashes before a blank must be doubled.
                 let slashes = name[..at].len() - name[..at].trim_end_matches('\\').len();
                 out.push_str(&"\\".repeat(slashes + 1));
             }

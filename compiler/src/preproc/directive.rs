@@ -1,6 +1,6 @@
 //! Directives: lines that begin with `#`.
 
-use super::include::{find, shipped_files, From};
+use super::include::{find, shipped_files, SearchStart};
 use super::{Conditional, Preprocessor, MAX_INCLUDES};
 use crate::diag::{Code, Diagnostic, Span, Warning};
 use crate::syntax::token::{Token, TokenKind};
@@ -29,12 +29,12 @@ const NAMES: &[&str] = &[
     "unassert",
 ];
 
-/// Directives for C compilers, which are removed, as by `cpp`.
+/// Directives for C compilers, which have no effect and are removed, as by `cpp`.
 const FOR_COMPILERS: &[&str] = &["pragma", "ident", "sccs"];
 
-/// Whether the line that begins with these tokens, `#` first, is a directive that takes effect or at least goes. Others are text to
-/// `cpp`, which P4 passes over outside of strings.
-pub(super) fn takes_effect(line: &[Token]) -> bool {
+/// Whether a line is a directive that `cpp` executes or removes; `line` begins with its `#`. `cpp` passes other lines with `#` on as
+/// text; in P4, they are ignored outside strings.
+pub(super) fn is_directive(line: &[Token]) -> bool {
     match line.get(1).filter(|name| !name.first_on_line) {
         Some(name) => NAMES.contains(&&*name.text) || FOR_COMPILERS.contains(&&*name.text),
         None => true,
@@ -45,9 +45,9 @@ pub(super) fn takes_effect(line: &[Token]) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Inclusion {
     Include,
-    /// From the `-I` folder on that comes behind the one where the including file is.
+    /// `#include_next`: searches from the `-I` folder after that of the including file.
     Next,
-    /// Only once.
+    /// `#import`: includes a file at most once.
     Import,
 }
 
@@ -71,7 +71,7 @@ impl Preprocessor<'_> {
             return;
         };
         let span = hash.span.to(name.span);
-        if self.options.only_marks {
+        if self.options.only_line_markers {
             if name.kind == TokenKind::Number {
                 self.line_directive(line, span);
             }
@@ -234,7 +234,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// The rest of the line as written.
+    /// Source text from the first to the last token of `rest`.
     fn line_text(&self, rest: &[Token]) -> String {
         let (Some(first), Some(last)) = (rest.first(), rest.last()) else {
             return String::new();
@@ -271,11 +271,11 @@ impl Preprocessor<'_> {
         let dir = includer.parent().filter(|_| !system);
         let from = self.search_start(dir, how == Inclusion::Next);
         match find(&name, from, &self.options.include_dirs, self.loader) {
-            Ok(found) if self.once.contains(&found.name) => {}
+            Ok(found) if self.read_once.contains(&found.name) => {}
             Ok(found) => {
-                let first = self.entered.insert(found.name.clone());
+                let first = self.files_read.insert(found.name.clone());
                 if how == Inclusion::Import {
-                    self.once.insert(found.name.clone());
+                    self.read_once.insert(found.name.clone());
                     if !first {
                         return;
                     }
@@ -334,31 +334,32 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Name of the current file.
+    /// Path of the current file.
     fn includer(&self) -> PathBuf {
         let file = self.files.last();
         file.map(|f| self.map.file(f.id).name.clone().into())
             .unwrap_or_default()
     }
 
-    /// Where an inclusion from the file that is read looks first; `own` is its folder, when that counts.
-    fn search_start<'d>(&self, own: Option<&'d Path>, next: bool) -> From<'d> {
+    /// The start of the search for a file that the current file includes. `own`: folder of the current file, for `"..."`. `next`: for
+    /// `#include_next`.
+    fn search_start<'d>(&self, own: Option<&'d Path>, next: bool) -> SearchStart<'d> {
         let folder = self.files.last().and_then(|f| f.folder);
         match (next.then_some(folder).flatten(), own) {
-            (Some(folder), _) => From::Folder(folder + 1),
-            (None, Some(own)) => From::Own(own),
-            (None, None) => From::Folder(0),
+            (Some(folder), _) => SearchStart::Folder(folder + 1),
+            (None, Some(own)) => SearchStart::Own(own),
+            (None, None) => SearchStart::Folder(0),
         }
     }
 
-    /// Whether an inclusion of this file would find it.
+    /// Whether an `#include` of this file would find it.
     pub(super) fn has_file(&mut self, name: &str, system: bool, next: bool) -> bool {
         let includer = self.includer();
         let from = self.search_start(includer.parent().filter(|_| !system), next);
         find(name, from, &self.options.include_dirs, self.loader).is_ok()
     }
 
-    /// Name of the file, whether it is in `<>`, and its position.
+    /// Parses the operand of `#include`: file name, whether it is in `<>`, and position. `None` after a reported error.
     pub(super) fn include_name(
         &mut self,
         rest: &[Token],
@@ -371,7 +372,7 @@ impl Preprocessor<'_> {
                 let name = first.text.trim_matches('"').to_owned();
                 (!name.is_empty()).then_some((name, false, first.span))
             }
-            // The name between the angles is taken from the source as it stands.
+            // The name in `<>` is source text, not tokens.
             TokenKind::Lt => {
                 let file = self.map.file(first.span.file);
                 let line = &file.text[first.span.hi as usize..];
@@ -393,7 +394,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// `#line 12 "file"`, and the marks that a preprocessor leaves: `# 12 "file" 1`.
+    /// Executes `#line 12 "file"`, or a line marker `# 12 "file" 1` of an earlier preprocessor.
     fn line_directive(&mut self, rest: &[Token], span: Span) {
         let line = rest
             .first()
@@ -410,7 +411,7 @@ impl Preprocessor<'_> {
             .get(1)
             .filter(|t| t.kind == TokenKind::String)
             .map(|t| t.text.trim_matches('"').to_owned());
-        // `cpp` marks the files of the system by a 3 at the end.
+        // The flag 3 marks a system header in line markers of `cpp`.
         let system = rest.iter().skip(2).any(|t| &*t.text == "3");
         if let Some(open) = self.files.last() {
             let id = open.id;

@@ -5,27 +5,30 @@ use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
-/// Name of the folder under which the shipped files appear in messages.
+/// Folder name of the shipped files in messages.
 pub const SHIPPED: &str = "<p4include>";
 
-/// A reader of source files.
+/// Access to source files: the file system, or texts in memory.
 pub trait SourceLoader: Sync {
-    /// The text of a file. After [`io::ErrorKind::NotFound`], the search continues in the next folder.
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    /// The file cannot be read. After [`io::ErrorKind::NotFound`], the search for the file continues in the next folder.
     fn load(&self, path: &Path) -> io::Result<String>;
 
-    /// Modification time of the file, for `__TIMESTAMP__`; `None` if unknown.
+    /// Modification time of a file, for `__TIMESTAMP__`; `None` if unknown.
     fn modified(&self, _path: &Path) -> Option<SystemTime> {
         None
     }
 }
 
-/// Reads from the file system; `-` is the standard input.
+/// A loader that reads from the file system; the path `-` is standard input.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DiskLoader;
 
 impl SourceLoader for DiskLoader {
     fn load(&self, path: &Path) -> io::Result<String> {
-        // Comments in other encodings than UTF-8 do no harm.
+        // Replace bytes that are not UTF-8: comments may be in other encodings.
         let bytes = match path == Path::new("-") {
             true => {
                 let mut bytes = Vec::new();
@@ -42,47 +45,47 @@ impl SourceLoader for DiskLoader {
     }
 }
 
-/// Reads from memory.
+/// A loader that reads from memory.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryLoader {
     files: BTreeMap<PathBuf, String>,
 }
 
 impl MemoryLoader {
-    /// Adds a file.
+    /// Adds a file, or replaces it.
     pub fn add(&mut self, path: impl Into<PathBuf>, text: impl Into<String>) {
-        self.files.insert(direct(&path.into()), text.into());
+        self.files.insert(normalize(&path.into()), text.into());
     }
 }
 
 impl SourceLoader for MemoryLoader {
     fn load(&self, path: &Path) -> io::Result<String> {
         self.files
-            .get(&direct(path))
+            .get(&normalize(path))
             .cloned()
             .ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 
-/// The lexically normalised path: `a/../b` becomes `b`. Symbolic links are not resolved.
-pub fn direct(path: &Path) -> PathBuf {
-    let mut direct = PathBuf::new();
+/// Normalises a path lexically: `a/../b` becomes `b`. Symbolic links are not resolved.
+pub fn normalize(path: &Path) -> PathBuf {
+    let mut normalized = PathBuf::new();
     for component in path.components() {
         match component {
             Component::CurDir => {}
-            Component::ParentDir if direct.file_name().is_some() => {
-                direct.pop();
+            Component::ParentDir if normalized.file_name().is_some() => {
+                normalized.pop();
             }
-            other => direct.push(other),
+            other => normalized.push(other),
         }
     }
-    direct
+    normalized
 }
 
 const TNA: &str = include_str!("../../../p4include/tna.p4");
 const T2NA: &str = include_str!("../../../p4include/t2na.p4");
 
-/// The architecture files inside the compiler: name and text.
+/// The architecture files that are built into the compiler: names and texts.
 pub fn shipped_files() -> &'static [(&'static str, &'static str)] {
     &[
         ("core.p4", include_str!("../../../p4include/core.p4")),
@@ -97,7 +100,7 @@ pub fn shipped_files() -> &'static [(&'static str, &'static str)] {
             "tofino_pipeline.p4",
             include_str!("../../../p4include/tofino_pipeline.p4"),
         ),
-        // Parts of both that some programs include one by one.
+        // Parts of both files that some programs include separately.
         ("tofino1_specs.p4", TNA),
         ("tofino1_base.p4", TNA),
         ("tofino1_arch.p4", TNA),
@@ -108,33 +111,33 @@ pub fn shipped_files() -> &'static [(&'static str, &'static str)] {
 }
 
 /// A file found by `#include`.
-pub(super) struct Found {
+pub(super) struct FoundFile {
     pub name: String,
     pub text: String,
-    /// Which of the `-I` folders it is in.
+    /// Index of the `-I` folder with the file; `None` for the folder of the including file and for shipped files.
     pub folder: Option<usize>,
 }
 
-/// Where a search begins.
+/// The folder in which the search for a file begins.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum From<'a> {
-    /// In the folder of the including file (`"..."`), then in all `-I` folders.
+pub(super) enum SearchStart<'a> {
+    /// The folder of the including file (`"..."`); then all `-I` folders.
     Own(&'a Path),
-    /// In the `-I` folder with this index (0 for `<...>`; later for `#include_next`).
+    /// The `-I` folder with this index: 0 for `<...>`, larger for `#include_next`.
     Folder(usize),
 }
 
-/// Searches a file from `from` on, and last among the shipped files.
+/// Finds and reads a file: searches the folders from `from` on, then the shipped files.
 pub(super) fn find(
     name: &str,
-    from: From<'_>,
+    from: SearchStart<'_>,
     dirs: &[PathBuf],
     loader: &dyn SourceLoader,
-) -> io::Result<Found> {
+) -> io::Result<FoundFile> {
     let absolute = Path::new(name).is_absolute();
     let (own_dir, first) = match from {
-        From::Own(dir) => (Some(dir).filter(|dir| !dir.starts_with(SHIPPED)), 0),
-        From::Folder(first) => (None, first),
+        SearchStart::Own(dir) => (Some(dir).filter(|dir| !dir.starts_with(SHIPPED)), 0),
+        SearchStart::Folder(first) => (None, first),
     };
     let dirs = dirs.iter().enumerate().skip(first);
     let folders: Vec<(&Path, Option<usize>)> = match absolute {
@@ -149,13 +152,13 @@ pub(super) fn find(
         let path = dir.join(name);
         match loader.load(&path) {
             Ok(text) => {
-                return Ok(Found {
+                return Ok(FoundFile {
                     name: path.display().to_string(),
                     text,
                     folder,
                 })
             }
-            // A folder of that name is passed over.
+            // Ignore a folder of that name.
             Err(e)
                 if matches!(
                     e.kind(),
@@ -167,7 +170,7 @@ pub(super) fn find(
         }
     }
     match shipped_files().iter().find(|(shipped, _)| *shipped == name) {
-        Some((shipped, text)) => Ok(Found {
+        Some((shipped, text)) => Ok(FoundFile {
             name: format!("{SHIPPED}/{shipped}"),
             text: (*text).to_owned(),
             folder: None,

@@ -1,6 +1,6 @@
 //! Conversion of preprocessing tokens to tokens of P4.
 //!
-//! Most are equal. A preprocessing number such as `0..N` is several tokens of P4, and so is text after an apostrophe. A string of P4 may
+//! Most tokens are equal in both. A preprocessing number such as `0..N` is several tokens of P4, and so is text after an apostrophe. A string of P4 may
 //! contain line breaks; for the preprocessor this is an unclosed quote, arbitrary text, and another quote.
 
 use super::Preprocessor;
@@ -9,15 +9,15 @@ use crate::syntax::lexer::lex_language;
 use crate::syntax::token::{Token, TokenKind};
 
 impl Preprocessor<'_> {
-    /// Adds what a token of the preprocessor is in P4.
+    /// Converts a preprocessing token to tokens of P4 and appends them to `out`.
     pub(super) fn emit(&mut self, mut token: Token, out: &mut Vec<Token>) {
-        if std::mem::take(&mut self.at_seam) && !token.space_before {
-            // `cpp` keeps apart what would run together where it did not stand together.
+        if std::mem::take(&mut self.at_macro_edge) && !token.space_before {
+            // As `cpp`, separate the tokens of different macros if they would otherwise form one token.
             token.space_before = out
                 .last()
                 .is_some_and(|last| runs_together(&last.text, &token.text));
         }
-        if std::mem::take(&mut self.cut_sign) && !token.space_before {
+        if std::mem::take(&mut self.ends_in_sign) && !token.space_before {
             token = self.with_sign(token, out);
         }
         match token.kind {
@@ -27,7 +27,7 @@ impl Preprocessor<'_> {
                 out.push(token);
             }
             TokenKind::Number if token.text.bytes().any(|b| matches!(b, b'.' | b'+' | b'-')) => {
-                self.cut_sign = token.text.ends_with(['+', '-']);
+                self.ends_in_sign = token.text.ends_with(['+', '-']);
                 self.emit_text(&token.text.clone(), &token, out)
             }
             TokenKind::Unknown if token.text.len() > 1 => {
@@ -38,7 +38,8 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// A token together with the sign before it: of `0x5E++y`, C's number is `0x5E+`, and P4's next token `++`.
+    /// Joins a token with the sign before it if both form one token of P4. In `0x5E++y`, C's number is `0x5E+`, but P4's second token is
+    /// `++`.
     fn with_sign(&mut self, token: Token, out: &mut Vec<Token>) -> Token {
         let sign = match out.last() {
             Some(last) if token.text.starts_with(['+', '-', '=']) => last.clone(),
@@ -58,7 +59,7 @@ impl Preprocessor<'_> {
         whole
     }
 
-    /// Adds the tokens of a text, which is that of `whole` or the end of it.
+    /// Converts `text` to tokens of P4. `text` is the text of token `whole`, or its end.
     fn emit_text(&mut self, text: &str, whole: &Token, out: &mut Vec<Token>) {
         let parts = lex_language(text, &mut self.names);
         // If the text is not literally in a file, all parts get the span of the whole.
@@ -89,15 +90,15 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Adds the string whose first line is here. It ends at the next quote, wherever that is; what follows that in its token is
-    /// outside. Comments in it are part of the text.
+    /// Appends a string of several lines; `open` is its first line. The string ends at the next quote in any token; the rest of that
+    /// token is converted. Comments within the string are part of it.
     fn long_string(&mut self, mut open: Token, out: &mut Vec<Token>) {
         let mut string = open.text.to_string();
         let mut escaped = false;
         let mut last = open.span;
         let mut passed = Vec::new();
-        let mut owed = 0;
-        self.taken_out.clear();
+        let mut spliced_line_ends = 0;
+        self.removed.clear();
         loop {
             self.in_string = true;
             let next = self.next_expanded();
@@ -109,13 +110,13 @@ impl Preprocessor<'_> {
                 );
                 open.kind = TokenKind::String;
                 out.push(open);
-                // So that what follows is not missed, too.
+                // Convert the tokens after the opening quote, so that the error affects no more than that quote.
                 for token in passed {
                     self.emit(token, out);
                 }
                 return;
             };
-            let gap = self.gap(last, &next, &mut owed);
+            let gap = self.gap(last, &next, &mut spliced_line_ends);
             let text = gap + &next.text;
             for (at, c) in text.char_indices() {
                 string.push(c);
@@ -140,10 +141,10 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// What `cpp -C` prints between two tokens within a string: comments as they are, the columns that a line is indented by, one space
-    /// for others, and a line end for each, also of lines that directives took out. `owed` line ends come with the next one, for
-    /// joined lines are printed as one.
-    fn gap(&self, last: Span, next: &Token, owed: &mut usize) -> String {
+    /// The text that `cpp -C` prints between two tokens within a string: comments unchanged, the indentation of a line, one space for
+    /// other white space, and all line ends, also those of lines that directives removed. `spliced_line_ends`: line ends after backslashes, which
+    /// `cpp` prints after the next line end.
+    fn gap(&self, last: Span, next: &Token, spliced_line_ends: &mut usize) -> String {
         let file = self.map.file(last.file);
         let between = match last.file == next.span.file {
             true => file.text.get(last.hi as usize..next.span.lo as usize),
@@ -160,15 +161,15 @@ impl Preprocessor<'_> {
         let mut at = 0;
         while at < between.len() {
             let place = last.hi + at as u32;
-            let taken_out = self.taken_out.iter().find(|r| r.contains(&place));
+            let removed = self.removed.iter().find(|r| r.contains(&place));
             let rest = &between[at..];
-            at += match taken_out {
+            at += match removed {
                 Some(range) => {
                     let taken = &rest[..rest.len().min((range.end - place) as usize)];
                     gap.line_ends(taken.matches('\n').count());
                     taken.len()
                 }
-                None => gap.take(rest, owed),
+                None => gap.take(rest, spliced_line_ends),
             };
         }
         let space = match gap.in_call && !gap.on_new_line {
@@ -178,9 +179,9 @@ impl Preprocessor<'_> {
         gap.text + &" ".repeat(space)
     }
 
-    /// Notes that the directive with this `#`, which stands in a string, is gone, and all behind it up to the next directive if that
-    /// is left out.
-    pub(super) fn note_taken_out(&mut self, hash: Span) {
+    /// Records that a directive within a string is removed; `hash` is its `#`. If the directive makes the branch inactive, the text up to
+    /// the next directive is removed, too.
+    pub(super) fn record_removed(&mut self, hash: Span) {
         let Some(file) = self.files.last().filter(|f| f.id == hash.file) else {
             return;
         };
@@ -193,21 +194,21 @@ impl Preprocessor<'_> {
             }
             false => text.len() as u32,
         };
-        match self.taken_out.last_mut() {
+        match self.removed.last_mut() {
             Some(before) if before.contains(&hash.lo) => before.end = end,
-            _ => self.taken_out.push(hash.lo..end),
+            _ => self.removed.push(hash.lo..end),
         }
     }
 }
 
-/// What is printed between two tokens, as it is put together.
+/// The text between two tokens within a string, as `cpp -C` prints it; under construction.
 #[derive(Debug, Default)]
 struct Gap {
     text: String,
-    /// Spaces to print before what comes next.
+    /// Number of spaces to print before the next comment or token.
     space: usize,
     on_new_line: bool,
-    /// A macro's call has begun, which what it gives stands for.
+    /// Whether the gap contains part of a macro call, which its expansion replaces.
     in_call: bool,
 }
 
@@ -221,10 +222,11 @@ impl Gap {
         }
     }
 
-    /// Takes white space, a line end, a comment or a letter of a call from the front of `rest`; returns its length.
-    fn take(&mut self, rest: &str, owed: &mut usize) -> usize {
+    /// Consumes white space, a line end, a comment or one character of a macro call from the front of `rest`; returns the number of
+    /// bytes.
+    fn take(&mut self, rest: &str, spliced_line_ends: &mut usize) -> usize {
         if rest.starts_with('\n') {
-            self.line_ends(1 + std::mem::take(owed));
+            self.line_ends(1 + std::mem::take(spliced_line_ends));
             return 1;
         }
         let comment = comment_length(rest);
@@ -236,9 +238,9 @@ impl Gap {
             return comment;
         }
         if rest.starts_with('\\') {
-            // Lines that are joined.
+            // A backslash at the end of a line: the lines are joined.
             let length = rest.find('\n').map_or(rest.len(), |end| end + 1);
-            *owed += 1;
+            *spliced_line_ends += 1;
             return length;
         }
         let next = rest.chars().next().unwrap_or_default();
@@ -252,7 +254,7 @@ impl Gap {
     }
 }
 
-/// How long the comment is that `rest` begins with; 0 without one.
+/// Length of the comment at the start of `rest`, in bytes; 0 if there is none.
 pub(super) fn comment_length(rest: &str) -> usize {
     match rest.get(..2) {
         Some("//") => line_comment(rest),
@@ -271,7 +273,7 @@ fn line_comment(rest: &str) -> usize {
         .map_or(rest.len(), |(end, _)| end)
 }
 
-/// Whether two adjacent tokens would be lexed differently without a blank.
+/// Whether two tokens need a blank between them, because they would otherwise be lexed differently.
 pub(super) fn runs_together(first: &str, second: &str) -> bool {
     let (Some(a), Some(b)) = (first.chars().last(), second.chars().next()) else {
         return false;

@@ -14,13 +14,13 @@ use std::rc::Rc;
 /// Maximum nesting of macro calls within arguments of macro calls.
 const MAX_DEPTH: usize = 200;
 
-/// A macro.
+/// A macro definition.
 #[derive(Debug)]
 pub(super) struct Macro {
     pub name: Name,
-    /// `None` for object-like macros.
+    /// Names of the parameters; `None` for object-like macros.
     pub params: Option<Vec<Name>>,
-    /// The macro is variadic.
+    /// Whether the macro is variadic; its last parameter then takes the remaining arguments.
     pub variadic: bool,
     pub body: Vec<Token>,
     /// Position of the definition.
@@ -28,24 +28,24 @@ pub(super) struct Macro {
     pub builtin: Option<Builtin>,
 }
 
-/// The arguments of a call.
+/// The arguments of a macro call.
 #[derive(Debug)]
 pub(super) struct Args {
     pub list: Vec<Vec<Token>>,
-    /// The tokens before and after each argument; none for a missing variadic argument.
+    /// Spans of the tokens before and after each argument; empty for a missing variadic argument.
     pub edges: Vec<(Span, Span)>,
-    /// The variadic argument is missing, including the comma before it.
-    pub rest_is_missing: bool,
+    /// Whether the variadic argument and the comma before it are missing.
+    pub is_variadic_missing: bool,
 }
 
-/// Tokens to be read before those of the files.
+/// A list of tokens that are read before those of the files: an expansion or an argument.
 #[derive(Debug)]
 pub(super) struct Context {
     pub tokens: Vec<Token>,
     pub pos: usize,
-    /// The macro whose expansion this is: not to be expanded while it is read.
+    /// The macro with this expansion, which is not expanded while the list is read; `None` for other lists.
     pub name: Option<Name>,
-    /// Reading stops at its end: the tokens of an argument.
+    /// Whether reading stops at the end of the list, as for an argument that is expanded by itself.
     pub barrier: bool,
 }
 
@@ -54,13 +54,13 @@ impl Args {
         Args {
             list: Vec::new(),
             edges: Vec::new(),
-            rest_is_missing: true,
+            is_variadic_missing: true,
         }
     }
 }
 
 impl Preprocessor<'_> {
-    /// Applies `-D` and `-U`. Each definition is a source file of its own, so that diagnostics can show it.
+    /// Applies the options `-D` and `-U`. Each definition is its own source file, so that diagnostics can show it.
     pub(super) fn define_from_options(&mut self) {
         for option in self.options.macros.clone() {
             match option {
@@ -79,7 +79,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// `#define`: `tokens` is what follows it on the line.
+    /// Executes `#define`; `tokens` is the rest of its line.
     pub(super) fn define(&mut self, tokens: &[Token], span: Span) {
         let Some(name) = tokens.first().filter(|t| t.kind == TokenKind::Ident) else {
             let at = tokens.first().map_or(span, |t| t.span);
@@ -116,7 +116,7 @@ impl Preprocessor<'_> {
             }
         }
         let mut body = rest.to_vec();
-        // A name for one token is wrong where it is used.
+        // An object-like macro of one token gets no origin: its errors are shown at the use.
         if params.is_some() || body.len() > 1 {
             for token in &mut body {
                 token.span.origin = self.map.add_origin(token.span);
@@ -164,7 +164,7 @@ impl Preprocessor<'_> {
         self.macros.insert(name.text.clone(), Rc::new(new));
     }
 
-    /// Parameters up to and with `)`; also how many tokens they take.
+    /// Parses the parameters of a macro up to the `)`: their names, whether the last is variadic, and the number of tokens.
     #[allow(clippy::type_complexity)]
     fn macro_params(&mut self, tokens: &[Token]) -> Result<(Vec<Name>, bool, usize), Option<Span>> {
         let mut params: Vec<Name> = Vec::new();
@@ -204,7 +204,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// The next token, macros not expanded. `None` at the end of the files or of an argument.
+    /// Reads the next token without expanding macros. `None` at the end of the files or of an argument.
     pub(super) fn next_raw(&mut self) -> Option<Token> {
         while let Some(top) = self.contexts.last_mut() {
             if let Some(token) = top.tokens.get(top.pos) {
@@ -215,13 +215,13 @@ impl Preprocessor<'_> {
                 return None;
             }
             self.contexts.pop();
-            self.at_seam = true;
+            self.at_macro_edge = true;
         }
         let token = self.next_from_files()?;
-        self.spend(1, token.span).then_some(token)
+        self.count_tokens(1, token.span).then_some(token)
     }
 
-    /// The next token with all macros expanded.
+    /// Reads the next token after macro expansion. `None` at the end of the files or of an argument.
     pub(super) fn next_expanded(&mut self) -> Option<Token> {
         loop {
             let mut token = self.next_raw()?;
@@ -264,16 +264,16 @@ impl Preprocessor<'_> {
                     }
                 },
             };
-            // Strings of strings grow, too.
+            // Count bytes, too: repeated stringification makes a single token grow exponentially.
             let bytes: usize = expansion.iter().map(|token| token.text.len()).sum();
-            if self.spend(expansion.len() + bytes / BYTES_OF_TOKEN, token.span) {
+            if self.count_tokens(expansion.len() + bytes / BYTES_OF_TOKEN, token.span) {
                 self.push_context(expansion, Some(mac.name.clone()));
             }
         }
     }
 
     fn push_context(&mut self, tokens: Vec<Token>, name: Option<Name>) {
-        self.at_seam = true;
+        self.at_macro_edge = true;
         self.contexts.push(Context {
             tokens,
             pos: 0,
@@ -282,7 +282,7 @@ impl Preprocessor<'_> {
         });
     }
 
-    /// Expands a list of tokens by itself.
+    /// Expands a list of tokens separately from the tokens that follow.
     pub(super) fn expand_list(&mut self, tokens: Vec<Token>) -> Vec<Token> {
         if self.depth >= MAX_DEPTH {
             if let Some(first) = tokens.first() {
@@ -301,7 +301,7 @@ impl Preprocessor<'_> {
         out
     }
 
-    /// Has a list of tokens read by itself, up to [`Preprocessor::close_list`].
+    /// Starts reading a list of tokens separately, until [`Preprocessor::close_list`].
     pub(super) fn open_list(&mut self, tokens: Vec<Token>) {
         self.depth += 1;
         self.contexts.push(Context {
@@ -312,13 +312,13 @@ impl Preprocessor<'_> {
         });
     }
 
-    /// Leaves the list, and what of it has not been read.
+    /// Ends reading a list, and discards its unread tokens.
     pub(super) fn close_list(&mut self) {
         while self.contexts.pop().is_some_and(|context| !context.barrier) {}
         self.depth -= 1;
     }
 
-    /// The arguments of a call whose `(` has been read.
+    /// Reads the arguments of a macro call after its `(`. `None` after a reported error.
     fn macro_args(
         &mut self,
         mac: &Macro,
@@ -329,7 +329,7 @@ impl Preprocessor<'_> {
         let mut args = Args {
             list: vec![Vec::new()],
             edges: Vec::new(),
-            rest_is_missing: false,
+            is_variadic_missing: false,
         };
         let mut open = 0;
         loop {
@@ -351,7 +351,7 @@ impl Preprocessor<'_> {
                     return Some(args);
                 }
                 TokenKind::RParen => open -= 1,
-                // The last parameter of a variadic macro takes the commas, too.
+                // A comma in the variadic argument does not separate arguments.
                 TokenKind::Comma if open == 0 && !(mac.variadic && args.list.len() == want) => {
                     args.list.push(Vec::new());
                     args.edges.push((before, token.span));
@@ -366,14 +366,15 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Adjusts the arguments to the number of parameters, or reports the mismatch.
+    /// Adjusts the arguments to the number of parameters `want`. `None` after a reported mismatch.
     fn check_args(&mut self, mac: &Macro, want: usize, mut args: Args, at: &Token) -> Option<Args> {
         if want == 0 && matches!(&args.list[..], [only] if only.is_empty()) {
             return Some(Args::none());
         }
         if mac.variadic {
             let without = args.list.len() + 1 == want;
-            args.rest_is_missing = without || matches!(&args.list[..], [only] if only.is_empty());
+            args.is_variadic_missing =
+                without || matches!(&args.list[..], [only] if only.is_empty());
             if without {
                 args.list.push(Vec::new());
             }

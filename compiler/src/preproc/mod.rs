@@ -1,7 +1,7 @@
-//! The preprocessor (spec § 6.1.3: the one of C, as far as P4 programs use it).
+//! The preprocessor: the C preprocessor, as far as P4 programs use it (spec § 6.1.3).
 //!
 //! It works on tokens, not on text, and passes tokens directly to the parser. A token from a macro's body has the span of the macro's use,
-//! with its place in the body as origin. A token from an argument keeps its own span. So every position is in a file that the user can open.
+//! and its position in the body as [`Origin`](crate::diag::Origin). A token from an argument keeps its own span. So every position is in a file that the user can open.
 //! [`print()`] writes the tokens as text for `-E`.
 //!
 //! It behaves like `cpp -undef -nostdinc -x assembler-with-cpp`, the command of p4c: apostrophes need not be paired, unknown directives are
@@ -25,7 +25,7 @@ mod tests;
 
 pub(crate) use dependencies::quoted_for_make;
 pub use dependencies::Dependencies;
-pub use include::{direct, shipped_files, DiskLoader, MemoryLoader, SourceLoader, SHIPPED};
+pub use include::{normalize, shipped_files, DiskLoader, MemoryLoader, SourceLoader, SHIPPED};
 pub use print::print;
 
 use crate::diag::{Code, Diagnostic, Diagnostics, FileId, SourceMap, Span};
@@ -41,22 +41,22 @@ use std::time::SystemTime;
 
 /// Maximum number of tokens of a program, and of tokens produced by macros.
 const MAX_TOKENS: usize = 2_000_000;
-/// Bytes of text for which a token is counted.
+/// Bytes of text that count as one token for [`MAX_TOKENS`].
 const BYTES_OF_TOKEN: usize = 32;
 /// Maximum nesting of `#include`.
 const MAX_INCLUDES: usize = 200;
 
-/// Options of the preprocessor.
+/// Options of the preprocessor, from the command line.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// `-I`: folders in which `#include` searches, in order. The shipped files come after all of them.
     pub include_dirs: Vec<PathBuf>,
-    /// `-D` and `-U` in order.
+    /// `-D` and `-U`, in order of the command line.
     pub macros: Vec<MacroOption>,
     /// Do not define `__TARGET_BMV2__`, as in the preprocessor step of the p4c driver.
     pub without_target: bool,
     /// `--nocpp`: the text is already preprocessed. Line markers are applied, other lines that begin with `#` are ignored.
-    pub only_marks: bool,
+    pub only_line_markers: bool,
     /// The time of `__DATE__` and `__TIME__`, in UTC. Default: 1970.
     pub now: Option<SystemTime>,
     /// `-MG`: missing files are not errors.
@@ -72,16 +72,17 @@ pub enum MacroOption {
     Undefine(String),
 }
 
-/// A preprocessed program.
+/// The result of preprocessing a program.
 #[derive(Debug)]
 pub struct Preprocessed {
-    /// Its tokens. The last one is [`TokenKind::End`]; keywords are distinguished from identifiers.
+    /// Tokens of the program. The last one is [`TokenKind::End`]; keywords are distinguished from identifiers.
     pub tokens: Vec<Token>,
-    /// With [`Options::missing_are_generated`]: the files that were not found, as the program names them.
+    /// With [`Options::missing_are_generated`]: included files that were not found, as written in the program.
     pub missing: Vec<String>,
 }
 
-/// Preprocesses a file of the map. Errors are reported to `diagnostics`, and the tokens are returned as far as possible.
+/// Preprocesses the file `main` of `map`, and adds included files to `map`. Errors are reported to `diagnostics`; tokens are returned in
+/// spite of errors.
 pub fn preprocess(
     main: FileId,
     map: &mut SourceMap,
@@ -96,23 +97,23 @@ pub fn preprocess(
         diagnostics,
         names: Interner::default(),
         macros: FxHashMap::default(),
-        pushed: FxHashMap::default(),
+        saved_macros: FxHashMap::default(),
         files: Vec::new(),
         contexts: Vec::new(),
-        once: FxHashSet::default(),
-        entered: FxHashSet::default(),
+        read_once: FxHashSet::default(),
+        files_read: FxHashSet::default(),
         missing: Vec::new(),
         main,
         last_read: Span::new(main, 0, 0),
         in_string: false,
-        taken_out: Vec::new(),
-        at_seam: false,
-        cut_sign: false,
-        produced: 0,
+        removed: Vec::new(),
+        at_macro_edge: false,
+        ends_in_sign: false,
+        token_count: 0,
         counter: 0,
         depth: 0,
     };
-    if !options.only_marks {
+    if !options.only_line_markers {
         pp.define_builtins();
         pp.define_from_options();
     }
@@ -131,19 +132,19 @@ struct Conditional {
     span: Span,
     /// Whether the current branch is active.
     active: bool,
-    /// Whether a branch was active already, or the whole group is in an inactive branch.
+    /// Whether no further branch can be active: one was, or the whole group is in an inactive branch.
     done: bool,
     /// Whether `#else` has occurred.
     in_else: bool,
 }
 
-/// A file being read.
+/// A file that is being read.
 #[derive(Debug)]
 struct OpenFile {
     id: FileId,
     tokens: Rc<[Token]>,
     pos: usize,
-    /// Which of the `-I` folders it was found in.
+    /// Index of the `-I` folder with the file; `None` for others. Start of the search for `#include_next`.
     folder: Option<usize>,
     conditionals: Vec<Conditional>,
 }
@@ -155,28 +156,28 @@ struct Preprocessor<'a> {
     diagnostics: &'a mut Diagnostics,
     names: Interner,
     macros: FxHashMap<Name, Rc<Macro>>,
-    /// Definitions saved by `#pragma push_macro`.
-    pushed: FxHashMap<Name, Vec<Option<Rc<Macro>>>>,
+    /// For each macro name, the definitions saved by `#pragma push_macro`.
+    saved_macros: FxHashMap<Name, Vec<Option<Rc<Macro>>>>,
     files: Vec<OpenFile>,
     contexts: Vec<Context>,
-    once: FxHashSet<String>,
-    /// Files that have been read, for `#import`.
-    entered: FxHashSet<String>,
-    /// With `-MG`, files that were not found.
+    read_once: FxHashSet<String>,
+    /// Names of the files that have been read, for `#import`.
+    files_read: FxHashSet<String>,
+    /// With `-MG`, included files that were not found.
     missing: Vec<String>,
     main: FileId,
     /// The last token read from a file.
     last_read: Span,
-    /// A string of several lines is read.
+    /// Whether a string of several lines is being read.
     in_string: bool,
-    /// What directives took out of the string that is read: from where to where in the text of its file, itself included.
-    taken_out: Vec<Range<u32>>,
-    /// A macro's expansion or argument began or ended since the last token.
-    at_seam: bool,
-    /// The last token of P4 is the sign that a number of C ended in.
-    cut_sign: bool,
-    /// Number of tokens so far, from files and macros.
-    produced: usize,
+    /// Byte ranges of the file that directives remove from the string being read, the directives included.
+    removed: Vec<Range<u32>>,
+    /// Whether a macro expansion or argument began or ended since the last token.
+    at_macro_edge: bool,
+    /// Whether the last token is the sign at the end of a number such as `0x5E+`, which is one preprocessing token but two tokens of P4.
+    ends_in_sign: bool,
+    /// Number of tokens so far, from files and macros; limited to [`MAX_TOKENS`].
+    token_count: usize,
     /// Next value of `__COUNTER__`.
     counter: u32,
     /// Nesting of macro arguments being expanded.
@@ -201,11 +202,11 @@ impl Preprocessor<'_> {
         out
     }
 
-    /// Starts to read a file of the map.
+    /// Starts to read a file of the map; `folder` as in [`OpenFile::folder`].
     fn enter_file(&mut self, id: FileId, folder: Option<usize>) {
         let text = self.map.file(id).text.clone();
-        // A file that is left out, or consists of comments, is read nevertheless.
-        if !self.spend(text.len() / BYTES_OF_TOKEN, Span::new(id, 0, 0)) {
+        // Files without tokens count, too, so that including them again and again is limited.
+        if !self.count_tokens(text.len() / BYTES_OF_TOKEN, Span::new(id, 0, 0)) {
             return;
         }
         let lexed = lex(&text, id, &mut self.names);
@@ -224,7 +225,7 @@ impl Preprocessor<'_> {
         });
     }
 
-    /// The next token of the files, after directives and before macro expansion.
+    /// Reads the next token of the files: executes directives, but does not expand macros.
     fn next_from_files(&mut self) -> Option<Token> {
         loop {
             let file = self.files.last_mut()?;
@@ -244,12 +245,12 @@ impl Preprocessor<'_> {
             };
             let active = file.conditionals.last().is_none_or(|c| c.active);
             let is_text =
-                self.in_string && active && !directive::takes_effect(&file.tokens[file.pos..]);
+                self.in_string && active && !directive::is_directive(&file.tokens[file.pos..]);
             if token.kind == TokenKind::Hash && token.first_on_line && !is_text {
                 let hash = token.span;
                 self.directive();
                 if self.in_string {
-                    self.note_taken_out(hash);
+                    self.record_removed(hash);
                 }
                 continue;
             }
@@ -262,11 +263,11 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Counts tokens, and stops the preprocessor if there are too many.
-    fn spend(&mut self, tokens: usize, span: Span) -> bool {
-        let before = self.produced;
-        self.produced = self.produced.saturating_add(tokens);
-        if self.produced <= MAX_TOKENS {
+    /// Counts tokens. Returns false, and ends the input, if there are more than [`MAX_TOKENS`].
+    fn count_tokens(&mut self, tokens: usize, span: Span) -> bool {
+        let before = self.token_count;
+        self.token_count = self.token_count.saturating_add(tokens);
+        if self.token_count <= MAX_TOKENS {
             return true;
         }
         if before <= MAX_TOKENS {

@@ -7,25 +7,26 @@ use crate::syntax::lexer::lex;
 use crate::syntax::token::{Token, TokenKind};
 
 impl Preprocessor<'_> {
-    /// `line` is what follows the word `pragma`.
+    /// Executes a pragma; `line` is the rest of the line after `pragma`.
     pub(super) fn pragma(&mut self, line: &[Token], span: Span) {
         let words: Vec<&str> = line.iter().take(2).map(|t| &*t.text).collect();
         match words[..] {
             ["once", ..] => {
                 let file = self.files.last().map(|file| file.id);
                 if let Some(file) = file.filter(|file| *file != self.main) {
-                    self.once.insert(self.map.file(file).name.clone());
+                    self.read_once.insert(self.map.file(file).name.clone());
                 }
             }
             ["push_macro", ..] => {
                 if let Some(name) = self.named_macro(&line[1..]) {
                     let current = self.macros.get(&name).cloned();
-                    self.pushed.entry(name).or_default().push(current);
+                    self.saved_macros.entry(name).or_default().push(current);
                 }
             }
             ["pop_macro", ..] => {
                 let name = self.named_macro(&line[1..]);
-                let kept = name.and_then(|name| Some((self.pushed.get_mut(&name)?.pop()?, name)));
+                let kept =
+                    name.and_then(|name| Some((self.saved_macros.get_mut(&name)?.pop()?, name)));
                 match kept {
                     Some((Some(mac), name)) => drop(self.macros.insert(name, mac)),
                     Some((None, name)) => drop(self.macros.remove(&name)),
@@ -43,7 +44,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// `("NAME")`
+    /// Parses the operand `("NAME")` of `push_macro` and `pop_macro`.
     fn named_macro(&mut self, line: &[Token]) -> Option<Name> {
         let [open, name, close] = line else {
             return None;
@@ -53,7 +54,7 @@ impl Preprocessor<'_> {
         well_formed.then(|| self.names.intern(name.text.trim_matches('"')))
     }
 
-    /// `_Pragma("...")`, which is as a line `#pragma ...` and leaves nothing.
+    /// Executes `_Pragma("...")`, which acts as a line `#pragma ...` and expands to no tokens.
     pub(super) fn pragma_operator(&mut self, word: Token) {
         let open = self.next_expanded();
         let text = self.next_expanded();
@@ -77,7 +78,7 @@ impl Preprocessor<'_> {
     }
 }
 
-/// The message that follows.
+/// The text of a message in a pragma, without quotes.
 fn text(line: &[Token]) -> String {
     let words: Vec<&str> = line.iter().map(|t| t.text.trim_matches('"')).collect();
     words.join(" ")

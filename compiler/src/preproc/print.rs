@@ -4,10 +4,10 @@ use crate::diag::SourceMap;
 use crate::syntax::token::{Token, TokenKind};
 use std::fmt::Write;
 
-/// Longest run of empty lines; a line mark is shorter than more of them.
+/// Maximum number of consecutive empty lines; a longer gap is written as a line marker.
 const MAX_EMPTY_LINES: u32 = 8;
 
-/// The tokens as text that the compiler reads back to the same program, with marks `# line "file"` as `cpp` writes them.
+/// Prints tokens as text that parses to the same program, with line markers `# line "file"` as `cpp` writes them.
 pub fn print(tokens: &[Token], map: &SourceMap) -> String {
     let mut out = String::new();
     let mut file = String::new();
@@ -15,7 +15,7 @@ pub fn print(tokens: &[Token], map: &SourceMap) -> String {
     let mut fresh = true;
     for token in tokens.iter().filter(|t| t.kind != TokenKind::End) {
         let mut at = map.location(token.span);
-        // At the start of a line it would begin a directive.
+        // A `#` within a line must not move to the start of a line, where it would begin a directive.
         let hash = matches!(token.kind, TokenKind::Hash | TokenKind::HashHash);
         if hash && !token.first_on_line {
             (at.file, at.line) = (file.clone(), line);

@@ -1,4 +1,4 @@
-//! Substitution: a macro's body with arguments for its parameters.
+//! Substitution of arguments for the parameters in a macro's body.
 
 use super::language::{comment_length, runs_together};
 use super::macros::{Args, Macro};
@@ -7,17 +7,17 @@ use crate::diag::{FileId, Span};
 use crate::syntax::lexer::lex;
 use crate::syntax::token::{Token, TokenKind};
 
-/// One call of a macro.
+/// A macro call that is being substituted.
 struct Call<'a> {
     mac: &'a Macro,
     args: &'a Args,
-    /// Arguments with their macros expanded, once needed.
+    /// Each argument after macro expansion, computed at its first use.
     expanded: Vec<Option<Vec<Token>>>,
     at: &'a Token,
 }
 
 impl Call<'_> {
-    /// Which parameter the token names.
+    /// Index of the parameter that the token names; `None` if it names none.
     fn param(&self, token: &Token) -> Option<usize> {
         match &self.mac.params {
             Some(params) if token.kind == TokenKind::Ident => {
@@ -28,23 +28,23 @@ impl Call<'_> {
     }
 
     /// Whether the parameter is the variadic one.
-    fn is_rest(&self, param: usize) -> bool {
+    fn is_variadic(&self, param: usize) -> bool {
         self.mac.variadic && param + 1 == self.args.list.len()
     }
 }
 
-/// A part of a body that `##` may stand beside: a token, a parameter, `# parameter` or `__VA_OPT__(...)`.
+/// A possible operand of `##` in a macro's body: a token, a parameter, `# parameter` or `__VA_OPT__(...)`.
 struct Operand {
     tokens: Vec<Token>,
-    /// How many tokens of the body it takes.
+    /// Number of tokens of the body that the operand consists of.
     length: usize,
-    /// The variadic parameter.
-    is_rest: bool,
+    /// Whether the operand is the variadic parameter.
+    is_variadic: bool,
     from_argument: bool,
 }
 
 impl Preprocessor<'_> {
-    /// The expansion of a macro that is called by the token `at`.
+    /// The expansion of a macro, called by the token `at`.
     pub(super) fn substitute(&mut self, mac: &Macro, args: &Args, at: &Token) -> Vec<Token> {
         let mut call = Call {
             mac,
@@ -78,15 +78,15 @@ impl Preprocessor<'_> {
                 pos += 1 + right.length;
                 from_argument |= right.from_argument;
                 let comma = tokens.len() == 1 && tokens[0].kind == TokenKind::Comma;
-                if comma && right.is_rest {
-                    // `, ## __VA_ARGS__` drops the comma when there is no such argument, and glues nothing.
-                    if call.args.rest_is_missing {
+                if comma && right.is_variadic {
+                    // `, ## __VA_ARGS__`: removes the comma if the variadic argument is missing, and does not paste tokens.
+                    if call.args.is_variadic_missing {
                         tokens.clear();
                     }
                     tokens.extend(right.tokens);
                     continue;
                 }
-                tokens = self.glue_lists(tokens, right.tokens, call.at.span);
+                tokens = self.paste_lists(tokens, right.tokens, call.at.span);
             }
             if let Some(first) = tokens.first_mut() {
                 let apart = from_argument || after_argument;
@@ -99,13 +99,13 @@ impl Preprocessor<'_> {
         out
     }
 
-    /// The operand that the rest of a body begins with. `beside_glue`: `##` stands before it.
-    fn operand(&mut self, rest: &[Token], beside_glue: bool, call: &mut Call) -> Operand {
+    /// The operand at the start of `rest`, the rest of a body. `beside_paste`: whether `##` precedes it.
+    fn operand(&mut self, rest: &[Token], beside_paste: bool, call: &mut Call) -> Operand {
         let token = &rest[0];
         let one = |tokens, from_argument| Operand {
             tokens,
             length: 1,
-            is_rest: false,
+            is_variadic: false,
             from_argument,
         };
         if token.kind == TokenKind::Hash && call.mac.params.is_some() {
@@ -117,8 +117,8 @@ impl Preprocessor<'_> {
                     ..one(vec![text], false)
                 };
             }
-            if let Some(optional) = optional_part(&rest[1..], call.mac) {
-                let tokens = self.optional(&rest[3..1 + optional - 1], call);
+            if let Some(optional) = va_opt_length(&rest[1..], call.mac) {
+                let tokens = self.expand_va_opt(&rest[3..1 + optional - 1], call);
                 let text = self.stringify(&tokens, None, call.at.span);
                 return Operand {
                     length: 1 + optional,
@@ -126,10 +126,10 @@ impl Preprocessor<'_> {
                 };
             }
         }
-        if let Some(length) = optional_part(rest, call.mac) {
+        if let Some(length) = va_opt_length(rest, call.mac) {
             return Operand {
                 length,
-                ..one(self.optional(&rest[2..length - 1], call), true)
+                ..one(self.expand_va_opt(&rest[2..length - 1], call), true)
             };
         }
         let Some(param) = call.param(token) else {
@@ -143,13 +143,13 @@ impl Preprocessor<'_> {
             };
             return one(vec![token], false);
         };
-        let glued = beside_glue || rest.get(1).is_some_and(|t| t.kind == TokenKind::HashHash);
+        let glued = beside_paste || rest.get(1).is_some_and(|t| t.kind == TokenKind::HashHash);
         let tokens = match glued {
             true => call.args.list[param].clone(),
             false => self.expanded_argument(param, call).to_vec(),
         };
         Operand {
-            is_rest: call.is_rest(param),
+            is_variadic: call.is_variadic(param),
             ..one(tokens, true)
         }
     }
@@ -160,7 +160,7 @@ impl Preprocessor<'_> {
     }
 
     /// The expansion of `__VA_OPT__`: empty if the variadic arguments expand to nothing.
-    fn optional(&mut self, body: &[Token], call: &mut Call) -> Vec<Token> {
+    fn expand_va_opt(&mut self, body: &[Token], call: &mut Call) -> Vec<Token> {
         let Some(rest) = call.args.list.len().checked_sub(1) else {
             return Vec::new();
         };
@@ -199,7 +199,8 @@ impl Preprocessor<'_> {
         self.synthetic(TokenKind::String, &format!("\"{text}\""), span)
     }
 
-    /// What `cpp -C` keeps of the text between two tokens when there are comments in it, and nothing else.
+    /// The comments and white space between two tokens, as `cpp -C` keeps them. `None` if there is no comment, or if the text has other
+    /// tokens.
     fn comments_between(&self, first: Span, second: Span) -> Option<String> {
         if first.file != second.file {
             return None;
@@ -226,19 +227,19 @@ impl Preprocessor<'_> {
         found.then_some(kept)
     }
 
-    /// `left ## right`, of which only the tokens that meet are glued.
-    fn glue_lists(&mut self, mut left: Vec<Token>, right: Vec<Token>, span: Span) -> Vec<Token> {
+    /// `left ## right` of two token lists: pastes the last token of `left` and the first of `right`.
+    fn paste_lists(&mut self, mut left: Vec<Token>, right: Vec<Token>, span: Span) -> Vec<Token> {
         let mut right = right.into_iter();
         match (left.pop(), right.next()) {
-            (Some(last), Some(first)) => left.extend(self.glue(last, first, span)),
+            (Some(last), Some(first)) => left.extend(self.paste(last, first, span)),
             (last, first) => left.extend(last.into_iter().chain(first)),
         }
         left.extend(right);
         left
     }
 
-    /// One token, or both when there is no such token.
-    fn glue(&mut self, left: Token, right: Token, span: Span) -> Vec<Token> {
+    /// Pastes two tokens to one; returns both if the result is not a token.
+    fn paste(&mut self, left: Token, right: Token, span: Span) -> Vec<Token> {
         let text = format!("{}{}", left.text, right.text);
         let lexed = lex(&text, FileId::default(), &mut self.names);
         match <[Token; 1]>::try_from(lexed.tokens) {
@@ -255,8 +256,8 @@ impl Preprocessor<'_> {
     }
 }
 
-/// Length of `__VA_OPT__(...)` when that stands here.
-fn optional_part(tokens: &[Token], mac: &Macro) -> Option<usize> {
+/// Number of tokens of the `__VA_OPT__(...)` at the start of `tokens`; `None` if there is none.
+fn va_opt_length(tokens: &[Token], mac: &Macro) -> Option<usize> {
     let [name, open, ..] = tokens else {
         return None;
     };
@@ -275,12 +276,12 @@ fn optional_part(tokens: &[Token], mac: &Macro) -> Option<usize> {
     None
 }
 
-/// A text as it stands in a string.
+/// Escapes backslashes and quotes for a string.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-/// Whether the token is a character between apostrophes.
+/// Whether the text of a token is enclosed in apostrophes.
 pub(super) fn is_character(text: &str) -> bool {
     text.len() > 1 && text.starts_with('\'') && text.ends_with('\'')
 }

@@ -44,7 +44,7 @@ fn function_macros_expand_their_arguments_first() {
 }
 
 #[test]
-fn hash_makes_strings_and_double_hash_glues() {
+fn stringification_and_token_pasting() {
     check(
         "#define S(x) #x\n#define G(a, b) a##b\n#define W 16\nS(a + \"b\") G(x, 1) G(8w, 0xFF) G(W, W) S() G(,y) G(z,)",
         expect![[r#"
@@ -54,7 +54,7 @@ fn hash_makes_strings_and_double_hash_glues() {
 }
 
 #[test]
-fn variadic_macros_take_the_rest() {
+fn variadic_parameter_takes_the_remaining_arguments() {
     check(
         "#define L(f, ...) log(f, ## __VA_ARGS__);\nL(\"a\") L(\"b\", {x, y})",
         expect![[r#"
@@ -85,14 +85,14 @@ fn conditions_evaluate_as_in_c() {
 }
 
 #[test]
-fn left_out_parts_may_contain_anything() {
+fn inactive_branches_may_contain_any_text() {
     check("#if 0\n 'don't look \" here\n#include \"nothing\"\n#if garbage )(\n#else\n#endif\n#endif\nok", expect![[r#"
         ok
     "#]]);
 }
 
 #[test]
-fn strings_run_over_lines_with_their_comments() {
+fn strings_may_span_lines_and_keep_their_comments() {
     check(
         "a \"one // kept\n two \\\" /* kept */ three\" b \"four\" \"five\n#six\" c\n#define D 7\nD \"open",
         expect![[r#"
@@ -111,7 +111,7 @@ fn strings_run_over_lines_with_their_comments() {
 }
 
 #[test]
-fn macros_within_a_string_of_several_lines_count_but_on_its_first_and_last() {
+fn macros_expand_in_the_inner_lines_of_a_multiline_string() {
     check(
         "#define A 1\n\"A\nA A\n A\" A\nA",
         expect![[r#"
@@ -123,7 +123,7 @@ fn macros_within_a_string_of_several_lines_count_but_on_its_first_and_last() {
 }
 
 #[test]
-fn directives_within_a_string_are_obeyed() {
+fn directives_within_a_multiline_string_are_executed() {
     check(
         "\"x\n#if 0\ny\n#endif\nz\" w",
         expect![[r#"
@@ -137,7 +137,7 @@ fn directives_within_a_string_are_obeyed() {
 }
 
 #[test]
-fn what_directives_leave_of_a_string_keeps_its_columns_and_comments() {
+fn directives_in_a_string_keep_columns_and_comments_of_the_rest() {
     check(
         "\"x  \n  #if 1 // gone\n    // kept\n    y /* kept,\n too */   z  \n#else\n  // not\n  w\n#endif\n  // last  \n  \"",
         expect![[r#"
@@ -157,7 +157,7 @@ fn what_directives_leave_of_a_string_keeps_its_columns_and_comments() {
 }
 
 #[test]
-fn strings_of_arguments_keep_their_comments() {
+fn stringified_arguments_keep_their_comments() {
     check(
         "#define S(a) #a\n#define V(...) #__VA_ARGS__\n#define T(a) S(a)\nS(x /* c */ y) S( /* c */ x/*d*/y /* e */ )\nS(x // c\n y) S(/* c */) S(x y) V(x, /* c */ y)\nT(x /* c */ y) S(\"a\" /* \"c\" */)",
         expect![[r#"
@@ -167,7 +167,7 @@ fn strings_of_arguments_keep_their_comments() {
 }
 
 #[test]
-fn a_string_of_several_lines_has_one_space_for_many_but_at_the_start_of_a_line() {
+fn blanks_in_a_multiline_string_collapse_except_indentation() {
     check(
         "#define F(a) a +a\n\"x   y\n\t\tb \t c\n  F( 1 )   F(2) d\n\n#pragma p\n e\\\n f\n g\"",
         expect![[r#"
@@ -184,7 +184,7 @@ fn a_string_of_several_lines_has_one_space_for_many_but_at_the_start_of_a_line()
 }
 
 #[test]
-fn a_line_end_behind_a_backslash_is_nothing_within_tokens() {
+fn backslash_newline_is_removed_within_tokens() {
     check(
         "lo\\\nng 1\\\r\n2 \"a\\  \nb\" > \\\n> >\\\n= // c\\\nc\n#def\\\nine M\\\nX(a) #a\nMX(b\\\nc) __LINE__",
         expect![[r#"
@@ -216,7 +216,7 @@ fn messages_point_into_joined_lines() {
 }
 
 #[test]
-fn gluing_what_gives_no_token_leaves_both() {
+fn pasting_without_a_valid_token_keeps_both_operands() {
     check(
         "#define F(h, f) h. ## f h ## . ## f\n#define P(a, b) a ## b\nF(x, y) P(+, +) P(>, ) P(., .) P(1, x)",
         expect![[r#"
@@ -226,7 +226,7 @@ fn gluing_what_gives_no_token_leaves_both() {
 }
 
 #[test]
-fn apostrophes_hide_macros_up_to_their_partner_or_the_end_of_the_line() {
+fn macros_do_not_expand_between_apostrophes() {
     check(
         "#define M 7\n'M' M don't M /* M */\nM 'it''s' M",
         expect![[r#"
@@ -236,7 +236,7 @@ fn apostrophes_hide_macros_up_to_their_partner_or_the_end_of_the_line() {
 }
 
 #[test]
-fn what_c_calls_a_number_holds_no_macro() {
+fn macros_do_not_expand_within_preprocessing_numbers() {
     check(
         "#define M 7\n0..M 0 .. M 0xe+M 8w0x1+M M..1 .5",
         expect![[r#"
@@ -246,7 +246,7 @@ fn what_c_calls_a_number_holds_no_macro() {
 }
 
 #[test]
-fn optional_parts_of_variadic_macros_depend_on_their_arguments() {
+fn va_opt_depends_on_the_variadic_arguments() {
     check(
         "#define E\n#define F(a, ...) f(a __VA_OPT__(,) __VA_ARGS__)\nF(1) F(1,) F(1, E) F(1, 2, 3)\n\
          #define G(...) x ## __VA_OPT__(y) ## z #__VA_OPT__(a  __VA_ARGS__)\nG() G(1)\n__VA_OPT__",
@@ -257,7 +257,7 @@ fn optional_parts_of_variadic_macros_depend_on_their_arguments() {
 }
 
 #[test]
-fn named_rests_take_what_is_left_with_its_commas() {
+fn named_variadic_parameter_takes_the_remaining_arguments() {
     check(
         "#define F(a, rest...) [a: #rest: rest]\n#define G(f, rest...) f(1, ## rest)\nF(1) F(1, 2 ,3) F(1,,) G(x) G(x,) G(x, 2)",
         expect![[r#"
@@ -267,7 +267,7 @@ fn named_rests_take_what_is_left_with_its_commas() {
 }
 
 #[test]
-fn conditions_know_characters_signs_and_files() {
+fn conditions_support_characters_signedness_and_has_include() {
     let conditions = [
         "'A' == 65",
         "'\\n' == 10 && '\\x41' == 65 && '\\101' == 65 && '\\'' == 39",
@@ -301,7 +301,7 @@ fn conditions_know_characters_signs_and_files() {
 }
 
 #[test]
-fn malformed_conditions_are_refused() {
+fn malformed_conditions_are_reported() {
     for condition in [
         "",
         "1 2",
@@ -326,7 +326,7 @@ fn malformed_conditions_are_refused() {
 }
 
 #[test]
-fn predefined_macros_are_those_of_an_assembler() {
+fn predefined_macros_equal_those_of_cpp_for_assembler() {
     let options = Options {
         now: Some(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_600_000_000)),
         ..Options::default()
@@ -342,7 +342,7 @@ fn predefined_macros_are_those_of_an_assembler() {
 }
 
 #[test]
-fn a_line_number_in_a_call_is_that_of_its_end() {
+fn line_macro_in_a_call_is_the_line_of_its_end() {
     check(
         "#define F(x) x __LINE__\nF(\n__LINE__\n) __LINE__",
         expect![[r#"
@@ -352,7 +352,7 @@ fn a_line_number_in_a_call_is_that_of_its_end() {
 }
 
 #[test]
-fn unknown_directives_are_passed_over() {
+fn unknown_directives_are_ignored() {
     check(
         "#elseif X\n#pragma mark x\n#ident \"x\"\n#\n# 7 \"y\"\n_Pragma(\"once\") __LINE__",
         expect![[r#"
@@ -370,7 +370,7 @@ fn unknown_directives_are_passed_over() {
 }
 
 #[test]
-fn pragmas_keep_macros_and_give_messages() {
+fn pragmas_save_macros_and_print_messages() {
     check(
         "#define A 1\n#pragma push_macro(\"A\")\n#undef A\nA\n#pragma pop_macro(\"A\")\nA\n#pragma GCC error \"no\"\n_Pragma(\"GCC warning \\\"oh\\\"\")",
         expect![[r#"
@@ -392,7 +392,7 @@ fn pragmas_keep_macros_and_give_messages() {
 }
 
 #[test]
-fn the_next_file_of_a_name_and_files_read_once_are_found() {
+fn include_next_and_import_are_supported() {
     let options = Options {
         include_dirs: vec!["one".into(), "two".into()],
         ..Options::default()
@@ -419,9 +419,9 @@ fn the_next_file_of_a_name_and_files_read_once_are_found() {
 }
 
 #[test]
-fn a_preprocessed_text_is_only_read() {
+fn preprocessed_text_is_not_preprocessed_again() {
     let options = Options {
-        only_marks: true,
+        only_line_markers: true,
         ..Options::default()
     };
     expect![[r#"
@@ -435,7 +435,7 @@ fn a_preprocessed_text_is_only_read() {
 }
 
 #[test]
-fn rules_for_make_name_what_was_read() {
+fn dependency_rules_list_the_files_read() {
     let mut map = SourceMap::new();
     let main = map.add(
         "src/prog.p4",
@@ -469,7 +469,7 @@ fn rules_for_make_name_what_was_read() {
 }
 
 #[test]
-fn command_line_macros_count() {
+fn command_line_macros_are_defined() {
     let macros = vec![
         MacroOption::Define("A".into()),
         MacroOption::Define("B=x + y".into()),
@@ -490,7 +490,7 @@ fn command_line_macros_count() {
 }
 
 #[test]
-fn includes_search_own_folder_then_folders_in_order() {
+fn includes_search_own_folder_then_include_dirs_in_order() {
     let options = Options {
         include_dirs: vec!["inc".into(), "lib".into()],
         ..Options::default()
@@ -513,7 +513,7 @@ fn includes_search_own_folder_then_folders_in_order() {
 }
 
 #[test]
-fn shipped_files_need_no_folder() {
+fn shipped_files_are_found_without_include_dirs() {
     let out = run_with("#include <v1model.p4>\nend", &[], &Options::default());
     assert!(out.contains("package V1Switch < H , M > ("), "{out}");
     assert!(out.contains("extern counter {"), "{out}");
@@ -526,7 +526,7 @@ fn shipped_files_need_no_folder() {
 }
 
 #[test]
-fn missing_files_and_slips_are_explained() {
+fn missing_files_and_misspelt_directives_have_suggestions() {
     check(
         "#include <v1modle.p4>\n#include \"mine.p4\"\n#inlcude <core.p4>\nx",
         expect![[r#"
@@ -559,7 +559,7 @@ fn missing_files_and_slips_are_explained() {
 }
 
 #[test]
-fn endless_inclusion_is_stopped() {
+fn infinite_inclusion_is_an_error() {
     let out = run_with(
         "#include \"a.p4\"",
         &[("a.p4", "#include \"a.p4\"\n")],
@@ -572,7 +572,7 @@ fn endless_inclusion_is_stopped() {
 }
 
 #[test]
-fn exploding_macros_are_stopped() {
+fn exponentially_growing_macros_are_an_error() {
     let mut text = String::from("#define X0 x x x x x x x x\n");
     for i in 1..20 {
         let p = i - 1;
@@ -593,7 +593,7 @@ fn exploding_macros_are_stopped() {
 }
 
 #[test]
-fn deep_nesting_of_macro_calls_is_stopped() {
+fn deep_nesting_of_macro_calls_is_an_error() {
     let text = format!(
         "#define F(x) x\n{}1{}",
         "F(".repeat(20_000),
@@ -637,7 +637,7 @@ fn macro_misuse_is_reported_where_it_is_used() {
 }
 
 #[test]
-fn a_string_that_never_ends_is_reported() {
+fn unterminated_string_is_reported() {
     check(
         "#define D 7\nD \"open\nD",
         expect![[r#"
@@ -700,7 +700,7 @@ fn conditionals_must_be_closed_and_ordered() {
 }
 
 #[test]
-fn line_directives_rename_positions() {
+fn line_directives_change_reported_positions() {
     check(
         "#line 100 \"gen.p4\"\n__LINE__ __FILE__ $\n\n__LINE__",
         expect![[r#"

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 impl Checker<'_> {
     /// Checks that annotations of one name are either all structured or all unstructured (spec § 20.1).
-    fn one_form_each(&mut self, annotations: &[Annotation]) {
+    fn check_annotation_forms(&mut self, annotations: &[Annotation]) {
         let structured = |a: &Annotation| match a.body {
             AnnotationBody::Empty => None,
             AnnotationBody::Tokens { .. } => Some(false),
@@ -30,9 +30,10 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks the expressions in annotations, names left alone: annotations may contain any names.
+    /// Checks the structured annotations of a declaration and evaluates their expressions. Names in annotations are not resolved, as the
+    /// tool that reads an annotation defines their meaning.
     pub fn structured_annotations(&mut self, annotations: &[Annotation]) {
-        self.one_form_each(annotations);
+        self.check_annotation_forms(annotations);
         for annotation in annotations {
             if &*annotation.name.name == "name" && annotation.string().is_none() {
                 self.error(
@@ -53,14 +54,14 @@ impl Checker<'_> {
                                     pair.name.span,
                                     format!("key `{}` is given twice", pair.name),
                                 )
-                                .other(first, "the first time"),
+                                .other(first, "first occurrence"),
                             );
                         }
                     }
                     list.iter().map(|pair| &pair.value).collect()
                 }
                 AnnotationBody::Tokens { parsed, .. } => {
-                    // Free text: what can be evaluated is, nothing is reported.
+                    // An unstructured body: evaluate the expressions in it that can be evaluated, and report nothing.
                     if let Some(AnnotationBody::List(list)) = parsed.as_deref() {
                         for e in list.iter().filter(|e| {
                             matches!(
@@ -78,7 +79,7 @@ impl Checker<'_> {
             for e in exprs {
                 let ty = self.expr(e);
                 if ty != Type::Invalid && self.out.info(e.id).value.is_none() {
-                    self.not_constant(e, "a value in an annotation");
+                    self.report_not_constant(e, "a value in an annotation");
                 }
             }
         }

@@ -1,36 +1,36 @@
 //! Arguments and parameters: matching, inference of type arguments, conversion (spec § 6.8, 8.20).
 
 use super::checked::*;
-use super::checker::{Checker, Place};
+use super::checker::{BodyKind, Checker};
 use super::types::{Substitution, Type};
 use crate::diag::{Code, Diagnostic, Span};
 use crate::syntax::ast::*;
 use std::rc::Rc;
 
-/// The source of each parameter's value.
+/// For each parameter, in order of declaration, the source of its value.
 pub(super) type Matching = Vec<ArgSource>;
 
-/// The callee of a call during matching, used to build its [`CallInfo`].
-pub(super) struct Target<'p> {
-    /// Name for messages.
+/// The callee of a call whose arguments are being matched with its parameters; input for a [`CallInfo`].
+pub(super) struct CallTarget<'p> {
+    /// Name of the callee in messages.
     pub name: Name,
-    /// Where the callee is written.
+    /// Source position of the callee's name.
     pub span: Span,
     pub callee: Callee,
     pub params: &'p [Rc<Param>],
     pub type_params: &'p [TypeParam],
-    /// Type arguments of the instance that a method belongs to.
+    /// Type arguments of the extern instance that a method is called on; empty for other callees.
     pub outer: Substitution,
 }
 
 impl Checker<'_> {
-    /// Binds arguments, infers type arguments, records the call, and returns the type of its result.
+    /// Matches arguments with parameters, infers the type arguments, records the call in [`CallInfo`], and returns its result type.
     pub fn resolve_call(
         &mut self,
         expr: &Expr,
         type_args: &[TypeRef],
         args: &[Arg],
-        target: Target<'_>,
+        target: CallTarget<'_>,
         ret: &Type,
     ) -> Type {
         let given: Vec<Type> = type_args.iter().map(|t| self.type_argument(t)).collect();
@@ -49,7 +49,7 @@ impl Checker<'_> {
         let mut all = target.outer.clone();
         all.extend(&own);
         let (name, span) = (target.name.clone(), target.span);
-        let target = Target {
+        let target = CallTarget {
             outer: all.clone(),
             ..target
         };
@@ -83,7 +83,7 @@ impl Checker<'_> {
                 .map(|arg| arg.ty.clone())
                 .chain([ret.clone()])
                 .collect();
-            if types.iter().any(|ty| self.too_large(ty, span)) {
+            if types.iter().any(|ty| self.report_too_large(ty, span)) {
                 return Type::Invalid;
             }
             types.iter().for_each(|ty| self.check_specialized(ty, span));
@@ -92,9 +92,9 @@ impl Checker<'_> {
         ret
     }
 
-    /// Type arguments that only parameters which are left out have, such as those of pipelines that a switch does without, may be
-    /// anything: they are `void`.
-    pub fn close_omitted(&mut self, info: &CallInfo, type_args: &[Type]) {
+    /// Binds to `void` the type arguments that occur only in parameters of omitted arguments. Nothing else determines them. An example
+    /// are the types of a pipeline that the package `Switch` leaves out.
+    pub fn bind_omitted_to_void(&mut self, info: &CallInfo, type_args: &[Type]) {
         for open in type_args {
             let Type::Infer(n) = self.resolve(open) else {
                 continue;
@@ -113,9 +113,9 @@ impl Checker<'_> {
         }
     }
 
-    /// Type arguments of an extern object that its constructor leaves open, as the `_` of `Register<bit<32>, _>`, matter to its methods
-    /// only, and an object may have others call it: they are `void`, which no argument of a method has.
-    pub fn close_unused(&mut self, type_args: &[Type]) {
+    /// Binds to `void` the type arguments of an extern instance that are written `_`, such as in `Register<bit<32>, _>`, and that the
+    /// constructor does not determine. Only methods use them; a method call on this instance then reports a type mismatch.
+    pub fn bind_unused_to_void(&mut self, type_args: &[Type]) {
         for open in type_args {
             if let Type::Infer(n) = self.resolve(open) {
                 if self.dont_cares.contains(&n) {
@@ -125,11 +125,11 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks arguments against parameters. `None` after a reported mismatch.
+    /// Matches arguments with parameters and checks their types. `None` after a reported mismatch.
     pub fn bind(
         &mut self,
         args: &[Arg],
-        target: Target<'_>,
+        target: CallTarget<'_>,
         constructor: bool,
     ) -> Option<CallInfo> {
         let types: Vec<Type> = target
@@ -137,7 +137,8 @@ impl Checker<'_> {
             .iter()
             .map(|p| {
                 let declared = self.out.type_ref(&p.ty).clone();
-                self.freshen(&declared).substitute(&target.outer)
+                self.instantiate_wildcards(&declared)
+                    .substitute(&target.outer)
             })
             .collect();
         let matching = match match_args(target.params, args) {
@@ -165,12 +166,12 @@ impl Checker<'_> {
             }
             self.expr(value);
         }
-        // Numbers without a width bind no type as long as something else may.
+        // Infer from arguments with a width first: a literal without width has type `int`, and would bind a type parameter to `int`.
         for numbers in [false, true] {
             for &(p, a) in &pairs {
                 let ty = self.type_of(&args[a].value);
                 if (ty == Type::Int) == numbers && self.is_open(&types[p]) {
-                    let adapted = self.adapt(&types[p], &args[a].value, ty);
+                    let adapted = self.type_implied_by(&types[p], &args[a].value, ty);
                     self.unify(&types[p], &adapted);
                 }
             }
@@ -220,22 +221,23 @@ impl Checker<'_> {
         ok.then_some(info)
     }
 
-    /// A declared type with a new type to infer for each `_`: every call has its own.
-    fn freshen(&mut self, declared: &Type) -> Type {
+    /// Replaces each `_` in a declared type by a fresh inference variable, so that every call infers its own type.
+    fn instantiate_wildcards(&mut self, declared: &Type) -> Type {
         if !declared.any(&mut |t| matches!(t, Type::Infer(_))) {
             return declared.clone();
         }
         declared.map(&mut |t| matches!(t, Type::Infer(_)).then(|| self.fresh()))
     }
 
-    /// The type that an argument implies for a parameter of open type. A literal takes the shape of the parameter's type.
-    fn adapt(&mut self, param: &Type, arg: &Expr, ty: Type) -> Type {
+    /// The type to unify with a parameter type that has inference variables. The literals `{...}` take the parameter's struct, header or
+    /// list type, and their elements are unified with its parts.
+    fn type_implied_by(&mut self, param: &Type, arg: &Expr, ty: Type) -> Type {
         match (self.resolve(param), &arg.kind) {
-            // A literal for a list, a struct or a tuple whose parts are open.
+            // A `{...}` literal: unify each element with the part of the parameter's type at its place.
             (Type::List(element), ExprKind::List(list)) => {
                 for part in list {
                     let ty = self.type_of(part);
-                    let ty = self.adapt(&element, part, ty);
+                    let ty = self.type_implied_by(&element, part, ty);
                     if ty != Type::Int {
                         self.unify(&element, &ty);
                     }
@@ -251,7 +253,7 @@ impl Checker<'_> {
                     .collect();
                 for (part, field) in list.iter().zip(fields) {
                     let ty = self.type_of(part);
-                    let ty = self.adapt(&field, part, ty);
+                    let ty = self.type_implied_by(&field, part, ty);
                     self.unify(&field, &ty);
                 }
                 open
@@ -261,7 +263,7 @@ impl Checker<'_> {
                 for field in fields {
                     if let Some(&i) = table.index.get(&field.name.name) {
                         let ty = self.type_of(&field.value);
-                        let ty = self.adapt(&table.list[i].1, &field.value, ty);
+                        let ty = self.type_implied_by(&table.list[i].1, &field.value, ty);
                         self.unify(&table.list[i].1, &ty);
                     }
                 }
@@ -282,12 +284,12 @@ impl Checker<'_> {
         if *ty == Type::Invalid || self.type_of(value) == Type::Invalid {
             return false;
         }
-        if !self.takes_instance(value, param, ty, callee) {
+        if !self.check_instance_argument(value, param, ty, callee) {
             return false;
         }
         if param.direction.writes() {
             if !self.out.info(value.id).is_lvalue {
-                self.not_assignable(value, "passed as an `out` argument");
+                self.report_not_assignable(value, "passed as an `out` argument");
                 return false;
             }
             let have = self.type_of(value);
@@ -327,16 +329,22 @@ impl Checker<'_> {
         if param.direction == Direction::None && !constructor && !runtime {
             let instance = ty.is_instance() || matches!(ty, Type::Table(_));
             if !instance && !self.is_compile_time(value) {
-                self.not_constant(value, &what);
+                self.report_not_constant(value, &what);
                 return false;
             }
         }
         true
     }
 
-    /// Whether an instance may be passed here, where only the type of the argument says that it is one.
-    fn takes_instance(&mut self, value: &Expr, param: &Param, ty: &Type, callee: Callee) -> bool {
-        // Parameters that are declared as instances are looked at where they are declared.
+    /// Whether an instance of an extern, parser or control may be the argument of a parameter whose type is a type parameter.
+    fn check_instance_argument(
+        &mut self,
+        value: &Expr,
+        param: &Param,
+        ty: &Type,
+        callee: Callee,
+    ) -> bool {
+        // Parameters with a declared instance type are checked at the declaration.
         if !matches!(self.out.type_ref(&param.ty), Type::Var(_)) {
             return true;
         }
@@ -366,10 +374,10 @@ impl Checker<'_> {
         true
     }
 
-    pub fn not_assignable(&mut self, expr: &Expr, how: &str) {
-        let is_in_last = self.is_in_last(expr);
-        if is_in_last && self.place != Place::State {
-            // There is no `last`, which has been reported.
+    pub fn report_not_assignable(&mut self, expr: &Expr, how: &str) {
+        let is_part_of_last = self.is_part_of_last(expr);
+        if is_part_of_last && self.body_kind != BodyKind::State {
+            // `last` exists only in parser states; that error has been reported.
             return;
         }
         let mut d = Diagnostic::error(
@@ -377,7 +385,7 @@ impl Checker<'_> {
             expr.span,
             format!("this cannot be {how}"),
         );
-        if is_in_last {
+        if is_part_of_last {
             d = d
                 .label("`last` of a stack can only be read")
                 .help("write to an element by its index (`stack[0]`), extract to `next`");
@@ -414,15 +422,16 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether an expression is `stack.last`, or a part of it.
-    fn is_in_last(&self, expr: &Expr) -> bool {
+    /// Whether an expression is `stack.last`, or a field or element of it.
+    fn is_part_of_last(&self, expr: &Expr) -> bool {
         match &expr.kind {
             ExprKind::Member(base, _) => {
-                self.out.info(expr.id).resolution == Resolution::StackLast || self.is_in_last(base)
+                self.out.info(expr.id).resolution == Resolution::StackLast
+                    || self.is_part_of_last(base)
             }
             ExprKind::Index(base, _)
             | ExprKind::Slice { base, .. }
-            | ExprKind::SlicePlus { base, .. } => self.is_in_last(base),
+            | ExprKind::SlicePlus { base, .. } => self.is_part_of_last(base),
             _ => false,
         }
     }
@@ -440,10 +449,10 @@ impl Checker<'_> {
         }
     }
 
-    fn report_mismatch(&mut self, problem: Problem, args: &[Arg], target: &Target<'_>) {
+    fn report_mismatch(&mut self, problem: ArgMismatch, args: &[Arg], target: &CallTarget<'_>) {
         let name = &target.name;
         let mut d = match problem {
-            Problem::TooMany(want) => {
+            ArgMismatch::TooMany(want) => {
                 let (got, s) = (args.len(), if want == 1 { "" } else { "s" });
                 let span = args[want].span();
                 Diagnostic::error(
@@ -453,7 +462,7 @@ impl Checker<'_> {
                 )
                 .label("unexpected argument")
             }
-            Problem::Missing(missing) => {
+            ArgMismatch::Missing(missing) => {
                 let names: Vec<String> = missing
                     .iter()
                     .map(|m| format!("`{}`", target.params[*m].name))
@@ -462,7 +471,7 @@ impl Checker<'_> {
                 let message = format!("argument{s} {} of `{name}` missing", names.join(", "));
                 Diagnostic::error(Code::ARGUMENTS, target.span, message)
             }
-            Problem::Unknown(index) => {
+            ArgMismatch::Unknown(index) => {
                 let arg = args[index]
                     .name
                     .as_ref()
@@ -473,7 +482,7 @@ impl Checker<'_> {
                     format!("`{name}` has no parameter `{arg}`"),
                 )
             }
-            Problem::Twice(index) => {
+            ArgMismatch::Twice(index) => {
                 let arg = args[index]
                     .name
                     .as_ref()
@@ -484,7 +493,7 @@ impl Checker<'_> {
                     format!("argument `{arg}` is given twice"),
                 )
             }
-            Problem::Mixed(index) => Diagnostic::error(
+            ArgMismatch::Mixed(index) => Diagnostic::error(
                 Code::ARGUMENTS,
                 args[index].span(),
                 "either all arguments are named or none",
@@ -497,38 +506,38 @@ impl Checker<'_> {
     }
 }
 
-/// A mismatch of arguments and parameters.
+/// The reason why arguments do not match the parameters.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Problem {
-    /// More arguments than this many parameters.
+pub(super) enum ArgMismatch {
+    /// There are more arguments than parameters; the number of parameters.
     TooMany(usize),
-    /// Parameters without an argument.
+    /// Required parameters without an argument; their indices.
     Missing(Vec<usize>),
-    /// The argument with this index has an unknown name.
+    /// An argument names a parameter that does not exist; the index of the argument.
     Unknown(usize),
-    /// The argument with this index has a duplicate name.
+    /// Two arguments name the same parameter; the index of the second.
     Twice(usize),
-    /// The argument with this index is positional among named ones, or vice versa.
+    /// Positional and named arguments are mixed; the index of the first that differs from the others.
     Mixed(usize),
 }
 
-/// Pairs arguments with parameters, by position or by name.
-pub(super) fn match_args(params: &[Rc<Param>], args: &[Arg]) -> Result<Matching, Problem> {
+/// Matches arguments with parameters, by position or by name (spec § 8.20).
+pub(super) fn match_args(params: &[Rc<Param>], args: &[Arg]) -> Result<Matching, ArgMismatch> {
     let mut matching: Vec<Option<ArgSource>> = vec![None; params.len()];
     let named = args.first().is_some_and(|a| a.name.is_some());
     for (i, arg) in args.iter().enumerate() {
         let index = match &arg.name {
-            Some(_) if !named => return Err(Problem::Mixed(i)),
-            None if named => return Err(Problem::Mixed(i)),
+            Some(_) if !named => return Err(ArgMismatch::Mixed(i)),
+            None if named => return Err(ArgMismatch::Mixed(i)),
             Some(name) => params
                 .iter()
                 .position(|p| p.name.name == name.name)
-                .ok_or(Problem::Unknown(i))?,
-            None if i >= params.len() => return Err(Problem::TooMany(params.len())),
+                .ok_or(ArgMismatch::Unknown(i))?,
+            None if i >= params.len() => return Err(ArgMismatch::TooMany(params.len())),
             None => i,
         };
         if matching[index].replace(ArgSource::Arg(i)).is_some() {
-            return Err(Problem::Twice(i));
+            return Err(ArgMismatch::Twice(i));
         }
     }
     for (source, param) in matching.iter_mut().zip(params) {
@@ -546,7 +555,7 @@ pub(super) fn match_args(params: &[Rc<Param>], args: &[Arg]) -> Result<Matching,
         .filter(|i| matching[*i].is_none())
         .collect();
     if !missing.is_empty() {
-        return Err(Problem::Missing(missing));
+        return Err(ArgMismatch::Missing(missing));
     }
     Ok(matching.into_iter().flatten().collect())
 }

@@ -1,8 +1,8 @@
 //! Parsers and controls.
 
 use super::checked::*;
-use super::checker::{Checker, Place};
-use super::decl::ParamsOf;
+use super::checker::{BodyKind, Checker};
+use super::decl::ParamOwner;
 use super::types::{Nominal, Type};
 use crate::diag::{closest, Code, Diagnostic, Span, Warning};
 use crate::syntax::ast::*;
@@ -14,28 +14,28 @@ impl Checker<'_> {
         self.define(d.id, DefKind::Parser(d.clone()), d.name.span);
         self.declare(d.id, &d.name);
         self.structured_annotations(&d.annotations);
-        self.inside(d.id, &d.annotations, |c| {
+        self.in_declaration(d.id, &d.annotations, |c| {
             c.type_params(&d.type_params);
-            c.params(&d.params, ParamsOf::Block);
+            c.params(&d.params, ParamOwner::Block);
             let Some(body) = &d.body else {
-                return c.no_defaults(&d.params, "parser");
+                return c.reject_default_values(&d.params, "parser");
             };
-            c.params(&body.ctor_params, ParamsOf::Constructor);
+            c.params(&body.ctor_params, ParamOwner::Constructor);
             let ty = Type::Parser(Nominal::plain(d.id, d.name.name.clone()));
             let this = c.this.take();
             c.out.decl_types.insert(d.id, ty);
-            let place = std::mem::replace(&mut c.place, Place::Declarations);
+            let outer = std::mem::replace(&mut c.body_kind, BodyKind::Declarations);
             for local in &body.locals {
                 c.declaration(local);
             }
             c.states(d, body);
-            c.place = place;
+            c.body_kind = outer;
             c.this = this;
         });
     }
 
-    /// Reports default values of the parameters of parser and control types.
-    fn no_defaults(&mut self, params: &[Rc<Param>], what: &str) {
+    /// Reports default values of parameters in the declaration of a parser or control type, which cannot have any.
+    fn reject_default_values(&mut self, params: &[Rc<Param>], what: &str) {
         for default in params.iter().filter_map(|param| param.default.as_ref()) {
             self.error(
                 Code::DECLARATION_RULE,
@@ -52,7 +52,7 @@ impl Checker<'_> {
             self.structured_annotations(&state.annotations);
             if matches!(&*state.name.name, "accept" | "reject") {
                 let message = format!(
-                    "state `{}` exists already and cannot be declared",
+                    "state `{}` is predefined and cannot be declared",
                     state.name
                 );
                 self.error(Code::PARSER_RULE, state.name.span, message);
@@ -69,7 +69,7 @@ impl Checker<'_> {
                 );
             }
         }
-        if !self.states.contains_key("start") && !self.lost.contains("start") {
+        if !self.states.contains_key("start") && !self.skipped_names.contains("start") {
             self.report(
                 Diagnostic::error(
                     Code::PARSER_RULE,
@@ -79,16 +79,16 @@ impl Checker<'_> {
                 .help("parsing begins in the state `start`"),
             );
         }
-        self.place = Place::State;
+        self.body_kind = BodyKind::State;
         for state in &body.states {
             self.in_scope(|c| {
                 c.stmts(&state.stmts);
                 c.transition(state);
             });
         }
-        self.place = Place::Declarations;
-        if !self.has_gaps() {
-            self.endless_states(body);
+        self.body_kind = BodyKind::Declarations;
+        if !self.has_skipped_text() {
+            self.report_endless_loops(body);
             self.unreachable_states(body);
         }
         self.states = outer;
@@ -97,7 +97,7 @@ impl Checker<'_> {
     fn transition(&mut self, state: &State) {
         match &state.transition {
             // The transition may be missing because of a syntax error.
-            Transition::None if self.has_gaps() => {}
+            Transition::None if self.has_skipped_text() => {}
             Transition::None => {
                 self.warn(
                     Diagnostic::warning(
@@ -119,7 +119,7 @@ impl Checker<'_> {
     fn target(&mut self, target: &Ident) {
         if matches!(&*target.name, "accept" | "reject")
             || self.states.contains_key(&target.name)
-            || self.lost.contains(&target.name)
+            || self.skipped_names.contains(&target.name)
         {
             return;
         }
@@ -163,13 +163,13 @@ impl Checker<'_> {
                 );
             }
             self.keyset(&case.keyset, &types);
-            self.no_calls(&case.keyset);
+            self.reject_calls(&case.keyset);
             if is_catch_all(&case.keyset) {
                 catch_all = Some(case.span);
             }
             self.target(&case.target);
         }
-        if self.has_gaps() {
+        if self.has_skipped_text() {
             return;
         }
         if select.cases.is_empty() {
@@ -192,7 +192,7 @@ impl Checker<'_> {
     }
 
     /// Reports calls in a keyset of `select`.
-    fn no_calls(&mut self, keyset: &Expr) {
+    fn reject_calls(&mut self, keyset: &Expr) {
         if let ExprKind::Call(_) = &keyset.kind {
             let runs = self.out.call(keyset.id).is_some_and(|info| {
                 matches!(
@@ -213,10 +213,11 @@ impl Checker<'_> {
         }
         keyset
             .kind
-            .for_each_child(&mut |child| self.no_calls(child));
+            .for_each_child(&mut |child| self.reject_calls(child));
     }
 
-    /// Whether the cases may cover all values, judged by their number.
+    /// Whether a `select` without a default case may match all values. It may if it has as many cases as there are values of its keys, or
+    /// if a case matches more than one value.
     fn may_be_complete(&mut self, select: &Select, types: &[Type]) -> bool {
         let bits = types.iter().try_fold(0, |sum: u64, ty| {
             self.size_in_bits(ty)
@@ -226,7 +227,7 @@ impl Checker<'_> {
             || !select.cases.iter().all(|case| self.is_value(&case.keyset))
     }
 
-    /// Whether a keyset is one value: no mask, range or value set.
+    /// Whether a keyset is a single constant value, neither a mask, a range nor a value set.
     fn is_value(&self, keyset: &Expr) -> bool {
         match &keyset.kind {
             ExprKind::Keyset(list) => list.iter().all(|part| self.is_value(part)),
@@ -234,7 +235,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The type to which the keysets for a key are converted.
+    /// The type to which the keysets of a `select` or table key are converted.
     pub fn key_type(&mut self, key: &Expr, ty: &Type) -> Type {
         match self.out.representation(ty) {
             Type::Bit(_)
@@ -275,7 +276,7 @@ impl Checker<'_> {
             ExprKind::DontCare(_) => {
                 self.info_mut(keyset).ty = Type::Set(Rc::new(Type::Tuple(types.into())))
             }
-            // A list in place of a tuple, as older programs write it.
+            // `{a, b}` in place of `(a, b)`, which older programs write.
             ExprKind::List(list) if list.len() == types.len() => {
                 for (part, ty) in list.iter().zip(types) {
                     self.simple_keyset(part, ty);
@@ -286,9 +287,11 @@ impl Checker<'_> {
                 [ty] => self.simple_keyset(keyset, ty),
                 types => {
                     let ty = self.expr(keyset);
-                    if !self.is_set_of_all(&ty, types) && ty != Type::Invalid {
-                        let message =
-                            format!("{} keys are matched, but one value given", types.len());
+                    if !self.is_value_set_for_keys(&ty, types) && ty != Type::Invalid {
+                        let message = format!(
+                            "{} keys are matched, but the keyset has one value",
+                            types.len()
+                        );
                         self.report(
                             Diagnostic::error(Code::TYPE_MISMATCH, keyset.span, message).help(
                                 "write `(value, value, ...)`, with `_` for a key that matches any value",
@@ -300,33 +303,33 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether this is a value set with an element for each key.
-    fn is_set_of_all(&mut self, set: &Type, types: &[Type]) -> bool {
+    /// Whether `set` is a value set whose elements have one component for each key.
+    fn is_value_set_for_keys(&mut self, set: &Type, types: &[Type]) -> bool {
         let Type::Set(element) = set else {
             return false;
         };
         let mut parts = Vec::new();
         match &**element {
             Type::Tuple(list) => parts.extend(list.iter().cloned()),
-            Type::Struct(_) => self.numbers_in(element, &mut parts),
+            Type::Struct(_) => self.collect_scalar_types(element, &mut parts),
             _ => return false,
         };
         parts.len() == types.len() && parts.iter().zip(types).all(|(a, b)| self.unify(a, b))
     }
 
-    /// Types of the scalar fields of a struct, including nested structs.
-    fn numbers_in(&mut self, ty: &Type, into: &mut Vec<Type>) {
+    /// Appends the types of the scalar fields of a struct to `into`; fields of nested structs are included.
+    fn collect_scalar_types(&mut self, ty: &Type, into: &mut Vec<Type>) {
         let table = self.field_table(ty);
         for (_, field) in &table.list {
             match field {
-                Type::Struct(_) => self.numbers_in(field, into),
+                Type::Struct(_) => self.collect_scalar_types(field, into),
                 field => into.push(field.clone()),
             }
         }
     }
 
     fn simple_keyset(&mut self, keyset: &Expr, ty: &Type) {
-        // Sets of a serializable enum are sets of its numbers.
+        // The keyset of a serializable enum is a set of numbers of its underlying type.
         let number = match ty {
             Type::SerializableEnum(_) => self.out.representation(ty),
             ty => ty.clone(),
@@ -354,7 +357,11 @@ impl Checker<'_> {
                     self.out.representation(ty),
                     Type::Bit(_) | Type::Signed(_) | Type::Int | Type::Invalid
                 ) {
-                    self.error(Code::OPERATOR, keyset.span, format!("`{ty}` has no ranges"));
+                    self.error(
+                        Code::OPERATOR,
+                        keyset.span,
+                        format!("a range needs numbers, found `{ty}`"),
+                    );
                 }
                 let ends = (self.value_of(low), self.value_of(high));
                 if let (Some(super::Value::Int(a)), Some(super::Value::Int(b))) = ends {
@@ -395,7 +402,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The type of the only field of a struct, or of the only part of a tuple.
+    /// The type of the field of a struct with one field, or of the component of a tuple with one; `None` for other types.
     fn single_field(&mut self, ty: &Type) -> Option<Type> {
         match ty {
             Type::Struct(_) => match &self.field_table(ty).list[..] {
@@ -408,11 +415,11 @@ impl Checker<'_> {
     }
 
     /// Reports an unconditional cycle of states that is reachable from `start` and contains no call.
-    fn endless_states(&mut self, body: &ParserBody) {
+    fn report_endless_loops(&mut self, body: &ParserBody) {
         let runs_on = |stmt: &Stmt| match &stmt.kind {
             StmtKind::Empty | StmtKind::Const(_) => true,
-            StmtKind::Var(d) => d.init.as_ref().is_none_or(calls_nothing),
-            StmtKind::Assign { left, right, .. } => calls_nothing(left) && calls_nothing(right),
+            StmtKind::Var(d) => d.init.as_ref().is_none_or(has_no_calls),
+            StmtKind::Assign { left, right, .. } => has_no_calls(left) && has_no_calls(right),
             _ => false,
         };
         let mut way: Vec<&Rc<State>> = Vec::new();
@@ -450,7 +457,7 @@ impl Checker<'_> {
         let mut todo: Vec<&Name> = vec![start];
         let mut accepts = false;
         while let Some(name) = todo.pop() {
-            accepts |= &**name == "accept" || self.lost.contains(name);
+            accepts |= &**name == "accept" || self.skipped_names.contains(name);
             let Some(state) = by_name.get(name).filter(|_| reached.insert(name)) else {
                 continue;
             };
@@ -466,7 +473,7 @@ impl Checker<'_> {
             self.warn(
                 Diagnostic::warning(
                     Warning::Unreachable,
-                    start_at(body),
+                    start_state_span(body),
                     "no state of this parser leads to `accept`",
                 )
                 .label("every packet is rejected"),
@@ -498,7 +505,7 @@ impl Checker<'_> {
         let mut parts = Vec::new();
         match &ty {
             Type::Tuple(types) => parts.extend(types.iter().cloned()),
-            Type::Struct(_) => self.numbers_in(&ty, &mut parts),
+            Type::Struct(_) => self.collect_scalar_types(&ty, &mut parts),
             ty => parts.push(ty.clone()),
         }
         let fits = parts.iter().all(|ty| {
@@ -527,7 +534,7 @@ impl Checker<'_> {
                 format!("the size of a value set must be a number, not `{size}`"),
             );
         } else if size != Type::Invalid && !self.is_compile_time(&d.size) {
-            self.not_constant(&d.size, "the size of a value set");
+            self.report_not_constant(&d.size, "the size of a value set");
         }
         self.define(d.id, DefKind::ValueSet(d.clone()), d.name.span);
         self.out.decl_types.insert(d.id, ty);
@@ -538,13 +545,13 @@ impl Checker<'_> {
         self.define(d.id, DefKind::Control(d.clone()), d.name.span);
         self.declare(d.id, &d.name);
         self.structured_annotations(&d.annotations);
-        self.inside(d.id, &d.annotations, |c| {
+        self.in_declaration(d.id, &d.annotations, |c| {
             c.type_params(&d.type_params);
-            c.params(&d.params, ParamsOf::Block);
+            c.params(&d.params, ParamOwner::Block);
             let Some(body) = &d.body else {
-                return c.no_defaults(&d.params, "control");
+                return c.reject_default_values(&d.params, "control");
             };
-            c.params(&body.ctor_params, ParamsOf::Constructor);
+            c.params(&body.ctor_params, ParamOwner::Constructor);
             for param in &body.ctor_params {
                 if let Type::Parser(_) = c.out.type_ref(&param.ty) {
                     c.error(
@@ -554,31 +561,31 @@ impl Checker<'_> {
                     );
                 }
             }
-            let place = std::mem::replace(&mut c.place, Place::Declarations);
+            let outer = std::mem::replace(&mut c.body_kind, BodyKind::Declarations);
             let this = c.this.take();
             for local in &body.locals {
                 c.declaration(local);
             }
-            c.place = Place::Apply;
+            c.body_kind = BodyKind::Apply;
             let ret = c.ret.replace(Type::Void);
             c.structured_annotations(&body.apply.annotations);
             c.block(&body.apply);
             c.ret = ret;
-            c.place = place;
+            c.body_kind = outer;
             c.this = this;
         });
     }
 }
 
 /// Whether an expression contains no call.
-fn calls_nothing(expr: &Expr) -> bool {
+fn has_no_calls(expr: &Expr) -> bool {
     let mut calls = false;
     expr.walk(&mut |part| calls |= matches!(part.kind, ExprKind::Call(_)));
     !calls
 }
 
-/// Position of the state `start`.
-fn start_at(body: &ParserBody) -> Span {
+/// Source position of the state `start`; the default span if there is none.
+fn start_state_span(body: &ParserBody) -> Span {
     let start = body
         .states
         .iter()
@@ -586,7 +593,7 @@ fn start_at(body: &ParserBody) -> Span {
     start.map_or_else(Span::default, |state| state.name.span)
 }
 
-/// Whether a keyset matches everything.
+/// Whether a keyset matches every value: `default`, `_`, or a tuple of these.
 fn is_catch_all(keyset: &Expr) -> bool {
     match &keyset.kind {
         ExprKind::DontCare(_) => true,

@@ -90,7 +90,7 @@ impl Checker<'_> {
                 | BuiltinMethod::PopFront
         );
         if writes && !self.out.info(base.id).is_lvalue {
-            self.not_assignable(base, "changed");
+            self.report_not_assignable(base, "changed");
         }
     }
 
@@ -123,17 +123,17 @@ impl Checker<'_> {
         (Type::Int, Some(Value::Int(BigInt::from(size))))
     }
 
-    /// Smallest and largest size of values, `None` for types that have no size.
+    /// Minimum and maximum size of the values of a type, in bits; `None` for types without a size, such as `int`.
     pub fn size_in_bits(&mut self, ty: &Type) -> Option<(u64, u64)> {
         self.layout(ty).map(|layout| (layout.min, layout.max))
     }
 
-    /// Number of fields of variable size.
+    /// Number of `varbit` fields in a type, those of nested structs included.
     pub fn varbit_fields(&mut self, ty: &Type) -> u64 {
         self.layout(ty).map_or(0, |layout| layout.varbits)
     }
 
-    /// Sizes of a type, computed once for each.
+    /// Sizes of a type, cached per type.
     fn layout(&mut self, ty: &Type) -> Option<Layout> {
         if let Some(known) = self.layouts.get(ty) {
             return *known;
@@ -192,7 +192,7 @@ impl Checker<'_> {
         })
     }
 
-    /// Checks rules about `packet_in` and `packet_out` that their declarations do not express (spec § 13.8, 16).
+    /// Checks the rules of `extract`, `lookahead` and `emit` that their declarations in `core.p4` do not express (spec § 13.8, 16).
     pub fn check_core_method(&mut self, expr: &Expr, ext: &str, method: &str, call: &Call) {
         let Some(info) = self.out.call(expr.id).cloned() else {
             return;

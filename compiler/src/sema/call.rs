@@ -1,8 +1,8 @@
 //! Calls and overload resolution (spec § 8.20).
 
-use super::args::{match_args, params_text, Target};
+use super::args::{match_args, params_text, CallTarget};
 use super::checked::*;
-use super::checker::{Checker, Place};
+use super::checker::{BodyKind, Checker};
 use super::types::{Nominal, Substitution, Type};
 use super::value::Value;
 use crate::diag::{Code, Diagnostic, Span};
@@ -28,7 +28,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks arguments whose parameters are not known.
+    /// Checks arguments without parameters, after an error in the callee.
     pub fn check_args_alone(&mut self, args: &[Arg]) {
         for arg in args {
             if !matches!(arg.value.kind, ExprKind::DontCare(_)) {
@@ -49,7 +49,7 @@ impl Checker<'_> {
             DefKind::Action(action) => {
                 self.info_mut(&call.callee).resolution = Resolution::Decl(id);
                 self.check_deprecated(id, path.span());
-                if !matches!(self.place, Place::Apply | Place::Action) {
+                if !matches!(self.body_kind, BodyKind::Apply | BodyKind::Action) {
                     self.error(
                         Code::CALL_CONTEXT,
                         expr.span,
@@ -57,7 +57,7 @@ impl Checker<'_> {
                     );
                 }
                 self.check_recursion(id, path);
-                let target = Target {
+                let target = CallTarget {
                     name: path.name.name.clone(),
                     span: path.span(),
                     callee: Callee::Action(id),
@@ -82,7 +82,7 @@ impl Checker<'_> {
                     self.apply_type_arguments(&ty, written, path.span());
                 }
                 let ty = self.construct(expr.id, expr.span, &ty, &call.args);
-                self.nothing_abstract(&ty, expr.span);
+                self.reject_abstract(&ty, expr.span);
                 ty
             }
             other => {
@@ -158,7 +158,7 @@ impl Checker<'_> {
         };
         if callee == Callee::ExternFunction(id)
             && &*function.name.name == "verify"
-            && self.place != Place::State
+            && self.body_kind != BodyKind::State
         {
             self.error(
                 Code::CALL_CONTEXT,
@@ -166,7 +166,7 @@ impl Checker<'_> {
                 "`verify` may only be called in parser states",
             );
         }
-        let target = Target {
+        let target = CallTarget {
             name: path.name.name.clone(),
             span: path.span(),
             callee,
@@ -199,7 +199,7 @@ impl Checker<'_> {
                 self.report(Diagnostic::error(Code::EVALUATION, expr.span, text).label("is false"));
             }
             _ if self.out.call(expr.id).is_some() => {
-                self.not_constant(&check.value, "the condition of `static_assert`")
+                self.report_not_constant(&check.value, "the condition of `static_assert`")
             }
             _ => {}
         }
@@ -239,7 +239,8 @@ impl Checker<'_> {
                 None
             }
             [first, ..] => {
-                // With default values several may fit: the one with as many parameters as arguments is meant.
+                // Because of default values several overloads may match: prefer the overload with as many parameters as there are
+                // arguments.
                 let exact: Vec<_> = fitting
                     .iter()
                     .filter(|(_, f)| f.params.len() == args.len())
@@ -308,11 +309,11 @@ impl Checker<'_> {
         };
         self.info_mut(&call.callee).resolution = Resolution::Decl(id);
         self.check_deprecated(id, method.span);
-        if &*ext.name.name == "packet_in" && self.place != Place::State {
+        if &*ext.name.name == "packet_in" && self.body_kind != BodyKind::State {
             let message = format!("`{}` may only be called in parser states", method.name);
             self.error(Code::CALL_CONTEXT, expr.span, message);
         }
-        let target = Target {
+        let target = CallTarget {
             name: method.name.clone(),
             span: method.span,
             callee: Callee::Method(id),
@@ -330,7 +331,7 @@ impl Checker<'_> {
     }
 
     fn table_apply(&mut self, expr: &Expr, call: &Call, table: &Nominal, method: &Ident) -> Type {
-        if self.place != Place::Apply {
+        if self.body_kind != BodyKind::Apply {
             self.report(
                 Diagnostic::error(
                     Code::CALL_CONTEXT,
@@ -340,7 +341,7 @@ impl Checker<'_> {
                 .help("move it to the control's `apply` block"),
             );
         }
-        let target = Target {
+        let target = CallTarget {
             name: method.name.clone(),
             span: method.span,
             callee: Callee::TableApply(table.id),
@@ -369,19 +370,19 @@ impl Checker<'_> {
             DefKind::Parser(d) => (
                 d.params.clone(),
                 d.type_params.clone(),
-                Place::State,
+                BodyKind::State,
                 "parsers",
             ),
             DefKind::Control(d) => (
                 d.params.clone(),
                 d.type_params.clone(),
-                Place::Apply,
+                BodyKind::Apply,
                 "controls",
             ),
             _ => return Type::Invalid,
         };
-        if self.place != want {
-            let place = if want == Place::State {
+        if self.body_kind != want {
+            let place = if want == BodyKind::State {
                 "in parser states"
             } else {
                 "in `apply` blocks of controls"
@@ -392,7 +393,7 @@ impl Checker<'_> {
                 format!("{noun} can only be applied {place}"),
             );
         }
-        let target = Target {
+        let target = CallTarget {
             name: n.name.clone(),
             span: method.span,
             callee,
@@ -403,7 +404,8 @@ impl Checker<'_> {
         self.resolve_call(expr, &call.type_args, &call.args, target, &Type::Void)
     }
 
-    /// `C.apply(...)` with a type before the dot: makes an instance without constructor arguments.
+    /// Checks `C.apply(...)` with a type `C` (direct application, spec § 15.1): instantiates `C` without constructor arguments and
+    /// applies it.
     fn direct_apply(
         &mut self,
         expr: &Expr,
@@ -473,7 +475,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether a method is one for a size, which types have too.
+/// Whether a method returns the size of a type, such as `minSizeInBits`. These methods can be called on types too.
 fn is_size(method: &str) -> bool {
     matches!(
         method,

@@ -8,10 +8,10 @@ use std::rc::Rc;
 
 /// A typed program: the syntax tree and the results of the type checker.
 ///
-/// The tree is that of the parser. The results are indexed by the ids of its nodes.
+/// The tree is the parser's, unchanged. The results are in tables that are indexed by the ids of the tree's nodes.
 #[derive(Debug, Default)]
 pub struct CheckedProgram {
-    /// The tree.
+    /// The syntax tree.
     pub program: P4Program,
     pub(super) defs: Vec<Option<Def>>,
     pub(super) exprs: Vec<ExprInfo>,
@@ -25,18 +25,19 @@ pub struct CheckedProgram {
     pub(super) main: Option<Rc<Instantiation>>,
 }
 
-/// Results for an expression.
+/// Results of the type checker for one expression.
 #[derive(Clone, Debug)]
 pub struct ExprInfo {
-    /// Its own type, before an implicit cast.
+    /// Type of the expression itself, before an implicit cast.
     pub ty: Type,
-    /// The type that it is implicitly cast to.
+    /// The type that the expression is implicitly cast to; `None` without such a cast.
     pub cast: Option<Type>,
-    /// Its value when it is known without knowing constructor arguments, before the implicit cast.
+    /// Value of the expression before the implicit cast; `None` if the value is known only at run time or depends on constructor
+    /// arguments.
     pub value: Option<Value>,
-    /// The resolution of its name or member.
+    /// The declaration or built-in member that the expression refers to.
     pub resolution: Resolution,
-    /// Whether it can be assigned to.
+    /// Whether the expression is an lvalue (spec § 6.7).
     pub is_lvalue: bool,
 }
 
@@ -60,120 +61,120 @@ pub enum Resolution {
     None,
     /// A declaration: variable, parameter, constant, instance, field, member of an enum, action, table, type, ...
     Decl(DeclId),
-    /// `stack.next`
+    /// `stack.next`: the element that is extracted next
     StackNext,
-    /// `stack.last`
+    /// `stack.last`: the element that was extracted last
     StackLast,
-    /// `stack.lastIndex`
+    /// `stack.lastIndex`: the index of `stack.last`
     StackLastIndex,
-    /// `stack.size`
+    /// `stack.size`: the number of elements, a constant
     StackSize,
-    /// `table.apply().hit`
+    /// `table.apply().hit`: whether an entry matched
     Hit,
-    /// `table.apply().miss`
+    /// `table.apply().miss`: whether no entry matched
     Miss,
-    /// `table.apply().action_run`
+    /// `table.apply().action_run`: the executed action, for `switch`
     ActionRun,
 }
 
 /// A declaration, and the declaration that it is part of.
 #[derive(Clone, Debug)]
 pub struct Def {
-    /// Kind.
+    /// Kind of the declaration, with its node of the syntax tree.
     pub kind: DefKind,
     /// The parser, control, action, function, extern, struct, enum or table around it; `None` at the top level.
     pub parent: Option<DeclId>,
 }
 
-/// Kinds of declarations.
+/// The kind of a declaration, with its node of the syntax tree.
 #[derive(Clone, Debug)]
 pub enum DefKind {
     /// A constant; see [`CheckedProgram::const_value`].
     Const(Rc<ConstDecl>),
-    /// A variable, of a loop too.
+    /// A variable, also the variable of a `for` loop.
     Var(Rc<VarDecl>),
     /// A parameter of `apply`, of an action, function or method.
     Param(Rc<Param>),
     /// A constructor parameter of a parser, control, package or extern.
     CtorParam(Rc<Param>),
-    /// An instance.
+    /// An instance of an extern, parser, control or package.
     Instance(Rc<Instantiation>),
-    /// An extern type.
+    /// An extern type: `extern E { ... }`.
     Extern(Rc<ExternDecl>),
     /// A constructor of an extern type.
     Constructor(Rc<FunctionDecl>),
     /// A method of an extern type.
     Method(Rc<FunctionDecl>),
-    /// An extern function.
+    /// An extern function: `extern T f(...);`.
     ExternFunction(Rc<FunctionDecl>),
     /// A function with a body, also the implementation of an abstract method.
     Function(Rc<FunctionDecl>),
-    /// An action.
+    /// An action: `action a(...) { ... }`.
     Action(Rc<ActionDecl>),
-    /// A parser or parser type.
+    /// A parser (with a body) or a parser type (without).
     Parser(Rc<ParserDecl>),
-    /// A state of a parser.
+    /// A state of the parent parser: `state s { ... }`.
     State(Rc<State>),
-    /// A control or control type.
+    /// A control (with a body) or a control type (without).
     Control(Rc<ControlDecl>),
-    /// A package type.
+    /// A package type: `package P(...);`.
     Package(Rc<PackageDecl>),
-    /// A table.
+    /// A table: `table t { ... }`.
     Table(Rc<TableDecl>),
-    /// A value set.
+    /// A value set: `value_set<T>(n) v;`.
     ValueSet(Rc<ValueSetDecl>),
-    /// A struct type.
+    /// A struct type: `struct S { ... }`.
     Struct(Rc<StructDecl>),
-    /// A header type.
+    /// A header type: `header H { ... }`.
     Header(Rc<StructDecl>),
-    /// A header union type.
+    /// A header union type: `header_union U { ... }`.
     HeaderUnion(Rc<StructDecl>),
-    /// A field of the parent, and its index.
+    /// A field of the parent struct, and its index in order of declaration.
     Field(Rc<Field>, usize),
-    /// An enum type.
+    /// An enum type: `enum E { ... }`.
     Enum(Rc<EnumDecl>),
-    /// A member of the parent, and its index.
+    /// A member of the parent enum, and its index in order of declaration.
     EnumMember(Rc<Member>, usize),
-    /// A member of `error`, and its index among all errors of the program.
+    /// A member of `error`, and its index among all errors of the program; the index is the error's number.
     ErrorMember(Rc<Member>, usize),
-    /// A match kind.
+    /// A member of `match_kind`, such as `exact`.
     MatchKindMember(Rc<Member>),
     /// An alias made by `typedef`.
     Typedef(Rc<TypedefDecl>),
     /// A type made by `type`.
     NewType(Rc<TypedefDecl>),
-    /// A type parameter of the parent, and its index.
+    /// A type parameter of the parent declaration, and its index in the list of type parameters.
     TypeParam(Name, usize),
 }
 
 /// Resolution of a call, a constructor call, an instantiation or a reference to an action.
 #[derive(Clone, Debug)]
 pub struct CallInfo {
-    /// What is called.
+    /// The called declaration.
     pub callee: Callee,
     /// Type arguments in order of the callee's type parameters; for constructors those of the type.
     pub type_args: Vec<Type>,
-    /// Parameters with their values, in order of declaration. For a reference to an action in a table, only those
-    /// parameters that the reference binds, unless it is an entry or a default action, which bind all.
+    /// The bound parameters, in order of declaration. A reference to an action in a table's list binds only the parameters with a
+    /// direction. Entries and default actions bind all parameters.
     pub args: Vec<ArgInfo>,
     /// Type of the result, type arguments applied.
     pub ret: Type,
 }
 
-/// A parameter of a call.
+/// A parameter of a call, and the source of its value.
 #[derive(Clone, Debug)]
 pub struct ArgInfo {
     /// The parameter; `None` for parameters of built-in methods.
     pub param: Option<DeclId>,
-    /// Its direction.
+    /// Direction of the parameter: `in`, `out`, `inout` or none.
     pub direction: Direction,
-    /// Its type, type arguments applied.
+    /// Type of the parameter, type arguments applied.
     pub ty: Type,
-    /// Source of its value.
+    /// Source of the parameter's value.
     pub source: ArgSource,
 }
 
-/// Source of a parameter's value.
+/// The source of a parameter's value in a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgSource {
     /// The argument with this index in source order.
@@ -184,63 +185,63 @@ pub enum ArgSource {
     Omitted,
 }
 
-/// What is called.
+/// The callee of a call, by kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Callee {
-    /// An action.
+    /// A call of an action, or a reference to it in a table.
     Action(DeclId),
-    /// A function with a body.
+    /// A call of a function with a body.
     Function(DeclId),
-    /// An extern function.
+    /// A call of an extern function.
     ExternFunction(DeclId),
-    /// A method of an instance of an extern; the instance is the base of the callee's [`ExprKind::Member`]. An abstract method
-    /// is named by the extern's declaration, not by its implementation.
+    /// A method of an extern instance; the instance is the base of the callee's [`ExprKind::Member`]. An abstract method has the id of
+    /// the extern's declaration, not of its implementation.
     Method(DeclId),
     /// `apply` of an instance of a parser or parser type.
     ParserApply(DeclId),
     /// `apply` of an instance of a control or control type.
     ControlApply(DeclId),
-    /// `C.apply(...)`, direct application of a control or parser type, which makes an instance of its own.
+    /// `C.apply(...)`: direct application of a control or parser type, which creates an instance for this call (spec § 15.1).
     DirectApply(DeclId),
     /// `apply` of a table.
     TableApply(DeclId),
-    /// Constructor of an extern type.
+    /// An instantiation of an extern type.
     ExternConstructor {
-        /// The type.
+        /// The extern type.
         ext: DeclId,
-        /// The constructor among its overloads.
+        /// The constructor that matches the arguments.
         constructor: DeclId,
     },
-    /// Constructor of a parser.
+    /// An instantiation of a parser.
     ParserConstructor(DeclId),
-    /// Constructor of a control.
+    /// An instantiation of a control.
     ControlConstructor(DeclId),
-    /// Constructor of a package.
+    /// An instantiation of a package.
     PackageConstructor(DeclId),
-    /// A built-in method.
+    /// A call of a method that the language defines, such as `isValid`.
     Builtin(BuiltinMethod),
 }
 
 /// Methods of headers, header unions, stacks and types with a size. The object is the base of the callee's [`ExprKind::Member`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BuiltinMethod {
-    /// `h.isValid()`
+    /// `h.isValid()`: whether the header is valid
     IsValid,
-    /// `h.setValid()`
+    /// `h.setValid()`: makes the header valid
     SetValid,
-    /// `h.setInvalid()`
+    /// `h.setInvalid()`: makes the header invalid
     SetInvalid,
-    /// `stack.push_front(n)`
+    /// `stack.push_front(n)`: shifts elements by n to higher indices
     PushFront,
-    /// `stack.pop_front(n)`
+    /// `stack.pop_front(n)`: shifts elements by n to lower indices
     PopFront,
-    /// `x.minSizeInBits()`
+    /// `x.minSizeInBits()`: minimum size, `varbit` fields empty
     MinSizeInBits,
-    /// `x.minSizeInBytes()`
+    /// `x.minSizeInBytes()`: minimum size, rounded up to bytes
     MinSizeInBytes,
-    /// `x.maxSizeInBits()`
+    /// `x.maxSizeInBits()`: maximum size, `varbit` fields at their maximum width
     MaxSizeInBits,
-    /// `x.maxSizeInBytes()`
+    /// `x.maxSizeInBytes()`: maximum size, rounded up to bytes
     MaxSizeInBytes,
 }
 
@@ -255,12 +256,15 @@ impl CheckedProgram {
             .expect("the checker defines every id that the parser dealt out")
     }
 
-    /// The declaration with this id, `None` when the program had errors and the declaration was left out.
+    /// The declaration with this id; `None` if an error in the program prevented its definition.
     pub fn opt_def(&self, id: DeclId) -> Option<&Def> {
         self.defs.get(id.0 as usize)?.as_ref()
     }
 
-    /// The results for an expression.
+    /// The type checker's results for an expression.
+    ///
+    /// # Panics
+    /// When the id belongs to a larger program.
     pub fn info(&self, id: ExprId) -> &ExprInfo {
         &self.exprs[id.0 as usize]
     }
@@ -270,13 +274,13 @@ impl CheckedProgram {
         &self.info(expr.id).ty
     }
 
-    /// Type of an expression after its implicit cast: what its context takes.
+    /// Type of an expression after its implicit cast.
     pub fn type_as_used(&self, expr: &Expr) -> &Type {
         let info = self.info(expr.id);
         info.cast.as_ref().unwrap_or(&info.ty)
     }
 
-    /// Value of an expression after its implicit cast, when it is a constant.
+    /// Value of an expression after its implicit cast; `None` if the expression is not a compile-time constant.
     pub fn value(&self, expr: &Expr) -> Option<Value> {
         let info = self.info(expr.id);
         let value = info.value.as_ref()?;
@@ -286,7 +290,7 @@ impl CheckedProgram {
         }
     }
 
-    /// Casts a constant, through `type`s and serializable enums.
+    /// Casts a constant between types, which may be `type`s and serializable enums. `None` if the cast does not exist.
     pub fn cast_value(&self, value: &Value, from: &Type, to: &Type) -> Option<Value> {
         super::value::cast(value, &self.representation(from), &self.representation(to)).ok()
     }
@@ -296,27 +300,30 @@ impl CheckedProgram {
         self.info(expr.id).resolution
     }
 
-    /// What a call, an instantiation ([`Instantiation::call`]) or a reference to an action ([`ActionRef::call`]) resolves to.
+    /// The resolution of a call, of an instantiation ([`Instantiation::call`]) or of a reference to an action ([`ActionRef::call`]).
+    /// `None` for other expressions and after an error.
     pub fn call(&self, id: ExprId) -> Option<&CallInfo> {
         self.calls.get(&id)
     }
 
-    /// The type of a written type.
+    /// The type that a written type denotes.
     pub fn type_ref(&self, ty: &TypeRef) -> &Type {
         &self.type_refs[ty.id.0 as usize]
     }
 
-    /// The declaration that the name of a type written there stands for: an alias itself, and not what it is made of.
+    /// The declaration that a written type names. For a `typedef` name it is the `typedef`, not the type it stands for. `None` for types
+    /// without a name.
     pub fn type_name(&self, ty: &TypeRef) -> Option<DeclId> {
         self.type_names.get(&ty.id).copied()
     }
 
-    /// Type of a variable, constant, parameter, field, instance, member, table or value set (its elements' type).
+    /// Type of a variable, constant, parameter, field, instance, member, table or value set (type of its elements). `None` for other
+    /// declarations.
     pub fn decl_type(&self, id: DeclId) -> Option<&Type> {
         self.decl_types.get(&id)
     }
 
-    /// Value of a constant, or of a member of a serializable enum.
+    /// Value of a constant, or of a member of a serializable enum. `None` for other declarations and for constants without a valid value.
     pub fn const_value(&self, id: DeclId) -> Option<&Value> {
         self.consts.get(&id)
     }
@@ -331,7 +338,7 @@ impl CheckedProgram {
         &self.match_kinds
     }
 
-    /// The instance of a package named `main`.
+    /// The package instance named `main`; `None` if the program has none.
     pub fn main(&self) -> Option<&Rc<Instantiation>> {
         self.main.as_ref()
     }
@@ -360,12 +367,12 @@ impl CheckedProgram {
             .collect()
     }
 
-    /// Type arguments of a declared type, paired with its parameters.
+    /// The substitution of a declared type's parameters by its type arguments.
     pub fn substitution(&self, nominal: &Nominal, params: &[TypeParam]) -> Substitution {
         Substitution::new(params.iter().map(|p| p.id), nominal.args.iter().cloned())
     }
 
-    /// The type under a serializable enum or a `type`, one step; `None` for other types.
+    /// The underlying type of a serializable enum or a `type`, one level deep; `None` for other types.
     pub fn underlying(&self, ty: &Type) -> Option<Type> {
         match ty {
             Type::SerializableEnum(n) | Type::NewType(n) => match &self.opt_def(n.id)?.kind {
@@ -380,7 +387,7 @@ impl CheckedProgram {
         }
     }
 
-    /// The type that values of `ty` are made of: serializable enums and `type`s are opened, down to the first other type.
+    /// The type that represents the values of `ty`: serializable enums and `type`s are replaced by their underlying types, repeatedly.
     pub fn representation(&self, ty: &Type) -> Type {
         let mut ty = ty.clone();
         while let Some(under) = self.underlying(&ty) {

@@ -7,9 +7,9 @@ use crate::diag::{closest, Code, Diagnostic, Diagnostics, Span, Warning};
 use crate::syntax::ast::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The context of the checker, which determines the allowed calls and statements.
+/// The kind of code that is being checked, which determines the allowed calls and statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum BodyKind {
     /// At the top level, or among the declarations of a parser or control.
     Declarations,
     /// In a state of a parser.
@@ -22,7 +22,7 @@ pub(super) enum Place {
     Function,
 }
 
-/// A scope: the names of one pair of braces.
+/// One lexical scope: names and their declarations.
 #[derive(Debug, Default)]
 pub(super) struct Scope {
     pub names: FxHashMap<Name, DeclId>,
@@ -32,57 +32,57 @@ pub(super) struct Checker<'a> {
     pub out: CheckedProgram,
     pub diagnostics: &'a mut Diagnostics,
     pub scopes: Vec<Scope>,
-    /// From a function to the next one with the same name in the same scope.
+    /// Maps each function to the next overload: the next function of the same name in the same scope.
     pub next_overload: FxHashMap<DeclId, DeclId>,
     pub match_kind_names: FxHashMap<Name, DeclId>,
     pub error_names: FxHashMap<Name, DeclId>,
-    /// Where each declaration's name is written.
+    /// Source position of each declaration's name, by [`DeclId`].
     pub name_spans: Vec<Span>,
     pub used: FxHashSet<DeclId>,
-    /// Names whose declarations have reported syntax errors.
-    pub lost: FxHashSet<Name>,
-    /// Positions of text that was skipped because of syntax errors.
-    pub lost_places: Vec<Span>,
-    pub place: Place,
-    /// Result type of the enclosing function.
+    /// Names in text that was skipped after a syntax error. They may be declared there, so an unknown name among them is not reported.
+    pub skipped_names: FxHashSet<Name>,
+    /// First tokens of the text that was skipped after each syntax error.
+    pub skipped: Vec<Span>,
+    pub body_kind: BodyKind,
+    /// Result type of the enclosing function; `None` outside functions.
     pub ret: Option<Type>,
-    /// Nesting of loops.
+    /// Number of enclosing loops.
     pub loops: u32,
-    /// The enclosing declaration.
+    /// The innermost enclosing declaration; `None` at the top level.
     pub parent: Option<DeclId>,
-    /// Type of `this`: in implementations of abstract methods.
+    /// Type of `this`; set only in implementations of abstract methods.
     pub this: Option<Type>,
-    /// Bindings of types being inferred.
+    /// The type bound to each inference variable [`Type::Infer`], by its number; `None` while unbound.
     pub inferred: Vec<Option<Type>>,
-    /// Of these, the ones that are written as `_`.
+    /// Numbers of the inference variables that the program writes as `_`.
     pub dont_cares: FxHashSet<u32>,
     /// Names of warnings disabled by `@noWarn` of the enclosing declarations.
     pub silenced: Vec<String>,
-    /// States of the enclosing parser.
+    /// States of the enclosing parser, by name; empty outside parsers.
     pub states: FxHashMap<Name, DeclId>,
     /// Field tables of struct-like types, computed once per type.
     pub field_cache: FxHashMap<Type, std::rc::Rc<FieldTable>>,
-    /// Specialised types that have been checked.
-    pub well_formed: FxHashSet<Type>,
-    /// Whether a struct may be a part of a header, by type.
+    /// Specialised types whose type arguments have been checked.
+    pub checked_specializations: FxHashSet<Type>,
+    /// Whether a type may be part of a header, cached by type.
     pub header_parts: FxHashMap<Type, bool>,
-    /// Cached results of `size_in_bits`.
+    /// Sizes by type; `None` for types without a size. A cache of `layout`.
     pub layouts: FxHashMap<Type, Option<Layout>>,
-    /// Bytes of the values of all expressions.
+    /// Sum of the sizes of all constant values so far, in bytes; limited to `MAX_CONSTANT_BYTES`.
     pub constant_bytes: u64,
-    /// Number of unknown names for which a suggestion is still searched.
+    /// Number of further unknown names for which a similar name is searched.
     suggestions: u32,
 }
 
-/// Maximum number of unknown names of a program for which a suggestion is searched.
+/// Number of unknown names in a program for which a similar name is searched.
 const MAX_SUGGESTIONS: u32 = 100;
 
 /// Sizes of the values of a type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Smallest size in bits.
+    /// Minimum size of a value in bits: `varbit` fields are empty.
     pub min: u64,
-    /// Largest size in bits.
+    /// Maximum size of a value in bits.
     pub max: u64,
     /// Number of fields of variable size.
     pub varbits: u64,
@@ -112,9 +112,9 @@ impl<'a> Checker<'a> {
             error_names: FxHashMap::default(),
             name_spans: vec![Span::default(); program.decl_count as usize],
             used: FxHashSet::default(),
-            lost: program.lost_names.iter().cloned().collect(),
-            lost_places: program.lost.clone(),
-            place: Place::Declarations,
+            skipped_names: program.skipped_names.iter().cloned().collect(),
+            skipped: program.skipped_spans.clone(),
+            body_kind: BodyKind::Declarations,
             ret: None,
             loops: 0,
             parent: None,
@@ -124,7 +124,7 @@ impl<'a> Checker<'a> {
             silenced: Vec::new(),
             states: FxHashMap::default(),
             field_cache: FxHashMap::default(),
-            well_formed: FxHashSet::default(),
+            checked_specializations: FxHashSet::default(),
             layouts: FxHashMap::default(),
             constant_bytes: 0,
             suggestions: MAX_SUGGESTIONS,
@@ -148,14 +148,16 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether parts of the program are missing here because they have syntax errors, reported already.
-    pub fn has_gaps(&self) -> bool {
-        !self.lost.is_empty()
+    /// Whether some declarations may be missing because of syntax errors, which have been reported.
+    pub fn has_skipped_text(&self) -> bool {
+        !self.skipped_names.is_empty()
     }
 
-    /// Whether parts of what stands at `span` are missing because they have syntax errors, reported already.
-    pub fn is_damaged(&self, span: Span) -> bool {
-        self.lost_places.iter().any(|lost| span.contains(*lost))
+    /// Whether some text within `span` was skipped after a syntax error, which has been reported.
+    pub fn contains_skipped_text(&self, span: Span) -> bool {
+        self.skipped
+            .iter()
+            .any(|skipped_names| span.contains(*skipped_names))
     }
 
     /// Records the kind of a declaration.
@@ -206,7 +208,7 @@ impl<'a> Checker<'a> {
         self.next_overload.insert(last, id);
     }
 
-    /// Whether two functions of one name are distinguishable overloads: by the number of their parameters or by parameter names.
+    /// Whether two functions of one name may overload each other: they differ in the number or the names of their parameters.
     pub fn may_overload(&self, a: DeclId, b: DeclId) -> bool {
         let function = |id: DeclId| match self.out.opt_def(id).map(|d| &d.kind) {
             Some(DefKind::Function(f) | DefKind::ExternFunction(f)) => Some(f.clone()),
@@ -229,7 +231,7 @@ impl<'a> Checker<'a> {
         let Some(outer) = outer.filter(|outer| *outer != id) else {
             return;
         };
-        // Type parameters, and parameters of declarations without a body, do not shadow.
+        // Type parameters may have the name of an outer declaration without a warning.
         if matches!(self.def(id), DefKind::TypeParam(..)) {
             return;
         }
@@ -240,11 +242,11 @@ impl<'a> Checker<'a> {
                 name.span,
                 format!("`{name}` hides another declaration of that name"),
             )
-            .other(span, "this one"),
+            .other(span, "the hidden declaration"),
         );
     }
 
-    /// The declaration of a name. Unknown names are reported.
+    /// Finds the declaration of a name and marks it as used. An unknown name is reported.
     pub fn lookup(&mut self, path: &Path) -> Option<DeclId> {
         let found = self.find(path);
         match found {
@@ -257,7 +259,7 @@ impl<'a> Checker<'a> {
         found
     }
 
-    /// The declaration of a name; `None` without a report if it is unknown.
+    /// Finds the declaration of a name, from the innermost scope outwards. `None` for an unknown name, which is not reported.
     pub fn find(&self, path: &Path) -> Option<DeclId> {
         let name = &path.name.name;
         if path.absolute {
@@ -270,8 +272,8 @@ impl<'a> Checker<'a> {
             .or_else(|| self.match_kind_names.get(name).copied())
     }
 
-    /// The declaration that the name of a callee stands for: inside of an action or function its own name is that of another one around
-    /// it, where there is one.
+    /// Finds the declaration of a callee's name. Inside an action or function, its own name refers to an outer declaration of that name
+    /// if there is one, as recursion is not allowed.
     pub fn find_callee(&self, path: &Path) -> Option<DeclId> {
         let found = self.find(path)?;
         if self.parent != Some(found) {
@@ -287,7 +289,7 @@ impl<'a> Checker<'a> {
     }
 
     fn unknown_name(&mut self, name: &Ident) {
-        if self.lost.contains(&name.name) {
+        if self.skipped_names.contains(&name.name) {
             return;
         }
         let mut d = Diagnostic::error(
@@ -314,7 +316,7 @@ impl<'a> Checker<'a> {
     }
 
     fn suggest(&mut self, name: &Ident) -> Option<String> {
-        // Each suggestion compares all names, and a wrong macro may leave thousands unknown.
+        // A suggestion compares all names in scope, which is slow for the thousands of unknown names that one wrong macro can cause.
         self.suggestions = self.suggestions.checked_sub(1)?;
         let mut names: Vec<&str> = self
             .scopes
@@ -327,7 +329,7 @@ impl<'a> Checker<'a> {
         closest(&name.name, names).map(str::to_owned)
     }
 
-    /// Warns when something marked `@deprecated` is used.
+    /// Warns if the declaration used at `at` has the annotation `@deprecated`.
     pub fn check_deprecated(&mut self, id: DeclId, at: Span) {
         let Some(annotation) = self.annotations(id).annotation("deprecated") else {
             return;
@@ -356,7 +358,7 @@ impl<'a> Checker<'a> {
         result
     }
 
-    /// Declares with the warnings off that `@noWarn` of the declaration itself names.
+    /// Adds a declaration to the current scope, without the warnings that the declaration's own `@noWarn` disables.
     pub fn declare_silenced(&mut self, id: DeclId, name: &Ident, annotations: &[Annotation]) {
         let silenced = self.silenced.len();
         self.silence(annotations);
@@ -370,8 +372,8 @@ impl<'a> Checker<'a> {
             .extend(names.filter_map(|a| a.string()).map(str::to_owned));
     }
 
-    /// Runs `f` inside of a declaration: a scope of its own, its warnings turned off as its `@noWarn` says.
-    pub fn inside<T>(
+    /// Runs `f` with `id` as the enclosing declaration: in a new scope, and without the warnings that its `@noWarn` disables.
+    pub fn in_declaration<T>(
         &mut self,
         id: DeclId,
         annotations: &[Annotation],
@@ -395,12 +397,12 @@ impl<'a> Checker<'a> {
         self.out.info(expr.id).ty.clone()
     }
 
-    /// Value of an expression as its context sees it.
+    /// Value of an expression after its implicit cast; `None` if it is not a compile-time constant.
     pub fn value_of(&self, expr: &Expr) -> Option<Value> {
         self.out.value(expr)
     }
 
-    /// Fields of a struct-like type.
+    /// Fields of a struct, header or header union, cached per type; empty for other types.
     pub fn field_table(&mut self, ty: &Type) -> std::rc::Rc<FieldTable> {
         if let Some(table) = self.field_cache.get(ty) {
             return table.clone();
@@ -417,12 +419,12 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Whether two lists of parameters are indistinguishable for overloading.
+/// Whether two parameter lists have the same length and names, so that calls cannot tell the overloads apart.
 pub(super) fn same_parameters(a: &[std::rc::Rc<Param>], b: &[std::rc::Rc<Param>]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.name.name == b.name.name)
 }
 
-/// The shipped file that declares a well-known name.
+/// The shipped file (`core.p4`, `v1model.p4`, ...) that declares `name`, found by text search; `None` if none does.
 fn declared_in(name: &str) -> Option<&'static str> {
     crate::preproc::shipped_files()
         .iter()
@@ -481,7 +483,7 @@ impl DefKind {
         }
     }
 
-    /// A description for messages.
+    /// A noun with its article for messages, such as "an action".
     pub fn noun(&self) -> &'static str {
         match self {
             DefKind::Const(_) => "a constant",
@@ -532,7 +534,7 @@ impl DefKind {
 }
 
 impl Checker<'_> {
-    /// Ends the check: types found by inference take the place of types to be inferred.
+    /// Ends the check: replaces inference variables by their types in all results. Returns the typed program and the used declarations.
     pub fn finish(self) -> (CheckedProgram, FxHashSet<DeclId>) {
         let bound = self.inferred;
         fn settle(ty: &mut Type, bound: &[Option<Type>]) {

@@ -1,6 +1,6 @@
 //! Constructor calls.
 
-use super::args::Target;
+use super::args::CallTarget;
 use super::checked::*;
 use super::checker::Checker;
 use super::types::{Substitution, Type};
@@ -8,7 +8,7 @@ use crate::diag::{Code, Diagnostic, Span};
 use crate::syntax::ast::*;
 
 impl Checker<'_> {
-    /// Checks a constructor call of a type whose arguments may be open, and returns the type with its arguments found.
+    /// Checks a constructor call and infers missing type arguments of `ty`. Returns the complete type.
     pub fn construct(&mut self, id: ExprId, span: Span, ty: &Type, args: &[Arg]) -> Type {
         let (callee, params, name) = match ty {
             Type::Extern(n) => {
@@ -110,7 +110,7 @@ impl Checker<'_> {
             type_params.iter().map(|p| p.id),
             nominal.args.iter().cloned(),
         );
-        let target = Target {
+        let target = CallTarget {
             name,
             span,
             callee,
@@ -125,13 +125,13 @@ impl Checker<'_> {
             if let ArgSource::Arg(i) = arg.source {
                 let value = &args[i].value;
                 if !self.is_compile_time(value) && self.type_of(value) != Type::Invalid {
-                    self.not_constant(value, "a constructor argument");
+                    self.report_not_constant(value, "a constructor argument");
                 }
             }
         }
-        self.close_omitted(&info, &nominal.args);
+        self.bind_omitted_to_void(&info, &nominal.args);
         if matches!(ty, Type::Extern(_)) {
-            self.close_unused(&nominal.args);
+            self.bind_unused_to_void(&nominal.args);
         }
         let resolved = self.resolve(ty);
         if self.is_open(&resolved) {
@@ -161,8 +161,8 @@ impl Checker<'_> {
         resolved
     }
 
-    /// Reports an unnamed instance, which cannot have a body, of a type with abstract methods.
-    pub fn nothing_abstract(&mut self, ty: &Type, span: Span) {
+    /// Reports an instance without a name of an extern with abstract methods. Only named instances can have a body that implements them.
+    pub fn reject_abstract(&mut self, ty: &Type, span: Span) {
         let Type::Extern(n) = ty else { return };
         let DefKind::Extern(ext) = self.def(n.id).clone() else {
             return;

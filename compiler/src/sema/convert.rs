@@ -10,17 +10,17 @@ use num_bigint::{BigInt, Sign};
 use num_traits::Zero;
 use std::rc::Rc;
 
-/// Maximum number of parts of a constant from `...`.
+/// Maximum number of fields and elements that one `...` fills with default values.
 const MAX_CONSTANT: u32 = 1 << 16;
 
 impl Checker<'_> {
-    /// A type to be inferred.
+    /// Creates an inference variable.
     pub fn fresh(&mut self) -> Type {
         self.inferred.push(None);
         Type::Infer(self.inferred.len() as u32 - 1)
     }
 
-    /// Replaces inferred types by what they were found to be.
+    /// Replaces the bound inference variables in a type by their types.
     pub fn resolve(&self, ty: &Type) -> Type {
         if !ty.any(&mut |t| matches!(t, Type::Infer(_))) {
             return ty.clone();
@@ -33,13 +33,13 @@ impl Checker<'_> {
         })
     }
 
-    /// Whether something in the type has not been inferred.
+    /// Whether a type contains an unbound inference variable.
     pub fn is_open(&self, ty: &Type) -> bool {
         self.resolve(ty).any(&mut |t| matches!(t, Type::Infer(_)))
     }
 
-    /// Makes two types equal by binding types to be inferred; a parser or control of the second one may leave out parameters that are
-    /// optional in the first one.
+    /// Unifies two types by binding inference variables; false if they differ. A parser or control `b` may lack parameters that are
+    /// `@optional` in `a`.
     pub fn unify(&mut self, a: &Type, b: &Type) -> bool {
         let (a, b) = (self.resolve(a), self.resolve(b));
         match (&a, &b) {
@@ -81,7 +81,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Parsers and controls fit a parser or control type when their parameters do.
+    /// Unifies the `apply` parameters of a parser or control with those of a parser or control type.
     fn unify_signatures(&mut self, want: &Nominal, have: &Nominal) -> bool {
         let (want, have) = (self.apply_signature(want), self.apply_signature(have));
         let fits = |w: &(Rc<Param>, Type), h: &(Rc<Param>, Type)| w.0.direction == h.0.direction;
@@ -98,7 +98,7 @@ impl Checker<'_> {
         true
     }
 
-    /// Parameters of `apply` with their types.
+    /// The `apply` parameters of a parser or control, and their types with type arguments applied.
     pub fn apply_signature(&self, n: &Nominal) -> Vec<(Rc<Param>, Type)> {
         let (params, type_params) = match self.def(n.id) {
             DefKind::Parser(d) => (&d.params, &d.type_params),
@@ -112,7 +112,8 @@ impl Checker<'_> {
             .collect()
     }
 
-    /// Converts a checked expression to the type that its context takes, or reports why that cannot be. `what` names the context.
+    /// Casts a checked expression implicitly to the type that its context requires; reports a mismatch and returns false if no implicit
+    /// cast exists. `what` names the context in messages.
     pub fn coerce(&mut self, expr: &Expr, to: &Type, what: &str) -> bool {
         let to = &self.resolve(to);
         let from = self.resolve(&self.type_of(expr));
@@ -157,19 +158,19 @@ impl Checker<'_> {
                 return true;
             }
         }
-        self.mismatch(expr, &from, to, what);
+        self.report_type_mismatch(expr, &from, to, what);
         false
     }
 
-    /// Converts what an initializer, an assignment or `return` gives: there a number without a width becomes a `type`, too, and any
-    /// constant an `int`.
+    /// Like [`Checker::coerce`], for initializers, assignments and `return`. Here, as in p4c, an `int` is also cast to a `type`, and a
+    /// constant of any width to `int`.
     pub fn coerce_assigned(&mut self, expr: &Expr, to: &Type, what: &str) -> bool {
         let from = self.type_of(expr);
         if *to == Type::Int && matches!(from, Type::Bit(_) | Type::Signed(_)) {
             self.info_mut(expr).cast = Some(Type::Int);
             return true;
         }
-        // Only of a type that is made of numbers itself: one made of another `type` takes a cast, as in p4c.
+        // Only to a `type` whose underlying type is numeric: a `type` over another `type` needs an explicit cast, as in p4c.
         let of_numbers = matches!(to, Type::NewType(_))
             && matches!(
                 self.out.underlying(to),
@@ -207,8 +208,8 @@ impl Checker<'_> {
         );
     }
 
-    /// Reports `...` for a field of variable size, which has no default value.
-    fn has_defaults(&mut self, ty: &Type, span: Span) -> bool {
+    /// Reports `...` for a type with a `varbit` field, which has no default value; returns whether there is no such field.
+    fn check_has_defaults(&mut self, ty: &Type, span: Span) -> bool {
         let varbit = match ty {
             Type::Varbit(_) => true,
             Type::Header(_) => self
@@ -233,7 +234,7 @@ impl Checker<'_> {
     }
 
     fn coerce_dots(&mut self, expr: &Expr, to: &Type) -> bool {
-        if !self.has_defaults(to, expr.span) {
+        if !self.check_has_defaults(to, expr.span) {
             return false;
         }
         let value = self.default_value(to);
@@ -243,7 +244,7 @@ impl Checker<'_> {
         true
     }
 
-    /// Converts `{x, y}`; `None` when the target is nothing that lists convert to.
+    /// Converts `{x, y}` to `to`; `None` if `to` is not a type that lists convert to.
     fn coerce_list(&mut self, expr: &Expr, list: &[Expr], to: &Type, what: &str) -> Option<bool> {
         let dots = matches!(
             list.last(),
@@ -288,7 +289,8 @@ impl Checker<'_> {
                 }
                 None => {
                     let span = list.last().map_or(expr.span, |last| last.span);
-                    ok &= !matches!(target, Type::Varbit(_)) || self.has_defaults(target, span);
+                    ok &=
+                        !matches!(target, Type::Varbit(_)) || self.check_has_defaults(target, span);
                     self.default_value(target)
                 }
             };
@@ -311,7 +313,7 @@ impl Checker<'_> {
         Some(ok)
     }
 
-    /// Converts `{f = x, g = y}`.
+    /// Converts `{f = x, g = y}` to a struct or header type.
     fn coerce_record(
         &mut self,
         expr: &Expr,
@@ -344,7 +346,7 @@ impl Checker<'_> {
         if let Some(span) = dots {
             for i in missing {
                 let ty = &table.list[i].1;
-                ok &= !matches!(ty, Type::Varbit(_)) || self.has_defaults(ty, span);
+                ok &= !matches!(ty, Type::Varbit(_)) || self.check_has_defaults(ty, span);
                 values[i] = self.default_value(&table.list[i].1);
             }
         } else if !missing.is_empty() {
@@ -372,7 +374,7 @@ impl Checker<'_> {
         ok
     }
 
-    fn mismatch(&mut self, expr: &Expr, from: &Type, to: &Type, what: &str) {
+    fn report_type_mismatch(&mut self, expr: &Expr, from: &Type, to: &Type, what: &str) {
         let mut d = Diagnostic::error(
             Code::TYPE_MISMATCH,
             expr.span,
@@ -393,7 +395,7 @@ impl Checker<'_> {
         self.report(d);
     }
 
-    /// Why a parser or control does not fit a parser or control type.
+    /// Describes, for a message, the first difference between the parameters of a parser or control and the required type.
     fn signature_difference(&mut self, have: &Nominal, want: &Nominal) -> String {
         let (own, other) = (self.apply_signature(have), self.apply_signature(want));
         let written = |(p, ty): &(Rc<Param>, Type)| match p.direction {
@@ -424,7 +426,7 @@ impl Checker<'_> {
         )
     }
 
-    /// Whether an explicit cast exists.
+    /// Whether an explicit cast from `from` to `to` exists (spec § 8.11.1).
     pub fn can_cast(&self, from: &Type, to: &Type) -> bool {
         if from == to {
             return true;
@@ -439,7 +441,7 @@ impl Checker<'_> {
             (Type::Bool, Type::Int) => true,
             (Type::Int, Type::Bit(_) | Type::Signed(_))
             | (Type::Bit(_) | Type::Signed(_), Type::Int) => true,
-            // Only what it is made of: another width needs a cast of its own.
+            // To a `type` or serializable enum, only from its underlying type or from `int`. Another width needs a second cast.
             (_, Type::NewType(_) | Type::SerializableEnum(_))
                 if self.out.underlying(to).is_some_and(|under| {
                     *from == under || *from == Type::Int && self.can_cast(from, &under)
@@ -447,7 +449,8 @@ impl Checker<'_> {
             {
                 true
             }
-            // And from it only to what it is made of (spec § 8.11.1), or to another name of that.
+            // From a `type` or serializable enum, only to its underlying type (spec § 8.11.1), or to another type with the same
+            // underlying type.
             (Type::NewType(_) | Type::SerializableEnum(_), _) => {
                 self.out.underlying(from).is_some_and(|under| {
                     under == *to
@@ -459,7 +462,8 @@ impl Checker<'_> {
         }
     }
 
-    /// The value of `...` (spec § 7.3); `None` also for types with more parts than a constant may have.
+    /// The default value of a type, which `...` stands for (spec § 7.3). `None` for types without one, and for types with more than
+    /// [`MAX_CONSTANT`] parts.
     pub fn default_value(&mut self, ty: &Type) -> Option<Value> {
         let mut budget = MAX_CONSTANT;
         self.default_within(ty, &mut budget)

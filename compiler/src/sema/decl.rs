@@ -1,7 +1,7 @@
 //! Declarations outside parsers and controls.
 
 use super::checked::*;
-use super::checker::{Checker, Place};
+use super::checker::{BodyKind, Checker};
 use super::types::{Nominal, Type};
 use super::value::Value;
 use crate::diag::{Code, Diagnostic, Span};
@@ -9,9 +9,9 @@ use crate::syntax::ast::*;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
-/// The owner of a list of parameters, which determines its rules.
+/// The kind of declaration that a parameter list belongs to, which determines the rules for its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ParamsOf {
+pub(super) enum ParamOwner {
     Action,
     Function,
     Extern,
@@ -65,7 +65,7 @@ impl Checker<'_> {
                 self.out.consts.insert(d.id, value);
             }
             None if ok && !self.is_compile_time(&d.value) => {
-                self.not_constant(&d.value, "the value of a constant")
+                self.report_not_constant(&d.value, "the value of a constant")
             }
             _ => {}
         }
@@ -143,7 +143,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The body of an instantiation: implementations of the extern's abstract methods.
+    /// Checks the body of an instantiation, which implements the abstract methods of the extern.
     fn abstract_methods(&mut self, d: &Rc<Instantiation>, ty: &Type) {
         let ext = match ty {
             Type::Extern(n) => match self.def(n.id) {
@@ -171,7 +171,7 @@ impl Checker<'_> {
             .collect();
         let args = self.out.substitution(&nominal, &ext.type_params);
         let this = self.this.replace(ty.clone());
-        self.inside(d.id, &d.annotations, |c| {
+        self.in_declaration(d.id, &d.annotations, |c| {
             for member in d.body.iter().flatten() {
                 c.declaration(member);
                 let Decl::Function(f) = member else { continue };
@@ -202,7 +202,7 @@ impl Checker<'_> {
             }
         });
         self.this = this;
-        let damaged = self.is_damaged(d.span);
+        let damaged = self.contains_skipped_text(d.span);
         for method in missing
             .iter()
             .filter(|m| m.annotations.annotation("optional").is_none() && !damaged)
@@ -286,12 +286,12 @@ impl Checker<'_> {
         }
     }
 
-    pub fn params(&mut self, list: &[Rc<Param>], of: ParamsOf) {
+    pub fn params(&mut self, list: &[Rc<Param>], of: ParamOwner) {
         let mut directionless: Option<Span> = None;
         for param in list {
             let ty = match of {
-                ParamsOf::Action | ParamsOf::Function => self.type_ref(&param.ty),
-                ParamsOf::Extern | ParamsOf::Block | ParamsOf::Constructor => {
+                ParamOwner::Action | ParamOwner::Function => self.type_ref(&param.ty),
+                ParamOwner::Extern | ParamOwner::Block | ParamOwner::Constructor => {
                     self.param_type(&param.ty)
                 }
             };
@@ -299,7 +299,7 @@ impl Checker<'_> {
             if let Some(default) = &param.default {
                 if self.expr_as(default, &ty, "the default value") && !self.is_compile_time(default)
                 {
-                    self.not_constant(default, "a default value");
+                    self.report_not_constant(default, "a default value");
                 }
                 if param.direction.writes() {
                     self.error(
@@ -320,7 +320,7 @@ impl Checker<'_> {
                 }
             }
             self.param_rules(param, &ty, of);
-            if of == ParamsOf::Action {
+            if of == ParamOwner::Action {
                 match directionless {
                     Some(before) if param.direction != Direction::None => self.report(
                         Diagnostic::error(
@@ -335,7 +335,7 @@ impl Checker<'_> {
                 }
             }
             let kind = match of {
-                ParamsOf::Constructor => DefKind::CtorParam(param.clone()),
+                ParamOwner::Constructor => DefKind::CtorParam(param.clone()),
                 _ => DefKind::Param(param.clone()),
             };
             self.define(param.id, kind, param.name.span);
@@ -344,10 +344,10 @@ impl Checker<'_> {
         }
     }
 
-    fn param_rules(&mut self, param: &Param, ty: &Type, of: ParamsOf) {
+    fn param_rules(&mut self, param: &Param, ty: &Type, of: ParamOwner) {
         if param.direction != Direction::None {
             let word = param.direction.as_str();
-            if of == ParamsOf::Constructor {
+            if of == ParamOwner::Constructor {
                 self.error(
                     Code::DECLARATION_RULE,
                     param.span,
@@ -366,7 +366,7 @@ impl Checker<'_> {
                 self.error(Code::DECLARATION_RULE, param.span, message);
             }
         }
-        if of == ParamsOf::Action
+        if of == ParamOwner::Action
             && param.direction == Direction::None
             && matches!(ty, Type::String | Type::Int)
         {
@@ -377,14 +377,14 @@ impl Checker<'_> {
             );
         }
         let instance = matches!(ty, Type::Parser(_) | Type::Control(_) | Type::Package(_));
-        if instance && matches!(of, ParamsOf::Action | ParamsOf::Function) {
+        if instance && matches!(of, ParamOwner::Action | ParamOwner::Function) {
             self.error(
                 Code::DECLARATION_RULE,
                 param.ty.span,
                 format!("`{ty}` cannot be passed at run time"),
             );
         }
-        if matches!(ty, Type::Extern(_)) && of == ParamsOf::Action {
+        if matches!(ty, Type::Extern(_)) && of == ParamOwner::Action {
             self.error(
                 Code::DECLARATION_RULE,
                 param.ty.span,
@@ -397,7 +397,7 @@ impl Checker<'_> {
         self.define(d.id, DefKind::Extern(d.clone()), d.name.span);
         self.declare(d.id, &d.name);
         self.structured_annotations(&d.annotations);
-        self.inside(d.id, &d.annotations, |c| {
+        self.in_declaration(d.id, &d.annotations, |c| {
             c.type_params(&d.type_params);
             for (i, f) in d.constructors.iter().chain(&d.methods).enumerate() {
                 let constructor = f.ret.is_none();
@@ -431,7 +431,7 @@ impl Checker<'_> {
                         .other(g.name.span, "first declaration"),
                     );
                 }
-                c.inside(f.id, &f.annotations, |c| {
+                c.in_declaration(f.id, &f.annotations, |c| {
                     c.type_params(&f.type_params);
                     if let Some(ret) = &f.ret {
                         c.result_type(ret);
@@ -439,19 +439,19 @@ impl Checker<'_> {
                     c.params(
                         &f.params,
                         if constructor {
-                            ParamsOf::Constructor
+                            ParamOwner::Constructor
                         } else {
-                            ParamsOf::Extern
+                            ParamOwner::Extern
                         },
                     );
-                    c.not_of_type(d, &f.params);
+                    c.reject_own_type(d, &f.params);
                 });
             }
         });
     }
 
-    /// Methods and constructors of an extern take no objects of that extern.
-    fn not_of_type(&mut self, d: &ExternDecl, params: &[Rc<Param>]) {
+    /// Reports parameters of an extern's methods and constructors whose type is that extern.
+    fn reject_own_type(&mut self, d: &ExternDecl, params: &[Rc<Param>]) {
         for param in params {
             let ty = self.out.type_ref(&param.ty);
             if matches!(ty, Type::Extern(n) if n.id == d.id) {
@@ -470,11 +470,11 @@ impl Checker<'_> {
         self.define(d.id, kind, d.name.span);
         self.declare(d.id, &d.name);
         self.structured_annotations(&d.annotations);
-        let place = std::mem::replace(&mut self.place, Place::Function);
-        self.inside(d.id, &d.annotations, |c| {
+        let outer = std::mem::replace(&mut self.body_kind, BodyKind::Function);
+        self.in_declaration(d.id, &d.annotations, |c| {
             c.type_params(&d.type_params);
             let ret = d.ret.as_ref().map_or(Type::Void, |ret| c.result_type(ret));
-            // Extern functions may make instances.
+            // Only extern functions may return instances or compile-time values.
             if (ret.is_instance() || matches!(ret, Type::Int | Type::String)) && !is_extern {
                 c.error(
                     Code::BAD_TYPE,
@@ -485,9 +485,9 @@ impl Checker<'_> {
             c.params(
                 &d.params,
                 if is_extern {
-                    ParamsOf::Extern
+                    ParamOwner::Extern
                 } else {
-                    ParamsOf::Function
+                    ParamOwner::Function
                 },
             );
             let Some(body) = &d.body else { return };
@@ -510,22 +510,22 @@ impl Checker<'_> {
                 );
             }
         });
-        self.place = place;
+        self.body_kind = outer;
     }
 
     pub fn action_decl(&mut self, d: &Rc<ActionDecl>) {
         self.define(d.id, DefKind::Action(d.clone()), d.name.span);
         self.declare(d.id, &d.name);
         self.structured_annotations(&d.annotations);
-        let place = std::mem::replace(&mut self.place, Place::Action);
+        let outer = std::mem::replace(&mut self.body_kind, BodyKind::Action);
         let ret = self.ret.replace(Type::Void);
-        self.inside(d.id, &d.annotations, |c| {
-            c.params(&d.params, ParamsOf::Action);
+        self.in_declaration(d.id, &d.annotations, |c| {
+            c.params(&d.params, ParamOwner::Action);
             let loops = std::mem::take(&mut c.loops);
             c.block(&d.body);
             c.loops = loops;
         });
-        self.place = place;
+        self.body_kind = outer;
         self.ret = ret;
     }
 
@@ -533,16 +533,16 @@ impl Checker<'_> {
         self.define(d.id, DefKind::Package(d.clone()), d.name.span);
         self.declare(d.id, &d.name);
         self.structured_annotations(&d.annotations);
-        self.inside(d.id, &d.annotations, |c| {
+        self.in_declaration(d.id, &d.annotations, |c| {
             c.type_params(&d.type_params);
-            c.params(&d.params, ParamsOf::Constructor);
+            c.params(&d.params, ParamOwner::Constructor);
         });
     }
 
     fn struct_decl(&mut self, d: &Rc<StructDecl>, kind: DefKind) {
         self.structured_annotations(&d.annotations);
         self.define(d.id, kind.clone(), d.name.span);
-        self.inside(d.id, &d.annotations, |c| {
+        self.in_declaration(d.id, &d.annotations, |c| {
             c.type_params(&d.type_params);
             let mut seen: FxHashMap<Name, Span> = FxHashMap::default();
             let mut varbits: Option<Span> = None;
@@ -568,7 +568,7 @@ impl Checker<'_> {
                                 field.span,
                                 "a header has at most one field of variable size",
                             )
-                            .other(first, "the first one"),
+                            .other(first, "first `varbit` field"),
                         );
                     }
                 }
@@ -686,7 +686,7 @@ impl Checker<'_> {
                             Some(v @ Value::Int(_)) => {
                                 self.out.consts.insert(member.id, v);
                             }
-                            _ => self.not_constant(value, "the member's value"),
+                            _ => self.report_not_constant(value, "the member's value"),
                         }
                     }
                 }
@@ -719,7 +719,7 @@ impl Checker<'_> {
                 member.name.span,
             );
             self.out.decl_types.insert(member.id, Type::Error);
-            self.no_value(member);
+            self.reject_member_value(member);
             if let Some(first) = self.error_names.insert(member.name.name.clone(), member.id) {
                 self.duplicate_member(member, first, "error");
                 continue;
@@ -736,7 +736,7 @@ impl Checker<'_> {
                 member.name.span,
             );
             self.out.decl_types.insert(member.id, Type::MatchKind);
-            self.no_value(member);
+            self.reject_member_value(member);
             if let Some(first) = self
                 .match_kind_names
                 .insert(member.name.name.clone(), member.id)
@@ -748,7 +748,7 @@ impl Checker<'_> {
         }
     }
 
-    fn no_value(&mut self, member: &Member) {
+    fn reject_member_value(&mut self, member: &Member) {
         if let Some(value) = &member.value {
             self.error(
                 Code::SYNTAX,
@@ -812,7 +812,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether control never reaches the end of these statements.
+/// Whether every path through the statements ends with `return` or `exit`, so that control never reaches their end.
 pub(super) fn always_returns(stmts: &[Stmt]) -> bool {
     stmts.iter().any(|stmt| match &stmt.kind {
         StmtKind::Return(_) | StmtKind::Exit | StmtKind::Invalid => true,

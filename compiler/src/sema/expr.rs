@@ -1,7 +1,7 @@
 //! Expressions: types, constant values and name resolution.
 
 use super::checked::*;
-use super::checker::{Checker, Place};
+use super::checker::{BodyKind, Checker};
 use super::types::{Nominal, Type};
 use super::value::{Value, MAX_CONSTANT_BYTES};
 use crate::diag::{closest, Code, Diagnostic, Span};
@@ -11,20 +11,20 @@ use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
 impl Checker<'_> {
-    /// Checks an expression by itself and returns its type.
+    /// Checks an expression without an expected type, records and returns its type.
     pub fn expr(&mut self, expr: &Expr) -> Type {
         let ty = self.expr_inner(expr);
         self.info_mut(expr).ty = ty.clone();
         ty
     }
 
-    /// Checks an expression and converts it to the type that its context takes.
+    /// Checks an expression and casts it implicitly to `to`, the type that its context requires. `what` names the context in messages.
     pub fn expr_as(&mut self, expr: &Expr, to: &Type, what: &str) -> bool {
         self.expr(expr);
         self.coerce(expr, to, what)
     }
 
-    /// Checks an expression whose value goes to a variable, a constant or a caller.
+    /// Like [`Checker::expr_as`], for initializers, assignments and `return`, which allow more casts (see [`Checker::coerce_assigned`]).
     pub fn expr_assigned(&mut self, expr: &Expr, to: &Type, what: &str) -> bool {
         self.expr(expr);
         self.coerce_assigned(expr, to, what)
@@ -105,20 +105,20 @@ impl Checker<'_> {
                 self.info_mut(expr).value = values.map(|v| Value::Aggregate(v.into()));
                 Type::Record(types.into())
             }
-            // Gets its type from the context.
+            // `{#}` gets its type from the context.
             ExprKind::InvalidHeader => Type::Tuple(std::rc::Rc::new([])),
             ExprKind::Range(..) | ExprKind::Mask(..) | ExprKind::Keyset(_) => {
                 self.error(
                     Code::SYNTAX,
                     expr.span,
-                    "sets of values are allowed only in keysets",
+                    "ranges and masks are allowed only in keysets",
                 );
                 Type::Invalid
             }
         }
     }
 
-    /// Records the value of an expression, unless the program has too many long ones.
+    /// Records the value of a constant expression. Reports an error once all values together exceed [`MAX_CONSTANT_BYTES`].
     pub(super) fn constant(&mut self, expr: &Expr, ty: Type, value: Value) -> Type {
         self.constant_bytes += value.bytes();
         if self.constant_bytes > MAX_CONSTANT_BYTES {
@@ -147,7 +147,7 @@ impl Checker<'_> {
             self.error(Code::BAD_TYPE, expr.span, "`int` needs at least one bit");
             return Type::Invalid;
         }
-        // `8s0xff` spells the bits of a negative number, which is common and meant.
+        // `8s0xff` is a common way to write the bit pattern of a negative number, so there is no warning about overflow.
         if !(width.signed && literal.base != 10 && literal.value.bits() <= u64::from(width.bits)) {
             self.warn_overflow(&literal.value, &ty, expr.span);
         }
@@ -207,7 +207,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The type that stands before a `.`, when a type stands there.
+    /// The type before a `.`, as in `E.member`; `None` if the base is a value.
     pub fn type_before_dot(&mut self, base: &Expr) -> Option<Type> {
         match &base.kind {
             ExprKind::Name(path) => {
@@ -243,7 +243,7 @@ impl Checker<'_> {
                     return Type::Invalid;
                 };
                 let (field, field_type) = &table.list[index];
-                if self.too_large(field_type, expr.span) {
+                if self.report_too_large(field_type, expr.span) {
                     return Type::Invalid;
                 }
                 let value = match self.out.info(base.id).value.as_ref() {
@@ -330,7 +330,8 @@ impl Checker<'_> {
             "size" => (Resolution::StackSize, Type::Bit(32)),
             _ => return self.unknown_member(name, ty, ["next", "last", "lastIndex", "size"]),
         };
-        if matches!(&*name.name, "next" | "last" | "lastIndex") && self.place != Place::State {
+        if matches!(&*name.name, "next" | "last" | "lastIndex") && self.body_kind != BodyKind::State
+        {
             self.report(
                 Diagnostic::error(
                     Code::CALL_CONTEXT,
@@ -348,7 +349,7 @@ impl Checker<'_> {
         result
     }
 
-    /// `E.member`, `error.Name`
+    /// Checks `E.member` of an enum, and `error.Name`.
     fn type_member(&mut self, expr: &Expr, ty: Type, name: &Ident) -> Type {
         match &ty {
             Type::Invalid => Type::Invalid,
@@ -430,7 +431,7 @@ impl Checker<'_> {
         self.report(d);
     }
 
-    /// Reports an unknown member, and returns [`Type::Invalid`].
+    /// Reports an unknown member, with the most similar of `names` as a suggestion; returns [`Type::Invalid`].
     pub fn unknown_member<'n>(
         &mut self,
         name: &Ident,
@@ -528,7 +529,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Names of the methods that a value of this type has.
+    /// Names of the methods of a type, for suggestions and completion.
     pub fn method_names(&self, ty: &Type) -> Vec<&str> {
         let sizes = [
             "minSizeInBits",
@@ -554,7 +555,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Value of an expression that must be an integer known at compile time.
+    /// Checks an expression that must be a compile-time integer and returns its value. `what` names the context in messages. `None` after
+    /// a reported error, and for values that depend on constructor parameters.
     pub fn constant_int(&mut self, expr: &Expr, what: &str) -> Option<BigInt> {
         let ty = self.expr(expr);
         if ty == Type::Invalid {
@@ -571,13 +573,13 @@ impl Checker<'_> {
         match self.value_of(expr) {
             Some(Value::Int(n)) => Some(n),
             _ => {
-                self.not_constant(expr, what);
+                self.report_not_constant(expr, what);
                 None
             }
         }
     }
 
-    pub fn not_constant(&mut self, expr: &Expr, what: &str) {
+    pub fn report_not_constant(&mut self, expr: &Expr, what: &str) {
         self.report(
             Diagnostic::error(
                 Code::NOT_CONSTANT,
@@ -588,8 +590,8 @@ impl Checker<'_> {
         );
     }
 
-    /// Whether an expression is known when instances are elaborated: constants, constructor parameters, instances and what is
-    /// computed from them.
+    /// Whether the value of an expression is known when instances are elaborated: it consists of constants, constructor parameters and
+    /// instances.
     pub fn is_compile_time(&self, expr: &Expr) -> bool {
         if self.out.info(expr.id).value.is_some() {
             return true;

@@ -8,7 +8,7 @@ use crate::syntax::ast::*;
 use num_traits::{Signed, ToPrimitive};
 
 impl Checker<'_> {
-    /// The type an operator sees: serializable enums count as their numbers.
+    /// Type of an operand: serializable enums are replaced by their underlying type.
     fn operand_type(&self, expr: &Expr) -> Type {
         let mut ty = self.type_of(expr);
         while let (Type::SerializableEnum(_), Some(under)) = (&ty, self.out.underlying(&ty)) {
@@ -17,8 +17,8 @@ impl Checker<'_> {
         ty
     }
 
-    /// Casts a serializable enum implicitly to its number.
-    fn open_enum(&mut self, expr: &Expr) -> Type {
+    /// Casts an operand of a serializable enum implicitly to the underlying type, and returns the operand's type.
+    fn unwrap_enum(&mut self, expr: &Expr) -> Type {
         let ty = self.operand_type(expr);
         if ty != self.type_of(expr) {
             self.info_mut(expr).cast = Some(ty.clone());
@@ -26,8 +26,8 @@ impl Checker<'_> {
         ty
     }
 
-    /// The type of an expression; `None` after a reported error, to avoid follow-up errors.
-    fn fold_failed(&mut self, error: FoldError, span: Span, ty: Type) -> Type {
+    /// Reports a failed constant evaluation. Returns [`Type::Invalid`], or `ty` if the value is merely unknown at compile time.
+    fn report_fold_error(&mut self, error: FoldError, span: Span, ty: Type) -> Type {
         if error == FoldError::NotConstant {
             return ty;
         }
@@ -37,7 +37,7 @@ impl Checker<'_> {
 
     pub fn unary(&mut self, expr: &Expr, op: UnaryOp, operand: &Expr) -> Type {
         self.expr(operand);
-        let ty = self.open_enum(operand);
+        let ty = self.unwrap_enum(operand);
         let fits = match op {
             UnaryOp::Not => ty == Type::Bool,
             UnaryOp::Complement => matches!(ty, Type::Bit(_) | Type::Signed(_)),
@@ -66,7 +66,7 @@ impl Checker<'_> {
         if let Some(v) = self.value_of(operand) {
             match value::unary(op, &v, &ty) {
                 Ok(v) => self.info_mut(expr).value = Some(v),
-                Err(e) => return self.fold_failed(e, expr.span, ty),
+                Err(e) => return self.report_fold_error(e, expr.span, ty),
             }
         }
         ty
@@ -93,7 +93,7 @@ impl Checker<'_> {
         self.fold_binary(expr, op, left, right, result)
     }
 
-    /// Type of `left op right`; reports when the operator does not have these operands.
+    /// Type of `left op right`; reports operands that the operator does not accept.
     pub fn binary_type(&mut self, expr: &Expr, op: BinaryOp, left: &Expr, right: &Expr) -> Type {
         match op {
             BinaryOp::And | BinaryOp::Or => {
@@ -124,11 +124,11 @@ impl Checker<'_> {
     fn arithmetic(&mut self, expr: &Expr, op: BinaryOp, left: &Expr, right: &Expr) -> Type {
         let (a, b) = (self.operand_type(left), self.operand_type(right));
         if !a.is_numeric() || !b.is_numeric() {
-            return self.bad_operands(expr, op, left, right);
+            return self.report_bad_operands(expr, op, left, right);
         }
-        self.open_enum(left);
-        self.open_enum(right);
-        if matches!(op, BinaryOp::Div | BinaryOp::Mod) && !self.divides(left, right) {
+        self.unwrap_enum(left);
+        self.unwrap_enum(right);
+        if matches!(op, BinaryOp::Div | BinaryOp::Mod) && !self.check_division_signs(left, right) {
             return Type::Invalid;
         }
         let ty = match (&a, &b) {
@@ -145,7 +145,7 @@ impl Checker<'_> {
                 }
                 to.clone()
             }
-            _ => return self.bad_operands(expr, op, left, right),
+            _ => return self.report_bad_operands(expr, op, left, right),
         };
         match op {
             BinaryOp::AddSat | BinaryOp::SubSat if ty == Type::Int => {
@@ -169,8 +169,9 @@ impl Checker<'_> {
         }
     }
 
-    /// Neither side of a division may be a negative literal, which the type of the other side would make a large number.
-    fn divides(&mut self, left: &Expr, right: &Expr) -> bool {
+    /// Reports a negative literal on either side of a division: the cast to the other side's type would make it a large positive number.
+    /// Returns whether there is none.
+    fn check_division_signs(&mut self, left: &Expr, right: &Expr) -> bool {
         for side in [left, right] {
             let literal = self.type_of(side) == Type::Int;
             let value = self.value_of(side).filter(|_| literal);
@@ -186,7 +187,13 @@ impl Checker<'_> {
         true
     }
 
-    fn bad_operands(&mut self, expr: &Expr, op: BinaryOp, left: &Expr, right: &Expr) -> Type {
+    fn report_bad_operands(
+        &mut self,
+        expr: &Expr,
+        op: BinaryOp,
+        left: &Expr,
+        right: &Expr,
+    ) -> Type {
         let (a, b) = (self.type_of(left), self.type_of(right));
         let mut d = Diagnostic::error(
             Code::OPERATOR,
@@ -237,7 +244,7 @@ impl Checker<'_> {
                 )
         };
         if !comparable(&a) || !comparable(&b) {
-            return self.bad_operands(expr, op, left, right);
+            return self.report_bad_operands(expr, op, left, right);
         }
         let ok = if a == b && !literal(left) {
             true
@@ -247,27 +254,27 @@ impl Checker<'_> {
             self.coerce(left, &b, "the left operand")
         } else if literal(left) && literal(right) {
             a == b || self.unify(&a, &b) || {
-                self.bad_operands(expr, op, left, right);
+                self.report_bad_operands(expr, op, left, right);
                 false
             }
         } else {
             let (x, y) = (self.operand_type(left), self.operand_type(right));
             match (&x, &y) {
                 _ if x == y => {
-                    self.open_enum(left);
-                    self.open_enum(right);
+                    self.unwrap_enum(left);
+                    self.unwrap_enum(right);
                     true
                 }
                 (Type::Int, Type::Bit(_) | Type::Signed(_)) => {
-                    self.open_enum(right);
+                    self.unwrap_enum(right);
                     self.coerce(left, &y, "the left operand")
                 }
                 (Type::Bit(_) | Type::Signed(_), Type::Int) => {
-                    self.open_enum(left);
+                    self.unwrap_enum(left);
                     self.coerce(right, &x, "the right operand")
                 }
                 _ => {
-                    self.bad_operands(expr, op, left, right);
+                    self.report_bad_operands(expr, op, left, right);
                     false
                 }
             }
@@ -282,10 +289,10 @@ impl Checker<'_> {
     fn shift(&mut self, expr: &Expr, op: BinaryOp, left: &Expr, right: &Expr) -> Type {
         let (a, b) = (self.operand_type(left), self.operand_type(right));
         if !a.is_numeric() || !b.is_numeric() {
-            return self.bad_operands(expr, op, left, right);
+            return self.report_bad_operands(expr, op, left, right);
         }
-        self.open_enum(left);
-        self.open_enum(right);
+        self.unwrap_enum(left);
+        self.unwrap_enum(right);
         let amount = self.value_of(right).and_then(|v| v.as_int().cloned());
         match (&b, &amount) {
             (Type::Signed(_), _) => {
@@ -304,7 +311,7 @@ impl Checker<'_> {
                 return Type::Invalid;
             }
             (Type::Int, None) => {
-                self.not_constant(right, "the amount of this shift");
+                self.report_not_constant(right, "the amount of this shift");
                 return Type::Invalid;
             }
             _ => {}
@@ -350,10 +357,10 @@ impl Checker<'_> {
             }
         }
         let (Some(wa), Some(wb)) = (a.bits(), b.bits()) else {
-            return self.bad_operands(expr, BinaryOp::Concat, left, right);
+            return self.report_bad_operands(expr, BinaryOp::Concat, left, right);
         };
-        self.open_enum(left);
-        self.open_enum(right);
+        self.unwrap_enum(left);
+        self.unwrap_enum(right);
         if wa + wb > MAX_WIDTH {
             self.error(
                 Code::BAD_TYPE,
@@ -382,7 +389,7 @@ impl Checker<'_> {
     ) -> Type {
         let (a, b) = (self.value_of(left), self.value_of(right));
         let value = match (op, &a, &b) {
-            // The left side alone decides.
+            // Short-circuit evaluation: the left operand alone determines the result.
             (BinaryOp::And, Some(Value::Bool(false)), _) => Ok(Value::Bool(false)),
             (BinaryOp::Or, Some(Value::Bool(true)), _) => Ok(Value::Bool(true)),
             (_, Some(a), Some(b)) => {
@@ -399,7 +406,7 @@ impl Checker<'_> {
         };
         match value {
             Ok(value) => self.constant(expr, result, value),
-            Err(e) => self.fold_failed(e, expr.span, result),
+            Err(e) => self.report_fold_error(e, expr.span, result),
         }
     }
 
@@ -446,7 +453,7 @@ impl Checker<'_> {
         ty
     }
 
-    /// Checks an expression that must be a `bool`.
+    /// Checks the condition of an `if`, a loop or `? :`, which must be a `bool`.
     pub fn condition(&mut self, expr: &Expr) {
         let ty = self.expr(expr);
         if ty == Type::Bool || ty == Type::Invalid {
@@ -469,7 +476,7 @@ impl Checker<'_> {
 
     pub fn slice(&mut self, expr: &Expr, base: &Expr, hi: &Expr, lo: &Expr) -> Type {
         self.expr(base);
-        let ty = self.open_enum(base);
+        let ty = self.unwrap_enum(base);
         let ends = (
             self.constant_int(hi, "the end of a slice"),
             self.constant_int(lo, "the end of a slice"),
@@ -519,7 +526,7 @@ impl Checker<'_> {
         Type::Bit(high - low + 1)
     }
 
-    /// Width of what is sliced; of numbers without width as much as a slice may ask for.
+    /// Width of the sliced operand, in bits; `MAX_WIDTH` for an `int`, which has no width. `None` after a reported error.
     fn sliced_width(&mut self, base: &Expr, ty: &Type) -> Option<u32> {
         match ty {
             Type::Bit(w) | Type::Signed(w) => Some(*w),
@@ -538,7 +545,7 @@ impl Checker<'_> {
 
     pub fn slice_plus(&mut self, expr: &Expr, base: &Expr, lo: &Expr, width: &Expr) -> Type {
         self.expr(base);
-        let ty = self.open_enum(base);
+        let ty = self.unwrap_enum(base);
         let low_type = self.expr(lo);
         if !matches!(
             self.out.representation(&low_type),
@@ -637,9 +644,9 @@ impl Checker<'_> {
             self.report(d);
             return to;
         }
-        // Numbers become integers of any size at run time, too; truth values do not.
+        // A `bool` can be cast to `int` only at compile time; numbers can be cast at run time, too.
         if to == Type::Int && from == Type::Bool && self.out.info(operand.id).value.is_none() {
-            self.not_constant(operand, "a `bool` cast to `int`");
+            self.report_not_constant(operand, "a `bool` cast to `int`");
         }
         if let (Type::Int, Type::Bool, Some(Value::Int(n))) = (&from, &to, self.value_of(operand)) {
             if n.to_u32().is_none_or(|n| n > 1) {

@@ -1,7 +1,7 @@
 //! Statements (spec § 12).
 
 use super::checked::*;
-use super::checker::{Checker, Place};
+use super::checker::{BodyKind, Checker};
 use super::types::{Nominal, Type};
 use super::value::Value;
 use crate::diag::{Code, Diagnostic, Span};
@@ -19,8 +19,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks a branch in its own scope. Blocks open their own scope. An `if` needs none, so that a chain of `else if`s does not nest
-    /// scopes.
+    /// Checks the branch of an `if` in a new scope. Blocks open their own scope. An `if` needs none, so that a chain of `else if`s does
+    /// not nest scopes.
     fn branch(&mut self, stmt: &Stmt) {
         match stmt.kind {
             StmtKind::Block(_) | StmtKind::If { .. } => self.stmt(stmt),
@@ -53,7 +53,7 @@ impl Checker<'_> {
                 body,
                 ..
             } => {
-                self.not_in_state(stmt.span, "loops");
+                self.reject_in_parser(stmt.span, "loops");
                 self.in_scope(|c| {
                     c.stmts(init);
                     c.condition(condition);
@@ -69,7 +69,7 @@ impl Checker<'_> {
                 body,
                 ..
             } => {
-                self.not_in_state(stmt.span, "loops");
+                self.reject_in_parser(stmt.span, "loops");
                 self.for_in(variable, collection, body);
             }
             StmtKind::Break | StmtKind::Continue => {
@@ -87,13 +87,13 @@ impl Checker<'_> {
                 }
             }
             StmtKind::Return(value) => self.return_statement(value.as_ref(), stmt.span),
-            StmtKind::Exit => match self.place {
-                Place::State => self.error(
+            StmtKind::Exit => match self.body_kind {
+                BodyKind::State => self.error(
                     Code::STATEMENT,
                     stmt.span,
                     "`exit` is not allowed in parsers",
                 ),
-                Place::Function => self.error(
+                BodyKind::Function => self.error(
                     Code::STATEMENT,
                     stmt.span,
                     "`exit` is not allowed in functions",
@@ -116,8 +116,8 @@ impl Checker<'_> {
         }
     }
 
-    fn not_in_state(&mut self, span: Span, what: &str) {
-        if self.place == Place::State {
+    fn reject_in_parser(&mut self, span: Span, what: &str) {
+        if self.body_kind == BodyKind::State {
             self.error(
                 Code::STATEMENT,
                 span,
@@ -133,7 +133,7 @@ impl Checker<'_> {
             return;
         }
         if !self.out.info(left.id).is_lvalue {
-            self.not_assignable(left, "assigned to");
+            self.report_not_assignable(left, "assigned to");
             return;
         }
         match op {
@@ -149,7 +149,7 @@ impl Checker<'_> {
                 if self.type_of(right) == Type::Invalid {
                     return;
                 }
-                // The left side keeps its own record: it is a place, not an operand.
+                // Restore the results for the left side: as an lvalue it has no implicit cast.
                 let own = self.out.info(left.id).clone();
                 let result = self.binary_type(&whole, op, left, right);
                 let fits = result == ty
@@ -188,7 +188,7 @@ impl Checker<'_> {
     }
 
     fn return_statement(&mut self, value: Option<&Expr>, span: Span) {
-        if self.place == Place::State {
+        if self.body_kind == BodyKind::State {
             self.error(Code::STATEMENT, span, "`return` is not allowed in parsers");
         }
         let ret = self.ret.clone();
@@ -226,7 +226,7 @@ impl Checker<'_> {
                     self.error(
                         Code::TYPE_MISMATCH,
                         variable.ty.span,
-                        format!("`{ty}` has no ranges"),
+                        format!("a range needs numbers, found `{ty}`"),
                     );
                 }
                 self.info_mut(collection).ty = Type::Set(std::rc::Rc::new(ty.clone()));
@@ -279,7 +279,7 @@ impl Checker<'_> {
     }
 
     fn switch(&mut self, subject: &Expr, cases: &[SwitchCase], span: Span) {
-        if self.place == Place::State {
+        if self.body_kind == BodyKind::State {
             self.error(Code::STATEMENT, span, "`switch` is not allowed in parsers");
         }
         let ty = self.expr(subject);
@@ -362,7 +362,7 @@ impl Checker<'_> {
                 .other(at, "the table"),
             );
         }
-        self.label_once(Value::Member(id), label.span, seen);
+        self.reject_duplicate_label(Value::Member(id), label.span, seen);
     }
 
     fn value_label(&mut self, label: &Expr, ty: &Type, seen: &mut FxHashMap<Value, Span>) {
@@ -370,16 +370,21 @@ impl Checker<'_> {
             return;
         }
         match self.value_of(label) {
-            Some(value) => self.label_once(value, label.span, seen),
-            None => self.not_constant(label, "a label"),
+            Some(value) => self.reject_duplicate_label(value, label.span, seen),
+            None => self.report_not_constant(label, "a label"),
         }
     }
 
-    fn label_once(&mut self, value: Value, span: Span, seen: &mut FxHashMap<Value, Span>) {
+    fn reject_duplicate_label(
+        &mut self,
+        value: Value,
+        span: Span,
+        seen: &mut FxHashMap<Value, Span>,
+    ) {
         if let Some(first) = seen.insert(value, span) {
             self.report(
                 Diagnostic::error(Code::DUPLICATE, span, "duplicate label")
-                    .other(first, "the first time"),
+                    .other(first, "first occurrence"),
             );
         }
     }

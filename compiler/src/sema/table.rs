@@ -1,7 +1,7 @@
 //! Tables (spec § 14.2).
 
 use super::checked::*;
-use super::checker::{Checker, Place};
+use super::checker::{BodyKind, Checker};
 use super::types::{Nominal, Type};
 use super::value::Value;
 use crate::diag::{closest, Code, Diagnostic, Span, Warning};
@@ -22,15 +22,15 @@ pub(crate) const TARGET_PROPERTIES: &[&str] = &[
     "priority_delta",
 ];
 
-/// Table properties of the language.
+/// Table properties that the P4_16 specification defines.
 pub(crate) const LANGUAGE_PROPERTIES: [&str; 4] = ["key", "actions", "entries", "default_action"];
 
 /// How a reference to an action is used.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
-    /// In the list of actions: arguments are for parameters with a direction.
+enum ActionUse {
+    /// In a table's list of actions: arguments bind the parameters with a direction.
     Listed,
-    /// As default action or in an entry: all parameters get a value.
+    /// As default action or in an entry: arguments bind all parameters.
     Complete,
 }
 
@@ -40,7 +40,7 @@ impl Checker<'_> {
         self.structured_annotations(&d.annotations);
         let nominal = Nominal::plain(d.id, d.name.name.clone());
         self.out.decl_types.insert(d.id, Type::Table(nominal));
-        self.inside(d.id, &d.annotations, |c| c.table_body(d));
+        self.in_declaration(d.id, &d.annotations, |c| c.table_body(d));
         self.declare(d.id, &d.name);
     }
 
@@ -55,13 +55,13 @@ impl Checker<'_> {
                         property.name.span,
                         format!("property `{}` is given twice", property.name),
                     )
-                    .other(first, "the first time"),
+                    .other(first, "first occurrence"),
                 );
             }
         }
         self.property_order(d);
         let keys = self.keys(d);
-        let damaged = self.is_damaged(d.span);
+        let damaged = self.contains_skipped_text(d.span);
         if d.property("actions").is_none() && !damaged {
             self.report(
                 Diagnostic::error(
@@ -87,7 +87,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks that properties that depend on the key or the actions follow them (spec § 14.2.1).
+    /// Checks that `entries` and `default_action` come after the properties `key` and `actions` that they depend on (spec § 14.2.1).
     fn property_order(&mut self, d: &TableDecl) {
         let position = |name: &str| d.properties.iter().position(|p| &*p.name.name == name);
         for (later, earlier) in [
@@ -115,10 +115,10 @@ impl Checker<'_> {
     fn keys(&mut self, d: &TableDecl) -> Vec<(Type, Name)> {
         let mut keys = Vec::new();
         for element in d.key() {
-            // Keys are evaluated where the table is applied.
-            let place = std::mem::replace(&mut self.place, Place::Apply);
+            // Keys are evaluated when the table is applied, so the rules of `apply` blocks hold.
+            let outer = std::mem::replace(&mut self.body_kind, BodyKind::Apply);
             let ty = self.expr(&element.expr);
-            self.place = place;
+            self.body_kind = outer;
             self.structured_annotations(&element.annotations);
             let ty = self.key_type(&element.expr, &ty);
             if ty == Type::Int {
@@ -158,12 +158,12 @@ impl Checker<'_> {
         keys
     }
 
-    /// Actions of the table's list, by declaration.
+    /// The actions in a table's list `actions`, by declaration.
     fn listed_actions<'d>(&mut self, d: &'d TableDecl) -> FxHashMap<DeclId, &'d ActionRef> {
         let mut listed: FxHashMap<DeclId, &ActionRef> = FxHashMap::default();
         for action in d.actions() {
             self.structured_annotations(&action.annotations);
-            let Some(id) = self.action_ref(action, Use::Listed) else {
+            let Some(id) = self.action_ref(action, ActionUse::Listed) else {
                 continue;
             };
             if let Some(first) = listed.insert(id, action) {
@@ -173,7 +173,7 @@ impl Checker<'_> {
                         action.span,
                         format!("action `{}` is listed twice", action.path.name),
                     )
-                    .other(first.span, "the first time"),
+                    .other(first.span, "first occurrence"),
                 );
             }
         }
@@ -181,7 +181,7 @@ impl Checker<'_> {
     }
 
     /// Resolves a reference to an action and its arguments.
-    fn action_ref(&mut self, action: &ActionRef, usage: Use) -> Option<DeclId> {
+    fn action_ref(&mut self, action: &ActionRef, usage: ActionUse) -> Option<DeclId> {
         let id = match self.lookup(&action.path) {
             Some(id) => id,
             None => {
@@ -201,16 +201,16 @@ impl Checker<'_> {
             return None;
         };
         let bound: Vec<Rc<Param>> = match usage {
-            Use::Listed => decl
+            ActionUse::Listed => decl
                 .params
                 .iter()
                 .filter(|p| p.direction != Direction::None)
                 .cloned()
                 .collect(),
-            Use::Complete => decl.params.clone(),
+            ActionUse::Complete => decl.params.clone(),
         };
         let args = action.args.as_deref().unwrap_or(&[]);
-        let target = super::args::Target {
+        let target = super::args::CallTarget {
             name: action.path.name.name.clone(),
             span: action.path.span(),
             callee: Callee::Action(id),
@@ -218,8 +218,9 @@ impl Checker<'_> {
             type_params: &[],
             outer: Default::default(),
         };
-        let all_data =
-            usage == Use::Listed && args.len() > bound.len() && args.len() <= decl.params.len();
+        let all_data = usage == ActionUse::Listed
+            && args.len() > bound.len()
+            && args.len() <= decl.params.len();
         if all_data {
             self.report(
                 Diagnostic::error(
@@ -235,8 +236,8 @@ impl Checker<'_> {
             return Some(id);
         }
         let mut info = self.bind(args, target, false);
-        if info.is_none() && usage == Use::Listed {
-            // The error is reported at the list of actions; the table remains usable.
+        if info.is_none() && usage == ActionUse::Listed {
+            // The mismatch has been reported; record a call without arguments, so that checks of the table can go on.
             info = Some(CallInfo {
                 callee: Callee::Action(id),
                 type_args: Vec::new(),
@@ -248,14 +249,15 @@ impl Checker<'_> {
         Some(id)
     }
 
-    /// A default action or an entry's action: listed, its data constant, its other arguments as in the list.
-    fn complete_action(
+    /// Checks a default action or an entry's action: it must be in the table's list, its action data constant, and its other arguments
+    /// the same as in the list.
+    fn fully_bound_action(
         &mut self,
         action: &ActionRef,
         d: &TableDecl,
         listed: &FxHashMap<DeclId, &ActionRef>,
     ) -> Option<DeclId> {
-        // Arguments for parameters with a direction may be left out: then they are those of the list.
+        // Arguments for parameters with a direction may be omitted: those of the list then apply.
         let short = self.find(&action.path).filter(|id| {
             let DefKind::Action(decl) = self.def(*id) else {
                 return false;
@@ -270,10 +272,10 @@ impl Checker<'_> {
         });
         let id = match short {
             Some(id) => self.data_only_action(action, id),
-            None => self.action_ref(action, Use::Complete)?,
+            None => self.action_ref(action, ActionUse::Complete)?,
         };
         let Some(in_list) = listed.get(&id) else {
-            if self.is_damaged(d.span) {
+            if self.contains_skipped_text(d.span) {
                 return Some(id);
             }
             let at = self.name_span(d.id);
@@ -300,7 +302,7 @@ impl Checker<'_> {
                 let value = &args[i].value;
                 if bound.direction == Direction::None {
                     if !self.is_compile_time(value) {
-                        self.not_constant(value, "data of an action in a table");
+                        self.report_not_constant(value, "data of an action in a table");
                     }
                 } else if !self.same_argument(in_list, bound.param, value) {
                     self.report(
@@ -328,7 +330,7 @@ impl Checker<'_> {
             .filter(|p| p.direction == Direction::None)
             .cloned()
             .collect();
-        let target = super::args::Target {
+        let target = super::args::CallTarget {
             name: action.path.name.name.clone(),
             span: action.path.span(),
             callee: Callee::Action(id),
@@ -342,7 +344,7 @@ impl Checker<'_> {
         id
     }
 
-    /// Whether the list of actions gives a parameter the same argument.
+    /// Whether the reference in the list of actions has the same argument for a parameter.
     fn same_argument(&self, listed: &ActionRef, param: Option<DeclId>, value: &Expr) -> bool {
         let Some(info) = self.out.call(listed.call) else {
             return true;
@@ -367,7 +369,7 @@ impl Checker<'_> {
         d: &TableDecl,
         listed: &FxHashMap<DeclId, &ActionRef>,
     ) {
-        let Some(id) = self.complete_action(action, d, listed) else {
+        let Some(id) = self.fully_bound_action(action, d, listed) else {
             return;
         };
         if let Some(in_list) = listed.get(&id) {
@@ -418,7 +420,7 @@ impl Checker<'_> {
                 self.keyset(&entry.keyset, &types);
                 self.entry_keys(&entry.keyset, keys);
             }
-            let Some(id) = self.complete_action(&entry.action, d, listed) else {
+            let Some(id) = self.fully_bound_action(&entry.action, d, listed) else {
                 continue;
             };
             if let Some(in_list) = listed.get(&id) {
@@ -436,7 +438,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Priorities are for keys that several entries may match, and those left out count on from the one before (spec § 14.2.1.4).
+    /// Checks the priorities of entries. They are allowed only if several entries may match a key. An entry without a priority continues
+    /// the numbering (spec § 14.2.1.4).
     fn entry_priorities(&mut self, entries: &[Entry], keys: &[(Type, Name)]) {
         let Some(first) = entries.iter().find_map(|entry| entry.priority.as_ref()) else {
             return;
@@ -467,7 +470,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Values of an entry must be constant, and fit the kinds of match.
+    /// Checks that an entry's keysets are constant and match the match kinds of the keys.
     fn entry_keys(&mut self, keyset: &Expr, keys: &[(Type, Name)]) {
         let parts: Vec<&Expr> = match &keyset.kind {
             ExprKind::Keyset(list) => list.iter().collect(),
@@ -509,7 +512,7 @@ impl Checker<'_> {
                         self.error(
                             Code::TABLE_RULE,
                             part.span,
-                            format!("a key of kind `{kind}` has no ranges"),
+                            format!("a key of kind `{kind}` cannot be a range"),
                         );
                     }
                 }
@@ -562,7 +565,7 @@ impl Checker<'_> {
 
     fn must_be_constant(&mut self, expr: &Expr) {
         if self.type_of(expr) != Type::Invalid && !self.is_compile_time(expr) {
-            self.not_constant(expr, "a value in an entry");
+            self.report_not_constant(expr, "a value in an entry");
         }
     }
 
@@ -579,7 +582,7 @@ impl Checker<'_> {
                         format!("the size of a table must be a number, not `{ty}`"),
                     );
                 } else if ty != Type::Invalid && !self.is_compile_time(value) {
-                    self.not_constant(value, "the size of a table");
+                    self.report_not_constant(value, "the size of a table");
                 } else if self
                     .value_of(value)
                     .and_then(|v| v.as_int().cloned())
@@ -606,7 +609,7 @@ impl Checker<'_> {
                     let message = format!("`{name}` must be `true` or `false`, not a `{ty}`");
                     self.error(Code::TYPE_MISMATCH, value.span, message);
                 } else if !self.is_compile_time(value) {
-                    self.not_constant(value, "the value of `largest_priority_wins`");
+                    self.report_not_constant(value, "the value of `largest_priority_wins`");
                 }
             }
             "priority_delta" if ty != Type::Invalid => {
@@ -615,14 +618,14 @@ impl Checker<'_> {
                     let message = format!("`{name}` must be a number, not a `{ty}`");
                     self.error(Code::TYPE_MISMATCH, value.span, message);
                 } else if !self.is_compile_time(value) {
-                    self.not_constant(value, "the value of `priority_delta`");
+                    self.report_not_constant(value, "the value of `priority_delta`");
                 } else if known.is_some_and(|n| n.as_int().is_some_and(|n| !n.is_positive())) {
                     let message = format!("`{name}` must be positive");
                     self.error(Code::TABLE_RULE, value.span, message);
                 }
             }
             _ if TARGET_PROPERTIES.contains(&name) => {}
-            // Properties of Tofino that name direct objects.
+            // Tofino's properties that attach direct registers and filters to a table.
             "registers" | "filters"
                 if ty
                     .nominal()
@@ -646,7 +649,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether two expressions are written the same way.
+/// Whether two expressions are textually the same, apart from white space.
 fn same_expr(a: &Expr, b: &Expr) -> bool {
     match (&a.kind, &b.kind) {
         (ExprKind::Name(a), ExprKind::Name(b)) => {

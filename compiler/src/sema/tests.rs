@@ -40,7 +40,7 @@ fn int(n: i64) -> Value {
 }
 
 #[test]
-fn shipped_files_are_right() {
+fn shipped_files_have_no_errors() {
     for version in ["20180101", "20200408"] {
         let (_, messages) = run(
             "main.p4",
@@ -51,7 +51,7 @@ fn shipped_files_are_right() {
 }
 
 #[test]
-fn tofino_s_architectures_are_right() {
+fn tofino_architectures_have_no_errors() {
     for file in ["tna.p4", "t2na.p4"] {
         let (_, messages) = run("main.p4", &format!("#include <{file}>"));
         assert_eq!(messages, "", "{file}");
@@ -59,7 +59,7 @@ fn tofino_s_architectures_are_right() {
 }
 
 #[test]
-fn own_data_plane_is_right() {
+fn data_plane_has_no_errors() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../p4src/v1model/main.p4");
     let text = std::fs::read_to_string(path).expect("p4src is in the repository");
     let (checked, messages) = run(path, &text);
@@ -108,7 +108,7 @@ fn constants_have_these_values() {
 }
 
 #[test]
-fn types_that_double_are_stopped() {
+fn exponentially_large_types_are_an_error() {
     let mut text = String::from(
         "struct P<A, B> { A a; B b; }\ntypedef tuple<bit<8>, bit<8>> T0;\ntypedef bit<8> U0;\n",
     );
@@ -125,7 +125,7 @@ fn types_that_double_are_stopped() {
 }
 
 #[test]
-fn structs_that_multiply_are_measured_once() {
+fn sizes_of_nested_structs_are_computed_once() {
     let mut text = String::from("header h { bit<8> x; }\nstruct S0 { h[100] a; bit<8> b; }\n");
     for i in 1..30 {
         let p = i - 1;
@@ -157,7 +157,7 @@ fn folding_wraps_at_the_width() {
     assert_eq!(value::slice(&int(-1), &Type::Signed(8), 7, 4), Ok(int(15)));
 }
 
-/// What the hardware of a 64-bit machine makes of it.
+/// The expected result, computed with the machine's 128-bit integers; `None` for operations that are errors.
 fn reference(op: BinaryOp, a: i128, b: i128, width: u32, signed: bool) -> Option<i128> {
     let bound = |n: i128| {
         let n = n & ((1i128 << width) - 1);

@@ -9,20 +9,20 @@ use crate::syntax::ast::*;
 use num_traits::ToPrimitive;
 use std::rc::Rc;
 
-/// Most elements of a header stack.
+/// Maximum number of elements of a header stack.
 const MAX_STACK: u32 = 1 << 16;
 
-/// What to do with the type arguments of a generic type.
+/// Whether a generic type must be written with its type arguments.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Args {
-    /// They must be given.
+enum TypeArgs {
+    /// Type arguments must be written.
     Required,
-    /// When none is given they are left open, for inference.
+    /// Type arguments may be omitted, and are then inferred.
     Optional,
 }
 
 impl Checker<'_> {
-    /// The type of a value that is written there. `void` is refused, and `_` anywhere in it.
+    /// Resolves the written type of a value. `void` and `_` are reported as errors.
     pub fn type_ref(&mut self, written: &TypeRef) -> Type {
         let ty = self.param_type(written);
         if self.is_open(&ty) {
@@ -37,9 +37,9 @@ impl Checker<'_> {
         ty
     }
 
-    /// The type of a parameter: type arguments may be `_`, which fits anything.
+    /// Resolves the written type of a parameter, whose type arguments may be `_`, to be inferred at each call.
     pub fn param_type(&mut self, written: &TypeRef) -> Type {
-        let ty = self.any_type(written, Args::Required);
+        let ty = self.any_type(written, TypeArgs::Required);
         match ty {
             Type::Void => {
                 self.error(
@@ -61,36 +61,36 @@ impl Checker<'_> {
         }
     }
 
-    /// The result type that is written there: `void` too.
+    /// Resolves a written result type, which may be `void`.
     pub fn result_type(&mut self, written: &TypeRef) -> Type {
-        match self.any_type(written, Args::Required) {
+        match self.any_type(written, TypeArgs::Required) {
             Type::Void => Type::Void,
             Type::Infer(_) => self.type_ref(written),
             ty => ty,
         }
     }
 
-    /// The type of an instance: type arguments may be missing, to be inferred.
+    /// Resolves the written type of an instance, whose type arguments may be omitted, to be inferred from the constructor's arguments.
     pub fn instance_type(&mut self, written: &TypeRef) -> Type {
-        self.any_type(written, Args::Optional)
+        self.any_type(written, TypeArgs::Optional)
     }
 
-    /// A type argument: `_` and `void` too.
+    /// Resolves a written type argument, which may be `_` or `void`.
     pub fn type_argument(&mut self, written: &TypeRef) -> Type {
-        self.any_type(written, Args::Required)
+        self.any_type(written, TypeArgs::Required)
     }
 
-    fn any_type(&mut self, written: &TypeRef, args: Args) -> Type {
+    fn any_type(&mut self, written: &TypeRef, args: TypeArgs) -> Type {
         let mut ty = self.resolve_type(written, args);
-        if self.too_large(&ty, written.span) {
+        if self.report_too_large(&ty, written.span) {
             ty = Type::Invalid;
         }
         self.out.type_refs[written.id.0 as usize] = ty.clone();
         ty
     }
 
-    /// Reports a type that is too large to work with.
-    pub fn too_large(&mut self, ty: &Type, span: Span) -> bool {
+    /// Reports a type with more than [`MAX_TYPE_SIZE`](super::types::MAX_TYPE_SIZE) parts; returns whether it is too large.
+    pub fn report_too_large(&mut self, ty: &Type, span: Span) -> bool {
         let large = ty.is_too_large();
         if large {
             self.diagnostics.report_last(
@@ -103,7 +103,7 @@ impl Checker<'_> {
         large
     }
 
-    fn resolve_type(&mut self, written: &TypeRef, args: Args) -> Type {
+    fn resolve_type(&mut self, written: &TypeRef, args: TypeArgs) -> Type {
         match &written.kind {
             TypeRefKind::Bool => Type::Bool,
             TypeRefKind::Error => Type::Error,
@@ -192,7 +192,7 @@ impl Checker<'_> {
         path: &Path,
         args: Option<&[TypeRef]>,
         written: &TypeRef,
-        mode: Args,
+        mode: TypeArgs,
     ) -> Type {
         let Some(id) = self.lookup(path) else {
             if let Some(list) = args {
@@ -211,7 +211,7 @@ impl Checker<'_> {
         id: DeclId,
         args: Option<Vec<Type>>,
         span: Span,
-        mode: Args,
+        mode: TypeArgs,
     ) -> Type {
         let kind = self.def(id).clone();
         let name = kind.name();
@@ -254,7 +254,7 @@ impl Checker<'_> {
                 return Type::Invalid;
             }
             None if params == 0 => Rc::new([]),
-            None if mode == Args::Optional => (0..params).map(|_| self.fresh()).collect(),
+            None if mode == TypeArgs::Optional => (0..params).map(|_| self.fresh()).collect(),
             None => {
                 let at = self.name_span(id);
                 self.report(
@@ -292,16 +292,16 @@ impl Checker<'_> {
         ty
     }
 
-    /// Reports a type that its type arguments made wrong, such as a header that gets a field which headers cannot have.
+    /// Reports a specialised type whose type arguments break a rule, such as a generic header that gets a field of type `string`.
     pub fn check_specialized(&mut self, ty: &Type, span: Span) {
-        if let Some(why) = self.specialized_wrong(ty) {
+        if let Some(why) = self.specialization_error(ty) {
             self.error(Code::TYPE_ARGUMENTS, span, why);
         }
     }
 
-    fn specialized_wrong(&mut self, ty: &Type) -> Option<String> {
-        // Each type once, or types that contain one another twice would take for ever.
-        if !self.well_formed.insert(ty.clone()) {
+    fn specialization_error(&mut self, ty: &Type) -> Option<String> {
+        // Check each type once: nested types may contain the same type exponentially often.
+        if !self.checked_specializations.insert(ty.clone()) {
             return None;
         }
         match ty {
@@ -310,13 +310,13 @@ impl Checker<'_> {
                 | Type::HeaderUnion(_)
                 | Type::Invalid
                 | Type::Var(_)
-                | Type::Infer(_) => self.specialized_wrong(element),
+                | Type::Infer(_) => self.specialization_error(element),
                 other => Some(format!(
                     "a stack consists of headers or header unions, not of `{other}`"
                 )),
             },
-            Type::Tuple(types) => types.iter().find_map(|ty| self.specialized_wrong(ty)),
-            Type::List(element) => self.specialized_wrong(element),
+            Type::Tuple(types) => types.iter().find_map(|ty| self.specialization_error(ty)),
+            Type::List(element) => self.specialization_error(element),
             Type::Header(n) | Type::HeaderUnion(n) | Type::Struct(n) if !n.args.is_empty() => {
                 if self.is_open(ty) {
                     return None;
@@ -331,7 +331,7 @@ impl Checker<'_> {
                         _ => !part.is_instance() && *part != Type::Void,
                     };
                     if fits {
-                        return self.specialized_wrong(part);
+                        return self.specialization_error(part);
                     }
                     Some(format!(
                         "field `{}` of `{ty}` would have type `{part}`, which is not allowed there",
@@ -343,12 +343,12 @@ impl Checker<'_> {
         }
     }
 
-    /// The type that a declaration stands for, its type arguments open.
+    /// The type that a declaration introduces, with fresh inference variables for its type parameters.
     pub fn open_type(&mut self, id: DeclId, span: Span) -> Type {
-        self.type_of_decl(id, None, span, Args::Optional)
+        self.type_of_decl(id, None, span, TypeArgs::Optional)
     }
 
-    /// Reports types that cannot be parts of structs, tuples and stacks.
+    /// Reports a type that cannot be a field or element of a struct, tuple or stack; `container` names the container in messages.
     pub fn check_field_type(&mut self, ty: &Type, span: Span, container: &str) {
         let bad = ty.is_instance()
             || matches!(

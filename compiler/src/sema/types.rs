@@ -4,10 +4,10 @@ use crate::syntax::ast::{DeclId, Name};
 use std::fmt;
 use std::rc::Rc;
 
-/// Most parts of one type.
+/// Maximum number of parts of a type after expansion of its type arguments.
 pub const MAX_TYPE_SIZE: usize = 4096;
 
-/// A type, with `typedef`s expanded and constant widths evaluated. Cheap to clone; equality is the language's type equality.
+/// A type, with `typedef`s expanded and widths evaluated. Cheap to clone. Equality is type equality of the language.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
     /// Type after a reported error; compatible with all types, to avoid follow-up errors.
@@ -18,11 +18,11 @@ pub enum Type {
     Bool,
     /// `int`: arbitrary precision, compile-time only
     Int,
-    /// `bit<W>`
+    /// `bit<W>`: unsigned integer of W bits
     Bit(u32),
-    /// `int<W>`, two's complement
+    /// `int<W>`: signed integer of W bits, two's complement
     Signed(u32),
-    /// `varbit<W>`, W the largest width
+    /// `varbit<W>`: bit string of variable width, at most W bits
     Varbit(u32),
     /// `string`
     String,
@@ -30,56 +30,56 @@ pub enum Type {
     Error,
     /// `match_kind`
     MatchKind,
-    /// An enum without underlying type.
+    /// A declared enum without underlying type: `enum E { ... }`.
     Enum(Nominal),
-    /// An enum with underlying type; see [`super::CheckedProgram::underlying`].
+    /// A declared enum with underlying type: `enum bit<8> E { ... }`; see [`super::CheckedProgram::underlying`].
     SerializableEnum(Nominal),
-    /// A type made by `type`; see [`super::CheckedProgram::underlying`].
+    /// A new type declared by `type`; see [`super::CheckedProgram::underlying`].
     NewType(Nominal),
-    /// A struct.
+    /// A declared struct type.
     Struct(Nominal),
-    /// A header.
+    /// A declared header type.
     Header(Nominal),
-    /// A header union.
+    /// A declared header union type.
     HeaderUnion(Nominal),
-    /// A stack of headers or header unions, and its size.
+    /// A stack of headers or header unions: element type and number of elements.
     Stack(Rc<Type>, u32),
-    /// `tuple<...>`, also the type of a list expression that no context gives another type.
+    /// `tuple<...>`; also the type of `{x, y}` without a type from the context.
     Tuple(Rc<[Type]>),
-    /// A structure-valued expression to which no context gives a type.
+    /// The type of `{f = x, g = y}` without a type from the context: names and types of the fields.
     Record(Rc<[(Name, Type)]>),
     /// `list<T>`
     List(Rc<Type>),
-    /// A set of values: keysets.
+    /// A set of values of this type: the type of keysets.
     Set(Rc<Type>),
-    /// An instance of an extern.
+    /// A declared extern type, whose values are its instances.
     Extern(Nominal),
     /// An instance of a parser, or a parser type.
     Parser(Nominal),
     /// An instance of a control, or a control type.
     Control(Nominal),
-    /// An instance of a package.
+    /// A declared package type, whose values are its instances.
     Package(Nominal),
-    /// A table.
+    /// The type of a table's name, which can be applied.
     Table(Nominal),
     /// The result of `table.apply()`.
     ApplyResult(Nominal),
     /// The value of `table.apply().action_run`.
     ActionRun(Nominal),
-    /// Something to be called: an action, a function or a method by name. Not a value.
+    /// An action, function or method that is named but not called; the string is its name. Not the type of a value.
     Callable(Name),
-    /// A type parameter, inside of the generic declaration.
+    /// A type parameter, inside its generic declaration.
     Var(Nominal),
-    /// A type that inference has not found yet. Never seen in a [`super::CheckedProgram`].
+    /// An inference variable, by number. Does not occur in a [`super::CheckedProgram`].
     Infer(u32),
 }
 
-/// A declared type and its type arguments. Two are equal when they name the same declaration with equal arguments.
+/// A declared type and its type arguments. Two are equal if they have the same declaration and equal arguments.
 #[derive(Clone, Debug)]
 pub struct Nominal {
-    /// The declaration.
+    /// Declaration of the type; the identity of the type.
     pub id: DeclId,
-    /// Its name.
+    /// Name of the type, for messages.
     pub name: Name,
     /// Type arguments, empty for types that are not generic.
     pub args: Rc<[Type]>,
@@ -180,7 +180,7 @@ impl fmt::Display for Type {
 }
 
 impl Type {
-    /// The declaration behind a declared type.
+    /// The declared type and its type arguments; `None` for built-in types such as `bit<W>` and for stacks, tuples and lists.
     pub fn nominal(&self) -> Option<&Nominal> {
         match self {
             Type::Enum(n)
@@ -201,7 +201,7 @@ impl Type {
         }
     }
 
-    /// Width in bits of `bit<W>` and `int<W>`.
+    /// Width of `bit<W>` and `int<W>`, in bits; `None` for other types.
     pub fn bits(&self) -> Option<u32> {
         match self {
             Type::Bit(w) | Type::Signed(w) => Some(*w),
@@ -209,12 +209,12 @@ impl Type {
         }
     }
 
-    /// `bit<W>`, `int<W>` or `int`.
+    /// Whether the type is `bit<W>`, `int<W>` or `int`.
     pub fn is_numeric(&self) -> bool {
         matches!(self, Type::Bit(_) | Type::Signed(_) | Type::Int)
     }
 
-    /// Struct, header or header union.
+    /// Whether the type is a struct, header or header union, which have fields.
     pub fn is_struct_like(&self) -> bool {
         matches!(
             self,
@@ -222,7 +222,8 @@ impl Type {
         )
     }
 
-    /// Instances of externs, parsers, controls and packages: things that exist at compile time and cannot be copied.
+    /// Whether values of the type are instances of externs, parsers, controls or packages. Instances exist at compile time and cannot be
+    /// copied.
     pub fn is_instance(&self) -> bool {
         matches!(
             self,
@@ -230,7 +231,8 @@ impl Type {
         )
     }
 
-    /// Replaces types bottom up: `f` sees each type whose parts have been replaced, and returns its replacement or `None` to keep it.
+    /// Replaces types bottom up: `f` is called with each type after its parts were replaced, and returns the replacement or `None` to
+    /// keep the type.
     pub fn map(&self, f: &mut dyn FnMut(&Type) -> Option<Type>) -> Type {
         let nominal = |n: &Nominal, f: &mut dyn FnMut(&Type) -> Option<Type>| {
             if n.args.is_empty() {
@@ -262,7 +264,8 @@ impl Type {
         f(&mapped).unwrap_or(mapped)
     }
 
-    /// Whether `test` holds for this type or one that it is made of (not for types of fields).
+    /// Whether `test` holds for this type or one of its parts: type arguments, elements of stacks, tuples, lists and records. Fields of
+    /// declared structs are not parts.
     pub fn any(&self, test: &mut dyn FnMut(&Type) -> bool) -> bool {
         if test(self) {
             return true;
@@ -277,8 +280,8 @@ impl Type {
         }
     }
 
-    /// Whether the type, written out, has more than [`MAX_TYPE_SIZE`] parts. Aliases and type arguments can double a type again and
-    /// again; all walks over types rely on this bound.
+    /// Whether the expanded type has more than [`MAX_TYPE_SIZE`] parts. Nested aliases and type arguments can double a type at each
+    /// level; all traversals of types rely on this bound.
     pub fn is_too_large(&self) -> bool {
         let mut parts = 0;
         self.any(&mut |_| {
@@ -287,7 +290,7 @@ impl Type {
         })
     }
 
-    /// Puts types in the place of type parameters. Parameters that `args` does not know stay.
+    /// Replaces type parameters by their types. Type parameters without an entry in `args` stay.
     pub fn substitute(&self, args: &Substitution) -> Type {
         if args.is_empty() {
             return self.clone();
@@ -304,7 +307,7 @@ impl Type {
 pub struct Substitution(Vec<(DeclId, Type)>);
 
 impl Substitution {
-    /// Pairs type parameters with types, in order.
+    /// Maps the type parameters to the types, in order; surplus ones of either are ignored.
     pub fn new(
         params: impl IntoIterator<Item = DeclId>,
         args: impl IntoIterator<Item = Type>,
@@ -312,17 +315,17 @@ impl Substitution {
         Substitution(params.into_iter().zip(args).collect())
     }
 
-    /// The type that stands for `param`.
+    /// The type that replaces the type parameter `param`; `None` if it has no entry.
     pub fn get(&self, param: DeclId) -> Option<&Type> {
         self.0.iter().find(|(id, _)| *id == param).map(|(_, ty)| ty)
     }
 
-    /// Adds the pairs of `other`.
+    /// Adds all entries of `other`.
     pub fn extend(&mut self, other: &Substitution) {
         self.0.extend(other.0.iter().cloned());
     }
 
-    /// Whether there is no pair.
+    /// Whether the mapping has no entries.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Values known at compile time, and the arithmetic on them (spec § 8, 18).
+//! Compile-time values, and the arithmetic on them (spec § 8, 18).
 //!
 //! The same functions fold constants in the type checker and evaluate constructor arguments when instances are elaborated, so both
 //! agree. Integers of type `bit<W>` are kept in `0..2^W`, those of `int<W>` in `-2^(W-1)..2^(W-1)`.
@@ -12,22 +12,23 @@ use std::rc::Rc;
 /// A compile-time value, interpreted by its type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
-    /// Of `bit`, `int`, and of serializable enums (the number, which need not belong to a member) and `type`s over them.
+    /// A value of `bit<W>`, `int<W>` or `int`; also of a serializable enum or a `type` over these. The number of an enum need not be that
+    /// of a member.
     Int(BigInt),
-    /// Of `bool`.
+    /// A value of `bool`.
     Bool(bool),
-    /// Of `string`.
+    /// A value of `string`, escapes resolved.
     String(Name),
-    /// Of `error`, of `match_kind`, or of an enum without underlying type: the member's declaration.
+    /// A member of `error`, of `match_kind`, or of an enum without underlying type.
     Member(DeclId),
-    /// Of structs and valid headers (fields in order of declaration), tuples and lists.
+    /// A struct or valid header (fields in order of declaration), a tuple or a list.
     Aggregate(Rc<[Value]>),
-    /// Of headers and header unions: `{#}`.
+    /// An invalid header or header union, `{#}`.
     InvalidHeader,
 }
 
 impl Value {
-    /// Bytes that it takes, its parts left out.
+    /// Approximate memory of the value in bytes, without the values of its parts. Limits the total size of constants.
     pub fn bytes(&self) -> u64 {
         match self {
             Value::Int(n) => n.bits() / 8,
@@ -37,7 +38,7 @@ impl Value {
         }
     }
 
-    /// The number.
+    /// The number of an [`Value::Int`]; `None` for other values.
     pub fn as_int(&self) -> Option<&BigInt> {
         match self {
             Value::Int(n) => Some(n),
@@ -45,7 +46,7 @@ impl Value {
         }
     }
 
-    /// The truth value.
+    /// The value of a [`Value::Bool`]; `None` for other values.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Value::Bool(b) => Some(*b),
@@ -53,7 +54,7 @@ impl Value {
         }
     }
 
-    /// The number, when it fits.
+    /// The number as `u32`; `None` for other values and for numbers out of range.
     pub fn as_u32(&self) -> Option<u32> {
         self.as_int().and_then(|n| n.to_u32())
     }
@@ -62,25 +63,25 @@ impl Value {
 /// The reason why a constant expression has no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FoldError {
-    /// `x / 0` or `x % 0`
+    /// `x / 0` or `x % 0`.
     #[error("division by zero")]
     DivisionByZero,
-    /// `/` or `%` with a negative number
+    /// `/` or `%` with a negative operand, which P4 does not define.
     #[error("division is not defined for negative numbers")]
     NegativeDivision,
-    /// `x << -1`
+    /// A shift by a negative amount, such as `x << -1`.
     #[error("shift by a negative amount")]
     NegativeShift,
-    /// `1 << 100000000`
+    /// A left shift of an `int` whose result would exceed the limit of compile-time numbers, such as `1 << 100000000`.
     #[error("shift amount is too large")]
     HugeShift,
-    /// The number needs too many bits to be computed.
+    /// A product that would exceed the limit of compile-time numbers.
     #[error("the number is too large")]
     HugeNumber,
-    /// A string that is made of others.
+    /// A concatenation of strings that would exceed 65536 bytes.
     #[error("the string is longer than 65536 bytes")]
     HugeString,
-    /// Operands that the operator does not have at compile time; the type checker reports those on its own.
+    /// The operator has no compile-time result for these operands. The type checker reports wrong operand types itself.
     #[error("not a compile-time operation")]
     NotConstant,
 }
@@ -88,13 +89,13 @@ pub enum FoldError {
 /// Maximum width of `bit<W>`, `int<W>` and `varbit<W>`, and of compile-time numbers, in bits.
 pub const MAX_WIDTH: u32 = 1 << 16;
 
-/// The longest string that is made at compile time, in bytes.
+/// Maximum length of a concatenated string, in bytes.
 const MAX_STRING: usize = 1 << 16;
 
-/// Bytes of all numbers and strings of a program's expressions together.
+/// Maximum total size of the constant values of a program, in bytes (see [`Value::bytes`]).
 pub const MAX_CONSTANT_BYTES: u64 = 64 << 20;
 
-/// Wraps a number to the range of `ty`, as assignments and casts do. For types without width, it is unchanged.
+/// Wraps a number to the range of `ty` (modulo 2^W, two's complement), as casts do. Numbers of types without width are unchanged.
 pub fn wrap(n: BigInt, ty: &Type) -> BigInt {
     match ty {
         Type::Bit(w) => modulo(n, *w),
@@ -110,7 +111,7 @@ pub fn wrap(n: BigInt, ty: &Type) -> BigInt {
     }
 }
 
-/// Whether `ty` can hold the number as it is.
+/// Whether the number is in the range of `ty`; always true for types without width.
 pub fn fits(n: &BigInt, ty: &Type) -> bool {
     match ty {
         Type::Bit(_) | Type::Signed(_) => wrap(n.clone(), ty) == *n,
@@ -126,7 +127,10 @@ fn modulo(n: BigInt, width: u32) -> BigInt {
     n & mask
 }
 
-/// Applies an operator to one operand of type `ty`.
+/// Evaluates a unary operator on an operand of type `ty`.
+///
+/// # Errors
+/// The operator is not defined for this operand.
 pub fn unary(op: UnaryOp, operand: &Value, ty: &Type) -> Result<Value, FoldError> {
     Ok(match (op, operand) {
         (UnaryOp::Not, Value::Bool(b)) => Value::Bool(!b),
@@ -137,7 +141,11 @@ pub fn unary(op: UnaryOp, operand: &Value, ty: &Type) -> Result<Value, FoldError
     })
 }
 
-/// Applies an operator to two operands, whose types are given as well: shifts and concatenation have operands of different types.
+/// Evaluates a binary operator on two operands with their types. Shifts and concatenations have operands of different types; the result
+/// of other operators has the type of the left one.
+///
+/// # Errors
+/// The operator is not defined for these operands, such as a division by zero, or the result is too large.
 pub fn binary(
     op: BinaryOp,
     left: (&Value, &Type),
@@ -232,7 +240,7 @@ fn shift(op: BinaryOp, a: &BigInt, b: &BigInt, ty: &Type) -> Result<BigInt, Fold
         return Err(FoldError::NegativeShift);
     }
     if op == BinaryOp::Shr {
-        // Right shifts of negative numbers keep the sign, as `int<W>` does.
+        // Arithmetic shift: right shifts of negative numbers keep the sign. Shifting by more than all bits changes nothing.
         let amount = b.to_u64().unwrap_or(u64::MAX).min(a.bits() + 1);
         return Ok(wrap(a >> amount, ty));
     }
@@ -263,7 +271,10 @@ fn saturate(n: BigInt, ty: &Type) -> BigInt {
     n.clamp(min, max)
 }
 
-/// `value[hi:lo]` of a number of type `ty`.
+/// Evaluates the slice `value[hi:lo]` of a number of type `ty`: bits `lo` to `hi` inclusive, as an unsigned number.
+///
+/// # Errors
+/// The value is not a number, or `hi < lo`.
 pub fn slice(value: &Value, ty: &Type, hi: u32, lo: u32) -> Result<Value, FoldError> {
     let (Value::Int(n), true) = (value, hi >= lo) else {
         return Err(FoldError::NotConstant);
@@ -275,8 +286,8 @@ pub fn slice(value: &Value, ty: &Type, hi: u32, lo: u32) -> Result<Value, FoldEr
     Ok(Value::Int(modulo(n >> lo, hi - lo + 1)))
 }
 
-/// Casts a value between types that a cast allows. `from` and `to` must be stripped of `type` and serializable enums, whose values
-/// are those of the underlying type.
+/// Casts a value from type `from` to type `to`. The caller checks that the cast exists, and replaces `type`s and serializable enums by
+/// their underlying types.
 pub fn cast(value: &Value, from: &Type, to: &Type) -> Result<Value, FoldError> {
     Ok(match (value, to) {
         (Value::Int(n), Type::Bool) if from.is_numeric() => Value::Bool(!n.is_zero()),

@@ -1,7 +1,7 @@
 //! The lexer: splits a file into tokens.
 //!
-//! It serves the preprocessor: keywords are still identifiers, and `#` is a token. Invalid text becomes a token of its own kind, as an `#if`
-//! may remove it. White space and comments are flags of the following token.
+//! Its tokens are those of the preprocessor: keywords are identifiers, and `#` is a token. Invalid text becomes a token of kind
+//! `Unknown` or `OpenString` and is reported later, as an `#if` may remove it. White space and comments are flags of the following token.
 
 use super::ast::Name;
 use super::token::{Token, TokenKind};
@@ -9,12 +9,12 @@ use crate::diag::{FileId, Span};
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
 
-/// Interner: equal tokens share one text.
+/// A string interner: tokens with equal text share one allocation.
 #[derive(Debug, Default)]
 pub struct Interner(FxHashSet<Name>);
 
 impl Interner {
-    /// The interned copy of a text.
+    /// The shared copy of a text, created at its first use.
     pub fn intern(&mut self, text: &str) -> Name {
         match self.0.get(text) {
             Some(name) => name.clone(),
@@ -32,24 +32,24 @@ impl Interner {
 pub struct Lexed {
     /// The tokens, without an end token.
     pub tokens: Vec<Token>,
-    /// Start of a comment that is not closed.
+    /// Position of the start of a comment without its end; `None` if all comments are closed.
     pub open_comment: Option<Span>,
 }
 
-/// Rules for the end of apostrophes and numbers.
+/// Lexical rules for apostrophes, numbers and strings, which differ between the preprocessor and P4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rules {
-    /// As `cpp -x assembler-with-cpp` has it: what stands between apostrophes, or behind one that is not closed on its line, is one
-    /// token in which nothing is a macro; so is `0..N`, which C would call a number.
+enum LexicalRules {
+    /// The rules of `cpp -x assembler-with-cpp`. Text between apostrophes is one token, in which no macro is expanded; an apostrophe
+    /// without a partner extends to the end of its line. `0..N` is one preprocessing number, as in C.
     Preprocessor,
     /// The rules of the P4 grammar.
     Language,
 }
 
-/// Splits the text of `file` into tokens of the preprocessor. A line that ends in a backslash is joined with the next.
+/// Splits the text of `file` into preprocessing tokens. A line that ends in a backslash is joined with the next.
 pub fn lex(text: &str, file: FileId, names: &mut Interner) -> Lexed {
-    let joined = Joined::new(text);
-    let mut lexer = Lexer::new(&joined.text, file, Rules::Preprocessor);
+    let joined = SplicedText::new(text);
+    let mut lexer = Lexer::new(&joined.text, file, LexicalRules::Preprocessor);
     let mut tokens = lexer.tokens(names);
     let mut open_comment = lexer.open_comment;
     if !joined.cuts.is_empty() {
@@ -64,23 +64,23 @@ pub fn lex(text: &str, file: FileId, names: &mut Interner) -> Lexed {
     }
 }
 
-/// Splits a token of the preprocessor into tokens of P4, with positions relative to its start. A string may span lines.
+/// Splits a preprocessing token into tokens of P4, with positions relative to its start. A string may span lines.
 pub fn lex_language(text: &str, names: &mut Interner) -> Vec<Token> {
-    let mut lexer = Lexer::new(text, FileId::default(), Rules::Language);
+    let mut lexer = Lexer::new(text, FileId::default(), LexicalRules::Language);
     lexer.line = false;
     lexer.tokens(names)
 }
 
-/// A text without the line ends that a backslash hides, blanks between the two included, and without the carriage returns before
-/// other line ends.
-struct Joined<'a> {
+/// A text after line splicing: each backslash at the end of a line is removed, with the line end and blanks between. Carriage returns
+/// before other line ends are removed, too.
+struct SplicedText<'a> {
     text: Cow<'a, str>,
-    /// Where in `text` something was cut out, and how many bytes have been up to there, in order.
+    /// The removed parts, in order: offset in `text` at which bytes were removed, and number of bytes removed up to there.
     cuts: Vec<(u32, u32)>,
 }
 
-impl Joined<'_> {
-    fn new(text: &str) -> Joined<'_> {
+impl SplicedText<'_> {
+    fn new(text: &str) -> SplicedText<'_> {
         let mut joined = String::new();
         let mut cuts = Vec::new();
         let mut taken = 0;
@@ -101,16 +101,16 @@ impl Joined<'_> {
         }
         if cuts.is_empty() {
             let text = Cow::Borrowed(text);
-            return Joined { text, cuts };
+            return SplicedText { text, cuts };
         }
         joined.push_str(&text[taken..]);
-        Joined {
+        SplicedText {
             text: Cow::Owned(joined),
             cuts,
         }
     }
 
-    /// Where it stands in the original text.
+    /// Converts a span of the spliced text to the original text.
     fn original(&self, span: Span) -> Span {
         let cut_before = |pos: u32| {
             let index = self.cuts.partition_point(|(at, _)| *at <= pos);
@@ -118,7 +118,7 @@ impl Joined<'_> {
         };
         Span {
             lo: span.lo + cut_before(span.lo),
-            // Its last byte counts, not what is cut out behind that.
+            // The end follows from the last byte of the span, so that a removed part after it is not included.
             hi: span.hi + cut_before(span.hi.saturating_sub(1)),
             ..span
         }
@@ -130,14 +130,14 @@ struct Lexer<'a> {
     bytes: &'a [u8],
     pos: usize,
     file: FileId,
-    rules: Rules,
+    rules: LexicalRules,
     space: bool,
     line: bool,
     open_comment: Option<Span>,
 }
 
 impl Lexer<'_> {
-    fn new(text: &str, file: FileId, rules: Rules) -> Lexer<'_> {
+    fn new(text: &str, file: FileId, rules: LexicalRules) -> Lexer<'_> {
         Lexer {
             text,
             bytes: text.as_bytes(),
@@ -179,7 +179,7 @@ impl Lexer<'_> {
         self.bytes.get(self.pos + ahead).copied().unwrap_or(0)
     }
 
-    /// Kind and start of the next token; `pos` is then after it.
+    /// Reads the next token: its kind and start. `pos` is the end of the token afterwards.
     fn next(&mut self) -> Option<(TokenKind, usize)> {
         self.skip_blank();
         let lo = self.pos;
@@ -190,11 +190,11 @@ impl Lexer<'_> {
                 TokenKind::Ident
             }
             b'0'..=b'9' => self.number(),
-            b'.' if self.rules == Rules::Preprocessor && self.peek(1).is_ascii_digit() => {
+            b'.' if self.rules == LexicalRules::Preprocessor && self.peek(1).is_ascii_digit() => {
                 self.number()
             }
             b'"' => self.string(),
-            b'\'' if self.rules == Rules::Preprocessor => self.quoted(),
+            b'\'' if self.rules == LexicalRules::Preprocessor => self.quoted(),
             _ => self.punctuation(),
         };
         Some((kind, lo))
@@ -207,7 +207,7 @@ impl Lexer<'_> {
     }
 
     fn number(&mut self) -> TokenKind {
-        if self.rules == Rules::Language {
+        if self.rules == LexicalRules::Language {
             self.skip_word();
             return TokenKind::Number;
         }
@@ -266,18 +266,18 @@ impl Lexer<'_> {
         }
     }
 
-    /// `'x'`, or an apostrophe with the rest of its line.
+    /// Reads `'x'`, or an apostrophe with the rest of its line.
     fn quoted(&mut self) -> TokenKind {
         self.skip_quoted(b'\'');
         TokenKind::Unknown
     }
 
-    /// Moves after the closing quote, or to the end of the line if there is none.
+    /// Skips to after the closing quote; without one, to the end of the line. Returns whether there is one.
     fn skip_quoted(&mut self, quote: u8) -> bool {
         self.pos += 1;
         while let Some(byte) = self.bytes.get(self.pos) {
             match byte {
-                b'\n' if self.rules == Rules::Preprocessor => return false,
+                b'\n' if self.rules == LexicalRules::Preprocessor => return false,
                 b'\\' if self.peek(1) != b'\n' => self.pos += 1,
                 _ => {}
             }
@@ -292,7 +292,7 @@ impl Lexer<'_> {
 
     fn punctuation(&mut self) -> TokenKind {
         use TokenKind::*;
-        // Longest first. `>>` and `>>=` are left to the parser, which knows whether type arguments are open.
+        // Longest operators first. `>>` and `>>=` are not tokens: only the parser can tell them from the ends of nested type arguments.
         const LONG: &[(&str, TokenKind)] = &[
             ("|+|=", AddSatAssign),
             ("|-|=", SubSatAssign),

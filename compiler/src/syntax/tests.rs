@@ -22,7 +22,7 @@ fn parse(text: &str) -> (P4Program, String) {
     (program, render_all(&diagnostics, &map))
 }
 
-/// The tree without its positions.
+/// Debug text of the tree without positions.
 fn shape(program: &P4Program) -> String {
     let text = format!("{:?}", program.decls);
     let mut out = String::with_capacity(text.len() / 2);
@@ -32,7 +32,7 @@ fn shape(program: &P4Program) -> String {
         let tail = &rest[at..];
         rest = &tail[tail.find('}').expect("spans print closed") + 1..];
     }
-    // Where white space stood in free-form annotations is layout, not structure.
+    // White space in unstructured annotations is layout and is ignored.
     (out + rest).replace("space_before: true", "space_before: false")
 }
 
@@ -79,7 +79,7 @@ fn body_of(text: &str) -> String {
 }
 
 #[test]
-fn bodies_of_annotations_hold_anything() {
+fn annotation_bodies_may_contain_any_tokens() {
     for body in [
         "that's it",
         "$ # ? \\ ` é ## @a 7\u{fc}",
@@ -95,7 +95,7 @@ fn bodies_of_annotations_hold_anything() {
 }
 
 #[test]
-fn what_begins_as_a_number_in_an_annotation_is_two_tokens() {
+fn number_with_trailing_letters_in_an_annotation_is_two_tokens() {
     let (program, errors) = parse("@a(1abc 8w0xfgh 1_6w5 8s 0b12 0x 5) const bool x = true;");
     assert_eq!(errors, "");
     let AnnotationBody::Tokens { tokens, .. } =
@@ -111,7 +111,7 @@ fn what_begins_as_a_number_in_an_annotation_is_two_tokens() {
 }
 
 #[test]
-fn what_the_grammar_has_no_place_for_is_refused() {
+fn constructs_outside_the_grammar_are_rejected() {
     for text in [
         "error { A, }",
         "error { }",
@@ -139,7 +139,7 @@ fn what_the_grammar_has_no_place_for_is_refused() {
 }
 
 #[test]
-fn what_is_no_part_of_p4_is_refused_outside_of_annotations() {
+fn characters_outside_p4_are_rejected_except_in_annotations() {
     let (_, errors) = parse("@a(')\nconst bool x = $ true;\n#define F(a) a # \\\n  true\nconst bool y = F() != F();\n@b[$]\n@pragma x #\n$");
     expect_test::expect![[r#"
         error[E0100]: `$` is not a token of P4
@@ -192,7 +192,7 @@ fn tokens_that_the_grammar_omits_are_rejected_in_annotations() {
 }
 
 #[test]
-fn sizes_may_stand_behind_the_names_of_what_is_declared() {
+fn stack_sizes_may_follow_the_declared_name() {
     let behind = "struct s { bit<8> f[2][3]; } typedef s t[4]; void g(in s p[2]) { s v[2]; const s c[1] = { x }; }";
     let before = "struct s { bit<8>[2][3] f; } typedef s[4] t; void g(in s[2] p) { s[2] v; const s[1] c = { x }; }";
     let (behind, errors) = parse(behind);
@@ -202,7 +202,7 @@ fn sizes_may_stand_behind_the_names_of_what_is_declared() {
 }
 
 #[test]
-fn deep_nesting_is_an_error_and_no_overflow() {
+fn deep_nesting_is_an_error_without_stack_overflow() {
     let n = 50_000;
     for text in [
         format!("const bit<8> x = {}1{};", "(".repeat(n), ")".repeat(n)),

@@ -3,20 +3,20 @@
 use super::ast::{BinaryOp, Name};
 use crate::diag::Span;
 
-/// A token with its position.
+/// A token of the preprocessor or of P4, with its position.
 #[derive(Clone, Debug)]
 pub struct Token {
-    /// Kind.
+    /// Kind of the token, such as identifier, number or `{`.
     pub kind: TokenKind,
-    /// Its text: always set for identifiers, keywords, numbers and strings (with quotes), and for unknown characters.
+    /// Source text. Always set for identifiers, keywords, numbers, strings (with quotes) and unknown characters.
     pub text: Name,
     /// Position in the user's source; for tokens from a macro's body, the use of the macro.
     pub span: Span,
-    /// White space or a comment precedes it.
+    /// Whether white space or a comment precedes the token.
     pub space_before: bool,
-    /// It is the first of its line.
+    /// Whether the token is the first of its line.
     pub first_on_line: bool,
-    /// An identifier that must not be expanded as a macro any more.
+    /// Whether the identifier must not be expanded: it names a macro whose expansion it comes from.
     pub no_expand: bool,
 }
 
@@ -25,28 +25,27 @@ macro_rules! tokens {
         punctuation { $($punct:ident = $text:literal,)* }
         keywords { $($keyword:ident = $word:literal,)* }
     ) => {
-        /// Kinds of tokens.
+        /// Kinds of tokens: one for each keyword and punctuation mark, and those below.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[allow(missing_docs)]
         pub enum TokenKind {
             /// A name that is not a keyword.
             Ident,
             /// A number: text that begins with a digit; the parser checks its form.
             Number,
-            /// A string with its quotes.
+            /// A string literal; the token's text includes the quotes.
             String,
-            /// A string without closing quote.
+            /// A string literal without its closing quote on the same line.
             OpenString,
             /// A character that P4 does not use.
             Unknown,
-            /// End of the program.
+            /// The end of the program; the last token of every program.
             End,
-            $($punct,)*
-            $($keyword,)*
+            $(#[doc = concat!("The token `", $text, "`.")] $punct,)*
+            $(#[doc = concat!("The keyword `", $word, "`.")] $keyword,)*
         }
 
         impl TokenKind {
-            /// The text; for kinds with several texts, a description for messages.
+            /// Source text of the kind; a description for kinds with several texts, such as `identifier`.
             pub fn as_str(self) -> &'static str {
                 match self {
                     TokenKind::Ident => "identifier",
@@ -59,7 +58,7 @@ macro_rules! tokens {
                 }
             }
 
-            /// The keyword with this text.
+            /// The kind of the keyword with this text; `None` for other words.
             pub fn keyword(text: &str) -> Option<TokenKind> {
                 match text {
                     $($word => Some(TokenKind::$keyword),)*
@@ -95,7 +94,8 @@ tokens! {
 }
 
 impl TokenKind {
-    /// Contextual keywords, which are names outside their own construct (`nonTypeName` and `name` of the grammar).
+    /// Whether the token can be a name: an identifier, or a contextual keyword, which is reserved only within its construct
+    /// (`nonTypeName` and `name` of the grammar).
     pub fn is_name(self) -> bool {
         matches!(
             self,
@@ -111,7 +111,7 @@ impl TokenKind {
         )
     }
 
-    /// The operator of a compound assignment such as `+=`; `>>=` is two tokens.
+    /// The binary operator of a compound assignment such as `+=`; `None` for other tokens. `>>=` is two tokens.
     pub fn compound_assignment(self) -> Option<BinaryOp> {
         let op = match self {
             TokenKind::PlusAssign => BinaryOp::Add,

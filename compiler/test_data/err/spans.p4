@@ -1,6 +1,6 @@
 #include <core.p4>
 header h_t { bit<8> a; }
-// Parentheses belong to what their content is an operand of.
+// The span of an expression includes the parentheses of its operands.
 control c(inout h_t h, in bool f, in bit<16> w) {
     apply {
         h.a = (h.a & 1) + (w);

@@ -1,4 +1,4 @@
-// What all programs of this folder end with.
+// The common end of all programs in this folder.
 
 control IngressDeparser(
     packet_out packet,

@@ -1,4 +1,4 @@
-// What all programs of this folder begin with: headers, parser, and the head of the control that they fill.
+// The common start of all programs in this folder: headers, the parser, and the start of the control that each program completes.
 #include <core.p4>
 #if defined(__TARGET_TOFINO__) && __TARGET_TOFINO__ == 2
 #include <t2na.p4>

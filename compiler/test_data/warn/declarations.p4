@@ -23,7 +23,7 @@ parser P(packet_in p, out headers_t hdr, inout metadata_t meta, inout standard_m
         }
     }
     state even {
-        // Complete without a default.
+        // The cases match all values, so no default is needed.
         transition select((bool)hdr.h.a[0:0]) {
             true: accept;
             false: reject;

@@ -26,7 +26,7 @@ control D(packet_out p, in headers_t hdr) { apply { } }
 V1Switch(P(), V(), I(), E(), V(), D()) main;
 ";
 
-/// Runs a command line in a folder with `prog.p4`; gives the exit code, what was printed, and the folder.
+/// Runs a command line in a folder with `prog.p4`; returns the exit code, the output and the folder.
 fn p4c(line: &str) -> (u8, String, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     std::fs::write(folder.path().join("prog.p4"), PROGRAM).expect("the folder can be written");
@@ -54,7 +54,7 @@ fn files(folder: &tempfile::TempDir, within: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_program_becomes_two_files_in_a_folder() {
+fn driver_writes_p4i_and_json_to_a_folder() {
     for target in [
         "--target bmv2 --arch v1model --std p4-16",
         "-b bmv2-ss-p4org -c",
@@ -76,7 +76,7 @@ fn a_program_becomes_two_files_in_a_folder() {
 }
 
 #[test]
-fn steps_can_be_taken_alone() {
+fn single_steps_can_be_run() {
     let (code, output, folder) = p4c("-E -DPORT=1 -o DIR/out DIR/prog.p4");
     assert_eq!((code, &*output), (0, ""));
     assert_eq!(files(&folder, "out"), ["prog.p4i"]);
@@ -99,7 +99,7 @@ fn steps_can_be_taken_alone() {
 }
 
 #[test]
-fn messages_tell_the_line_of_the_source() {
+fn messages_name_the_line_of_the_source() {
     let (code, output, folder) = p4c("-DPORT=nowhere -o DIR/out DIR/prog.p4");
     assert_eq!(code, 1);
     assert!(output.contains("DIR/prog.p4:13:"), "{output}");
@@ -107,7 +107,7 @@ fn messages_tell_the_line_of_the_source() {
 }
 
 #[test]
-fn rules_for_make_stand_beside_the_other_files() {
+fn dependency_rules_are_written_to_the_output_folder() {
     let (code, _, folder) = p4c("-MD -DPORT=1 -o DIR/out DIR/prog.p4");
     assert_eq!(code, 0);
     assert_eq!(files(&folder, "out"), ["prog.d", "prog.json", "prog.p4i"]);
@@ -118,19 +118,16 @@ fn rules_for_make_stand_beside_the_other_files() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_by_one_line() {
+fn unsupported_options_are_rejected_in_one_line() {
     for (line, part) in [
         (
             "-b tofino -a tna DIR/prog.p4",
-            "unknown backend tofino-tna: there is bmv2-v1model",
+            "unknown backend tofino-tna: use bmv2-v1model",
         ),
         ("-a psa DIR/prog.p4", "unknown backend bmv2-psa"),
         ("-o DIR", "no program; give one P4 file"),
         ("DIR/none.p4", "DIR/none.p4: there is no such file"),
-        (
-            "DIR/prog.p4 DIR/other.p4",
-            "one program is compiled at a time",
-        ),
+        ("DIR/prog.p4 DIR/other.p4", "a second source file"),
         (
             "--std p4-14 -DPORT=1 -o DIR DIR/prog.p4",
             "only P4_16 is supported",

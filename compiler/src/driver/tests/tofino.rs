@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A program of TNA whose ingress does `body`.
+/// A TNA program with `body` as its ingress.
 fn tna(body: &str) -> String {
     format!(
         "#include <core.p4>
@@ -38,7 +38,7 @@ Switch(pipe) main;
     )
 }
 
-/// Actions with and without the result that they may give, a hash of a list, and a direct counter.
+/// An ingress with register actions with and without a result, a hash of a list, and a direct counter.
 const STATEFUL: &str = "
     Register<bit<16>, bit<8>>(256, 0) last;
     RegisterAction<bit<16>, bit<8>, bit<16>>(last) swap = {
@@ -59,7 +59,7 @@ const STATEFUL: &str = "
     }";
 
 #[test]
-fn a_register_needs_no_type_of_index_where_only_actions_look_at_it() {
+fn register_index_type_may_be_omitted_if_only_register_actions_use_it() {
     let body = STATEFUL.replace(
         "Register<bit<32>, bit<16>>(65536) counts",
         "Register<bit<32>, _>(65536) counts",
@@ -84,7 +84,7 @@ fn a_register_needs_no_type_of_index_where_only_actions_look_at_it() {
 }
 
 #[test]
-fn programs_of_tna_are_checked() {
+fn tna_programs_are_checked() {
     for line in [
         &["--arch", "tna", "DIR/prog.p4"][..],
         &["-b", "tofino", "DIR/prog.p4"],
@@ -94,7 +94,7 @@ fn programs_of_tna_are_checked() {
     }
 }
 
-/// Two results of one access, and the smallest of eight counts.
+/// An ingress for Tofino 2: a register action with two results, and the minimum of eight counts.
 const OF_TOFINO_2: &str = "
     Register<bit<32>, bit<8>>(256, 0) last;
     RegisterAction2<bit<32>, bit<8>, bit<32>, bit<16>>(last) both = {
@@ -118,7 +118,7 @@ const OF_TOFINO_2: &str = "
     }";
 
 #[test]
-fn tofino_2_has_more() {
+fn tofino_2_externs_need_t2na() {
     let program = tna(OF_TOFINO_2)
         .replace("__TARGET_TOFINO__ == 1", "1")
         .replace("tna.p4", "t2na.p4")
@@ -146,7 +146,7 @@ fn tofino_2_has_more() {
 }
 
 #[test]
-fn slips_in_programs_of_tna_are_found() {
+fn mistakes_in_tna_programs_are_reported() {
     let cases = [
         (
             STATEFUL.replace("ucast_egress_port", "ucast_egres_port"),
@@ -176,7 +176,7 @@ fn slips_in_programs_of_tna_are_found() {
 }
 
 #[test]
-fn what_a_packet_does_twice_with_a_register_is_an_error() {
+fn second_register_access_of_a_packet_is_an_error() {
     let (both, crossed) = (
         STATEFUL.replace(
             "t.apply();",
@@ -199,7 +199,7 @@ fn what_a_packet_does_twice_with_a_register_is_an_error() {
             assert!(output.contains("first accessed here"), "{output}");
         }
     }
-    // Ways that no packet goes both of.
+    // Two accesses on paths that exclude each other are allowed.
     let apart = STATEFUL
         .replace(
             "meta.x = swap.execute(hdr.h.a);",
@@ -211,7 +211,7 @@ fn what_a_packet_does_twice_with_a_register_is_an_error() {
 }
 
 #[test]
-fn what_both_gresses_do_with_a_register_is_an_error() {
+fn register_access_in_both_ingress_and_egress_is_an_error() {
     let of_all = "Register<bit<16>, bit<8>>(256, 0) last;";
     let action = "RegisterAction<bit<16>, bit<8>, bit<16>>(last) swap = {
         void apply(inout bit<16> value, out bit<16> old) { old = value; value = hdr.h.b; }
@@ -240,7 +240,7 @@ fn what_both_gresses_do_with_a_register_is_an_error() {
     }
 }
 
-/// A program of two pipes, of which the second has an ingress of its own.
+/// A program with two pipes; the second has a different ingress with the body `second`.
 fn two_pipes(second: &str) -> String {
     tna(STATEFUL).replace(
         "Switch(pipe) main;",
@@ -255,7 +255,7 @@ Switch(pipe, other) main;"
 }
 
 #[test]
-fn several_pipes_are_checked_and_one_is_run() {
+fn all_pipes_are_checked_and_one_is_compiled() {
     let program = two_pipes("apply { tm.ucast_egress_port = 5; }");
     let line = ["--arch", "tna", "DIR/prog.p4"];
     let (code, output, _) = p4c(&program, &line);
@@ -292,7 +292,7 @@ fn several_pipes_are_checked_and_one_is_run() {
 }
 
 #[test]
-fn each_pipe_is_held_to_the_rules_of_the_chip() {
+fn rules_of_the_chip_hold_for_each_pipe() {
     let twice = "Register<bit<32>, bit<8>>(256) cells;
         RegisterAction<bit<32>, bit<8>, bit<32>>(cells) look = { void apply(inout bit<32> value) { value = 1; } };
         apply { look.execute(1); look.execute(2); }";
@@ -305,7 +305,7 @@ fn each_pipe_is_held_to_the_rules_of_the_chip() {
 }
 
 #[test]
-fn the_report_tells_each_pipe() {
+fn stage_report_covers_each_pipe() {
     let program = two_pipes("apply { tm.ucast_egress_port = 5; }");
     let line = ["--arch", "tna", "DIR/prog.p4", "--report"];
     let (code, said, _) = p4c(&program, &line);
@@ -318,15 +318,15 @@ fn the_report_tells_each_pipe() {
 }
 
 #[test]
-fn what_the_chip_has_no_room_for_is_an_error_at_its_line() {
+fn object_larger_than_the_chip_is_an_error_at_its_line() {
     let with = |from: &str, to: &str| {
-        // A key of few bits would be its own place, however many entries are asked for.
+        // A key of few bits would be a direct index, whatever size is requested.
         let body = STATEFUL.replace("hdr.h.a : exact", "hdr.h.a : exact; hdr.h.b : exact");
         assert!(body.contains(from), "{from}");
         let body = body.replace(from, to);
         p4c(&tna(&body), &["--arch", "tna", "DIR/prog.p4"])
     };
-    // As large as it may be, and larger by one.
+    // The largest allowed size, and that plus one.
     let cases = [
         (
             "exact; } actions = { send; } counters = hits; size = 64",
@@ -368,9 +368,9 @@ fn what_the_chip_has_no_room_for_is_an_error_at_its_line() {
     }
 }
 
-/// Longest prefixes that partitions of SRAM hold (`Alpm`): more than TCAM has room for.
+/// Algorithmic longest-prefix match (`Alpm`) uses partitions of SRAM, so the table may exceed the TCAM.
 #[test]
-fn an_algorithmic_table_takes_no_tcam() {
+fn algorithmic_lpm_table_uses_no_tcam() {
     let table = |implementation: &str| {
         STATEFUL
             .replace("hdr.h.a : exact", "hdr.h.b : lpm")
@@ -386,7 +386,7 @@ fn an_algorithmic_table_takes_no_tcam() {
 }
 
 #[test]
-fn what_our_model_lacks_is_an_error_only_where_it_is_to_run() {
+fn gaps_of_the_model_are_errors_only_with_an_output() {
     let body = STATEFUL.replace("swap.execute(hdr.h.a)", "swap.execute_log()");
     let line = ["--arch", "tna", "DIR/prog.p4"];
     let (code, output, _) = p4c(&tna(&body), &line);
@@ -400,7 +400,7 @@ fn what_our_model_lacks_is_an_error_only_where_it_is_to_run() {
 }
 
 #[test]
-fn selectors_with_states_are_checked_and_not_run() {
+fn stateful_selectors_are_checked_but_not_compiled() {
     let selector = "Register<bit<1>, bit<32>>(1024) alive;
     ActionProfile(64) members;
     ActionSelector(members, hash, SelectorMode_t.FAIR, alive, 64, 4) groups;
@@ -432,7 +432,7 @@ fn selectors_with_states_are_checked_and_not_run() {
 }
 
 #[test]
-fn a_length_that_is_adjusted_by_nothing_is_a_packets_own() {
+fn nonzero_byte_count_adjustment_is_an_error() {
     let line = ["--arch", "tna", "DIR/prog.p4", "-o", "DIR/out.json"];
     let (code, output, _) = p4c(&tna(&STATEFUL.replace("count();", "count(0);")), &line);
     assert_eq!((code, output.as_str()), (0, ""));
@@ -442,7 +442,7 @@ fn a_length_that_is_adjusted_by_nothing_is_a_packets_own() {
 }
 
 #[test]
-fn an_architecture_is_not_taken_for_another() {
+fn mismatch_of_arch_and_includes_is_an_error() {
     let refused = |program: &str, line: &[&str], code, words: &str| {
         let (was, output, _) = p4c(program, line);
         assert_eq!(was, code, "{output}");
@@ -470,7 +470,7 @@ fn an_architecture_is_not_taken_for_another() {
 }
 
 #[test]
-fn the_report_of_stages_is_written_and_judges() {
+fn stage_report_fails_if_the_program_does_not_fit() {
     let program = tna(STATEFUL);
     let (code, _, files) = p4c(
         &program,
@@ -486,7 +486,7 @@ fn the_report_of_stages_is_written_and_judges() {
     assert_eq!(code, 2);
     assert!(output.contains("v1model has no stages"), "{output}");
 
-    // Each value waits for the one before it.
+    // Each operation depends on the result of the previous one.
     let chain: String = (0..13)
         .map(|_| "hdr.h.b = hdr.h.b + meta.x; meta.x = meta.x ^ hdr.h.b;")
         .collect();

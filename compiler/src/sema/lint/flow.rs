@@ -3,7 +3,7 @@
 //! A write to one field counts as a write of the whole variable, which avoids false positives. A call of an action or control is assumed to
 //! write everything that its body assigns.
 
-use super::state::State;
+use super::state::FlowFacts;
 use super::warn;
 use crate::diag::{Diagnostic, Diagnostics, Span, Warning};
 use crate::sema::checked::*;
@@ -13,22 +13,22 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Maximum iterations of the dataflow analysis over a parser's states.
+/// Maximum iterations of the fixed-point computation over a parser's states.
 const MAX_ROUNDS: usize = 64;
 
 /// Maximum number of tracked headers; further ones are assumed to be valid.
 const MAX_HEADERS: usize = 512;
 
 pub(super) fn flow(checked: &CheckedProgram, diagnostics: &mut Diagnostics) {
-    let mut flow = Flow {
+    let mut flow = FlowAnalysis {
         checked,
         diagnostics,
-        inside: None,
+        enclosing: None,
         quiet: false,
-        state: State::default(),
+        state: FlowFacts::default(),
         loops: Vec::new(),
-        exits: State::unreachable(),
-        plain: FxHashMap::default(),
+        exits: FlowFacts::unreachable(),
+        needs_init: FxHashMap::default(),
         written: FxHashMap::default(),
     };
     for decl in &checked.program.decls {
@@ -36,25 +36,25 @@ pub(super) fn flow(checked: &CheckedProgram, diagnostics: &mut Diagnostics) {
     }
 }
 
-struct Flow<'a> {
+struct FlowAnalysis<'a> {
     checked: &'a CheckedProgram,
     diagnostics: &'a mut Diagnostics,
     /// The analysed declaration.
-    inside: Option<DeclId>,
+    enclosing: Option<DeclId>,
     /// Whether the analysis iterates to a fixed point, during which nothing is reported.
     quiet: bool,
-    state: State,
-    /// Facts at the `break`s of each enclosing loop.
-    loops: Vec<State>,
-    /// Facts at the exits of the analysed body.
-    exits: State,
-    /// Types whose values must be set before they are read, once known.
-    plain: FxHashMap<Type, bool>,
-    /// Variables that an action may write, once known.
+    state: FlowFacts,
+    /// For each enclosing loop, the join of the facts at its `break`s.
+    loops: Vec<FlowFacts>,
+    /// The join of the facts at the `return`s and `exit`s of the analysed body.
+    exits: FlowFacts,
+    /// Cached results of `needs_initialization`.
+    needs_init: FxHashMap<Type, bool>,
+    /// Variables that each action may write; a cache of `writes_of`.
     written: FxHashMap<DeclId, Rc<FxHashSet<DeclId>>>,
 }
 
-impl<'a> Flow<'a> {
+impl<'a> FlowAnalysis<'a> {
     fn declaration(&mut self, decl: &'a Decl) {
         match decl {
             Decl::Function(d) => {
@@ -88,17 +88,17 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Analyses a body.
+    /// Analyses a body: `follow` traverses it from the entry state; then unwritten `out` parameters are reported.
     fn body(&mut self, id: DeclId, params: &[Rc<Param>], follow: impl FnOnce(&mut Self)) {
-        self.inside = Some(id);
-        self.state = State::default();
-        self.exits = State::unreachable();
+        self.enclosing = Some(id);
+        self.state = FlowFacts::default();
+        self.exits = FlowFacts::unreachable();
         let outs: Vec<&Rc<Param>> = params
             .iter()
             .filter(|p| p.direction == Direction::Out)
             .collect();
         for param in &outs {
-            self.starts_unset(param.id);
+            self.mark_unassigned(param.id);
         }
         follow(self);
         let end = std::mem::take(&mut self.state);
@@ -127,23 +127,23 @@ impl<'a> Flow<'a> {
     fn warn(&mut self, warning: Warning, span: Span, message: String, label: &str) {
         if !self.quiet {
             let diagnostic = Diagnostic::warning(warning, span, message).label(label);
-            warn(self.checked, self.diagnostics, self.inside, diagnostic);
+            warn(self.checked, self.diagnostics, self.enclosing, diagnostic);
         }
     }
 
-    /// Marks a variable as unassigned.
-    fn starts_unset(&mut self, id: DeclId) {
+    /// Records a declaration without initial value: the variable is unassigned, and its headers are invalid.
+    fn mark_unassigned(&mut self, id: DeclId) {
         let Some(ty) = self.checked.decl_type(id).cloned() else {
             return;
         };
-        if self.is_plain(&ty) {
+        if self.needs_initialization(&ty) {
             self.state.unset.insert(id);
         }
-        self.starts_invalid(&ty, format!("{}", id.0), 0);
+        self.mark_headers_invalid(&ty, format!("{}", id.0), 0);
     }
 
     /// Marks the headers in a new variable as invalid.
-    fn starts_invalid(&mut self, ty: &Type, path: String, depth: u32) {
+    fn mark_headers_invalid(&mut self, ty: &Type, path: String, depth: u32) {
         match ty {
             Type::Header(_) => {
                 self.state.invalid.insert(path);
@@ -151,7 +151,7 @@ impl<'a> Flow<'a> {
             Type::Struct(_) if depth < 4 => {
                 for (field, ty) in self.checked.fields(ty) {
                     if self.state.invalid.len() < MAX_HEADERS {
-                        self.starts_invalid(&ty, format!("{path}.{}", field.name), depth + 1);
+                        self.mark_headers_invalid(&ty, format!("{path}.{}", field.name), depth + 1);
                     }
                 }
             }
@@ -159,24 +159,26 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Types without headers, whose values must be set before they are read.
-    fn is_plain(&mut self, ty: &Type) -> bool {
-        if let Some(known) = self.plain.get(ty) {
+    /// Whether reading an unassigned variable of this type is reported: the type consists of scalars only, without headers.
+    fn needs_initialization(&mut self, ty: &Type) -> bool {
+        if let Some(known) = self.needs_init.get(ty) {
             return *known;
         }
         let checked = self.checked;
-        let plain = match ty {
+        let needs_init = match ty {
             Type::Struct(_) => {
                 let fields = checked.fields(ty);
-                !fields.is_empty() && fields.iter().all(|(_, ty)| self.is_plain(ty))
+                !fields.is_empty() && fields.iter().all(|(_, ty)| self.needs_initialization(ty))
             }
-            Type::Tuple(types) => !types.is_empty() && types.iter().all(|ty| self.is_plain(ty)),
+            Type::Tuple(types) => {
+                !types.is_empty() && types.iter().all(|ty| self.needs_initialization(ty))
+            }
             Type::Bit(_) | Type::Signed(_) | Type::Bool | Type::Varbit(_) | Type::Error => true,
             Type::Enum(_) | Type::SerializableEnum(_) | Type::NewType(_) => true,
             _ => false,
         };
-        self.plain.insert(ty.clone(), plain);
-        plain
+        self.needs_init.insert(ty.clone(), needs_init);
+        needs_init
     }
 
     fn locals(&mut self, locals: &'a [Decl]) {
@@ -195,7 +197,7 @@ impl<'a> Flow<'a> {
                 self.state.clear(&v.id.0.to_string());
                 self.copy_validity(&v.id.0.to_string(), init);
             }
-            None => self.starts_unset(v.id),
+            None => self.mark_unassigned(v.id),
         }
     }
 
@@ -206,7 +208,7 @@ impl<'a> Flow<'a> {
             .enumerate()
             .map(|(i, s)| (&s.name.name, i))
             .collect();
-        let mut entry = vec![State::unreachable(); states.len()];
+        let mut entry = vec![FlowFacts::unreachable(); states.len()];
         let Some(&start) = states
             .iter()
             .position(|s| &*s.name.name == "start")
@@ -236,7 +238,7 @@ impl<'a> Flow<'a> {
             }
         }
         self.quiet = quiet;
-        self.exits = State::unreachable();
+        self.exits = FlowFacts::unreachable();
         for (i, state) in states.iter().enumerate().filter(|(i, _)| !entry[*i].dead) {
             self.state = entry[i].clone();
             let targets = self.parser_state(state);
@@ -245,7 +247,7 @@ impl<'a> Flow<'a> {
                 self.exits.join(&end);
             }
         }
-        self.state = State::unreachable();
+        self.state = FlowFacts::unreachable();
     }
 
     /// Analyses one state; returns its successors.
@@ -341,28 +343,28 @@ impl<'a> Flow<'a> {
                 self.repeat(|f| f.stmt(body));
             }
             StmtKind::Break => {
-                let end = std::mem::replace(&mut self.state, State::unreachable());
+                let end = std::mem::replace(&mut self.state, FlowFacts::unreachable());
                 if let Some(exits) = self.loops.last_mut() {
                     exits.join(&end);
                 }
             }
-            StmtKind::Continue | StmtKind::Exit => self.state = State::unreachable(),
+            StmtKind::Continue | StmtKind::Exit => self.state = FlowFacts::unreachable(),
             StmtKind::Return(value) => {
                 if let Some(value) = value {
                     self.read(value);
                 }
-                let end = std::mem::replace(&mut self.state, State::unreachable());
+                let end = std::mem::replace(&mut self.state, FlowFacts::unreachable());
                 self.exits.join(&end);
             }
         }
     }
 
-    /// Analyses a body that runs zero or more times.
+    /// Analyses the body of a loop, which runs zero or more times.
     fn repeat(&mut self, body: impl Fn(&mut Self)) {
         let before = self.state.clone();
-        // Facts about headers may change from one round to the next.
+        // An earlier iteration may have changed the validity of headers, so nothing is assumed about it.
         self.state.invalid.clear();
-        self.loops.push(State::unreachable());
+        self.loops.push(FlowFacts::unreachable());
         body(self);
         let exits = self.loops.pop().unwrap_or_default();
         self.state.join(&before);
@@ -377,7 +379,7 @@ impl<'a> Flow<'a> {
             .iter()
             .any(|c| matches!(c.label.kind, ExprKind::DontCare(_)));
         let mut after = if default {
-            State::unreachable()
+            FlowFacts::unreachable()
         } else {
             before.clone()
         };
@@ -423,7 +425,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// A header assigned from an invalid one is invalid.
+    /// Records the validity of a header after an assignment: it is invalid if the assigned header is.
     fn copy_validity(&mut self, to: &str, from: &'a Expr) {
         let invalid = match &from.kind {
             ExprKind::InvalidHeader => true,
@@ -437,7 +439,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// `hdr.ipv4` or `stack[3]` as text, `None` when it is not known at compile time what is meant.
+    /// The key of an lvalue such as `hdr.ipv4` or `stack[3]` in [`FlowFacts`]; `None` if an index is not known at compile time.
     fn path(&self, expr: &Expr) -> Option<String> {
         match &expr.kind {
             ExprKind::Name(_) => match self.checked.resolution(expr) {
@@ -456,7 +458,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// The variable at the bottom of an l-value.
+    /// The root variable of an lvalue, such as `x` of `x.f[3].g`.
     fn root(&self, expr: &Expr) -> Option<DeclId> {
         match &expr.kind {
             ExprKind::Name(_) => match self.checked.resolution(expr) {
@@ -583,7 +585,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Records the extraction of a header, and reports a second one.
+    /// Records the extraction of a header; warns if it may have been extracted before.
     fn extract(&mut self, header: &'a Expr) {
         let Some(path) = self.path(header) else {
             return;
@@ -602,7 +604,7 @@ impl<'a> Flow<'a> {
     /// Analyses the object of a method call.
     fn receiver(&mut self, base: &'a Expr, callee: Callee) {
         let Callee::Builtin(method) = callee else {
-            // `t.apply()`, `instance.method()`: the object itself has no value.
+            // `t.apply()`, `instance.method()`: naming the object reads no value.
             if let ExprKind::Member(inner, _) = &base.kind {
                 self.read(inner);
             }
@@ -629,7 +631,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Applies the writes of an action to variables of the control.
+    /// Marks the control's variables that an action may write as assigned.
     fn action(&mut self, id: DeclId) {
         for variable in self.writes_of(id).iter() {
             self.state.unset.remove(variable);
@@ -670,7 +672,7 @@ impl<'a> Flow<'a> {
         self.state.invalid.clear();
     }
 
-    /// Variables that an action, or an action that it calls, names on the left of an assignment or passes to be written.
+    /// Variables that an action and its callees assign or pass as `out` or `inout` arguments.
     fn writes_of(&mut self, id: DeclId) -> Rc<FxHashSet<DeclId>> {
         if let Some(known) = self.written.get(&id) {
             return known.clone();

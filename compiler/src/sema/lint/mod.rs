@@ -24,14 +24,14 @@ pub(super) fn lint(
     flow::flow(checked, diagnostics);
 }
 
-/// Reports a warning unless `@noWarn` of one of the declarations around turns it off.
+/// Reports a warning, unless `@noWarn` of an enclosing declaration disables it.
 fn warn(
     checked: &CheckedProgram,
     diagnostics: &mut Diagnostics,
-    inside: Option<DeclId>,
+    enclosing: Option<DeclId>,
     diagnostic: Diagnostic,
 ) {
-    let mut at = inside;
+    let mut at = enclosing;
     while let Some(def) = at.and_then(|id| checked.opt_def(id)) {
         let off = def.kind.annotations().iter().any(|a| {
             diagnostic

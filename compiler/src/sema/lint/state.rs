@@ -3,22 +3,22 @@
 use crate::syntax::ast::DeclId;
 use std::collections::BTreeSet;
 
-/// Dataflow facts at a program point. `Default` is the entry: nothing is unassigned or invalid.
+/// Dataflow facts at a program point. The default is the entry of a body: no variable is unassigned and no header invalid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct State {
-    /// The point cannot be reached: after `return`, `exit`, `break`.
+pub(super) struct FlowFacts {
+    /// Whether the point is unreachable, as after `return`, `exit` or `break`.
     pub dead: bool,
     /// Variables that are unassigned on some path to this point.
     pub unset: BTreeSet<DeclId>,
-    /// Headers, as written (`hdr.ipv4`, with the variable's id in front), that are invalid on all paths to this point.
+    /// Headers that are invalid on all paths to this point: access paths such as `7.ipv4`, with the [`DeclId`] of the variable first.
     pub invalid: BTreeSet<String>,
-    /// Headers that are extracted on some path to this point.
+    /// Headers that were extracted on some path to this point: access paths as in `invalid`.
     pub extracted: BTreeSet<String>,
 }
 
-impl State {
-    /// Joins the facts of two paths.
-    pub fn join(&mut self, other: &State) {
+impl FlowFacts {
+    /// Merges the facts of another path that leads to the same point.
+    pub fn join(&mut self, other: &FlowFacts) {
         if other.dead {
             return;
         }
@@ -32,14 +32,14 @@ impl State {
     }
 
     /// Facts at a point that cannot be reached.
-    pub fn unreachable() -> State {
-        State {
+    pub fn unreachable() -> FlowFacts {
+        FlowFacts {
             dead: true,
-            ..State::default()
+            ..FlowFacts::default()
         }
     }
 
-    /// Clears the recorded validity of the headers in and around `path`.
+    /// Removes the facts about the validity of all headers within `path`, and of those that contain it.
     pub fn clear(&mut self, path: &str) {
         self.invalid
             .retain(|known| !is_part(known, path) && !is_part(path, known));

@@ -7,7 +7,7 @@ use crate::sema::types::Type;
 use crate::syntax::ast::*;
 use rustc_hash::FxHashSet;
 
-/// Warns about tables, actions, functions, instances, parsers and controls that nothing names.
+/// Warns about tables, actions, functions, instances, parsers and controls that the program never names.
 pub(super) fn unused(
     checked: &CheckedProgram,
     used: &FxHashSet<DeclId>,
@@ -36,11 +36,11 @@ pub(super) fn unused(
             }
             _ => continue,
         };
-        let inside = Some(id);
+        let enclosing = Some(id);
         warn(
             checked,
             diagnostics,
-            inside,
+            enclosing,
             Diagnostic::warning(Warning::Unused, name.span, message),
         );
     }
@@ -55,7 +55,8 @@ fn in_instance(checked: &CheckedProgram, def: &Def) -> bool {
     })
 }
 
-/// Packages at the top level are there for the target, instances inside of instances for the extern.
+/// Whether an unused instance is worth a warning. Packages at the top level are used by the target, and instances inside instances by the
+/// extern.
 fn expects_use(checked: &CheckedProgram, def: &Def, id: DeclId) -> bool {
     let package = matches!(checked.decl_type(id), Some(Type::Package(_)));
     let top = def.parent.is_none();

@@ -4,7 +4,7 @@ use super::{Annotation, Arg, Block, DeclId, Expr, Ident, Param, State, TypeRef};
 use crate::diag::Span;
 use std::rc::Rc;
 
-/// A declaration, at the top level or inside of another one.
+/// A declaration, at the top level or nested in another declaration.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decl {
     /// `const T x = e;`
@@ -49,295 +49,295 @@ pub enum Decl {
     NewType(Rc<TypedefDecl>),
 }
 
-/// A type parameter, `T` in `<T>`.
+/// A type parameter of a generic declaration, `T` in `<T>`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TypeParam {
-    /// Id of the type variable.
+    /// Id of the type variable, assigned by the parser; key of the type checker's results.
     pub id: DeclId,
-    /// Name.
+    /// Name of the type parameter: `T` in `<T>`.
     pub name: Ident,
 }
 
 /// `const T x = e;`
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConstDecl {
-    /// Id of the constant.
+    /// Id of the constant, assigned by the parser; key of the type checker's results.
     pub id: DeclId,
-    /// Annotations.
+    /// Annotations of the constant, in source order.
     pub annotations: Vec<Annotation>,
-    /// Type.
+    /// Type of the constant, as written.
     pub ty: TypeRef,
-    /// Name.
+    /// Name of the constant: `x` in `const T x = e;`.
     pub name: Ident,
-    /// Value.
+    /// Initializer of the constant: `e` in `const T x = e;`.
     pub value: Expr,
-    /// Source position.
+    /// Range of the constant's source text.
     pub span: Span,
 }
 
 /// `T x;` or `T x = e;`
 #[derive(Clone, Debug, PartialEq)]
 pub struct VarDecl {
-    /// Id of the variable.
+    /// Id of the variable, assigned by the parser; key of the type checker's results.
     pub id: DeclId,
-    /// Annotations.
+    /// Annotations of the variable, in source order.
     pub annotations: Vec<Annotation>,
-    /// Type.
+    /// Type of the variable, as written.
     pub ty: TypeRef,
-    /// Name.
+    /// Name of the variable: `x` in `T x = e;`.
     pub name: Ident,
-    /// Initial value.
+    /// Initial value; `None` leaves the variable undefined.
     pub init: Option<Expr>,
-    /// Source position.
+    /// Range of the variable's source text.
     pub span: Span,
 }
 
-/// `T(args) x;`, with `= { ... }` when abstract methods are implemented.
+/// An instantiation `T(args) x;`, with `= { ... }` if it implements abstract methods.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instantiation {
-    /// Id of the instance.
+    /// Id of the instance, assigned by the parser; key of the type checker's results.
     pub id: DeclId,
     /// Expression id of the constructor call, under which `sema` records its resolution.
     pub call: super::ExprId,
-    /// Annotations.
+    /// Annotations of the instance, in source order.
     pub annotations: Vec<Annotation>,
-    /// Type, with type arguments if given.
+    /// Type of the instance, as written; its type arguments may be omitted.
     pub ty: TypeRef,
-    /// Constructor arguments.
+    /// Constructor arguments in source order.
     pub args: Vec<Arg>,
-    /// Name.
+    /// Name of the instance: `x` in `T(args) x;`.
     pub name: Ident,
-    /// Implementations of abstract methods, and instances that they use.
+    /// Implementations of abstract methods, and instances that they use; `None` without `= { ... }`.
     pub body: Option<Vec<Decl>>,
-    /// Source position.
+    /// Range of the instance's source text.
     pub span: Span,
 }
 
 /// `extern E<T> { ... }`
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExternDecl {
-    /// Id of the type.
+    /// Id of the type, assigned by the parser; key of the type checker's results.
     pub id: DeclId,
-    /// Annotations.
+    /// Annotations of the extern type, in source order.
     pub annotations: Vec<Annotation>,
-    /// Name.
+    /// Name of the extern type: `E` in `extern E { ... }`.
     pub name: Ident,
-    /// Type parameters.
+    /// Type parameters of the extern type; empty if it is not generic.
     pub type_params: Vec<TypeParam>,
-    /// Constructors: `ret` is `None`, the name is the extern's.
+    /// Constructors, one for each overload: `ret` is `None`, the name is the extern's.
     pub constructors: Vec<Rc<FunctionDecl>>,
-    /// Methods.
+    /// Methods in source order, abstract ones included.
     pub methods: Vec<Rc<FunctionDecl>>,
-    /// Source position.
+    /// Range of the extern type's source text.
     pub span: Span,
 }
 
 /// A function, an extern function, a method, or a constructor of an extern.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionDecl {
-    /// Id of the function.
+    /// Id of the function, assigned by the parser; key of the type checker's results.
     pub id: DeclId,
-    /// Annotations.
+    /// Annotations of the function, in source order.
     pub annotations: Vec<Annotation>,
-    /// Declared `abstract` (methods).
+    /// Whether the method is declared `abstract`; false for other functions.
     pub is_abstract: bool,
     /// Type of the result; `None` for constructors.
     pub ret: Option<TypeRef>,
-    /// Name.
+    /// Name of the function: `f` in `T f(...)`.
     pub name: Ident,
-    /// Type parameters.
+    /// Type parameters of the function; empty if it is not generic.
     pub type_params: Vec<TypeParam>,
-    /// Parameters.
+    /// Parameters in source order.
     pub params: Vec<Rc<Param>>,
     /// Body; `None` for extern functions and methods.
     pub body: Option<Block>,
-    /// Source position.
+    /// Range of the function's source text.
     pub span: Span,
 }
 
 /// `action a(...) { ... }`
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActionDecl {
-    /// Id of the action.
+    /// Id of the action, assigned by the parser; key of the type checker's results.
     pub id: DeclId,
-    /// Annotations.
+    /// Annotations of the action, in source order.
     pub annotations: Vec<Annotation>,
-    /// Name.
+    /// Name of the action: `a` in `action a(...)`.
     pub name: Ident,
     /// Parameters: first those with a direction, then those that the control plane sets.
     pub params: Vec<Rc<Param>>,
-    /// Body.
+    /// Body of the action.
     pub body: Block,
-    /// Source position.
+    /// Range of the action's source text.
     pub span: Span,
 }
 
 /// A parser type (no body) or a parser.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParserDecl {
-    /// Id of the parser.
+    /// Id of the parser, assigned by the parser; key of the type checker's results.
     pub id: DeclId,
-    /// Annotations.
+    /// Annotations of the parser, in source order.
     pub annotations: Vec<Annotation>,
-    /// Name.
+    /// Name of the parser: `P` in `parser P(...)`.
     pub name: Ident,
     /// Type parameters: only parser types may have them.
     pub type_params: Vec<TypeParam>,
     /// Parameters of `apply`.
     pub params: Vec<Rc<Param>>,
-    /// `None` for a parser type.
+    /// States and constructor parameters; `None` for a parser type.
     pub body: Option<ParserBody>,
-    /// Source position.
+    /// Range of the parser's source text.
     pub span: Span,
 }
 
 /// The body and the constructor parameters of a parser.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParserBody {
-    /// Constructor parameters.
+    /// Constructor parameters in source order; empty if the parser has none.
     pub ctor_params: Vec<Rc<Param>>,
-    /// Constants, variables, instances, value sets.
+    /// Constants, variables, instances and value sets, in source order.
     pub locals: Vec<Decl>,
-    /// States in source order.
+    /// States in source order; the predefined `accept` and `reject` are not included.
     pub states: Vec<Rc<State>>,
 }
 
 /// A control type (no body) or a control.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ControlDecl {
-    /// Id of the control.
+    /// Id of the control, assigned by the parser; key of the type checker's results.
     pub id: DeclId,
-    /// Annotations.
+    /// Annotations of the control, in source order.
     pub annotations: Vec<Annotation>,
-    /// Name.
+    /// Name of the control: `C` in `control C(...)`.
     pub name: Ident,
     /// Type parameters: only control types may have them.
     pub type_params: Vec<TypeParam>,
     /// Parameters of `apply`.
     pub params: Vec<Rc<Param>>,
-    /// `None` for a control type.
+    /// `apply` block and constructor parameters; `None` for a control type.
     pub body: Option<ControlBody>,
-    /// Source position.
+    /// Range of the control's source text.
     pub span: Span,
 }
 
 /// The body and the constructor parameters of a control.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ControlBody {
-    /// Constructor parameters.
+    /// Constructor parameters in source order; empty if the control has none.
     pub ctor_params: Vec<Rc<Param>>,
-    /// Constants, variables, instances, actions, tables.
+    /// Constants, variables, instances, actions and tables, in source order.
     pub locals: Vec<Decl>,
-    /// The block after `apply`.
+    /// The `apply` block.
     pub apply: Block,
 }
 
 /// `package P<T>(...);`
 #[derive(Clone, Debug, PartialEq)]
 pub struct PackageDecl {
-    /// Id of the package type.
+    /// Id of the package type, assigned by the parser; key of the type checker's results.
     pub id: DeclId,
-    /// Annotations.
+    /// Annotations of the package type, in source order.
     pub annotations: Vec<Annotation>,
-    /// Name.
+    /// Name of the package type: `P` in `package P(...);`.
     pub name: Ident,
-    /// Type parameters.
+    /// Type parameters of the package type; empty if it is not generic.
     pub type_params: Vec<TypeParam>,
-    /// Constructor parameters.
+    /// Constructor parameters in source order.
     pub params: Vec<Rc<Param>>,
-    /// Source position.
+    /// Range of the package type's source text.
     pub span: Span,
 }
 
-/// `struct`, `header` or `header_union`.
+/// The declaration of a struct, header or header union; the variant of [`Decl`] tells which.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StructDecl {
-    /// Id of the type.
+    /// Id of the type, assigned by the parser; key of the type checker's results.
     pub id: DeclId,
-    /// Annotations.
+    /// Annotations of the type, in source order.
     pub annotations: Vec<Annotation>,
-    /// Name.
+    /// Name of the type: `S` in `struct S { ... }`.
     pub name: Ident,
-    /// Type parameters.
+    /// Type parameters of the type; empty if it is not generic.
     pub type_params: Vec<TypeParam>,
-    /// Fields.
+    /// Fields in source order.
     pub fields: Vec<Rc<Field>>,
-    /// Source position.
+    /// Range of the type's source text.
     pub span: Span,
 }
 
 /// A field of a struct, header or header union.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
-    /// Id of the field.
+    /// Id of the field, assigned by the parser; key of the type checker's results.
     pub id: DeclId,
-    /// Annotations.
+    /// Annotations of the field, in source order.
     pub annotations: Vec<Annotation>,
-    /// Type.
+    /// Type of the field, as written.
     pub ty: TypeRef,
-    /// Name.
+    /// Name of the field: `f` in `T f;`.
     pub name: Ident,
-    /// Source position.
+    /// Range of the field's source text.
     pub span: Span,
 }
 
 /// `enum E { ... }`; serializable when it has an underlying type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EnumDecl {
-    /// Id of the type.
+    /// Id of the type, assigned by the parser; key of the type checker's results.
     pub id: DeclId,
-    /// Annotations.
+    /// Annotations of the enum, in source order.
     pub annotations: Vec<Annotation>,
-    /// Underlying type.
+    /// Underlying type; `None` if the enum is not serializable.
     pub underlying: Option<TypeRef>,
-    /// Name.
+    /// Name of the enum: `E` in `enum E { ... }`.
     pub name: Ident,
-    /// Members.
+    /// Members in source order.
     pub members: Vec<Rc<Member>>,
-    /// Source position.
+    /// Range of the enum's source text.
     pub span: Span,
 }
 
 /// A member of an enum, of `error` or of `match_kind`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
-    /// Id of the member.
+    /// Id of the member, assigned by the parser; key of the type checker's results.
     pub id: DeclId,
-    /// Annotations (P4Runtime's translation of enum members uses them).
+    /// Annotations in source order. P4Info contains those of enum members.
     pub annotations: Vec<Annotation>,
-    /// Name.
+    /// Name of the member: `A` in `enum E { A, B }`.
     pub name: Ident,
-    /// Value, in serializable enums.
+    /// Value of a member of a serializable enum; `None` for other members.
     pub value: Option<Expr>,
 }
 
 /// `error { ... }` or `match_kind { ... }`: adds members to the one type of that name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MembersDecl {
-    /// Annotations.
+    /// Annotations of the declaration, in source order.
     pub annotations: Vec<Annotation>,
-    /// Members.
+    /// Members in source order.
     pub members: Vec<Rc<Member>>,
-    /// Source position.
+    /// Range of the declaration's source text.
     pub span: Span,
 }
 
 /// `typedef T A;` (an alias) or `type T A;` (a new type).
 #[derive(Clone, Debug, PartialEq)]
 pub struct TypedefDecl {
-    /// Id of the new name.
+    /// Id of the alias or new type, assigned by the parser; key of the type checker's results.
     pub id: DeclId,
-    /// Annotations.
+    /// Annotations of the declaration, in source order.
     pub annotations: Vec<Annotation>,
-    /// The aliased or underlying type.
+    /// The type that the declaration gives a name: `T` in `typedef T A;`.
     pub target: TypedefTarget,
-    /// The new name.
+    /// Name of the alias or new type: `A` in `typedef T A;`.
     pub name: Ident,
-    /// Source position.
+    /// Range of the declaration's source text.
     pub span: Span,
 }
 
-/// Right-hand side of a `typedef`.
+/// The type that a `typedef` or `type` declaration names.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TypedefTarget {
     /// `typedef T A;`
@@ -349,51 +349,51 @@ pub enum TypedefTarget {
 /// `value_set<T>(n) v;`
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueSetDecl {
-    /// Id of the value set.
+    /// Id of the value set, assigned by the parser; key of the type checker's results.
     pub id: DeclId,
-    /// Annotations.
+    /// Annotations of the value set, in source order.
     pub annotations: Vec<Annotation>,
-    /// Type of its elements.
+    /// Type of the set's elements, as written.
     pub ty: TypeRef,
-    /// Largest number of elements.
+    /// Maximum number of elements, a compile-time constant.
     pub size: Expr,
-    /// Name.
+    /// Name of the value set: `v` in `value_set<T>(n) v;`.
     pub name: Ident,
-    /// Source position.
+    /// Range of the value set's source text.
     pub span: Span,
 }
 
 /// `table t { ... }`
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableDecl {
-    /// Id of the table.
+    /// Id of the table, assigned by the parser; key of the type checker's results.
     pub id: DeclId,
-    /// Annotations.
+    /// Annotations of the table, in source order.
     pub annotations: Vec<Annotation>,
-    /// Name.
+    /// Name of the table: `t` in `table t { ... }`.
     pub name: Ident,
     /// Properties in source order.
     pub properties: Vec<TableProperty>,
-    /// Source position.
+    /// Range of the table's source text.
     pub span: Span,
 }
 
-/// A property of a table.
+/// A property of a table, `name = value;`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableProperty {
-    /// Annotations.
+    /// Annotations of the property, in source order.
     pub annotations: Vec<Annotation>,
-    /// Declared `const`.
+    /// Whether the property or entry is declared `const`.
     pub is_const: bool,
     /// `key`, `actions`, `entries`, `size`, `default_action`, ...
     pub name: Ident,
-    /// Its value.
+    /// Value of the property, by kind of property.
     pub value: TablePropertyValue,
-    /// Source position.
+    /// Range of the property's source text.
     pub span: Span,
 }
 
-/// Value of a table's property.
+/// The value of a table's property, by kind of property.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TablePropertyValue {
     /// `key = { ... }`
@@ -411,51 +411,51 @@ pub enum TablePropertyValue {
 /// `expression: match_kind;` in a table's key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeyElement {
-    /// The matched expressions.
+    /// The expression whose value is compared with the entries.
     pub expr: Expr,
-    /// The match kind.
+    /// The match kind, such as `exact` or `lpm`.
     pub match_kind: Ident,
-    /// Annotations.
+    /// Annotations of the key element, in source order.
     pub annotations: Vec<Annotation>,
-    /// Source position.
+    /// Range of the key element's source text.
     pub span: Span,
 }
 
-/// `a` or `a(x)`: in a table's list, as its default action, or in an entry.
+/// A reference to an action, `a` or `a(x)`: in a table's list `actions`, as its default action, or in an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActionRef {
     /// Expression id of the reference, under which `sema` records the action, and how its arguments map
     /// to parameters.
     pub call: super::ExprId,
-    /// Annotations.
+    /// Annotations of the reference, in source order.
     pub annotations: Vec<Annotation>,
-    /// The action.
+    /// Name of the action: `a` in `a(x)`.
     pub path: super::Path,
-    /// Arguments, `None` when there are no parentheses.
+    /// Arguments in source order; `None` without parentheses.
     pub args: Option<Vec<Arg>>,
-    /// Source position.
+    /// Range of the reference's source text.
     pub span: Span,
 }
 
-/// An entry of a table.
+/// An entry in the property `entries` of a table: `keyset: action;`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Annotations, which follow the action.
+    /// Annotations, which are written after the action.
     pub annotations: Vec<Annotation>,
-    /// Declared `const`.
+    /// Whether the entry is declared `const`.
     pub is_const: bool,
-    /// `priority = e`
+    /// The expression `e` of `priority = e:`; `None` without a priority.
     pub priority: Option<Expr>,
-    /// As in [`super::SelectCase::keyset`].
+    /// The keysets of the entry, as in [`super::SelectCase::keyset`].
     pub keyset: Expr,
-    /// The action with its arguments.
+    /// The action that the entry selects, with its arguments.
     pub action: ActionRef,
-    /// Source position.
+    /// Range of the entry's source text.
     pub span: Span,
 }
 
 impl Decl {
-    /// Id and name of what is declared; `None` for `error` and `match_kind`, whose members are declared.
+    /// Id and name of the declaration; `None` for `error` and `match_kind`, which declare only their members.
     pub fn id(&self) -> Option<(DeclId, &Ident)> {
         Some(match self {
             Decl::Const(d) => (d.id, &d.name),
@@ -476,7 +476,7 @@ impl Decl {
         })
     }
 
-    /// Source position.
+    /// Range of the declaration's source text.
     pub fn span(&self) -> Span {
         match self {
             Decl::Const(d) => d.span,
@@ -499,12 +499,12 @@ impl Decl {
 }
 
 impl TableDecl {
-    /// The first property with this name.
+    /// The first property with this name; `None` if the table has none.
     pub fn property(&self, name: &str) -> Option<&TableProperty> {
         self.properties.iter().find(|p| &*p.name.name == name)
     }
 
-    /// Elements of the key, empty when there is none.
+    /// Elements of the property `key`; empty without it.
     pub fn key(&self) -> &[KeyElement] {
         self.properties
             .iter()
@@ -515,7 +515,7 @@ impl TableDecl {
             .unwrap_or(&[])
     }
 
-    /// The list of actions.
+    /// Elements of the property `actions`; empty without it.
     pub fn actions(&self) -> &[ActionRef] {
         self.properties
             .iter()
@@ -526,7 +526,7 @@ impl TableDecl {
             .unwrap_or(&[])
     }
 
-    /// The property and its action.
+    /// The property `default_action` and its action; `None` without it.
     pub fn default_action(&self) -> Option<(&TableProperty, &ActionRef)> {
         self.properties.iter().find_map(|p| match &p.value {
             TablePropertyValue::DefaultAction(action) => Some((p, action)),
@@ -534,7 +534,7 @@ impl TableDecl {
         })
     }
 
-    /// The property and its entries.
+    /// The property `entries` and its entries; `None` without it.
     pub fn entries(&self) -> Option<(&TableProperty, &[Entry])> {
         self.properties.iter().find_map(|p| match &p.value {
             TablePropertyValue::Entries(entries) => Some((p, &entries[..])),

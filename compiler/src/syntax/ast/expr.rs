@@ -4,90 +4,90 @@ use super::{ExprId, Ident, Name, Path, TypeRef};
 use crate::diag::Span;
 use num_bigint::BigInt;
 
-/// An expression.
+/// An expression node: its kind, position and id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
-    /// Index into the tables of `sema`.
+    /// Id of the expression, assigned by the parser; index of the type checker's results.
     pub id: ExprId,
-    /// Source position, without enclosing parentheses.
+    /// Range of the expression's source text, without enclosing parentheses.
     pub span: Span,
-    /// The form.
+    /// The kind of expression, with its subexpressions.
     pub kind: ExprKind,
 }
 
-/// The forms of expressions. Parentheses have no node, as the tree has the structure.
+/// Kinds of expressions. Parentheses have no node, as the tree already has the structure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
-    /// Something that did not parse; already reported.
+    /// A placeholder for text with a syntax error, which has been reported.
     Invalid,
-    /// `12`, `8w0xff`, `4s7`
+    /// An integer literal: `12`, `8w0xff`, `4s7`
     Int(IntLiteral),
-    /// `true`, `false`
+    /// A Boolean literal: `true` or `false`
     Bool(bool),
-    /// `"text"`, escapes resolved
+    /// `"text"`: the text without quotes, escapes resolved
     String(Name),
-    /// `this`
+    /// `this`: the instance, in the implementation of an abstract method
     This,
     /// `default` or `_` in a keyset, `_` as an argument
     DontCare(DontCare),
-    /// `...`
+    /// `...`: default values for the remaining elements of a list
     Dots,
     /// `x` or `.x`: a value, or a type that a call or a member access is applied to
     Name(Path),
-    /// A type that can be nothing else, before `.` or `(`: `error` in `error.NoMatch`, `T<A>` in `T<A>.apply()`
+    /// A type that cannot be parsed as a value, before `.` or `(`: `error` in `error.NoMatch`, `T<A>` in `T<A>.apply()`
     Type(TypeRef),
-    /// `base.member`
+    /// A member access `base.member`
     Member(Box<Expr>, Ident),
-    /// `base[index]`
+    /// An element of a header stack or tuple, `base[index]`
     Index(Box<Expr>, Box<Expr>),
-    /// `base[hi:lo]`
+    /// A slice `base[hi:lo]`
     Slice {
-        /// The sliced value.
+        /// The sliced operand.
         base: Box<Expr>,
-        /// Left index: the most significant bit.
+        /// Left index: the most significant bit of the slice, from 0.
         hi: Box<Expr>,
-        /// Right index: the least significant bit.
+        /// Right index: the least significant bit of the slice, from 0.
         lo: Box<Expr>,
     },
-    /// `base[lo +: width]`
+    /// A slice of constant width, `base[lo +: width]`
     SlicePlus {
-        /// The sliced value.
+        /// The sliced operand.
         base: Box<Expr>,
-        /// Least significant bit, which may be known at run time only.
+        /// Index of the least significant bit, which need not be a compile-time value.
         lo: Box<Expr>,
-        /// Number of bits, known at compile time.
+        /// Width of the slice in bits, a compile-time value.
         width: Box<Expr>,
     },
-    /// `-x`, `!x`, ...
+    /// A unary operator and its operand: `-x`, `!x`, ...
     Unary(UnaryOp, Box<Expr>),
-    /// `x + y`, ...
+    /// A binary operator and its operands: `x + y`, ...
     Binary(BinaryOp, Box<Expr>, Box<Expr>),
-    /// `c ? x : y`
+    /// `c ? x : y`: condition, value if true, value if false
     Ternary(Box<Expr>, Box<Expr>, Box<Expr>),
-    /// `(T) x`
+    /// An explicit cast `(T) x`
     Cast(TypeRef, Box<Expr>),
-    /// `callee<A>(x)`: function, action, method, constructor
+    /// `callee<A>(x)`: a call of a function, action, method or constructor
     Call(Box<Call>),
     /// `{x, y}`, whose last element may be [`ExprKind::Dots`]
     List(Vec<Expr>),
-    /// `{f = x, g = y}`, with `...` at the end when the last field says so
+    /// `{f = x, g = y}`, optionally with `...` at the end
     Struct {
         /// The named fields in source order.
         fields: Vec<NamedExpr>,
-        /// Span of a closing `...`.
+        /// Span of the final `...`; `None` without it.
         dots: Option<Span>,
     },
     /// `{#}`: an invalid header or header union
     InvalidHeader,
-    /// `lo .. hi`, in keysets and `for` loops
+    /// A range `lo .. hi`, both inclusive, in keysets and `for` loops
     Range(Box<Expr>, Box<Expr>),
-    /// `value &&& mask`, in keysets
+    /// `value &&& mask`, in keysets: matches numbers that equal `value` in the bits of `mask`
     Mask(Box<Expr>, Box<Expr>),
     /// `(x, y)` in keysets: one element for each key
     Keyset(Vec<Expr>),
 }
 
-/// Spelling of a wildcard.
+/// The spelling of a wildcard, which matches every value or omits an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DontCare {
     /// `default`
@@ -99,45 +99,45 @@ pub enum DontCare {
 /// An integer literal (spec § 6.4.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IntLiteral {
-    /// The digits' value, not yet cut to the width.
+    /// Value of the digits, not yet wrapped to the width.
     pub value: BigInt,
-    /// The prefix `8w` or `8s`.
+    /// Width and signedness from a prefix such as `8w` or `8s`; `None` without a prefix.
     pub width: Option<LiteralWidth>,
-    /// 2, 8, 10 or 16: how the user wrote it.
+    /// Base of the digits as written: 2, 8, 10 or 16.
     pub base: u32,
 }
 
 /// Width and signedness in a literal's prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiteralWidth {
-    /// Width in bits.
+    /// Width in bits; 0 is possible.
     pub bits: u32,
-    /// `s` rather than `w`.
+    /// Whether the literal is signed: prefix `s` rather than `w`.
     pub signed: bool,
 }
 
-/// A call's parts.
+/// A call `callee<type_args>(args)`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// Function, action, method or type.
+    /// The called function, action or method, or the constructed type.
     pub callee: Expr,
-    /// Type arguments, empty when left to inference.
+    /// Type arguments as written; empty if they are to be inferred.
     pub type_args: Vec<TypeRef>,
     /// Arguments in source order.
     pub args: Vec<Arg>,
 }
 
-/// An argument: positional when it has no name.
+/// An argument of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arg {
-    /// Parameter it is for.
+    /// Name of the parameter in `name = value`; `None` for a positional argument.
     pub name: Option<Ident>,
-    /// Its value; [`ExprKind::DontCare`] for `_`.
+    /// Value of the argument; [`ExprKind::DontCare`] for `_`.
     pub value: Expr,
 }
 
 impl Arg {
-    /// Name and value.
+    /// Range of the argument's source text, from its name or value to the end of its value.
     pub fn span(&self) -> Span {
         match &self.name {
             Some(name) => name.span.to(self.value.span),
@@ -149,74 +149,74 @@ impl Arg {
 /// `name = value` in a structure-valued expression or an annotation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedExpr {
-    /// Field or key.
+    /// Name of the field, or key of the annotation.
     pub name: Ident,
-    /// Value.
+    /// Value of the field or key.
     pub value: Expr,
 }
 
-/// Operators with one operand.
+/// Unary operators, all prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UnaryOp {
-    /// `!`
+    /// `!`: logical negation of a `bool`
     Not,
-    /// `~`
+    /// `~`: bitwise complement
     Complement,
-    /// `-`
+    /// `-`: arithmetic negation
     Minus,
-    /// `+`
+    /// `+`: no change of the value
     Plus,
 }
 
-/// Operators with two operands.
+/// Binary operators, all infix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BinaryOp {
-    /// `*`
+    /// `*`: multiplication
     Mul,
-    /// `/`
+    /// `/`: integer division
     Div,
-    /// `%`
+    /// `%`: remainder of a division
     Mod,
-    /// `+`
+    /// `+`: addition, wrapping for `bit<W>` and `int<W>`
     Add,
-    /// `-`
+    /// `-`: subtraction, wrapping for `bit<W>` and `int<W>`
     Sub,
-    /// `|+|`
+    /// `|+|`: saturating addition
     AddSat,
-    /// `|-|`
+    /// `|-|`: saturating subtraction
     SubSat,
-    /// `<<`
+    /// `<<`: shift to the left
     Shl,
-    /// `>>`
+    /// `>>`: shift to the right, arithmetic for signed numbers
     Shr,
-    /// `<=`
+    /// `<=`: less than or equal
     Le,
-    /// `>=`
+    /// `>=`: greater than or equal
     Ge,
-    /// `<`
+    /// `<`: less than
     Lt,
-    /// `>`
+    /// `>`: greater than
     Gt,
-    /// `!=`
+    /// `!=`: not equal
     Ne,
-    /// `==`
+    /// `==`: equal
     Eq,
-    /// `&`
+    /// `&`: bitwise AND
     BitAnd,
-    /// `^`
+    /// `^`: bitwise exclusive OR
     BitXor,
-    /// `|`
+    /// `|`: bitwise OR
     BitOr,
-    /// `++`
+    /// `++`: concatenation of bits or strings
     Concat,
-    /// `&&`
+    /// `&&`: logical AND, short-circuit
     And,
-    /// `||`
+    /// `||`: logical OR, short-circuit
     Or,
 }
 
 impl UnaryOp {
-    /// As written.
+    /// The operator in source text, such as `!`.
     pub fn as_str(self) -> &'static str {
         match self {
             UnaryOp::Not => "!",
@@ -228,7 +228,7 @@ impl UnaryOp {
 }
 
 impl BinaryOp {
-    /// As written.
+    /// The operator in source text, such as `|+|`.
     pub fn as_str(self) -> &'static str {
         match self {
             BinaryOp::Mul => "*",
@@ -255,7 +255,7 @@ impl BinaryOp {
         }
     }
 
-    /// Precedence: larger binds tighter. All operators are left-associative (spec, appendix H).
+    /// Precedence, from 1; operators with a larger number bind tighter. All operators are left-associative (spec, appendix H).
     pub fn precedence(self) -> u8 {
         match self {
             BinaryOp::Or => 1,

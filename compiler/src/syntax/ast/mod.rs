@@ -1,7 +1,7 @@
 //! The syntax tree of a P4_16 program, with a span on every node.
 //!
 //! The tree mirrors the grammar of the P4_16 specification 1.2.5 (appendix H): names are not resolved, types not checked, constants not
-//! folded. Results of `sema` are in tables, indexed by three kinds of ids that the parser assigns consecutively from 0:
+//! folded. Results of the type checker (`sema`) are in tables, indexed by three kinds of ids that the parser assigns consecutively from 0:
 //!
 //! - [`ExprId`] for each expression,
 //! - [`TypeRefId`] for each written type,
@@ -23,27 +23,27 @@ pub use types::*;
 use crate::diag::{Span, Warning};
 use std::rc::Rc;
 
-/// An identifier's text; cheap to clone.
+/// The text of an identifier or string; cheap to clone.
 pub type Name = Rc<str>;
 
-/// An expression of the tree.
+/// Id of an expression in the tree, assigned consecutively from 0 by the parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ExprId(pub u32);
 
-/// A type written in the source.
+/// Id of a written type, assigned consecutively from 0 by the parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TypeRefId(pub u32);
 
-/// Id of a declaration, which a name refers to.
+/// Id of a declaration that names can refer to, assigned consecutively from 0 by the parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeclId(pub u32);
 
-/// An occurrence of a name.
+/// An identifier with its position.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ident {
-    /// The text.
+    /// Text of the identifier.
     pub name: Name,
-    /// Source position.
+    /// Range of the identifier in the source.
     pub span: Span,
 }
 
@@ -56,38 +56,38 @@ impl std::fmt::Display for Ident {
 /// A use of a name: `x`, or `.x`, which looks only at the top level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// Written with a leading dot.
+    /// Whether the name has a leading dot, and so is looked up at the top level only.
     pub absolute: bool,
-    /// The name.
+    /// The name, without the dot.
     pub name: Ident,
 }
 
 impl Path {
-    /// Source position of the name, without its dot.
+    /// Range of the name in the source, without its dot.
     pub fn span(&self) -> Span {
         self.name.span
     }
 }
 
-/// A whole program after preprocessing: the user's files with everything they include.
+/// The syntax tree of a preprocessed program: the main file and all files that it includes.
 #[derive(Clone, Debug, Default)]
 pub struct P4Program {
     /// Top-level declarations in source order.
     pub decls: Vec<Decl>,
-    /// Names whose declarations may be missing from the tree because of syntax errors, in order.
-    pub lost_names: Vec<Name>,
-    /// Positions of the first tokens that were skipped because of syntax errors.
-    pub lost: Vec<Span>,
-    /// Number of [`ExprId`]s.
+    /// Names that may be declared in text that was skipped after a syntax error, sorted. Empty without errors.
+    pub skipped_names: Vec<Name>,
+    /// First token of each text that was skipped after a syntax error.
+    pub skipped_spans: Vec<Span>,
+    /// Number of assigned [`ExprId`]s: all ids are less.
     pub expr_count: u32,
-    /// Number of [`TypeRefId`]s.
+    /// Number of assigned [`TypeRefId`]s: all ids are less.
     pub type_ref_count: u32,
-    /// Number of [`DeclId`]s.
+    /// Number of assigned [`DeclId`]s: all ids are less.
     pub decl_count: u32,
 }
 
 impl P4Program {
-    /// The constant that is declared under a name.
+    /// The top-level constant with this name; `None` if there is none.
     pub fn constant(&self, name: &str) -> Option<&ConstDecl> {
         self.decls.iter().find_map(|decl| match decl {
             Decl::Const(constant) if &*constant.name.name == name => Some(&**constant),
@@ -101,46 +101,45 @@ impl P4Program {
 pub struct Annotation {
     /// Name without the `@`.
     pub name: Ident,
-    /// What follows the name.
+    /// Body of the annotation, after its name.
     pub body: AnnotationBody,
     /// From the `@` to the end of the body.
     pub span: Span,
 }
 
-/// Body of an annotation.
+/// The part of an annotation after its name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnnotationBody {
-    /// No body.
+    /// There is no body, as in `@hidden`.
     Empty,
-    /// `(tokens)`: any tokens with balanced parentheses. Annotations whose meaning is known also carry the expressions that
-    /// these tokens spell, when they do spell a list of expressions or of key-value pairs.
+    /// `(tokens)`: an unstructured body, of any tokens with balanced parentheses.
     Tokens {
-        /// The tokens, comments removed.
+        /// The tokens between the parentheses, without comments.
         tokens: Vec<AnnotationToken>,
-        /// The same tokens, read as a structured body; `None` when they do not have that form.
+        /// The same tokens parsed as a structured body, a list of expressions or key-value pairs; `None` if they do not have that form.
         parsed: Option<Box<AnnotationBody>>,
     },
-    /// `[e1, e2]`.
+    /// `[e1, e2]`: a structured body, a list of expressions.
     List(Vec<Expr>),
-    /// `[k1 = e1, k2 = e2]`.
+    /// `[k1 = e1, k2 = e2]`: a structured body of key-value pairs.
     KeyValues(Vec<NamedExpr>),
 }
 
 /// A token in the unstructured body of an annotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnnotationToken {
-    /// The text as written, quotes and escapes of strings included.
+    /// Source text of the token, with quotes and escapes of strings.
     pub text: Name,
-    /// Set for string literals: the text that the string stands for.
+    /// Value of a string literal, without quotes and escapes; `None` for other tokens.
     pub string: Option<Name>,
     /// Whether white space preceded the token.
     pub space_before: bool,
-    /// Source position.
+    /// Range of the token in the source.
     pub span: Span,
 }
 
 impl Annotation {
-    /// The body's expressions, for both `@a(x, y)` and `@a[x, y]`.
+    /// Expressions of the body, for `@a(x, y)` and `@a[x, y]`; `None` for bodies of another form.
     pub fn exprs(&self) -> Option<&[Expr]> {
         fn of(body: &AnnotationBody) -> Option<&[Expr]> {
             match body {
@@ -153,7 +152,7 @@ impl Annotation {
         of(&self.body)
     }
 
-    /// The body's key-value pairs, for both `@a(k=x)` and `@a[k=x]`.
+    /// Key-value pairs of the body, for `@a(k=x)` and `@a[k=x]`; `None` for bodies of another form.
     pub fn key_values(&self) -> Option<&[NamedExpr]> {
         match &self.body {
             AnnotationBody::KeyValues(list) => Some(list),
@@ -168,12 +167,12 @@ impl Annotation {
         }
     }
 
-    /// Whether this is `@noWarn` of a warning.
+    /// Whether the annotation is `@noWarn` for `warning`.
     pub fn silences(&self, warning: Warning) -> bool {
         &*self.name.name == "noWarn" && self.string().is_some_and(|name| warning.is_named(name))
     }
 
-    /// The one string of `@a("text")`.
+    /// The string of `@a("text")`, escapes resolved; `None` for bodies of another form.
     pub fn string(&self) -> Option<&str> {
         match self.exprs() {
             Some(
@@ -186,7 +185,7 @@ impl Annotation {
         }
     }
 
-    /// The unstructured body as text, single blanks where the source had white space.
+    /// Text of an unstructured body, with single blanks where the source had white space; empty for other bodies.
     pub fn body_text(&self) -> String {
         let AnnotationBody::Tokens { tokens, .. } = &self.body else {
             return String::new();
@@ -202,12 +201,12 @@ impl Annotation {
     }
 }
 
-/// Looks an annotation up by name.
+/// Access to annotations by name.
 pub trait Annotated {
     /// The annotations in source order.
     fn annotations(&self) -> &[Annotation];
 
-    /// The first annotation with this name.
+    /// The first annotation with this name; `None` if there is none.
     fn annotation(&self, name: &str) -> Option<&Annotation> {
         self.annotations().iter().find(|a| &*a.name.name == name)
     }

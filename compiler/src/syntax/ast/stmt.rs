@@ -9,128 +9,129 @@ use std::rc::Rc;
 /// A statement, or a declaration among statements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stmt {
-    /// Source position, including the final semicolon.
+    /// Range of the statement's source text, including the final semicolon.
     pub span: Span,
-    /// The form.
+    /// The kind of statement, with its parts.
     pub kind: StmtKind,
 }
 
-/// The forms of statements.
+/// Kinds of statements.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StmtKind {
-    /// `;`
+    /// An empty statement `;`
     Empty,
     /// `left = right;`, or with `op`, `left op= right;`
     Assign {
-        /// The l-value; may be a slice.
+        /// The assigned lvalue, which may be a slice.
         left: Expr,
-        /// Operator of a compound assignment. `left` is evaluated once.
+        /// Operator of a compound assignment, such as `+` of `+=`; `None` for `=`. `left` is evaluated once.
         op: Option<BinaryOp>,
-        /// The value.
+        /// The assigned value.
         right: Expr,
     },
     /// `f(x);`, also `T.apply(x);` (direct application): the expression is a call
     Call(Expr),
-    /// `if (c) s else t`
+    /// A conditional statement `if (c) s else t`
     If {
-        /// Condition.
+        /// Condition of type `bool`.
         condition: Expr,
-        /// Taken when true.
+        /// Branch for a true condition.
         then: Box<Stmt>,
-        /// Taken when false.
+        /// Branch for a false condition; `None` without `else`.
         otherwise: Option<Box<Stmt>>,
     },
     /// `{ ... }`
     Block(Block),
-    /// `switch (e) { ... }`
+    /// A `switch (e) { ... }` over values or the actions of a table
     Switch {
-        /// An expression, or `table.apply().action_run`.
+        /// The expression to compare with the labels, or `table.apply().action_run`.
         subject: Expr,
         /// Cases in source order.
         cases: Vec<SwitchCase>,
     },
-    /// `for (init; condition; update) body`
+    /// A loop `for (init; condition; update) body`
     For {
         /// Annotations before `for`, such as `@unroll`.
         annotations: Vec<Annotation>,
-        /// Declarations, assignments and calls; their variables are seen in the loop only.
+        /// Declarations, assignments and calls before the first iteration; the variables are visible in the loop only.
         init: Vec<Stmt>,
-        /// Condition.
+        /// Condition of type `bool`, evaluated before each iteration.
         condition: Expr,
-        /// Assignments and calls.
+        /// Assignments and calls after each iteration.
         update: Vec<Stmt>,
-        /// Body.
+        /// Body of the loop.
         body: Box<Stmt>,
     },
-    /// `for (T x in e) body`
+    /// A loop `for (T x in e) body` over a collection
     ForIn {
         /// Annotations before `for`, such as `@unroll`.
         annotations: Vec<Annotation>,
         /// The loop variable; it has no initializer.
         variable: Rc<VarDecl>,
-        /// A range, a header stack or a list.
+        /// The iterated range, header stack or list.
         collection: Expr,
-        /// Body.
+        /// Body of the loop.
         body: Box<Stmt>,
     },
-    /// `break;`
+    /// `break;`: leaves the innermost loop
     Break,
-    /// `continue;`
+    /// `continue;`: starts the next iteration of the innermost loop
     Continue,
-    /// `return;` or `return e;`
+    /// `return;` or `return e;`: leaves the function, action or control
     Return(Option<Expr>),
-    /// `exit;`
+    /// `exit;`: ends all enclosing controls
     Exit,
-    /// `const T x = e;`
+    /// A local constant, `const T x = e;`
     Const(Rc<ConstDecl>),
-    /// `T x;` or `T x = e;`
+    /// A local variable, `T x;` or `T x = e;`
     Var(Rc<VarDecl>),
     /// `T(args) x;` among the statements of a parser state or a block
     Instantiation(Rc<Instantiation>),
-    /// Something that did not parse; already reported.
+    /// A placeholder for text with a syntax error, which has been reported.
     Invalid,
 }
 
-/// `{ ... }` with annotations before it.
+/// A block statement `{ ... }`, with annotations before it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
-    /// Annotations before the brace.
+    /// Annotations before the opening brace, in source order.
     pub annotations: Vec<Annotation>,
-    /// Statements and declarations.
+    /// Statements and declarations in source order.
     pub stmts: Vec<Stmt>,
-    /// From brace to brace.
+    /// Range of source text from brace to brace.
     pub span: Span,
 }
 
-/// `label: { ... }`, or `label:` to fall through.
+/// A case of a `switch`: `label: { ... }`, or `label:` to fall through.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SwitchCase {
-    /// An expression, or [`super::ExprKind::DontCare`] for `default`. For `action_run`, the action's name.
+    /// The label: a constant expression, or [`super::ExprKind::DontCare`] for `default`. If the subject is `action_run`, the name of an
+    /// action.
     pub label: Expr,
-    /// `None`: falls through to the next case.
+    /// Body of the case; `None` falls through to the next case.
     pub body: Option<Block>,
-    /// Label and body.
+    /// Range of source text of label and body.
     pub span: Span,
 }
 
-/// A state of a parser.
+/// A state of a parser: `state s { ... transition ...; }`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct State {
-    /// Id of the state.
+    /// Id of the state, assigned by the parser; key of the type checker's results.
     pub id: DeclId,
-    /// Annotations.
+    /// Annotations of the state, in source order.
     pub annotations: Vec<Annotation>,
-    /// Name.
+    /// Name of the state: `s` in `state s { ... }`.
     pub name: Ident,
     /// Statements before the transition.
     pub stmts: Vec<Stmt>,
-    /// The transition; a missing one is `reject`.
+    /// The transition at the end of the state.
     pub transition: Transition,
-    /// From annotations to the closing brace.
+    /// Range of source text from the annotations to the closing brace.
     pub span: Span,
 }
 
-/// The transition of a state.
+/// The transition statement at the end of a parser state.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Transition {
     /// No transition statement: an implicit `transition reject`.
@@ -144,60 +145,60 @@ pub enum Transition {
 /// `select (keys) { cases }`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Select {
-    /// The matched expressions.
+    /// The expressions whose values are compared with the keysets.
     pub keys: Vec<Expr>,
-    /// Cases in order of precedence.
+    /// Cases in source order; the first case that matches is taken.
     pub cases: Vec<SelectCase>,
-    /// Source position.
+    /// Range of the `select` expression's source text.
     pub span: Span,
 }
 
-/// `keyset: state;`
+/// A case of a `select`: `keyset: state;`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SelectCase {
-    /// One keyset for each key: an expression, [`super::ExprKind::Mask`], [`super::ExprKind::Range`], [`super::ExprKind::DontCare`] or
-    /// [`super::ExprKind::Keyset`] with several.
+    /// The keyset. For one key: an expression, [`super::ExprKind::Mask`], [`super::ExprKind::Range`] or [`super::ExprKind::DontCare`].
+    /// For several keys: [`super::ExprKind::Keyset`] with one of these for each key.
     pub keyset: Expr,
-    /// The target state.
+    /// Name of the next state.
     pub target: Ident,
-    /// Source position.
+    /// Range of the case's source text.
     pub span: Span,
 }
 
-/// A parameter of anything that has parameters.
+/// A parameter of an action, function, method, parser, control, constructor or package.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Param {
-    /// Id of the parameter.
+    /// Id of the parameter, assigned by the parser; key of the type checker's results.
     pub id: DeclId,
-    /// Annotations; `@optional` allows the argument to be left out.
+    /// Annotations in source order; `@optional` allows the argument to be omitted.
     pub annotations: Vec<Annotation>,
-    /// Direction.
+    /// Direction; `Direction::None` if none is written.
     pub direction: Direction,
-    /// Type.
+    /// Type of the parameter, as written.
     pub ty: TypeRef,
-    /// Name.
+    /// Name of the parameter: `x` in `in T x`.
     pub name: Ident,
-    /// Default value, used without an argument.
+    /// Default value, used if the argument is omitted; `None` if there is none.
     pub default: Option<Expr>,
-    /// Source position.
+    /// Range of the parameter's source text.
     pub span: Span,
 }
 
 /// Directions of parameters (spec § 6.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// No direction: a compile-time value, or for an action's parameter one that the control plane sets.
+    /// No direction: a compile-time value, or a parameter of an action that the control plane sets.
     None,
-    /// `in`
+    /// `in`: a read-only copy of the argument
     In,
-    /// `out`
+    /// `out`: copied to the argument after the call, undefined before
     Out,
-    /// `inout`
+    /// `inout`: copied from the argument before the call and to it after the call
     InOut,
 }
 
 impl Direction {
-    /// The keyword, empty for none.
+    /// The keyword; empty without a direction.
     pub fn as_str(self) -> &'static str {
         match self {
             Direction::None => "",
@@ -207,12 +208,12 @@ impl Direction {
         }
     }
 
-    /// Whether the argument must be an l-value: `out` and `inout`.
+    /// Whether the callee writes to the argument, which must be an lvalue: `out` and `inout`.
     pub fn writes(self) -> bool {
         matches!(self, Direction::Out | Direction::InOut)
     }
 
-    /// Whether the argument's value is used: `in`, `inout` and directionless.
+    /// Whether the callee reads the argument: `in`, `inout` and without direction.
     pub fn reads(self) -> bool {
         self != Direction::Out
     }

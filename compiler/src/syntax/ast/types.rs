@@ -3,18 +3,18 @@
 use super::{Expr, Path, TypeRefId};
 use crate::diag::Span;
 
-/// A type where it is written.
+/// An occurrence of a type in the source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TypeRef {
-    /// Index into the tables of `sema`.
+    /// Id of the occurrence, assigned by the parser; index of the type checker's results.
     pub id: TypeRefId,
-    /// Source position.
+    /// Range of the type in the source.
     pub span: Span,
-    /// The form.
+    /// The kind of type, with its parts.
     pub kind: TypeRefKind,
 }
 
-/// The forms of types.
+/// Kinds of written types.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TypeRefKind {
     /// `bool`
@@ -29,24 +29,24 @@ pub enum TypeRefKind {
     Void,
     /// `int`: integers of arbitrary precision
     Int,
-    /// `bit` (one bit) or `bit<W>`
+    /// `bit<W>`; `None` for `bit`, which has one bit
     Bit(Option<Box<Expr>>),
-    /// `int<W>`
+    /// `int<W>`: width
     SignedInt(Box<Expr>),
-    /// `varbit<W>`
+    /// `varbit<W>`: maximum width
     Varbit(Box<Expr>),
-    /// `T` or `.T`
+    /// `T` or `.T`: a declared type without type arguments
     Name(Path),
-    /// `T<A, B>`
+    /// `T<A, B>`: a generic type and its type arguments
     Specialized(Path, Vec<TypeRef>),
-    /// `H[n]`
+    /// `H[n]`: a header stack, element type and size
     Stack(Box<TypeRef>, Box<Expr>),
-    /// `tuple<A, B>`
+    /// `tuple<A, B>`: types of the components
     Tuple(Vec<TypeRef>),
-    /// `list<T>`
+    /// `list<T>`: type of the elements
     List(Box<TypeRef>),
     /// `_`: a type argument left to inference
     DontCare,
-    /// Something that did not parse; already reported.
+    /// A placeholder for text with a syntax error, which has been reported.
     Invalid,
 }

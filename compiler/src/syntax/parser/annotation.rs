@@ -5,7 +5,7 @@ use super::*;
 use crate::diag::Warning;
 
 impl Parser<'_> {
-    /// Annotations that `--disable-annotations` names are left out.
+    /// Parses annotations, omitting those that `--disable-annotations` names.
     pub(super) fn opt_annotations(&mut self) -> Parse<Vec<Annotation>> {
         let mut list = Vec::new();
         while self.at(TokenKind::At) {
@@ -48,7 +48,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `annotationName`: any word
+    /// Parses `annotationName`: any identifier or keyword.
     fn annotation_name(&mut self) -> Parse<Ident> {
         let token = self.token();
         let is_word = token.kind == TokenKind::Ident || TokenKind::keyword(&token.text).is_some();
@@ -63,7 +63,7 @@ impl Parser<'_> {
         Ok(name)
     }
 
-    /// `@pragma name tokens`, up to the end of the line
+    /// Parses `@pragma name tokens`, which extends to the end of the line.
     fn pragma(&mut self, start: Span) -> Parse<Annotation> {
         let name = self.annotation_name()?;
         let mut tokens = Vec::new();
@@ -81,11 +81,11 @@ impl Parser<'_> {
         })
     }
 
-    /// `annotationToken`
+    /// Parses one `annotationToken` and appends it to `tokens`.
     fn annotation_token(&mut self, tokens: &mut Vec<AnnotationToken>) -> Parse<()> {
         use TokenKind::*;
         let token = self.token();
-        // The grammar omits these tokens.
+        // The grammar's `annotationToken` does not include these tokens.
         if matches!(token.kind, Priority | Dots | InvalidHeader)
             || token.kind.compound_assignment().is_some()
         {
@@ -98,7 +98,7 @@ impl Parser<'_> {
                 )
                 .help("make it part of a string"),
             );
-            return Err(Bail);
+            return Err(SyntaxError);
         }
         let whole = AnnotationToken {
             text: token.text.clone(),
@@ -106,7 +106,7 @@ impl Parser<'_> {
             space_before: token.space_before || token.first_on_line,
             span: token.span,
         };
-        // What only begins as a number is a number and a name.
+        // Text that begins with a number, such as `1abc`, is split into a number and a name.
         let number = match token.kind {
             Number => number_length(&token.text),
             _ => token.text.len(),
@@ -126,7 +126,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `(tokens)`, kept as tokens and, if they have that form, as expressions too
+    /// Parses `(tokens)`: keeps the tokens, and also the expressions if the tokens have that form.
     fn annotation_body(&mut self) -> Parse<AnnotationBody> {
         let open = self.expect(TokenKind::LParen)?;
         let start = self.pos;
@@ -146,7 +146,7 @@ impl Parser<'_> {
                         Diagnostic::error(Code::SYNTAX, span, "expected `)`, found end of file")
                             .other(open, "to close this parenthesis"),
                     );
-                    return Err(Bail);
+                    return Err(SyntaxError);
                 }
                 _ => {}
             }
@@ -176,7 +176,7 @@ impl Parser<'_> {
     }
 }
 
-/// Reports and removes tokens that are not P4. They are allowed in the bodies of annotations.
+/// Reports and removes tokens that are not part of P4. They are allowed in the bodies of annotations.
 pub(super) fn without_unknown(tokens: Vec<Token>, diagnostics: &mut Diagnostics) -> Vec<Token> {
     let unknown = |token: &Token| {
         matches!(
@@ -188,20 +188,30 @@ pub(super) fn without_unknown(tokens: Vec<Token>, diagnostics: &mut Diagnostics)
         return tokens;
     }
     let mut kept = Vec::with_capacity(tokens.len());
-    let mut body = Body::None;
+    let mut body = AnnotationContext::None;
     for (i, token) in tokens.iter().enumerate() {
         let before = |back: usize| i.checked_sub(back).map(|at| &tokens[at]);
         let after_at = |back: usize| before(back).is_some_and(|t| t.kind == TokenKind::At);
         body = match (body, token.kind) {
-            (Body::None, TokenKind::LParen) if after_at(2) => Body::Parentheses(1),
-            (Body::None, TokenKind::Ident) if after_at(1) && &*token.text == "pragma" => Body::Line,
-            (Body::Parentheses(open), TokenKind::LParen) => Body::Parentheses(open + 1),
-            (Body::Parentheses(1), TokenKind::RParen) => Body::None,
-            (Body::Parentheses(open), TokenKind::RParen) => Body::Parentheses(open - 1),
-            (Body::Line, _) if token.first_on_line => Body::None,
+            (AnnotationContext::None, TokenKind::LParen) if after_at(2) => {
+                AnnotationContext::Parentheses(1)
+            }
+            (AnnotationContext::None, TokenKind::Ident)
+                if after_at(1) && &*token.text == "pragma" =>
+            {
+                AnnotationContext::Line
+            }
+            (AnnotationContext::Parentheses(open), TokenKind::LParen) => {
+                AnnotationContext::Parentheses(open + 1)
+            }
+            (AnnotationContext::Parentheses(1), TokenKind::RParen) => AnnotationContext::None,
+            (AnnotationContext::Parentheses(open), TokenKind::RParen) => {
+                AnnotationContext::Parentheses(open - 1)
+            }
+            (AnnotationContext::Line, _) if token.first_on_line => AnnotationContext::None,
             (body, _) => body,
         };
-        if body != Body::None || !unknown(token) {
+        if body != AnnotationContext::None || !unknown(token) {
             kept.push(token.clone());
             continue;
         }
@@ -220,14 +230,14 @@ pub(super) fn without_unknown(tokens: Vec<Token>, diagnostics: &mut Diagnostics)
     kept
 }
 
-/// Length of the number that a text begins with, by the rules of the grammar.
+/// Length in bytes of the number at the start of a text, by the rules of the grammar.
 fn number_length(text: &str) -> usize {
     let digits = |from: usize, base: u32| {
         let end = text[from..].find(|c: char| c != '_' && !c.is_digit(base));
         end.map_or(text.len(), |length| from + length)
     };
     let plain = digits(0, 10);
-    // A width before the digits, which has no `_`.
+    // The width before `w` or `s` consists of digits only, without `_`.
     let width = text
         .find(|c: char| !c.is_ascii_digit())
         .filter(|at| text[*at..].starts_with(['w', 's']));
@@ -253,10 +263,10 @@ fn number_length(text: &str) -> usize {
     ends.flatten().max().unwrap_or(plain)
 }
 
-/// Context of a token.
+/// Whether a token is part of an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Body {
-    /// In no annotation.
+enum AnnotationContext {
+    /// Outside annotations.
     None,
     /// In the body of an annotation; the number is the depth of parentheses.
     Parentheses(u32),

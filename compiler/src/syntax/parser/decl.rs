@@ -4,7 +4,7 @@ use super::*;
 use std::rc::Rc;
 
 impl Parser<'_> {
-    /// `p4program`
+    /// Parses `p4program`: declarations up to the end of the text.
     pub(super) fn p4_program(&mut self) -> Vec<Decl> {
         let mut decls = Vec::new();
         while !self.at(TokenKind::End) {
@@ -15,19 +15,20 @@ impl Parser<'_> {
             match self.declaration() {
                 Ok(Some(decl)) => decls.push(decl),
                 Ok(None) => {}
-                Err(Bail) => self.skip_declaration(before),
+                Err(SyntaxError) => self.skip_declaration(before),
             }
         }
         decls
     }
 
-    /// Skips to something that begins a declaration at the start of a line.
+    /// Resumes after a syntax error at the top level: skips to a line that begins with a declaration, or to after the next `;` or block.
+    /// `before`: index of the first token of the failed declaration.
     fn skip_declaration(&mut self, before: usize) {
         if self.pos == before {
             self.bump();
         }
         self.skip_to_declaration();
-        self.lose(before);
+        self.record_skipped(before);
     }
 
     fn skip_to_declaration(&mut self) {
@@ -53,7 +54,7 @@ impl Parser<'_> {
         matches!(self.kind(), Const | Error | MatchKind | At) || self.begins_block_declaration()
     }
 
-    /// A type, a name, and what follows the name of a variable.
+    /// Whether a declaration of a variable begins at the current token: a type, a name, and `;`, `=` or `[`.
     fn at_variable(&self) -> bool {
         self.after_type(self.pos).is_some_and(|name| {
             let kind = |at: usize| self.tokens.get(at).map(|token| token.kind);
@@ -65,7 +66,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `None` for a forward declaration, which declares nothing.
+    /// Parses a top-level declaration; `None` for a forward declaration of an extern, which declares nothing.
     fn declaration(&mut self) -> Parse<Option<Decl>> {
         let annotations = self.opt_annotations()?;
         use TokenKind::*;
@@ -104,7 +105,7 @@ impl Parser<'_> {
                     ),
                 );
                 self.semicolon()?;
-                self.lose(before);
+                self.record_skipped(before);
                 return Ok(None);
             }
             _ if self.after_type(self.pos).is_some() => {
@@ -112,7 +113,7 @@ impl Parser<'_> {
             }
             _ => {
                 self.expected("a declaration");
-                return Err(Bail);
+                return Err(SyntaxError);
             }
         }))
     }
@@ -197,7 +198,7 @@ impl Parser<'_> {
         )))
     }
 
-    /// `functionDeclaration`
+    /// Parses `functionDeclaration`.
     fn function_declaration(&mut self, annotations: Vec<Annotation>) -> Parse<FunctionDecl> {
         let start = self.span();
         let mut function = self.function_prototype(annotations, start)?;
@@ -207,7 +208,7 @@ impl Parser<'_> {
                 Diagnostic::error(Code::SYNTAX, span, "a function needs a body")
                     .help("functions that the target implements are declared with `extern`"),
             );
-            return Err(Bail);
+            return Err(SyntaxError);
         }
         let body = self.scoped(|p| {
             for param in &function.type_params {
@@ -223,7 +224,7 @@ impl Parser<'_> {
         Ok(function)
     }
 
-    /// `functionPrototype`
+    /// Parses `functionPrototype`.
     fn function_prototype(
         &mut self,
         annotations: Vec<Annotation>,
@@ -252,7 +253,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `(parameterList)`
+    /// Parses `(parameterList)`.
     pub(super) fn parameter_list(&mut self) -> Parse<Vec<Rc<Param>>> {
         self.expect(TokenKind::LParen)?;
         self.list(TokenKind::RParen, false, Self::parameter)
@@ -363,7 +364,7 @@ impl Parser<'_> {
                     "write `void {name}(...)`; a constructor must be named `{ext}`"
                 )),
             );
-            return Err(Bail);
+            return Err(SyntaxError);
         } else {
             self.function_prototype(annotations, start)?
         };
@@ -428,7 +429,7 @@ impl Parser<'_> {
                                 local.span(),
                                 "declarations of a parser come before its states",
                             )
-                            .label("move this up"),
+                            .label("move this before the states"),
                         );
                     }
                     body.locals.push(local);
@@ -455,13 +456,13 @@ impl Parser<'_> {
                 Some(decl) => Ok(decl),
                 None => {
                     self.expected("a state or a declaration");
-                    Err(Bail)
+                    Err(SyntaxError)
                 }
             },
         }
     }
 
-    /// Constants, instances and variables, which parsers and controls both may declare.
+    /// Parses a constant, instance or variable, which parsers and controls may both declare; `None` if none begins here.
     fn opt_local_declaration(&mut self, annotations: Vec<Annotation>) -> Parse<Option<Decl>> {
         Ok(Some(match self.kind() {
             TokenKind::Const => Decl::Const(Rc::new(self.constant_declaration(annotations)?)),
@@ -555,7 +556,7 @@ impl Parser<'_> {
                                 span,
                                 "a control has one `apply` block",
                             )
-                            .other(first, "the first one"),
+                            .other(first, "first `apply` block"),
                         );
                     }
                     apply = Some(block);
@@ -570,20 +571,20 @@ impl Parser<'_> {
                                     decl.span(),
                                     "declarations of a control come before `apply`",
                                 )
-                                .label("move this up"),
+                                .label("move this before `apply`"),
                             );
                         }
                         Ok(Some(decl))
                     }
                     None => {
                         p.expected("a declaration or `apply`");
-                        Err(Bail)
+                        Err(SyntaxError)
                     }
                 },
             }
         })?;
         let apply = apply.unwrap_or_else(|| {
-            // What could not be parsed may be the block.
+            // Text that was skipped after a syntax error may contain the `apply` block.
             if self.diagnostics.error_count() == errors {
                 self.report(
                     Diagnostic::error(
@@ -641,12 +642,12 @@ impl Parser<'_> {
             TokenKind::Enum => Ok(Decl::Enum(Rc::new(self.enum_declaration(annotations)?))),
             _ => {
                 self.expected("a type declaration");
-                Err(Bail)
+                Err(SyntaxError)
             }
         }
     }
 
-    /// `structTypeDeclaration`, `headerTypeDeclaration`, `headerUnionDeclaration`: the keyword is here
+    /// Parses `structTypeDeclaration`, `headerTypeDeclaration` or `headerUnionDeclaration`; the current token is the keyword.
     fn struct_type_declaration(&mut self, annotations: Vec<Annotation>) -> Parse<StructDecl> {
         let start = self.bump();
         let name = self.name()?;
@@ -670,7 +671,7 @@ impl Parser<'_> {
         let annotations = self.opt_annotations()?;
         let start = self.span();
         let (ty, name) = self.declarator()?;
-        // The field is there, whatever stands behind it.
+        // Keep the field even if its `;` is missing.
         if self.semicolon().is_err() {
             self.skip_statement();
         }
@@ -701,7 +702,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `{ a, b }` or `{ a = 1, b = 2 }`
+    /// Parses `{ a, b }` or `{ a = 1, b = 2 }`.
     fn identifier_list(&mut self, trailing_comma: bool) -> Parse<Vec<Rc<Member>>> {
         self.expect(TokenKind::LBrace)?;
         self.list(TokenKind::RBrace, trailing_comma, |p| {
@@ -720,15 +721,15 @@ impl Parser<'_> {
         })
     }
 
-    /// `errorDeclaration`, `matchKindDeclaration`: the keyword is here
+    /// Parses `errorDeclaration` or `matchKindDeclaration`; the current token is the keyword.
     fn members_declaration(&mut self, annotations: Vec<Annotation>) -> Parse<MembersDecl> {
         let errors = self.at(TokenKind::Error);
-        self.no_annotations(self.kind().as_str(), &annotations);
+        self.reject_annotations(self.kind().as_str(), &annotations);
         let start = self.bump();
         if self.peek(1) == TokenKind::RBrace {
             self.bump();
             self.expected("a name");
-            return Err(Bail);
+            return Err(SyntaxError);
         }
         let members = self.identifier_list(!errors)?;
         Ok(MembersDecl {

@@ -4,12 +4,12 @@ use super::*;
 use num_bigint::BigInt;
 
 impl Parser<'_> {
-    /// Creates a node. If the tree is too high, it becomes an invalid node.
+    /// Creates an expression node. If the expression is nested too deeply, that is reported and the node is `Invalid`.
     pub(super) fn expr_node(&mut self, span: Span, kind: ExprKind) -> Expr {
         let mut height = 0;
         kind.for_each_child(&mut |child| height = height.max(self.heights[child.id.0 as usize]));
         if height >= self.max_depth {
-            self.too_deep(span);
+            self.report_too_deep(span);
             return Expr {
                 id: self.expr_id(0),
                 span,
@@ -27,7 +27,7 @@ impl Parser<'_> {
         self.conditional_expression(false)
     }
 
-    /// An expression; `gt_ends` when it is a width, which a `>` ends.
+    /// Parses an expression. `gt_ends`: the expression is a width in `<...>`, which the first `>` outside brackets ends.
     pub(super) fn conditional_expression(&mut self, gt_ends: bool) -> Parse<Expr> {
         let outer = std::mem::replace(&mut self.gt_ends, gt_ends);
         let expr = self.nested(|p| {
@@ -49,7 +49,7 @@ impl Parser<'_> {
         expr
     }
 
-    /// The operator here and the number of its tokens.
+    /// The binary operator at the current token and its number of tokens; `None` if there is none.
     fn binary_operator(&self) -> Option<(BinaryOp, usize)> {
         Some(match self.kind() {
             TokenKind::Mul => (BinaryOp::Mul, 1),
@@ -62,8 +62,8 @@ impl Parser<'_> {
             TokenKind::Concat => (BinaryOp::Concat, 1),
             TokenKind::Shl => (BinaryOp::Shl, 1),
             TokenKind::Gt if self.gt_ends => return None,
-            TokenKind::Gt if self.joint(self.pos, TokenKind::Gt) => (BinaryOp::Shr, 2),
-            TokenKind::Gt if self.joint(self.pos, TokenKind::Ge) => return None,
+            TokenKind::Gt if self.is_joint(self.pos, TokenKind::Gt) => (BinaryOp::Shr, 2),
+            TokenKind::Gt if self.is_joint(self.pos, TokenKind::Ge) => return None,
             TokenKind::Lt => (BinaryOp::Lt, 1),
             TokenKind::Gt => (BinaryOp::Gt, 1),
             TokenKind::Le => (BinaryOp::Le, 1),
@@ -79,9 +79,9 @@ impl Parser<'_> {
         })
     }
 
-    /// Operators that bind tighter than `min`.
+    /// Parses operands joined by operators of higher precedence than `min`.
     fn binary_expression(&mut self, min: u8) -> Parse<Expr> {
-        // Parentheses around an operand belong to what it is an operand of.
+        // A binary expression begins at the parenthesis of its left operand, if that has one.
         let start = self.span();
         let mut left = self.prefix_expression()?;
         while let Some((op, tokens)) = self
@@ -89,7 +89,7 @@ impl Parser<'_> {
             .filter(|(op, _)| op.precedence() > min)
         {
             // `x[lo +: width]`
-            if op == BinaryOp::Add && self.joint(self.pos, TokenKind::Colon) {
+            if op == BinaryOp::Add && self.is_joint(self.pos, TokenKind::Colon) {
                 break;
             }
             self.pos += tokens;
@@ -123,7 +123,7 @@ impl Parser<'_> {
         Ok(self.expr_node(span, ExprKind::Unary(op, Box::new(operand))))
     }
 
-    /// Whether the parenthesis here holds a type that what follows is cast to.
+    /// Whether the parenthesis at the current token begins a cast `(T) x`.
     fn at_cast(&self) -> bool {
         let first = self.pos + 1;
         let Some(end) = self.after_type(first) else {
@@ -146,12 +146,12 @@ impl Parser<'_> {
         }
         match self.is_type(&self.tokens[name].text) {
             Some(is_type) => is_type,
-            // `(x[3])` and the like.
+            // An undeclared name with more after it, such as `(x[3])`: a cast only before `{`.
             None if name + 1 != end => self
                 .tokens
                 .get(end + 1)
                 .is_some_and(|t| t.kind == TokenKind::LBrace),
-            // Not declared so far: what follows a cast is an operand, what follows a value is not.
+            // An undeclared name alone: a cast if an operand follows, since operators follow a value.
             None => self.tokens.get(end + 1).is_some_and(|t| {
                 use TokenKind::*;
                 t.kind.is_name()
@@ -221,7 +221,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A member's name: any name, keywords that are contextual included.
+    /// Parses the name of a member: an identifier or a contextual keyword.
     fn member(&mut self) -> Parse<Ident> {
         self.name()
     }
@@ -236,7 +236,7 @@ impl Parser<'_> {
                 hi: first,
                 lo: Box::new(self.expression()?),
             }
-        } else if self.at(TokenKind::Plus) && self.joint(self.pos, TokenKind::Colon) {
+        } else if self.at(TokenKind::Plus) && self.is_joint(self.pos, TokenKind::Colon) {
             self.pos += 2;
             ExprKind::SlicePlus {
                 base,
@@ -268,7 +268,7 @@ impl Parser<'_> {
         ))
     }
 
-    /// `(argumentList)`
+    /// Parses `(argumentList)`.
     pub(super) fn argument_list(&mut self) -> Parse<Vec<Arg>> {
         self.expect(TokenKind::LParen)?;
         self.list(TokenKind::RParen, false, Self::argument)
@@ -318,7 +318,7 @@ impl Parser<'_> {
                 };
                 if !self.at(TokenKind::Dot) {
                     self.expected("`.` and an error's name");
-                    return Err(Bail);
+                    return Err(SyntaxError);
                 }
                 return Ok(self.expr_node(span, ExprKind::Type(ty)));
             }
@@ -339,14 +339,14 @@ impl Parser<'_> {
             }
             _ => {
                 self.expected("an expression");
-                return Err(Bail);
+                return Err(SyntaxError);
             }
         };
         self.bump();
         Ok(self.expr_node(span, kind))
     }
 
-    /// `{x, y}`, `{f = x, ...}`
+    /// Parses `{x, y}` or `{f = x, ...}`.
     fn brace_expression(&mut self) -> Parse<Expr> {
         let start = self.expect(TokenKind::LBrace)?;
         if self.kind().is_name() && self.peek(1) == TokenKind::Assign {
@@ -365,7 +365,7 @@ impl Parser<'_> {
                 }
                 if !self.eat(TokenKind::Comma) {
                     self.expected("`,` or `}`");
-                    return Err(Bail);
+                    return Err(SyntaxError);
                 }
                 if self.eat(TokenKind::RBrace) {
                     break;
@@ -388,7 +388,7 @@ impl Parser<'_> {
         })
     }
 
-    /// The literal here; the token stays.
+    /// Parses the number at the current token, without consuming it.
     fn number(&mut self) -> ExprKind {
         let (text, span) = (self.token().text.clone(), self.span());
         match int_literal(&text) {
@@ -404,7 +404,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `keysetExpression`, followed by `:`
+    /// Parses `keysetExpression`, up to the `:`.
     pub(super) fn keyset_expression(&mut self) -> Parse<Expr> {
         let tuple = self.at(TokenKind::LParen)
             && self
@@ -442,7 +442,7 @@ impl Parser<'_> {
         self.opt_range(span, first)
     }
 
-    /// `first .. last`, or `first` alone; `start` is where `first` begins.
+    /// Parses the rest of `first .. last` after `first`; without `..`, returns `first`. `start`: where `first` begins.
     pub(super) fn opt_range(&mut self, start: Span, first: Expr) -> Parse<Expr> {
         if !self.eat(TokenKind::Range) {
             return Ok(first);
@@ -453,7 +453,8 @@ impl Parser<'_> {
     }
 }
 
-/// Contents of a string token, escapes resolved: `\"`, `\\` and `\n` (spec § 6.4.4); other backslashes stay.
+/// Value of a string token, without its quotes. The escapes `\"`, `\\` and `
+/// ` are resolved (spec § 6.4.4); other backslashes stay.
 pub(super) fn unescape(token: &str) -> Name {
     let body = token.strip_prefix('"').unwrap_or(token);
     let body = body.strip_suffix('"').unwrap_or(body);
@@ -477,10 +478,11 @@ pub(super) fn unescape(token: &str) -> Name {
     text.into()
 }
 
-/// Longest number that is accepted, in characters: more bits than any type has.
+/// Maximum length of a number in characters; longer ones have more bits than any type.
 const MAX_DIGITS: usize = 20_000;
 
-/// Reads an integer literal (spec § 6.4.3): `[width](w|s)` and digits with an optional base.
+/// Parses an integer literal (spec § 6.4.3): an optional width `8w` or `8s`, an optional base such as `0x`, and digits. The error
+/// completes the message "it is not a number:".
 fn int_literal(text: &str) -> Result<IntLiteral, String> {
     if text.len() > MAX_DIGITS {
         return Err("it has too many digits".into());

@@ -1,11 +1,11 @@
 //! The parser: converts tokens to the syntax tree.
 //!
-//! There is one function per production of the grammar (specification 1.2.5, appendix H), with its name. The parser never fails. It reports
+//! Each production of the grammar (specification 1.2.5, appendix H) has a function of its name. The parser always returns a tree: it reports
 //! a syntax error, omits the construct or inserts an `Invalid` node, and continues after the next `;` or `}`. So one run reports several
 //! independent errors.
 //!
-//! P4's grammar needs the set of type names in two places. `(a) - b` is a cast if `a` is a type; [`Parser::types`] holds the declared names
-//! for this. `f<a>(b)` is a call if `<a>` are type arguments, which is decided by lookahead.
+//! Two constructs of P4 are ambiguous unless the set of type names is known. `(a) - b` is a cast if `a` is a type; [`Parser::types`] has
+//! the declared names for this. `f<a>(b)` is a call if `<a>` are type arguments, which is decided by lookahead.
 //!
 //! Nesting and the height of expressions are limited by [`levels`], so that neither the parser nor later phases overflow the stack.
 
@@ -23,15 +23,15 @@ use crate::stack::levels;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
-/// Most dimensions of a type.
+/// Maximum number of `[...]` after a type.
 const MAX_DIMENSIONS: u32 = 200;
 
-/// Parses a program. `tokens` ends with [`TokenKind::End`], as the preprocessor gives it.
+/// Parses a program. `tokens` are those of the preprocessor and end with [`TokenKind::End`]. Errors are reported to `diagnostics`.
 pub fn parse(tokens: Vec<Token>, diagnostics: &mut Diagnostics) -> P4Program {
     parse_without(tokens, &BTreeSet::new(), diagnostics)
 }
 
-/// Parses a program as if it had no annotations of these names; a warning names each.
+/// Parses a program without the annotations in `disabled` (`--disable-annotations`). A warning is reported for each of them.
 pub fn parse_without(
     tokens: Vec<Token>,
     disabled: &BTreeSet<String>,
@@ -53,58 +53,58 @@ pub fn parse_without(
         quiet: 0,
         types: vec![FxHashMap::default()],
         declared: BTreeSet::new(),
-        lost: Vec::new(),
-        failed: false,
+        skipped_spans: Vec::new(),
+        has_errors: false,
     };
     let decls = parser.p4_program();
-    let lost_names = if parser.failed {
+    let skipped_names = if parser.has_errors {
         parser.declared.into_iter().collect()
     } else {
         Vec::new()
     };
     P4Program {
         decls,
-        lost_names,
-        lost: parser.lost,
+        skipped_names,
+        skipped_spans: parser.skipped_spans,
         expr_count: parser.exprs,
         type_ref_count: parser.type_refs,
         decl_count: parser.decls,
     }
 }
 
-/// A production could not be parsed; reported already. The caller skips to a place where it can go on.
+/// A production that cannot be parsed; the error has been reported. The caller skips to a token where parsing can resume.
 #[derive(Debug)]
-struct Bail;
+struct SyntaxError;
 
-type Parse<T> = Result<T, Bail>;
+type Parse<T> = Result<T, SyntaxError>;
 
 struct Parser<'a> {
     tokens: Vec<Token>,
-    /// Names of annotations that are left out.
+    /// Names of annotations to omit (`--disable-annotations`).
     disabled: &'a BTreeSet<String>,
     pos: usize,
     diagnostics: &'a mut Diagnostics,
     exprs: u32,
-    /// Height of each expression, by id.
+    /// Height of each expression tree, by [`ExprId`].
     heights: Vec<u32>,
-    /// Whether a `>` here ends the width that is being parsed, and is not an operator.
+    /// Whether a `>` ends the enclosing width `<...>`, and is not an operator.
     gt_ends: bool,
     type_refs: u32,
     decls: u32,
-    /// Nesting in levels.
+    /// Current nesting of productions, in levels.
     depth: u32,
-    /// The most levels.
+    /// Maximum nesting, in levels.
     max_depth: u32,
-    /// While positive nothing is reported: a guess is being tried.
+    /// Number of nested [`Parser::attempt`]s. While positive, no errors are reported.
     quiet: u32,
-    /// For each open scope: declared names, and whether they are types.
+    /// For each open scope, the declared names and whether each is a type.
     types: Vec<FxHashMap<Name, bool>>,
-    /// All names declared anywhere.
+    /// Names declared in any scope, also in text that was skipped.
     declared: BTreeSet<Name>,
-    /// What was skipped.
-    lost: Vec<Span>,
-    /// Something was reported.
-    failed: bool,
+    /// First token of each text that was skipped after a syntax error.
+    skipped_spans: Vec<Span>,
+    /// Whether an error was reported.
+    has_errors: bool,
 }
 
 impl Parser<'_> {
@@ -135,7 +135,7 @@ impl Parser<'_> {
         self.kind() == kind
     }
 
-    /// Moves on, except past the end.
+    /// Consumes the current token, unless it is the last, and returns its span.
     fn bump(&mut self) -> Span {
         let span = self.span();
         if !self.at(TokenKind::End) {
@@ -157,10 +157,10 @@ impl Parser<'_> {
             return Ok(self.bump());
         }
         self.expected(&format!("`{}`", kind.as_str()));
-        Err(Bail)
+        Err(SyntaxError)
     }
 
-    /// A `;`. When it is missing at the end of a line, that is reported and parsing goes on as if it were there.
+    /// Parses a `;`. A `;` that is missing at the end of a line is reported, and parsing continues as if it were present.
     fn semicolon(&mut self) -> Parse<Span> {
         if self.at(TokenKind::Semicolon) {
             return Ok(self.bump());
@@ -173,12 +173,12 @@ impl Parser<'_> {
             return Ok(at);
         }
         self.expected("`;`");
-        Err(Bail)
+        Err(SyntaxError)
     }
 
     fn report(&mut self, diagnostic: Diagnostic) {
         if self.quiet == 0 {
-            self.failed |= diagnostic.severity == Severity::Error;
+            self.has_errors |= diagnostic.severity == Severity::Error;
             self.diagnostics.report(diagnostic);
         }
     }
@@ -187,7 +187,7 @@ impl Parser<'_> {
         self.report(Diagnostic::error(code, span, message));
     }
 
-    /// How a message names the current token.
+    /// Description of the current token for messages.
     fn found(&self) -> String {
         let token = self.token();
         match token.kind {
@@ -202,7 +202,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reports that something else stands here.
+    /// Reports that `what` was expected at the current token.
     fn expected(&mut self, what: &str) {
         let found = self.found();
         let span = self.span();
@@ -216,41 +216,41 @@ impl Parser<'_> {
         );
     }
 
-    /// Runs a production one level deeper.
+    /// Runs a production at the next nesting level.
     fn nested<T>(&mut self, production: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
-        self.deeper()?;
+        self.enter_level()?;
         let result = production(self);
         self.depth -= 1;
         result
     }
 
-    /// Begins one more level, which the caller ends by `depth`.
-    fn deeper(&mut self) -> Parse<()> {
+    /// Enters the next nesting level; the caller restores `depth` at its end. Fails at the maximum.
+    fn enter_level(&mut self) -> Parse<()> {
         if self.depth >= self.max_depth {
             let span = self.span();
-            self.too_deep(span);
-            return Err(Bail);
+            self.report_too_deep(span);
+            return Err(SyntaxError);
         }
         self.depth += 1;
         Ok(())
     }
 
-    /// Reports that the program nests more deeply than the compiler's stack reaches. All that could be said of it afterwards would follow from
-    /// what is left out.
-    fn too_deep(&mut self, span: Span) {
+    /// Reports that the program is nested more deeply than the compiler's stack allows. Later errors are not reported, as they would
+    /// follow from the omitted text.
+    fn report_too_deep(&mut self, span: Span) {
         if self.quiet > 0 {
             return;
         }
-        self.failed = true;
+        self.has_errors = true;
         let message = format!("this is nested more than {} levels deep", self.max_depth);
         self.diagnostics.report_last(
             Diagnostic::error(Code::NESTING, span, message)
                 .note("parentheses, braces, operators and the `else if`s of a chain are one level each")
-                .help("divide it: into several statements, or into actions, functions or controls"),
+                .help("split it into several statements, actions, functions or controls"),
         );
     }
 
-    /// Tries a production in silence; on failure nothing has happened.
+    /// Tries a production without reporting errors. If it fails, the parser's position and ids are restored.
     fn attempt<T>(&mut self, production: impl FnOnce(&mut Self) -> Parse<T>) -> Option<T> {
         let before = (self.pos, self.exprs, self.type_refs, self.decls);
         self.quiet += 1;
@@ -263,13 +263,13 @@ impl Parser<'_> {
         result.ok()
     }
 
-    /// Skips the rest of a statement or simple declaration: behind the next `;`, or up to a `}` that closes something outer. Braces in
-    /// between are skipped as a whole. Stops before what can only begin a declaration.
+    /// Skips the rest of a statement or simple declaration: to after the next `;`, or to the `}` of the enclosing block. Nested braces
+    /// are skipped with their contents. Stops before keywords that can only begin a declaration.
     fn skip_statement(&mut self) {
         self.skip_statement_within(0);
     }
 
-    /// The same, at this depth of braces of the statement.
+    /// Like [`Parser::skip_statement`], from within `open` braces of the statement.
     fn skip_statement_within(&mut self, mut open: u32) {
         loop {
             match self.kind() {
@@ -297,7 +297,7 @@ impl Parser<'_> {
         }
     }
 
-    /// How many braces are opened and not closed from `start` to here.
+    /// Number of braces that are open between token `start` and the current token.
     fn open_braces(&self, start: usize) -> u32 {
         let mut open = 0u32;
         for token in &self.tokens[start..self.pos] {
@@ -310,9 +310,9 @@ impl Parser<'_> {
         open
     }
 
-    /// Takes note of what was skipped since `from`, and of the names in it: they may be declared there.
-    fn lose(&mut self, from: usize) {
-        self.lost.push(self.tokens[from].span);
+    /// Records the text skipped since token `from`, and the names in it, which may be declared there.
+    fn record_skipped(&mut self, from: usize) {
+        self.skipped_spans.push(self.tokens[from].span);
         let names = self.tokens[from..self.pos]
             .iter()
             .filter(|token| token.kind.is_name())
@@ -320,7 +320,7 @@ impl Parser<'_> {
         self.declared.extend(names);
     }
 
-    /// Keywords that begin a declaration with a body and nothing else.
+    /// Whether the current token can only begin a declaration with a body.
     fn begins_block_declaration(&self) -> bool {
         use TokenKind::*;
         match self.kind() {
@@ -332,7 +332,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Skips up to the closing brace of the block that is open here, and over it.
+    /// Skips to after the closing brace of the enclosing block.
     fn skip_block(&mut self) {
         while !self.at(TokenKind::RBrace) && !self.at(TokenKind::End) {
             let before = self.pos;
@@ -344,12 +344,13 @@ impl Parser<'_> {
         self.eat(TokenKind::RBrace);
     }
 
-    /// Elements up to a closing brace, which is consumed. An element that fails is skipped with [`Parser::skip_statement`].
+    /// Parses `{`, elements and `}`. An element with a syntax error is skipped with [`Parser::skip_statement`]. Returns the elements and
+    /// the span of the braces.
     fn braced<T>(&mut self, element: impl FnMut(&mut Self) -> Parse<T>) -> Parse<(Vec<T>, Span)> {
         self.braced_or(element, |_| None)
     }
 
-    /// The same, with something to stand for each element that fails.
+    /// Like [`Parser::braced`]; `substitute` may return a placeholder for an element with a syntax error, from the position of its start.
     fn braced_or<T>(
         &mut self,
         mut element: impl FnMut(&mut Self) -> Parse<T>,
@@ -373,19 +374,19 @@ impl Parser<'_> {
             let span = self.span();
             match element(self) {
                 Ok(element) => list.push(element),
-                Err(Bail) => {
+                Err(SyntaxError) => {
                     list.extend(substitute(span));
                     self.skip_statement_within(self.open_braces(before));
                     if self.pos == before {
                         self.bump();
                     }
-                    self.lose(before);
+                    self.record_skipped(before);
                 }
             }
         }
     }
 
-    /// Elements with commas between them, up to `close`, which is consumed.
+    /// Parses elements separated by commas, and `close` after them.
     fn list<T>(
         &mut self,
         close: TokenKind,
@@ -403,7 +404,7 @@ impl Parser<'_> {
             }
             if !self.at(TokenKind::Comma) {
                 self.expected(&format!("`,` or `{}`", close.as_str()));
-                return Err(Bail);
+                return Err(SyntaxError);
             }
             self.bump();
             if trailing_comma && self.eat(close) {
@@ -434,7 +435,7 @@ impl Parser<'_> {
             d = d.help("keywords cannot be names: choose another one");
         }
         self.report(d);
-        Err(Bail)
+        Err(SyntaxError)
     }
 
     fn decl_id(&mut self) -> DeclId {
@@ -448,7 +449,7 @@ impl Parser<'_> {
         ExprId(self.exprs - 1)
     }
 
-    /// Runs a production in a scope of its own.
+    /// Runs a production in a new scope of names.
     fn scoped<T>(&mut self, production: impl FnOnce(&mut Self) -> T) -> T {
         self.types.push(FxHashMap::default());
         let result = production(self);
@@ -463,7 +464,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether a name is a type; `None` when it has not been declared yet.
+    /// Whether a name is declared as a type; `None` if it is not declared so far.
     fn is_type(&self, name: &Name) -> Option<bool> {
         self.types
             .iter()
@@ -471,8 +472,8 @@ impl Parser<'_> {
             .find_map(|scope| scope.get(name).copied())
     }
 
-    /// `>` followed by `>` without a blank: an operator where one may stand.
-    fn joint(&self, first: usize, second: TokenKind) -> bool {
+    /// Whether the token after index `first` is of kind `second` and follows without white space, as in the operator `>>`.
+    fn is_joint(&self, first: usize, second: TokenKind) -> bool {
         self.tokens
             .get(first + 1)
             .is_some_and(|t| t.kind == second && !t.space_before && !t.first_on_line)

@@ -3,7 +3,7 @@
 use super::*;
 use std::rc::Rc;
 
-/// Where an `if` stands, its condition, and the statement behind it.
+/// Position of an `if`, its condition, and its first branch.
 type Condition = (Span, Expr, Box<Stmt>);
 
 impl Parser<'_> {
@@ -31,7 +31,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `statementOrDeclaration`, also `parserStatement`: what may not stand there is refused by the type checker.
+    /// Parses `statementOrDeclaration` or `parserStatement`. The type checker rejects statements that are not allowed in a parser.
     pub(super) fn statement_or_declaration(&mut self) -> Parse<Stmt> {
         self.nested(Self::statement_inner)
     }
@@ -44,7 +44,7 @@ impl Parser<'_> {
             TokenKind::For => self.for_statement(annotations)?,
             TokenKind::Const => StmtKind::Const(Rc::new(self.constant_declaration(annotations)?)),
             _ if self.at_statement_keyword() => {
-                self.no_annotations("this statement", &annotations);
+                self.reject_annotations("this statement", &annotations);
                 self.keyword_statement()?
             }
             _ if self.declared_name().is_some() => {
@@ -56,7 +56,7 @@ impl Parser<'_> {
                 StmtKind::Instantiation(Rc::new(self.instantiation(annotations)?))
             }
             _ => {
-                self.no_annotations("this statement", &annotations);
+                self.reject_annotations("this statement", &annotations);
                 let kind = self.assignment_or_method_call_without_semicolon()?;
                 self.semicolon()?;
                 kind
@@ -68,7 +68,7 @@ impl Parser<'_> {
         })
     }
 
-    pub(super) fn no_annotations(&mut self, what: &str, annotations: &[Annotation]) {
+    pub(super) fn reject_annotations(&mut self, what: &str, annotations: &[Annotation]) {
         if let Some(first) = annotations.first() {
             self.report(
                 Diagnostic::error(
@@ -117,7 +117,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A statement where a declaration may not stand: branch or body.
+    /// Parses the branch of an `if` or the body of a loop, which must not be a declaration.
     fn statement(&mut self) -> Parse<Box<Stmt>> {
         let stmt = self.scoped(|p| p.nested(Self::statement_inner))?;
         if matches!(
@@ -136,7 +136,7 @@ impl Parser<'_> {
         Ok(Box::new(stmt))
     }
 
-    /// `if (c) s else if (d) t else u`. Each `else if` is a level deeper than the one before, and no stack is taken for it here.
+    /// Parses `if (c) s else if (d) t else u`. Each `else if` is one nesting level deeper, but is parsed by iteration and uses no stack.
     fn conditional_statement(&mut self) -> Parse<StmtKind> {
         let outer = self.depth;
         let chain = self.chain_of_conditions();
@@ -160,7 +160,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The conditions of a chain with where their `if`s stand and with what they lead to, and what is behind the last `else`.
+    /// Parses a chain of `if`s: position, condition and branch of each `if`, and the statement after the last `else`, if any.
     fn chain_of_conditions(&mut self) -> Parse<(Vec<Condition>, Option<Box<Stmt>>)> {
         let mut chain = Vec::new();
         loop {
@@ -177,7 +177,7 @@ impl Parser<'_> {
                 let otherwise = self.statement()?;
                 return Ok((chain, Some(otherwise)));
             }
-            self.deeper()?;
+            self.enter_level()?;
         }
     }
 
@@ -316,7 +316,7 @@ impl Parser<'_> {
                     )
                     .label("expected a statement"),
                 );
-                return Err(Bail);
+                return Err(SyntaxError);
             }
         };
         if let Some((op, tokens)) = self.assignment_operator() {
@@ -337,7 +337,7 @@ impl Parser<'_> {
                 .label("expected an assignment or a call"),
             );
             self.bump();
-            return Err(Bail);
+            return Err(SyntaxError);
         }
         if self.token().first_on_line
             && matches!(left.kind, ExprKind::Member(..) | ExprKind::Index(..))
@@ -353,10 +353,10 @@ impl Parser<'_> {
         } else {
             self.expected("`=` or `(`");
         }
-        Err(Bail)
+        Err(SyntaxError)
     }
 
-    /// `None` when no expression begins here at all.
+    /// Parses an expression; `None` if the current token cannot begin one.
     fn attempt_expression(&mut self) -> Option<Parse<Expr>> {
         use TokenKind::*;
         let begins = self.kind().is_name()
@@ -378,16 +378,19 @@ impl Parser<'_> {
         begins.then(|| self.expression())
     }
 
-    /// The operator of an assignment and the number of its tokens.
+    /// The assignment operator at the current token and its number of tokens: `Some(None)` for `=`, the binary operator for a compound
+    /// assignment, `None` for other tokens.
     fn assignment_operator(&self) -> Option<(Option<BinaryOp>, usize)> {
         match self.kind() {
             TokenKind::Assign => Some((None, 1)),
-            TokenKind::Gt if self.joint(self.pos, TokenKind::Ge) => Some((Some(BinaryOp::Shr), 2)),
+            TokenKind::Gt if self.is_joint(self.pos, TokenKind::Ge) => {
+                Some((Some(BinaryOp::Shr), 2))
+            }
             kind => kind.compound_assignment().map(|op| (Some(op), 1)),
         }
     }
 
-    /// `parserState`
+    /// Parses `parserState`.
     pub(super) fn parser_state(&mut self, annotations: Vec<Annotation>) -> Parse<State> {
         let start = self.expect(TokenKind::State)?;
         let name = self.name()?;
@@ -414,7 +417,7 @@ impl Parser<'_> {
                     TokenKind::Transition => {
                         match p.transition_statement() {
                             Ok(found) => transition = found,
-                            Err(Bail) => p.skip_statement(),
+                            Err(SyntaxError) => p.skip_statement(),
                         }
                         if !p.at(TokenKind::RBrace) && !p.at(TokenKind::End) {
                             let span = p.span();
@@ -442,7 +445,7 @@ impl Parser<'_> {
                         let before = p.pos;
                         match p.statement_or_declaration() {
                             Ok(stmt) => stmts.push(stmt),
-                            Err(Bail) => {
+                            Err(SyntaxError) => {
                                 if p.at(TokenKind::State) && p.begins_block_declaration() {
                                     break;
                                 }

@@ -27,7 +27,7 @@ impl Parser<'_> {
             kind if kind.is_name() => self.name()?,
             _ => {
                 self.expected("a table property");
-                return Err(Bail);
+                return Err(SyntaxError);
             }
         };
         self.expect(TokenKind::Assign)?;
@@ -53,7 +53,7 @@ impl Parser<'_> {
             }
         };
         if matches!(kind, TokenKind::Key | TokenKind::Actions) {
-            self.no_annotations(kind.as_str(), &annotations);
+            self.reject_annotations(kind.as_str(), &annotations);
             if is_const {
                 self.error(Code::SYNTAX, start, format!("`{name}` cannot be `const`"));
             }
@@ -113,7 +113,7 @@ impl Parser<'_> {
         let priority = if self.at(TokenKind::Priority) && self.peek(1) == TokenKind::Assign {
             self.bump();
             self.bump();
-            // Without parentheses only a number.
+            // The grammar allows a number, or an expression in parentheses.
             let priority = self.primary()?;
             self.expect(TokenKind::Colon)?;
             Some(priority)

@@ -1,8 +1,8 @@
-//! The production `typeRef`, and lookahead for types.
+//! Types: the production `typeRef`, and lookahead for the end of a type.
 
 use super::*;
 
-/// How far to look ahead for the end of type arguments.
+/// Maximum lookahead for the end of type arguments, in tokens.
 const MAX_LOOKAHEAD: usize = 400;
 
 impl Parser<'_> {
@@ -15,7 +15,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `typeOrVoid`, `typeArg` and `typeRef`: where `void` and `_` may not stand, the type checker says so.
+    /// Parses `typeOrVoid`, `typeArg` or `typeRef`. The type checker rejects `void` and `_` where they are not allowed.
     pub(super) fn type_ref(&mut self) -> Parse<TypeRef> {
         self.nested(Self::type_ref_inner)
     }
@@ -59,7 +59,7 @@ impl Parser<'_> {
                 if args.len() != 1 {
                     let span = start.to(self.last_span());
                     self.error(Code::TYPE_ARGUMENTS, span, "`list` takes one type argument");
-                    return Err(Bail);
+                    return Err(SyntaxError);
                 }
                 TypeRefKind::List(Box::new(args.remove(0)))
             }
@@ -67,14 +67,14 @@ impl Parser<'_> {
             kind if kind.is_name() => self.named_type()?,
             _ => {
                 self.expected("a type");
-                return Err(Bail);
+                return Err(SyntaxError);
             }
         };
         let ty = self.type_node(start, kind);
         self.dimensions(ty)
     }
 
-    /// What `[size]`, behind a type or behind a declared name, makes of a type.
+    /// Parses any number of `[size]` after a type or a declared name; returns the stack type.
     pub(super) fn dimensions(&mut self, mut ty: TypeRef) -> Parse<TypeRef> {
         let start = ty.span;
         let mut dimensions = 0;
@@ -82,7 +82,7 @@ impl Parser<'_> {
             dimensions += 1;
             if dimensions > MAX_DIMENSIONS {
                 self.error(Code::NESTING, ty.span, "this type has too many dimensions");
-                return Err(Bail);
+                return Err(SyntaxError);
             }
             self.bump();
             let size = self.expression()?;
@@ -92,7 +92,7 @@ impl Parser<'_> {
         Ok(ty)
     }
 
-    /// `typeRef declarator`: `T x`, or `T x[2]`, which is `T[2] x`
+    /// Parses `typeRef declarator`: `T x`, or `T x[2]`, which means `T[2] x`.
     pub(super) fn declarator(&mut self) -> Parse<(TypeRef, Ident)> {
         let ty = self.type_ref()?;
         let name = self.name()?;
@@ -112,7 +112,7 @@ impl Parser<'_> {
         Ok(TypeRefKind::Name(path))
     }
 
-    /// `x` or `.x`
+    /// Parses `x` or `.x`.
     pub(super) fn path(&mut self) -> Parse<Path> {
         let absolute = self.eat(TokenKind::Dot);
         Ok(Path {
@@ -121,7 +121,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `<expression>`, where the first `>` that no bracket holds ends the width.
+    /// Parses a width `<expression>`, which the first `>` outside brackets ends.
     fn width(&mut self) -> Parse<Box<Expr>> {
         self.expect(TokenKind::Lt)?;
         let width = self.conditional_expression(true)?;
@@ -129,20 +129,20 @@ impl Parser<'_> {
         Ok(Box::new(width))
     }
 
-    /// `<A, B>`
+    /// Parses type arguments `<A, B>`.
     pub(super) fn type_argument_list(&mut self) -> Parse<Vec<TypeRef>> {
         self.expect(TokenKind::Lt)?;
         self.list(TokenKind::Gt, false, Self::type_ref)
     }
 
-    /// `<A, B>` where names are declared
+    /// Parses type parameters `<A, B>` and declares their names; empty if there are none.
     pub(super) fn opt_type_parameters(&mut self) -> Parse<Vec<TypeParam>> {
         if !self.eat(TokenKind::Lt) {
             return Ok(Vec::new());
         }
         if self.at(TokenKind::Gt) {
             self.expected("the name of a type");
-            return Err(Bail);
+            return Err(SyntaxError);
         }
         self.list(TokenKind::Gt, false, |p| {
             let name = p.name()?;
@@ -154,7 +154,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Index of the token behind type arguments that begin with the `<` at `from`; `None` when they cannot be type arguments.
+    /// Index of the token after the type arguments that begin with the `<` at `from`; `None` if the tokens cannot be type arguments.
     pub(super) fn after_type_arguments(&self, from: usize) -> Option<usize> {
         use TokenKind::*;
         let mut open = 0u32;
@@ -180,7 +180,7 @@ impl Parser<'_> {
         None
     }
 
-    /// Index of the token behind the parenthesis or bracket that matches the one at `from`.
+    /// Index of the token after the closing bracket that matches the opening one at `from`; `None` if it is missing.
     pub(super) fn after_group(&self, from: usize) -> Option<usize> {
         use TokenKind::*;
         let mut open = 0u32;
@@ -200,7 +200,7 @@ impl Parser<'_> {
         None
     }
 
-    /// Index of the token behind the type that may begin at `from`, without parsing it.
+    /// Index of the token after the type that begins at `from`, found without parsing it; `None` if no type begins there.
     pub(super) fn after_type(&self, from: usize) -> Option<usize> {
         use TokenKind::*;
         let kind = self.tokens.get(from)?.kind;
@@ -227,7 +227,7 @@ impl Parser<'_> {
         Some(pos)
     }
 
-    /// Behind `bit`, `int` or `varbit` and its width.
+    /// Index of the token after `bit`, `int` or `varbit` and its width.
     fn after_base_type(&self, from: usize) -> Option<usize> {
         use TokenKind::*;
         let mut pos = from + 1;
@@ -253,7 +253,7 @@ impl Parser<'_> {
         Some(pos)
     }
 
-    /// Whether `T x` begins here, as in declarations of variables; then the index of `x`.
+    /// If `T x` begins at the current token, as in the declaration of a variable, the index of `x`.
     pub(super) fn declared_name(&self) -> Option<usize> {
         let pos = self.after_type(self.pos)?;
         self.tokens
@@ -262,8 +262,8 @@ impl Parser<'_> {
             .map(|_| pos)
     }
 
-    /// Whether `T(...) x` begins here, as in instantiations. A name on a line of its own that is called is another statement, behind one
-    /// that lacks its `;`.
+    /// Whether an instantiation `T(...) x` begins at the current token. If `x` is called and on a new line, it is the next statement, and
+    /// the `;` between is missing.
     pub(super) fn at_instantiation(&self) -> bool {
         let Some(pos) = self.after_type(self.pos) else {
             return false;

@@ -159,7 +159,7 @@ impl Printer {
         self.word(")");
     }
 
-    /// Name and parameters of a parser or control, up to its body.
+    /// Prints a parser or control up to its body: keyword, name, type parameters and parameters.
     fn block_head(
         &mut self,
         what: &str,

@@ -5,9 +5,9 @@ use crate::syntax::ast::*;
 
 /// Precedence of `? :`, below all binary operators.
 const TERNARY: u8 = 0;
-/// Of prefix operators and casts, above all binary operators.
+/// Precedence of prefix operators and casts, above all binary operators.
 const PREFIX: u8 = 11;
-/// Of calls, members and indices.
+/// Precedence of calls, member accesses and indices.
 const POSTFIX: u8 = 12;
 
 impl Printer {
@@ -15,18 +15,18 @@ impl Printer {
         self.expr_in(expr, TERNARY);
     }
 
-    /// An expression in a place that takes only what binds at least as tightly as `min`.
+    /// Prints an operand, in parentheses if its precedence is below `min`.
     fn expr_in(&mut self, expr: &Expr, min: u8) {
         if precedence(&expr.kind) < min {
             self.word("(");
-            self.bare(expr);
+            self.expr_without_parentheses(expr);
             self.word(")");
         } else {
-            self.bare(expr);
+            self.expr_without_parentheses(expr);
         }
     }
 
-    fn bare(&mut self, expr: &Expr) {
+    fn expr_without_parentheses(&mut self, expr: &Expr) {
         match &expr.kind {
             ExprKind::Invalid => self.word("/* invalid */ 0"),
             ExprKind::Int(literal) => self.int(literal),
@@ -244,7 +244,7 @@ impl Printer {
         self.word(">");
     }
 
-    /// Annotations, each on a line of its own or with a blank behind it.
+    /// Prints annotations: each on its own line if `lines`, otherwise each followed by a blank.
     pub(super) fn annotations(&mut self, annotations: &[Annotation], lines: bool) {
         for annotation in annotations {
             if lines {

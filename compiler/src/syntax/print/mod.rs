@@ -10,7 +10,7 @@ mod stmt;
 use super::ast::*;
 use crate::diag::SourceMap;
 
-/// The whole program, declarations of included files too.
+/// Prints the whole program, including the declarations of included files.
 pub fn print_program(program: &P4Program) -> String {
     let mut printer = Printer::default();
     for decl in &program.decls {
@@ -19,7 +19,7 @@ pub fn print_program(program: &P4Program) -> String {
     printer.out
 }
 
-/// The program with `#include` lines in the place of what files included with `<>` declare.
+/// Prints the program with an `#include` line for each file included with `<>`, in place of its declarations.
 pub fn print_with_includes(program: &P4Program, map: &SourceMap) -> String {
     let mut printer = Printer::default();
     let mut included: Vec<String> = Vec::new();
@@ -31,7 +31,7 @@ pub fn print_with_includes(program: &P4Program, map: &SourceMap) -> String {
         let file = map.location(decl.span()).file;
         let name = file.rsplit('/').next().unwrap_or(&file).to_owned();
         if !included.contains(&name) {
-            // The version that the program was written for, which the included file asks for.
+            // `v1model.p4` declares the version that the program defined, so define it again before the `#include`.
             let version = program.constant("__v1model_version");
             if let Some(version) = version.filter(|_| name == "v1model.p4") {
                 let value = print_expr(&version.value);
@@ -44,14 +44,14 @@ pub fn print_with_includes(program: &P4Program, map: &SourceMap) -> String {
     printer.out
 }
 
-/// An expression.
+/// Prints an expression as P4 source, without redundant parentheses.
 pub fn print_expr(expr: &Expr) -> String {
     let mut printer = Printer::default();
     printer.expr(expr);
     printer.out
 }
 
-/// A written type.
+/// Prints a written type as P4 source.
 pub fn print_type(ty: &TypeRef) -> String {
     let mut printer = Printer::default();
     printer.type_ref(ty);
@@ -81,7 +81,7 @@ impl Printer {
         self.out.push('\n');
     }
 
-    /// ` {`, lines one level deeper, `}`
+    /// Prints ` {`, the indented lines of `body`, and `}`.
     fn braces(&mut self, body: impl FnOnce(&mut Self)) {
         self.word("{\n");
         self.indent += 1;

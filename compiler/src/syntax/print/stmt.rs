@@ -21,7 +21,7 @@ impl Printer {
         self.word("\n");
     }
 
-    /// A statement behind something on the same line.
+    /// Prints a branch or body after its head on the same line.
     fn stmt_inline(&mut self, stmt: &Stmt) {
         match &stmt.kind {
             StmtKind::Empty => self.word(";"),
@@ -95,7 +95,7 @@ impl Printer {
             }
             StmtKind::Exit => self.word("exit;"),
             StmtKind::Const(_) | StmtKind::Var(_) | StmtKind::Instantiation(_) => {
-                // Only a wrong program has a declaration here.
+                // Only incorrect programs have a declaration in this position; braces make the text parse again.
                 self.word("{\n");
                 self.stmt(stmt);
                 self.word("}");
@@ -103,7 +103,7 @@ impl Printer {
         }
     }
 
-    /// Assignment, call or declaration without semicolon.
+    /// Prints an assignment, call or declaration without its semicolon.
     fn simple(&mut self, stmt: &Stmt) {
         match &stmt.kind {
             StmtKind::Assign { left, op, right } => {

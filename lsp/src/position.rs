@@ -1,4 +1,4 @@
-//! Positions of the protocol: files by URI, positions by line and UTF-16 code unit.
+//! Converts paths and positions. In the protocol, a file is a URI, and a position is a line and a UTF-16 code unit, both from 0.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -9,16 +9,16 @@ use alfirk_compiler::diag::{SourceFile, SourceMap, Span};
 use lsp_types::{Position, Range, Uri};
 use percent_encoding::{percent_decode_str, percent_encode, AsciiSet, NON_ALPHANUMERIC};
 
-/// The file that a URI names; `None` for others than those of the file system.
+/// The path of a `file:` URI, percent-decoded; `None` for other schemes.
 pub fn path_of(uri: &Uri) -> Option<PathBuf> {
     let rest = uri.as_str().strip_prefix("file://")?;
-    // The name of the machine may stand there.
+    // Skip the host name, which is usually empty.
     let path = &rest[rest.find('/')?..];
     let decoded = percent_decode_str(path).collect();
     Some(PathBuf::from(OsString::from_vec(decoded)))
 }
 
-/// All bytes but letters, digits, `/` and the unreserved `-._~` are written as `%XX` (RFC 3986, section 2.3).
+/// Bytes that are percent-encoded: all but letters, digits, `/` and the unreserved `-._~` (RFC 3986, section 2.3).
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'/')
     .remove(b'-')
@@ -26,13 +26,13 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
-/// The URI of a file.
+/// The `file:` URI of a path; `None` if it is not a valid URI.
 pub fn uri_of(path: &Path) -> Option<Uri> {
     let path = percent_encode(path.as_os_str().as_bytes(), ESCAPED);
     Uri::from_str(&format!("file://{path}")).ok()
 }
 
-/// The byte at a position of a text; positions behind a line's or the text's end are at that end.
+/// The byte offset of a position in a text. A position beyond the end of its line or of the text is that end.
 pub fn offset_of(text: &str, position: Position) -> usize {
     let mut start = 0;
     for _ in 0..position.line {
@@ -53,7 +53,7 @@ pub fn offset_of(text: &str, position: Position) -> usize {
     start + line.len()
 }
 
-/// The position of a byte of a file.
+/// The position of the byte at `offset` of a file.
 pub fn position_of(file: &SourceFile, offset: u32) -> Position {
     let line = file.line_index(offset);
     let start = file.line_start(line) as usize;
@@ -64,7 +64,7 @@ pub fn position_of(file: &SourceFile, offset: u32) -> Position {
     }
 }
 
-/// Where a span is in its file.
+/// The range of a span in its file.
 pub fn range_of(sources: &SourceMap, span: Span) -> Range {
     let file = sources.file(span.file);
     Range {
@@ -73,8 +73,8 @@ pub fn range_of(sources: &SourceMap, span: Span) -> Range {
     }
 }
 
-/// All of a text.
-pub fn whole(text: &str) -> Range {
+/// The range of a whole text.
+pub fn whole_range(text: &str) -> Range {
     let lines = text.bytes().filter(|byte| *byte == b'\n').count() as u32;
     let last = text.rsplit('\n').next().unwrap_or_default();
     Range {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_survive_as_uris() {
+    fn paths_round_trip_through_uris() {
         for path in ["/a/b.p4", "/with space/ü%20.p4", "/"] {
             let uri = uri_of(Path::new(path)).unwrap();
             assert_eq!(path_of(&uri).unwrap(), Path::new(path), "{}", uri.as_str());
@@ -116,7 +116,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_position_is_on_a_character(text in "\\PC{0,20}(\n\\PC{0,10}){0,3}", line in 0_u32..6, character in 0_u32..30) {
+        fn any_position_is_a_character_boundary(text in "\\PC{0,20}(\n\\PC{0,10}){0,3}", line in 0_u32..6, character in 0_u32..30) {
             let offset = offset_of(&text, Position { line, character });
             prop_assert!(text.is_char_boundary(offset));
         }

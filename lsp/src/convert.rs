@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use alfirk_compiler::diag::{Code, Diagnostic, Fix, Page, Severity, SourceMap, Span};
 use alfirk_compiler::ide::{Analysis, Completion, CompletionKind, Symbol, SymbolKind};
-use alfirk_compiler::preproc::{direct, shipped_files, SHIPPED};
+use alfirk_compiler::preproc::{normalize, shipped_files, SHIPPED};
 use lsp_types as lsp;
 
-use crate::place::{range_of, uri_of};
+use crate::position::{range_of, uri_of};
 
-/// The diagnostics of a program by file. `book` is the address of the book, for links to the pages of codes.
+/// The diagnostics of a program, by file. `book`: address of the book, for links to the explanations of codes.
 pub fn diagnostics(
     analysis: &Analysis,
     main: &Path,
@@ -20,8 +20,8 @@ pub fn diagnostics(
     let sources = &analysis.sources;
     let mut by_file: BTreeMap<PathBuf, Vec<lsp::Diagnostic>> = BTreeMap::new();
     for diagnostic in analysis.diagnostics.iter() {
-        let span = diagnostic.span.map(|span| sources.blamed(span));
-        // A file without `main` that no program includes may be a part of one.
+        let span = diagnostic.span.map(|span| sources.reported_span(span));
+        // A file without `main` that no program includes may still be part of a program, so a missing `main` is not reported.
         if span.is_none() && !is_program && diagnostic.code == Some(Code::PACKAGE_RULE) {
             continue;
         }
@@ -46,7 +46,7 @@ fn of_diagnostic(
 ) -> lsp::Diagnostic {
     let related = diagnostic.others.iter().filter_map(|(span, text)| {
         Some(lsp::DiagnosticRelatedInformation {
-            location: location(sources, sources.blamed(*span))?,
+            location: location(sources, sources.reported_span(*span))?,
             message: text.clone(),
         })
     });
@@ -80,10 +80,10 @@ fn of_diagnostic(
     }
 }
 
-/// The page that explains a code: in the book, or without a book a copy of the page as a file.
+/// The address of the page that explains a code: in the book, or without `book` a copy of the page in a temporary file.
 fn page_uri(page: Page, book: Option<&str>) -> Option<lsp::Uri> {
     let Some(book) = book else {
-        return uri_of(&written_out(
+        return uri_of(&write_embedded(
             "explain",
             &format!("{}.md", page.code),
             &page.text(),
@@ -97,7 +97,7 @@ fn page_uri(page: Page, book: Option<&str>) -> Option<lsp::Uri> {
     address.parse().ok()
 }
 
-/// The quick fixes that diagnostics within a range offer.
+/// The quick fixes of all diagnostics within a range.
 pub fn code_actions(
     analysis: &Analysis,
     path: &Path,
@@ -107,7 +107,7 @@ pub fn code_actions(
     let sources = &analysis.sources;
     let mut actions = Vec::new();
     for diagnostic in analysis.diagnostics.iter() {
-        let Some(span) = diagnostic.span.map(|span| sources.blamed(span)) else {
+        let Some(span) = diagnostic.span.map(|span| sources.reported_span(span)) else {
             continue;
         };
         let at = range_of(sources, span);
@@ -120,7 +120,7 @@ pub fn code_actions(
             text,
         } in &diagnostic.fixes
         {
-            // Text from a macro is not in the file, so it cannot be replaced there.
+            // The span is the use of a macro, but the fix concerns the macro's body.
             if sources.origin(*replaced).is_some() {
                 continue;
             }
@@ -145,7 +145,7 @@ pub fn code_actions(
     actions
 }
 
-/// An edit that replaces each span by the same text.
+/// A workspace edit that replaces each span by the same text.
 pub fn edit(
     sources: &SourceMap,
     spans: impl IntoIterator<Item = Span>,
@@ -158,7 +158,7 @@ pub fn edit(
     for span in spans {
         let lsp::Location { uri, range } = location(sources, span)?;
         let edits = changes.entry(uri).or_default();
-        // A file that is included twice yields each span twice.
+        // A file that is included twice has each span twice.
         if edits.iter().all(|edit| edit.range != range) {
             edits.push(lsp::TextEdit {
                 range,
@@ -172,7 +172,7 @@ pub fn edit(
     })
 }
 
-/// The location of a span, in a file that the editor can open.
+/// The location of a span, in a file that the editor can open; `None` if there is no such file.
 pub fn location(sources: &SourceMap, span: Span) -> Option<lsp::Location> {
     Some(lsp::Location {
         uri: uri_of(&path_of_span(sources, span)?)?,
@@ -187,14 +187,14 @@ fn path_of_span(sources: &SourceMap, span: Span) -> Option<PathBuf> {
             let name = shipped.trim_start_matches('/');
             let mut files = shipped_files().iter();
             let (_, text) = files.find(|(shipped, _)| *shipped == name)?;
-            written_out("p4include", name, text)
+            write_embedded("p4include", name, text)
         }
-        None => Some(direct(Path::new(name))),
+        None => Some(normalize(Path::new(name))),
     }
 }
 
-/// Writes a file that is embedded in the command to the folder for temporary files, so that editors can open it.
-fn written_out(kind: &str, name: &str, text: &str) -> Option<PathBuf> {
+/// Writes a file that is built into the command to the folder for temporary files, so that editors can open it.
+fn write_embedded(kind: &str, name: &str, text: &str) -> Option<PathBuf> {
     let folder = format!("alfirk-{kind}-{}", env!("CARGO_PKG_VERSION"));
     let folder = std::env::temp_dir().join(folder);
     let path = folder.join(name);
@@ -248,7 +248,7 @@ pub fn symbol(symbol: &Symbol, sources: &SourceMap) -> lsp::DocumentSymbol {
     }
 }
 
-/// Completion items, the most likely first.
+/// Converts completion items, which are sorted by likelihood.
 pub fn completions(found: Vec<Completion>) -> Vec<lsp::CompletionItem> {
     let items = found.into_iter().enumerate();
     items
