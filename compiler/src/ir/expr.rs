@@ -275,8 +275,8 @@ impl Expr {
     }
 
     /// Whether the expression nests more than `height` operators.
-    pub fn is_taller(&self, height: usize) -> bool {
-        let below = |arg: &Expr| height == 0 || arg.is_taller(height - 1);
+    pub fn is_deeper_than(&self, height: usize) -> bool {
+        let below = |arg: &Expr| height == 0 || arg.is_deeper_than(height - 1);
         match self {
             Expr::Unary { arg, .. } | Expr::Cast { arg, .. } | Expr::Slice { arg, .. } => {
                 below(arg)
