@@ -134,7 +134,7 @@ impl Arch {
         );
         let what = Diagnostic::error(Code::TARGET, main.span, message);
         diagnostics.report(what.help(match Arch::of_package(&name) {
-            Some(other) => format!("this is one of {0}: use --arch {0}", other.name()),
+            Some(other) => format!("{name} is a package of {0}: use --arch {0}", other.name()),
             None => format!("include {}.p4", self.name()),
         }));
     }

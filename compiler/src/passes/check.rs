@@ -355,7 +355,9 @@ fn sites_are_consistent(body: &[ir::Stmt]) -> Result<(), Violation> {
     }
     let is_right = |&(all, with_site): &(usize, usize)| with_site == if all > 1 { all } else { 0 };
     match places.iter().find(|(_, places)| !is_right(places)) {
-        Some((table, _)) => Err(format!("{table:?} does not know from where it is applied")),
+        Some((table, _)) => Err(format!(
+            "{table:?} has several applications without sites, or one with a site"
+        )),
         None => Ok(()),
     }
 }

@@ -89,7 +89,7 @@ fn keys(
                 Ok(key) => made.push(key),
                 Err(what) => {
                     let kind = kind_name(&key.kind);
-                    let message = format!("{what} cannot be matched by an {kind} key");
+                    let message = format!("a key of match kind `{kind}` cannot match {what}");
                     diagnostics.error(Code::TABLE_RULE, *span, message);
                     return None;
                 }

@@ -32,8 +32,8 @@ pub fn number_sites(
             let name = objects.table(*table).meta.name.clone();
             if uses.by_action && uses.by_hit {
                 let message = format!(
-                    "table {name} is applied in several places, in one for its action and in another for hit or \
-                     miss; this target can tell only one of both"
+                    "table {name} is applied in several places; some use its action and others hit or miss, which \
+                     this target does not support together"
                 );
                 let what = Diagnostic::global(Code::TARGET, message)
                     .help("use switch (...apply().action_run) in all places");

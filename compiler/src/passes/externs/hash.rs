@@ -72,7 +72,7 @@ impl Lowering<'_> {
                         self.emit(span, Effect::Assign { target: held.into(), value });
                         inputs.push(CalculationInput::Field(held));
                     }
-                    _ => self.target(span, "only fields and constants can be summed here on this target, not computed values"),
+                    _ => self.target(span, "a checksum on this target covers only fields and constants, not computed values"),
                 },
                 (Data::Int(_), _) => {
                     self.error(Code::TYPE_MISMATCH, span, "integers in the data must have a width, such as 16w1");

@@ -68,7 +68,7 @@ impl<'a> Elaborator<'a> {
         else {
             self.beyond_model(
                 span,
-                "the model runs a Pipeline of two parsers and four controls, without a ghost",
+                "the software model runs a Pipeline of two parsers and four controls, without a ghost",
             );
             return;
         };
@@ -95,7 +95,7 @@ impl<'a> Elaborator<'a> {
                 let last = pipes - 1;
                 self.beyond_model(
                     main.span,
-                    format!("the model runs one pipeline, which all ports of a switch use: compile each by `--pipe 0` to `--pipe {last}`, and run a switch for each"),
+                    format!("the software model runs one pipeline for all ports of a switch: compile each by `--pipe 0` to `--pipe {last}`, and run a switch for each"),
                 );
                 return None;
             }
@@ -106,7 +106,7 @@ impl<'a> Elaborator<'a> {
             if &*checked.name(id) == "MultiParserSwitch" {
                 self.beyond_model(
                     main.span,
-                    "the model runs a Switch, not a MultiParserSwitch: all ports have one parser",
+                    "the software model runs a Switch, not a MultiParserSwitch: all ports have the same parser",
                 );
                 return None;
             }

@@ -60,7 +60,10 @@ impl Elaborator<'_> {
             )
             .help("include v1model.p4 and end the program with V1Switch(...) main;");
             let what = match Arch::of_package(&name) {
-                Some(arch) => what.note(format!("this is one of {0}: use --arch {0}", arch.name())),
+                Some(arch) => what.note(format!(
+                    "{name} is a package of {0}: use --arch {0}",
+                    arch.name()
+                )),
                 None => what,
             };
             self.diagnostics.report(what);

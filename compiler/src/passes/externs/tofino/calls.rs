@@ -64,7 +64,7 @@ impl Lowering<'_> {
             Object::RegisterAction { .. } => {
                 self.beyond_model(
                     span,
-                    format!("the model has no {method} of register actions yet"),
+                    format!("the software model does not support {method} of a RegisterAction"),
                 );
                 Data::Invalid
             }
@@ -129,7 +129,7 @@ impl Lowering<'_> {
             }
             Object::Resubmit => {
                 if self.region != Region::Deparser {
-                    self.target(span, "a packet is resubmitted by the ingress deparser");
+                    self.target(span, "emit of a Resubmit can be called only in a deparser");
                     return Data::Invalid;
                 }
                 if let Some(fields) = self.header_in_front(args.first(), "resubmit", span, scope) {
@@ -224,7 +224,8 @@ impl Lowering<'_> {
                 data
             }
             _ => {
-                self.beyond_model(call.span, format!("the model has no {name} yet"));
+                let message = format!("the software model does not support {name}");
+                self.beyond_model(call.span, message);
                 Data::Invalid
             }
         }

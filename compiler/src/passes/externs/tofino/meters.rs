@@ -84,7 +84,7 @@ impl Lowering<'_> {
                 }
                 _ => self.beyond_model(
                     span,
-                    "a direct meter of the model reads the previous colour from one 8-bit field, set before the table",
+                    "in the software model, a direct meter reads the previous colour from one 8-bit field, set before the table",
                 ),
             }
         }
@@ -103,7 +103,7 @@ impl Lowering<'_> {
         let adjustment = named_value(args, "adjust_byte_count");
         let is_none = matches!(adjustment, Some(Expr::Number { value, .. }) if value.is_zero());
         if !is_none {
-            let message = "counters and meters of the model count a packet's own length (no adjust_byte_count)";
+            let message = "the software model does not support adjust_byte_count: counters and meters count the length of the packet";
             self.beyond_model(span, message);
         }
     }

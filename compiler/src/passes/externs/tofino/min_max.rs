@@ -26,7 +26,9 @@ impl Lowering<'_> {
         };
         let has_more = named(args, "postmod").is_some_and(ExternArg::is_passed);
         if has_more {
-            self.beyond_model(span, format!("the model has no postmod of {method} yet"));
+            let message =
+                format!("the software model does not support the argument postmod of {method}");
+            self.beyond_model(span, message);
             return Data::Invalid;
         }
         let bits = if method.ends_with("16") { 16 } else { 8 };

@@ -207,7 +207,8 @@ impl Lowering<'_> {
             }
             "ActionSelector" => self.tofino_selector(&declared, size),
             _ => {
-                self.beyond_model(declared.span, format!("the model has no {ty} yet"));
+                let message = format!("the software model does not support {ty}");
+                self.beyond_model(declared.span, message);
                 LoweredObject::Invalid
             }
         }
@@ -361,7 +362,8 @@ impl Lowering<'_> {
         let own = self.scalar(&ty).map_or(0, |scalar| scalar.width());
         let width = own.saturating_sub(u32::from(extended));
         if !matches!(width, 8 | 16 | 32) {
-            let message = format!("the model computes CRCs of 8, 16 and 32 bits, not of {width}");
+            let message =
+                format!("the software model computes CRCs of 8, 16 and 32 bits, not of {width}");
             self.beyond_model(declared.span, message);
             return None;
         }
@@ -411,7 +413,9 @@ impl Lowering<'_> {
             Some("RANDOM") => Some(Algorithm::Crc(crc(32, 0x1edc_6f41))),
             _ => {
                 let what = algorithm.unwrap_or_default();
-                let message = format!("the model has no hash {what} without a polynomial");
+                let message = format!(
+                    "the software model does not support the hash algorithm {what} without a CRCPolynomial"
+                );
                 self.beyond_model(declared.span, message);
                 return None;
             }
@@ -434,7 +438,7 @@ impl Lowering<'_> {
         {
             self.beyond_model(
                 declared.span,
-                "the model's selectors have no register of their members' states: leave it out, and change groups by P4Runtime",
+                "the software model does not support a register of member states in a selector: omit it, and change groups by P4Runtime",
             );
         }
         let hash = objects.iter().find_map(|object| match object {

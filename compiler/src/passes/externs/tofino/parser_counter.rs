@@ -53,7 +53,7 @@ impl Lowering<'_> {
                 let updates_top = number(args, "update_with_top") == Some(1.into());
                 if updates_top {
                     let message =
-                        "the model has no parser counter that updates those below it (update_with_top)";
+                        "the software model does not support update_with_top of a ParserCounter";
                     self.beyond_model(span, message);
                     return Data::Invalid;
                 }

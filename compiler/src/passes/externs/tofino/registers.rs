@@ -100,7 +100,10 @@ impl Lowering<'_> {
         let (args, span, scope) = (&call.args[..], call.span, &*call.scope);
         let cell = self.tofino.cells.get(&register).cloned();
         if method == "clear" {
-            self.beyond_model(span, "the model has no clear of registers yet");
+            self.beyond_model(
+                span,
+                "the software model does not support clear of a register",
+            );
             return Data::Invalid;
         }
         // Methods of a `DirectRegister` have no parameter `index`.
@@ -142,7 +145,7 @@ impl Lowering<'_> {
         if matches!(method, "min8" | "max8" | "min16" | "max16") {
             return self.min_max_call(method, &call.args, call.span, &call.scope);
         }
-        let message = format!("the model has no {method} of stateful ALUs yet");
+        let message = format!("the software model does not support {method} of a stateful ALU");
         self.beyond_model(call.span, message);
         Data::Invalid
     }
