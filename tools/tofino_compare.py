@@ -31,7 +31,7 @@ INCLUDES = "P4C_16_INCLUDE_PATH"
 ERROR = re.compile(r"\berror(\[\w+\])?:|Compiler Bug|terminated", re.I)
 SWITCH = re.compile(r"^\s*Switch\s*(<[^;]*>)?\s*\(", re.M)
 
-# What is compared: our name (Use in compiler/src/stages/chip.rs), and bf-p4c's lists in resources.json.
+# What is compared: our name (Resources in compiler/src/stages/chip.rs), and bf-p4c's lists in resources.json.
 COMPARED = (
     ("SRAM", "sram", "rams", "srams"),
     ("TCAM", "tcam", "tcams", "tcams"),

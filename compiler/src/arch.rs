@@ -1,28 +1,30 @@
-//! The supported architectures.
+//! The supported P4 architectures, and their targets.
 
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::preproc::{self, MacroOption};
 use crate::sema::{Callee, CheckedProgram};
 
-/// An architecture.
+/// A P4 architecture, with its target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Arch {
-    /// v1model on BMv2.
+    /// v1model, for BMv2.
     #[default]
     V1model,
-    /// Tofino Native Architecture, for Tofino 1. Programs are checked for the chip, and compiled for the software model; bf-p4c compiles them for the chip.
+    /// Tofino Native Architecture, for Tofino 1. Programs are checked for the chip and compiled for the software model; bf-p4c compiles them
+    /// for the chip.
     Tna,
-    /// Tofino Native Architecture for Tofino 2.
+    /// Tofino Native Architecture for Tofino 2, as [`Arch::Tna`].
     T2na,
 }
 
+/// All supported architectures.
 const ALL: [Arch; 3] = [Arch::V1model, Arch::Tna, Arch::T2na];
 
 impl Arch {
-    /// The architecture selected by `--arch` and `--target`.
+    /// The architecture selected by the options `--arch` and `--target`; v1model without both.
     ///
     /// # Errors
-    /// A name is unknown, or the two do not match.
+    /// A name is unknown, or the architecture and the target do not match.
     pub fn of(arch: Option<&str>, target: Option<&str>) -> Result<Arch, String> {
         let of_target = match target {
             None => None,
@@ -56,7 +58,7 @@ impl Arch {
         }
     }
 
-    /// The name for `--arch`.
+    /// The name for `--arch`, such as `v1model`.
     pub fn name(self) -> &'static str {
         match self {
             Arch::V1model => "v1model",
@@ -65,6 +67,7 @@ impl Arch {
         }
     }
 
+    /// The name for `--target`, such as `bmv2`.
     fn target(self) -> &'static str {
         match self {
             Arch::V1model => "bmv2",
@@ -73,7 +76,7 @@ impl Arch {
         }
     }
 
-    /// The packages that `main` may instantiate.
+    /// Names of the packages that `main` may instantiate.
     fn packages(self) -> &'static [&'static str] {
         match self {
             Arch::V1model => &["V1Switch"],
@@ -82,13 +85,13 @@ impl Arch {
         }
     }
 
-    /// The architecture that declares this package.
+    /// The first architecture whose `main` may be this package; `None` for an unknown package.
     pub fn of_package(package: &str) -> Option<Arch> {
         ALL.into_iter()
             .find(|arch| arch.packages().contains(&package))
     }
 
-    /// Defines the macro of the target, such as `__TARGET_TOFINO__`.
+    /// Defines the preprocessor macro of the target, such as `__TARGET_TOFINO__`. Nothing for v1model.
     pub fn define(self, options: &mut preproc::Options) {
         let chip = match self {
             Arch::V1model => return,
@@ -100,12 +103,12 @@ impl Arch {
         options.macros.insert(0, target);
     }
 
-    /// Whether the architecture is one of Tofino.
+    /// Whether the target is a Tofino chip.
     pub fn is_tofino(self) -> bool {
         self != Arch::V1model
     }
 
-    /// Reports a program whose `main` belongs to another architecture.
+    /// Reports a program without `main`, or whose `main` is a package of another architecture.
     pub fn check(self, program: &CheckedProgram, diagnostics: &mut Diagnostics) {
         let packages = self.packages();
         let Some(main) = program.main() else {
@@ -131,7 +134,7 @@ impl Arch {
         );
         let what = Diagnostic::error(Code::TARGET, main.span, message);
         diagnostics.report(what.help(match Arch::of_package(&name) {
-            Some(other) => format!("this is one of {0}: use --arch {0}", other.name()),
+            Some(other) => format!("{name} is a package of {0}: use --arch {0}", other.name()),
             None => format!("include {}.p4", self.name()),
         }));
     }

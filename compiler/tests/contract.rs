@@ -1,4 +1,4 @@
-//! The committed files of the contract between the data plane and its clients match the program.
+//! Check that the committed files of the contract between the data plane and its clients match the P4 program.
 //!
 //! `make contract` regenerates the files.
 
@@ -11,12 +11,13 @@ use alfirk_compiler::preproc::DiskLoader;
 
 const PROGRAM: &str = "p4src/v1model/main.p4";
 
+/// The folder of the repository.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Compares a file with what it should hold, or writes it.
-fn is_committed(file: &str, wanted: &[u8]) {
+/// Compares a committed file with its generated content `wanted`. With `ALFIRK_WRITE_CONTRACT`, writes the file first.
+fn assert_committed(file: &str, wanted: &[u8]) {
     let path = root().join(file);
     if std::env::var_os("ALFIRK_WRITE_CONTRACT").is_some() {
         fs::write(&path, wanted).unwrap();
@@ -24,12 +25,12 @@ fn is_committed(file: &str, wanted: &[u8]) {
     let found = fs::read(&path).unwrap_or_default();
     assert!(
         found == wanted,
-        "{file} is not what {PROGRAM} says: run `make contract`, and look at what changes"
+        "{file} differs from what is generated from {PROGRAM}: run `make contract`, and review the changes"
     );
 }
 
 #[test]
-fn numbers_are_the_programs() {
+fn generated_constants_match_the_program() {
     let mut session = Session::new(CompileOptions::new(root().join(PROGRAM)));
     let checked = session.checked(&DiskLoader).unwrap().unwrap();
     let constants = Constants::of(&checked, &session.sources);
@@ -38,21 +39,21 @@ fn numbers_are_the_programs() {
         "ptf-tests/alfirk_ptf/contract.py",
     ] {
         let language = Language::of(Path::new(file)).unwrap();
-        is_committed(file, language.write(&constants, PROGRAM).as_bytes());
+        assert_committed(file, language.write(&constants, PROGRAM).as_bytes());
     }
 }
 
 #[test]
-fn p4info_is_the_programs() {
+fn committed_p4info_matches_the_program() {
     let compiled = compile(&CompileOptions::new(root().join(PROGRAM))).unwrap();
     let text = P4InfoFormat::Text.encode(&compiled.p4info);
-    is_committed("contract/alfirk.p4info.txtpb", &text);
+    assert_committed("contract/alfirk.p4info.txtpb", &text);
 }
 
-/// An id that is derived from a name changes with the name, which would break controllers with the old id. Registers need no explicit
-/// ids: controllers read them by PacketOut, and those of a level of the tree exist several times.
+/// Explicit ids keep controllers working when an object is renamed, since an id derived from a name changes with the name. Registers do not
+/// need explicit ids: controllers read them by PacketOut, and the registers of a tree level have several instances.
 #[test]
-fn every_id_of_the_p4info_is_written_in_the_program() {
+fn every_p4info_id_is_explicit_in_the_program() {
     let compiled = compile(&CompileOptions::new(root().join(PROGRAM))).unwrap();
     let info = &compiled.p4info;
     let tables = info.tables.iter().map(|o| &o.preamble);

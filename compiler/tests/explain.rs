@@ -1,6 +1,7 @@
-//! The pages of `alfirk p4c --explain`: every example is compiled. A wrong one gives exactly the code of its page, a right one nothing.
+//! Tests of the pages of `alfirk p4c --explain`: every example is compiled. A wrong example must report exactly the code of its page, a right
+//! one must compile without diagnostics.
 //!
-//! An example is a fence of Markdown that begins with ```` ```p4 ````. Its attributes are `wrong`, `fragment` (a part of a program) and
+//! An example is a Markdown code block that begins with ```` ```p4 ````. Its attributes are `wrong`, `fragment` (a part of a program) and
 //! `tna` (for Tofino). A fragment is inserted into `explain/v1model.p4` or `explain/tna.p4`. Text before its first line `// In the ...:`
 //! is added to the declarations; text after such a line replaces that block.
 
@@ -13,7 +14,7 @@ use alfirk_compiler::diag::{Code, Page, Warning};
 use alfirk_compiler::driver::{run, with_long_options, P4cArgs};
 use clap::Parser;
 
-/// Pages without a wrong example, each with the reason that it gives.
+/// Pages without a wrong example, each with a phrase of the reason on the page.
 const NO_WRONG_EXAMPLE: [(&str, &str); 2] = [
     ("E0201", "no short wrong example"),
     ("ignore", "depends on the command line"),
@@ -29,10 +30,13 @@ struct Cli {
     args: P4cArgs,
 }
 
-/// A program of a page.
+/// An example of a page.
 struct Example {
+    /// The whole program.
     program: String,
+    /// Whether the compiler must report the code of the page.
     is_wrong: bool,
+    /// Argument of `--arch`.
     arch: &'static str,
 }
 
@@ -93,7 +97,7 @@ fn p4c(words: impl IntoIterator<Item = OsString>) -> (u8, String) {
     (code, String::from_utf8(stderr).expect("messages are UTF-8"))
 }
 
-/// The code of a diagnostic that is written as JSON.
+/// The code of a diagnostic in JSON, one object per line.
 fn code_of(line: &str) -> String {
     let diagnostic: serde_json::Value = serde_json::from_str(line).expect("one object a line");
     let code = [&diagnostic["code"], &diagnostic["warning"]];
@@ -101,7 +105,7 @@ fn code_of(line: &str) -> String {
     code.expect("each diagnostic has a code").to_owned()
 }
 
-/// A fragment within its skeleton.
+/// The program that results from inserting a fragment into a skeleton.
 fn completed(skeleton: &str, fragment: &[&str]) -> String {
     let mut parts: Vec<(&str, Vec<&str>)> = vec![("// Declarations:", Vec::new())];
     for line in fragment {
@@ -129,7 +133,7 @@ fn completed(skeleton: &str, fragment: &[&str]) -> String {
 }
 
 #[test]
-fn wrong_examples_give_the_code_of_their_page_and_right_ones_none() {
+fn wrong_examples_report_the_code_of_their_page_and_right_ones_none() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut faults = String::new();
     for page in Page::all() {
@@ -162,7 +166,7 @@ fn wrong_examples_give_the_code_of_their_page_and_right_ones_none() {
 }
 
 #[test]
-fn every_code_has_a_page_and_every_page_a_code() {
+fn codes_and_pages_correspond() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("explain");
     let files = fs::read_dir(&folder).expect("the folder is in the repository");
     let files: BTreeSet<PathBuf> = files
@@ -176,7 +180,7 @@ fn every_code_has_a_page_and_every_page_a_code() {
 }
 
 #[test]
-fn every_page_has_a_title_a_reason_and_whole_fences() {
+fn every_page_has_title_reason_and_closed_code_blocks() {
     for page in Page::all() {
         let title = format!("# {}: ", page.code);
         assert!(page.markdown.starts_with(&title), "{}: title", page.code);
@@ -189,7 +193,7 @@ fn every_page_has_a_title_a_reason_and_whole_fences() {
 }
 
 #[test]
-fn a_page_is_printed_and_an_unknown_code_is_an_error() {
+fn explain_prints_a_page_and_rejects_unknown_codes() {
     let words = |code: &str| [OsString::from("--explain"), code.into()];
     let cli = Cli::try_parse_from(words("E0408")).expect("no program is needed");
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
@@ -214,7 +218,7 @@ fn a_page_is_printed_and_an_unknown_code_is_an_error() {
 }
 
 #[test]
-fn a_terminal_is_pointed_to_the_page() {
+fn explain_hint_is_printed_on_request() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let source = folder.path().join("example.p4");
     fs::write(&source, "const bit<8> N = 1 / 0;\n").expect("the folder is writable");

@@ -1,17 +1,19 @@
-//! BMv2 JSON and P4Info of small programs, as snapshots.
+//! Snapshot tests of the BMv2 JSON and P4Info of small programs.
 //!
-//! Comparing whole outputs makes each change of them visible in review. `tests/packets.rs` tests with packets what the JSON does.
+//! Snapshots of whole outputs make each change of them visible in a review. `tests/packets.rs` tests the behaviour of the JSON with packets.
 
 use std::path::Path;
 
 use alfirk_compiler::driver::{compile, CompileOptions, Compiled, P4InfoFormat};
 
+/// The outputs for a program in `tests/programs`.
 fn compiled(name: &str) -> Compiled {
-    // A relative path, since the outputs name their source.
+    // A relative path, since the outputs contain the path of the source.
     let path = Path::new("tests/programs").join(name);
     compile(&CompileOptions::new(path)).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// The P4Info of a program in `tests/programs`, as text.
 fn p4info(name: &str) -> String {
     let text = P4InfoFormat::Text.encode(&compiled(name).p4info);
     String::from_utf8(text).expect("protobuf text is UTF-8")

@@ -1,4 +1,4 @@
-//! The P4Info of a program, property by property. Ids, names, order and bytes are those of p4c for the same program.
+//! Tests of the P4Info of programs. The expected ids, names, orders and bytes are those of p4c for the same programs.
 
 use std::path::PathBuf;
 
@@ -29,6 +29,7 @@ struct Source<'s> {
 }
 
 impl Source<'_> {
+    /// The text of the program.
     fn text(&self) -> String {
         let Source {
             top,
@@ -67,12 +68,14 @@ control D(packet_out packet, in headers_t hdr) {{ apply {{ packet.emit(hdr.data)
         loader
     }
 
+    /// The P4Info of the program.
     fn info(&self) -> P4Info {
         let options = CompileOptions::new(PathBuf::from("test.p4"));
         let compiled = compile_with(&options, &self.loader());
         compiled.unwrap_or_else(|error| panic!("{error}")).p4info
     }
 
+    /// The program's table entries as P4Runtime entities.
     fn entries(&self) -> Vec<TableEntry> {
         let mut session = Session::new(CompileOptions::new("test.p4"));
         let program = session.elaborated(&self.loader()).expect("it is in memory");
@@ -98,10 +101,12 @@ fn names<'p>(preambles: impl Iterator<Item = &'p Option<Preamble>>) -> Vec<&'p s
         .collect()
 }
 
+/// Names of all actions.
 fn actions(info: &P4Info) -> Vec<&str> {
     names(info.actions.iter().map(|action| &action.preamble))
 }
 
+/// Names of all tables.
 fn tables(info: &P4Info) -> Vec<&str> {
     names(info.tables.iter().map(|table| &table.preamble))
 }
@@ -116,7 +121,7 @@ const ONE_TABLE: Source = Source {
 };
 
 #[test]
-fn a_controller_header_has_its_id_from_its_type_and_its_name_from_the_annotation() {
+fn controller_header_id_is_from_its_type_and_name_from_its_annotation() {
     let info = Source {
         top: "@controller_header(\"packet_in\") header packet_in_t { bit<16> port; }
 @controller_header(\"packet_out\") @name(\"out\") header packet_out_t { @name(\"egress\") bit<16> port; @hidden bit<8> pad; bit<8> more; }
@@ -148,7 +153,7 @@ fn a_controller_header_has_its_id_from_its_type_and_its_name_from_the_annotation
 }
 
 #[test]
-fn a_name_of_a_control_type_counts_for_nothing() {
+fn name_annotation_of_a_control_type_is_ignored() {
     let info = Source {
         annotations: "@name(\"other\")",
         ..ONE_TABLE
@@ -158,7 +163,7 @@ fn a_name_of_a_control_type_counts_for_nothing() {
 }
 
 #[test]
-fn parameters_have_the_names_that_are_given_to_them() {
+fn name_annotation_renames_action_parameters() {
     let info = Source {
         locals: "action a(@name(\"orange\") bit<8> red, @name(\".blue\") bit<8> green) { meta.x = red + green; }
 table t { actions = { a; NoAction; } }",
@@ -214,7 +219,7 @@ table t { key = { meta.x: exact; } actions = { NoAction; } counters = lit; }",
 }
 
 #[test]
-fn main_tells_of_the_package_and_of_the_platform() {
+fn annotations_of_main_describe_package_and_platform() {
     let info = Source {
         main: "@pkginfo(name=\"p\", url=\"u\") @platform_property(multicast_group_table_size=10, multicast_group_table_max_replicas_per_entry=30) @other(x) @kept[1]",
         ..ONE_TABLE
@@ -234,7 +239,7 @@ fn main_tells_of_the_package_and_of_the_platform() {
 }
 
 #[test]
-fn profiles_that_tables_make_by_themselves_are_numbered() {
+fn implicit_action_profiles_are_numbered() {
     let info = Source {
         locals: "table t { key = { meta.x: exact; } actions = { NoAction; } implementation = action_profile(4); }
 table u { key = { meta.x: exact; } actions = { NoAction; } @name(\"mine\") implementation = action_profile(4); }
@@ -255,7 +260,7 @@ table v { key = { meta.x: exact; hdr.data.a: selector; } actions = { NoAction; }
 }
 
 #[test]
-fn a_selector_tells_what_its_size_counts_only_when_the_program_does() {
+fn selector_size_semantics_are_listed_only_if_annotated() {
     let of = |annotations: &str| {
         let info = Source {
             locals: &format!(
@@ -281,12 +286,12 @@ table t {{ key = {{ hdr.data.a: exact; hdr.data.b: selector; }} actions = {{ NoA
         panic!("{semantics:?}");
     };
     assert_eq!(members.max_member_weight, 9);
-    // Weights of members mean nothing where weights are what counts.
+    // Without `sum_of_members`, the maximum weight of a member is ignored.
     assert_eq!(of("@max_member_weight(9)").1, None);
 }
 
 #[test]
-fn a_size_of_0_is_the_default_size() {
+fn table_size_of_0_is_the_default_size() {
     let info = Source {
         locals: "table t { key = { hdr.data.a: exact; } actions = { NoAction; } size = 0; }",
         ..ONE_TABLE
@@ -309,7 +314,7 @@ fn digests_without_a_named_type_are_numbered() {
 }
 
 #[test]
-fn values_have_as_many_bytes_as_their_types() {
+fn values_have_the_byte_length_of_their_types() {
     let info = Source {
         top: "enum bit<16> kind_t { FIRST = 1, LAST = 0xffff }",
         meta: "kind_t kind;",
@@ -333,7 +338,7 @@ table t { key = { meta.kind: exact; } actions = { a; } default_action = a(10, 3,
 }
 
 #[test]
-fn actions_are_listed_where_tables_or_bodies_of_controls_use_them() {
+fn actions_used_by_tables_or_controls_are_listed() {
     let info = Source {
         top: "action outer() { }",
         locals: "action inner(inout bit<8> x) { x = 1; }
@@ -345,13 +350,13 @@ table t { actions = { both; NoAction; } }",
         ..ONE_TABLE
     }
     .info();
-    // Those of the top level come first. What an action calls becomes part of it.
+    // Top-level actions come first. An action that another action calls is inlined.
     assert_eq!(actions(&info), ["NoAction", "outer", "I.direct", "I.both"]);
     assert!(info.actions.iter().all(|action| action.params.is_empty()));
 }
 
 #[test]
-fn an_action_that_only_dead_code_calls_is_listed() {
+fn action_called_only_in_unreachable_code_is_listed() {
     let info = Source {
         locals: "action a() { }",
         apply: "exit; a();",
@@ -362,7 +367,7 @@ fn an_action_that_only_dead_code_calls_is_listed() {
 }
 
 #[test]
-fn objects_stand_in_the_order_of_declarations_with_instances_inlined() {
+fn objects_are_in_declaration_order_with_instances_inlined() {
     let info = Source {
         top: "register<bit<8>>(2) shared;
 control Inner(inout meta_t meta) {
@@ -401,7 +406,7 @@ Inner() two;",
 }
 
 #[test]
-fn a_type_of_a_type_is_listed_with_the_underlying_type() {
+fn type_of_a_type_is_listed_with_the_underlying_type() {
     let info = Source {
         top: "type bit<9> port_t;
 @p4runtime_translation(\"org/vrf\", string) @stays(here) type port_t vrf_t;
@@ -430,7 +435,7 @@ type port_t plain_t;",
     );
     let types = info.type_info.expect("there are types").new_types;
     let names: Vec<_> = types.keys().map(|name| &**name).collect();
-    // The key has the name of the declaration, as p4c has it.
+    // As in p4c, the key refers to the name of the declaration, not to that of `@name`.
     assert_eq!(names, ["plain_t", "renamed", "vrf_t"]);
     let Some(Representation::OriginalType(spec)) = &types["plain_t"].representation else {
         panic!("it is not translated");
@@ -451,7 +456,7 @@ type port_t plain_t;",
 }
 
 #[test]
-fn type_info_is_there_once_anything_looks_for_types() {
+fn type_info_exists_for_externs_and_tables() {
     let of = |locals: &str, apply: &str| {
         let info = Source {
             locals,
@@ -521,7 +526,7 @@ table t { key = { hdr.data.a: exact @hidden; } actions = { NoAction; } }",
 }
 
 #[test]
-fn keys_have_the_name_of_the_last_field_that_is_named_from_the_top() {
+fn absolute_field_name_replaces_the_key_prefix() {
     let info = Source {
         top: "struct part_t { bit<8> plain; @name(\"given\") bit<8> named; @name(\".top\") bit<8> absolute; }",
         meta: "@name(\".part\") part_t part;",
@@ -562,7 +567,7 @@ parser Sub(in bit<8> x) {
 }
 
 #[test]
-fn direct_counters_stand_in_the_order_of_their_tables() {
+fn direct_counters_are_in_the_order_of_their_tables() {
     let info = Source {
         locals: "direct_counter(CounterType.packets) of_second;
 direct_counter(CounterType.bytes) of_first;
@@ -578,7 +583,7 @@ table second { actions = { NoAction; } counters = of_second; }",
 }
 
 #[test]
-fn entries_are_written_for_hidden_tables_too_and_the_strongest_first() {
+fn entries_of_hidden_tables_are_written_by_descending_priority() {
     let entries = Source {
         locals: "@hidden table dark { key = { hdr.data.a: ternary; } actions = { NoAction; }
     entries = { priority = 1: 1: NoAction(); priority = 9: 2: NoAction(); const priority = 5: 3: NoAction(); } }",

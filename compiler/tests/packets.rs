@@ -1,5 +1,4 @@
-//! Runs every program in `programs` on the software switch with the packets of its STF file: this tests the behaviour of language features,
-//! not only the compiler's output.
+//! Tests of the behaviour of compiled programs: each program in `tests/programs` runs on the software switch with the packets of its STF file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,17 +6,24 @@ use std::path::{Path, PathBuf};
 use alfirk_compiler::arch::Arch;
 use alfirk_compiler::driver::{compile, CompileOptions};
 
+/// The folder of the programs.
 fn programs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs")
 }
 
-/// The failures of the program of an STF file.
-fn wrong(arch: Arch, test: &Path) -> Result<(), String> {
-    wrong_with(arch, &test.with_extension("p4"), test)
+/// Runs an STF file on the program of the same name.
+///
+/// # Errors
+/// As [`failures_of`].
+fn failures(arch: Arch, test: &Path) -> Result<(), String> {
+    failures_of(arch, &test.with_extension("p4"), test)
 }
 
-/// The failures, one per line: errors of the program, of the test, or wrong output of the switch.
-fn wrong_with(arch: Arch, program: &Path, test: &Path) -> Result<(), String> {
+/// Runs an STF file on a program.
+///
+/// # Errors
+/// The program or the STF file is invalid, or the switch sends other packets than expected; one line per failure.
+fn failures_of(arch: Arch, program: &Path, test: &Path) -> Result<(), String> {
     let named = |error: String| format!("{}: {error}\n", program.display());
     let mut options = CompileOptions::new(program);
     options.actions_share_names = true;
@@ -41,7 +47,7 @@ fn wrong_with(arch: Arch, program: &Path, test: &Path) -> Result<(), String> {
 }
 
 #[test]
-fn packets_take_the_way_that_the_program_says() {
+fn programs_process_packets_as_their_stf_files_expect() {
     let folders = [programs(), programs().join("exercises")];
     let mut tests: Vec<PathBuf> = folders
         .iter()
@@ -53,38 +59,38 @@ fn packets_take_the_way_that_the_program_says() {
     assert!(tests.len() > folders.len());
     let wrong: String = tests
         .iter()
-        .filter_map(|test| wrong(Arch::V1model, test).err())
+        .filter_map(|test| failures(Arch::V1model, test).err())
         .collect();
     assert!(wrong.is_empty(), "{wrong}");
 }
 
 #[test]
-fn packets_take_the_way_that_a_program_for_tofino_says() {
+fn tofino_program_processes_packets_as_expected() {
     for arch in [Arch::Tna, Arch::T2na] {
-        wrong(arch, &programs().join("tna/gresses.stf")).unwrap();
+        failures(arch, &programs().join("tna/gresses.stf")).unwrap();
     }
 }
 
 #[test]
-fn stateful_objects_of_tofino_do_what_their_descriptions_say() {
+fn stateful_externs_of_tofino_behave_as_documented() {
     let folder = programs().join("tna");
     let objects = folder.join("objects.p4");
     for arch in [Arch::Tna, Arch::T2na] {
-        wrong(arch, &folder.join("objects.stf")).unwrap();
+        failures(arch, &folder.join("objects.stf")).unwrap();
     }
-    wrong_with(Arch::T2na, &objects, &folder.join("objects.t2na.stf")).unwrap();
+    failures_of(Arch::T2na, &objects, &folder.join("objects.t2na.stf")).unwrap();
 }
 
-/// A check that the test can fail.
+/// Checks that these tests can fail.
 #[test]
-fn a_packet_that_goes_another_way_is_noticed() {
+fn wrong_output_packet_fails_the_test() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let program = folder.path().join("wrong.p4");
     fs::copy(programs().join("subcontrols.p4"), program).expect("the folder can be written");
     let test = folder.path().join("wrong.stf");
     fs::write(&test, "packet 0 02 10 20 07\nexpect 1 02 01 00 07 $\n")
         .expect("the folder can be written");
-    let wrong = wrong(Arch::V1model, &test).unwrap_err();
+    let wrong = failures(Arch::V1model, &test).unwrap_err();
     assert!(
         wrong.contains("wrong.stf:2: the packet at port 1 differs from the expected one"),
         "{wrong}"

@@ -1,4 +1,4 @@
-//! Actions: lowers statements to a linear list of primitives with jumps.
+//! Lowers the statements of actions to lists of primitives with jumps.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::{
 use crate::ir::{Expr, FlatProgram, Label, Source, Stmt, StmtKind};
 use crate::names::Names;
 
-/// All actions of the output: those of the program, then generated ones for statements outside tables.
+/// All actions of the output: those of the program, then generated ones for statements of `apply` blocks.
 pub struct Actions<'a> {
     exprs: Exprs<'a>,
     list: Vec<json::Action>,
@@ -21,7 +21,7 @@ pub struct Actions<'a> {
 }
 
 impl<'a> Actions<'a> {
-    /// The program's actions, which keep their ids as positions.
+    /// Writes the actions of a program, whose positions are their ids.
     pub fn of(program: &'a FlatProgram) -> Self {
         let exprs = Exprs::new(program);
         let list: Vec<_> = (program.objects.actions.iter())
@@ -44,7 +44,7 @@ impl<'a> Actions<'a> {
         Actions { exprs, list, names }
     }
 
-    /// Adds an action for statements of a control; returns its id and name.
+    /// Adds an action for statements of an `apply` block; returns its id and name.
     pub fn add_hidden(&mut self, body: &[Stmt]) -> (i64, String) {
         let first = body
             .first()
@@ -61,13 +61,13 @@ impl<'a> Actions<'a> {
         (id, name)
     }
 
-    /// The finished list.
+    /// All actions, by id.
     pub fn finish(self) -> Vec<json::Action> {
         self.list
     }
 }
 
-/// File stem and line, as p4c names such actions: `basic115`.
+/// The name of a generated action: file stem and line, such as `basic115`, as in p4c.
 fn hidden_stem(source: &Source) -> String {
     let file = source.file.rsplit(['/', '\\']).next().unwrap_or_default();
     let stem: String = file
@@ -83,7 +83,7 @@ fn hidden_stem(source: &Source) -> String {
     }
 }
 
-/// Writes a body.
+/// Lowers the statements of an action to primitives.
 pub fn primitives(exprs: Exprs, body: &[Stmt]) -> Vec<json::Primitive> {
     let mut code = Code {
         exprs,
@@ -92,7 +92,7 @@ pub fn primitives(exprs: Exprs, body: &[Stmt]) -> Vec<json::Primitive> {
         jumps: Vec::new(),
     };
     code.body(body);
-    // A jump at the end is not needed.
+    // An `exit` at the end needs no jump to the end.
     if let (Some((at, Target::End)), Some(StmtKind::Exit)) =
         (code.jumps.last(), body.last().map(|stmt| &stmt.kind))
     {
@@ -105,19 +105,24 @@ pub fn primitives(exprs: Exprs, body: &[Stmt]) -> Vec<json::Primitive> {
 /// Target of a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Target {
+    /// The end of a block or loop.
     After(Label),
+    /// The start of a loop.
     Before(Label),
-    /// Made for an `if`.
+    /// A target generated for an `if`, by its number.
     Local(usize),
     /// After the last primitive.
     End,
 }
 
+/// An action under construction.
 struct Code<'a> {
     exprs: Exprs<'a>,
+    /// The primitives so far.
     list: Vec<json::Primitive>,
+    /// Positions of the jump targets.
     targets: BTreeMap<Target, usize>,
-    /// Primitives whose last operand is to become the position of the target.
+    /// Positions of jumps, with their targets. [`Code::resolve`] adds the position of the target as the last operand.
     jumps: Vec<(usize, Target)>,
 }
 
@@ -161,7 +166,7 @@ impl Code<'_> {
 
     fn branch(&mut self, stmt: &Stmt, cond: &Expr, then: &[Stmt], other: &[Stmt]) {
         let local = self.jumps.len();
-        // Positions of jumps number the targets; each `if` takes two.
+        // The number of earlier jumps is unique for each `if`, which has two targets.
         let (to_other, to_end) = (Target::Local(2 * local), Target::Local(2 * local + 1));
         self.jump(
             "_jump_if_zero",
@@ -178,6 +183,7 @@ impl Code<'_> {
         self.targets.insert(to_end, self.list.len());
     }
 
+    /// Adds a jump to a target whose position may not be known yet.
     fn jump(&mut self, op: &str, operands: Vec<json::Expr>, target: Target, stmt: &Stmt) {
         self.jumps.push((self.list.len(), target));
         self.list.push(json::Primitive {
@@ -187,9 +193,10 @@ impl Code<'_> {
         });
     }
 
+    /// Adds the positions of targets to the jumps; returns the primitives.
     fn resolve(mut self) -> Vec<json::Primitive> {
         for (position, target) in &self.jumps {
-            // The body cannot leave to a label outside it, so jump to the end.
+            // All labels are within the body, so this falls back to the end only after a compiler bug.
             let to = self.targets.get(target).copied().unwrap_or(self.list.len());
             self.list[*position]
                 .parameters

@@ -1,8 +1,8 @@
-//! Names of calculations, and the order in which p4c numbers them.
+//! Names of calculations (hashes and checksums), and the order in which p4c numbers them.
 
 use crate::ir::{CalculationId, Checksum, FlatProgram};
 
-/// Name of a calculation. Scripts that set parameters of a CRC name it.
+/// Name of a calculation, as in p4c: control-plane scripts that set CRC parameters use it.
 pub fn name(program: &FlatProgram, id: CalculationId) -> String {
     match rank(program, id) {
         0 => "calc".to_owned(),
@@ -10,7 +10,7 @@ pub fn name(program: &FlatProgram, id: CalculationId) -> String {
     }
 }
 
-/// The position of a calculation in p4c's order: hashes, then checksums to update, then those to verify.
+/// The position of a calculation in p4c's order: hashes, then updated checksums, then verified checksums.
 pub fn rank(program: &FlatProgram, id: CalculationId) -> usize {
     let hashes = program
         .objects
@@ -28,6 +28,7 @@ pub fn rank(program: &FlatProgram, id: CalculationId) -> usize {
     (0..id.index()).filter(of_hashes).count()
 }
 
+/// All checksums: the updated ones, then the verified ones.
 pub fn updates_first(program: &FlatProgram) -> impl Iterator<Item = &Checksum> {
     let of = |verify| (program.checksums.iter()).filter(move |checksum| checksum.verify == verify);
     of(false).chain(of(true))

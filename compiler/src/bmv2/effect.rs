@@ -1,4 +1,4 @@
-//! Lowers effects of statements to primitives.
+//! Lowers effects (stores and calls of externs) to primitives of BMv2.
 
 use alfirk_bmv2_json as json;
 use num_bigint::BigInt;
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::ir::{Effect, Expr, ExternOperand, Primitive, RegisterId, Source};
 
-/// Writes an effect, which is one primitive.
+/// Writes an effect as one primitive.
 pub fn effect(exprs: Exprs, effect: &Effect, source: &Source) -> json::Primitive {
     let storage = &exprs.program().objects.storage;
     let number = |value: u32| json::Expr::hex(hex(&BigInt::from(value), 32));
@@ -65,7 +65,7 @@ pub fn effect(exprs: Exprs, effect: &Effect, source: &Source) -> json::Primitive
     }
 }
 
-/// Writes the call of an extern.
+/// Writes the call of an extern as one primitive.
 pub fn extern_call(exprs: Exprs, primitive: &Primitive, source: &Source) -> json::Primitive {
     let program = exprs.program();
     let number = |value: usize| json::Expr::hex(hex(&BigInt::from(value), 32));

@@ -1,8 +1,8 @@
 //! Translates IR expressions to BMv2 expressions.
 //!
-//! BMv2 computes with integers of arbitrary size, and has booleans apart from numbers. An operation that may leave the range of its type is
-//! therefore followed by a mask, or by `two_comp_mod` for signed types. A `bool` in a field is converted by `d2b` on reads and by `b2d` on
-//! writes.
+//! BMv2 computes with integers of arbitrary size, and booleans are a separate type. An operation whose result may leave the range of its
+//! type is therefore followed by a mask, or by `two_comp_mod` for signed types. A `bool` in a field is converted by `d2b` on reads and by
+//! `b2d` on writes.
 
 use alfirk_bmv2_json as json;
 use json::Operator as Op;
@@ -13,27 +13,27 @@ use crate::ir::{
     UnaryOp, UnionStackId,
 };
 
-/// Maximum width in bits of a shift amount without a range check. BMv2 computes a number with up to 2^8 more bits.
+/// Maximum width in bits of a shift amount that needs no range check: a left shift adds fewer than 2^8 bits to BMv2's number.
 const SAFE_SHIFT_BITS: u32 = 8;
 
-/// Writes expressions of one program.
+/// Translates the expressions of a program.
 #[derive(Clone, Copy)]
 pub struct Exprs<'a> {
     program: &'a FlatProgram,
 }
 
 impl<'a> Exprs<'a> {
-    /// For expressions of `program`.
+    /// Creates a translator for expressions of `program`.
     pub fn new(program: &'a FlatProgram) -> Self {
         Exprs { program }
     }
 
-    /// The program.
+    /// The program whose expressions are translated.
     pub fn program(&self) -> &'a FlatProgram {
         self.program
     }
 
-    /// A field by header and field name.
+    /// A reference to a field by the names of header and field.
     pub fn field_ref(&self, place: impl Into<FieldPlace>) -> json::FieldRef {
         let place = place.into();
         let storage = &self.program.objects.storage;
@@ -51,7 +51,7 @@ impl<'a> Exprs<'a> {
         }
     }
 
-    /// A table key's target.
+    /// The value that a table key matches.
     pub fn key_target(&self, target: &KeyTarget) -> json::FieldRef {
         let storage = &self.program.objects.storage;
         match target {
@@ -83,7 +83,7 @@ impl<'a> Exprs<'a> {
         }
     }
 
-    /// A whole header.
+    /// A whole header, in an expression.
     pub fn header(&self, place: HeaderPlace) -> json::Expr {
         let storage = &self.program.objects.storage;
         match place {
@@ -102,7 +102,7 @@ impl<'a> Exprs<'a> {
         }
     }
 
-    /// A header as an operand of a primitive.
+    /// A whole header as an operand of a primitive.
     pub fn header_operand(&self, place: HeaderPlace) -> json::Expr {
         match place {
             HeaderPlace::Fixed(_) => self.header(place),
@@ -120,11 +120,12 @@ impl<'a> Exprs<'a> {
         json::Expr::HeaderUnionStack(self.program.objects.storage.union_stack(stack).name.clone())
     }
 
+    /// The index of the element of a stack that was extracted last.
     fn last_index(&self, stack: StackId) -> json::Expr {
         json::Expr::unary(Op::LastStackIndex, self.stack(stack))
     }
 
-    /// An operand of a primitive that takes a number; truth values become 0 and 1.
+    /// A number as an operand of a primitive; booleans become 0 and 1.
     pub fn operand(&self, expr: &Expr) -> json::Expr {
         match expr {
             Expr::Number { .. } => self.expr(expr),
@@ -142,7 +143,7 @@ impl<'a> Exprs<'a> {
         }
     }
 
-    /// An expression as a number: truth values become 0 and 1.
+    /// An expression as a number; booleans become 0 and 1.
     pub fn number(&self, expr: &Expr) -> json::Expr {
         match (expr, expr.scalar()) {
             (Expr::Field { place, .. }, _) => self.field(*place),
@@ -152,13 +153,13 @@ impl<'a> Exprs<'a> {
         }
     }
 
-    /// An expression of its own type: conditions are truth values.
+    /// An expression, which is a boolean if its type is `bool`.
     pub fn expr(&self, expr: &Expr) -> json::Expr {
         match expr {
             Expr::Number { value, ty } => json::Expr::hex(hex(value, ty.width())),
             Expr::Bool(value) => json::Expr::Bool(*value),
-            Expr::Field { place, ty } => truth(*ty, self.field(*place)),
-            Expr::Param { index, ty } => truth(*ty, json::Expr::Local(*index as u32)),
+            Expr::Field { place, ty } => typed_value(*ty, self.field(*place)),
+            Expr::Param { index, ty } => typed_value(*ty, json::Expr::Local(*index as u32)),
             Expr::Valid(HeaderPlace::Fixed(header)) => {
                 let name = self.program.objects.storage.header(*header).name.clone();
                 json::Expr::unary(Op::D2b, json::Expr::field(name, json::FieldRef::VALID))
@@ -196,11 +197,11 @@ impl<'a> Exprs<'a> {
         let value = self.expr(arg);
         match op {
             UnaryOp::Not => json::Expr::unary(Op::Not, value),
-            UnaryOp::Complement => fit(json::Expr::unary(Op::BitNot, value), arg.scalar()),
+            UnaryOp::Complement => wrap_to_type(json::Expr::unary(Op::BitNot, value), arg.scalar()),
             UnaryOp::Negate => {
                 let zero =
                     json::Expr::hex(hex(&BigInt::ZERO, arg.scalar().map_or(1, Scalar::width)));
-                fit(json::Expr::binary(Op::Sub, zero, value), arg.scalar())
+                wrap_to_type(json::Expr::binary(Op::Sub, zero, value), arg.scalar())
             }
         }
     }
@@ -209,10 +210,10 @@ impl<'a> Exprs<'a> {
         let ty = left.scalar();
         let plain = |op| json::Expr::binary(op, self.expr(left), self.expr(right));
         match op {
-            BinaryOp::Add => fit(plain(Op::Add), ty),
-            BinaryOp::Sub => fit(plain(Op::Sub), ty),
-            BinaryOp::Mul => fit(plain(Op::Mul), ty),
-            BinaryOp::Div => fit_signed(plain(Op::Div), ty),
+            BinaryOp::Add => wrap_to_type(plain(Op::Add), ty),
+            BinaryOp::Sub => wrap_to_type(plain(Op::Sub), ty),
+            BinaryOp::Mul => wrap_to_type(plain(Op::Mul), ty),
+            BinaryOp::Div => wrap_if_signed(plain(Op::Div), ty),
             BinaryOp::Mod => plain(Op::Mod),
             BinaryOp::AddSat => saturated(plain(Op::Add), ty),
             BinaryOp::SubSat => saturated(plain(Op::Sub), ty),
@@ -232,12 +233,12 @@ impl<'a> Exprs<'a> {
         }
     }
 
-    /// A shift. A wide amount is compared with the width first, so that BMv2 never builds a huge number.
+    /// A shift. An amount that may be large is compared with the width first, so that BMv2 never computes a huge number.
     fn shift(&self, op: BinaryOp, left: &Expr, right: &Expr) -> json::Expr {
         let ty = left.scalar().unwrap_or(Scalar::Bit(1));
         let amount_width = right.scalar().map_or(0, Scalar::width);
         let shifted = match op {
-            BinaryOp::Shl => fit(
+            BinaryOp::Shl => wrap_to_type(
                 json::Expr::binary(Op::Shl, self.expr(left), self.expr(right)),
                 Some(ty),
             ),
@@ -273,7 +274,7 @@ impl<'a> Exprs<'a> {
         let high = json::Expr::binary(Op::Shl, unsigned(left), amount);
         let both = json::Expr::binary(Op::BitOr, high, unsigned(right));
         match left_ty {
-            Some(Scalar::Int(width)) => fit(both, Some(Scalar::Int(width + right_width))),
+            Some(Scalar::Int(width)) => wrap_to_type(both, Some(Scalar::Int(width + right_width))),
             _ => both,
         }
     }
@@ -287,7 +288,7 @@ impl<'a> Exprs<'a> {
             (Scalar::Bit(from), Scalar::Bit(width)) if from <= width => value,
             (Scalar::Bit(from), Scalar::Int(width)) if from < width => value,
             (Scalar::Int(from), Scalar::Int(width)) if from <= width => value,
-            (_, to) => fit(value, Some(to)),
+            (_, to) => wrap_to_type(value, Some(to)),
         }
     }
 
@@ -303,8 +304,8 @@ impl<'a> Exprs<'a> {
     }
 }
 
-/// Converts a number in a field or parameter to its type.
-fn truth(ty: Scalar, value: json::Expr) -> json::Expr {
+/// Converts the stored number of a field or parameter to a boolean if its type is `bool`.
+fn typed_value(ty: Scalar, value: json::Expr) -> json::Expr {
     match ty {
         Scalar::Bool => json::Expr::unary(Op::D2b, value),
         _ => value,
@@ -316,8 +317,8 @@ fn masked(value: json::Expr, width: u32) -> json::Expr {
     json::Expr::binary(Op::BitAnd, value, json::Expr::hex(hex(&mask(width), width)))
 }
 
-/// Wraps a number into the range of a type.
-fn fit(value: json::Expr, ty: Option<Scalar>) -> json::Expr {
+/// Wraps a number into the range of a type, modulo 2^W.
+fn wrap_to_type(value: json::Expr, ty: Option<Scalar>) -> json::Expr {
     match ty {
         Some(Scalar::Int(width)) => with_width(Op::TwoCompMod, value, width),
         Some(ty) => masked(value, ty.width()),
@@ -325,14 +326,15 @@ fn fit(value: json::Expr, ty: Option<Scalar>) -> json::Expr {
     }
 }
 
-/// The same, for operations that can leave the range of signed types only.
-fn fit_signed(value: json::Expr, ty: Option<Scalar>) -> json::Expr {
+/// Wraps a number into the range of a signed type. Unsigned numbers are unchanged: the operation cannot leave their range.
+fn wrap_if_signed(value: json::Expr, ty: Option<Scalar>) -> json::Expr {
     match ty {
-        Some(Scalar::Int(_)) => fit(value, ty),
+        Some(Scalar::Int(_)) => wrap_to_type(value, ty),
         _ => value,
     }
 }
 
+/// Clamps a number to the range of a type.
 fn saturated(value: json::Expr, ty: Option<Scalar>) -> json::Expr {
     match ty {
         Some(Scalar::Int(width)) => with_width(Op::SatCast, value, width),
@@ -341,11 +343,12 @@ fn saturated(value: json::Expr, ty: Option<Scalar>) -> json::Expr {
     }
 }
 
+/// A conversion of a number to `width` bits by the operator `op`.
 fn with_width(op: Op, value: json::Expr, width: u32) -> json::Expr {
     json::Expr::binary(op, value, json::Expr::hex(hex(&BigInt::from(width), 32)))
 }
 
-/// A number in hexadecimal with the bytes of its width, as `0x00ff` for 255 of 16 bits.
+/// A number in hexadecimal with the digits of whole bytes, such as `0x00ff` for 255 with a width of 16 bits.
 pub fn hex(value: &BigInt, width: u32) -> String {
     let digits = (width.div_ceil(8).max(1) * 2) as usize;
     let sign = if value.sign() == Sign::Minus { "-" } else { "" };

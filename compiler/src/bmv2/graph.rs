@@ -5,15 +5,15 @@ use std::fmt::Write;
 use alfirk_bmv2_json as json;
 use json::TransitionOn;
 
-/// A graph: the stem of its file's name, and its text.
+/// A graph of the parser or a pipeline.
 pub struct Graph {
-    /// `parser`, `ingress` or `egress`.
+    /// Stem of the file name: the name of the block, such as `parser` or `ingress`.
     pub name: String,
-    /// In the dot language.
+    /// The graph in the DOT language.
     pub dot: String,
 }
 
-/// One graph for the parser and one for each pipeline.
+/// The graphs of a program, one for each parser and one for each pipeline.
 pub fn graphs(program: &json::BmV2Json) -> Vec<Graph> {
     let parsers = program.parsers.iter().map(parser);
     parsers
@@ -65,7 +65,7 @@ fn pipeline(pipeline: &json::Pipeline) -> Graph {
             _ => &table.name,
         };
         dot.node(&table.name, label, shape);
-        // Results that lead to one place share an edge.
+        // Results with the same successor share an edge.
         let mut edges: Vec<(String, Vec<&str>)> = Vec::new();
         for (result, next) in &table.next_tables {
             let next = or_end(next);
@@ -109,6 +109,7 @@ fn pipeline(pipeline: &json::Pipeline) -> Graph {
     dot.finish(&pipeline.name)
 }
 
+/// A graph under construction.
 struct Dot {
     text: String,
 }
@@ -160,7 +161,7 @@ impl Dot {
     }
 }
 
-/// A string of the dot language. A backslash before `n` stays: it breaks the line.
+/// A quoted string of the DOT language. `\n` in the text is kept as a line break.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     let mut chars = text.chars().peekable();
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn results_that_lead_to_one_place_share_an_edge() {
+    fn results_with_the_same_successor_share_an_edge() {
         let next = |name: &str, to: Option<&str>| (name.to_owned(), to.map(str::to_owned));
         let table = json::Table {
             name: "t".to_owned(),

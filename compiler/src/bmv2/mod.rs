@@ -19,7 +19,7 @@ use alfirk_bmv2_json as json;
 
 use crate::ir::{FlatProgram, Source};
 
-/// Writes a program.
+/// Writes a program as BMv2 JSON.
 pub fn emit(program: &FlatProgram) -> json::BmV2Json {
     let mut actions = action::Actions::of(program);
     let mut names = pipeline::NodeNames::default();
@@ -70,7 +70,7 @@ pub fn emit(program: &FlatProgram) -> json::BmV2Json {
     }
 }
 
-/// Pairs of a name and its position.
+/// The names, each with its position as its value.
 fn numbered(names: &[String]) -> Vec<(String, u64)> {
     names
         .iter()
@@ -79,7 +79,7 @@ fn numbered(names: &[String]) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// A source position; `None` for objects without one.
+/// A source position for the output; `None` for objects without one.
 fn source_info(source: &Source) -> Option<json::SourceInfo> {
     (source.line > 0).then(|| json::SourceInfo {
         filename: source.file.to_string(),

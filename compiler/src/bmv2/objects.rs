@@ -15,12 +15,13 @@ use crate::ir::{
     FlatProgram, MeterUnit,
 };
 
+/// Fields as expressions.
 fn fields(program: &FlatProgram, fields: &[FieldRef]) -> Vec<json::Expr> {
     let exprs = Exprs::new(program);
     fields.iter().map(|field| exprs.field(*field)).collect()
 }
 
-/// Lists kept by clone, resubmit and recirculate. Ids start at 1: the switch takes 0 for "not called".
+/// Field lists that clone, resubmit and recirculate preserve. Ids start at 1, as 0 means "not called" for the switch.
 pub fn field_lists(program: &FlatProgram) -> Vec<json::FieldList> {
     (program.objects.field_lists.iter().zip(1..))
         .map(|(list, id)| json::FieldList {
@@ -32,7 +33,7 @@ pub fn field_lists(program: &FlatProgram) -> Vec<json::FieldList> {
         .collect()
 }
 
-/// Lists sent by digests; ids as for field lists.
+/// Field lists of digests. Ids start at 1, as 0 means "not called" for the switch.
 pub fn learn_lists(program: &FlatProgram) -> Vec<json::FieldList> {
     (program.objects.digests.iter().zip(1..))
         .map(|(digest, id)| json::FieldList {
@@ -73,7 +74,7 @@ pub fn deparsers(program: &FlatProgram) -> Vec<json::Deparser> {
         .collect()
 }
 
-/// Meter arrays.
+/// Meter arrays and direct meters. Direct meters without a table are omitted.
 pub fn meters(program: &FlatProgram) -> Vec<json::MeterArray> {
     let exprs = Exprs::new(program);
     (program.objects.meters.iter().zip(0..))
@@ -99,7 +100,7 @@ pub fn meters(program: &FlatProgram) -> Vec<json::MeterArray> {
         .collect()
 }
 
-/// Counter arrays.
+/// Counter arrays and direct counters. Direct counters without a table are omitted.
 pub fn counters(program: &FlatProgram) -> Vec<json::CounterArray> {
     (program.objects.counters.iter().zip(0..))
         .filter(|(counter, _)| !counter.direct || counter.table.is_some())
@@ -131,7 +132,7 @@ pub fn registers(program: &FlatProgram) -> Vec<json::RegisterArray> {
         .collect()
 }
 
-/// Hashes and checksums.
+/// Hashes and checksums, in p4c's order.
 pub fn calculations(program: &FlatProgram) -> Vec<json::Calculation> {
     let exprs = Exprs::new(program);
     let ids = (0..program.objects.calculations.len()).map(CalculationId::from);
@@ -179,7 +180,7 @@ fn crc(of: CrcParameters) -> json::CrcParameters {
     }
 }
 
-/// Checksums.
+/// Checksums that are updated, then those that are verified.
 pub fn checksums(program: &FlatProgram) -> Vec<json::Checksum> {
     let exprs = Exprs::new(program);
     (calculation::updates_first(program).enumerate())
@@ -204,7 +205,7 @@ pub fn checksums(program: &FlatProgram) -> Vec<json::Checksum> {
         .collect()
 }
 
-/// Instances of extern objects outside v1model.
+/// Instances of extern objects that are not part of v1model.
 pub fn extern_instances(program: &FlatProgram) -> Vec<json::ExternInstance> {
     (program.objects.extern_instances.iter().zip(0..))
         .map(|(instance, id)| json::ExternInstance {

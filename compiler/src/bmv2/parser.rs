@@ -1,4 +1,4 @@
-//! Parser states.
+//! Parsers, with their states and transitions.
 
 use alfirk_bmv2_json as json;
 use json::{ExtractTarget, ParserOp, TransitionOn};
@@ -30,6 +30,7 @@ pub fn emit(program: &FlatProgram, parser: &Parser, id: i64) -> json::Parser {
     }
 }
 
+/// Writes the states of a parser.
 struct States<'a> {
     exprs: Exprs<'a>,
     program: &'a FlatProgram,
@@ -51,7 +52,7 @@ impl States<'_> {
                 cases
                     .iter()
                     .map(|(keyset, next)| json::Transition {
-                        on: self.on(keys, keyset),
+                        on: self.transition_on(keys, keyset),
                         next_state: self.name(*next),
                     })
                     .collect(),
@@ -60,12 +61,13 @@ impl States<'_> {
         json::ParseState {
             name: state.name.clone(),
             id,
-            parser_ops: state.body.iter().map(|stmt| self.op(stmt)).collect(),
+            parser_ops: state.body.iter().map(|stmt| self.parser_op(stmt)).collect(),
             transitions,
             transition_key,
         }
     }
 
+    /// The name of a state; `None` for the end of parsing.
     fn name(&self, state: StateRef) -> Option<String> {
         match state {
             StateRef::State(id) => Some(self.parser.states[id.index()].name.clone()),
@@ -90,8 +92,8 @@ impl States<'_> {
         }
     }
 
-    /// A transition's value and mask: the concatenated keys, each padded to whole bytes.
-    fn on(&self, keys: &[SelectKey], keyset: &Keyset) -> TransitionOn {
+    /// The condition of a transition. Value and mask are those of the concatenated keys, each padded to whole bytes.
+    fn transition_on(&self, keys: &[SelectKey], keyset: &Keyset) -> TransitionOn {
         let join = |values: &mut dyn Iterator<Item = (&BigInt, u32)>| {
             let mut text = "0x".to_owned();
             for (value, width) in values {
@@ -123,7 +125,7 @@ impl States<'_> {
         }
     }
 
-    fn op(&self, stmt: &Stmt<ParserStmtKind>) -> ParserOp {
+    fn parser_op(&self, stmt: &Stmt<ParserStmtKind>) -> ParserOp {
         let storage = &self.program.objects.storage;
         let extract = |target, bits: &Option<Expr>| match bits {
             None => ParserOp::Extract(target),
@@ -166,7 +168,7 @@ impl States<'_> {
             ParserStmtKind::Effect(Effect::Assign { target, value })
                 if matches!(target.header, HeaderPlace::Fixed(_)) =>
             {
-                ParserOp::Set(self.exprs.field(*target), self.source(value))
+                ParserOp::Set(self.exprs.field(*target), self.set_operand(value))
             }
             ParserStmtKind::Effect(what) => {
                 ParserOp::Primitive(effect(self.exprs, what, &stmt.source))
@@ -174,8 +176,8 @@ impl States<'_> {
         }
     }
 
-    /// The right side of `set`, which takes fields of fixed headers, constants, lookaheads and expressions.
-    fn source(&self, value: &Expr) -> json::Expr {
+    /// The right operand of `set`: a field of a fixed header, a constant, a lookahead or an expression.
+    fn set_operand(&self, value: &Expr) -> json::Expr {
         match value {
             Expr::Field {
                 place:

@@ -1,7 +1,7 @@
-//! Lowers a control's statements to BMv2's graph of tables and conditionals.
+//! Lowers the statements of a control to BMv2's graph of tables and conditionals.
 //!
-//! Statements are processed from the end to the start, each with its successor node. A sequence of statements without a table or a branch
-//! becomes one action of a table without a key, as in p4c. Nodes are then numbered in the order of execution.
+//! Statements are processed from the end to the start, so that the successor node of each is known. A sequence of statements without a table
+//! or a branch becomes one action of a table without a key, as in p4c. Nodes are then numbered in the order of execution.
 
 use std::collections::BTreeMap;
 
@@ -13,22 +13,28 @@ use crate::ir::{
 };
 use crate::names::Names;
 
-/// Names of nodes that are not tables of the source, unique in the output.
+/// Allocates names and ids of nodes, unique in the output.
 #[derive(Default)]
 pub struct NodeNames {
+    /// Number of conditionals so far.
     conditionals: u64,
+    /// Number of tables so far.
     tables: u64,
+    /// Number of action profiles so far.
     action_profiles: u64,
+    /// Used names of tables.
     used: Names,
 }
 
 impl NodeNames {
+    /// The id and the name of a new conditional.
     fn conditional(&mut self) -> (i64, String) {
         let id = self.conditionals;
         self.conditionals += 1;
         (id as i64, format!("node_{}", id + 2))
     }
 
+    /// The id of a new table.
     fn table(&mut self) -> i64 {
         self.tables += 1;
         self.tables as i64 - 1
@@ -54,7 +60,7 @@ pub fn emit<'a>(
     }
     let mut graph = Graph::default();
     let first = graph.body(&pipeline.body, Next(None));
-    graph.part_ways();
+    graph.branch_to_sites();
     let mut writer = Writer {
         program,
         exprs: Exprs::new(program),
@@ -83,33 +89,36 @@ pub fn emit<'a>(
     }
 }
 
-/// The node that follows, or the end of the pipeline.
+/// A successor: the position of a node in [`Graph::nodes`], or `None` for the end of the pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Next(Option<usize>);
 
+/// A node of the control-flow graph.
 enum Node<'a> {
-    /// Statements run by an action of their own.
+    /// A generated table without a key, whose action runs the statements.
     Hidden(&'a [Stmt], Next),
-    Choice {
+    /// A conditional.
+    Branch {
         cond: &'a Expr,
         source: &'a Source,
         then: Next,
         other: Next,
     },
+    /// A table of the program.
     Table {
         table: TableId,
-        results: Results,
+        results: TableSuccessors,
     },
-    /// Placeholder of a loop's start while its body is built.
+    /// The start of a loop: a placeholder for the first node of its body, which is built later.
     Forward(Next),
 }
 
 /// The successors of a table.
 #[derive(Clone, Debug)]
-enum Results {
-    /// By hit or miss.
+enum TableSuccessors {
+    /// The successor depends on hit or miss.
     Hit { hit: Next, miss: Next },
-    /// By the action that ran; `other` after any that is not named.
+    /// The successor depends on the executed action; `other` follows all actions that are not listed.
     Action {
         actions: Vec<(ActionId, Next)>,
         other: Next,
@@ -118,33 +127,35 @@ enum Results {
 
 /// One of several applications of a table.
 struct Site<'a> {
-    /// Whether the packet came from this application.
+    /// A condition that is true if this application executed the table.
     here: &'a Expr,
     source: &'a Source,
-    results: Results,
+    results: TableSuccessors,
 }
 
+/// The control-flow graph of a pipeline.
 #[derive(Default)]
 struct Graph<'a> {
     nodes: Vec<Node<'a>>,
-    /// Target of a break, by label.
+    /// Successors of the enclosing blocks and loops, the targets of breaks.
     after: BTreeMap<Label, Next>,
-    /// Tables with several applications: their node, and the applications.
+    /// Tables with several applications, each with its node and its applications.
     shared: BTreeMap<TableId, (usize, Vec<Site<'a>>)>,
 }
 
 impl<'a> Graph<'a> {
+    /// Adds a node.
     fn add(&mut self, node: Node<'a>) -> Next {
         self.nodes.push(node);
         Next(Some(self.nodes.len() - 1))
     }
 
-    /// Builds the nodes for `body` followed by `next`; returns the first.
+    /// Builds the nodes of `body`, whose successor is `next`; returns the first node.
     fn body(&mut self, body: &'a [Stmt], mut next: Next) -> Next {
-        // Statements up to `end` that are collected for an action.
+        // Statements after `position` and before `end` are collected for one action.
         let mut end = body.len();
         for (position, stmt) in body.iter().enumerate().rev() {
-            if stays_in_action(stmt) {
+            if is_part_of_action(stmt) {
                 continue;
             }
             next = self.run(&body[position + 1..end], next);
@@ -154,6 +165,7 @@ impl<'a> Graph<'a> {
         self.run(&body[..end], next)
     }
 
+    /// Adds a generated table for statements without control flow, if there are any; returns the first node.
     fn run(&mut self, run: &'a [Stmt], next: Next) -> Next {
         match run {
             [] => next,
@@ -161,6 +173,7 @@ impl<'a> Graph<'a> {
         }
     }
 
+    /// Builds the nodes of a statement with control flow; returns the first node.
     fn control(&mut self, stmt: &'a Stmt, next: Next) -> Next {
         match &stmt.kind {
             StmtKind::If {
@@ -170,7 +183,7 @@ impl<'a> Graph<'a> {
                 let other = self.body(other, next);
                 match then == other {
                     true => then,
-                    false => self.add(Node::Choice {
+                    false => self.add(Node::Branch {
                         cond,
                         source: &stmt.source,
                         then,
@@ -194,17 +207,18 @@ impl<'a> Graph<'a> {
             StmtKind::Break(label) => self.after.get(label).copied().unwrap_or(Next(None)),
             StmtKind::Exit => Next(None),
             StmtKind::Apply(apply) => self.table(apply, &stmt.source, next),
-            // Collected for an action.
+            // Effects are part of actions, so this is not reached.
             StmtKind::Effect(_) => next,
         }
     }
 
+    /// Builds the nodes of a table application; returns the table's node, which all applications of a table share.
     fn table(&mut self, apply: &'a Apply, source: &'a Source, next: Next) -> Next {
         let results = match &apply.then {
             Follow::Hit { hit, miss } => {
                 let hit = self.body(hit, next);
                 let miss = self.body(miss, next);
-                Results::Hit { hit, miss }
+                TableSuccessors::Hit { hit, miss }
             }
             Follow::Action { actions, other } => {
                 let mut after = Vec::new();
@@ -213,7 +227,7 @@ impl<'a> Graph<'a> {
                     after.extend(named.iter().map(|action| (*action, next)));
                 }
                 let other = self.body(other, next);
-                Results::Action {
+                TableSuccessors::Action {
                     actions: after,
                     other,
                 }
@@ -239,17 +253,19 @@ impl<'a> Graph<'a> {
         node
     }
 
-    /// Adds conditionals after a table with several applications that continue at the one the packet came from.
-    fn part_ways(&mut self) {
+    /// Adds conditionals after each table with several applications. They continue after the application that executed the table.
+    fn branch_to_sites(&mut self) {
         for (table, (node, sites)) in std::mem::take(&mut self.shared) {
-            let way = |graph: &mut Self, of: &dyn Fn(&Results) -> Next| {
-                let mut ways = sites.iter();
-                let mut next = ways.next().map_or(Next(None), |site| of(&site.results));
-                for site in ways {
+            let dispatch = |graph: &mut Self, of: &dyn Fn(&TableSuccessors) -> Next| {
+                let mut remaining = sites.iter();
+                let mut next = remaining
+                    .next()
+                    .map_or(Next(None), |site| of(&site.results));
+                for site in remaining {
                     let then = of(&site.results);
                     if then != next {
                         let (cond, source) = (site.here, site.source);
-                        next = graph.add(Node::Choice {
+                        next = graph.add(Node::Branch {
                             cond,
                             source,
                             then,
@@ -261,16 +277,16 @@ impl<'a> Graph<'a> {
             };
             let by_action = sites
                 .iter()
-                .any(|site| matches!(site.results, Results::Action { .. }));
+                .any(|site| matches!(site.results, TableSuccessors::Action { .. }));
             let results = match by_action {
-                false => Results::Hit {
-                    hit: way(self, &|results| results.after_hit()),
-                    miss: way(self, &|results| results.after_miss()),
+                false => TableSuccessors::Hit {
+                    hit: dispatch(self, &|results| results.after_hit()),
+                    miss: dispatch(self, &|results| results.after_miss()),
                 },
                 true => {
                     let mut actions: Vec<ActionId> = Vec::new();
                     for site in &sites {
-                        if let Results::Action { actions: named, .. } = &site.results {
+                        if let TableSuccessors::Action { actions: named, .. } = &site.results {
                             actions.extend(named.iter().map(|(action, _)| *action));
                         }
                     }
@@ -278,22 +294,22 @@ impl<'a> Graph<'a> {
                     actions.dedup();
                     let actions = actions
                         .into_iter()
-                        .map(|action| (action, way(self, &|results| results.after(action))))
+                        .map(|action| (action, dispatch(self, &|results| results.after(action))))
                         .collect();
-                    let other = way(self, &|results| results.after_hit());
-                    Results::Action { actions, other }
+                    let other = dispatch(self, &|results| results.after_hit());
+                    TableSuccessors::Action { actions, other }
                 }
             };
             self.nodes[node] = Node::Table { table, results };
         }
     }
 
-    /// Resolves placeholders of loop starts.
+    /// The node of a successor, after placeholders of loop starts are resolved. `None` for the end of the pipeline.
     fn resolve(&self, mut next: Next) -> Option<usize> {
         let mut steps = 0;
         while let Next(Some(node)) = next {
             match self.nodes[node] {
-                // The bound stops at an empty loop body.
+                // A loop with an empty body is a cycle of placeholders, which the bound ends.
                 Node::Forward(to) if steps <= self.nodes.len() => next = to,
                 Node::Forward(_) => return None,
                 _ => return Some(node),
@@ -304,11 +320,11 @@ impl<'a> Graph<'a> {
     }
 }
 
-impl Results {
+impl TableSuccessors {
     fn all(&self) -> Vec<Next> {
         match self {
-            Results::Hit { hit, miss } => vec![*hit, *miss],
-            Results::Action { actions, other } => actions
+            TableSuccessors::Hit { hit, miss } => vec![*hit, *miss],
+            TableSuccessors::Action { actions, other } => actions
                 .iter()
                 .map(|(_, next)| *next)
                 .chain([*other])
@@ -316,23 +332,27 @@ impl Results {
         }
     }
 
-    /// After a hit; by action, after one that is not named.
+    /// The successor after a hit; by action, after an action that is not listed.
     fn after_hit(&self) -> Next {
         match self {
-            Results::Hit { hit: next, .. } | Results::Action { other: next, .. } => *next,
+            TableSuccessors::Hit { hit: next, .. }
+            | TableSuccessors::Action { other: next, .. } => *next,
         }
     }
 
+    /// The successor after a miss; by action, after an action that is not listed.
     fn after_miss(&self) -> Next {
         match self {
-            Results::Hit { miss: next, .. } | Results::Action { other: next, .. } => *next,
+            TableSuccessors::Hit { miss: next, .. }
+            | TableSuccessors::Action { other: next, .. } => *next,
         }
     }
 
+    /// The successor after an action.
     fn after(&self, action: ActionId) -> Next {
         match self {
-            Results::Hit { hit, .. } => *hit,
-            Results::Action { actions, other } => actions
+            TableSuccessors::Hit { hit, .. } => *hit,
+            TableSuccessors::Action { actions, other } => actions
                 .iter()
                 .find(|(named, _)| *named == action)
                 .map_or(*other, |(_, next)| *next),
@@ -340,8 +360,8 @@ impl Results {
     }
 }
 
-/// Whether a statement becomes part of an action rather than nodes of its own.
-fn stays_in_action(stmt: &Stmt) -> bool {
+/// Whether a statement is compiled into an action, and not into nodes of the graph.
+fn is_part_of_action(stmt: &Stmt) -> bool {
     match &stmt.kind {
         StmtKind::If { inline, .. } => *inline,
         StmtKind::Block { .. }
@@ -353,32 +373,35 @@ fn stays_in_action(stmt: &Stmt) -> bool {
     }
 }
 
+/// Writes the nodes of a graph as tables and conditionals.
 struct Writer<'g, 'a, 'o> {
     program: &'a FlatProgram,
     exprs: Exprs<'a>,
     actions: &'o mut Actions<'a>,
     names: &'o mut NodeNames,
     graph: &'g Graph<'a>,
-    /// Names of nodes, assigned at the first visit.
-    named: BTreeMap<usize, Named>,
+    /// Names and ids of the visited nodes.
+    named: BTreeMap<usize, NamedNode>,
+    /// The visited nodes, in the order of the output.
     order: Vec<usize>,
     tables: Vec<json::Table>,
     conditionals: Vec<json::Conditional>,
     profiles: Vec<json::ActionProfile>,
 }
 
-struct Named {
+/// The identity of a node in the output.
+struct NamedNode {
     name: String,
     id: i64,
-    /// The action behind a hidden table.
+    /// Id and name of the action of a generated table; `None` for other nodes.
     action: Option<(i64, String)>,
 }
 
 impl<'a> Writer<'_, 'a, '_> {
-    /// Names a node and its successors in order of execution; returns the name of the first.
+    /// Names a node and all nodes reachable from it, in the order of execution. Returns the name of the first; `None` for the end.
     fn visit(&mut self, next: Next) -> Option<String> {
         let first = self.graph.resolve(next)?;
-        // An explicit stack, as long programs would overflow the thread's.
+        // An explicit stack, as recursion over a long program would overflow the thread's stack.
         let mut waiting = vec![first];
         while let Some(node) = waiting.pop() {
             if self.named.contains_key(&node) {
@@ -389,7 +412,7 @@ impl<'a> Writer<'_, 'a, '_> {
             self.order.push(node);
             let mut successors: Vec<Next> = match &self.graph.nodes[node] {
                 Node::Hidden(_, next) | Node::Forward(next) => vec![*next],
-                Node::Choice { then, other, .. } => vec![*then, *other],
+                Node::Branch { then, other, .. } => vec![*then, *other],
                 Node::Table { results, .. } => results.all(),
             };
             successors.reverse();
@@ -402,20 +425,21 @@ impl<'a> Writer<'_, 'a, '_> {
         self.named.get(&first).map(|named| named.name.clone())
     }
 
-    fn name(&mut self, node: usize) -> Named {
+    /// Allocates the name and id of a node.
+    fn name(&mut self, node: usize) -> NamedNode {
         match &self.graph.nodes[node] {
             Node::Hidden(body, _) => {
                 let action = self.actions.add_hidden(body);
                 let name = self.names.used.unique(&format!("tbl_{}", action.1));
-                Named {
+                NamedNode {
                     name,
                     id: self.names.table(),
                     action: Some(action),
                 }
             }
-            Node::Choice { .. } | Node::Forward(_) => {
+            Node::Branch { .. } | Node::Forward(_) => {
                 let (id, name) = self.names.conditional();
-                Named {
+                NamedNode {
                     name,
                     id,
                     action: None,
@@ -423,7 +447,7 @@ impl<'a> Writer<'_, 'a, '_> {
             }
             Node::Table { table, .. } => {
                 let name = self.program.objects.table(*table).meta.name.clone();
-                Named {
+                NamedNode {
                     name,
                     id: self.names.table(),
                     action: None,
@@ -432,6 +456,7 @@ impl<'a> Writer<'_, 'a, '_> {
         }
     }
 
+    /// The name of a successor; `None` for the end of the pipeline.
     fn next(&self, next: Next) -> Option<String> {
         self.graph
             .resolve(next)
@@ -439,6 +464,7 @@ impl<'a> Writer<'_, 'a, '_> {
             .map(|named| named.name.clone())
     }
 
+    /// Writes the visited nodes.
     fn write(&mut self) {
         for node in std::mem::take(&mut self.order) {
             let Some(named) = self.named.get(&node) else {
@@ -455,7 +481,7 @@ impl<'a> Writer<'_, 'a, '_> {
                     self.tables
                         .push(table::hidden(name, id, action, source, next));
                 }
-                Node::Choice {
+                Node::Branch {
                     cond,
                     source,
                     then,
@@ -481,9 +507,9 @@ impl<'a> Writer<'_, 'a, '_> {
         }
     }
 
-    /// What follows a table: by action, or by hit and miss when those differ.
-    fn successors(&self, table: TableId, results: &Results) -> table::Successors {
-        if let Results::Hit { hit, miss } = results {
+    /// The successors of a table by action, or by hit and miss if these differ.
+    fn successors(&self, table: TableId, results: &TableSuccessors) -> table::Successors {
+        if let TableSuccessors::Hit { hit, miss } = results {
             if self.graph.resolve(*hit) != self.graph.resolve(*miss) {
                 let (hit, miss) = (self.next(*hit), self.next(*miss));
                 return table::Successors {
@@ -513,7 +539,7 @@ impl<'a> Writer<'_, 'a, '_> {
         }
     }
 
-    /// Adds the action profile of a table, once.
+    /// Writes the action profile of a table, if it has one and it is not written yet.
     fn profile(&mut self, table: TableId) {
         let Some(id) = self.program.objects.table(table).implementation else {
             return;

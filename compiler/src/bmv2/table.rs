@@ -9,15 +9,15 @@ use super::{
 };
 use crate::ir::{Entry, EntryKey, FlatProgram, Key, MatchKind, Source, Table, TableId};
 
-/// The nodes that follow a table.
+/// The successors of a table, by node name; `None` for the end of the pipeline.
 pub struct Successors {
-    /// By action name, or by `__HIT__` and `__MISS__`.
+    /// Pairs of an action name, or `__HIT__` or `__MISS__`, and the successor.
     pub by_name: Vec<(String, Option<String>)>,
-    /// When no action runs.
+    /// The successor if no action runs.
     pub base: Option<String>,
 }
 
-/// Writes a table of the source.
+/// Writes a table of the program.
 pub fn emit(exprs: Exprs, id: TableId, json_id: i64, next: Successors) -> json::Table {
     let program = exprs.program();
     let table = program.objects.table(id);
@@ -79,7 +79,7 @@ pub fn emit(exprs: Exprs, id: TableId, json_id: i64, next: Successors) -> json::
     }
 }
 
-/// Writes a table without a key that runs one action and is not seen by the control plane.
+/// Writes a generated table without a key, which runs one action and is hidden from the control plane.
 pub fn hidden(
     name: String,
     id: i64,
@@ -129,13 +129,13 @@ fn match_type(kind: &MatchKind) -> MatchType {
     match kind {
         MatchKind::Exact => MatchType::Exact,
         MatchKind::Lpm => MatchType::Lpm,
-        // BMv2 has no optional matches; the P4Runtime server sets the mask to all ones or to none.
+        // BMv2 has no optional matches; the P4Runtime server sets the mask to all ones or to zero.
         MatchKind::Ternary | MatchKind::Optional => MatchType::Ternary,
         MatchKind::Range => MatchType::Range,
     }
 }
 
-/// Match type of a table: the most general one of its key.
+/// Match type of a table: the most general match type of its key elements.
 fn table_match_type(table: &Table) -> MatchType {
     let rank = |kind: &MatchType| match kind {
         MatchType::Range => 3,
@@ -151,17 +151,18 @@ fn table_match_type(table: &Table) -> MatchType {
         .unwrap_or(MatchType::Exact)
 }
 
-/// Whether the switch must run the default action after a miss. Tables of a profile get none where that is `NoAction`, as p4c has it,
-/// unless it decides what comes next.
+/// Whether the output sets the default action. As in p4c, a table with an action profile omits the default action `NoAction`, unless the
+/// successor depends on it.
 fn runs_default(program: &FlatProgram, table: &Table, next: &Successors) -> bool {
     let name = &program.objects.action(table.default.action).meta.name;
-    let mut ways = next.by_name.iter();
+    let mut successors = next.by_name.iter();
     table.implementation.is_none()
         || name != "NoAction"
-        || ways.any(|(action, way)| action == name && *way != next.base)
+        || successors.any(|(action, successor)| action == name && *successor != next.base)
 }
 
-/// The default action. In a table of a profile it is an implicit member, and BMv2 takes no fixed action without fixed arguments there.
+/// The default action. In a table with an action profile it is an implicit member, for which BMv2 does not support a constant action
+/// without constant arguments.
 fn default_entry(program: &FlatProgram, table: &Table) -> json::DefaultEntry {
     let default = &table.default;
     let params = &program.objects.action(default.action).params;

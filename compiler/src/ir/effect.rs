@@ -9,36 +9,82 @@ use super::{
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Stores a number or boolean.
-    Assign { target: FieldPlace, value: Expr },
-    /// Copies a varbit field.
-    AssignVarbit {
+    Assign {
+        /// The field that is written.
         target: FieldPlace,
+        /// The stored value, of the field's type.
+        value: Expr,
+    },
+    /// Copies a varbit field with its current width.
+    AssignVarbit {
+        /// The field that is written.
+        target: FieldPlace,
+        /// The field that is read, of the same type.
         value: FieldPlace,
     },
     /// Copies a header with its validity.
     AssignHeader {
+        /// The header that is written.
         target: HeaderPlace,
+        /// The header that is read, of the same type.
         value: HeaderPlace,
     },
-    /// Copies a header union.
-    AssignUnion { target: UnionId, value: UnionId },
-    /// Copies a header stack.
-    AssignStack { target: StackId, value: StackId },
-    /// Copies a stack of header unions.
+    /// Copies all members of a header union with their validity.
+    AssignUnion {
+        /// The union that is written.
+        target: UnionId,
+        /// The union that is read, of the same type.
+        value: UnionId,
+    },
+    /// Copies all elements of a header stack and its `nextIndex`.
+    AssignStack {
+        /// The stack that is written.
+        target: StackId,
+        /// The stack that is read, of the same type.
+        value: StackId,
+    },
+    /// Copies all elements of a stack of header unions and its `nextIndex`.
     AssignUnionStack {
+        /// The stack that is written.
         target: UnionStackId,
+        /// The stack that is read, of the same type.
         value: UnionStackId,
     },
     /// `setValid` or `setInvalid`.
-    SetValidity { target: HeaderPlace, valid: bool },
+    SetValidity {
+        /// The header.
+        target: HeaderPlace,
+        /// True for `setValid`.
+        valid: bool,
+    },
     /// `push_front` of a header stack.
-    Push { target: StackId, count: u32 },
+    Push {
+        /// The stack.
+        target: StackId,
+        /// Number of positions by which elements move towards higher indices.
+        count: u32,
+    },
     /// `pop_front` of a header stack.
-    Pop { target: StackId, count: u32 },
-    /// `push_front` of a stack of unions.
-    PushUnion { target: UnionStackId, count: u32 },
-    /// `pop_front` of a stack of unions.
-    PopUnion { target: UnionStackId, count: u32 },
+    Pop {
+        /// The stack.
+        target: StackId,
+        /// Number of positions by which elements move towards lower indices.
+        count: u32,
+    },
+    /// `push_front` of a stack of header unions.
+    PushUnion {
+        /// The stack.
+        target: UnionStackId,
+        /// Number of positions by which elements move towards higher indices.
+        count: u32,
+    },
+    /// `pop_front` of a stack of header unions.
+    PopUnion {
+        /// The stack.
+        target: UnionStackId,
+        /// Number of positions by which elements move towards lower indices.
+        count: u32,
+    },
     /// A call of an architecture extern.
     Primitive(Primitive),
 }
@@ -46,107 +92,161 @@ pub enum Effect {
 /// A call of an extern of the architecture.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Primitive {
-    /// `mark_to_drop(standard_metadata)`.
+    /// `mark_to_drop(standard_metadata)`: sets the egress port to the drop port.
     MarkToDrop,
-    /// `register.read`.
+    /// `register.read`: stores a cell in a field.
     RegisterRead {
+        /// The field that is written.
         target: FieldRef,
+        /// The register array.
         register: RegisterId,
+        /// Index of the cell, from 0.
         index: Expr,
     },
-    /// `register.write`.
+    /// `register.write`: stores a value in a cell.
     RegisterWrite {
+        /// The register array.
         register: RegisterId,
+        /// Index of the cell, from 0.
         index: Expr,
+        /// The stored value.
         value: Expr,
     },
-    /// Marks an access of a Tofino register, allowed once per packet. `site` is an index of source positions.
-    RegisterAccess { register: RegisterId, site: u32 },
-    /// `Mirror.emit`: the fields go in front of the copy.
-    Mirror { session: Expr, fields: FieldListId },
-    /// A low-pass filter of Tofino.
-    Filter(Box<Filter>),
-    /// `counter.count`.
-    Count { counter: CounterId, index: Expr },
-    /// `meter.execute_meter`.
-    ExecuteMeter {
-        meter: MeterId,
-        index: Expr,
-        target: FieldRef,
-        /// The previous colour of the packet.
-        precolor: Option<Expr>,
+    /// Marks the start of an access of a Tofino register. A packet may access a register once: the compiler checks all paths, and the switch
+    /// drops a packet with a second access.
+    RegisterAccess {
+        /// The accessed register array.
+        register: RegisterId,
+        /// Number of the access in the program, by which the compiler finds its source position.
+        site: u32,
     },
-    /// `hash`: base + calculation mod max.
-    Hash {
-        target: FieldRef,
-        base: Expr,
-        calculation: CalculationId,
-        max: Expr,
-    },
-    /// `random` in `low..=high`.
-    Random {
-        target: FieldRef,
-        low: Expr,
-        high: Expr,
-    },
-    /// `digest`; its values have been stored in the digest's fields.
-    Digest { receiver: Expr, digest: DigestId },
-    /// `clone` and its variants.
-    Clone {
-        egress: bool,
+    /// `Mirror.emit`: mirrors the packet with a list of fields as the first header of the copy.
+    Mirror {
+        /// Number of the mirror session, which the control plane configures.
         session: Expr,
+        /// The fields in front of the copy.
         fields: FieldListId,
     },
-    /// `resubmit`.
-    Resubmit { fields: FieldListId },
-    /// `recirculate`.
-    Recirculate { fields: FieldListId },
-    /// `truncate` to bytes.
+    /// `Lpf.execute`: a low-pass filter of Tofino.
+    Filter(Box<Filter>),
+    /// `counter.count`: increments a cell by the packet.
+    Count {
+        /// The counter array.
+        counter: CounterId,
+        /// Index of the cell, from 0.
+        index: Expr,
+    },
+    /// `meter.execute_meter`: stores the packet's colour in a field.
+    ExecuteMeter {
+        /// The meter array.
+        meter: MeterId,
+        /// Index of the cell, from 0.
+        index: Expr,
+        /// The field that is written: 0 green, 1 yellow, 2 red.
+        target: FieldRef,
+        /// The previous colour of the packet for a colour-aware meter; `None` for a colour-blind one.
+        precolor: Option<Expr>,
+    },
+    /// `hash`: stores `base + calculation mod max` in a field.
+    Hash {
+        /// The field that is written.
+        target: FieldRef,
+        /// Smallest result.
+        base: Expr,
+        /// The hash function and its inputs.
+        calculation: CalculationId,
+        /// Number of possible results.
+        max: Expr,
+    },
+    /// `random`: stores a uniformly distributed number in a field.
+    Random {
+        /// The field that is written.
+        target: FieldRef,
+        /// Smallest number.
+        low: Expr,
+        /// Largest number, inclusive.
+        high: Expr,
+    },
+    /// `digest`: sends the digest's fields to the control plane. Preceding assignments have stored the values in the fields.
+    Digest {
+        /// First argument of `digest`, which the switch ignores.
+        receiver: Expr,
+        /// The digest and its fields.
+        digest: DigestId,
+    },
+    /// `clone` or `clone_preserving_field_list`.
+    Clone {
+        /// True for a copy of the packet in egress (`E2E`); false for a copy of the ingress packet (`I2E`).
+        egress: bool,
+        /// Number of the clone session, which the control plane configures.
+        session: Expr,
+        /// Metadata fields that the copy keeps.
+        fields: FieldListId,
+    },
+    /// `resubmit_preserving_field_list`: the packet enters ingress again as it arrived.
+    Resubmit {
+        /// Metadata fields that the packet keeps.
+        fields: FieldListId,
+    },
+    /// `recirculate_preserving_field_list`: the deparsed packet enters ingress again.
+    Recirculate {
+        /// Metadata fields that the packet keeps.
+        fields: FieldListId,
+    },
+    /// `truncate`: the operand is the maximum length of the packet in bytes.
     Truncate(Expr),
-    /// `log_msg`.
-    LogMsg { format: String, args: Vec<Expr> },
-    /// `assert`.
+    /// `log_msg`: writes a line to the switch's log.
+    LogMsg {
+        /// Text with a `{}` for each argument.
+        format: String,
+        /// The logged values.
+        args: Vec<Expr>,
+    },
+    /// `assert`: the switch stops if the condition is false.
     Assert(Expr),
-    /// `assume`.
+    /// `assume`: as `assert` for the switch; a verifier takes the condition for granted.
     Assume(Expr),
-    /// A method or function of an extern that is not part of v1model.
+    /// A method or function of an extern that is not part of v1model (`--emit-externs`).
     Extern {
+        /// Name of the primitive in BMv2 JSON.
         name: String,
+        /// The instance of a method; `None` for a function.
         instance: Option<ExternInstanceId>,
+        /// Arguments in the order of the parameters.
         args: Vec<ExternOperand>,
     },
 }
 
-/// A call of a low-pass filter: `target` is set to the filtered value.
+/// A call of a low-pass filter (`Lpf.execute`): filters `value` and stores the result in `target`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter {
-    /// Destination of the result.
+    /// The field that is written.
     pub target: FieldRef,
-    /// Register with the configurations.
+    /// Register array with the configurations of the filters, which the control plane sets.
     pub spec: RegisterId,
-    /// Index of the configuration.
+    /// Index of the filter's configuration in `spec`.
     pub spec_index: Expr,
-    /// Register with the states.
+    /// Register array with the states of the filters.
     pub memory: RegisterId,
-    /// Index of the filter.
+    /// Index of the filter's state in `memory`.
     pub index: Expr,
-    /// The value.
+    /// The new sample.
     pub value: Expr,
 }
 
 /// An operand of an extern that is not part of v1model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExternOperand {
-    /// A value, or a field to store in.
+    /// A value, or the field of an `out` or `inout` argument.
     Expr(Expr),
     /// A whole header.
     Header(HeaderPlace),
-    /// A string.
+    /// A string literal.
     String(String),
 }
 
 impl Effect {
-    /// The expressions that it reads.
+    /// The expressions that are evaluated.
     pub fn exprs(&self) -> Vec<&Expr> {
         match self {
             Effect::Assign { value, .. } => vec![value],
@@ -166,7 +266,7 @@ impl Effect {
 }
 
 impl Primitive {
-    /// The expressions that it reads.
+    /// The expressions that are evaluated.
     pub fn exprs(&self) -> Vec<&Expr> {
         match self {
             Primitive::RegisterRead { index, .. } | Primitive::Count { index, .. } => vec![index],

@@ -30,62 +30,90 @@ impl Scalar {
     }
 }
 
-/// Operators with one operand, whose type is also that of the result unless documented otherwise.
+/// A unary operator. The result has the type of the operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnaryOp {
-    /// `!` on bool.
+    /// `!`, on `bool`.
     Not,
-    /// `~`.
+    /// `~`, on `bit<W>` and `int<W>`.
     Complement,
     /// `-`, modulo 2^W.
     Negate,
 }
 
-/// Operators with two operands of one type, which is also that of the result unless documented otherwise.
+/// A binary operator. Both operands and the result have the same type unless documented otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum BinaryOp {
+    /// `+`, modulo 2^W.
     Add,
+    /// `-`, modulo 2^W.
     Sub,
+    /// `*`, modulo 2^W.
     Mul,
+    /// `/`, truncated towards zero.
     Div,
+    /// `%`, the remainder of `/`.
     Mod,
-    /// `|+|`.
+    /// `|+|`, saturating addition.
     AddSat,
-    /// `|-|`.
+    /// `|-|`, saturating subtraction.
     SubSat,
-    /// The right operand may have any unsigned type.
+    /// `<<`. The right operand may have any unsigned type.
     Shl,
-    /// Arithmetic on `int<W>`. The right operand may have any unsigned type.
+    /// `>>`: arithmetic on `int<W>`, logical on `bit<W>`. The right operand may have any unsigned type.
     Shr,
+    /// `&`, bitwise.
     And,
+    /// `|`, bitwise.
     Or,
+    /// `^`, bitwise.
     Xor,
-    /// `++`; the operands' widths add up.
+    /// `++`. The result's width is the sum of the operands' widths.
     Concat,
-    /// Comparison, with a `bool` result, as all comparisons.
+    /// `==`, with a `bool` result. Also compares whole headers and unions.
     Eq,
+    /// `!=`, with a `bool` result. Also compares whole headers and unions.
     Ne,
+    /// `<`, with a `bool` result.
     Lt,
+    /// `<=`, with a `bool` result.
     Le,
+    /// `>`, with a `bool` result.
     Gt,
+    /// `>=`, with a `bool` result.
     Ge,
-    /// `&&`; both operands may be evaluated, neither has effects.
+    /// `&&` on `bool`. A target may evaluate both operands, since expressions have no side effects.
     LogicalAnd,
+    /// `||` on `bool`. A target may evaluate both operands, since expressions have no side effects.
     LogicalOr,
 }
 
 /// A pure expression. Every node has its type, see [`Expr::scalar`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
-    /// A number within the range of its type.
-    Number { value: BigInt, ty: Scalar },
-    /// A boolean.
+    /// An integer constant.
+    Number {
+        /// The value, within the range of the type.
+        value: BigInt,
+        /// The type, `bit<W>` or `int<W>`.
+        ty: Scalar,
+    },
+    /// A boolean constant.
     Bool(bool),
     /// The value of a field.
-    Field { place: FieldPlace, ty: Scalar },
-    /// An action's run-time parameter by position.
-    Param { index: usize, ty: Scalar },
+    Field {
+        /// The field.
+        place: FieldPlace,
+        /// Type of the field.
+        ty: Scalar,
+    },
+    /// A run-time parameter of the action, which the table entry sets.
+    Param {
+        /// Position in [`super::Action::params`].
+        index: usize,
+        /// Type of the parameter.
+        ty: Scalar,
+    },
     /// Whether a header is valid.
     Valid(HeaderPlace),
     /// Whether a member of the union is valid.
@@ -94,41 +122,74 @@ pub enum Expr {
     Header(HeaderPlace),
     /// A whole union; only as an operand of `Eq` and `Ne`.
     Union(UnionId),
-    /// Index of the element extracted last, `bit<32>`.
+    /// `lastIndex` of a header stack, the index of the element that was extracted last; of type `bit<32>`.
     LastIndex(StackId),
-    /// The same for a stack of unions.
+    /// `lastIndex` of a stack of header unions; of type `bit<32>`.
     UnionLastIndex(UnionStackId),
-    /// Bits of the packet after the current position, without consuming them; parsers only.
-    Lookahead { offset: u32, width: u32 },
-    /// The result of an extern's call; only between elaboration and the pass `externs`.
-    Result { call: CallId, ty: Scalar },
-    /// One operand.
-    Unary { op: UnaryOp, arg: Box<Expr> },
-    /// Two operands.
+    /// Bits of the packet after the current position, which are not consumed; parsers only.
+    Lookahead {
+        /// Distance from the current position in bits.
+        offset: u32,
+        /// Number of bits.
+        width: u32,
+    },
+    /// The result of a call of an extern; exists only between elaboration and the pass `externs`.
+    Result {
+        /// The call.
+        call: CallId,
+        /// Type of the result.
+        ty: Scalar,
+    },
+    /// A unary operation.
+    Unary {
+        /// The operator.
+        op: UnaryOp,
+        /// The operand.
+        arg: Box<Expr>,
+    },
+    /// A binary operation.
     Binary {
+        /// The operator.
         op: BinaryOp,
+        /// The left operand.
         left: Box<Expr>,
+        /// The right operand.
         right: Box<Expr>,
     },
-    /// `cond ? then : other`.
+    /// The conditional expression `cond ? then : other`.
     Choose {
+        /// The condition, a `bool`.
         cond: Box<Expr>,
+        /// The value if the condition is true.
         then: Box<Expr>,
+        /// The value if the condition is false.
         other: Box<Expr>,
     },
-    /// A conversion as by a P4 cast: truncation, extension by the source's sign, reinterpretation.
-    Cast { to: Scalar, arg: Box<Expr> },
-    /// `arg[high:low]`, `bit<high-low+1>`.
-    Slice { high: u32, low: u32, arg: Box<Expr> },
+    /// A cast (P4_16 specification, "Casts"): truncates, extends by the source's sign, or reinterprets.
+    Cast {
+        /// Type of the result.
+        to: Scalar,
+        /// The operand.
+        arg: Box<Expr>,
+    },
+    /// The bits `arg[high:low]`, of type `bit<high - low + 1>`.
+    Slice {
+        /// Position of the most significant bit, inclusive; 0 is the least significant bit of `arg`.
+        high: u32,
+        /// Position of the least significant bit.
+        low: u32,
+        /// The operand.
+        arg: Box<Expr>,
+    },
 }
 
 impl Expr {
-    /// A number of type `bit<width>`; truncated when too large.
+    /// A constant of type `bit<width>`, with `value` modulo 2^width.
     pub fn bits(value: impl Into<BigInt>, width: u32) -> Expr {
         Expr::number(value, Scalar::Bit(width))
     }
 
-    /// A number of any type, wrapped into its range.
+    /// A constant of type `ty`, with `value` wrapped into the range of the type.
     pub fn number(value: impl Into<BigInt>, ty: Scalar) -> Expr {
         let value = wrap(&value.into(), ty);
         match ty {
@@ -162,7 +223,7 @@ impl Expr {
         }
     }
 
-    /// The negation of a boolean.
+    /// The logical negation of a boolean, simplified for constants and negations.
     #[allow(clippy::should_implement_trait)]
     pub fn not(self) -> Expr {
         match self {
@@ -175,12 +236,12 @@ impl Expr {
         }
     }
 
-    /// Whether the value is constant.
+    /// Whether the expression is a constant node; constant operations are not evaluated.
     pub fn is_constant(&self) -> bool {
         matches!(self, Expr::Number { .. } | Expr::Bool(_))
     }
 
-    /// The type of the value. Whole headers and unions have none.
+    /// The type of the expression; `None` for whole headers and unions.
     pub fn scalar(&self) -> Option<Scalar> {
         Some(match self {
             Expr::Number { ty, .. }
@@ -213,9 +274,9 @@ impl Expr {
         })
     }
 
-    /// Whether the tree is higher than `height` operators.
-    pub fn is_taller(&self, height: usize) -> bool {
-        let below = |arg: &Expr| height == 0 || arg.is_taller(height - 1);
+    /// Whether the expression nests more than `height` operators.
+    pub fn is_deeper_than(&self, height: usize) -> bool {
+        let below = |arg: &Expr| height == 0 || arg.is_deeper_than(height - 1);
         match self {
             Expr::Unary { arg, .. } | Expr::Cast { arg, .. } | Expr::Slice { arg, .. } => {
                 below(arg)
@@ -247,7 +308,7 @@ impl Expr {
     }
 }
 
-/// `2^width - 1`.
+/// The mask of the `width` low bits, `2^width - 1`.
 pub fn mask(width: u32) -> BigInt {
     (BigInt::from(1) << width) - 1
 }

@@ -1,8 +1,8 @@
-//! The intermediate representation (IR): a P4 program without names, generics, constants and calls.
+//! The intermediate representation (IR): a P4 program with all names, generics, constants and calls resolved.
 //!
-//! It is flat. Parsers, controls and functions are inlined, instances have their full control-plane names, each variable is stored in a header
-//! instance ([`Storage`]), and expressions are pure. Statements of controls and actions keep their structure ([`Stmt`]); back ends convert
-//! it to control-flow nodes and primitives.
+//! Parsers, controls and functions are inlined, and instances have their full control-plane names. Each variable is stored in a header
+//! instance ([`Storage`]), and expressions have no side effects. Statements of controls and actions keep their nesting ([`Stmt`]); back ends
+//! convert them to control-flow nodes and primitives.
 //!
 //! `passes` builds the IR; `bmv2`, `stages` and `p4info` read it. **It is independent of output formats**, both BMv2 JSON and P4Info. It
 //! depends on no other module of the compiler but `arch`.
@@ -64,7 +64,7 @@ macro_rules! index {
 }
 
 index! {
-    /// A block or loop that can be left, unique within the program.
+    /// The label of a block or loop, the target of a [`StmtKind::Break`]; unique within the program.
     Label,
     /// A header type, in [`Storage::header_types`].
     HeaderTypeId,
@@ -102,33 +102,33 @@ index! {
     FieldListId,
     /// An instance of an extern that is not part of v1model, in [`Objects::extern_instances`].
     ExternInstanceId,
-    /// A call of an extern, lowered by the pass `externs`.
+    /// A call of an extern; the pass `externs` replaces it.
     CallId
 }
 
-/// A source position for the outputs.
+/// A source position for BMv2 JSON, with the source text.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Source {
     /// The file as it was named on the command line or in the `#include`.
     pub file: std::rc::Rc<str>,
-    /// Line, from 1; 0 when there is no position.
+    /// Line, from 1; 0 if there is no position.
     pub line: u32,
     /// Column in characters, from 0, as p4c counts.
     pub column: u32,
-    /// The source text, shortened to its first line.
+    /// First line of the source text of the statement or declaration.
     pub fragment: String,
-    /// Source position, for diagnostics.
+    /// The same position for diagnostics.
     pub span: Span,
 }
 
-/// A control between a parser and a deparser.
+/// A match-action pipeline: a control between a parser and a deparser.
 #[derive(Clone, Debug, Default)]
 pub struct Pipeline {
-    /// Name for the target: `ingress`, `egress`.
+    /// Name of the block for the target: `ingress` or `egress`. On Tofino, also the statements of a deparser, such as `ingress_deparser`.
     pub name: &'static str,
-    /// Its statements.
+    /// Statements of the control's `apply` block.
     pub body: Vec<Stmt>,
-    /// Source position of its control.
+    /// Source position of the control.
     pub source: Source,
 }
 
@@ -137,11 +137,11 @@ pub struct Pipeline {
 pub struct Deparser {
     /// Name of the block for the target.
     pub name: &'static str,
-    /// Headers in the order in which it emits them.
+    /// Headers in the order in which they are emitted.
     pub headers: Vec<HeaderId>,
     /// Other statements, which run before headers are emitted: on v1model logs, assertions and truncation.
     pub calls: Vec<Stmt<Primitive>>,
-    /// Source position of its control.
+    /// Source position of the control.
     pub source: Source,
 }
 
@@ -152,21 +152,21 @@ pub struct Deparser {
 pub struct Objects {
     /// The source file as named by the user.
     pub source: String,
-    /// All errors; the position is the value.
+    /// Names of all members of the type `error`; a member's position is its value.
     pub errors: Vec<String>,
-    /// Enums without a base type: name and members; a member's position is its value.
+    /// Enums without an underlying type, each with its name and members; a member's position is its value.
     pub enums: Vec<(String, Vec<String>)>,
     /// Header types and instances.
     pub storage: Storage,
     /// Parser value sets.
     pub value_sets: Vec<ValueSet>,
-    /// Its architecture.
+    /// The architecture that the program is compiled for.
     pub arch: Arch,
-    /// All actions that a table names.
+    /// All actions that tables list.
     pub actions: Vec<Action>,
-    /// Actions that bodies call directly; used only for P4Info.
+    /// Actions that statements call directly; used only for P4Info.
     pub called_actions: Vec<Action>,
-    /// All tables of the source.
+    /// All tables that the program declares.
     pub tables: Vec<Table>,
     /// Action profiles and selectors.
     pub action_profiles: Vec<ActionProfile>,
@@ -176,19 +176,19 @@ pub struct Objects {
     pub meters: Vec<Meter>,
     /// Register arrays.
     pub registers: Vec<Register>,
-    /// Inputs of hashes and checksums.
+    /// Hashes and checksums with their inputs.
     pub calculations: Vec<Calculation>,
     /// Digests that the data plane sends to the control plane.
     pub digests: Vec<Digest>,
-    /// Fields kept by clone, resubmit and recirculate.
+    /// Metadata fields that clone, resubmit and recirculate preserve.
     pub field_lists: Vec<FieldList>,
     /// Instances of extern objects outside v1model (`--emit-externs`).
     pub extern_instances: Vec<ExternInstance>,
-    /// Names of objects that the control plane sees, in the order of P4Info.
+    /// Kinds and names of the objects visible to the control plane, in the order of P4Info.
     pub listing: Vec<(ObjectKind, String)>,
     /// Types and controller headers for the control plane.
     pub control_types: ControlTypes,
-    /// Names of fields that the target reads or writes, with the fields.
+    /// Fields that the target reads or writes, each with the target's name for it: BMv2's `field_aliases`.
     pub aliases: Vec<(String, FieldRef)>,
 }
 
@@ -204,10 +204,10 @@ impl Objects {
     }
 }
 
-/// A whole program: its objects and its code.
+/// A program in the IR: its declared objects and its code.
 #[derive(Clone, Debug, Default)]
 pub struct FlatProgram {
-    /// What it declares.
+    /// The declared objects.
     pub objects: Objects,
     /// Parsers, in order of processing: one on v1model.
     pub parsers: Vec<Parser>,
@@ -215,14 +215,14 @@ pub struct FlatProgram {
     pub pipelines: Vec<Pipeline>,
     /// Deparsers, in order of processing: one on v1model.
     pub deparsers: Vec<Deparser>,
-    /// Checksums verified after the parser and updated before the deparser.
+    /// Checksums that are verified after the parser or updated before the deparser.
     pub checksums: Vec<Checksum>,
     /// The bodies of [`Objects::actions`], by position.
     pub action_bodies: Vec<Vec<Stmt>>,
 }
 
 impl FlatProgram {
-    /// The body of an action.
+    /// The statements of an action.
     pub fn action_body(&self, id: ActionId) -> &[Stmt] {
         &self.action_bodies[id.index()]
     }

@@ -12,118 +12,118 @@ use super::{
 /// Control-plane metadata of an object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Meta {
-    /// Full name, such as `ingress.ipv4.routes`.
+    /// Fully qualified control-plane name, such as `ingress.ipv4.routes`.
     pub name: String,
-    /// Explicit `@id`.
+    /// The number in `@id`; `None` without that annotation.
     pub id: Option<u32>,
-    /// Whether it is `@hidden` from the control plane.
+    /// Whether the object is `@hidden` from the control plane.
     pub hidden: bool,
     /// Unstructured annotations as written, without `@name`, `@id` and documentation.
     pub annotations: Vec<String>,
-    /// Structured annotations.
+    /// Structured annotations, `@name[...]`.
     pub structured: Vec<StructuredAnnotation>,
-    /// `@brief`.
+    /// Text of `@brief`; empty without it.
     pub brief: String,
-    /// `@description`.
+    /// Text of `@description`; empty without it.
     pub description: String,
-    /// Source position, for outputs.
+    /// Position of the declaration, for outputs.
     pub source: Source,
-    /// Source position, for diagnostics.
+    /// Position of the declaration, for diagnostics.
     pub span: Span,
 }
 
-/// An action that a table calls.
+/// The declaration of an action that a table lists or a statement calls.
 #[derive(Clone, Debug)]
 pub struct Action {
-    /// Name and annotations.
+    /// Control-plane name and annotations.
     pub meta: Meta,
-    /// Parameters that the control plane sets.
+    /// Run-time parameters: those without a direction, which table entries set.
     pub params: Vec<Param>,
 }
 
 /// A run-time parameter of an action.
 #[derive(Clone, Debug)]
 pub struct Param {
-    /// Name.
+    /// Name in the program, which P4Info uses too.
     pub name: String,
-    /// Type of the value.
+    /// Type in the data plane.
     pub ty: Scalar,
     /// Width in bits for the control plane; 0 for a translation to strings.
     pub control_width: u32,
-    /// Name of its `type`, if it is declared with one.
+    /// Name of the `type` with which the parameter is declared; `None` for other types.
     pub type_name: Option<String>,
-    /// Explicit `@id`.
+    /// The number in `@id`; `None` without that annotation.
     pub id: Option<u32>,
-    /// Annotations.
+    /// Unstructured annotations as written.
     pub annotations: Vec<String>,
-    /// Structured annotations.
+    /// Structured annotations, `@name[...]`.
     pub structured: Vec<StructuredAnnotation>,
-    /// `@brief`.
+    /// Text of `@brief`; empty without it.
     pub brief: String,
-    /// `@description`.
+    /// Text of `@description`; empty without it.
     pub description: String,
 }
 
 /// Match kind of a key, or of a field of a value set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MatchKind {
-    /// `exact`.
+    /// `exact`: equality.
     Exact,
-    /// `lpm`.
+    /// `lpm`: longest prefix match.
     Lpm,
-    /// `ternary`.
+    /// `ternary`: equality under the entry's mask.
     Ternary,
-    /// `range`.
+    /// `range`: between the entry's bounds, inclusive.
     Range,
-    /// `optional`.
+    /// `optional`: equality, or any value.
     Optional,
 }
 
-/// The input of a key element.
+/// The value of the packet that a key element matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyTarget {
-    /// A field.
+    /// A field of a header or of metadata.
     Field(FieldRef),
-    /// The validity of a header.
+    /// `isValid()` of a header: 1 if it is valid, else 0.
     Valid(HeaderId),
-    /// The validity of a union.
+    /// `isValid()` of a header union: 1 if a member is valid, else 0.
     UnionValid(UnionId),
 }
 
-/// An element of a table's key, other than a `selector` one.
+/// An element of a table's key. Elements of the match kind `selector` are in [`Selector::inputs`].
 #[derive(Clone, Debug)]
 pub struct Key {
     /// Control-plane name.
     pub name: String,
-    /// The compared input.
+    /// The value that is matched.
     pub target: KeyTarget,
-    /// Width in bits.
+    /// Width of the value in bits.
     pub width: u32,
-    /// A constant mask that is applied before the comparison.
+    /// Constant mask that the switch applies to the value before the comparison; `None` for all ones.
     pub mask: Option<BigInt>,
-    /// Match kind.
+    /// The kind of comparison.
     pub kind: MatchKind,
-    /// Whether the value is a signed number.
+    /// Whether the value is of type `int<W>`.
     pub signed: bool,
     /// Width in bits for the control plane; 0 for a translation to strings.
     pub control_width: u32,
-    /// Name of its `type`, if it is declared with one.
+    /// Name of the `type` with which the field is declared; `None` for other types.
     pub type_name: Option<String>,
-    /// Explicit `@id`.
+    /// The number in `@id`; `None` without that annotation.
     pub id: Option<u32>,
-    /// Annotations.
+    /// Unstructured annotations as written.
     pub annotations: Vec<String>,
-    /// Structured annotations.
+    /// Structured annotations, `@name[...]`.
     pub structured: Vec<StructuredAnnotation>,
-    /// `@brief`.
+    /// Text of `@brief`; empty without it.
     pub brief: String,
-    /// `@description`.
+    /// Text of `@description`; empty without it.
     pub description: String,
 }
 
 #[cfg(test)]
 impl Key {
-    /// A key of 8 bits, for tests.
+    /// A key element of 8 bits with the match kind `kind`, for tests.
     pub fn of(kind: MatchKind) -> Key {
         Key {
             name: String::new(),
@@ -143,106 +143,106 @@ impl Key {
     }
 }
 
-/// Allowed use of an action in a table.
+/// The permitted uses of an action in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ActionScope {
-    /// In entries and as the default.
+    /// In entries and as the default action.
     #[default]
     TableAndDefault,
-    /// `@tableonly`.
+    /// Only in entries: `@tableonly`.
     TableOnly,
-    /// `@defaultonly`.
+    /// Only as the default action: `@defaultonly`.
     DefaultOnly,
 }
 
-/// An action in a table's list.
+/// An element of a table's `actions` list.
 #[derive(Clone, Debug)]
 pub struct ActionRef {
-    /// The action.
+    /// The listed action.
     pub action: ActionId,
-    /// Allowed use.
+    /// Its permitted uses in this table.
     pub scope: ActionScope,
-    /// Annotations of the reference.
+    /// Unstructured annotations of the list element, as written.
     pub annotations: Vec<String>,
-    /// Structured annotations of the reference.
+    /// Structured annotations of the list element.
     pub structured: Vec<StructuredAnnotation>,
 }
 
-/// The default action of a table.
+/// The default action of a table, which runs on a miss.
 #[derive(Clone, Debug)]
 pub struct DefaultAction {
-    /// The action.
+    /// The action to run.
     pub action: ActionId,
-    /// Its run-time arguments.
+    /// Values of the action's run-time parameters, in the order of [`Action::params`].
     pub args: Vec<BigInt>,
-    /// Whether it is `const`.
+    /// Whether it is declared `const`, so that the control plane cannot change it.
     pub constant: bool,
 }
 
 /// The value of one key element in an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryKey {
-    /// `exact`.
+    /// For `exact`: the value.
     Exact(BigInt),
-    /// `lpm`: value and prefix length.
+    /// For `lpm`: the value, and the prefix length in bits.
     Lpm(BigInt, u32),
-    /// `ternary`: value and mask. Also `optional`, with a mask of all ones or none.
+    /// For `ternary`: the value and the mask. Also for `optional`, with a mask of all ones or of zero.
     Ternary(BigInt, BigInt),
-    /// `range`: the lower and the upper end, inclusive.
+    /// For `range`: the lower and the upper bound, inclusive.
     Range(BigInt, BigInt),
 }
 
-/// A table entry of the program.
+/// A table entry that the program declares in `entries`.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// One for each key element.
+    /// Values to match, in the order of [`Table::keys`].
     pub keys: Vec<EntryKey>,
-    /// The action.
+    /// The action that runs on a hit.
     pub action: ActionId,
-    /// Its run-time arguments.
+    /// Values of the action's run-time parameters, in the order of [`Action::params`].
     pub args: Vec<BigInt>,
-    /// Priority for the switch, where the smallest wins. See [`Table::ranked_entries`].
+    /// Priority for the switch, where the smallest number wins. See [`Table::ranked_entries`].
     pub priority: u32,
-    /// Priority for P4Runtime, where the largest wins and the minimum is 1.
+    /// Priority for P4Runtime, where the largest number wins and the minimum is 1.
     pub control_priority: i32,
-    /// Whether the entry, or all entries, are `const`.
+    /// Whether this entry or the whole list is `const`.
     pub constant: bool,
-    /// Source position.
+    /// Position of the entry in the source.
     pub source: Source,
 }
 
-/// A table of the source.
+/// A match-action table that the program declares.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// Name and annotations.
+    /// Control-plane name and annotations.
     pub meta: Meta,
-    /// The key.
+    /// Elements of the key, in the order of the program; empty for a table without a key.
     pub keys: Vec<Key>,
-    /// The actions in the order of the source, implied ones last.
+    /// The listed actions in the order of the program. A default action that the list lacks is last.
     pub actions: Vec<ActionRef>,
-    /// The default action.
+    /// The action that runs on a miss.
     pub default: DefaultAction,
     /// Maximum number of entries.
     pub size: u64,
     /// Whether the program sets the size.
     pub sized: bool,
-    /// The entries of the program.
+    /// The entries that the program declares.
     pub entries: Vec<Entry>,
-    /// Whether the entries are `const`, so that the control plane cannot write any.
+    /// Whether the list of entries is `const`, so that the control plane cannot write entries.
     pub const_entries: bool,
     /// Whether the switch priorities of the entries are their ranks, from 1; otherwise they are 2^31 - 1 minus the P4Runtime priority.
     pub ranked_entries: bool,
-    /// Action profile or selector.
+    /// The action profile or selector; `None` for a table whose entries hold their actions.
     pub implementation: Option<ActionProfileId>,
-    /// Direct counter.
+    /// The direct counter, if the table has one.
     pub counter: Option<CounterId>,
-    /// Direct meter.
+    /// The direct meter, if the table has one.
     pub meter: Option<MeterId>,
-    /// Direct registers.
+    /// The direct registers of Tofino, with one cell per entry.
     pub direct_cells: Vec<DirectCells>,
-    /// `support_timeout`.
+    /// Whether entries may have an idle timeout: the table property `support_timeout`.
     pub support_timeout: bool,
-    /// Partitions in SRAM for keys that are not all `exact`: Tofino's `Alpm` and `Atcam`.
+    /// Partitions in SRAM for keys that are not all `exact`: Tofino's `Alpm` and `Atcam`. `None` for other tables.
     pub algorithmic: Option<Partitions>,
 }
 
@@ -276,7 +276,7 @@ impl Table {
     }
 }
 
-/// Partitions of a table, one of which is searched. It is selected by an exact part of the key, or by a TCAM of `subtrees` prefixes.
+/// Division of a table into partitions, of which a lookup searches one. An exact part of the key or a TCAM of prefixes selects it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Partitions {
     /// Number of partitions.
@@ -286,7 +286,7 @@ pub struct Partitions {
 }
 
 impl Partitions {
-    /// The default of an `Alpm`.
+    /// The partitions of an `Alpm` without arguments.
     pub const ALPM: Partitions = Partitions {
         count: 1024,
         subtrees: 2,
@@ -295,21 +295,28 @@ impl Partitions {
 
 /// A hash or checksum algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Algorithm {
+    /// CRC-32 of Ethernet.
     Crc32,
+    /// A CRC with a 32-bit result, whose polynomial the control plane sets.
     Crc32Custom,
+    /// CRC-16/ARC.
     Crc16,
+    /// A CRC with a 16-bit result, whose polynomial the control plane sets.
     Crc16Custom,
+    /// A random number, independent of the inputs.
     Random,
+    /// The input bits as a number.
     Identity,
+    /// The Internet checksum (RFC 1071).
     Csum16,
+    /// The XOR of the input's 16-bit words.
     Xor16,
-    /// A CRC by its parameters.
+    /// A CRC with fixed parameters: Tofino's `CRCPolynomial`.
     Crc(CrcParameters),
 }
 
-/// A CRC in the Rocksoft model. Numbers have `width` bits.
+/// Parameters of a CRC in the Rocksoft model. `polynomial`, `initial` and `final_xor` are numbers of `width` bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrcParameters {
     /// Width of the result in bits.
@@ -325,7 +332,7 @@ pub struct CrcParameters {
 }
 
 impl Algorithm {
-    /// The member of `HashAlgorithm` with this name.
+    /// The algorithm of a member of v1model's enum `HashAlgorithm`; `None` for an unknown name.
     pub fn from_name(name: &str) -> Option<Algorithm> {
         Some(match name {
             "crc32" => Algorithm::Crc32,
@@ -340,7 +347,7 @@ impl Algorithm {
         })
     }
 
-    /// The name of the member.
+    /// The algorithm's name in BMv2 JSON.
     pub fn name(self) -> &'static str {
         match self {
             Algorithm::Crc32 => "crc32",
@@ -355,7 +362,7 @@ impl Algorithm {
         }
     }
 
-    /// Width of the result in bits; `None` if it is that of the destination.
+    /// Width of the result in bits; `None` if it is the destination's width.
     pub fn width(self) -> Option<u32> {
         match self {
             Algorithm::Crc32 | Algorithm::Crc32Custom => Some(32),
@@ -368,25 +375,25 @@ impl Algorithm {
     }
 }
 
-/// Member selection of an action selector.
+/// The hash by which an action selector selects a member of a group.
 #[derive(Clone, Debug)]
 pub struct Selector {
-    /// The hash.
+    /// The hash function.
     pub algorithm: Algorithm,
-    /// Its inputs, taken from the tables' `selector` keys.
+    /// Inputs of the hash: the fields of the table's key elements with the match kind `selector`.
     pub inputs: Vec<FieldRef>,
-    /// Whether flows keep their member when another one leaves the group: Tofino's `RESILIENT`.
+    /// Whether flows keep their member when another member leaves the group: Tofino's `SelectorMode_t.RESILIENT`.
     pub resilient: bool,
 }
 
-/// Meaning of a selector's size.
+/// The quantity that a selector's `size` and `max_group_size` limit: `@selector_size_semantics`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SizeSemantics {
-    /// `sum_of_weights`.
+    /// `sum_of_weights`: the sum of the members' weights.
     SumOfWeights,
-    /// `sum_of_members`.
+    /// `sum_of_members`: the number of members.
     SumOfMembers {
-        /// `@max_member_weight`; 0 when none is given.
+        /// Maximum weight of a member (`@max_member_weight`); 0 without that annotation.
         max_weight: u32,
     },
 }
@@ -394,87 +401,90 @@ pub enum SizeSemantics {
 /// An action profile or, with a selector, an action selector.
 #[derive(Clone, Debug)]
 pub struct ActionProfile {
-    /// Name and annotations.
+    /// Control-plane name and annotations.
     pub meta: Meta,
     /// Maximum number of members.
     pub size: u64,
-    /// `@max_group_size`.
+    /// Maximum size of a group (`@max_group_size`); 0 without that annotation.
     pub max_group_size: u32,
-    /// Maximum number of groups; 0 if the program sets none.
+    /// Maximum number of groups; 0 if the program does not set it.
     pub groups: u64,
-    /// `@selector_size_semantics`.
+    /// Meaning of the sizes of an action selector; `None` if the program does not set it.
     pub semantics: Option<SizeSemantics>,
-    /// The selector, if it is one; filled in by the first table that uses it.
+    /// The member selection; `None` for an action profile. Set when the first table that uses it is compiled.
     pub selector: Option<Selector>,
-    /// Tables that use it.
+    /// Tables with this implementation.
     pub tables: Vec<TableId>,
 }
 
-/// Unit of a counter.
+/// The quantity that a counter counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum CounterUnit {
+    /// Number of packets.
     Packets,
+    /// Bytes of the packets.
     Bytes,
+    /// Packets and bytes, in one cell.
     Both,
 }
 
-/// A counter array.
+/// A counter array, or the direct counter of a table.
 #[derive(Clone, Debug)]
 pub struct Counter {
-    /// Name and annotations.
+    /// Control-plane name and annotations.
     pub meta: Meta,
-    /// Cells; 0 for a direct counter.
+    /// Number of cells; 0 for a direct counter.
     pub size: u64,
-    /// Name of the `type` of its index, if it is declared with one.
+    /// Name of the `type` with which the index is declared; `None` for other types.
     pub index_type: Option<String>,
-    /// Unit.
+    /// The counted quantity.
     pub unit: CounterUnit,
-    /// Width of a cell in bits, of the bytes if it counts both: Tofino has several widths.
+    /// Width of a cell in bits; of its byte count for [`CounterUnit::Both`]. Tofino has several widths.
     pub width: u32,
-    /// Whether it is direct, with a cell for each entry of a table.
+    /// Whether it is a direct counter, which has a cell for each entry of a table.
     pub direct: bool,
-    /// The table of a direct counter.
+    /// The table of a direct counter; `None` for an array, or if no table uses the direct counter.
     pub table: Option<TableId>,
 }
 
-/// Unit of a meter.
+/// The quantity whose rate a meter measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum MeterUnit {
+    /// Packets per second.
     Packets,
+    /// Bytes per second.
     Bytes,
 }
 
-/// A meter array.
+/// A meter array, or the direct meter of a table.
 #[derive(Clone, Debug)]
 pub struct Meter {
-    /// Name and annotations.
+    /// Control-plane name and annotations.
     pub meta: Meta,
-    /// Cells; 0 for a direct meter.
+    /// Number of cells; 0 for a direct meter.
     pub size: u64,
-    /// Name of the `type` of its index, if it is declared with one.
+    /// Name of the `type` with which the index is declared; `None` for other types.
     pub index_type: Option<String>,
-    /// Unit.
+    /// The quantity whose rate is measured.
     pub unit: MeterUnit,
-    /// Whether it is direct, with a cell for each entry of a table.
+    /// Whether it is a direct meter, which has a cell for each entry of a table.
     pub direct: bool,
-    /// The table of a direct meter.
+    /// The table of a direct meter; `None` for an array, or if no table uses the direct meter.
     pub table: Option<TableId>,
-    /// Field for the colour of a direct meter.
+    /// Field in which a direct meter stores the packet's colour; `None` for an array.
     pub result: Option<FieldRef>,
-    /// Field with a packet's previous colour, for a colour-aware direct meter.
+    /// Field with the packet's previous colour, for a colour-aware direct meter.
     pub precolor: Option<FieldRef>,
 }
 
 /// A register array.
 #[derive(Clone, Debug)]
 pub struct Register {
-    /// Name and annotations.
+    /// Control-plane name and annotations.
     pub meta: Meta,
-    /// Cells.
+    /// Number of cells.
     pub size: u64,
-    /// Name of the `type` of its index, if it is declared with one.
+    /// Name of the `type` with which the index is declared; `None` for other types.
     pub index_type: Option<String>,
     /// Type of a cell.
     pub ty: Scalar,
@@ -482,14 +492,14 @@ pub struct Register {
     pub initial: BigInt,
     /// Type of a cell for the control plane.
     pub type_spec: TypeSpec,
-    /// Whether it is hidden from the control plane.
+    /// Whether the control plane cannot access the register: the state of a filter, or a direct register of Tofino.
     pub hidden: bool,
 }
 
-/// A register with a cell for each entry of a table.
+/// A direct register: a register with a cell for each entry of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct DirectCells {
-    /// The cells.
+    /// The register array with the cells.
     pub register: RegisterId,
     /// Field in which the switch stores the index of the hit entry.
     pub entry: FieldRef,
@@ -498,77 +508,82 @@ pub struct DirectCells {
 /// An input of a hash or checksum.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CalculationInput {
-    /// A field, `varbit` ones too.
+    /// A field, which may be a `varbit`.
     Field(FieldRef),
     /// A constant.
-    Constant { value: BigInt, width: u32 },
-    /// The payload and all headers after the last one named.
+    Constant {
+        /// The value, non-negative.
+        value: BigInt,
+        /// Width in bits.
+        width: u32,
+    },
+    /// The payload, preceded by all headers after the last one named.
     Payload,
 }
 
 /// A hash or checksum with its inputs.
 #[derive(Clone, Debug)]
 pub struct Calculation {
-    /// The function.
+    /// The hash or checksum function.
     pub algorithm: Algorithm,
-    /// What it runs over.
+    /// Inputs, concatenated in this order.
     pub inputs: Vec<CalculationInput>,
-    /// Source position.
+    /// Position of the call in the source.
     pub source: Source,
 }
 
-/// A checksum to verify or to update.
+/// A checksum that is verified or updated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checksum {
-    /// Verified after the parser, or else updated before the deparser.
+    /// True if the checksum is verified after the parser; false if it is updated before the deparser.
     pub verify: bool,
-    /// Condition of the checksum; `None` is always.
+    /// The checksum is verified or updated only if this is true.
     pub condition: Expr,
-    /// The field of the checksum.
+    /// The field that holds the checksum.
     pub target: FieldRef,
-    /// The value.
+    /// The checksum function and its inputs.
     pub calculation: CalculationId,
-    /// Source position.
+    /// Position of the call in the source.
     pub source: Source,
 }
 
-/// A digest and the fields that carry it.
+/// A digest message and the fields with its values.
 #[derive(Clone, Debug)]
 pub struct Digest {
-    /// Name of the digest's type.
+    /// Metadata of the digest's struct type, whose name is the digest's name.
     pub meta: Meta,
-    /// Fields that hold the values to send.
+    /// Fields with the values to send, in the order of the struct type.
     pub fields: Vec<FieldRef>,
-    /// The type for the control plane.
+    /// The struct type for the control plane.
     pub type_spec: TypeSpec,
 }
 
-/// Fields that are preserved by clone, resubmit or recirculate.
+/// Metadata fields that clone, resubmit or recirculate preserve, or that a mirrored packet carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldList {
     /// Name, for logs.
     pub name: String,
-    /// The fields.
+    /// The fields, in the order of declaration.
     pub fields: Vec<FieldRef>,
 }
 
-/// An instance of an extern object outside v1model.
+/// An instance of an extern object that is not part of v1model (`--emit-externs`).
 #[derive(Clone, Debug)]
 pub struct ExternInstance {
-    /// Control-plane name.
+    /// Control-plane name of the instance.
     pub name: String,
-    /// Name of the extern.
+    /// Name of the extern type.
     pub ty: String,
-    /// Constructor arguments by parameter name.
+    /// Constructor arguments, each with the name of its parameter.
     pub attributes: Vec<(String, ExternAttribute)>,
-    /// Source position.
+    /// Position of the declaration in the source.
     pub source: Source,
 }
 
 /// A constructor argument of an [`ExternInstance`].
 #[derive(Clone, Debug)]
 pub enum ExternAttribute {
-    /// A number or truth value.
+    /// A number, or a boolean as 0 or 1.
     Number(BigInt),
     /// A string, or the name of an enum's member.
     String(String),

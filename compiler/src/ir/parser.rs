@@ -1,4 +1,4 @@
-//! The parser as a state graph.
+//! Parsers as graphs of states.
 
 use num_bigint::BigInt;
 
@@ -7,42 +7,54 @@ use super::{
     UnionStackId, ValueSetId,
 };
 
-/// Kinds of statements of a parser state.
+/// The kind of a statement in a parser state.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ParserStmtKind {
-    /// An effect that controls can have too.
+    /// A store or a call, as also allowed in controls.
     Effect(Effect),
-    /// An operation of parsers only.
+    /// An operation that is allowed only in parsers.
     Take(Take),
 }
 
-/// Operations of parsers: consuming bits of the packet, and rejecting it.
+/// An operation that is allowed only in parsers: it consumes bits of the packet or rejects the packet.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Take {
-    /// `extract` into a header, with the length in bits of its varbit field if it has one.
+    /// `extract` into a header.
     Extract {
+        /// The header that is written.
         target: HeaderId,
+        /// Width in bits of the header's varbit field; `None` if it has none.
         varbit_bits: Option<Expr>,
     },
     /// `extract` into the next element of a stack.
     ExtractNext {
+        /// The stack, whose `nextIndex` is incremented.
         target: StackId,
+        /// Width in bits of the element's varbit field; `None` if it has none.
         varbit_bits: Option<Expr>,
     },
-    /// `extract` into a member of the next element of a union stack.
+    /// `extract` into a member of the next element of a stack of header unions.
     ExtractNextMember {
+        /// The stack, whose `nextIndex` is incremented.
         target: UnionStackId,
+        /// Position of the member in the union type.
         member: u32,
+        /// Width in bits of the member's varbit field; `None` if it has none.
         varbit_bits: Option<Expr>,
     },
-    /// Skips bits.
+    /// `advance`: skips the given number of bits.
     Advance(Expr),
-    /// Rejects with `error` unless `cond` holds.
-    Verify { cond: Expr, error: Expr },
+    /// `verify`: rejects the packet unless a condition is true.
+    Verify {
+        /// The condition.
+        cond: Expr,
+        /// Value of the parser error that is set if the condition is false.
+        error: Expr,
+    },
 }
 
 impl Take {
-    /// The expressions that it reads.
+    /// The expressions that are evaluated.
     pub fn exprs(&self) -> Vec<&Expr> {
         match self {
             Take::Extract { varbit_bits, .. }
@@ -57,69 +69,71 @@ impl Take {
 /// Target of a transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StateRef {
-    /// Another state.
+    /// A state of the parser.
     State(StateId),
     /// The end of parsing, by `accept` or `reject`: v1model continues with ingress in both cases.
     End,
 }
 
-/// The parser. State 0 is `start`.
+/// A parser. It begins in state 0.
 #[derive(Clone, Debug, Default)]
 pub struct Parser {
     /// Name of the block for the target.
     pub name: &'static str,
-    /// All states.
+    /// All states, by [`StateId`].
     pub states: Vec<ParseState>,
     /// Source position of the parser.
     pub source: Source,
 }
 
-/// A state: straight-line statements and a transition.
+/// A parser state: statements without branches, then a transition.
 #[derive(Clone, Debug)]
 pub struct ParseState {
     /// Name, unique in the parser.
     pub name: String,
     /// Statements before the transition.
     pub body: Vec<Stmt<ParserStmtKind>>,
-    /// The transition.
+    /// The transition at the end of the state.
     pub transition: Transition,
     /// Source position of the state.
     pub source: Source,
 }
 
-/// A transition of the target.
+/// A transition to the next state.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Transition {
-    /// Always the same.
+    /// An unconditional transition.
     Always(StateRef),
-    /// The first case that matches; the last one always does.
+    /// A `select`: the first matching case determines the next state.
     Select {
+        /// The fields that are matched.
         keys: Vec<SelectKey>,
+        /// The cases in order, each with its target. The last one is [`Keyset::Default`].
         cases: Vec<(Keyset, StateRef)>,
     },
 }
 
-/// An operand of `select`.
+/// A key of `select`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SelectKey {
-    /// A field.
+    /// The field that is matched.
     pub place: FieldPlace,
-    /// Width in bits.
+    /// Width of the field in bits.
     pub width: u32,
 }
 
-/// What a case of `select` matches.
+/// The values of the keys that a case of `select` matches.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Keyset {
-    /// Everything.
+    /// All values: `default`.
     Default,
     /// A value and a mask per key, both non-negative; a mask of all ones is an exact match.
     Values(Vec<(BigInt, BigInt)>),
-    /// Membership in a value set, of all keys at once.
+    /// The members of a value set. The keys are matched as one concatenated value.
     ValueSet(ValueSetId),
 }
 
-/// A parser value set.
+/// A parser value set, whose members the control plane sets (P4_16 specification, "Parser value sets").
 #[derive(Clone, Debug)]
 pub struct ValueSet {
     /// Control-plane name and annotations.
@@ -130,31 +144,31 @@ pub struct ValueSet {
     pub width: u32,
     /// Fields of a member for the control plane.
     pub fields: Vec<ValueSetField>,
-    /// Source position.
+    /// Position of the declaration in the source.
     pub source: Source,
 }
 
 /// A field of the members of a value set.
 #[derive(Clone, Debug)]
 pub struct ValueSetField {
-    /// Name; empty when the members are plain numbers.
+    /// Name of the field; empty if the members are numbers or tuples.
     pub name: String,
     /// Width in bits.
     pub width: u32,
     /// Width in bits for the control plane; 0 for a translation to strings.
     pub control_width: u32,
-    /// Name of its `type`, if it is declared with one.
+    /// Name of the `type` with which the field is declared; `None` for other types.
     pub type_name: Option<String>,
-    /// Match kind.
+    /// Match kind set by `@match`; `exact` without it.
     pub kind: super::MatchKind,
-    /// Annotations of the field.
+    /// Unstructured annotations as written, without `@match`.
     pub annotations: Vec<String>,
-    /// `@brief` of the field.
+    /// Text of `@brief`; empty without it.
     pub brief: String,
-    /// `@description` of the field.
+    /// Text of `@description`; empty without it.
     pub description: String,
-    /// Explicit `@id`.
+    /// The number in `@id`; `None` without that annotation.
     pub id: Option<u32>,
-    /// Its type.
+    /// The type for the control plane.
     pub ty: TypeSpec,
 }

@@ -2,19 +2,19 @@
 
 use super::{HeaderId, HeaderTypeId, Scalar, StackId, UnionId, UnionStackId, UnionTypeId};
 
-/// Width of a field.
+/// Width of a field in bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldWidth {
-    /// Width in bits.
+    /// A fixed width.
     Fixed(u32),
-    /// `varbit`: at most this many bits.
+    /// `varbit<W>`: the maximum width.
     Varbit(u32),
 }
 
 /// A field of a header type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Name, unique within the type; nested structs give dotted names.
+    /// Name, unique within the type. A field of a nested struct has a dotted name, such as `outer.inner`.
     pub name: String,
     /// Width in bits.
     pub width: FieldWidth,
@@ -25,7 +25,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// The type of the value in the field; a varbit field has none.
+    /// The type of the field's value; `None` for a varbit field.
     pub fn scalar(&self) -> Option<Scalar> {
         match self.width {
             FieldWidth::Fixed(_) if self.boolean => Some(Scalar::Bool),
@@ -46,7 +46,7 @@ pub struct HeaderType {
 }
 
 impl HeaderType {
-    /// Total width of the fields in bits, with the maximum of a varbit field.
+    /// Total width of the fields in bits. A varbit field counts with its maximum width.
     pub fn max_bits(&self) -> u64 {
         self.fields
             .iter()
@@ -56,14 +56,14 @@ impl HeaderType {
             .sum()
     }
 
-    /// Whether it has a varbit field.
+    /// Whether the header type has a varbit field.
     pub fn has_varbit(&self) -> bool {
         self.fields
             .iter()
             .any(|field| matches!(field.width, FieldWidth::Varbit(_)))
     }
 
-    /// The position of the field with this name.
+    /// The position of the field with this name; `None` if there is no such field.
     pub fn position(&self, name: &str) -> Option<u32> {
         self.fields
             .iter()
@@ -75,22 +75,22 @@ impl HeaderType {
 /// A header instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Name, unique among headers.
+    /// Name, unique among header instances.
     pub name: String,
-    /// Its layout.
+    /// The type, which determines the fields.
     pub ty: HeaderTypeId,
-    /// Metadata is always valid and never emitted.
+    /// Whether the instance holds metadata, which is always valid and never emitted.
     pub metadata: bool,
 }
 
-/// A header stack; its elements are header instances of their own.
+/// A header stack. Each element is also a header instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stack {
     /// Name, unique among stacks.
     pub name: String,
-    /// The layout of each element.
+    /// The header type of the elements.
     pub ty: HeaderTypeId,
-    /// Elements, the first one first.
+    /// Header instances of the elements, from index 0.
     pub elements: Vec<HeaderId>,
 }
 
@@ -99,18 +99,18 @@ pub struct Stack {
 pub struct UnionType {
     /// Control-plane name of the type.
     pub name: String,
-    /// Member names and layouts.
+    /// Members, each with its name and header type.
     pub members: Vec<(String, HeaderTypeId)>,
 }
 
-/// A header union; its members are header instances of their own.
+/// A header union. Each member is also a header instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Union {
     /// Name, unique among unions.
     pub name: String,
-    /// Its members' names and layouts.
+    /// The union type, which determines the members' names and header types.
     pub ty: UnionTypeId,
-    /// Members in the order of the type.
+    /// Header instances of the members, in the order of the type.
     pub members: Vec<HeaderId>,
 }
 
@@ -119,36 +119,36 @@ pub struct Union {
 pub struct UnionStack {
     /// Name, unique among union stacks.
     pub name: String,
-    /// The type of each element.
+    /// The union type of the elements.
     pub ty: UnionTypeId,
-    /// Elements, the first one first.
+    /// Unions of the elements, from index 0.
     pub elements: Vec<UnionId>,
 }
 
 /// A field of a known header instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldRef {
-    /// The instance.
+    /// The header instance.
     pub header: HeaderId,
-    /// Position of the field in the instance's type.
+    /// Position of the field in the instance's header type.
     pub field: u32,
 }
 
 /// A header: a fixed instance or, in parsers, an element of a stack that is determined at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HeaderPlace {
-    /// This instance.
+    /// A header instance that is known at compile time.
     Fixed(HeaderId),
-    /// The element of a stack that was extracted last.
+    /// The element of a stack that was extracted last: `stack.last`.
     Last(StackId),
-    /// A member of the element of a union stack that was extracted last.
+    /// A member of the element that was extracted last of a stack of unions: `stack.last.member`. The number is the member's position.
     LastMember(UnionStackId, u32),
 }
 
 /// A field of a [`HeaderPlace`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FieldPlace {
-    /// The header.
+    /// The header that contains the field.
     pub header: HeaderPlace,
     /// Position of the field in the header's type.
     pub field: u32,
@@ -181,7 +181,7 @@ impl From<FieldRef> for FieldPlace {
 /// Header 0 is `scalars`, which holds every variable that is not a header; header 1 is `standard_metadata`.
 #[derive(Clone, Debug, Default)]
 pub struct Storage {
-    /// Header types.
+    /// Types of headers and metadata.
     pub header_types: Vec<HeaderType>,
     /// Header instances, elements of stacks and members of unions included.
     pub headers: Vec<Header>,
@@ -201,12 +201,12 @@ impl Storage {
     /// The header that holds `standard_metadata`.
     pub const STANDARD_METADATA: HeaderId = HeaderId(1);
 
-    /// The instance with this id.
+    /// The header instance with this id.
     pub fn header(&self, id: HeaderId) -> &Header {
         &self.headers[id.index()]
     }
 
-    /// The layout of an instance.
+    /// The type of the header instance with this id.
     pub fn header_type(&self, id: HeaderId) -> &HeaderType {
         &self.header_types[self.header(id).ty.index()]
     }
@@ -226,13 +226,13 @@ impl Storage {
         &self.union_stacks[id.index()]
     }
 
-    /// The members of a header's union, at most one of which is valid; empty if it is not in a union.
+    /// All members of the union that contains a header, of which at most one is valid. Empty if the header is not in a union.
     pub fn union_members(&self, id: HeaderId) -> &[HeaderId] {
         let around = self.unions.iter().find(|union| union.members.contains(&id));
         around.map_or(&[], |union| &union.members)
     }
 
-    /// The other members of a header's union; empty if it is not in a union.
+    /// The other members of the union that contains a header. Empty if the header is not in a union.
     pub fn union_siblings(&self, place: HeaderPlace) -> Vec<HeaderPlace> {
         match place {
             HeaderPlace::Fixed(id) => (self.union_members(id).iter())
@@ -251,7 +251,7 @@ impl Storage {
         }
     }
 
-    /// The layout of the header at a place.
+    /// The type of the header at a place.
     pub fn place_type(&self, place: HeaderPlace) -> &HeaderType {
         let ty = match place {
             HeaderPlace::Fixed(id) => self.header(id).ty,
@@ -269,7 +269,7 @@ impl Storage {
         &self.place_type(place.header).fields[place.field as usize]
     }
 
-    /// Adds a variable to `scalars` and returns its field. `name` must be unused.
+    /// Adds a field for a variable to the header `scalars`. `name` must be unused.
     pub fn add_scalar(&mut self, name: String, scalar: Scalar) -> FieldRef {
         let fields = &mut self.header_types[self.headers[Self::SCALARS.index()].ty.index()].fields;
         let field = fields.len() as u32;

@@ -1,12 +1,12 @@
 //! Pass: aliases.
 //!
-//! Input: the whole program. Output: the same. Invariant: on Tofino an alias of a parser error refers to a field that a control, action or
-//! key reads. The model drops packets with parser errors unless the program reads the error.
+//! Input: the whole program. Output: the same program. Invariant: on Tofino, an alias of a parser error refers to a field that a control, an
+//! action or a table key reads. From a missing alias, the model concludes that it must drop packets with parser errors.
 
 use crate::ir::{walk_exprs, Expr, FieldRef, FlatProgram, KeyTarget};
 
 /// Removes aliases of parser errors that the program does not read.
-pub fn keep_read(program: &mut FlatProgram) {
+pub fn remove_unread(program: &mut FlatProgram) {
     if !program.objects.arch.is_tofino() {
         return;
     }

@@ -28,7 +28,7 @@ const READ_AS_EXPRESSIONS: [&str; 12] = [
     "synchronous",
 ];
 
-/// The control-plane name of a declaration within `prefix`.
+/// The control-plane name of a declaration `name` within `prefix`. `@name` replaces the name, and the prefix too if it starts with a dot.
 pub fn full_name(prefix: &str, annotations: &[Annotation], name: &str) -> String {
     match annotations.annotation("name").and_then(Annotation::string) {
         Some(given) => match given.strip_prefix('.') {
@@ -44,12 +44,12 @@ pub fn field_name(annotations: &[Annotation], name: &str) -> String {
     full_name("", annotations, name)
 }
 
-/// The name of a variable, for logs.
+/// The name of a local variable, for logs of the switch.
 pub fn local_name(annotations: &[Annotation], name: &str) -> String {
     full_name("", annotations, name)
 }
 
-/// Explicit `@id`, unstructured and structured annotations of a parameter or field.
+/// The number in `@id`, and the unstructured and structured annotations, of a parameter or field.
 pub fn field_annotations(
     checked: &CheckedProgram,
     diagnostics: &mut Diagnostics,
@@ -62,7 +62,7 @@ pub fn field_annotations(
     )
 }
 
-/// `@brief` and `@description`.
+/// The texts of `@brief` and `@description`; empty without them.
 pub fn documentation(annotations: &[Annotation]) -> (String, String) {
     let text = |name: &str| {
         let annotation = annotations.annotation(name);
@@ -72,12 +72,12 @@ pub fn documentation(annotations: &[Annotation]) -> (String, String) {
     (text("brief"), text("description"))
 }
 
-/// Unstructured annotations as text, exactly as p4c writes them.
+/// Unstructured annotations as text, in exactly the form that p4c writes.
 pub fn unstructured(annotations: &[Annotation]) -> Vec<String> {
     unstructured_but(annotations, &[])
 }
 
-/// The same, without annotations that have dedicated fields for this kind of object.
+/// Unstructured annotations as text, without those in `listed_elsewhere`, which have dedicated fields for this kind of object.
 pub fn unstructured_but(annotations: &[Annotation], listed_elsewhere: &[&str]) -> Vec<String> {
     annotations
         .iter()
@@ -100,13 +100,13 @@ pub fn unstructured_but(annotations: &[Annotation], listed_elsewhere: &[&str]) -
         .collect()
 }
 
-/// Tokens, separated by blanks.
+/// The text of tokens, separated by blanks.
 fn tokens_text(tokens: &[AnnotationToken]) -> String {
     let tokens: Vec<&str> = tokens.iter().map(|token| &*token.text).collect();
     tokens.join(" ")
 }
 
-/// Tokens of a list of expressions: blanks only after commas, and escapes in strings escaped again.
+/// The text of a list of expressions: blanks only after commas, and escapes in strings escaped again, as by p4c.
 fn expressions_text(tokens: &[AnnotationToken]) -> String {
     let mut text = String::new();
     for token in tokens {
@@ -146,6 +146,7 @@ pub fn meta(
     }
 }
 
+/// The number in `@id`; `None` without that annotation, or after a reported error.
 fn annotated_id(
     checked: &CheckedProgram,
     diagnostics: &mut Diagnostics,
@@ -169,7 +170,7 @@ fn annotated_id(
     }
 }
 
-/// A number below 2^32 in an annotation.
+/// A number below 2^32 in an annotation; `None` for other expressions.
 pub fn number(checked: &CheckedProgram, expr: &Expr) -> Option<u32> {
     match &expr.kind {
         ExprKind::Int(literal) => u32::try_from(&literal.value).ok(),
@@ -180,7 +181,7 @@ pub fn number(checked: &CheckedProgram, expr: &Expr) -> Option<u32> {
     }
 }
 
-/// A constant in an annotation. Its names may not be resolved by the checker, so they are looked up by text.
+/// The value of a constant expression in an annotation. The checker may not have resolved its names, so they are searched at the top level.
 fn value(checked: &CheckedProgram, expr: &Expr) -> Option<Value> {
     if let Some(value) = checked.info(expr.id).value.clone() {
         return Some(value);
@@ -203,6 +204,7 @@ fn value(checked: &CheckedProgram, expr: &Expr) -> Option<Value> {
     }
 }
 
+/// The value of a top-level constant.
 fn named_constant(checked: &CheckedProgram, name: &str) -> Option<Value> {
     checked.program.decls.iter().find_map(|decl| match decl {
         Decl::Const(decl) if &*decl.name.name == name => checked.const_value(decl.id).cloned(),
@@ -210,6 +212,7 @@ fn named_constant(checked: &CheckedProgram, name: &str) -> Option<Value> {
     })
 }
 
+/// The value of a member of a top-level enum.
 fn named_member(checked: &CheckedProgram, name: &str, member: &str) -> Option<Value> {
     checked.program.decls.iter().find_map(|decl| match decl {
         Decl::Enum(decl) if &*decl.name.name == name => {
@@ -223,7 +226,7 @@ fn named_member(checked: &CheckedProgram, name: &str, member: &str) -> Option<Va
     })
 }
 
-/// Structured annotations, which are written in brackets.
+/// The structured annotations, `@name[...]`, of a declaration.
 pub fn structured(
     checked: &CheckedProgram,
     annotations: &[Annotation],
@@ -255,6 +258,7 @@ pub fn structured(
     list
 }
 
+/// A value in a structured annotation; `None` if it is neither a number, a boolean nor a string.
 fn content(checked: &CheckedProgram, expr: &Expr) -> Option<AnnotationValue> {
     Some(match value(checked, expr)? {
         Value::Int(value) => AnnotationValue::Number(i64::try_from(&value).ok()?),

@@ -1,5 +1,5 @@
-//! Invariants between passes that types cannot express. Debug builds and all tests check them; a violation is a bug of a pass, not of
-//! the program.
+//! Check of invariants between passes that types cannot express. Debug builds and all tests check them. A violation is a bug of a pass, not
+//! an error of the compiled program.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +11,11 @@ use crate::ir::{
     Pipeline, StateRef, StmtKind, Storage, Table, TableId, Transition,
 };
 
-/// A broken invariant: a compiler bug.
+/// The description of a broken invariant.
 type Violation = String;
 
 /// Panics in debug builds if an invariant does not hold after a pass.
-pub fn demand(pass: &str, holds: Result<(), Violation>) {
+pub fn assert_holds(pass: &str, holds: Result<(), Violation>) {
     if cfg!(debug_assertions) {
         if let Err(violation) = holds {
             panic!("compiler bug: an invariant is broken after pass `{pass}`: {violation}");
@@ -32,17 +32,20 @@ pub fn elaborated(program: &InlinedProgram) -> Result<(), Violation> {
     for (position, declared) in instances.iter().enumerate() {
         let mut used = declared.args.iter().filter_map(ExternArg::object);
         if used.any(|id| id.0 >= position) {
-            return Err(format!("{} is made before what it uses", declared.name));
+            return Err(format!(
+                "{} is instantiated before an object that it uses",
+                declared.name
+            ));
         }
     }
     for (position, call) in calls.iter().enumerate() {
         let object = match &call.callee {
             Callee::Method(id, _) => Some(*id),
-            Callee::Function(_) | Callee::Own(_) => None,
+            Callee::Function(_) | Callee::This(_) => None,
         };
         let mut used = call.args.iter().filter_map(ExternArg::object).chain(object);
         if used.any(|id| id.0 >= instances.len()) {
-            return Err(format!("call {position} is of no object"));
+            return Err(format!("call {position} refers to an unknown object"));
         }
     }
     let of_target = |stmt: &inlined::Stmt| match &stmt.kind {
@@ -56,7 +59,7 @@ pub fn elaborated(program: &InlinedProgram) -> Result<(), Violation> {
     }
 }
 
-/// Invariants after the pass `externs`: no extern objects, calls and results remain.
+/// Invariants after the pass `externs`: all extern objects, calls and results are replaced.
 pub fn lowered(program: &InlinedProgram) -> Result<(), Violation> {
     let has_result = |expr: &Expr| {
         let mut found = false;
@@ -81,12 +84,12 @@ pub fn lowered(program: &InlinedProgram) -> Result<(), Violation> {
 /// The first statement of any body that satisfies a predicate.
 fn find(
     program: &InlinedProgram,
-    is_wanted: impl Fn(&inlined::Stmt) -> bool,
+    predicate: impl Fn(&inlined::Stmt) -> bool,
 ) -> Option<&inlined::Stmt> {
     let mut found = None;
     for body in program.bodies() {
         inlined::walk(body, &mut |stmt| {
-            if found.is_none() && is_wanted(stmt) {
+            if found.is_none() && predicate(stmt) {
                 found = Some(stmt);
             }
         });
@@ -100,16 +103,16 @@ pub fn inlined(program: &InlinedProgram) -> Result<(), Violation> {
         match &block.code {
             BlockCode::Parser(states) => {
                 for code in states.iter().filter_map(|state| state.code.as_ref()) {
-                    stands(&code.body, Place::Parser, &mut Vec::new())?;
+                    check_placement(&code.body, BodyKind::Parser, &mut Vec::new())?;
                 }
             }
-            BlockCode::Control(body) => stands(body, Place::Control, &mut Vec::new())?,
+            BlockCode::Control(body) => check_placement(body, BodyKind::Control, &mut Vec::new())?,
             // The passes for these blocks report invalid statements.
             BlockCode::Checksums(_) | BlockCode::Deparser(_) => {}
         }
     }
     for body in &program.action_bodies {
-        stands(body, Place::Action, &mut Vec::new())?;
+        check_placement(body, BodyKind::Action, &mut Vec::new())?;
     }
     match program.action_bodies.len() == program.objects.actions.len() {
         true => Ok(()),
@@ -117,28 +120,34 @@ pub fn inlined(program: &InlinedProgram) -> Result<(), Violation> {
     }
 }
 
+/// The kind of block that contains statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum BodyKind {
     Parser,
     Control,
     Action,
 }
 
-fn stands(body: &[inlined::Stmt], place: Place, around: &mut Vec<Label>) -> Result<(), Violation> {
+/// Each statement is allowed in its kind of block, and each break leaves one of the enclosing blocks, whose labels are in `around`.
+fn check_placement(
+    body: &[inlined::Stmt],
+    kind: BodyKind,
+    around: &mut Vec<Label>,
+) -> Result<(), Violation> {
     for stmt in body {
         let allowed = match &stmt.kind {
             Inlined::Effect(_) | Inlined::Block { .. } | Inlined::Loop { .. } => true,
             Inlined::If { cond, .. } => {
-                place != Place::Parser || matches!(cond, Expr::Field { .. })
+                kind != BodyKind::Parser || matches!(cond, Expr::Field { .. })
             }
             Inlined::Break(label) => around.contains(label),
-            Inlined::Exit => place != Place::Parser,
-            Inlined::Apply(_) => place == Place::Control,
-            Inlined::Take(_) | Inlined::Enter { .. } => place == Place::Parser,
+            Inlined::Exit => kind != BodyKind::Parser,
+            Inlined::Apply(_) => kind == BodyKind::Control,
+            Inlined::Take(_) | Inlined::Enter { .. } => kind == BodyKind::Parser,
             Inlined::Call(_) | Inlined::Checksum(_) | Inlined::Emit(_) => false,
         };
         if !allowed {
-            return Err(format!("{place:?} has {stmt:?}"));
+            return Err(format!("{kind:?} has {stmt:?}"));
         }
         let label = match &stmt.kind {
             Inlined::Block { label, .. } | Inlined::Loop { label, .. } => Some(*label),
@@ -146,7 +155,7 @@ fn stands(body: &[inlined::Stmt], place: Place, around: &mut Vec<Label>) -> Resu
         };
         around.extend(label);
         for body in stmt.kind.bodies() {
-            stands(body, place, around)?;
+            check_placement(body, kind, around)?;
         }
         if label.is_some() {
             around.pop();
@@ -159,22 +168,22 @@ fn stands(body: &[inlined::Stmt], place: Place, around: &mut Vec<Label>) -> Resu
 pub fn flat(program: &FlatProgram) -> Result<(), Violation> {
     let storage = &program.objects.storage;
     for parser in &program.parsers {
-        states(parser, storage)?;
+        states_are_valid(parser, storage)?;
     }
     for Pipeline { name, body, .. } in &program.pipelines {
-        leaves_blocks_around(body, &mut Vec::new())?;
-        stores_fit(body, storage)?;
-        sites(body).map_err(|what| format!("{name}: {what}"))?;
+        breaks_are_enclosed(body, &mut Vec::new())?;
+        stores_have_field_widths(body, storage)?;
+        sites_are_consistent(body).map_err(|what| format!("{name}: {what}"))?;
     }
     for body in &program.action_bodies {
-        leaves_blocks_around(body, &mut Vec::new())?;
-        stores_fit(body, storage)?;
-        if applied(body).next().is_some() {
+        breaks_are_enclosed(body, &mut Vec::new())?;
+        stores_have_field_widths(body, storage)?;
+        if table_applications(body).next().is_some() {
             return Err("an action applies a table".to_owned());
         }
     }
     for table in &program.objects.tables {
-        entries_fit(table).map_err(|what| format!("{}: {what}", table.meta.name))?;
+        entries_are_valid(table).map_err(|what| format!("{}: {what}", table.meta.name))?;
     }
     let mut meters = program.objects.meters.iter();
     match meters.find(|meter| meter.direct && meter.table.is_some() && meter.result.is_none()) {
@@ -184,19 +193,22 @@ pub fn flat(program: &FlatProgram) -> Result<(), Violation> {
 }
 
 /// State names are unique, transitions lead to existing states, and all states are reachable.
-fn states(parser: &ir::Parser, storage: &Storage) -> Result<(), Violation> {
+fn states_are_valid(parser: &ir::Parser, storage: &Storage) -> Result<(), Violation> {
     let mut names = BTreeSet::new();
     let mut reached = BTreeSet::from([0]);
     for state in &parser.states {
         if !names.insert(&state.name) {
-            return Err(format!("two states of {} are {}", parser.name, state.name));
+            return Err(format!(
+                "two states of {} are named {}",
+                parser.name, state.name
+            ));
         }
         for stmt in &state.body {
             if let ParserStmtKind::Effect(effect) = &stmt.kind {
-                fits(effect, storage)?;
+                store_has_field_width(effect, storage)?;
             }
         }
-        ends_open(&state.transition).map_err(|what| format!("{}: {what}", state.name))?;
+        select_is_valid(&state.transition).map_err(|what| format!("{}: {what}", state.name))?;
         let next: Vec<StateRef> = match &state.transition {
             Transition::Always(next) => vec![*next],
             Transition::Select { cases, .. } => cases.iter().map(|(_, next)| *next).collect(),
@@ -204,7 +216,7 @@ fn states(parser: &ir::Parser, storage: &Storage) -> Result<(), Violation> {
         for next in next {
             if let StateRef::State(id) = next {
                 if id.index() >= parser.states.len() {
-                    return Err(format!("{} leads to no state", state.name));
+                    return Err(format!("{} leads to an unknown state", state.name));
                 }
                 reached.insert(id.index());
             }
@@ -212,12 +224,12 @@ fn states(parser: &ir::Parser, storage: &Storage) -> Result<(), Violation> {
     }
     match reached.len() == parser.states.len().max(1) {
         true => Ok(()),
-        false => Err(format!("not all states of {} are reached", parser.name)),
+        false => Err(format!("{} has unreachable states", parser.name)),
     }
 }
 
 /// Exactly the last case of a `select` matches everything, and values have no bits outside their masks.
-fn ends_open(transition: &Transition) -> Result<(), Violation> {
+fn select_is_valid(transition: &Transition) -> Result<(), Violation> {
     let Transition::Select { keys, cases } = transition else {
         return Ok(());
     };
@@ -237,7 +249,7 @@ fn ends_open(transition: &Transition) -> Result<(), Violation> {
         };
         if !is_right {
             return Err(format!(
-                "the case {keyset:?} is none for {} keys",
+                "the case {keyset:?} is invalid for {} keys",
                 keys.len()
             ));
         }
@@ -245,18 +257,19 @@ fn ends_open(transition: &Transition) -> Result<(), Violation> {
     Ok(())
 }
 
-fn leaves_blocks_around(body: &[ir::Stmt], around: &mut Vec<Label>) -> Result<(), Violation> {
+/// Each break leaves one of the enclosing blocks, whose labels are in `around`.
+fn breaks_are_enclosed(body: &[ir::Stmt], around: &mut Vec<Label>) -> Result<(), Violation> {
     for stmt in body {
         let label = match &stmt.kind {
             StmtKind::Block { label, .. } | StmtKind::Loop { label, .. } => Some(*label),
             StmtKind::Break(label) if !around.contains(label) => {
-                return Err(format!("{stmt:?} leaves no block"));
+                return Err(format!("{stmt:?} is outside the block that it leaves"));
             }
             _ => None,
         };
         around.extend(label);
         for body in stmt.kind.bodies() {
-            leaves_blocks_around(body, around)?;
+            breaks_are_enclosed(body, around)?;
         }
         if label.is_some() {
             around.pop();
@@ -265,8 +278,8 @@ fn leaves_blocks_around(body: &[ir::Stmt], around: &mut Vec<Label>) -> Result<()
     Ok(())
 }
 
-/// Stored values have the width of the field.
-fn fits(effect: &Effect, storage: &Storage) -> Result<(), Violation> {
+/// A stored value has the width of its field.
+fn store_has_field_width(effect: &Effect, storage: &Storage) -> Result<(), Violation> {
     let Effect::Assign { target, value } = effect else {
         return Ok(());
     };
@@ -281,17 +294,19 @@ fn fits(effect: &Effect, storage: &Storage) -> Result<(), Violation> {
     }
 }
 
-fn stores_fit(body: &[ir::Stmt], storage: &Storage) -> Result<(), Violation> {
+/// All stored values in a body have the widths of their fields.
+fn stores_have_field_widths(body: &[ir::Stmt], storage: &Storage) -> Result<(), Violation> {
     let mut all = Ok(());
     ir::walk(body, &mut |stmt| {
         if let (StmtKind::Effect(effect), Ok(())) = (&stmt.kind, &all) {
-            all = fits(effect, storage);
+            all = store_has_field_width(effect, storage);
         }
     });
     all
 }
 
-fn applied(body: &[ir::Stmt]) -> impl Iterator<Item = &ir::Apply> {
+/// All table applications in a body.
+fn table_applications(body: &[ir::Stmt]) -> impl Iterator<Item = &ir::Apply> {
     let mut applied = Vec::new();
     ir::walk(body, &mut |stmt| {
         if let StmtKind::Apply(apply) = &stmt.kind {
@@ -301,8 +316,8 @@ fn applied(body: &[ir::Stmt]) -> impl Iterator<Item = &ir::Apply> {
     applied.into_iter()
 }
 
-/// Entries have the match kinds of their keys and priorities; where priorities do not matter, keys are unique.
-fn entries_fit(table: &Table) -> Result<(), Violation> {
+/// Entries have the match kinds of the table's key, and priorities in the order of the list. Where priorities have no effect, keys are unique.
+fn entries_are_valid(table: &Table) -> Result<(), Violation> {
     let mut keys = BTreeSet::new();
     for entry in &table.entries {
         let fits = |(value, key): (&EntryKey, &Key)| match (value, &key.kind) {
@@ -313,32 +328,36 @@ fn entries_fit(table: &Table) -> Result<(), Violation> {
             _ => false,
         };
         if entry.keys.len() != table.keys.len() || !entry.keys.iter().zip(&table.keys).all(fits) {
-            return Err(format!("{entry:?} does not match as the key does"));
+            return Err(format!(
+                "{entry:?} differs from the match kinds of the table's key"
+            ));
         }
         if entry.control_priority < 1 {
             return Err(format!("{entry:?} has no priority for P4Runtime"));
         }
-        if entries::own_key(entry, &table.keys).is_some_and(|key| !keys.insert(key)) {
+        if entries::unique_key(entry, &table.keys).is_some_and(|key| !keys.insert(key)) {
             return Err(format!("{entry:?} has the key of another entry"));
         }
     }
     match table.const_entries || table.entries.is_sorted_by_key(|entry| entry.priority) {
         true => Ok(()),
-        false => Err("entries do not stand in their order".to_owned()),
+        false => Err("entries are not in the order of their priorities".to_owned()),
     }
 }
 
-/// Applications of a table have a site number if and only if it is applied in several places.
-fn sites(body: &[ir::Stmt]) -> Result<(), Violation> {
+/// Applications of a table have a site number if and only if the table is applied in several places.
+fn sites_are_consistent(body: &[ir::Stmt]) -> Result<(), Violation> {
     let mut places: BTreeMap<TableId, (usize, usize)> = BTreeMap::new();
-    for apply in applied(body) {
+    for apply in table_applications(body) {
         let (all, with_site) = places.entry(apply.table).or_default();
         *all += 1;
         *with_site += usize::from(apply.site.is_some());
     }
     let is_right = |&(all, with_site): &(usize, usize)| with_site == if all > 1 { all } else { 0 };
     match places.iter().find(|(_, places)| !is_right(places)) {
-        Some((table, _)) => Err(format!("{table:?} does not know from where it is applied")),
+        Some((table, _)) => Err(format!(
+            "{table:?} has several applications without sites, or one with a site"
+        )),
         None => Ok(()),
     }
 }

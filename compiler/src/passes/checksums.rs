@@ -1,7 +1,7 @@
 //! Pass: checksums.
 //!
-//! Input: the bodies of controls that verify and update checksums. Output: a list of checksums. Invariant: each has its complete condition,
-//! and these controls contain nothing else.
+//! Input: the bodies of controls that verify and update checksums. Output: a list of checksums. Invariants: each checksum has its complete
+//! condition, and the controls contain only checksums and conditions.
 
 use super::builder::ops;
 use super::inlined::{Stmt, StmtKind};
@@ -13,6 +13,7 @@ pub fn lower(body: Vec<Stmt>, into: &mut Vec<Checksum>, diagnostics: &mut Diagno
     collect(body, &Expr::Bool(true), into, diagnostics);
 }
 
+/// Collects the checksums of a body, which runs if `around` is true.
 fn collect(
     body: Vec<Stmt>,
     around: &Expr,

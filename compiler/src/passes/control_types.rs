@@ -1,8 +1,8 @@
 //! Pass: control_types.
 //!
 //! Input: the program, and the types that its objects show to the control plane ([`super::inlined::InlinedProgram::shown_types`]).
-//! Output: [`ControlTypes`]. Invariant: every type that an object or a listed type names is listed, with its annotations. Controller headers
-//! and the package are described, and their invalid annotations are reported.
+//! Output: [`ControlTypes`]. Invariant: every type that an object or a listed type uses is listed, with its annotations. Controller headers
+//! and the package are described; their invalid annotations are reported.
 
 use super::annotations::{self, documentation, field_annotations, field_name, unstructured_but};
 use super::control_view::{self, Translation};
@@ -39,12 +39,14 @@ pub fn describe(
     objects.control_types = describer.types;
 }
 
+/// The state of the pass.
 struct Describer<'a> {
     checked: &'a CheckedProgram,
     sources: &'a SourceMap,
     diagnostics: &'a mut Diagnostics,
-    /// Members of `error`.
+    /// Names of all members of the type `error`.
     errors: &'a [String],
+    /// The description so far.
     types: ControlTypes,
 }
 
@@ -54,7 +56,7 @@ impl Describer<'_> {
         self.diagnostics.report(what);
     }
 
-    /// Lists the named types in a type.
+    /// Lists a type, if it has a name, and the named types that it contains.
     fn list(&mut self, ty: &Type) {
         match ty {
             Type::Error => self.types.type_info.errors = Some(self.errors.to_vec()),
@@ -100,7 +102,7 @@ impl Describer<'_> {
         let ty = Type::NewType(nominal.clone());
         let own = || control_view::scalar(self.checked, &ty).map_or(0, |scalar| scalar.width());
         let representation = match control_view::translation_of(self.checked, nominal) {
-            Some((_, Translation::Wrong)) => {
+            Some((_, Translation::Invalid)) => {
                 let annotation = decl.annotations.annotation("p4runtime_translation");
                 let span = annotation.map_or(decl.name.span, |annotation| annotation.span);
                 self.error(
@@ -208,6 +210,7 @@ impl Describer<'_> {
         }
     }
 
+    /// Describes the headers with `@controller_header`.
     fn headers(&mut self) {
         let checked = self.checked;
         for decl in &checked.program.decls {
@@ -219,7 +222,7 @@ impl Describer<'_> {
         }
     }
 
-    /// Describes the package by the annotations of `main`.
+    /// Describes the program by the annotations of `main`.
     fn package(&mut self, annotations: &[Annotation]) {
         let (brief, description) = documentation(annotations);
         let listed = unstructured_but(annotations, &["pkginfo", "platform_property"]);
@@ -276,6 +279,7 @@ impl Describer<'_> {
         self.types.package.properties = Some(properties);
     }
 
+    /// Describes a header with `@controller_header`.
     fn controller_header(&mut self, decl: &StructDecl, annotation: &Annotation) {
         let Some(name) = annotation.string() else {
             self.error(
@@ -304,7 +308,7 @@ impl Describer<'_> {
         });
     }
 
-    /// Fields of a controller header. Fields of nested structs are flattened, with the annotations of both.
+    /// Adds the fields of a controller header or nested struct. A field of a nested struct also gets the struct's annotations (`around`).
     fn controller_fields(
         &mut self,
         ty: &Type,
@@ -314,7 +318,7 @@ impl Describer<'_> {
     ) {
         let nested = |ty: &Type| matches!(self.checked.representation(ty), Type::Struct(_));
         let fields = self.checked.fields(ty);
-        // `@name` has an effect only without nested structs.
+        // As in p4c, `@name` of a field has an effect only in headers without nested structs.
         let named = prefix.is_empty() && !fields.iter().any(|(_, ty)| nested(ty));
         for (field, ty) in fields {
             let name = match named {

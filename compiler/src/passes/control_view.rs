@@ -1,4 +1,4 @@
-//! The view of types for the control plane: widths, names and type expressions.
+//! Types as the control plane sees them: widths, names and type expressions.
 
 use std::rc::Rc;
 
@@ -11,17 +11,17 @@ use crate::syntax::ast::{
 /// Width in bits of an error, and of an enum without an underlying type.
 pub const ENUM_BITS: u32 = 32;
 
-/// The translation by `@p4runtime_translation`.
+/// The control plane's representation of a `type` with `@p4runtime_translation`.
 pub enum Translation {
-    /// Numbers of this width in bits, or of the type's width.
+    /// Numbers of this width in bits; `None` for the width of the type.
     Bits(Option<u32>),
     /// Strings.
     String,
-    /// An invalid argument.
-    Wrong,
+    /// The annotation has an invalid argument.
+    Invalid,
 }
 
-/// The scalar type of a number or boolean; `None` for other types.
+/// The IR type of a number, boolean, error or enum member; `None` for other types.
 pub fn scalar(checked: &CheckedProgram, ty: &Type) -> Option<Scalar> {
     Some(match checked.representation(ty) {
         Type::Bool => Scalar::Bool,
@@ -32,7 +32,7 @@ pub fn scalar(checked: &CheckedProgram, ty: &Type) -> Option<Scalar> {
     })
 }
 
-/// Width in bits for the control plane, and the name of the `type`, if it is one.
+/// Width of a value in bits for the control plane (0 for strings and errors), and the name of its type if that is declared with `type`.
 pub fn width_and_name(checked: &CheckedProgram, ty: &Type) -> (u32, Option<String>) {
     let width = match scalar(checked, ty) {
         Some(_) if matches!(checked.representation(ty), Type::Error) => 0,
@@ -50,7 +50,7 @@ pub fn width_and_name(checked: &CheckedProgram, ty: &Type) -> (u32, Option<Strin
     (width, Some(nominal.name.to_string()))
 }
 
-/// A type expression of the control plane.
+/// The type expression of a type in P4Info.
 pub fn spec(checked: &CheckedProgram, ty: &Type) -> TypeSpec {
     let spec = |ty: &Type| spec(checked, ty);
     let name = |nominal: &Nominal| type_name(checked, nominal);
@@ -82,7 +82,7 @@ pub fn spec(checked: &CheckedProgram, ty: &Type) -> TypeSpec {
     }
 }
 
-/// Control-plane name of a type, type arguments included.
+/// Control-plane name of a type, followed by its type arguments.
 pub fn type_name(checked: &CheckedProgram, nominal: &Nominal) -> String {
     let annotations = match &checked.def(nominal.id).kind {
         DefKind::Struct(decl) | DefKind::Header(decl) | DefKind::HeaderUnion(decl) => {
@@ -110,7 +110,7 @@ pub fn type_name(checked: &CheckedProgram, nominal: &Nominal) -> String {
     name
 }
 
-/// The declaration of a `type`.
+/// The declaration of a type that is declared with `type`; `None` for other types.
 pub fn new_type_decl(checked: &CheckedProgram, nominal: &Nominal) -> Option<Rc<TypedefDecl>> {
     match &checked.def(nominal.id).kind {
         DefKind::NewType(decl) => Some(decl.clone()),
@@ -118,7 +118,7 @@ pub fn new_type_decl(checked: &CheckedProgram, nominal: &Nominal) -> Option<Rc<T
     }
 }
 
-/// The translation of a `type`, if it has one, and its URI.
+/// The URI and the representation in `@p4runtime_translation` of a type declared with `type`; `None` without the annotation.
 pub fn translation_of(
     checked: &CheckedProgram,
     nominal: &Nominal,
@@ -126,7 +126,7 @@ pub fn translation_of(
     let decl = new_type_decl(checked, nominal)?;
     let annotation = decl.annotations.annotation("p4runtime_translation")?;
     let uri = match &annotation.body {
-        // The second argument may be tokens that are not an expression.
+        // The arguments may be tokens that are not expressions, such as a type.
         AnnotationBody::Tokens { tokens, .. } => {
             tokens.first().and_then(|token| token.string.clone())
         }
@@ -143,12 +143,12 @@ pub fn translation_of(
             TypeRefKind::String => Translation::String,
             TypeRefKind::Bit(Some(width)) => match &width.kind {
                 ExprKind::Int(literal) => Translation::Bits(u32::try_from(&literal.value).ok()),
-                _ => Translation::Wrong,
+                _ => Translation::Invalid,
             },
             TypeRefKind::Bit(None) => Translation::Bits(Some(1)),
-            _ => Translation::Wrong,
+            _ => Translation::Invalid,
         },
-        // The second argument may be a type that the annotation's grammar does not read as an expression.
+        // The grammar of annotations does not parse all types as expressions.
         _ => translation_by_text(annotation),
     };
     Some((uri, translation))
@@ -166,7 +166,7 @@ fn translation_by_text(annotation: &Annotation) -> Translation {
         ("bit", _) => Translation::Bits(Some(1)),
         (number, None) | (_, Some(number)) => match number.parse() {
             Ok(width) => Translation::Bits(Some(width)),
-            Err(_) => Translation::Wrong,
+            Err(_) => Translation::Invalid,
         },
     }
 }

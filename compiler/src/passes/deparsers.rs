@@ -1,7 +1,7 @@
 //! Pass: deparsers.
 //!
 //! Input: the bodies of deparsers. Output: lists of headers, and the other statements: on v1model a list of calls, on Tofino a body, which
-//! runs before headers are emitted. Invariant: headers are emitted with no condition but their validity, and the other statements emit none.
+//! runs before headers are emitted. Invariants: a header is emitted if and only if it is valid, and the other statements do not emit headers.
 
 use super::inlined::{Stmt, StmtKind};
 use crate::diag::{Code, Diagnostic, Diagnostics};
@@ -51,7 +51,7 @@ pub fn lower_tofino(
             StmtKind::Emit(header) => headers.push(header),
             _ => {
                 if !only_check {
-                    refuse_choice_of_headers(std::slice::from_ref(&stmt), diagnostics);
+                    report_conditional_emits(std::slice::from_ref(&stmt), diagnostics);
                 }
                 rest.push(stmt);
             }
@@ -61,7 +61,7 @@ pub fn lower_tofino(
 }
 
 /// Reports headers that are emitted under a condition.
-fn refuse_choice_of_headers(body: &[Stmt], diagnostics: &mut Diagnostics) {
+fn report_conditional_emits(body: &[Stmt], diagnostics: &mut Diagnostics) {
     for stmt in body {
         match &stmt.kind {
             StmtKind::Emit(_) => {
@@ -74,10 +74,10 @@ fn refuse_choice_of_headers(body: &[Stmt], diagnostics: &mut Diagnostics) {
                 diagnostics.report(what.help(help));
             }
             StmtKind::If { then, other, .. } => {
-                refuse_choice_of_headers(then, diagnostics);
-                refuse_choice_of_headers(other, diagnostics);
+                report_conditional_emits(then, diagnostics);
+                report_conditional_emits(other, diagnostics);
             }
-            StmtKind::Block { body, .. } => refuse_choice_of_headers(body, diagnostics),
+            StmtKind::Block { body, .. } => report_conditional_emits(body, diagnostics),
             _ => {}
         }
     }

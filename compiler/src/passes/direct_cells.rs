@@ -1,8 +1,8 @@
-//! Pass: registers of entries.
+//! Pass: direct registers.
 //!
 //! Input: the inlined program for Tofino, with tables that have direct registers (`DirectRegister`, `DirectLpf`).
-//! Output: the same. Invariant: such a register has as many cells as its table has entries. It is accessed only in actions of that table,
-//! after an entry was hit.
+//! Output: the same program. Invariants: a direct register has as many cells as its table has entries, and only actions of that table
+//! access it.
 
 use super::inlined::InlinedProgram;
 use super::register_access::{collect, tables_of, Accessed};
@@ -16,7 +16,7 @@ pub fn finish(program: &mut InlinedProgram, diagnostics: &mut Diagnostics) {
     for (number, table) in objects.tables.iter().enumerate() {
         for cells in &table.direct_cells {
             let register = &mut objects.registers[cells.register.index()];
-            // The visible register is the configuration, which is common to all entries.
+            // Of a `DirectWred`, the register is visible: it has one configuration for all entries, so its size stays 1.
             if register.hidden {
                 register.size = table.size.max(1);
             }
@@ -27,18 +27,20 @@ pub fn finish(program: &mut InlinedProgram, diagnostics: &mut Diagnostics) {
     for (_, body) in program.controls() {
         let mut outside = Accessed::new();
         collect(body, &mut outside);
-        refuse_foreign(program, &outside, None, &owners, diagnostics);
+        report_accesses_without_hit(program, &outside, None, &owners, diagnostics);
         for table in tables_of(body) {
             let mut inside = Accessed::new();
             for action in &program.objects.table(table).actions {
                 collect(&program.action_bodies[action.action.index()], &mut inside);
             }
-            refuse_foreign(program, &inside, Some(table), &owners, diagnostics);
+            report_accesses_without_hit(program, &inside, Some(table), &owners, diagnostics);
         }
     }
 }
 
-fn refuse_foreign(
+/// Reports accesses of direct registers that are not in an action of the register's table. `table` is the table whose actions have the
+/// accesses, `None` for accesses outside actions.
+fn report_accesses_without_hit(
     program: &InlinedProgram,
     accessed: &Accessed,
     table: Option<TableId>,

@@ -1,13 +1,13 @@
 //! Pass: direct meters and action profiles.
 //!
-//! Input: all declarations, with the places that read colours of direct meters. Output: the same. Invariant: a direct meter of a table has
-//! a field for its colour, and a direct meter whose colour is read has a table.
+//! Input: all declarations, and the positions of reads of direct meters. Output: the same declarations. Invariants: a direct meter of a table
+//! has a field for its colour, and a direct meter whose colour is read has a table.
 
 use super::inlined::InlinedProgram;
 use crate::diag::{Code, Diagnostic, Diagnostics, Warning};
 use crate::ir::Scalar;
 
-/// Width in bits of a colour field that is not read.
+/// Width in bits of a colour field that the program does not read.
 const COLOUR_BITS: u32 = 8;
 
 /// Assigns colour fields to direct meters, and warns of unused profiles. With `only_check`, limits of the target are not reported.
@@ -31,7 +31,7 @@ pub fn finish(program: &mut InlinedProgram, only_check: bool, diagnostics: &mut 
             diagnostics.report(Diagnostic::error(Code::TARGET, *span, what));
         }
     }
-    // A direct meter needs a field for its colour, even if it is not read.
+    // The switch stores the colour of a direct meter in a field, even if the program does not read it.
     for meter in &mut program.objects.meters {
         if meter.direct && meter.table.is_some() && meter.result.is_none() {
             let name = (program.names).unique(&format!("{}.color", meter.meta.name));

@@ -1,7 +1,7 @@
 //! Pass: divisions.
 //!
-//! Input: the inlined program, with divisions whose operands were not constant. Output: the same program. Invariant: only variables that hold
-//! constants are divided at run time; other divisions are errors.
+//! Input: the inlined program, with a list of divisions whose operands are not both constant. Output: the same program. Invariant: operands
+//! of a division at run time are variables with constant values; other divisions are reported.
 //!
 //! p4c does not support division at run time for BMv2, so programs that are accepted here are also accepted by p4c. p4c propagates constants
 //! into variables to an extent that is not specified. Divisions of variables with constant values are therefore kept.
@@ -19,7 +19,7 @@ pub fn refuse(program: &InlinedProgram, diagnostics: &mut Diagnostics) {
     }
     let constants = Constants::of(program);
     for division in &program.divisions {
-        if constants.may_be(&division.left) && constants.may_be(&division.right) {
+        if constants.may_be_constant(&division.left) && constants.may_be_constant(&division.right) {
             continue;
         }
         let sign = match division.quotient {
@@ -34,7 +34,7 @@ pub fn refuse(program: &InlinedProgram, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Fields that some statement assigns a constant, or the value of another such field.
+/// Fields to which a statement assigns a constant, or the value of another such field.
 #[derive(Default)]
 struct Constants(BTreeSet<FieldRef>);
 
@@ -52,7 +52,7 @@ impl Constants {
         loop {
             let before = constants.0.len();
             assigned.retain(|(target, value)| {
-                let known = constants.may_be(value);
+                let known = constants.may_be_constant(value);
                 if known {
                     constants.0.insert(*target);
                 }
@@ -64,18 +64,22 @@ impl Constants {
         }
     }
 
-    /// Whether the value may be constant.
-    fn may_be(&self, expr: &Expr) -> bool {
+    /// Whether an expression may have a constant value: its fields are in the set.
+    fn may_be_constant(&self, expr: &Expr) -> bool {
         match expr {
             Expr::Number { .. } | Expr::Bool(_) => true,
             Expr::Field { place, .. } => {
                 (place.fixed()).is_some_and(|field| self.0.contains(&field))
             }
             Expr::Unary { arg, .. } | Expr::Cast { arg, .. } | Expr::Slice { arg, .. } => {
-                self.may_be(arg)
+                self.may_be_constant(arg)
             }
-            Expr::Binary { left, right, .. } => self.may_be(left) && self.may_be(right),
-            Expr::Choose { then, other, .. } => self.may_be(then) || self.may_be(other),
+            Expr::Binary { left, right, .. } => {
+                self.may_be_constant(left) && self.may_be_constant(right)
+            }
+            Expr::Choose { then, other, .. } => {
+                self.may_be_constant(then) || self.may_be_constant(other)
+            }
             Expr::Param { .. }
             | Expr::Valid(_)
             | Expr::UnionValid(_)

@@ -1,9 +1,9 @@
 //! Pass: entries.
 //!
 //! Input: the table entries as written, [`TableEntries`]: keysets of any form, and optional priorities. Output: the entries of
-//! [`crate::ir::Table`]. Invariants: each element matches as its key's match kind. Each entry has a priority for the switch and one for
-//! P4Runtime. If entries are identified by their keys alone, no two have the same key. Entries that the control plane may change are in
-//! order of priority, the highest first.
+//! [`crate::ir::Table`]. Invariants: each value has the match kind of its key element. Each entry has a priority for the switch and one for
+//! P4Runtime. Keys are unique in tables whose entries have no priorities. Entries that the control plane may change are in the order of
+//! priority, the highest first.
 //!
 //! The target compares unsigned numbers: a range from a negative to a non-negative number becomes two entries.
 
@@ -24,8 +24,8 @@ pub fn lower(program: &mut InlinedProgram, diagnostics: &mut Diagnostics) {
         let table = &mut program.objects.tables[written.table.index()];
         let ranked_entries = is_ranked(&written);
         let mut priorities = priorities(&written, diagnostics);
-        if table.keys.iter().all(is_plain) {
-            // The priorities are not used; p4c writes positions.
+        if table.keys.iter().all(needs_no_priority) {
+            // The switch ignores these priorities; as in p4c, they are the positions of the entries.
             for (priority, place) in priorities.iter_mut().zip(1..) {
                 priority.switch = place;
             }
@@ -53,9 +53,9 @@ pub fn lower(program: &mut InlinedProgram, diagnostics: &mut Diagnostics) {
                 });
             }
         }
-        // A size that sufficed for the written entries is increased by the added ones.
+        // Splitting must not make the table overflow: a size that sufficed for the written entries is increased.
         table.size += added.min((entries.len() as u64).saturating_sub(table.size));
-        equal_keys(&entries, &places, &table.keys, diagnostics);
+        report_equal_keys(&entries, &places, &table.keys, diagnostics);
         if !written.constant {
             // As p4c, sort by priority, the highest first.
             entries.sort_by_key(|entry| entry.priority);
@@ -66,7 +66,7 @@ pub fn lower(program: &mut InlinedProgram, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// The keys of an entry, several if ranges are split; `None` if an element is invalid for its key.
+/// The keys of the target entries for an entry, several if ranges are split. `None` after a reported error.
 fn keys(
     entry: &WrittenEntry,
     keys: &[Key],
@@ -84,12 +84,12 @@ fn keys(
     let mut all = vec![Vec::with_capacity(keys.len())];
     for ((element, span), key) in entry.elements.iter().zip(keys) {
         let mut made = Vec::new();
-        for element in halves(element, key) {
+        for element in split_at_zero(element, key) {
             match entry_key(&element, key) {
                 Ok(key) => made.push(key),
                 Err(what) => {
                     let kind = kind_name(&key.kind);
-                    let message = format!("{what} cannot be matched by an {kind} key");
+                    let message = format!("a key of match kind `{kind}` cannot match {what}");
                     diagnostics.error(Code::TABLE_RULE, *span, message);
                     return None;
                 }
@@ -115,9 +115,8 @@ fn keys(
     Some(all)
 }
 
-/// Splits a range of signed numbers at zero, as negative numbers compare greater as unsigned ones. Other elements
-/// are unchanged.
-fn halves(element: &KeysetElement, key: &Key) -> Vec<KeysetElement> {
+/// Splits a range of signed numbers that contains both signs at zero, as the target compares unsigned numbers. Other elements are unchanged.
+fn split_at_zero(element: &KeysetElement, key: &Key) -> Vec<KeysetElement> {
     let KeysetElement::Range(low, high) = element else {
         return vec![element.clone()];
     };
@@ -134,7 +133,10 @@ fn halves(element: &KeysetElement, key: &Key) -> Vec<KeysetElement> {
     ]
 }
 
-/// Converts an element to its key's match kind, or returns the name of the invalid element for the error.
+/// Converts an element to the match kind of its key.
+///
+/// # Errors
+/// The match kind does not support the element; the error describes the element for a message.
 fn entry_key(element: &KeysetElement, key: &Key) -> Result<EntryKey, &'static str> {
     let ones = mask(key.width);
     Ok(match (element, &key.kind) {
@@ -186,6 +188,7 @@ fn prefix_length(bits: &BigInt, width: u32) -> Option<u32> {
     (prefix == *bits).then_some(set)
 }
 
+/// The match kind in P4.
 fn kind_name(kind: &MatchKind) -> &'static str {
     match kind {
         MatchKind::Exact => "exact",
@@ -196,21 +199,21 @@ fn kind_name(kind: &MatchKind) -> &'static str {
     }
 }
 
-/// Whether a table with only such keys has entries without priorities.
-fn is_plain(key: &Key) -> bool {
+/// Whether a key element is `exact` or `lpm`. Entries of a table with only such elements have no priorities.
+fn needs_no_priority(key: &Key) -> bool {
     matches!(key.kind, MatchKind::Exact | MatchKind::Lpm)
 }
 
-/// Whether the switch gets ranks as priorities, as with p4c: for constant entries without written priorities.
+/// Whether the switch gets ranks as priorities, as from p4c: for constant entries without priorities in the program.
 fn is_ranked(written: &TableEntries) -> bool {
     let list = &written.list;
     let annotated = list.iter().any(|entry| entry.annotated_priority.is_some());
     written.constant && (annotated || list.iter().all(|entry| entry.priority.is_none()))
 }
 
-/// The part of an entry's key that must be unique; `None` if entries are distinguished by priority.
-pub fn own_key(entry: &Entry, keys: &[Key]) -> Option<Vec<(BigInt, u32)>> {
-    if !keys.iter().all(is_plain) {
+/// The values and prefix lengths of an entry's key, which must be unique in the table. `None` for a table with priorities.
+pub fn unique_key(entry: &Entry, keys: &[Key]) -> Option<Vec<(BigInt, u32)>> {
+    if !keys.iter().all(needs_no_priority) {
         return None;
     }
     let values = entry.keys.iter().zip(keys).map(|(value, key)| match value {
@@ -222,11 +225,16 @@ pub fn own_key(entry: &Entry, keys: &[Key]) -> Option<Vec<(BigInt, u32)>> {
     Some(values.collect())
 }
 
-/// Reports entries with equal keys in tables without priorities, which the target would not load.
-fn equal_keys(entries: &[Entry], places: &[Span], keys: &[Key], diagnostics: &mut Diagnostics) {
+/// Reports entries with equal keys in a table without priorities, which the switch would reject.
+fn report_equal_keys(
+    entries: &[Entry],
+    places: &[Span],
+    keys: &[Key],
+    diagnostics: &mut Diagnostics,
+) {
     let mut known: BTreeMap<Vec<(BigInt, u32)>, Span> = BTreeMap::new();
     for (entry, here) in entries.iter().zip(places) {
-        let Some(key) = own_key(entry, keys) else {
+        let Some(key) = unique_key(entry, keys) else {
             return;
         };
         match known.entry(key) {
@@ -253,8 +261,8 @@ struct Priority {
     control: i32,
 }
 
-/// Pairs each BMv2 priority with a P4Runtime priority of the same order.
-fn ranked(priorities: impl Iterator<Item = u32> + Clone) -> Vec<Priority> {
+/// Adds to each BMv2 priority a P4Runtime priority with the same order of precedence.
+fn with_control_priorities(priorities: impl Iterator<Item = u32> + Clone) -> Vec<Priority> {
     let last = priorities.clone().max().unwrap_or(0);
     priorities
         .map(|switch| Priority {
@@ -264,21 +272,22 @@ fn ranked(priorities: impl Iterator<Item = u32> + Clone) -> Vec<Priority> {
         .collect()
 }
 
-/// Priorities of all entries (spec § 14.2.1.4).
+/// The priorities of all entries of a table (P4_16 spec § 14.2.1.4).
 fn priorities(written: &TableEntries, diagnostics: &mut Diagnostics) -> Vec<Priority> {
     let list = &written.list;
     if list.iter().any(|entry| entry.annotated_priority.is_some()) {
         let given = list.iter().zip(1..);
-        let mut priorities =
-            ranked(given.map(|(entry, position)| entry.annotated_priority.unwrap_or(position)));
-        // The annotation applies to BMv2 only: P4Runtime gets the order of the entries, as from p4c.
+        let mut priorities = with_control_priorities(
+            given.map(|(entry, position)| entry.annotated_priority.unwrap_or(position)),
+        );
+        // As in p4c, `@priority` applies to BMv2 only: the P4Runtime priorities follow the order of the entries.
         for (priority, rank) in priorities.iter_mut().rev().zip(1..) {
             priority.control = rank;
         }
         return priorities;
     }
     if is_ranked(written) {
-        return ranked((1..).take(list.len()));
+        return with_control_priorities((1..).take(list.len()));
     }
     let none_written = list.iter().all(|entry| entry.priority.is_none());
     let mut values: Vec<BigInt> = Vec::with_capacity(list.len());
@@ -306,16 +315,17 @@ fn priorities(written: &TableEntries, diagnostics: &mut Diagnostics) -> Vec<Prio
         }
         values.push(value);
     }
-    doubtful_priorities(written, &values, diagnostics);
+    warn_of_priorities(written, &values, diagnostics);
     let mut order: Vec<&BigInt> = values.iter().collect();
     order.sort();
     order.dedup();
     let rank = |value: &BigInt| order.partition_point(|known| *known < value) as u32;
     let last = order.len() as u32;
-    let mut priorities = ranked(values.iter().map(|value| match written.largest_wins {
-        true => last - rank(value),
-        false => rank(value) + 1,
-    }));
+    let mut priorities =
+        with_control_priorities(values.iter().map(|value| match written.largest_wins {
+            true => last - rank(value),
+            false => rank(value) + 1,
+        }));
     // Written numbers are kept, also in tables where the smallest wins, as by p4c.
     let as_written: Option<Vec<i32>> = values
         .iter()
@@ -329,9 +339,9 @@ fn priorities(written: &TableEntries, diagnostics: &mut Diagnostics) -> Vec<Prio
         .map(|value| switch_priority(value, written.largest_wins))
         .collect();
     let for_switch = for_switch.unwrap_or_else(|| {
-        // Numbers out of range for run-time entries: only their order is kept.
+        // A number is out of the range for run-time entries, so only the order of the numbers is kept.
         let last = priorities.iter().map(|priority| priority.switch).max();
-        let first = MOST_PRIORITY - last.unwrap_or(0) - 1;
+        let first = PRIORITY_SUM - last.unwrap_or(0) - 1;
         let ranks = priorities.iter().map(|priority| first + priority.switch);
         ranks.collect()
     });
@@ -341,23 +351,23 @@ fn priorities(written: &TableEntries, diagnostics: &mut Diagnostics) -> Vec<Prio
     priorities
 }
 
-/// 2^31 - 1: the sum of an entry's priorities in P4Runtime and in the switch, as in BMv2's P4Runtime server.
-const MOST_PRIORITY: u32 = i32::MAX as u32;
+/// 2^31 - 1, the sum of the P4Runtime priority and the switch priority of an entry, as in BMv2's P4Runtime server.
+const PRIORITY_SUM: u32 = i32::MAX as u32;
 
-/// Converts a written priority to the switch's, where the smallest wins. If the largest wins in the program, the number is
-/// mirrored at [`MOST_PRIORITY`]. `None` if it is out of range for run-time entries.
+/// Converts a priority of the program to one for the switch, where the smallest wins. If the largest wins in the program, it is subtracted
+/// from [`PRIORITY_SUM`]. `None` if it is out of the range for run-time entries.
 fn switch_priority(value: &BigInt, largest_wins: bool) -> Option<u32> {
     let value = u32::try_from(value).ok()?;
     match largest_wins {
-        true => (1..=MOST_PRIORITY)
+        true => (1..=PRIORITY_SUM)
             .contains(&value)
-            .then(|| MOST_PRIORITY - value),
-        false => (value < MOST_PRIORITY).then_some(value),
+            .then(|| PRIORITY_SUM - value),
+        false => (value < PRIORITY_SUM).then_some(value),
     }
 }
 
 /// Warns about entries of equal priority, and about the first entry with a higher priority than the one before it.
-fn doubtful_priorities(written: &TableEntries, values: &[BigInt], diagnostics: &mut Diagnostics) {
+fn warn_of_priorities(written: &TableEntries, values: &[BigInt], diagnostics: &mut Diagnostics) {
     let mut seen: BTreeMap<&BigInt, Span> = BTreeMap::new();
     let mut disordered = written.silenced.contains(&Warning::EntriesOutOfOrder);
     let same = written.silenced.contains(&Warning::DuplicatePriorities);
@@ -400,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_is_a_mask_without_holes() {
+    fn contiguous_mask_becomes_a_prefix() {
         let lpm = |bits| entry_key(&masked(bits), &Key::of(MatchKind::Lpm));
         assert_eq!(lpm(0xf0), Ok(EntryKey::Lpm(BigInt::from(0xa0), 4)));
         assert_eq!(lpm(0xff), Ok(EntryKey::Lpm(BigInt::from(0xab), 8)));
@@ -409,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exact_key_matches_one_value() {
+    fn exact_key_accepts_only_single_values() {
         let exact = |element: &KeysetElement| entry_key(element, &Key::of(MatchKind::Exact));
         assert_eq!(
             exact(&masked(0xff)),
@@ -425,14 +435,14 @@ mod tests {
     }
 
     #[test]
-    fn a_signed_range_across_zero_takes_two_entries() {
+    fn signed_range_across_zero_is_split_into_two_entries() {
         let key = Key {
             signed: true,
             ..Key::of(MatchKind::Range)
         };
         let made = |low: i32, high: i32| {
             let range = KeysetElement::Range(BigInt::from(low), BigInt::from(high));
-            let parts = halves(&range, &key);
+            let parts = split_at_zero(&range, &key);
             let parts = parts.iter().map(|part| entry_key(part, &key));
             parts.collect::<Result<Vec<_>, _>>()
         };
@@ -467,6 +477,7 @@ mod tests {
         }
     }
 
+    /// Compares the priorities of `written` for the switch and for P4Runtime.
     #[track_caller]
     fn check(written: &TableEntries, switch: &[u32], control: &[i32]) {
         let made = priorities(written, &mut Diagnostics::new());
@@ -475,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_without_priorities_win_in_their_order() {
+    fn entries_without_priorities_are_ranked_by_position() {
         let mut none = written(&[None, None, None], true, 1);
         check(&none, &from_largest([3, 2, 1]), &[3, 2, 1]);
         none.constant = true;
@@ -487,11 +498,11 @@ mod tests {
     }
 
     fn from_largest(priorities: [u32; 3]) -> [u32; 3] {
-        priorities.map(|priority| MOST_PRIORITY - priority)
+        priorities.map(|priority| PRIORITY_SUM - priority)
     }
 
     #[test]
-    fn what_the_program_gives_is_what_the_control_plane_sees() {
+    fn control_plane_priorities_equal_those_in_the_program() {
         let given = [Some(30), None, Some(10)];
         let switch = from_largest([30, 25, 10]);
         check(&written(&given, true, 5), &switch, &[30, 25, 10]);
@@ -503,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn priorities_that_no_entry_can_have_keep_their_order() {
+    fn out_of_range_priorities_keep_their_order() {
         let given = [Some(u32::MAX), Some(7), Some(0)];
         check(
             &written(&given, true, 1),

@@ -1,42 +1,43 @@
 //! Pass: exits.
 //!
-//! Input: the elaborated bodies of controls and actions. Output: the same as statements of the IR. Invariant: an `exit` only ends the
-//! pipeline; the values that enclosing calls copy out are stored before it.
+//! Input: the elaborated bodies of controls and actions. Output: the same bodies as statements of the IR. Invariant: an `exit` only ends the
+//! pipeline; the results of the enclosing calls are stored before it.
 //!
-//! An `exit` copies out the results of the enclosing calls (spec § 12.5). In a body the copies are right before it. An action of a table
-//! cannot contain them, as they depend on the application of the table. It sets a variable instead, which each application tests.
+//! An `exit` copies out the results of the enclosing calls (P4_16 spec § 12.5). In the body of a control, the copies precede the `exit`. An
+//! action of a table cannot contain the copies, which differ between applications of the table. Such an action sets a flag instead, and
+//! each application tests the flag.
 
 use std::collections::BTreeSet;
 
-use super::inlined::{self, exits, walk, InlinedProgram};
+use super::inlined::{self, has_exit, walk, InlinedProgram};
 use crate::ir::{
     ActionId, Apply, Effect, Expr, FieldRef, Label, Objects, Scalar, Source, Stmt, StmtKind,
 };
 
 /// The lowered bodies of controls and actions, each in the order of the input.
 pub struct Lowered {
-    /// Of controls.
+    /// Bodies of controls.
     pub controls: Vec<Vec<Stmt>>,
-    /// Of actions.
+    /// Bodies of actions.
     pub actions: Vec<Vec<Stmt>>,
 }
 
-/// Lowers `exit`. An exiting action returns to its table's application if values must be stored there first.
+/// Lowers all `exit` statements. An action with an `exit` returns to the application of its table if results must be stored there first.
 pub fn lower(program: &mut InlinedProgram, controls: Vec<Vec<inlined::Stmt>>) -> Lowered {
-    let mut telling = BTreeSet::new();
+    let mut flag_setters = BTreeSet::new();
     for body in &controls {
-        collect(body, program, &mut telling);
+        collect(body, program, &mut flag_setters);
     }
     let mut flag = None;
-    if !telling.is_empty() {
+    if !flag_setters.is_empty() {
         let name = program.unique("exited");
         flag = Some(program.objects.storage.add_scalar(name, Scalar::Bool));
     }
     let mut actions = Vec::with_capacity(program.action_bodies.len());
     for (index, body) in (0..).zip(std::mem::take(&mut program.action_bodies)) {
-        let tells = flag.filter(|_| telling.contains(&ActionId(index)));
-        let exit = match tells {
-            Some(flag) => Exit::Tell(flag, program.label()),
+        let flag_to_set = flag.filter(|_| flag_setters.contains(&ActionId(index)));
+        let exit = match flag_to_set {
+            Some(flag) => Exit::SetFlag(flag, program.label()),
             None => Exit::End,
         };
         actions.push(action(body, exit, &program.objects));
@@ -44,7 +45,7 @@ pub fn lower(program: &mut InlinedProgram, controls: Vec<Vec<inlined::Stmt>>) ->
     let lowering = Lowering {
         objects: &program.objects,
         exit: Exit::End,
-        listening: flag.map(|flag| (flag, &telling)),
+        exit_flag: flag.map(|flag| (flag, &flag_setters)),
     };
     let controls = controls.into_iter().map(|body| lowering.body(body));
     Lowered {
@@ -53,53 +54,59 @@ pub fn lower(program: &mut InlinedProgram, controls: Vec<Vec<inlined::Stmt>>) ->
     }
 }
 
-/// Collects the actions that must set the exit flag: they exit, and an application of their table has values to store.
-fn collect(body: &[inlined::Stmt], program: &InlinedProgram, telling: &mut BTreeSet<ActionId>) {
+/// Collects the actions that must set the exit flag: they contain an `exit`, and an application of their table has results to store.
+fn collect(
+    body: &[inlined::Stmt],
+    program: &InlinedProgram,
+    flag_setters: &mut BTreeSet<ActionId>,
+) {
     walk(body, &mut |stmt| {
         let inlined::StmtKind::Apply(apply) = &stmt.kind else {
             return;
         };
         if !apply.exit.is_empty() {
             let actions = program.objects.table(apply.table).actions.iter();
-            telling.extend(
+            flag_setters.extend(
                 actions
                     .map(|action| action.action)
-                    .filter(|action| exits(&program.action_bodies[action.index()])),
+                    .filter(|action| has_exit(&program.action_bodies[action.index()])),
             );
         }
     });
 }
 
+/// Lowers the body of an action.
 fn action(body: Vec<inlined::Stmt>, exit: Exit, objects: &Objects) -> Vec<Stmt> {
     let source = body.first().map(|first| first.source.clone());
     let lowering = Lowering {
         objects,
         exit,
-        listening: None,
+        exit_flag: None,
     };
     let body = lowering.body(body);
     match (exit, source) {
-        (Exit::Tell(_, label), Some(source)) => {
+        (Exit::SetFlag(_, label), Some(source)) => {
             vec![statement(StmtKind::Block { label, body }, &source)]
         }
         _ => body,
     }
 }
 
-/// The lowering of an `exit`.
+/// The statements to which an `exit` is lowered.
 #[derive(Clone, Copy)]
 enum Exit {
     /// The end of the pipeline.
     End,
-    /// Sets the flag and leaves the block of the action.
-    Tell(FieldRef, Label),
+    /// A store to the exit flag, and a break out of the action's block.
+    SetFlag(FieldRef, Label),
 }
 
+/// The lowering of one body.
 struct Lowering<'p> {
     objects: &'p Objects,
     exit: Exit,
-    /// The flag, and the actions that set it.
-    listening: Option<(FieldRef, &'p BTreeSet<ActionId>)>,
+    /// The exit flag, and the actions that set it; `None` in actions, or if no action sets it.
+    exit_flag: Option<(FieldRef, &'p BTreeSet<ActionId>)>,
 }
 
 impl Lowering<'_> {
@@ -137,7 +144,7 @@ impl Lowering<'_> {
             inlined::StmtKind::Break(label) => StmtKind::Break(label),
             inlined::StmtKind::Exit => match self.exit {
                 Exit::End => StmtKind::Exit,
-                Exit::Tell(flag, label) => {
+                Exit::SetFlag(flag, label) => {
                     out.push(set(flag, true, &source));
                     StmtKind::Break(label)
                 }
@@ -153,23 +160,23 @@ impl Lowering<'_> {
         out.push(Stmt { kind, source });
     }
 
-    /// Emits an application, followed by the exit if an action sets the flag.
+    /// Emits a table application, followed by a test of the exit flag if an action of the table may set it.
     fn apply(&self, apply: inlined::Apply, source: Source, out: &mut Vec<Stmt>) {
         let inlined::Apply { table, then, exit } = apply;
         let mut then = then.map(|body| self.body(body));
-        let flag = self.listening.and_then(|(flag, telling)| {
+        let flag = self.exit_flag.and_then(|(flag, flag_setters)| {
             let mut actions = self.objects.table(table).actions.iter();
-            let listens = actions.any(|action| telling.contains(&action.action));
-            listens.then_some(flag)
+            let may_set_flag = actions.any(|action| flag_setters.contains(&action.action));
+            may_set_flag.then_some(flag)
         });
-        let mut behind = None;
+        let mut after = None;
         if let Some(flag) = flag {
-            let leave = leave(flag, self.body(exit), &source);
+            let exit = exit_if_set(flag, self.body(exit), &source);
             match then.bodies().into_iter().all(Vec::is_empty) {
-                true => behind = Some(leave),
+                true => after = Some(exit),
                 false => {
                     for body in then.bodies_mut() {
-                        body.insert(0, leave.clone());
+                        body.insert(0, exit.clone());
                     }
                 }
             }
@@ -183,12 +190,13 @@ impl Lowering<'_> {
             kind: StmtKind::Apply(Box::new(apply)),
             source,
         });
-        out.extend(behind);
+        out.extend(after);
     }
 }
 
-/// Exits if the flag is set. The flag is cleared, as metadata is kept for the next pipeline.
-fn leave(flag: FieldRef, copies: Vec<Stmt>, source: &Source) -> Stmt {
+/// A statement that tests the exit flag, and if it is set, stores the results and exits. The flag is cleared for the next pipeline, which
+/// shares the metadata.
+fn exit_if_set(flag: FieldRef, copies: Vec<Stmt>, source: &Source) -> Stmt {
     let mut then = vec![set(flag, false, source)];
     then.extend(copies);
     then.push(statement(StmtKind::Exit, source));
@@ -201,6 +209,7 @@ fn leave(flag: FieldRef, copies: Vec<Stmt>, source: &Source) -> Stmt {
     statement(kind, source)
 }
 
+/// A store to the exit flag.
 fn set(flag: FieldRef, value: bool, source: &Source) -> Stmt {
     let effect = Effect::Assign {
         target: flag.into(),

@@ -2,21 +2,21 @@
 //!
 //! | pass | from | to | afterwards |
 //! |---|---|---|---|
-//! | [`elaborate`] | [`CheckedProgram`] | [`inlined::InlinedProgram`], [`externs::call`] | names and generics are resolved, calls inlined except of externs; expressions are pure |
+//! | [`elaborate`] | [`CheckedProgram`] | [`inlined::InlinedProgram`], [`externs::call`] | names and generics are resolved, and calls inlined, except calls of externs; expressions are pure |
 //! | [`externs`] | objects, properties of tables and calls of externs | [`crate::ir::Objects`], [`crate::ir::Primitive`]s | externs of the target are lowered |
 //! | [`parser_fields`] | | | parsers branch on fields |
 //! | [`control_types`] | types of visible objects | [`crate::ir::ControlTypes`] | every named type is listed |
-//! | [`entries`] | keysets and priorities as written | entries of [`crate::ir::Table`] | each matches as its key's match kind, and has a priority |
+//! | [`entries`] | keysets and priorities as written | entries of [`crate::ir::Table`] | each entry has the match kinds of its key, and a priority |
 //! | [`register_access`] | | | on Tofino, a packet accesses a register at most once |
 //! | [`direct_cells`] | | | direct registers are accessed only after a hit |
 //! | [`divisions`] | | | only variables with constant values are divided |
-//! | [`selects`] | keysets as written | [`crate::ir::Transition`]s | cases match under masks, and the last one always does |
-//! | [`parse_states`] | states that branch | [`crate::ir::Parser`] | states are straight-line code |
-//! | [`checksums`] | controls | [`crate::ir::Checksum`]s | each has its complete condition |
+//! | [`selects`] | keysets as written | [`crate::ir::Transition`]s | cases match values under masks, and the last case matches always |
+//! | [`parse_states`] | states that branch | [`crate::ir::Parser`] | states contain no branches |
+//! | [`checksums`] | controls | [`crate::ir::Checksum`]s | each checksum has its complete condition |
 //! | [`deparsers`] | controls | [`crate::ir::Deparser`]s | headers are emitted unconditionally |
 //! | [`exits`] | controls and actions | [`crate::ir::Stmt`]s | results are copied out before an `exit` |
-//! | [`sites`] | | | a variable stores the place from which a shared table is applied |
-//! | [`direct_meters`] | | | each has a field for its colour |
+//! | [`sites`] | | | a variable stores from where a table with several applications is applied |
+//! | [`direct_meters`] | | | each direct meter has a field for its colour |
 //! | [`aliases`] | | | aliases of unread parser errors are removed |
 //!
 //! Elaboration starts from the blocks that [`package`] finds in `main`. It and [`externs`] generate code with [`builder`].
@@ -25,7 +25,7 @@
 //! [`crate::ir::ParserStmtKind`]. Invariants that types cannot express are checked between passes in debug builds ([`check`]).
 //!
 //! Passes report unsupported constructs with their source positions; back ends cannot fail. All passes run even after errors, so that one
-//! compilation reports them all.
+//! compilation reports all errors.
 
 mod aliases;
 mod annotations;
@@ -61,15 +61,15 @@ use inlined::{Block, BlockCode, InlinedProgram};
 pub struct Options {
     /// The architecture of the program.
     pub arch: Arch,
-    /// Index, from 0, of the pipe to compile, if there are several.
+    /// Index, from 0, of the pipe to compile (`--pipe`); `None` if there is only one.
     pub pipe: Option<usize>,
-    /// Keep extern objects that are not part of v1model.
+    /// Whether extern objects that are not part of v1model are kept (`--emit-externs`) instead of reported.
     pub emit_externs: bool,
-    /// The program is only checked: limits of the software target are not reported.
+    /// Whether the program is only checked, so that limits of the software target are not reported.
     pub only_check: bool,
-    /// Remove calls of `assert` and `assume`.
+    /// Whether calls of `assert` and `assume` are removed.
     pub no_assertions: bool,
-    /// Control-plane names of actions must be unique, as a P4Info is generated.
+    /// Whether control-plane names of actions must be unique, because P4Info is generated.
     pub actions_need_names: bool,
     /// The source file as named by the user.
     pub source: String,
@@ -83,19 +83,19 @@ pub fn lower(
     options: &Options,
 ) -> FlatProgram {
     let build = package::elaborate(checked, sources, diagnostics, options);
-    if build.is_full() {
+    if build.exceeds_limit() {
         return FlatProgram::default();
     }
-    if is_right(build.diagnostics, options) {
-        check::demand("elaborate", check::elaborated(&build.into));
+    if invariants_hold_after(build.diagnostics, options) {
+        check::assert_holds("elaborate", check::elaborated(&build.into));
     }
     let mut program = externs::lower(build);
-    if is_right(diagnostics, options) {
-        check::demand("externs", check::lowered(&program));
+    if invariants_hold_after(diagnostics, options) {
+        check::assert_holds("externs", check::lowered(&program));
     }
-    parser_fields::hold(&mut program);
-    if is_right(diagnostics, options) {
-        check::demand("parser_fields", check::inlined(&program));
+    parser_fields::store_conditions(&mut program);
+    if invariants_hold_after(diagnostics, options) {
+        check::assert_holds("parser_fields", check::inlined(&program));
     }
     control_types::describe(
         checked,
@@ -111,7 +111,7 @@ pub fn lower(
     }
     divisions::refuse(&program, diagnostics);
     let mut flat = blocks(&mut program, diagnostics, options);
-    sites::tell_apart(
+    sites::number_sites(
         &mut flat.pipelines,
         &mut program.objects,
         &mut program.names,
@@ -119,15 +119,15 @@ pub fn lower(
     );
     direct_meters::finish(&mut program, options.only_check, diagnostics);
     flat.objects = program.objects;
-    aliases::keep_read(&mut flat);
-    if is_right(diagnostics, options) {
-        check::demand("direct_meters", check::flat(&flat));
+    aliases::remove_unread(&mut flat);
+    if invariants_hold_after(diagnostics, options) {
+        check::assert_holds("direct_meters", check::flat(&flat));
     }
     flat
 }
 
-/// Whether the invariants of passes must hold: there are no errors, and no construct was skipped.
-fn is_right(diagnostics: &Diagnostics, options: &Options) -> bool {
+/// Whether the invariants of passes must hold: no error is reported, and no construct is skipped.
+fn invariants_hold_after(diagnostics: &Diagnostics, options: &Options) -> bool {
     !diagnostics.has_errors() && !options.only_check
 }
 
@@ -182,7 +182,7 @@ fn blocks(
     flat
 }
 
-/// Maximum characters of a source fragment in the outputs.
+/// Maximum number of characters of a source fragment in the outputs.
 const MAX_FRAGMENT: usize = 400;
 
 /// A source position for the outputs.
@@ -190,7 +190,7 @@ fn source(sources: &SourceMap, span: Span) -> Source {
     let Location { file, line, column } = sources.location(span);
     let text = sources.text(span).trim_end_matches(';');
     let first = text.lines().next().unwrap_or_default();
-    // Long fragments are truncated, as each part of a long statement repeats them.
+    // Long fragments are truncated, as each part of a long statement repeats the fragment.
     let kept = first
         .char_indices()
         .nth(MAX_FRAGMENT)

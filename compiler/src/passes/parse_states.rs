@@ -1,7 +1,7 @@
 //! Pass: parse states.
 //!
 //! Input: the states of a parser as written, whose bodies may branch, loop and call sub-parsers. Output: the states of the target.
-//! Invariant: bodies are straight-line code, every state is reachable from the first one, and names are unique.
+//! Invariants: bodies contain no branches, every state is reachable from the first one, and names are unique.
 //!
 //! A condition becomes a `select` on a field. A call of a sub-parser becomes a transition to its first state, whose end returns. Generated
 //! states are then merged where this keeps the behaviour.
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use num_bigint::BigInt;
 
-use super::inlined::{self, straight, State, StmtKind};
+use super::inlined::{self, to_parser_stmt, State, StmtKind};
 use crate::ir::{
     Expr, Keyset, Label, ParseState, ParserStmtKind, SelectKey, Source, StateId, StateRef, Stmt,
     Transition,
@@ -19,11 +19,11 @@ use crate::names::Names;
 
 /// Lowers parser states to those of the target.
 pub fn lower(states: Vec<State<Transition>>) -> Vec<ParseState> {
-    let mut layout = Layout::default();
+    let mut graph = StateGraph::default();
     let mut code = Vec::with_capacity(states.len());
     for state in states {
-        layout.names.insert(state.name.clone());
-        layout.states.push(Laid {
+        graph.names.insert(state.name.clone());
+        graph.states.push(DraftState {
             name: state.name,
             body: Vec::new(),
             transition: Transition::Always(StateRef::End),
@@ -35,72 +35,81 @@ pub fn lower(states: Vec<State<Transition>>) -> Vec<ParseState> {
     }
     for (index, code) in code.into_iter().enumerate() {
         let Some(code) = code else { continue };
-        if let Some(end) = layout.lay_out(code.body, StateId::from(index)) {
-            layout.states[end.index()].transition = code.transition;
+        if let Some(end) = graph.lower_code(code.body, StateId::from(index)) {
+            graph.states[end.index()].transition = code.transition;
         }
     }
-    let mut states = layout.states;
+    let mut states = graph.states;
     skip_empty_states(&mut states);
     merge_states(&mut states);
-    reached(states)
+    renumber_reachable(states)
 }
 
-/// A target state under construction.
-struct Laid {
+/// A state of the target under construction.
+struct DraftState {
     name: String,
     body: Vec<Stmt<ParserStmtKind>>,
     transition: Transition,
     source: Source,
     /// Whether the compiler generated the state, so that it may be merged with its neighbours.
     synthetic: bool,
-    /// The source state that it belongs to.
+    /// The state of the program to which the statements belong.
     written: StateId,
 }
 
-/// Maximum characters of a generated name; longer ones are derived from the source state's name instead.
+/// Maximum number of characters of a state's name from which names of generated states are derived. For a longer name, the name of the state
+/// in the program is used instead.
 const MAX_NAME: usize = 100;
 
+/// The states under construction.
 #[derive(Default)]
-struct Layout {
-    states: Vec<Laid>,
+struct StateGraph {
+    states: Vec<DraftState>,
     names: Names,
-    /// Labels of the enclosing blocks, with the states after them.
+    /// States after the enclosing blocks and loops, the targets of breaks.
     after: BTreeMap<Label, StateId>,
 }
 
-impl Layout {
-    /// Appends code to a state, and adds states for branches. Returns the state in which it ends.
-    fn lay_out(&mut self, code: Vec<inlined::Stmt>, mut state: StateId) -> Option<StateId> {
+impl StateGraph {
+    /// Appends statements to a state, and adds states for branches. Returns the state in which the statements end; `None` if all paths leave
+    /// by a break.
+    fn lower_code(&mut self, code: Vec<inlined::Stmt>, mut state: StateId) -> Option<StateId> {
         for stmt in code {
             match stmt.kind {
                 StmtKind::If {
                     cond, then, other, ..
                 } => {
-                    let (yes, no) = (self.more(state), self.more(state));
+                    let (yes, no) = (
+                        self.add_generated_state(state),
+                        self.add_generated_state(state),
+                    );
                     self.branch(state, &cond, yes, no);
-                    let ends = [self.lay_out(then, yes), self.lay_out(other, no)];
+                    let ends = [self.lower_code(then, yes), self.lower_code(other, no)];
                     if ends.iter().all(Option::is_none) {
                         return None;
                     }
-                    let join = self.more(state);
+                    let join = self.add_generated_state(state);
                     for end in ends.into_iter().flatten() {
                         self.goto(end, join);
                     }
                     state = join;
                 }
                 StmtKind::Block { label, body } => {
-                    let join = self.more(state);
+                    let join = self.add_generated_state(state);
                     self.after.insert(label, join);
-                    if let Some(end) = self.lay_out(body, state) {
+                    if let Some(end) = self.lower_code(body, state) {
                         self.goto(end, join);
                     }
                     state = join;
                 }
                 StmtKind::Loop { label, body } => {
-                    let (head, join) = (self.more(state), self.more(state));
+                    let (head, join) = (
+                        self.add_generated_state(state),
+                        self.add_generated_state(state),
+                    );
                     self.after.insert(label, join);
                     self.goto(state, head);
-                    if let Some(end) = self.lay_out(body, head) {
+                    if let Some(end) = self.lower_code(body, head) {
                         self.goto(end, head);
                     }
                     state = join;
@@ -117,7 +126,7 @@ impl Layout {
                 }
                 kind => {
                     let source = stmt.source;
-                    let stmt = straight(kind).map(|kind| Stmt { kind, source });
+                    let stmt = to_parser_stmt(kind).map(|kind| Stmt { kind, source });
                     self.states[state.index()].body.extend(stmt);
                 }
             }
@@ -125,9 +134,9 @@ impl Layout {
         Some(state)
     }
 
-    /// Adds a generated state.
-    fn more(&mut self, like: StateId) -> StateId {
-        let Laid {
+    /// Adds a generated state, whose name and source position are derived from those of the state `like`.
+    fn add_generated_state(&mut self, like: StateId) -> StateId {
+        let DraftState {
             name,
             source,
             written,
@@ -139,7 +148,7 @@ impl Layout {
             false => name,
         };
         let name = self.names.unique(name);
-        self.states.push(Laid {
+        self.states.push(DraftState {
             name,
             body: Vec::new(),
             transition: Transition::Always(StateRef::End),
@@ -150,10 +159,12 @@ impl Layout {
         StateId::from(self.states.len() - 1)
     }
 
+    /// Sets an unconditional transition.
     fn goto(&mut self, from: StateId, to: StateId) {
         self.states[from.index()].transition = Transition::Always(StateRef::State(to));
     }
 
+    /// Sets a transition that depends on a condition, which is a field.
     fn branch(&mut self, state: StateId, cond: &Expr, yes: StateId, no: StateId) {
         let Expr::Field { place, .. } = cond else {
             return;
@@ -172,8 +183,8 @@ impl Layout {
     }
 }
 
-/// Redirects transitions to empty generated states to the successors of these.
-fn skip_empty_states(states: &mut [Laid]) {
+/// Replaces transitions to empty generated states by transitions to the successors of these states.
+fn skip_empty_states(states: &mut [DraftState]) {
     let through: Vec<Option<StateRef>> = states
         .iter()
         .enumerate()
@@ -184,7 +195,7 @@ fn skip_empty_states(states: &mut [Laid]) {
             _ => None,
         })
         .collect();
-    // The final target of each. A cycle of empty states has none.
+    // The final target of each empty state. A cycle of empty states ends parsing.
     let mut ends: Vec<Option<StateRef>> = vec![None; through.len()];
     for first in 0..through.len() {
         let mut way = Vec::new();
@@ -222,8 +233,8 @@ fn skip_empty_states(states: &mut [Laid]) {
     }
 }
 
-/// Merges a state with a single predecessor into it, if that has a single successor.
-fn merge_states(states: &mut [Laid]) {
+/// Merges a state into its only predecessor if the predecessor has an unconditional transition and one of both is generated.
+fn merge_states(states: &mut [DraftState]) {
     let mut incoming = vec![0usize; states.len()];
     incoming[0] = 1;
     let mut reached = vec![0];
@@ -249,7 +260,7 @@ fn merge_states(states: &mut [Laid]) {
             }
             let taken = std::mem::replace(
                 &mut states[next],
-                Laid {
+                DraftState {
                     name: String::new(),
                     body: Vec::new(),
                     transition: Transition::Always(StateRef::End),
@@ -274,17 +285,17 @@ fn merge_states(states: &mut [Laid]) {
 }
 
 /// The reachable states, numbered in the order of traversal.
-fn reached(states: Vec<Laid>) -> Vec<ParseState> {
+fn renumber_reachable(states: Vec<DraftState>) -> Vec<ParseState> {
     let mut numbers: BTreeMap<usize, StateId> = BTreeMap::new();
     let mut order = vec![0];
-    let mut met = vec![false; states.len()];
-    met[0] = true;
+    let mut seen = vec![false; states.len()];
+    seen[0] = true;
     let mut position = 0;
     while position < order.len() {
         let state = order[position];
         numbers.insert(state, StateId::from(position));
         for next in successors(&states[state].transition) {
-            if !std::mem::replace(&mut met[next], true) {
+            if !std::mem::replace(&mut seen[next], true) {
                 order.push(next);
             }
         }
@@ -295,7 +306,7 @@ fn reached(states: Vec<Laid>) -> Vec<ParseState> {
             *next = (numbers.get(&id.index())).map_or(StateRef::End, |id| StateRef::State(*id));
         }
     };
-    let mut states: Vec<Option<Laid>> = states.into_iter().map(Some).collect();
+    let mut states: Vec<Option<DraftState>> = states.into_iter().map(Some).collect();
     let states = (order.iter()).filter_map(|index| states[*index].take());
     states
         .map(|mut state| {
@@ -315,6 +326,7 @@ fn reached(states: Vec<Laid>) -> Vec<ParseState> {
         .collect()
 }
 
+/// Positions of the states to which a transition may lead.
 fn successors(transition: &Transition) -> Vec<usize> {
     let one = |next: &StateRef| match next {
         StateRef::State(id) => Some(id.index()),

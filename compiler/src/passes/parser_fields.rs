@@ -1,14 +1,14 @@
 //! Pass: fields of parsers.
 //!
-//! Input: parser states, which branch on expressions. Output: the same. Invariant: conditions and keys of `select` are fields, as the
-//! target can branch on nothing else in a parser; statements after an unconditional exit are removed.
+//! Input: parser states, which branch on expressions. Output: the same states. Invariants: conditions and keys of `select` are fields, the
+//! only values on which a parser of the target can branch. Unreachable statements after a break are removed.
 
 use super::inlined::{BlockCode, InlinedProgram, StateCode, Stmt, StmtKind, Transition};
 use crate::ir::{Effect, Expr, Objects, Scalar, Source};
 use crate::names::{join, Names};
 
 /// Stores conditions and keys that are not fields in variables.
-pub fn hold(program: &mut InlinedProgram) {
+pub fn store_conditions(program: &mut InlinedProgram) {
     let mut fields = Fields {
         objects: &mut program.objects,
         names: &mut program.names,
@@ -20,12 +20,13 @@ pub fn hold(program: &mut InlinedProgram) {
         };
         for state in states {
             if let Some(code) = &mut state.code {
-                fields.hold_in(code);
+                fields.store_conditions_in(code);
             }
         }
     }
 }
 
+/// The state of the pass.
 struct Fields<'p> {
     objects: &'p mut Objects,
     names: &'p mut Names,
@@ -34,14 +35,15 @@ struct Fields<'p> {
 }
 
 impl Fields<'_> {
-    fn hold_in(&mut self, code: &mut StateCode) {
+    /// Stores the conditions and keys of one parser state.
+    fn store_conditions_in(&mut self, code: &mut StateCode) {
         self.scope.clone_from(&code.scope);
         // Keys are evaluated at the end of the body, whose statements may change their fields.
         if let Transition::Select { keys, .. } = &mut code.transition {
             for key in keys {
                 if !matches!(key.value, Expr::Field { .. }) {
-                    let held = self.held(&mut key.value, key.ty, &key.source);
-                    code.body.push(held);
+                    let store = self.store_in_variable(&mut key.value, key.ty, &key.source);
+                    code.body.push(store);
                 }
             }
         }
@@ -50,7 +52,7 @@ impl Fields<'_> {
     }
 
     /// Replaces a value by a variable, and returns the statement that stores the value in it.
-    fn held(&mut self, value: &mut Expr, ty: Scalar, source: &Source) -> Stmt {
+    fn store_in_variable(&mut self, value: &mut Expr, ty: Scalar, source: &Source) -> Stmt {
         let name = self.names.unique(&join(&self.scope, "tmp"));
         let field = self.objects.storage.add_scalar(name, ty);
         let value = std::mem::replace(value, Expr::field(field, ty));
@@ -61,20 +63,20 @@ impl Fields<'_> {
         }
     }
 
-    /// Appends the code with a field for each condition. Returns whether its end is reachable.
+    /// Appends `code` to `out`, with a field as each condition. Returns whether the end of `code` is reachable.
     fn conditions(&mut self, code: Vec<Stmt>, out: &mut Vec<Stmt>) -> bool {
         for mut stmt in code {
-            let goes_on = match &mut stmt.kind {
+            let end_is_reachable = match &mut stmt.kind {
                 StmtKind::If {
                     cond, then, other, ..
                 } => {
                     if !matches!(cond, Expr::Field { .. }) {
-                        out.push(self.held(cond, Scalar::Bool, &stmt.source));
+                        out.push(self.store_in_variable(cond, Scalar::Bool, &stmt.source));
                     }
                     let mut ends = [false; 2];
-                    for (end, way) in ends.iter_mut().zip([then, other]) {
-                        let code = std::mem::take(way);
-                        *end = self.conditions(code, way);
+                    for (end, branch) in ends.iter_mut().zip([then, other]) {
+                        let code = std::mem::take(branch);
+                        *end = self.conditions(code, branch);
                     }
                     ends.contains(&true)
                 }
@@ -87,7 +89,7 @@ impl Fields<'_> {
                 _ => true,
             };
             out.push(stmt);
-            if !goes_on {
+            if !end_is_reachable {
                 return false;
             }
         }

@@ -1,7 +1,7 @@
 //! Pass: register accesses.
 //!
-//! Input: the inlined program for Tofino. Output: the same program. Invariant: a packet accesses a register at most once, and a register is
-//! accessed in either ingress or egress. The reason is that a register is in one stage of the pipeline.
+//! Input: the inlined program for Tofino. Output: the same program. Invariants: a packet accesses a register at most once, and only ingress
+//! or only egress accesses a register. On the chip, a register is in one stage of the pipeline.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use super::inlined::{walk, Apply, InlinedProgram, Stmt, StmtKind};
 use crate::diag::{Code, Diagnostic, Diagnostics, Span};
 use crate::ir::{ActionScope, Effect, Follow, Label, Primitive, RegisterId, TableId};
 
-/// Registers that a packet may have accessed, with the site of the access.
+/// Registers that a packet may have accessed, each with the number of the access (`Primitive::RegisterAccess`).
 pub(super) type Accessed = BTreeMap<RegisterId, u32>;
 
-/// Accessed registers at the breaks out of a block, by label.
-type Leaving = BTreeMap<Label, Accessed>;
+/// Registers possibly accessed before the breaks out of the enclosing blocks, by the block's label.
+type AtBreaks = BTreeMap<Label, Accessed>;
 
 /// Reports registers that a packet can access twice, or that both ingress and egress access.
 pub fn check(program: &InlinedProgram, diagnostics: &mut Diagnostics) {
@@ -39,10 +39,11 @@ pub fn check(program: &InlinedProgram, diagnostics: &mut Diagnostics) {
             all.into_iter()
                 .map(|(register, site)| (register, (name, site))),
         );
-        check.behind(body, Accessed::new(), &mut Leaving::new());
+        check.accessed_after(body, Accessed::new(), &mut AtBreaks::new());
     }
 }
 
+/// A forward dataflow analysis over structured bodies.
 struct Check<'p> {
     program: &'p InlinedProgram,
     diagnostics: &'p mut Diagnostics,
@@ -51,11 +52,11 @@ struct Check<'p> {
 impl Check<'_> {
     /// Registers possibly accessed at the end of a body, given those at its start (`now`); `None` if the end is
     /// unreachable.
-    fn behind(
+    fn accessed_after(
         &mut self,
         body: &[Stmt],
         mut now: Accessed,
-        leaving: &mut Leaving,
+        at_breaks: &mut AtBreaks,
     ) -> Option<Accessed> {
         for stmt in body {
             match &stmt.kind {
@@ -68,70 +69,72 @@ impl Check<'_> {
                     }
                 }
                 StmtKind::If { then, other, .. } => {
-                    let ways = [then, other].map(|way| self.behind(way, now.clone(), leaving));
-                    now = either(ways)?;
+                    let paths =
+                        [then, other].map(|path| self.accessed_after(path, now.clone(), at_breaks));
+                    now = join_paths(paths)?;
                 }
                 StmtKind::Block { label, body } | StmtKind::Loop { label, body } => {
-                    let end = self.behind(body, now, leaving);
-                    now = either([end, leaving.remove(label)])?;
+                    let end = self.accessed_after(body, now, at_breaks);
+                    now = join_paths([end, at_breaks.remove(label)])?;
                 }
                 StmtKind::Break(label) => {
-                    leaving.entry(*label).or_default().extend(now);
+                    at_breaks.entry(*label).or_default().extend(now);
                     return None;
                 }
                 StmtKind::Exit => return None,
-                StmtKind::Apply(apply) => now = self.behind_table(apply, now, leaving)?,
+                StmtKind::Apply(apply) => now = self.accessed_after_table(apply, now, at_breaks)?,
                 _ => {}
             }
         }
         Some(now)
     }
 
-    fn behind_table(
+    fn accessed_after_table(
         &mut self,
         apply: &Apply,
         now: Accessed,
-        leaving: &mut Leaving,
+        at_breaks: &mut AtBreaks,
     ) -> Option<Accessed> {
         let program = self.program;
         let table = program.objects.table(apply.table);
         let only_default = table.default.constant.then_some(table.default.action);
-        // Registers accessed before each of the following bodies. Each body is analysed once for all actions that lead to it.
+        // Registers possibly accessed before each body that follows. A body is analysed once for all actions after which it runs.
         let bodies = apply.then.bodies();
         let mut entering: Vec<Option<Accessed>> = vec![None; bodies.len()];
-        let mut enter = |body: usize, behind: &Accessed| {
+        let mut enter = |body: usize, after: &Accessed| {
             (entering[body].get_or_insert_default())
-                .extend(behind.iter().map(|(id, site)| (*id, *site)));
+                .extend(after.iter().map(|(id, site)| (*id, *site)));
         };
         for listed in &table.actions {
             let (action, scope) = (listed.action, listed.scope);
             let body = &program.action_bodies[action.index()];
-            let Some(behind) = self.behind(body, now.clone(), &mut Leaving::new()) else {
+            let Some(after) = self.accessed_after(body, now.clone(), &mut AtBreaks::new()) else {
                 continue;
             };
             match &apply.then {
                 Follow::Action { actions, .. } => {
                     let named = actions.iter().position(|(ids, _)| ids.contains(&action));
-                    enter(named.unwrap_or(actions.len()), &behind);
+                    enter(named.unwrap_or(actions.len()), &after);
                 }
                 Follow::Hit { .. } => {
                     if scope != ActionScope::DefaultOnly {
-                        enter(0, &behind);
+                        enter(0, &after);
                     }
                     let may_miss =
                         only_default.map_or(scope != ActionScope::TableOnly, |only| only == action);
                     if may_miss {
-                        enter(1, &behind);
+                        enter(1, &after);
                     }
                 }
             }
         }
         let ends: Vec<Option<Accessed>> = (bodies.into_iter().zip(entering))
-            .filter_map(|(body, entering)| Some(self.behind(body, entering?, leaving)))
+            .filter_map(|(body, entering)| Some(self.accessed_after(body, entering?, at_breaks)))
             .collect();
-        either(ends)
+        join_paths(ends)
     }
 
+    /// Reports a register that a packet can access at two sites.
     fn report_twice(&mut self, register: RegisterId, first: u32, second: u32) {
         let name = &self.program.objects.registers[register.index()].meta.name;
         let message = format!("a packet on this path accesses register {name} twice");
@@ -148,6 +151,7 @@ impl Check<'_> {
         );
     }
 
+    /// Reports a register that both ingress and egress access.
     fn report_gresses(
         &mut self,
         register: RegisterId,
@@ -167,15 +171,16 @@ impl Check<'_> {
         );
     }
 
+    /// The source position of an access.
     fn site(&self, site: u32) -> Span {
         self.program.register_sites[site as usize]
     }
 }
 
-/// Joins paths; `None` if none of them is reachable.
-fn either(ways: impl IntoIterator<Item = Option<Accessed>>) -> Option<Accessed> {
-    ways.into_iter().flatten().reduce(|mut all, way| {
-        all.extend(way);
+/// The union of the registers accessed on several paths; `None` if no path is reachable.
+fn join_paths(paths: impl IntoIterator<Item = Option<Accessed>>) -> Option<Accessed> {
+    paths.into_iter().flatten().reduce(|mut all, path| {
+        all.extend(path);
         all
     })
 }

@@ -1,8 +1,8 @@
 //! Pass: selects.
 //!
-//! Input: states whose transitions have keysets as written. Output: the same with [`crate::ir::Transition`]. Invariants: a case matches
-//! values under masks, for all keys together, or a value set. Exactly the last case of a `select` matches everything. Values that no case of
-//! the source matches go to one state that rejects with `error.NoMatch`.
+//! Input: states whose transitions have keysets as written. Output: the same states with [`crate::ir::Transition`]. Invariants: a case
+//! matches each key with a value under a mask, or all keys together with a value set. Exactly the last case of a `select` matches
+//! everything. Values that match no case of the program lead to one state that rejects with `error.NoMatch`.
 //!
 //! BMv2 has no ranges in parsers: a range becomes the set of masks that together match it.
 
@@ -16,10 +16,10 @@ use crate::ir::{
 };
 use crate::names::Names;
 
-/// Pairs of a value and a mask.
+/// Pairs of a value and a mask, for all keys of a case or for the alternatives of one key.
 type Masks = Vec<(BigInt, BigInt)>;
 
-/// Maximum number of combinations of masks per case.
+/// Maximum number of target cases per case of the program.
 const MAX_COMBINATIONS: usize = 1 << 16;
 
 /// Lowers the transitions of a parser's states.
@@ -28,10 +28,10 @@ pub fn lower(
     objects: &Objects,
     diagnostics: &mut Diagnostics,
 ) -> Vec<State<Transition>> {
-    let mut ends = Ends {
+    let mut ends = EndStates {
         count: states.len(),
-        goes_on: !objects.arch.is_tofino(),
-        rejects: None,
+        reject_continues: !objects.arch.is_tofino(),
+        first_rejection: None,
     };
     let lowered = states.into_iter().map(|state| {
         let code = state.code.map(|code| StateCode {
@@ -47,31 +47,32 @@ pub fn lower(
         }
     });
     let mut lowered: Vec<_> = lowered.collect();
-    if let Some(source) = ends.rejects {
+    if let Some(source) = ends.first_rejection {
         lowered.push(no_match(&lowered, &objects.errors, source));
     }
     lowered
 }
 
 /// The end states of a parser.
-struct Ends {
-    /// Number of states of the program.
+struct EndStates {
+    /// Number of states of the program, which is also the position of the rejecting state.
     count: usize,
-    /// Whether a packet continues to ingress after `reject`, as on v1model. The model of Tofino tests
-    /// for an error instead.
-    goes_on: bool,
+    /// Whether a rejected packet continues to ingress, as on v1model. On Tofino, a rejected packet needs a parser error, by which the model
+    /// drops it.
+    reject_continues: bool,
     /// Source position of the first transition to the rejecting state, if there is one.
-    rejects: Option<Source>,
+    first_rejection: Option<Source>,
 }
 
-impl Ends {
+impl EndStates {
+    /// The target of a transition in the IR.
     fn resolve(&mut self, next: Next, from: &Source) -> StateRef {
         match next {
             Next::State(id) => StateRef::State(id),
             Next::End => StateRef::End,
-            Next::Reject if self.goes_on => StateRef::End,
+            Next::Reject if self.reject_continues => StateRef::End,
             Next::Reject | Next::NoMatch => {
-                self.rejects.get_or_insert_with(|| from.clone());
+                self.first_rejection.get_or_insert_with(|| from.clone());
                 StateRef::State(StateId::from(self.count))
             }
         }
@@ -104,10 +105,11 @@ fn no_match(states: &[State<Transition>], errors: &[String], source: Source) -> 
     }
 }
 
+/// Lowers a transition of the state at `from`.
 fn transition(
     written: inlined::Transition,
     from: &Source,
-    ends: &mut Ends,
+    ends: &mut EndStates,
     diagnostics: &mut Diagnostics,
 ) -> Transition {
     let (keys, written) = match written {
@@ -117,18 +119,18 @@ fn transition(
         inlined::Transition::Select { keys, cases } => (keys, cases),
     };
     let mut cases: Vec<(Keyset, StateRef)> = Vec::new();
-    let mut is_open = true;
+    let mut lacks_default = true;
     for case in written {
         for keyset in keysets(&case, &keys, diagnostics) {
-            is_open = keyset != Keyset::Default;
+            lacks_default = keyset != Keyset::Default;
             cases.push((keyset, ends.resolve(case.next, from)));
         }
-        if !is_open {
+        if !lacks_default {
             // Later cases are unreachable.
             break;
         }
     }
-    if is_open {
+    if lacks_default {
         cases.push((Keyset::Default, ends.resolve(Next::NoMatch, from)));
     }
     match &cases[..] {
@@ -140,7 +142,7 @@ fn transition(
     }
 }
 
-/// The target keysets of a case, several for ranges.
+/// The target keysets that together match a case, several if it has ranges. Empty after a reported error.
 fn keysets(case: &Case, keys: &[SelectKey], diagnostics: &mut Diagnostics) -> Vec<Keyset> {
     let elements = match &case.keyset {
         inlined::Keyset::ValueSet(set) => return vec![Keyset::ValueSet(*set)],
@@ -171,7 +173,7 @@ fn keysets(case: &Case, keys: &[SelectKey], diagnostics: &mut Diagnostics) -> Ve
     }
 }
 
-/// The alternative values and masks of an element.
+/// The values and masks that together match an element of type `ty`.
 fn masks(element: &KeysetElement, ty: Scalar) -> Masks {
     let ones = mask(ty.width());
     match element {
@@ -267,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn cases_behind_one_that_matches_everything_are_left_out() {
+    fn cases_after_a_default_case_are_omitted() {
         let all = KeysetElement::Range(BigInt::ZERO, BigInt::from(255));
         let (here, there) = (Next::State(StateId(0)), Next::End);
         let states = lowered(&[
@@ -279,28 +281,29 @@ mod tests {
     }
 
     #[test]
-    fn what_no_case_matches_is_rejected() {
+    fn unmatched_values_lead_to_a_rejecting_state() {
         let one = KeysetElement::Value(BigInt::from(1));
         let states = lowered(&[case(&[one], Next::End)]);
         let Transition::Select { cases, .. } = transition_of(&states) else {
-            panic!("a choice is left: {states:?}");
+            panic!("expected a select: {states:?}");
         };
-        let rejects = StateRef::State(StateId(1));
-        assert_eq!(cases.last(), Some(&(Keyset::Default, rejects)));
+        let rejecting = StateRef::State(StateId(1));
+        assert_eq!(cases.last(), Some(&(Keyset::Default, rejecting)));
         // The program has a state of that name.
         assert_eq!(states[1].name, "noMatch_0");
     }
 
     #[test]
-    fn ranges_of_several_keys_are_combined() {
+    fn ranges_of_several_keys_are_multiplied_out() {
         let range = || KeysetElement::Range(BigInt::from(1), BigInt::from(2));
         let states = lowered(&[case(&[range(), KeysetElement::Any, range()], Next::End)]);
         let Transition::Select { cases, .. } = transition_of(&states) else {
-            panic!("a choice is left: {states:?}");
+            panic!("expected a select: {states:?}");
         };
         assert_eq!(cases.len(), 2 * 2 + 1);
     }
 
+    /// The numbers of `width` bits that one of the masks matches.
     fn matched(masks: &Masks, width: u32) -> Vec<u32> {
         (0..1u32 << width)
             .filter(|n| {
@@ -312,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn masks_of_a_range_match_just_its_numbers() {
+    fn masks_of_a_range_match_exactly_its_numbers() {
         for low in 0..16u32 {
             for high in low..16 {
                 let masks = range_masks(&low.into(), &high.into(), Scalar::Bit(4));
@@ -327,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn signed_ranges_go_through_zero() {
+    fn signed_range_may_contain_zero() {
         let masks = range_masks(&BigInt::from(-2), &BigInt::from(1), Scalar::Int(4));
         assert_eq!(matched(&masks, 4), [0, 1, 14, 15]);
     }

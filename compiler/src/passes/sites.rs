@@ -1,10 +1,10 @@
 //! Pass: sites.
 //!
-//! Input: pipelines whose tables may be applied in several places. Output: the same. Invariant: an application has a `site`, set just before
-//! it, if and only if the pipeline applies its table in several places.
+//! Input: pipelines whose tables may be applied in several places. Output: the same pipelines. Invariant: an application has a `site` if and
+//! only if the pipeline applies the table in several places; a preceding statement stores the number of the site in a variable.
 //!
-//! A table of BMv2 has one successor per outcome. For a table with several applications, a variable stores the place of the application, and
-//! is tested after the table to continue there.
+//! A table of BMv2 has one successor per outcome. After a table with several applications, the switch therefore tests the variable to
+//! continue at the right application.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ use crate::ir::{
 };
 use crate::names::Names;
 
-/// Maximum number of applications of one table, far above hand-written programs.
+/// Width in bits of the number of an application: far more applications of a table than hand-written programs have.
 const SITE_BITS: u32 = 16;
 
 /// Sets a variable before each application of a table that has several.
-pub fn tell_apart(
+pub fn number_sites(
     pipelines: &mut [Pipeline],
     objects: &mut Objects,
     names: &mut Names,
@@ -32,8 +32,8 @@ pub fn tell_apart(
             let name = objects.table(*table).meta.name.clone();
             if uses.by_action && uses.by_hit {
                 let message = format!(
-                    "table {name} is applied in several places, in one for its action and in another for hit or \
-                     miss; this target can tell only one of both"
+                    "table {name} is applied in several places; some use its action and others hit or miss, which \
+                     this target does not support together"
                 );
                 let what = Diagnostic::global(Code::TARGET, message)
                     .help("use switch (...apply().action_run) in all places");
@@ -44,22 +44,26 @@ pub fn tell_apart(
             uses.variable = Some(objects.storage.add_scalar(variable, ty));
             uses.count = 0;
         }
-        mark(body, &mut uses);
+        store_sites(body, &mut uses);
     }
 }
 
-/// How a table is used.
+/// The applications of a table in a pipeline.
 #[derive(Default)]
-struct Uses {
+struct TableUses {
+    /// Number of applications.
     count: u32,
+    /// Whether the statements after an application depend on the executed action.
     by_action: bool,
+    /// Whether the statements after an application depend on hit or miss.
     by_hit: bool,
+    /// The variable with the number of the current application; set for tables with several applications.
     variable: Option<FieldRef>,
 }
 
-/// How a body uses tables.
-fn uses_of(body: &[Stmt]) -> BTreeMap<TableId, Uses> {
-    let mut uses: BTreeMap<TableId, Uses> = BTreeMap::new();
+/// The applications of tables in a body.
+fn uses_of(body: &[Stmt]) -> BTreeMap<TableId, TableUses> {
+    let mut uses: BTreeMap<TableId, TableUses> = BTreeMap::new();
     walk(body, &mut |stmt| {
         if let StmtKind::Apply(apply) = &stmt.kind {
             let known = uses.entry(apply.table).or_default();
@@ -73,7 +77,8 @@ fn uses_of(body: &[Stmt]) -> BTreeMap<TableId, Uses> {
     uses
 }
 
-fn mark(body: &mut Vec<Stmt>, uses: &mut BTreeMap<TableId, Uses>) {
+/// Stores the number of the application before each application of the tables in `uses`.
+fn store_sites(body: &mut Vec<Stmt>, uses: &mut BTreeMap<TableId, TableUses>) {
     let mut marked = Vec::with_capacity(body.len());
     for mut stmt in std::mem::take(body) {
         if let StmtKind::Apply(apply) = &mut stmt.kind {
@@ -96,7 +101,7 @@ fn mark(body: &mut Vec<Stmt>, uses: &mut BTreeMap<TableId, Uses>) {
             }
         }
         for body in stmt.kind.bodies_mut() {
-            mark(body, uses);
+            store_sites(body, uses);
         }
         marked.push(stmt);
     }

@@ -13,35 +13,36 @@ pub fn refuse(program: &FlatProgram, diagnostics: &mut Diagnostics) {
     if !program.objects.arch.is_tofino() {
         return;
     }
-    let mut ways = Ways {
+    let mut paths = PathAnalysis {
         program,
         diagnostics,
         leaving: BTreeMap::new(),
     };
     for pipeline in &program.pipelines {
-        ways.behind(&pipeline.body, AppliedTables::new());
+        paths.tables_after(&pipeline.body, AppliedTables::new());
     }
 }
 
-struct Ways<'a> {
+/// A forward dataflow analysis over the structured body of a pipeline.
+struct PathAnalysis<'a> {
     program: &'a FlatProgram,
     diagnostics: &'a mut Diagnostics,
-    /// Tables applied at the exits of a block, by label.
+    /// Tables applied before the breaks out of each block, by the block's label.
     leaving: BTreeMap<Label, AppliedTables>,
 }
 
-impl Ways<'_> {
-    /// Tables possibly applied at the end of a body, given those at its start (`now`); `None` if no path reaches the end.
-    fn behind(&mut self, body: &[Stmt], mut now: AppliedTables) -> Option<AppliedTables> {
+impl PathAnalysis<'_> {
+    /// Tables that a packet may have applied at the end of a body, given those at its start (`now`). `None` if no path reaches the end.
+    fn tables_after(&mut self, body: &[Stmt], mut now: AppliedTables) -> Option<AppliedTables> {
         for stmt in body {
             match &stmt.kind {
                 StmtKind::If { then, other, .. } => {
-                    let ways = [then, other].map(|way| self.behind(way, now.clone()));
-                    now = either(ways)?;
+                    let paths = [then, other].map(|path| self.tables_after(path, now.clone()));
+                    now = join_paths(paths)?;
                 }
                 StmtKind::Block { label, body } | StmtKind::Loop { label, body } => {
-                    let end = self.behind(body, now);
-                    now = either([end, self.leaving.remove(label)])?;
+                    let end = self.tables_after(body, now);
+                    now = join_paths([end, self.leaving.remove(label)])?;
                 }
                 StmtKind::Break(label) => {
                     self.leaving.entry(*label).or_default().extend(now);
@@ -52,10 +53,10 @@ impl Ways<'_> {
                     if let Some(first) = now.insert(apply.table, stmt.source.span) {
                         self.report(apply.table, first, stmt.source.span);
                     }
-                    let ways: Vec<Option<AppliedTables>> = (apply.then.bodies().into_iter())
-                        .map(|way| self.behind(way, now.clone()))
+                    let paths: Vec<Option<AppliedTables>> = (apply.then.bodies().into_iter())
+                        .map(|path| self.tables_after(path, now.clone()))
                         .collect();
-                    now = either(ways)?;
+                    now = join_paths(paths)?;
                 }
                 StmtKind::Effect(_) => {}
             }
@@ -77,10 +78,10 @@ impl Ways<'_> {
     }
 }
 
-/// Joins paths; `None` if none of them is reachable.
-fn either(ways: impl IntoIterator<Item = Option<AppliedTables>>) -> Option<AppliedTables> {
-    ways.into_iter().flatten().reduce(|mut all, way| {
-        all.extend(way);
+/// The union of the tables applied on several paths; `None` if no path is reachable.
+fn join_paths(paths: impl IntoIterator<Item = Option<AppliedTables>>) -> Option<AppliedTables> {
+    paths.into_iter().flatten().reduce(|mut all, path| {
+        all.extend(path);
         all
     })
 }

@@ -8,18 +8,20 @@ use serde::Serialize;
 
 use crate::arch::Arch;
 
-/// Rows of a block of SRAM, and bits of each row.
+/// Number of rows in a block of SRAM.
 pub const SRAM_ROWS: u64 = 1024;
+/// Width in bits of a row of SRAM.
 pub const SRAM_BITS: u64 = 128;
-/// Rows of a block of TCAM, and bits of each row.
+/// Number of rows in a block of TCAM.
 pub const TCAM_ROWS: u64 = 512;
+/// Width in bits of a row of TCAM.
 pub const TCAM_BITS: u64 = 44;
-/// Maximum blocks of arrays in a stage. Each needs a map RAM, which allows a read and a write in the same cycle.
+/// Maximum number of SRAM blocks of arrays in a stage. Each needs a map RAM, which allows a read and a write in the same cycle.
 pub const ARRAY_BLOCKS: u64 = 48;
 
 /// An amount of each resource of a stage: the use of a step, or the budget of a stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Use {
+pub struct Resources {
     /// Logical tables.
     pub tables: u64,
     /// Gateways, which evaluate conditions.
@@ -30,13 +32,13 @@ pub struct Use {
     pub tcam: u64,
     /// Map RAMs, one per block of an array that is read and written in the same cycle.
     pub map_rams: u64,
-    /// ALUs for registers, meters and selectors.
+    /// Stateful ALUs, for registers, meters and selectors.
     pub stateful: u64,
-    /// ALUs for counters.
+    /// Statistics ALUs, for counters.
     pub statistics: u64,
     /// Hash distribution units.
     pub hash_units: u64,
-    /// Bits of hash functions.
+    /// Output bits of hash functions.
     pub hash_bits: u64,
     /// Bytes of the exact match crossbar.
     pub exact_bytes: u64,
@@ -44,11 +46,11 @@ pub struct Use {
     pub ternary_bytes: u64,
 }
 
-impl Add for Use {
-    type Output = Use;
+impl Add for Resources {
+    type Output = Resources;
 
-    fn add(self, other: Use) -> Use {
-        Use {
+    fn add(self, other: Resources) -> Resources {
+        Resources {
             tables: self.tables + other.tables,
             gateways: self.gateways + other.gateways,
             sram: self.sram + other.sram,
@@ -64,15 +66,15 @@ impl Add for Use {
     }
 }
 
-impl AddAssign for Use {
-    fn add_assign(&mut self, other: Use) {
+impl AddAssign for Resources {
+    fn add_assign(&mut self, other: Resources) {
         *self = *self + other;
     }
 }
 
-impl Use {
+impl Resources {
     /// No resources.
-    pub const NOTHING: Use = Use {
+    pub const NOTHING: Resources = Resources {
         tables: 0,
         gateways: 0,
         sram: 0,
@@ -86,9 +88,9 @@ impl Use {
         ternary_bytes: 0,
     };
 
-    /// The resources without memories, which a table can have in several stages.
-    pub fn without_memories(self) -> Use {
-        Use {
+    /// The resources without SRAM, TCAM and map RAMs. A table that spans several stages needs them in its first stage only.
+    pub fn without_memories(self) -> Resources {
+        Resources {
             sram: 0,
             tcam: 0,
             map_rams: 0,
@@ -96,8 +98,8 @@ impl Use {
         }
     }
 
-    /// Whether each resource is within `budget`.
-    pub fn fits(&self, budget: &Use) -> bool {
+    /// Whether no amount exceeds that in `budget`.
+    pub fn fits(&self, budget: &Resources) -> bool {
         let pairs = self.list().into_iter().zip(budget.list());
         pairs.into_iter().all(|((_, mine), (_, its))| mine <= its)
     }
@@ -126,32 +128,32 @@ pub struct Budget {
     /// Number of match-action stages, shared by ingress and egress.
     pub stages: u32,
     /// Resources of each stage.
-    pub stage: Use,
+    pub stage: Resources,
 }
 
 impl Budget {
-    /// Tofino 1.
+    /// The budget of Tofino 1.
     pub const TOFINO: Budget = Budget {
         stages: 12,
         stage: STAGE,
     };
-    /// Tofino 2.
+    /// The budget of Tofino 2.
     pub const TOFINO_2: Budget = Budget {
         stages: 20,
         stage: STAGE,
     };
 
     /// The memories of a stage that remain after `used`.
-    pub fn free_memories(&self, used: &Use) -> Use {
-        Use {
+    pub fn free_memories(&self, used: &Resources) -> Resources {
+        Resources {
             sram: self.stage.sram.saturating_sub(used.sram),
             tcam: self.stage.tcam.saturating_sub(used.tcam),
             map_rams: self.stage.map_rams.saturating_sub(used.map_rams),
-            ..Use::NOTHING
+            ..Resources::NOTHING
         }
     }
 
-    /// The chip of an architecture; `None` for v1model.
+    /// The budget of an architecture's chip; `None` for v1model.
     pub fn of(arch: Arch) -> Option<Budget> {
         match arch {
             Arch::V1model => None,
@@ -161,7 +163,8 @@ impl Budget {
     }
 }
 
-const STAGE: Use = Use {
+/// Resources of each stage, equal on both chips.
+const STAGE: Resources = Resources {
     tables: 16,
     gateways: 16,
     sram: 80,

@@ -4,51 +4,55 @@ use std::collections::BTreeSet;
 
 use num_bigint::BigInt;
 
-use super::steps::{Step, Thing};
+use super::steps::{Location, Step};
 
-/// The kind of a dependency between two steps.
+/// The kind of a dependency of a step on an earlier step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
-    /// Match dependency: it matches on a field that the other step writes.
+pub enum DependencyKind {
+    /// Match dependency: the step matches on a field that the earlier step writes.
     Match,
-    /// Action dependency: its action reads or overwrites a field that the other step writes.
+    /// Action dependency: the step's action reads or overwrites a field that the earlier step writes.
     Action,
-    /// Successor dependency: it runs only after an outcome of the other step.
+    /// Successor dependency: the step runs only after one outcome of the earlier step.
     Successor,
-    /// Reverse dependency: it overwrites a field that the other step reads.
+    /// Reverse dependency: the step overwrites a field that the earlier step reads.
     Order,
 }
 
-impl Why {
+impl DependencyKind {
+    /// The kind's name in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Why::Match => "match",
-            Why::Action => "action",
-            Why::Successor => "successor",
-            Why::Order => "order",
+            DependencyKind::Match => "match",
+            DependencyKind::Action => "action",
+            DependencyKind::Successor => "successor",
+            DependencyKind::Order => "order",
         }
     }
 
     /// Whether the dependent step must be in a later stage.
-    pub fn costs(self) -> bool {
-        matches!(self, Why::Match | Why::Action)
+    pub fn needs_later_stage(self) -> bool {
+        matches!(self, DependencyKind::Match | DependencyKind::Action)
     }
 }
 
-/// A dependency of one step on another.
+/// A dependency of a step on an earlier step.
 #[derive(Clone, Copy, Debug)]
 pub struct Dependency {
+    /// The earlier step, by its position in the list of steps.
     pub from: usize,
+    /// The dependent step, by its position in the list of steps.
     pub to: usize,
-    pub why: Why,
-    /// The field or object that causes the dependency.
-    pub thing: Option<Thing>,
+    /// The reason of the dependency, which decides whether a later stage is needed.
+    pub kind: DependencyKind,
+    /// The field or validity bit that causes the dependency; `None` for successor and reverse dependencies.
+    pub location: Option<Location>,
 }
 
 impl Dependency {
     /// Minimum number of stages between the first stages of both steps.
     pub fn distance(&self, steps: &[Step]) -> u32 {
-        match self.why.costs() {
+        match self.kind.needs_later_stage() {
             true => steps[self.from].length,
             false => 0,
         }
@@ -64,83 +68,91 @@ pub fn all(steps: &[Step]) -> Vec<Dependency> {
     found
 }
 
+/// Adds the dependencies of step `to` on earlier steps.
 fn of(steps: &[Step], to: usize, found: &mut Vec<Dependency>) {
     let step = &steps[to];
-    if let Some((from, _)) = step.ways.last() {
+    if let Some((from, _)) = step.control_dependencies.last() {
         found.push(Dependency {
             from: *from,
             to,
-            why: Why::Successor,
-            thing: None,
+            kind: DependencyKind::Successor,
+            location: None,
         });
     }
     let mut matches = step.matches.clone();
-    let mut reads: BTreeSet<Thing> = step.reads.clone();
-    let mut overwritten: BTreeSet<Thing> = step.writes.clone();
+    let mut reads: BTreeSet<Location> = step.reads.clone();
+    let mut overwritten: BTreeSet<Location> = step.writes.clone();
     for from in (0..to).rev() {
         let other = &steps[from];
-        if other.gress != step.gress || exclude_each_other(other, step) {
+        if other.gress != step.gress || are_mutually_exclusive(other, step) {
             continue;
         }
         // An unconditional write hides earlier writers.
-        let hides = other.certain && step.ways.starts_with(&other.ways);
-        let written = on_the_way(other, from, step);
-        for (wanted, why, of_writes) in [
-            (&mut matches, Why::Match, false),
-            (&mut reads, Why::Action, false),
-            (&mut overwritten, Why::Action, true),
+        let hides = other.is_unconditional
+            && step
+                .control_dependencies
+                .starts_with(&other.control_dependencies);
+        let written = writes_before(other, from, step);
+        for (wanted, kind, of_writes) in [
+            (&mut matches, DependencyKind::Match, false),
+            (&mut reads, DependencyKind::Action, false),
+            (&mut overwritten, DependencyKind::Action, true),
         ] {
-            let common: Vec<Thing> = wanted
+            let common: Vec<Location> = wanted
                 .intersection(written)
-                .filter(|thing| !(of_writes && apart(other, step, thing)))
+                .filter(|location| !(of_writes && write_disjoint_bits(other, step, location)))
                 .copied()
                 .collect();
-            if let Some(thing) = common.first() {
+            if let Some(location) = common.first() {
                 found.push(Dependency {
                     from,
                     to,
-                    why,
-                    thing: Some(*thing),
+                    kind,
+                    location: Some(*location),
                 });
             }
             if hides && other.slice.is_none() {
-                for thing in common {
-                    wanted.remove(&thing);
+                for location in common {
+                    wanted.remove(&location);
                 }
             }
         }
-        let looks = |things: &BTreeSet<Thing>| !things.is_disjoint(&step.writes);
+        let looks = |locations: &BTreeSet<Location>| !locations.is_disjoint(&step.writes);
         if looks(&other.matches) || looks(&other.reads) {
             found.push(Dependency {
                 from,
                 to,
-                why: Why::Order,
-                thing: None,
+                kind: DependencyKind::Order,
+                location: None,
             });
         }
     }
 }
 
 /// Whether two steps write different bits of a field.
-fn apart(one: &Step, other: &Step, thing: &Thing) -> bool {
+fn write_disjoint_bits(one: &Step, other: &Step, location: &Location) -> bool {
     match (&one.slice, &other.slice) {
         (Some((first, bits)), Some((second, others))) => {
-            first == thing && second == thing && (bits & others) == BigInt::ZERO
+            first == location && second == location && (bits & others) == BigInt::ZERO
         }
         _ => false,
     }
 }
 
-/// Fields that `other` has written when `step` runs. If `step` runs after one outcome of `other` only, these are the writes of that outcome.
-fn on_the_way<'s>(other: &'s Step, position: usize, step: &Step) -> &'s BTreeSet<Thing> {
-    let way = step.ways.iter().find(|(decides, _)| *decides == position);
+/// Fields that `other`, at `position`, has written when `step` runs. If `step` runs only after one outcome of `other`, the fields that this
+/// outcome writes.
+fn writes_before<'s>(other: &'s Step, position: usize, step: &Step) -> &'s BTreeSet<Location> {
+    let way = step
+        .control_dependencies
+        .iter()
+        .find(|(decides, _)| *decides == position);
     let outcome = way.and_then(|(_, outcome)| other.outcomes.get(*outcome as usize));
     outcome.unwrap_or(&other.writes)
 }
 
-/// Whether the two steps are mutually exclusive.
-pub fn exclude_each_other(one: &Step, other: &Step) -> bool {
-    (one.ways.iter()).any(|(step, outcome)| {
-        (other.ways.iter()).any(|(its, other)| step == its && outcome != other)
+/// Whether no packet runs both steps, because they depend on different outcomes of one step.
+pub fn are_mutually_exclusive(one: &Step, other: &Step) -> bool {
+    (one.control_dependencies.iter()).any(|(step, outcome)| {
+        (other.control_dependencies.iter()).any(|(its, other)| step == its && outcome != other)
     })
 }

@@ -1,65 +1,74 @@
 //! Memory layout of match tables: packing of entries into rows of SRAM or TCAM, and the rows of action data.
 //!
-//! The rules are those of the chip's own compiler (bf-p4c, `table_layout.cpp` and `resource_estimate.cpp`). One input is estimated, as it
-//! needs an allocation of header containers: the number of bytes that a key spans. Here fields of a header that share a byte in the packet
-//! share it, and each metadata field has its own bytes.
+//! The rules are those of the chip's own compiler (bf-p4c, `table_layout.cpp` and `resource_estimate.cpp`). The number of bytes that a key
+//! spans is estimated, as it depends on the allocation of header containers. Fields of a header that share a byte in the packet are
+//! assumed to share it here, and each metadata field to have its own bytes.
 
 use super::arrays;
-use super::chip::{Use, SRAM_BITS, SRAM_ROWS, TCAM_BITS, TCAM_ROWS};
+use super::chip::{Resources, SRAM_BITS, SRAM_ROWS, TCAM_BITS, TCAM_ROWS};
 
 /// Version bits of an exact entry, for atomic updates.
 const VERSION_BITS: u64 = 4;
-/// Limits of a row: bytes of keys, bits of immediate data and overhead, and number of entries.
+/// Maximum bytes of keys in a row of SRAM.
 const ROW_KEY_BYTES: u64 = 16;
+/// Maximum bits of overhead and immediate data in a row of SRAM.
 const ROW_OVERHEAD_BITS: u64 = 64;
+/// Maximum number of entries in a row of SRAM.
 const ROW_ENTRIES: u64 = 5;
-/// Maximum number of entries packed together, and of adjacent rows.
-const MOST_PACKED: u64 = 9;
-const MOST_WIDTH: u64 = 8;
-/// Bits of a key that select the row, and are not stored in it (ghost bits).
+/// Maximum number of entries packed together into adjacent rows.
+const MAX_PACKED: u64 = 9;
+/// Maximum number of adjacent rows of a packing.
+const MAX_WIDTH: u64 = 8;
+/// Number of ghost bits: bits of a key that select the row, so that they need not be stored in it.
 const GHOST_BITS: u64 = 10;
 /// Minimum ways of an exact match: cuckoo hashing with four ways reaches a load of 90 %.
-const FEWEST_WAYS: u64 = 4;
+const MIN_WAYS: u64 = 4;
 /// Maximum ways of an exact match.
-const MOST_WAYS: u64 = 6;
-/// A key with at most this number of bits beyond the row address needs no hash: the key is the address.
+const MAX_WAYS: u64 = 6;
+/// Maximum number of key bits beyond the ghost bits with which the key itself is the address, without a hash function.
 const IDENTITY_BITS: u64 = 8;
 /// Maximum bits of action data that are stored in the match entry (immediate data).
 const IMMEDIATE_BITS: u64 = 32;
 /// Bytes in a row of action data.
 const DATA_ROW_BYTES: u64 = 16;
-/// Rows that one hash function of a partitioned table addresses.
+/// Number of rows that one hash function of a partitioned table addresses.
 const PARTITION_ROWS: u64 = 1024;
 
-/// Fraction of the entries of a ternary match whose range is neither a single value nor all values.
+/// Assumed percentage of the entries of a ternary match whose range is neither a single value nor all values.
 const RANGE_PERCENT: u64 = 25;
 
 /// The lookup method of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Match {
-    /// No key.
+    /// No lookup, for a table without a key.
     None,
     /// Hash table in SRAM.
     Exact,
     /// Ternary match in TCAM.
     Ternary,
-    /// Partitions in SRAM, selected by an exact part of the key or by a small TCAM (`Alpm`).
-    Partitioned { partitions: u64, subtrees: u64 },
+    /// Partitions in SRAM, selected by an exact part of the key (`Atcam`) or by a small TCAM (`Alpm`).
+    Partitioned {
+        /// Number of partitions.
+        partitions: u64,
+        /// TCAM prefixes per partition; 0 if the key selects the partition.
+        subtrees: u64,
+    },
 }
 
 /// The properties of a table that determine its memories.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    pub by: Match,
+    /// The lookup method.
+    pub method: Match,
     /// Width of the key in bits.
     pub key_bits: u64,
     /// Used bits of each byte of the key; a byte of a range is counted twice.
     pub key_bytes: Vec<u64>,
-    /// Bits of the key that have a mask in SRAM.
+    /// Number of key bits of `Alpm` and `Atcam` tables that are stored with a mask.
     pub masked_bits: u64,
     /// Number of entries.
     pub size: u64,
-    /// Bits per entry that select the action, and bits of array addresses.
+    /// Overhead bits per entry: those that select the action, and addresses of array cells.
     pub overhead: u64,
     /// Widths in bits of the action data of an entry, by action.
     pub data: Vec<Vec<u64>>,
@@ -73,9 +82,11 @@ pub struct Shape {
     pub default_has_data: bool,
     /// Whether entries have an idle timeout.
     pub timeout: bool,
-    /// Annotations of an exact match: `@ways`, `@pack` and `@proxy_hash_width`.
+    /// Number of hash ways set by `@ways`.
     pub ways: Option<u64>,
+    /// Number of entries packed together set by `@pack`.
     pub packed: Option<u64>,
+    /// Width in bits of the key's hash that an entry stores instead of the key, set by `@proxy_hash_width`.
     pub proxy: Option<u64>,
     /// Widths in bits of the direct cells of an entry: counters, a meter, registers.
     pub cells: Vec<u64>,
@@ -84,46 +95,53 @@ pub struct Shape {
 /// Memories of a table, and the number of entries that fit in them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    pub takes: Use,
+    /// The resources that the table takes.
+    pub takes: Resources,
+    /// Number of entries that fit in the memories; at least the table's size.
     pub entries: u64,
 }
 
-/// Division of an entry's action data: bytes in rows of action data, and bits in the entry.
+/// Division of an entry's action data between separate rows and the match entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Values {
+struct ActionDataSplit {
+    /// Bytes in rows of action data.
     bytes: u64,
+    /// Bits in the match entry (immediate data).
     immediate: u64,
 }
 
 impl Shape {
     /// The layout with the fewest blocks.
     pub fn layout(&self) -> Layout {
-        let options = self.values().into_iter().flat_map(|values| match self.by {
-            Match::None => vec![self.keyless()],
-            Match::Exact => self.exact(values),
-            Match::Ternary => vec![self.ternary(values)],
-            Match::Partitioned {
-                partitions,
-                subtrees,
-            } => self.partitioned(values, partitions.max(1), subtrees),
-        });
+        let options = self
+            .values()
+            .into_iter()
+            .flat_map(|values| match self.method {
+                Match::None => vec![self.keyless()],
+                Match::Exact => self.exact(values),
+                Match::Ternary => vec![self.ternary(values)],
+                Match::Partitioned {
+                    partitions,
+                    subtrees,
+                } => self.partitioned(values, partitions.max(1), subtrees),
+            });
         let smallest = options.min_by_key(|option| (option.takes.sram, option.takes.hash_bits));
         smallest.unwrap_or(Layout {
-            takes: Use {
+            takes: Resources {
                 sram: u64::MAX >> 16,
-                ..Use::NOTHING
+                ..Resources::NOTHING
             },
             entries: self.size,
         })
     }
 
-    /// The possible divisions of action data, from all in rows of action data to all in the entry.
-    fn values(&self) -> Vec<Values> {
+    /// The possible divisions of action data. The first has all data in separate rows, each further one more data in the entry.
+    fn values(&self) -> Vec<ActionDataSplit> {
         let slots: Vec<Vec<(u64, u64)>> = self.data.iter().map(|bits| slots(bits)).collect();
         let sum = |slots: &[(u64, u64)]| slots.iter().map(|(slot, _)| slot).sum::<u64>();
         let bytes = slots.iter().map(|slots| row_bytes(sum(slots) / 8));
         let bytes = bytes.max().unwrap_or(0);
-        let mut found = vec![Values {
+        let mut found = vec![ActionDataSplit {
             bytes,
             immediate: 0,
         }];
@@ -136,7 +154,7 @@ impl Shape {
                 true => now - DATA_ROW_BYTES,
                 false => now / 2,
             };
-            let Some(values) = moved(&slots, next) else {
+            let Some(values) = move_into_entry(&slots, next) else {
                 break;
             };
             found.push(values);
@@ -148,12 +166,13 @@ impl Shape {
     /// Layout of a table without a key: its action data is in registers, so it needs no memory.
     fn keyless(&self) -> Layout {
         self.with_cells(Layout {
-            takes: Use::NOTHING,
+            takes: Resources::NOTHING,
             entries: 1,
         })
     }
 
-    fn exact(&self, values: Values) -> Vec<Layout> {
+    /// Layouts of an exact match in SRAM, one for each packing of entries.
+    fn exact(&self, values: ActionDataSplit) -> Vec<Layout> {
         let mut options = self.direct(values);
         let overhead = self.overhead + values.immediate;
         // An entry can hold a hash of the key instead of the key.
@@ -169,24 +188,25 @@ impl Shape {
             let rows = self.size.div_ceil(packed * SRAM_ROWS).max(1);
             let (ways, hash_bits) = self.ways(rows, packed, values);
             let entries = ways * packed * SRAM_ROWS;
-            let mut takes = Use {
+            let mut takes = Resources {
                 hash_bits,
                 ..blocks(ways * width)
             };
-            takes += self.beside(values, entries);
+            takes += self.action_data_memories(values, entries);
             options.push(self.with_cells(Layout { takes, entries }));
         }
         options
     }
 
-    /// Layouts of a table with an entry for each value of its key: the key is the address of the action data, and is not stored.
-    fn direct(&self, values: Values) -> Vec<Layout> {
+    /// The layout of a table with an entry for each value of its key: the key is the address of the action data, and is not stored. Empty
+    /// for other tables.
+    fn direct(&self, values: ActionDataSplit) -> Vec<Layout> {
         let complete = self.key_bits < 32 && self.size == 1 << self.key_bits;
         let possible = complete && self.overhead == 0 && self.data.len() == 1 && !self.timeout;
         if !possible || values.immediate > 0 || self.members {
             return Vec::new();
         }
-        let mut takes = self.beside(values, self.size);
+        let mut takes = self.action_data_memories(values, self.size);
         takes.hash_bits = self.key_bits;
         takes.hash_units = self.key_bits.div_ceil(arrays::HASH_UNIT_BITS);
         vec![self.with_cells(Layout {
@@ -195,15 +215,15 @@ impl Shape {
         })]
     }
 
-    /// Blocks per row of an exact match with this number of rows of blocks, and the hash bits that select a position.
-    fn ways(&self, rows: u64, packed: u64, values: Values) -> (u64, u64) {
+    /// The SRAM blocks of all ways of an exact match, and its hash bits. `rows` blocks hold all entries with a packing of `packed` entries.
+    fn ways(&self, rows: u64, packed: u64, values: ActionDataSplit) -> (u64, u64) {
         if let Some(ways) = self.ways {
-            return given_ways(ways.clamp(1, MOST_WAYS), rows);
+            return annotated_ways(ways.clamp(1, MAX_WAYS), rows);
         }
         if self.key_bits < GHOST_BITS && rows == 1 {
             return (1, GHOST_BITS);
         }
-        let rows = rows.max(FEWEST_WAYS);
+        let rows = rows.max(MIN_WAYS);
         let more = self.key_bits.saturating_sub(GHOST_BITS);
         let default_in_row = self.default_has_data && values.bytes > 0;
         if more <= IDENTITY_BITS && !self.timeout && !default_in_row {
@@ -213,31 +233,32 @@ impl Shape {
             }
         }
         // Four hash functions of ten bits, and bits that select one of the blocks of each.
-        let of_one = rows.min(64) / FEWEST_WAYS;
+        let of_one = rows.min(64) / MIN_WAYS;
         let choice = u64::from(of_one.max(1).ilog2());
-        let shared = FEWEST_WAYS * choice;
-        (rows, FEWEST_WAYS * GHOST_BITS + shared)
+        let shared = MIN_WAYS * choice;
+        (rows, MIN_WAYS * GHOST_BITS + shared)
     }
 
-    fn ternary(&self, values: Values) -> Layout {
+    /// The layout of a ternary match in TCAM.
+    fn ternary(&self, values: ActionDataSplit) -> Layout {
         let ranges = self.size / 100 * RANGE_PERCENT + self.size % 100 * RANGE_PERCENT / 100;
         let lines = self.size - ranges + ranges * self.rows_of_range.max(1);
         let rows = lines.div_ceil(TCAM_ROWS).max(1);
         let entries = rows * TCAM_ROWS;
-        let mut takes = Use {
+        let mut takes = Resources {
             tcam: rows * self.tcam_width(),
-            ..Use::NOTHING
+            ..Resources::NOTHING
         };
         takes += self.indirection(values, entries);
-        takes += self.beside(values, entries);
+        takes += self.action_data_memories(values, entries);
         self.with_cells(Layout { takes, entries })
     }
 
-    /// SRAM of a ternary match: the data of an entry that is not in TCAM.
-    fn indirection(&self, values: Values, entries: u64) -> Use {
+    /// SRAM of a ternary match for the overhead and the immediate data, which TCAM cannot hold.
+    fn indirection(&self, values: ActionDataSplit, entries: u64) -> Resources {
         let bits = self.overhead + values.immediate;
         match bits {
-            0 => Use::NOTHING,
+            0 => Resources::NOTHING,
             bits => {
                 let in_row = (SRAM_BITS / bits.max(8).next_power_of_two()).max(1);
                 blocks(entries.div_ceil(in_row * SRAM_ROWS))
@@ -245,7 +266,8 @@ impl Shape {
         }
     }
 
-    fn partitioned(&self, values: Values, partitions: u64, subtrees: u64) -> Vec<Layout> {
+    /// Layouts of a partitioned table, one for each packing of entries.
+    fn partitioned(&self, values: ActionDataSplit, partitions: u64, subtrees: u64) -> Vec<Layout> {
         let overhead = self.overhead + values.immediate;
         // The prefix that selects the partition is stored in TCAM and again here.
         let key_bits = self.key_bits + self.masked_bits;
@@ -266,13 +288,13 @@ impl Shape {
             let entries = rows * deep * packed * SRAM_ROWS;
             // The partition is selected by another table, unless a part of the key selects it.
             let finder = (partitions * subtrees).div_ceil(TCAM_ROWS);
-            let mut takes = Use {
+            let mut takes = Resources {
                 tcam: finder * self.tcam_width(),
                 hash_bits: GHOST_BITS + u64::from(deep.next_power_of_two().ilog2()),
                 ..blocks(rows * width * deep)
             };
             takes.sram += finder.div_ceil(2);
-            takes += self.beside(values, entries);
+            takes += self.action_data_memories(values, entries);
             options.push(self.with_cells(Layout { takes, entries }));
         }
         options
@@ -283,15 +305,15 @@ impl Shape {
         (8 * self.key_bytes.len() as u64 + VERSION_BITS).div_ceil(TCAM_BITS)
     }
 
-    /// Rows of action data for a number of entries. Members of a profile are stored with the profile.
-    fn beside(&self, values: Values, entries: u64) -> Use {
+    /// SRAM for the action data of `entries` entries that is not in the match entries. Nothing if a profile holds the action data.
+    fn action_data_memories(&self, values: ActionDataSplit, entries: u64) -> Resources {
         match self.members {
-            true => Use::NOTHING,
+            true => Resources::NOTHING,
             false => blocks(action_data(values.bytes, entries)),
         }
     }
 
-    /// Blocks of action data for a number of members, with all values in rows.
+    /// SRAM blocks for the action data of a profile with `size` members.
     pub fn members(&self, size: u64) -> u64 {
         let first = self.values().into_iter().next();
         first.map_or(0, |values| action_data(values.bytes, size))
@@ -305,7 +327,7 @@ impl Shape {
         layout
     }
 
-    /// Whole bytes of the key that the row's address determines and that are not stored, the narrowest first.
+    /// Number of whole key bytes that consist of ghost bits, and so are not stored. The narrowest bytes are chosen.
     fn ghost_bytes(&self) -> u64 {
         let mut sizes = self.key_bytes.clone();
         sizes.sort_unstable();
@@ -321,14 +343,15 @@ impl Shape {
     }
 }
 
-fn blocks(sram: u64) -> Use {
-    Use {
+/// Resources that consist of SRAM blocks alone.
+fn blocks(sram: u64) -> Resources {
+    Resources {
         sram,
-        ..Use::NOTHING
+        ..Resources::NOTHING
     }
 }
 
-/// Action data in pieces of 8, 16 and 32 bits for the ALUs, each with its number of used bits.
+/// The ALU operands of values with the given widths: slots of 8, 16 or 32 bits, each with its number of used bits.
 fn slots(bits: &[u64]) -> Vec<(u64, u64)> {
     let mut slots = Vec::new();
     for bits in bits {
@@ -342,16 +365,16 @@ fn slots(bits: &[u64]) -> Vec<(u64, u64)> {
     slots
 }
 
-/// Moves action data from rows of `bytes` bytes into the entry until the rest fits. `None` if the entry is too small.
-fn moved(actions: &[Vec<(u64, u64)>], bytes: u64) -> Option<Values> {
-    let mut left = Values {
+/// Moves action data from separate rows into the entry until `bytes` bytes per entry suffice for the rest. `None` if the entry is too small.
+fn move_into_entry(actions: &[Vec<(u64, u64)>], bytes: u64) -> Option<ActionDataSplit> {
+    let mut left = ActionDataSplit {
         bytes: 0,
         immediate: 0,
     };
     for slots in actions {
         let mut stay: u64 = slots.iter().map(|(slot, _)| slot).sum();
         let mut go: Vec<(u64, u64)> = Vec::new();
-        // The smallest piece that suffices, or the largest one and then further ones.
+        // Choose the smallest slot that suffices; else the largest one, and then further slots.
         let mut here = slots.clone();
         here.sort_unstable();
         while stay > bytes * 8 {
@@ -362,7 +385,7 @@ fn moved(actions: &[Vec<(u64, u64)>], bytes: u64) -> Option<Values> {
             go.push(slot);
         }
         let whole: u64 = go.iter().map(|(slot, _)| slot).sum();
-        // The last piece ends with its last used bit.
+        // Unused bits of one slot can be at the end of the immediate data, where they take no space.
         let slack = go.iter().map(|(slot, bits)| slot - bits).max().unwrap_or(0);
         if whole > IMMEDIATE_BITS {
             return None;
@@ -373,7 +396,7 @@ fn moved(actions: &[Vec<(u64, u64)>], bytes: u64) -> Option<Values> {
     Some(left)
 }
 
-/// Bytes of a set of action data in rows: a power of two within a row, or whole rows.
+/// Bytes that an entry's action data takes in rows: a power of two if it fits in a row, else whole rows.
 fn row_bytes(bytes: u64) -> u64 {
     match bytes {
         0 => 0,
@@ -382,7 +405,7 @@ fn row_bytes(bytes: u64) -> u64 {
     }
 }
 
-/// Blocks for `sets` sets of values of `bytes` bytes, stored in rows.
+/// SRAM blocks for the action data of `sets` entries or members, of `bytes` bytes each.
 fn action_data(bytes: u64, sets: u64) -> u64 {
     match bytes {
         0 => 0,
@@ -391,8 +414,8 @@ fn action_data(bytes: u64, sets: u64) -> u64 {
     }
 }
 
-/// Blocks of the ways for a number of rows of blocks, a power of two per way, and the hash bits that select a position.
-fn given_ways(ways: u64, rows: u64) -> (u64, u64) {
+/// The blocks of `ways` ways that together have at least `rows` blocks, a power of two per way, and their hash bits.
+fn annotated_ways(ways: u64, rows: u64) -> (u64, u64) {
     let (mut left, mut blocks, mut hash_bits) = (rows, 0, 0);
     for more in (1..=ways).rev() {
         let way = left.max(1).div_ceil(more).next_power_of_two();
@@ -403,12 +426,12 @@ fn given_ways(ways: u64, rows: u64) -> (u64, u64) {
     (blocks, hash_bits)
 }
 
-/// Packings of entries: a number of entries in a number of adjacent rows, or the `given` ones. A packing that is a multiple of a smaller
-/// one is omitted.
+/// The possible packings: pairs of a number of entries and the number of adjacent rows that hold them. Multiples of a smaller packing are
+/// omitted. If `given`, only the packing of that number of entries.
 fn packings(bits: u64, key_bytes: u64, overhead: u64, given: Option<u64>) -> Vec<(u64, u64)> {
     let mut found = Vec::new();
-    let given = given.filter(|packed| (1..=MOST_PACKED).contains(packed));
-    for packed in given.map_or(1..=MOST_PACKED, |packed| packed..=packed) {
+    let given = given.filter(|packed| (1..=MAX_PACKED).contains(packed));
+    for packed in given.map_or(1..=MAX_PACKED, |packed| packed..=packed) {
         let width = [
             (packed * bits).div_ceil(SRAM_BITS),
             (packed * key_bytes).div_ceil(ROW_KEY_BYTES),
@@ -416,7 +439,7 @@ fn packings(bits: u64, key_bytes: u64, overhead: u64, given: Option<u64>) -> Vec
             packed.div_ceil(ROW_ENTRIES),
         ];
         let width = width.into_iter().max().unwrap_or(1).max(1);
-        if width > MOST_WIDTH {
+        if width > MAX_WIDTH {
             break;
         }
         let (more, fewer) = (packed.max(width), packed.min(width));

@@ -1,10 +1,10 @@
-//! Objects that exceed the chip in any layout: a table larger than the memories of all stages, or an array larger than those of one stage.
+//! Check of each object against the memories of the chip: of all stages for a table, of one stage for an array.
 //!
-//! Whether a whole program fits depends on all its objects, and is in the report. A single object that can never fit is a compile error at its
-//! declaration, with the largest size that fits.
+//! Whether a whole program fits depends on all its objects, and is in the stage report. A single object that can never fit is a compile
+//! error at its declaration, with the largest size that fits.
 
 use super::arrays;
-use super::chip::{self, Budget, Use};
+use super::chip::{self, Budget, Resources};
 use super::shape;
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::{FlatProgram, Meta};
@@ -34,48 +34,50 @@ pub fn refuse(program: &FlatProgram, diagnostics: &mut Diagnostics) {
     };
     for table in &objects.tables {
         let takes = |size| shape::table(program, table, size);
-        report(of_tables.judge("table", &table.meta, table.size, takes));
+        report(of_tables.check("table", &table.meta, table.size, takes));
     }
     // By default, a direct register has as many cells as its table has entries.
     for array in objects.registers.iter().filter(|array| !array.hidden) {
         let takes = |size| arrays::register(array, size);
-        report(of_arrays.judge("register", &array.meta, array.size, takes));
+        report(of_arrays.check("register", &array.meta, array.size, takes));
     }
     for array in objects.counters.iter().filter(|array| !array.direct) {
         let takes = |size| arrays::counters(array, size);
-        report(of_arrays.judge("counter", &array.meta, array.size, takes));
+        report(of_arrays.check("counter", &array.meta, array.size, takes));
     }
     for array in objects.meters.iter().filter(|array| !array.direct) {
-        report(of_arrays.judge("meter", &array.meta, array.size, arrays::meters));
+        report(of_arrays.check("meter", &array.meta, array.size, arrays::meters));
     }
 }
 
 /// Upper bound of entries or cells: larger than any chip, and small enough to be multiplied by a width without overflow.
-const MOST_CELLS: u64 = 1 << 40;
+const MAX_CELLS: u64 = 1 << 40;
 
-/// Maximum number of blocks for an object.
+/// Maximum number of memory blocks for an object.
 struct Limit {
+    /// Blocks of SRAM.
     sram: u64,
+    /// Blocks of TCAM.
     tcam: u64,
     /// The part of the chip that has this amount, for messages.
     place: String,
 }
 
 impl Limit {
-    /// The error for an object that is too large; `takes` computes the resources for a number of entries or cells.
-    fn judge(
+    /// The error for an object that is too large; `None` if it fits. `takes` computes the resources for a number of entries or cells.
+    fn check(
         &self,
         kind: &str,
         meta: &Meta,
         size: u64,
-        takes: impl Fn(u64) -> Use,
+        takes: impl Fn(u64) -> Resources,
     ) -> Option<Diagnostic> {
-        let size = size.min(MOST_CELLS);
+        let size = size.min(MAX_CELLS);
         let now = takes(size);
         if now.sram <= self.sram && now.tcam <= self.tcam {
             return None;
         }
-        // Report the memory with the larger relative excess.
+        // Report the memory whose relative excess is larger.
         let (needs, has, memory) = match now.tcam * self.sram > now.sram * self.tcam {
             true => (now.tcam, self.tcam, "TCAM"),
             false => (now.sram, self.sram, "SRAM"),
@@ -88,7 +90,7 @@ impl Limit {
             "table" => "a shorter key",
             _ => "shorter cells",
         };
-        let help = match (most(size, fits), memory) {
+        let help = match (largest_that_fits(size, fits), memory) {
             (0, _) => format!("give it {shorter}: no size fits"),
             (most, "TCAM") => format!(
                 "a size of {most} fits, or {shorter}; with only `exact` keys it would be in SRAM"
@@ -103,8 +105,8 @@ impl Limit {
     }
 }
 
-/// The largest number below `bad` that satisfies the monotone predicate `does`.
-fn most(bad: u64, does: impl Fn(u64) -> bool) -> u64 {
+/// The largest number below `bad` that satisfies the monotone predicate `does`, by bisection.
+fn largest_that_fits(bad: u64, does: impl Fn(u64) -> bool) -> u64 {
     let (mut good, mut bad) = (0, bad);
     while bad - good > 1 {
         let middle = good + (bad - good) / 2;

@@ -25,7 +25,7 @@ use serde::Serialize;
 use crate::ir::FlatProgram;
 
 pub use applies::refuse as refuse_applies;
-pub use chip::{Budget, Use};
+pub use chip::{Budget, Resources};
 pub use limits::refuse;
 pub use units::refuse as refuse_operations;
 
@@ -43,17 +43,17 @@ pub struct Report {
     pub stages: u32,
     /// Number of stages that the program needs.
     pub needed: u32,
-    /// Number of stages by dependencies alone, with unlimited resources.
+    /// Number of stages that the program would need with unlimited resources per stage.
     pub longest_chain: u32,
-    /// Resources of a stage.
-    pub budget: Use,
-    /// The steps, in the order of the source.
+    /// Available resources of each stage.
+    pub budget: Resources,
+    /// The steps with their stages, in the order of the source.
     pub steps: Vec<Placed>,
-    /// Used resources by stage.
-    pub used: Vec<Use>,
+    /// Used resources of each stage, from stage 0.
+    pub used: Vec<Resources>,
     /// Memories of tables, profiles and arrays, by name.
     pub memories: Vec<Memory>,
-    /// The longest chain of dependencies, the first step first.
+    /// The longest chain of dependencies between steps, in the order of execution.
     pub chain: Vec<Link>,
     /// The dependency whose removal shortens the longest chain most; `None` if no single one shortens it.
     pub cut: Option<Cut>,
@@ -71,7 +71,7 @@ const NOT_CHECKED: &[&str] = &[
     "buses of action data",
 ];
 
-/// A step and its stages.
+/// A step of the program with its stages.
 #[derive(Clone, Debug, Serialize)]
 pub struct Placed {
     /// `ingress` or `egress`.
@@ -87,7 +87,7 @@ pub struct Placed {
     /// The last stage: that of its last entries or its last operation.
     pub last: u32,
     /// Resources of the step in all stages.
-    pub takes: Use,
+    pub takes: Resources,
 }
 
 /// Memories of a table, a profile or an array.
@@ -95,9 +95,9 @@ pub struct Placed {
 pub struct Memory {
     /// Name of the object.
     pub name: String,
-    /// Blocks of SRAM.
+    /// Number of blocks of SRAM, 1,024 rows of 128 bits each.
     pub sram: u64,
-    /// Blocks of TCAM.
+    /// Number of blocks of TCAM, 512 rows of 44 bits each.
     pub tcam: u64,
 }
 
@@ -106,38 +106,38 @@ pub struct Memory {
 pub struct Link {
     /// Position in [`Report::steps`].
     pub step: usize,
-    /// The stage by dependencies alone.
+    /// The earliest stage of the step with unlimited resources.
     pub stage: u32,
-    /// The dependency on the previous step: `match`, `action`, `successor` or `order`; empty for the first step.
+    /// The dependency on the previous step: `match`, `action`, `successor`, `order` or `same register`; empty for the first step.
     pub dependency: &'static str,
-    /// The field or header that causes the dependency; may be empty.
+    /// The field or validity bit that causes the dependency; empty if there is none.
     pub field: String,
 }
 
 /// A dependency whose removal would shorten the longest chain.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cut {
-    /// The step that is waited for: index in [`Report::steps`].
+    /// The earlier step, by its index in [`Report::steps`].
     pub from: usize,
-    /// The dependent step: index in [`Report::steps`].
+    /// The dependent step, by its index in [`Report::steps`].
     pub to: usize,
-    /// The field.
+    /// The field or validity bit that causes the dependency.
     pub field: String,
-    /// Length of the longest chain without the dependency, in stages.
+    /// Length in stages of the longest chain without the dependency.
     pub left: u32,
 }
 
-/// A step that exceeds a unit of the chip.
+/// A remark about a step that exceeds the units of a stage.
 #[derive(Clone, Debug, Serialize)]
 pub struct Note {
-    /// File and line.
+    /// File and line of the step, as `file:line`.
     pub source: String,
     /// The problem and a remedy.
     pub text: String,
 }
 
 impl Report {
-    /// Places the steps of a program; `None` if it is not for Tofino.
+    /// Assigns the steps of a program to stages; `None` if the program is not for Tofino.
     pub fn of(program: &FlatProgram) -> Option<Report> {
         let budget = Budget::of(program.objects.arch)?;
         let steps::Steps { steps, notes } = steps::of(program);
@@ -151,7 +151,7 @@ impl Report {
         ))
     }
 
-    /// The source file, and the pipe if there are several.
+    /// The heading of the report: the source file, and the pipe if there are several.
     pub fn title(&self) -> String {
         match self.pipe {
             Some(pipe) => format!("{}, pipe {pipe}", self.program),
@@ -159,7 +159,7 @@ impl Report {
         }
     }
 
-    /// Whether the chip has enough stages.
+    /// Whether the chip has enough stages for the program.
     pub fn fits(&self) -> bool {
         self.needed <= self.stages
     }
@@ -173,7 +173,7 @@ impl Report {
         longest.filter(|(_, stages)| *stages > 1)
     }
 
-    /// The report as text.
+    /// The report as text for the terminal.
     pub fn to_text(&self) -> String {
         text::render(self)
     }

@@ -1,23 +1,23 @@
-//! List scheduling: assigns a stage to each step.
+//! Assignment of a stage to each step, by list scheduling.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::chip::{Budget, Use};
-use super::depend::{exclude_each_other, Dependency};
-use super::steps::{place_of, Kind, Step, Thing};
+use super::chip::{Budget, Resources};
+use super::depend::{are_mutually_exclusive, Dependency};
+use super::steps::{source_position, Kind, Location, Step};
 use super::{Cut, Link, Memory, Note, Placed, Report, NOT_CHECKED};
 use crate::ir::{FlatProgram, RegisterId};
 
-/// Maximum rounds of moving the accesses of each register to a common stage; more than any known program needs.
-const ROUNDS: usize = 1_000;
+/// Maximum number of iterations until all accesses of each register are in a common stage. No known program needs as many.
+const MAX_ROUNDS: usize = 1_000;
 
-/// Maximum attempts of placing all accesses of each register in one stage; more than any known program needs.
-const MOST_ATTEMPTS: usize = 100;
+/// Maximum number of schedules tried until all accesses of each register are in one stage. No known program needs as many.
+const MAX_ATTEMPTS: usize = 100;
 
-/// Maximum number of stages, far more than any chip has; the scheduler stops there.
-const MOST_STAGES: u32 = 256;
+/// Maximum number of stages of a schedule, at which the scheduler stops; more than any chip has.
+const MAX_STAGES: u32 = 256;
 
-/// Places all steps.
+/// Schedules all steps of a program and writes the stage report.
 pub fn report(
     program: &FlatProgram,
     budget: &Budget,
@@ -26,15 +26,15 @@ pub fn report(
     mut notes: Vec<Note>,
 ) -> Report {
     let earliest = earliest(steps, dependencies, None);
-    let longest_chain = end_of(steps, &earliest);
+    let longest_chain = stage_count(steps, &earliest);
     let (stages, mut used) = schedule(budget, steps, dependencies, &earliest);
     let needed = stages.iter().map(|(_, last)| last + 1).max().unwrap_or(0);
-    // The last stages may contain operations without memories.
-    used.resize(needed as usize, Use::default());
+    // The last stages may contain only operations, which need no memories.
+    used.resize(needed as usize, Resources::default());
     for step in steps {
-        if !step.whole().fits(&wide(budget)) {
+        if !step.total_resources().fits(&without_memory_limits(budget)) {
             notes.push(Note {
-                source: place_of(&step.source),
+                source: source_position(&step.source),
                 text: format!("`{}` needs more of a resource than a stage has", step.name),
             });
         }
@@ -54,10 +54,10 @@ pub fn report(
                 gress: step.gress,
                 name: step.name.clone(),
                 kind: step.kind.name(),
-                source: place_of(&step.source),
+                source: source_position(&step.source),
                 stage: *stage,
                 last: *last,
-                takes: step.whole(),
+                takes: step.total_resources(),
             })
             .collect(),
         used,
@@ -72,7 +72,7 @@ pub fn report(
 /// Memories of each object, counted once for all steps that use it.
 fn memories(steps: &[Step]) -> Vec<Memory> {
     let objects = steps.iter().flat_map(|step| &step.objects);
-    let by_name: BTreeMap<&String, &Use> = objects.collect();
+    let by_name: BTreeMap<&String, &Resources> = objects.collect();
     by_name
         .into_iter()
         .map(|(name, takes)| Memory {
@@ -83,9 +83,9 @@ fn memories(steps: &[Step]) -> Vec<Memory> {
         .collect()
 }
 
-/// The budget of a table that may span several stages: memories are unlimited.
-fn wide(budget: &Budget) -> Use {
-    Use {
+/// The budget of a table that may span several stages: that of one stage, with unlimited memories.
+fn without_memory_limits(budget: &Budget) -> Resources {
+    Resources {
         sram: u64::MAX,
         tcam: u64::MAX,
         map_rams: u64::MAX,
@@ -93,32 +93,32 @@ fn wide(budget: &Budget) -> Use {
     }
 }
 
-/// The first stage of each step by dependencies alone, without `left_out` of them.
+/// The earliest stage of each step by dependencies, with unlimited resources. The dependencies between the steps `left_out` are ignored.
 fn earliest(
     steps: &[Step],
     dependencies: &[Dependency],
     left_out: Option<(usize, usize)>,
 ) -> Vec<u32> {
-    let mut stages: Vec<u32> = steps.iter().map(|step| step.from).collect();
-    for _ in 0..ROUNDS {
+    let mut stages: Vec<u32> = steps.iter().map(|step| step.min_stage).collect();
+    for _ in 0..MAX_ROUNDS {
         let before = stages.clone();
         for dependency in dependencies {
-            let Dependency { from, to, why, .. } = *dependency;
-            if why.costs() && left_out == Some((from, to)) {
+            let Dependency { from, to, kind, .. } = *dependency;
+            if kind.needs_later_stage() && left_out == Some((from, to)) {
                 continue;
             }
             stages[to] = stages[to].max(stages[from] + dependency.distance(steps));
         }
-        together(steps, &mut stages);
-        if stages == before || stages.iter().any(|stage| *stage > MOST_STAGES) {
+        align_register_accesses(steps, &mut stages);
+        if stages == before || stages.iter().any(|stage| *stage > MAX_STAGES) {
             break;
         }
     }
     stages
 }
 
-/// Moves all accesses of a register to a common stage, that of its memory.
-fn together(steps: &[Step], stages: &mut [u32]) {
+/// Moves all accesses of each register to the latest of their stages: an array is in one stage.
+fn align_register_accesses(steps: &[Step], stages: &mut [u32]) {
     let mut of_register: BTreeMap<RegisterId, u32> = BTreeMap::new();
     for (step, stage) in steps.iter().zip(stages.iter()) {
         for register in &step.registers {
@@ -133,7 +133,8 @@ fn together(steps: &[Step], stages: &mut [u32]) {
     }
 }
 
-fn end_of(steps: &[Step], stages: &[u32]) -> u32 {
+/// Number of stages that the steps need when they start at `stages`.
+fn stage_count(steps: &[Step], stages: &[u32]) -> u32 {
     let ends = steps
         .iter()
         .zip(stages)
@@ -141,70 +142,74 @@ fn end_of(steps: &[Step], stages: &[u32]) -> u32 {
     ends.max().unwrap_or(0)
 }
 
-/// First and last stage of each step, and the resources used by stage.
+/// First and last stage of each step, and the resources used in each stage.
 fn schedule(
     budget: &Budget,
     steps: &[Step],
     dependencies: &[Dependency],
     earliest: &[u32],
-) -> (Vec<(u32, u32)>, Vec<Use>) {
-    let mut least = earliest.to_vec();
+) -> (Vec<(u32, u32)>, Vec<Resources>) {
+    let mut lower_bounds = earliest.to_vec();
     let mut rounds = 0;
     loop {
-        let (stages, used) = attempt(budget, steps, dependencies, &least);
+        let (stages, used) = attempt(budget, steps, dependencies, &lower_bounds);
         rounds += 1;
         let mut firsts: Vec<u32> = stages.iter().map(|(first, _)| *first).collect();
-        together(steps, &mut firsts);
+        align_register_accesses(steps, &mut firsts);
         let apart = firsts
             .iter()
             .zip(&stages)
             .any(|(common, (first, _))| common != first);
-        if !apart || used.len() as u32 > MOST_STAGES || rounds == MOST_ATTEMPTS {
+        if !apart || used.len() as u32 > MAX_STAGES || rounds == MAX_ATTEMPTS {
             return (stages, used);
         }
         // Accesses of one register are in different stages: move all of them to the last one.
         for (at, common) in firsts.iter().enumerate() {
             if !steps[at].registers.is_empty() {
-                least[at] = least[at].max(*common);
+                lower_bounds[at] = lower_bounds[at].max(*common);
             }
         }
     }
 }
 
-/// Key of a logical table for statements: stage, gress and the conditions of the statements.
-type Together = (u32, &'static str, Vec<(usize, u32)>);
+/// A logical table that statements share: the stage, the gress, and the control dependencies of its statements.
+type SharedTable = (u32, &'static str, Vec<(usize, u32)>);
 
-/// The partial schedule.
+/// The resources that the steps placed so far use.
 #[derive(Default)]
-struct Chip {
-    used: Vec<Use>,
-    /// Objects whose memories are allocated.
+struct PartialSchedule {
+    /// Used resources by stage.
+    used: Vec<Resources>,
+    /// Names of the objects whose memories are allocated.
     objects: BTreeSet<String>,
-    /// Logical tables of statements; statements with equal conditions share one.
-    shared: BTreeSet<Together>,
-    /// Fields on the exact and the ternary match crossbar of each stage.
-    exact: BTreeSet<(u32, Thing)>,
-    ternary: BTreeSet<(u32, Thing)>,
+    /// Logical tables of statements; statements with equal control dependencies share one.
+    shared: BTreeSet<SharedTable>,
+    /// Fields on the exact match crossbar of each stage.
+    exact: BTreeSet<(u32, Location)>,
+    /// Fields on the ternary match crossbar of each stage.
+    ternary: BTreeSet<(u32, Location)>,
 }
 
-impl Chip {
-    fn at(&mut self, stage: u32) -> &mut Use {
+impl PartialSchedule {
+    /// The used resources of a stage, for additions.
+    fn stage_mut(&mut self, stage: u32) -> &mut Resources {
         let stage = stage as usize;
         if self.used.len() <= stage {
-            self.used.resize(stage + 1, Use::default());
+            self.used.resize(stage + 1, Resources::default());
         }
         &mut self.used[stage]
     }
 }
 
-/// List scheduling: fills the stages in order with steps whose dependencies are met. Steps with the longest remaining chain come first.
+/// List scheduling: fills the stages in order with steps whose dependencies are met. Steps with the longest remaining chain of dependencies
+/// come first. No step is placed before its stage in `lower_bounds`.
 fn attempt(
     budget: &Budget,
     steps: &[Step],
     dependencies: &[Dependency],
-    least: &[u32],
-) -> (Vec<(u32, u32)>, Vec<Use>) {
-    let mut chip = Chip::default();
+    lower_bounds: &[u32],
+) -> (Vec<(u32, u32)>, Vec<Resources>) {
+    let mut partial = PartialSchedule::default();
     let mut waits: Vec<Vec<&Dependency>> = vec![Vec::new(); steps.len()];
     for dependency in dependencies {
         waits[dependency.to].push(dependency);
@@ -217,40 +222,42 @@ fn attempt(
     while !left.is_empty() {
         let before = left.len();
         left.retain(|&at| {
-            let ready = waits[at].iter().try_fold(least[at], |first, dependency| {
-                let (its_first, its_last) = placed[dependency.from]?;
-                let from = match dependency.why.costs() {
-                    true => its_last + u32::from(steps[dependency.from].length > 0),
-                    false => its_first,
-                };
-                Some(first.max(from))
-            });
+            let ready = waits[at]
+                .iter()
+                .try_fold(lower_bounds[at], |first, dependency| {
+                    let (its_first, its_last) = placed[dependency.from]?;
+                    let from = match dependency.kind.needs_later_stage() {
+                        true => its_last + u32::from(steps[dependency.from].length > 0),
+                        false => its_first,
+                    };
+                    Some(first.max(from))
+                });
             let clash = steps[at].byte.is_some()
                 && (0..steps.len()).any(|other| {
                     let there = placed[other].is_some_and(|(_, last)| last == stage);
                     there && share_a_byte(&steps[at], &steps[other])
                 });
             if !clash && ready.is_some_and(|first| first <= stage) {
-                placed[at] = put(budget, &mut chip, &steps[at], stage);
+                placed[at] = place_step(budget, &mut partial, &steps[at], stage);
             }
             placed[at].is_none()
         });
-        // Dependencies of distance 0 allow the same stage, so repeat until no more steps fit.
+        // A dependency of distance 0 allows the same stage, so the stage is tried again until no further step fits.
         if left.len() == before {
             stage += 1;
         }
     }
     let placed = placed.into_iter().flatten().collect();
-    (placed, chip.used)
+    (placed, partial.used)
 }
 
-/// Whether two steps that are not exclusive write different fields in one byte.
+/// Whether two steps that are not mutually exclusive write fields in the same byte.
 fn share_a_byte(one: &Step, other: &Step) -> bool {
     let both = one.byte.is_some() && one.byte == other.byte && one.gress == other.gress;
-    both && !exclude_each_other(one, other)
+    both && !are_mutually_exclusive(one, other)
 }
 
-/// Length in stages of the longest chain that starts at each step.
+/// For each step, the length in stages of the longest chain of dependencies that starts with it.
 fn heights(steps: &[Step], dependencies: &[Dependency]) -> Vec<u32> {
     let mut heights: Vec<u32> = steps.iter().map(|step| step.length).collect();
     // Dependencies go forward only, and are sorted by dependent step.
@@ -261,49 +268,58 @@ fn heights(steps: &[Step], dependencies: &[Dependency]) -> Vec<u32> {
     heights
 }
 
-/// Places a step in a stage, if its resources are free there, or if no stage has enough.
-fn put(budget: &Budget, chip: &mut Chip, step: &Step, stage: u32) -> Option<(u32, u32)> {
+/// Places a step in a stage if the stage has enough free resources, or if no stage has. Returns the step's first and last stage.
+fn place_step(
+    budget: &Budget,
+    partial: &mut PartialSchedule,
+    step: &Step,
+    stage: u32,
+) -> Option<(u32, u32)> {
     let mut now = step.takes;
     for (name, of_object) in &step.objects {
-        if !chip.objects.contains(name) {
+        if !partial.objects.contains(name) {
             now += *of_object;
         }
     }
-    let key = (stage, step.gress, step.ways.clone());
+    let key = (stage, step.gress, step.control_dependencies.clone());
     let plain = matches!(step.kind, Kind::Statement | Kind::Register);
-    now.tables += u64::from(plain && !chip.shared.contains(&key));
-    now.exact_bytes += missing(&step.exact, &chip.exact, stage);
-    now.ternary_bytes += missing(&step.ternary, &chip.ternary, stage);
-    let room = *chip.at(stage);
+    now.tables += u64::from(plain && !partial.shared.contains(&key));
+    now.exact_bytes += new_crossbar_bytes(&step.exact, &partial.exact, stage);
+    now.ternary_bytes += new_crossbar_bytes(&step.ternary, &partial.ternary, stage);
+    let room = *partial.stage_mut(stage);
     let units = now.without_memories();
     let free = budget.free_memories(&room);
     let memories = now.sram <= free.sram && now.tcam <= free.tcam && now.map_rams <= free.map_rams;
-    let begins = step.kind == Kind::Table && memories_begin(now, free, &budget.stage);
-    let hopeless = !units.fits(&budget.stage) || stage > MOST_STAGES;
+    let begins = step.kind == Kind::Table && can_start_here(now, free, &budget.stage);
+    let hopeless = !units.fits(&budget.stage) || stage > MAX_STAGES;
     if !hopeless && !((room + units).fits(&budget.stage) && (memories || begins)) {
         return None;
     }
-    chip.objects.extend(step.objects.keys().cloned());
+    partial.objects.extend(step.objects.keys().cloned());
     if plain {
-        chip.shared.insert(key);
+        partial.shared.insert(key);
     }
-    (chip.exact).extend(step.exact.keys().map(|thing| (stage, *thing)));
-    (chip.ternary).extend(step.ternary.keys().map(|thing| (stage, *thing)));
-    let last = fill(budget, chip, stage, now);
+    (partial.exact).extend(step.exact.keys().map(|location| (stage, *location)));
+    (partial.ternary).extend(step.ternary.keys().map(|location| (stage, *location)));
+    let last = allocate(budget, partial, stage, now);
     Some((stage, last.max(stage + step.length.max(1) - 1)))
 }
 
-/// Bytes that a step adds to a crossbar of a stage.
-fn missing(needs: &BTreeMap<Thing, u64>, there: &BTreeSet<(u32, Thing)>, stage: u32) -> u64 {
+/// Number of bytes that a step adds to a crossbar of a stage, where earlier steps have already put the fields `there`.
+fn new_crossbar_bytes(
+    needs: &BTreeMap<Location, u64>,
+    there: &BTreeSet<(u32, Location)>,
+    stage: u32,
+) -> u64 {
     let new = needs
         .iter()
-        .filter(|(thing, _)| !there.contains(&(stage, **thing)));
+        .filter(|(location, _)| !there.contains(&(stage, **location)));
     new.map(|(_, bytes)| bytes).sum()
 }
 
-/// Whether a table larger than a stage's memories can start in this stage: an eighth of the stage's memories, or of the
-/// table's, must be free. With less, the table would only span one more stage.
-fn memories_begin(now: Use, free: Use, stage: &Use) -> bool {
+/// Whether a table larger than a stage's memories can start in this stage. An eighth of the stage's memories, or of the table's, must be
+/// free; with less, the table would only span one more stage.
+fn can_start_here(now: Resources, free: Resources, stage: &Resources) -> bool {
     let kinds = [
         (now.sram, free.sram, stage.sram),
         (now.tcam, free.tcam, stage.tcam),
@@ -316,32 +332,32 @@ fn memories_begin(now: Use, free: Use, stage: &Use) -> bool {
             .all(|(now, free, stage)| free * 8 >= *stage.min(now))
 }
 
-/// Allocates the resources of a step, the excess in the following stages; returns the last stage.
-fn fill(budget: &Budget, chip: &mut Chip, first: u32, now: Use) -> u32 {
+/// Allocates the resources of a step from stage `first` on, the memories also in later stages. Returns the last stage.
+fn allocate(budget: &Budget, partial: &mut PartialSchedule, first: u32, now: Resources) -> u32 {
     let mut left = now;
     let mut stage = first;
-    *chip.at(first) += now.without_memories();
+    *partial.stage_mut(first) += now.without_memories();
     loop {
-        let free = budget.free_memories(chip.at(stage));
-        let here = Use {
+        let free = budget.free_memories(partial.stage_mut(stage));
+        let here = Resources {
             sram: left.sram.min(free.sram),
             tcam: left.tcam.min(free.tcam),
             map_rams: left.map_rams.min(free.map_rams),
             tables: u64::from(stage > first),
-            ..Use::NOTHING
+            ..Resources::NOTHING
         };
-        *chip.at(stage) += here;
+        *partial.stage_mut(stage) += here;
         left.sram -= here.sram;
         left.tcam -= here.tcam;
         left.map_rams -= here.map_rams;
-        if (left.sram, left.tcam, left.map_rams) == (0, 0, 0) || stage > MOST_STAGES {
+        if (left.sram, left.tcam, left.map_rams) == (0, 0, 0) || stage > MAX_STAGES {
             return stage;
         }
         stage += 1;
     }
 }
 
-/// The longest chain, found backwards from its last step.
+/// The longest chain of dependencies, found backwards from its last step.
 fn chain(
     program: &FlatProgram,
     steps: &[Step],
@@ -358,15 +374,16 @@ fn chain(
             dependency.to == at
                 && earliest[dependency.from] + dependency.distance(steps) == earliest[at]
         });
-        // Prefer a dependency that requires a later stage as the reason.
-        let reason = tight.max_by_key(|dependency| (dependency.why.costs(), dependency.from));
-        // An access is also delayed by the other accesses of its register.
+        // Among several dependencies, one that requires a later stage explains the delay best.
+        let reason =
+            tight.max_by_key(|dependency| (dependency.kind.needs_later_stage(), dependency.from));
+        // A register access is also delayed by the dependencies of the register's other accesses.
         let sibling = (0..steps.len()).find(|other| {
             *other != at
                 && !steps[*other].registers.is_disjoint(&steps[at].registers)
                 && dependencies.iter().any(|dependency| {
                     dependency.to == *other
-                        && dependency.why.costs()
+                        && dependency.kind.needs_later_stage()
                         && earliest[dependency.from] + dependency.distance(steps) == earliest[at]
                 })
         });
@@ -377,11 +394,13 @@ fn chain(
             field: String::new(),
         };
         match (reason, sibling) {
-            (Some(reason), _) if earliest[at] > 0 && (reason.why.costs() || sibling.is_none()) => {
-                link.dependency = reason.why.name();
+            (Some(reason), _)
+                if earliest[at] > 0 && (reason.kind.needs_later_stage() || sibling.is_none()) =>
+            {
+                link.dependency = reason.kind.name();
                 link.field = reason
-                    .thing
-                    .map_or(String::new(), |thing| name(program, thing));
+                    .location
+                    .map_or(String::new(), |location| name(program, location));
                 links.push(link);
                 at = reason.from;
             }
@@ -400,10 +419,10 @@ fn chain(
     links
 }
 
-/// The source name of a field or object, approximately.
-fn name(program: &FlatProgram, thing: Thing) -> String {
-    match thing {
-        Thing::Field(field) => {
+/// The name of a field or validity bit for reports, close to that in the source.
+fn name(program: &FlatProgram, location: Location) -> String {
+    match location {
+        Location::Field(field) => {
             let header = &program.objects.storage.header(field.header).name;
             let field = &program.objects.storage.field(field).name;
             match field.contains('.') || header == "scalars" {
@@ -411,7 +430,7 @@ fn name(program: &FlatProgram, thing: Thing) -> String {
                 false => format!("{header}.{field}"),
             }
         }
-        Thing::Valid(header) => {
+        Location::Valid(header) => {
             format!("{}.isValid()", program.objects.storage.header(header).name)
         }
     }
@@ -429,14 +448,14 @@ fn cut(
     pairs
         .filter_map(|(from, to)| {
             let costly = (dependencies.iter())
-                .find(|one| one.from == from && one.to == to && one.why.costs())?;
-            let left = end_of(steps, &earliest(steps, dependencies, Some((from, to))));
+                .find(|one| one.from == from && one.to == to && one.kind.needs_later_stage())?;
+            let left = stage_count(steps, &earliest(steps, dependencies, Some((from, to))));
             (left < longest).then(|| Cut {
                 from,
                 to,
                 field: costly
-                    .thing
-                    .map_or(String::new(), |thing| name(program, thing)),
+                    .location
+                    .map_or(String::new(), |location| name(program, location)),
                 left,
             })
         })

@@ -5,33 +5,35 @@ use std::collections::BTreeSet;
 use num_bigint::BigInt;
 
 use super::arrays;
-use super::chip::Use;
+use super::chip::Resources;
 use super::layout::{Layout, Match, Shape};
 use crate::ir::{
     self, walk, ActionProfile, ActionScope, Effect, Expr, FieldRef, FieldWidth, FlatProgram,
     KeyTarget, MatchKind, Primitive, Stmt, StmtKind, Table,
 };
 
-/// Maximum number of actions that are encoded by index; with more, an entry has the address of the instruction.
+/// Maximum number of actions of a table that entries encode by index; with more, an entry has the address of the instruction.
 const NAMED_ACTIONS: u64 = 8;
+/// Width in bits of an instruction's address.
 const INSTRUCTION_BITS: u64 = 6;
-/// Minimum bits of an array address in an entry.
+/// Minimum width in bits of an array address in an entry.
 const ADDRESS_BITS: u64 = 10;
-/// Maximum TCAM rows of a range.
-const MOST_ROWS_OF_RANGE: u64 = 8;
+/// Maximum number of TCAM rows that a range in an entry needs.
+const MAX_ROWS_OF_RANGE: u64 = 8;
 /// Default size of a table, in entries.
 const DEFAULT_SIZE: u64 = 512;
-/// Constants of at least this magnitude are action data; smaller ones are part of the instruction.
+/// Constants of at least this magnitude are stored as action data; smaller ones are part of the instruction.
 const LOADED_CONSTANT: i64 = 1 << 20;
-/// Width in bits of the pieces in which a value is loaded.
+/// Width in bits of the pieces in which an ALU loads a constant.
 const PIECE_BITS: u64 = 32;
-/// Bits per entry that enable an array which not all actions use, and bits that select the operation if it differs between actions.
+/// Bits per entry that enable an array which only some actions of the table use.
 const ENABLE_BITS: u64 = 1;
+/// Bits per entry that select the operation on a register which several actions of the table use.
 const METHOD_BITS: u64 = 3;
 
-/// Resources of a table with a number of entries and their direct cells, except for the key's crossbar bytes, which other tables may
-/// share, and for its profile.
-pub fn table(program: &FlatProgram, table: &Table, size: u64) -> Use {
+/// Resources of a table with `size` entries and their direct cells. The crossbar bytes of the key, which other tables may share, and the
+/// action profile are not included.
+pub fn table(program: &FlatProgram, table: &Table, size: u64) -> Resources {
     let Layout { mut takes, .. } = shape(program, table, size).layout();
     if table.counter.is_some() {
         takes += arrays::COUNTER;
@@ -42,13 +44,13 @@ pub fn table(program: &FlatProgram, table: &Table, size: u64) -> Use {
     takes
 }
 
-/// Resources of a profile with a number of members: action data and group membership.
-pub fn profile(program: &FlatProgram, profile: &ActionProfile, size: u64) -> Use {
+/// Resources of an action profile with `size` members: action data and group membership.
+pub fn profile(program: &FlatProgram, profile: &ActionProfile, size: u64) -> Resources {
     let tables = profile.tables.iter().map(|id| program.objects.table(*id));
     let values = tables.map(|table| shape(program, table, table.size).members(size));
-    let mut takes = Use {
+    let mut takes = Resources {
         sram: values.max().unwrap_or(0),
-        ..Use::NOTHING
+        ..Resources::NOTHING
     };
     if let Some(selector) = &profile.selector {
         takes += arrays::selector(profile, selector);
@@ -56,6 +58,7 @@ pub fn profile(program: &FlatProgram, profile: &ActionProfile, size: u64) -> Use
     takes
 }
 
+/// The properties of a table with `size` entries that determine its memories.
 fn shape(program: &FlatProgram, table: &Table, size: u64) -> Shape {
     let objects = &program.objects;
     let mut cells: Vec<u64> = Vec::new();
@@ -70,14 +73,14 @@ fn shape(program: &FlatProgram, table: &Table, size: u64) -> Shape {
     let profile = table
         .implementation
         .map(|profile| &objects.action_profiles[profile.index()]);
-    let values = |(action, uses): &(ir::ActionId, Uses)| -> Vec<u64> {
+    let values = |(action, uses): &(ir::ActionId, ActionUses)| -> Vec<u64> {
         let params = objects.action(*action).params.iter().enumerate();
         let used = params.filter(|(at, _)| uses.values.contains(at));
         let widths = used.map(|(_, param)| u64::from(param.ty.width()));
         widths.chain(uses.constants.iter().copied()).collect()
     };
-    let with_uses = |action| (action, Uses::of(program.action_body(action)));
-    let of_entries: Vec<(ir::ActionId, Uses)> = (table.actions.iter())
+    let with_uses = |action| (action, ActionUses::of(program.action_body(action)));
+    let of_entries: Vec<(ir::ActionId, ActionUses)> = (table.actions.iter())
         .filter(|action| action.scope != ActionScope::DefaultOnly)
         .map(|action| with_uses(action.action))
         .collect();
@@ -94,7 +97,7 @@ fn shape(program: &FlatProgram, table: &Table, size: u64) -> Shape {
         }
     }
     Shape {
-        by: by(table),
+        method: match_method(table),
         key_bits: table.keys.iter().map(key_bits).sum(),
         key_bytes: key_bytes(program, table),
         masked_bits: (table.keys.iter())
@@ -112,20 +115,22 @@ fn shape(program: &FlatProgram, table: &Table, size: u64) -> Shape {
         members: profile.is_some(),
         default_has_data: !values(&with_uses(table.default.action)).is_empty(),
         timeout: table.support_timeout,
-        ways: given(table, "ways"),
-        packed: given(table, "pack"),
-        proxy: given(table, "proxy_hash_width"),
+        ways: annotation_number(table, "ways"),
+        packed: annotation_number(table, "pack"),
+        proxy: annotation_number(table, "proxy_hash_width"),
         cells,
     }
 }
 
+/// Number of bits of an index into `count` objects.
 fn bits_of(count: u64) -> u64 {
     u64::from(count.max(1).next_power_of_two().ilog2())
 }
 
-fn by(table: &Table) -> Match {
+/// The lookup method of a table. The annotation `@ternary(1)` forces a ternary match.
+fn match_method(table: &Table) -> Match {
     let exact = table.keys.iter().all(|key| key.kind == MatchKind::Exact);
-    let forced = given(table, "ternary") == Some(1);
+    let forced = annotation_number(table, "ternary") == Some(1);
     match table.algorithmic {
         _ if table.keys.is_empty() => Match::None,
         Some(partitions) => Match::Partitioned {
@@ -137,8 +142,8 @@ fn by(table: &Table) -> Match {
     }
 }
 
-/// The number of a table's annotation, written `@ways(5)` or `@pragma ways 5`.
-pub fn given(table: &Table, name: &str) -> Option<u64> {
+/// The number in the annotation `name` of a table, written `@ways(5)` or `@pragma ways 5`. `None` without the annotation.
+pub fn annotation_number(table: &Table, name: &str) -> Option<u64> {
     table.meta.annotations.iter().find_map(|annotation| {
         let words = annotation.split(|c: char| !c.is_alphanumeric() && c != '_');
         let mut words = words.filter(|word| !word.is_empty() && *word != "pragma");
@@ -146,7 +151,7 @@ pub fn given(table: &Table, name: &str) -> Option<u64> {
     })
 }
 
-/// Compared bits of a key element.
+/// Number of compared bits of a key element: those in its mask.
 fn key_bits(key: &ir::Key) -> u64 {
     match &key.mask {
         Some(mask) => (0..u64::from(key.width))
@@ -156,17 +161,17 @@ fn key_bits(key: &ir::Key) -> u64 {
     }
 }
 
-/// Maximum TCAM rows of a range: two per nibble except the first.
+/// Maximum number of TCAM rows for a range in an entry: two per nibble of the key except the first. 1 for other match kinds.
 fn rows_of_range(key: &ir::Key) -> u64 {
     match key.kind {
         MatchKind::Range => (2 * u64::from(key.width).div_ceil(4))
             .saturating_sub(1)
-            .clamp(1, MOST_ROWS_OF_RANGE),
+            .clamp(1, MAX_ROWS_OF_RANGE),
         _ => 1,
     }
 }
 
-/// Used bits of each byte of a key. The bytes of a range are counted twice.
+/// Number of used bits in each byte of a key. The bytes of a range are counted twice.
 fn key_bytes(program: &FlatProgram, table: &Table) -> Vec<u64> {
     let mut bytes: Vec<u64> = Vec::new();
     let mut shared: BTreeSet<(ir::HeaderId, u64)> = BTreeSet::new();
@@ -212,8 +217,8 @@ fn offset(program: &FlatProgram, field: FieldRef) -> u64 {
     widths.sum()
 }
 
-/// Bits of an entry for array addresses, and for whether and how the action uses the arrays.
-fn addresses(program: &FlatProgram, actions: &[(ir::ActionId, Uses)]) -> u64 {
+/// Overhead bits of an entry for arrays: addresses of cells, enable bits and the selection of the operation.
+fn addresses(program: &FlatProgram, actions: &[(ir::ActionId, ActionUses)]) -> u64 {
     let objects = &program.objects;
     let uses = actions.iter().map(|(_, uses)| uses);
     let arrays: BTreeSet<Array> = uses
@@ -244,6 +249,7 @@ fn addresses(program: &FlatProgram, actions: &[(ir::ActionId, Uses)]) -> u64 {
     bits
 }
 
+/// An array whose cells the actions of a table access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Array {
     Register(ir::RegisterId),
@@ -251,31 +257,31 @@ enum Array {
     Meter(ir::MeterId),
 }
 
-/// Uses of parameters and arrays by an action.
+/// The action data and the arrays that an action uses.
 #[derive(Clone, Debug, Default)]
-struct Uses {
-    /// Parameters that are written to fields.
+struct ActionUses {
+    /// Positions of the parameters whose values the action's ALUs need.
     values: BTreeSet<usize>,
-    /// Widths in bits of constants that are action data.
+    /// Widths in bits of the constants that are stored as action data.
     constants: Vec<u64>,
-    /// Whether it uses results of hashes or random numbers.
+    /// Whether the action computes hashes or draws random numbers.
     hashes: bool,
-    /// Arrays that it uses.
+    /// Arrays that the action accesses.
     arrays: BTreeSet<Array>,
-    /// Arrays whose index is a parameter.
+    /// The accessed arrays whose index depends on a parameter.
     addressed: BTreeSet<Array>,
 }
 
-impl Uses {
-    fn of(body: &[Stmt]) -> Uses {
-        let mut uses = Uses::default();
-        // A field that only stores an index until its use does not count as a use.
-        let mut kept: BTreeSet<FieldRef> = BTreeSet::new();
+impl ActionUses {
+    fn of(body: &[Stmt]) -> ActionUses {
+        let mut uses = ActionUses::default();
+        // Fields that hold the index of an access: a parameter that is copied to one is an address, not a value for the ALUs.
+        let mut index_fields: BTreeSet<FieldRef> = BTreeSet::new();
         walk(body, &mut |stmt| {
             if let Some((_, index)) = access(stmt) {
                 index.walk(&mut |expr| {
                     if let Expr::Field { place, .. } = expr {
-                        kept.extend(place.fixed());
+                        index_fields.extend(place.fixed());
                     }
                 });
             }
@@ -286,7 +292,7 @@ impl Uses {
                 let params = params(value);
                 uses.constants.extend(pieces(value));
                 match target.fixed() {
-                    Some(field) if kept.contains(&field) => {
+                    Some(field) if index_fields.contains(&field) => {
                         if !params.is_empty() {
                             indices.insert(field);
                         }
@@ -328,14 +334,14 @@ impl Uses {
     }
 }
 
-/// Widths in bits of the pieces of a constant that are action data.
+/// Widths in bits of the pieces of a constant that are stored as action data. Empty for other expressions.
 fn pieces(value: &Expr) -> Vec<u64> {
     let Expr::Number { value, ty } = value else {
         return Vec::new();
     };
     let width = u64::from(ty.width());
     let whole = (0..width / PIECE_BITS).map(|at| value >> (at * PIECE_BITS));
-    // A remainder of at most 16 bits is always loaded.
+    // A remainder of less than a piece is taken to be part of the instruction.
     whole
         .filter(|piece| {
             let piece: BigInt = piece & BigInt::from(u32::MAX);
@@ -347,7 +353,7 @@ fn pieces(value: &Expr) -> Vec<u64> {
         .collect()
 }
 
-/// An array that a statement uses, and the index.
+/// The array that a statement accesses, with the index of the cell. `None` for other statements.
 fn access(stmt: &Stmt) -> Option<(Array, &Expr)> {
     let StmtKind::Effect(Effect::Primitive(primitive)) = &stmt.kind else {
         return None;
@@ -365,6 +371,7 @@ fn access(stmt: &Stmt) -> Option<(Array, &Expr)> {
     })
 }
 
+/// Positions of the action parameters in an expression.
 fn params(expr: &Expr) -> BTreeSet<usize> {
     let mut found = BTreeSet::new();
     expr.walk(&mut |expr| {

@@ -1,19 +1,19 @@
-//! Small programs and the stages of their tables.
+//! Tests of the stage report: the stages and resources of small programs.
 
+mod alfirk_data_plane;
 mod memories;
-mod own;
 
 use super::{Placed, Report};
 use crate::arch::Arch;
 use crate::driver::{CompileOptions, Session};
 use crate::preproc::MemoryLoader;
 
-/// The report on a program of Tofino whose ingress declares `locals` and applies `apply`.
+/// The report on a Tofino program whose ingress has the declarations `locals` and the statements `apply`.
 fn report_of(arch: Arch, locals: &str, apply: &str) -> Report {
     report_on(arch, program(arch, locals, apply))
 }
 
-/// The text of a program of Tofino whose ingress declares `locals` and applies `apply`.
+/// The text of a Tofino program whose ingress has the declarations `locals` and the statements `apply`.
 fn program(arch: Arch, locals: &str, apply: &str) -> String {
     let include = arch.name();
     format!(
@@ -59,6 +59,7 @@ Switch(pipe) main;
     )
 }
 
+/// The report on the program `text`.
 fn report_on(arch: Arch, text: String) -> Report {
     let mut loader = MemoryLoader::default();
     loader.add("test.p4", text);
@@ -70,18 +71,19 @@ fn report_on(arch: Arch, text: String) -> Report {
     Report::of(&program).expect("it is for Tofino")
 }
 
+/// The report on a program for Tofino 1.
 fn tna(locals: &str, apply: &str) -> Report {
     report_of(Arch::Tna, locals, apply)
 }
 
-/// The step of a name, which ends with these letters.
+/// The first step whose name ends with `name`.
 fn step<'a>(report: &'a Report, name: &str) -> &'a Placed {
     let mut steps = report.steps.iter();
     let found = steps.find(|step| step.name.ends_with(name));
     found.unwrap_or_else(|| panic!("no {name} in {report:#?}"))
 }
 
-/// A table that looks at `key` and writes `result`.
+/// Declaration of a table with an exact match on `key` whose action writes `result`.
 fn table(name: &str, key: &str, result: &str, size: u64) -> String {
     format!(
         "action set_{name}(bit<32> value) {{ {result} = value; }}
@@ -90,7 +92,7 @@ fn table(name: &str, key: &str, result: &str, size: u64) -> String {
 }
 
 #[test]
-fn what_matches_on_a_result_is_a_stage_later() {
+fn match_dependency_needs_a_later_stage() {
     let tables = table("one", "hdr.op.a", "md.x", 64)
         + &table("two", "md.x", "md.y", 64)
         + &table("three", "md.y", "hdr.op.c", 64)
@@ -119,7 +121,7 @@ fn what_matches_on_a_result_is_a_stage_later() {
 }
 
 #[test]
-fn what_only_runs_after_an_outcome_costs_no_stage() {
+fn successor_dependency_allows_the_same_stage() {
     let tables = table("one", "hdr.op.a", "md.x", 64) + &table("two", "hdr.op.b", "md.y", 64);
     let report = tna(
         &tables,
@@ -129,7 +131,7 @@ fn what_only_runs_after_an_outcome_costs_no_stage() {
 }
 
 #[test]
-fn two_that_write_a_field_are_apart_unless_no_packet_runs_both() {
+fn writers_of_one_field_share_a_stage_only_if_mutually_exclusive() {
     let tables = table("one", "hdr.op.a", "md.x", 64)
         + &table("two", "hdr.op.b", "md.x", 64)
         + &table("end", "md.x", "hdr.op.c", 64);
@@ -149,6 +151,7 @@ fn two_that_write_a_field_are_apart_unless_no_packet_runs_both() {
     assert_eq!(step(&instead, "end").stage, 1);
 }
 
+/// A register with a RegisterAction that increments a cell and one that only reads it.
 const COUNT: &str = "Register<bit<32>, bit<16>>(1024) cells;
     RegisterAction<bit<32>, bit<16>, bit<32>>(cells) count = {
         void apply(inout bit<32> value, out bit<32> result) { value = value + 1; result = value; }
@@ -158,7 +161,7 @@ const COUNT: &str = "Register<bit<32>, bit<16>>(1024) cells;
     };\n";
 
 #[test]
-fn a_register_is_in_one_stage_with_all_its_accesses() {
+fn all_accesses_of_a_register_are_in_one_stage() {
     let late = table("one", "hdr.op.a", "md.x", 64);
     let report = tna(
         &(COUNT.to_owned() + &late),
@@ -170,13 +173,13 @@ fn a_register_is_in_one_stage_with_all_its_accesses() {
         .filter(|step| step.kind == "register")
         .map(|step| step.stage)
         .collect();
-    assert_eq!(cells, [1, 1], "both wait for the index of one");
+    assert_eq!(cells, [1, 1], "the index of one access delays both");
     let all: u64 = report.used.iter().map(|used| used.stateful).sum();
     assert_eq!(all, 1, "one array has one ALU");
 }
 
 #[test]
-fn an_action_has_an_operation_left_for_the_result_of_a_register() {
+fn one_operation_on_a_register_result_needs_no_extra_stage() {
     let one = tna(
         COUNT,
         "hdr.op.c = hdr.op.c + count.execute(hdr.op.b[15:0]);",
@@ -190,7 +193,7 @@ fn an_action_has_an_operation_left_for_the_result_of_a_register() {
 }
 
 #[test]
-fn what_only_runs_after_a_miss_need_not_wait_for_what_hits_write() {
+fn step_after_a_miss_ignores_writes_of_hit_actions() {
     let tables = table("hosts", "hdr.op.a", "md.x", 64).replace(
         "NoAction; }",
         "@defaultonly NoAction; } const default_action = NoAction;",
@@ -210,7 +213,7 @@ fn what_only_runs_after_a_miss_need_not_wait_for_what_hits_write() {
 }
 
 #[test]
-fn what_the_deparser_has_in_one_byte_is_written_in_different_stages() {
+fn writers_of_one_deparser_byte_are_in_different_stages() {
     let drop = "action drop() { to_deparser.drop_ctl = 1; }
         table guard { key = { hdr.op.a: exact; } actions = { drop; NoAction; } size = 16; }";
     let apply = "guard.apply(); to_tm.bypass_egress = 1;";
@@ -221,7 +224,7 @@ fn what_the_deparser_has_in_one_byte_is_written_in_different_stages() {
 }
 
 #[test]
-fn a_table_stands_no_earlier_than_the_program_says() {
+fn stage_annotation_is_the_earliest_stage() {
     let tables = table("one", "hdr.op.a", "md.x", 16).replace("table one", "@stage(3) table one")
         + &table("two", "md.x", "hdr.op.c", 16);
     let report = tna(&tables, "one.apply(); two.apply();");
@@ -233,8 +236,8 @@ fn a_table_stands_no_earlier_than_the_program_says() {
 }
 
 #[test]
-fn arrays_of_a_stage_have_as_many_map_rams_as_there_are() {
-    // 33 blocks each, of 48.
+fn arrays_of_a_stage_do_not_exceed_its_map_rams() {
+    // Each array needs 33 map RAMs, and a stage has 48.
     let array = |name: &str| {
         format!(
             "Register<bit<32>, bit<32>>(131072) {name};
@@ -255,8 +258,8 @@ fn arrays_of_a_stage_have_as_many_map_rams_as_there_are() {
 }
 
 #[test]
-fn what_goes_back_to_where_it_came_from_is_not_written() {
-    // The control gets all fields and gives them back; it changes another one than the tables.
+fn copying_unchanged_parameters_back_is_not_a_write() {
+    // Control `Cut` has an inout parameter with all fields, and changes a field that no table writes.
     let own = "action port(PortId_t p) { to_tm.ucast_egress_port = p; }
         table first { key = { hdr.op.a: exact; } actions = { port; NoAction; } size = 16; }
         table second { key = { hdr.op.b: exact; } actions = { port; NoAction; } size = 16; }
@@ -267,7 +270,7 @@ fn what_goes_back_to_where_it_came_from_is_not_written() {
 }
 
 #[test]
-fn a_sum_of_three_words_without_carry_is_a_hash() {
+fn xor_of_three_words_uses_a_hash_unit() {
     let report = tna("", "hdr.op.c = hdr.op.a ^ hdr.op.b ^ hdr.op.d;");
     assert_eq!(report.needed, 1);
     assert_eq!(report.used[0].hash_bits, 32);
@@ -276,7 +279,7 @@ fn a_sum_of_three_words_without_carry_is_a_hash() {
 }
 
 #[test]
-fn halves_of_a_word_do_not_wait_for_each_other() {
+fn writes_of_disjoint_slices_are_independent() {
     let halves = |one: &str, two: &str| {
         let apply = format!(
             "hdr.op.c[{one}] = hdr.op.a[15:0] ^ hdr.op.b[15:0] ^ hdr.op.d[15:0];
@@ -287,9 +290,9 @@ fn halves_of_a_word_do_not_wait_for_each_other() {
         (report.needed, bits)
     };
     assert_eq!(halves("31:16", "15:0"), (1, 32));
-    // Bits of both: the second comes behind the first.
+    // The slices overlap, so the second assignment needs a later stage.
     assert_eq!(halves("23:8", "15:0"), (2, 32));
-    // Who wrote the whole word before is waited for, too.
+    // An assignment to a slice depends on an earlier write of the whole word.
     let behind = tna(
         &table("one", "hdr.op.a", "hdr.op.c", 16),
         "one.apply(); hdr.op.c[15:0] = hdr.op.b[15:0] + 1; hdr.op.d = hdr.op.c;",
@@ -298,7 +301,7 @@ fn halves_of_a_word_do_not_wait_for_each_other() {
 }
 
 #[test]
-fn a_checksum_under_a_condition_has_a_table() {
+fn conditional_checksum_needs_a_table() {
     let text = program(Arch::Tna, "", "md.small = 1;").replace(
         "apply { pkt.emit(hdr.op); }",
         "Checksum() one; Checksum() two;
@@ -309,7 +312,7 @@ fn a_checksum_under_a_condition_has_a_table() {
              pkt.emit(hdr.op);
          }",
     );
-    // Of the first gress only: the egress has the same deparser here.
+    // Both deparsers are equal here, so only the steps of ingress are examined.
     let report = report_on(Arch::Tna, text);
     let tables: Vec<u32> = (report.steps.iter())
         .filter(|step| step.gress == "ingress" && step.kind == "table")
@@ -320,7 +323,7 @@ fn a_checksum_under_a_condition_has_a_table() {
 }
 
 #[test]
-fn a_table_that_is_applied_in_two_places_has_its_memories_once() {
+fn memories_of_a_table_applied_twice_count_once() {
     let report = tna(
         &table("once", "hdr.op.a", "md.x", 65_536),
         "if (hdr.op.b == 0) { once.apply(); } else if (hdr.op.b == 1) { once.apply(); } hdr.op.c = md.x;",
@@ -330,7 +333,7 @@ fn a_table_that_is_applied_in_two_places_has_its_memories_once() {
 }
 
 #[test]
-fn memories_are_counted_in_blocks() {
+fn table_memories_are_whole_blocks() {
     let tables = table("small", "hdr.op.a", "md.x", 64)
         + &table("large", "hdr.op.b", "md.y", 65_536)
         + "action none() {} table words { key = { hdr.op.a: ternary; hdr.op.b: ternary; } actions = { none; } size = 1024; }";
@@ -338,16 +341,16 @@ fn memories_are_counted_in_blocks() {
         &tables,
         "small.apply(); large.apply(); words.apply(); hdr.op.c = md.x; hdr.op.d = md.y;",
     );
-    // Four ways, a block each.
+    // Four ways of one block each.
     assert_eq!(step(&report, "small").takes.sram, 4);
-    // 32 - 10 bits of key, 4 of overhead, 1 for the action, 32 of data: two entries in a row of 128 bits.
+    // 22 key bits without the ghost bits, 4 version bits, 1 bit for the action, 32 bits of data: two entries in a row of 128 bits.
     assert_eq!(step(&report, "large").takes.sram, 32);
-    // 64 bits of key in rows of 44, 1,024 entries in blocks of 512.
+    // Two blocks side by side for 64 key bits, as a row has 44; twice that for 1,024 entries, as a block has 512 rows.
     assert_eq!(step(&report, "words").takes.tcam, 4);
 }
 
 #[test]
-fn a_table_that_is_larger_than_a_stage_goes_on_in_the_next_one() {
+fn table_larger_than_a_stage_spans_two_stages() {
     let tables = table("huge", "hdr.op.a", "md.x", 262_144) + &table("end", "md.x", "hdr.op.c", 16);
     let report = tna(&tables, "huge.apply(); end.apply();");
     let huge = step(&report, "huge");
@@ -360,7 +363,7 @@ fn a_table_that_is_larger_than_a_stage_goes_on_in_the_next_one() {
 }
 
 #[test]
-fn no_stage_takes_more_than_it_has() {
+fn no_stage_exceeds_its_budget() {
     let mut tables = String::new();
     let mut apply = String::new();
     for number in 0..40 {
@@ -375,7 +378,7 @@ fn no_stage_takes_more_than_it_has() {
 }
 
 #[test]
-fn the_second_edition_has_more_stages() {
+fn tofino_2_has_more_stages() {
     let mut tables = String::new();
     let mut apply = String::new();
     for number in 0..14 {
@@ -395,7 +398,7 @@ fn the_second_edition_has_more_stages() {
 }
 
 #[test]
-fn an_action_with_two_operations_one_after_another_is_noted() {
+fn action_with_two_dependent_operations_is_noted() {
     let locals = "action both() { hdr.op.c = (hdr.op.a + hdr.op.b) ^ hdr.op.d; }
         table t { key = { hdr.op.a: exact; } actions = { both; NoAction; } size = 16; }";
     let report = tna(locals, "t.apply();");
@@ -408,7 +411,7 @@ fn an_action_with_two_operations_one_after_another_is_noted() {
 }
 
 #[test]
-fn text_and_json_say_the_same() {
+fn text_and_json_reports_agree() {
     let report = tna(&table("one", "hdr.op.a", "hdr.op.c", 64), "one.apply();");
     let text = report.to_text();
     assert!(

@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
-use super::{Report, Use};
+use super::{Report, Resources};
 
-/// Maximum characters of a name in the table of steps.
+/// Maximum number of characters of a name in the table of steps.
 const NAME: usize = 44;
 
+/// Renders a report as text for the terminal.
 pub fn render(report: &Report) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -102,7 +103,8 @@ fn write(text: &mut String, report: &Report) -> std::fmt::Result {
     Ok(())
 }
 
-fn list(takes: &Use) -> String {
+/// The amounts of the resources that are not 0, such as `1 tables, 4 SRAM`.
+fn list(takes: &Resources) -> String {
     let parts: Vec<String> = (takes.list().iter())
         .filter(|(_, number)| *number > 0)
         .map(|(name, number)| format!("{number} {name}"))

@@ -1,4 +1,4 @@
-//! The programs, by chapter.
+//! The accepted and rejected programs, by chapter of the language.
 
 use super::Item;
 use super::Part::{All, Apply, Control, Deparser, Parser, ParserWith, Top, Whole, With};

@@ -1,6 +1,6 @@
-//! The language, feature by feature: for each one programs that are accepted and programs that are rejected.
+//! Tests of each feature of the language, with programs that must be accepted and programs that must be rejected.
 //!
-//! One snapshot per chapter holds the diagnostics of the rejected programs. `tests/packets.rs` tests the behaviour of accepted ones.
+//! One snapshot per chapter has the diagnostics of the rejected programs. `tests/packets.rs` tests the behaviour of accepted programs.
 
 mod cases;
 
@@ -13,27 +13,27 @@ use alfirk_compiler::preproc::MemoryLoader;
 struct Item {
     /// Name of the feature.
     name: &'static str,
-    /// Valid programs.
+    /// Programs that must be accepted.
     accepted: &'static [Part],
-    /// Programs with one error each.
+    /// Programs that must be rejected.
     refused: &'static [Part],
 }
 
 /// The part of a program that an example sets.
 enum Part {
-    /// Declarations at the top, and nothing else.
+    /// Top-level declarations.
     Top(&'static str),
-    /// Statements in ingress.
+    /// Statements of ingress.
     Apply(&'static str),
-    /// Declarations in ingress, and statements.
+    /// Local declarations and statements of ingress.
     Control(&'static str, &'static str),
-    /// Declarations at the top, and statements in ingress.
+    /// Top-level declarations, and statements of ingress.
     With(&'static str, &'static str),
-    /// Declarations at the top, in ingress, and statements.
+    /// Top-level declarations, and local declarations and statements of ingress.
     All(&'static str, &'static str, &'static str),
     /// Statements, a transition and further states after the first extraction in the parser.
     Parser(&'static str),
-    /// Declarations at the top and in the parser, and what follows the first extraction.
+    /// Top-level declarations, local declarations of the parser, and the statements, transition and states after its first extraction.
     ParserWith(&'static str, &'static str, &'static str),
     /// Statements of the deparser.
     Deparser(&'static str),
@@ -42,7 +42,7 @@ enum Part {
 }
 
 impl Part {
-    /// The whole program, with the part on lines of its own.
+    /// The whole program, with the parts on separate lines.
     fn program(&self) -> String {
         let (top, control, apply, locals, states) = match self {
             Part::Whole(text) => return (*text).to_owned(),
@@ -93,7 +93,7 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
 }
 
 /// The diagnostics of a program; `None` if it is accepted.
-fn refused(program: &str) -> Option<String> {
+fn diagnostics(program: &str) -> Option<String> {
     let mut loader = MemoryLoader::default();
     loader.add("test.p4", program);
     match compile_with(&CompileOptions::new(Path::new("test.p4")), &loader) {
@@ -114,13 +114,13 @@ fn check(items: &[Item]) -> (String, String) {
         );
         for part in item.accepted {
             let program = part.program();
-            if let Some(report) = refused(&program) {
+            if let Some(report) = diagnostics(&program) {
                 wrong += &format!("{}: refused\n{program}\n{report}\n", item.name);
             }
         }
         for part in item.refused {
             let program = part.program();
-            match refused(&program) {
+            match diagnostics(&program) {
                 Some(report) => reports += &format!("== {}\n{report}\n", item.name),
                 None => wrong += &format!("{}: accepted\n{program}\n", item.name),
             }

@@ -269,7 +269,7 @@ fn all_pipes_are_checked_and_one_is_compiled() {
     let (code, output, _) = run(&[]);
     assert_eq!(code, 1);
     for words in [
-        "error[E0702]: the model runs one pipeline",
+        "error[E0702]: the software model runs one pipeline",
         "Switch(pipe, other) main;",
         "`--pipe 0` to `--pipe 1`",
         "a switch for each",
@@ -394,7 +394,9 @@ fn gaps_of_the_model_are_errors_only_with_an_output() {
     let (code, output, _) = p4c(&tna(&body), &[&line[..], &["-o", "DIR/out.json"]].concat());
     assert_eq!(code, 1);
     assert!(
-        output.contains("error[E0702]: the model has no execute_log of register actions yet"),
+        output.contains(
+            "error[E0702]: the software model does not support execute_log of a RegisterAction"
+        ),
         "{output}"
     );
 }
@@ -421,10 +423,10 @@ fn stateful_selectors_are_checked_but_not_compiled() {
     let (code, output, _) = p4c(&tna(&body), &[&line[..], &["-o", "DIR/out.json"]].concat());
     assert_eq!(code, 1);
     for words in [
-        "error[E0702]: the model's selectors have no register of their members' states",
+        "error[E0702]: the software model does not support a register of member states in a selector",
         "ActionSelector(members, hash, SelectorMode_t.FAIR, alive, 64, 4) groups;",
         "change groups by P4Runtime",
-        "error[E0702]: the model has no SelectorAction yet",
+        "error[E0702]: the software model does not support SelectorAction",
         "SelectorAction(groups) die",
     ] {
         assert!(output.contains(words), "{words}: {output}");
@@ -438,7 +440,10 @@ fn nonzero_byte_count_adjustment_is_an_error() {
     assert_eq!((code, output.as_str()), (0, ""));
     let (code, output, _) = p4c(&tna(&STATEFUL.replace("count();", "count(4);")), &line);
     assert_eq!(code, 1);
-    assert!(output.contains("no adjust_byte_count"), "{output}");
+    assert!(
+        output.contains("does not support adjust_byte_count"),
+        "{output}"
+    );
 }
 
 #[test]

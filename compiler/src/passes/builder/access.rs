@@ -1,4 +1,4 @@
-//! Reads and selections with indices that are computed at run time.
+//! Reads of storage, including stack elements whose index is computed at run time, and validity of headers.
 
 use super::data::{Data, Place};
 use super::Builder;
@@ -9,8 +9,9 @@ use crate::passes::inlined::{fits_in_action, Stmt, StmtKind};
 use crate::sema::Type;
 
 impl Builder<'_> {
-    /// Saves the current value of a number.
-    pub fn hold(&mut self, value: ir::Expr, span: Span, scope: &str) -> ir::Expr {
+    /// Copies a number or boolean to a new variable, so that later writes to its fields do not change it. Constants and action parameters
+    /// need no copy.
+    pub fn save_value(&mut self, value: ir::Expr, span: Span, scope: &str) -> ir::Expr {
         match value.scalar() {
             Some(ty) if !value.is_constant() && !matches!(value, ir::Expr::Param { .. }) => {
                 let held = self.temporary(scope, "tmp", ty);
@@ -27,7 +28,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A field of a place.
+    /// The storage of the member `field` of a place of type `ty`.
     pub fn member_place(&mut self, place: Place, ty: &Type, field: &str, span: Span) -> Place {
         let place = match place {
             Place::Struct(mut members) => {
@@ -79,7 +80,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The value in a place. An element that is selected at run time is copied to a variable.
+    /// The value in a place of type `ty`. An element that is selected at run time is copied to a variable.
     pub fn read(&mut self, place: &Place, ty: &Type, span: Span, scope: &str) -> Data {
         match place {
             Place::Slice { base, low, width } => {
@@ -101,7 +102,7 @@ impl Builder<'_> {
             }
             Place::Dynamic { index, elements } => {
                 let result = self.allocate(ty, &join(scope, "tmp"));
-                self.by_index(index, elements.len(), span, |this, position| {
+                self.branch_on_index(index, elements.len(), span, |this, position| {
                     let data = this.read(&elements[position], ty, span, scope);
                     this.assign(&result, data, ty, span, scope);
                 });
@@ -122,7 +123,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The scalar type of a place, for slices.
+    /// The type of a place that can be sliced, a number or boolean.
     fn place_type(&self, place: &Place) -> Type {
         match place {
             Place::Scalar(_, Scalar::Bool) => Type::Bool,
@@ -136,8 +137,9 @@ impl Builder<'_> {
         }
     }
 
-    /// Emits branches that run `make(i)` if `index` is `i`, and nothing if it is out of range.
-    pub fn by_index(
+    /// Emits branches on `index`: if it is `i`, the statements that `make(i)` emits are executed. None are executed if it is not less than
+    /// `count`.
+    pub fn branch_on_index(
         &mut self,
         index: &ir::Expr,
         count: usize,
@@ -146,7 +148,7 @@ impl Builder<'_> {
     ) {
         let ty = index.scalar().unwrap_or(Scalar::Bit(32));
         let mut chain: Vec<Stmt> = Vec::new();
-        if !self.grow(span, 2 * count) {
+        if !self.count_parts(span, 2 * count) {
             return;
         }
         for position in (0..count).rev() {
@@ -167,7 +169,7 @@ impl Builder<'_> {
         self.out.extend(chain);
     }
 
-    /// Whether the header or union in a place is valid.
+    /// The validity of the header or union in a place, as a boolean value.
     pub fn validity(&mut self, place: &Place, span: Span, scope: &str) -> Data {
         match place {
             Place::Header(place) => Data::Scalar(ir::Expr::Valid(*place)),
@@ -182,7 +184,7 @@ impl Builder<'_> {
                         value,
                     },
                 );
-                self.by_index(index, elements.len(), span, |this, position| {
+                self.branch_on_index(index, elements.len(), span, |this, position| {
                     if let Data::Scalar(value) = this.validity(&elements[position], span, scope) {
                         this.emit(
                             span,
@@ -203,7 +205,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The last union of a stack as one of its elements, as the target cannot address it as a whole.
+    /// The element of a stack of unions that was extracted last, selected by its index: the target cannot address it as a whole.
     fn last_union(&self, id: ir::UnionStackId) -> Place {
         let elements = self.program.storage.union_stack(id).elements.iter();
         Place::Dynamic {
@@ -223,7 +225,7 @@ impl Builder<'_> {
                 },
             ),
             Place::Dynamic { index, elements } => {
-                self.by_index(index, elements.len(), span, |this, position| {
+                self.branch_on_index(index, elements.len(), span, |this, position| {
                     this.set_valid(&elements[position], span)
                 });
             }
@@ -237,7 +239,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Emits a generated branch.
+    /// Emits a generated conditional statement, which is kept within an action if possible.
     pub fn emit_if(&mut self, span: Span, cond: ir::Expr, then: Vec<Stmt>, other: Vec<Stmt>) {
         let inline = then.iter().chain(&other).all(fits_in_action);
         self.emit(
@@ -252,7 +254,7 @@ impl Builder<'_> {
     }
 }
 
-/// The storage of a value that is an lvalue.
+/// The storage of a value that consists of fields, headers, unions or stacks; `Place::Ignore` for other values.
 pub fn place_of(data: &Data) -> Place {
     match data {
         Data::Scalar(ir::Expr::Field { place, ty }) => Place::Scalar(*place, *ty),

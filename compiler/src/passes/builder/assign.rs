@@ -8,7 +8,7 @@ use crate::sema::Type;
 use crate::syntax::ast::Name;
 
 impl Builder<'_> {
-    /// Stores a value of type `ty`.
+    /// Stores a value of type `ty` in a place.
     pub fn assign(&mut self, place: &Place, data: Data, ty: &Type, span: Span, scope: &str) {
         match place {
             Place::Ignore => {}
@@ -99,7 +99,7 @@ impl Builder<'_> {
                 _ => {}
             },
             Place::Dynamic { index, elements } => {
-                self.by_index(index, elements.len(), span, |this, position| {
+                self.branch_on_index(index, elements.len(), span, |this, position| {
                     this.assign(&elements[position], data.clone(), ty, span, scope);
                 });
             }
@@ -112,7 +112,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Assigns a list to a stack.
+    /// Assigns the elements of a list to those of a stack of type `ty`.
     fn assign_elements(
         &mut self,
         elements: Vec<Place>,
@@ -125,7 +125,7 @@ impl Builder<'_> {
             Type::Stack(element, _) => (*element).clone(),
             _ => Type::Invalid,
         };
-        // Elements beyond the list are invalid.
+        // Elements of the stack without a value become invalid.
         let rest = std::iter::repeat_with(|| (super::unnamed(), Data::InvalidHeader));
         let moves = elements
             .into_iter()
@@ -134,6 +134,7 @@ impl Builder<'_> {
         self.assign_all(moves.collect(), span, scope);
     }
 
+    /// Stores a number or boolean in a field, unless the value is the field itself.
     fn assign_field(&mut self, target: (ir::FieldPlace, Scalar), value: ir::Expr, span: Span) {
         let (target, _) = target;
         if matches!(&value, ir::Expr::Field { place, .. } if *place == target) {
@@ -142,6 +143,7 @@ impl Builder<'_> {
         self.emit(span, Effect::Assign { target, value });
     }
 
+    /// Stores a value in a header, which may be a member of a union.
     fn assign_header(
         &mut self,
         target: HeaderPlace,
@@ -155,7 +157,8 @@ impl Builder<'_> {
                 if value != target {
                     self.emit(span, Effect::AssignHeader { target, value });
                 }
-                // The target made the others invalid, unless the value is invalid: then the whole union is to be (spec § 8.19).
+                // The target invalidates the other members of a union only if the value is valid. The language invalidates them also
+                // if the value is invalid (spec § 8.19).
                 for other in self.program.storage.union_siblings(target) {
                     self.remove_header(other, span);
                 }
@@ -173,8 +176,8 @@ impl Builder<'_> {
                     ));
                     position += self.field_count(part);
                 }
-                // `setValid` may clear the fields, and makes the other members of a union invalid, so values that come from
-                // there are kept first.
+                // `setValid` may clear the fields and invalidates the other members of a union, so values that read them are saved
+                // first.
                 let own = Place::Header(target).footprint(&self.program.storage);
                 for (_, data, part) in &mut moves {
                     if data.footprint(&self.program.storage).overlaps(&own) {
@@ -194,7 +197,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Assigns several values in parallel.
+    /// Assigns several values in parallel: values that an earlier assignment changes are saved first.
     pub fn assign_all(&mut self, mut moves: Vec<(Place, Data, Type)>, span: Span, scope: &str) {
         let mut written = Footprint::default();
         let mut clash = false;
@@ -214,7 +217,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Replaces `width` bits of a number from bit `low` on.
+    /// Replaces the bits `low` to `low + width - 1` of a number.
     fn assign_slice(
         &mut self,
         base: &Place,
@@ -225,7 +228,7 @@ impl Builder<'_> {
         scope: &str,
     ) {
         if let Place::Dynamic { index, elements } = base {
-            self.by_index(index, elements.len(), span, |this, position| {
+            self.branch_on_index(index, elements.len(), span, |this, position| {
                 this.assign_slice(&elements[position], low, width, value.clone(), span, scope);
             });
             return;
@@ -268,13 +271,13 @@ impl Builder<'_> {
         self.assign(base, Data::Scalar(joined), &ty, span, scope);
     }
 
-    /// Makes all headers in a place invalid.
+    /// Invalidates all headers in a place.
     pub fn invalidate(&mut self, place: &Place, span: Span) {
         match place {
             Place::Struct(members) => members
                 .iter()
                 .for_each(|(_, member)| self.invalidate(member, span)),
-            // `setInvalid` of a member makes whichever member is valid invalid (spec § 8.19).
+            // `setInvalid` of a member of a union invalidates all members (spec § 8.19).
             Place::Header(target) => {
                 let others = self.program.storage.union_siblings(*target);
                 self.remove_header(*target, span);
@@ -298,7 +301,7 @@ impl Builder<'_> {
                 }
             }
             Place::Dynamic { index, elements } => {
-                self.by_index(index, elements.len(), span, |this, position| {
+                self.branch_on_index(index, elements.len(), span, |this, position| {
                     this.invalidate(&elements[position], span)
                 });
             }
@@ -306,13 +309,14 @@ impl Builder<'_> {
         }
     }
 
-    /// Makes one header invalid, and no other.
+    /// Invalidates a header; other members of its union are unchanged.
     fn remove_header(&mut self, target: HeaderPlace, span: Span) {
         let valid = false;
         self.emit(span, Effect::SetValidity { target, valid });
     }
 }
 
+/// `value << amount`, folded for constants; the value itself if `by_zero`.
 fn shift_left(value: ir::Expr, amount: ir::Expr, by_zero: bool) -> ir::Expr {
     match (value, amount) {
         (value, _) if by_zero => value,

@@ -1,4 +1,4 @@
-//! Uniqueness of control-plane names.
+//! Control-plane metadata of objects, and the uniqueness of their names.
 
 use std::collections::btree_map::Entry;
 
@@ -9,7 +9,7 @@ use crate::passes::annotations;
 use crate::syntax::ast::Annotation;
 
 impl Builder<'_> {
-    /// Control-plane metadata of an object of a kind such as `table`. Its name must be unique for this kind.
+    /// Control-plane metadata of an object of a kind such as `table`. Reports a name that another object of this kind has.
     pub fn named_meta(
         &mut self,
         kind: &'static str,
@@ -21,7 +21,7 @@ impl Builder<'_> {
             Entry::Vacant(free) => {
                 free.insert(span);
             }
-            // Copies of an action with bound arguments are one action for the control plane.
+            // An action with a copy for each list of bound arguments is one action for the control plane.
             Entry::Occupied(other)
                 if kind == "action"
                     && (*other.get() == span || !self.options.actions_need_names) => {}
@@ -48,8 +48,8 @@ impl Builder<'_> {
         self.meta(name, annotations, span)
     }
 
-    /// A control-plane name for an unnamed instance: `name`, with a number if another unnamed
-    /// instance without a name is called so or has objects that are called after it.
+    /// A control-plane name for an instance that is not declared by name: `name`, with a number if an object has this name or a name
+    /// within it (`name.`).
     pub fn free_name(&self, name: String) -> String {
         let taken = |name: &str| {
             self.claimed
@@ -67,7 +67,7 @@ impl Builder<'_> {
             .expect("some number is free")
     }
 
-    /// Control-plane metadata of an object.
+    /// Control-plane metadata of an object, without a check of its name.
     pub fn meta(&mut self, name: String, annotations: &[Annotation], span: Span) -> Meta {
         annotations::meta(
             self.checked,

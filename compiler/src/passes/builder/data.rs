@@ -11,25 +11,25 @@ use crate::ir::{
 };
 use crate::syntax::ast::Name;
 
-/// A value. Its fields are read at its use, so it is valid until one of them is written.
+/// A value of any type. Its fields are read where it is used, so it is outdated once one of them is written.
 #[derive(Clone, Debug, Default)]
 pub enum Data {
-    /// Something that was reported as an error.
+    /// A placeholder after a reported error, or the value of an expression without a result.
     #[default]
     Invalid,
-    /// A number, boolean, error or member of an enum.
+    /// A number, boolean, error or enum member.
     Scalar(Expr),
-    /// An integer without a width.
+    /// A constant of type `int`, which has no width.
     Int(BigInt),
-    /// A string.
+    /// A string constant.
     String(Name),
-    /// A struct, tuple or list; tuples have empty names.
+    /// A struct, tuple or list, as pairs of a name and a value; elements of tuples and lists have empty names.
     Struct(Vec<(Name, Data)>),
-    /// A header that exists.
+    /// The current value of a header instance.
     Header(HeaderPlace),
-    /// A valid header with values for its fields.
+    /// A valid header, by the values of its fields.
     HeaderOf(Vec<Data>),
-    /// `{#}`, and headers and unions by default.
+    /// `{#}`, an invalid header; also the default value of headers, unions and stacks.
     InvalidHeader,
     /// A varbit field.
     Varbit(FieldPlace),
@@ -44,14 +44,17 @@ pub enum Data {
 /// Storage that can be assigned to.
 #[derive(Clone, Debug)]
 pub enum Place {
-    /// `_`, or storage after a reported error.
+    /// Storage whose content is discarded: `_`, or a placeholder after a reported error.
     Ignore,
     /// A field with a number or boolean.
     Scalar(FieldPlace, Scalar),
-    /// A slice of a place, whose start may be computed at run time.
+    /// A slice of a place.
     Slice {
+        /// The place of the whole number.
         base: Box<Place>,
+        /// Position of the least significant bit, which may be computed at run time.
         low: Box<Expr>,
+        /// Number of bits.
         width: u32,
     },
     /// A varbit field.
@@ -60,13 +63,13 @@ pub enum Place {
     Struct(Vec<(Name, Place)>),
     /// A header.
     Header(HeaderPlace),
-    /// The next element of a stack.
+    /// The next element of a stack: `stack.next`.
     Next(StackId),
     /// The next element of a stack of unions.
     NextUnion(UnionStackId),
-    /// A member of the next element of a stack of unions.
+    /// A member of the next element of a stack of unions, by its position in the union type.
     NextMember(UnionStackId, u32),
-    /// The last element of a stack of unions.
+    /// The element of a stack of unions that was extracted last.
     LastUnion(UnionStackId),
     /// A header union.
     Union(UnionId),
@@ -74,20 +77,22 @@ pub enum Place {
     Stack(StackId),
     /// A stack of header unions.
     UnionStack(UnionStackId),
-    /// An element that is selected by a number at run time.
+    /// An element of a stack whose index is computed at run time.
     Dynamic {
+        /// The index.
         index: Box<Expr>,
+        /// All elements that may be selected, from index 0.
         elements: Vec<Place>,
     },
 }
 
 impl Data {
-    /// `true` or `false`.
+    /// A boolean constant.
     pub fn boolean(value: bool) -> Data {
         Data::Scalar(Expr::Bool(value))
     }
 
-    /// The expression of a number or boolean.
+    /// The expression of a number or boolean; `None` for other values.
     pub fn expr(&self) -> Option<&Expr> {
         match self {
             Data::Scalar(expr) => Some(expr),
@@ -95,7 +100,7 @@ impl Data {
         }
     }
 
-    /// The number, if it is a constant one.
+    /// The value of a constant number or boolean (0 or 1); `None` for other values.
     pub fn constant(&self) -> Option<BigInt> {
         match self {
             Data::Int(value) | Data::Scalar(Expr::Number { value, .. }) => Some(value.clone()),
@@ -104,7 +109,7 @@ impl Data {
         }
     }
 
-    /// Whether it reads no field.
+    /// Whether the value is constant: it reads neither fields nor parameters.
     pub fn is_constant(&self) -> bool {
         match self {
             Data::Scalar(expr) => expr.is_constant(),
@@ -115,9 +120,10 @@ impl Data {
         }
     }
 
-    /// Whether a parameter should store the value instead of repeating its expression at each read. Otherwise nested calls would grow with
-    /// every level by the number of reads of the parameter.
+    /// Whether the expression is so long that a parameter should store the value instead of repeating the expression at each read.
+    /// Repetition would make the code of nested calls grow exponentially with their depth.
     pub fn is_long(&self) -> bool {
+        // Maximum number of nodes of an expression that is repeated.
         const LONG: usize = 16;
         match self {
             Data::Scalar(expr) => {
@@ -131,7 +137,7 @@ impl Data {
         }
     }
 
-    /// The variables and headers that it reads.
+    /// The variables and headers that the value reads.
     pub fn footprint(&self, storage: &Storage) -> Footprint {
         let mut print = Footprint::default();
         self.add_to(storage, &mut print);
@@ -156,7 +162,7 @@ impl Data {
 }
 
 impl Place {
-    /// The value in the place; `None` if it is selected at run time or cannot be read.
+    /// The value in the place. `None` for a slice, a next element of a stack, or an element that is selected at run time.
     pub fn value(&self) -> Option<Data> {
         Some(match self {
             Place::Ignore => Data::Invalid,
@@ -181,7 +187,7 @@ impl Place {
         })
     }
 
-    /// Whether a parameter can alias the place, as it always denotes the same storage.
+    /// Whether the place always denotes the same storage, so that a parameter can alias it.
     pub fn is_fixed(&self) -> bool {
         match self {
             Place::Scalar(place, _) | Place::Varbit(place) => {
@@ -194,7 +200,7 @@ impl Place {
         }
     }
 
-    /// The scalar variables in the place.
+    /// The scalar and varbit fields in the place.
     pub fn variables(&self) -> Vec<FieldRef> {
         match self {
             Place::Scalar(field, _) | Place::Varbit(field) => field.fixed().into_iter().collect(),
@@ -206,7 +212,7 @@ impl Place {
         }
     }
 
-    /// The variables and headers that a write of the place may change.
+    /// The variables and headers that a write to the place may change.
     pub fn footprint(&self, storage: &Storage) -> Footprint {
         let mut print = Footprint::default();
         self.add_to(storage, &mut print);
@@ -227,7 +233,7 @@ impl Place {
             Place::Header(place) => {
                 print.add_header(storage, *place);
                 if let HeaderPlace::Fixed(id) = place {
-                    // Making a member of a union valid invalidates the others.
+                    // A write to a member of a union may invalidate the other members.
                     print.headers.extend(storage.union_members(*id));
                 }
             }
@@ -258,7 +264,7 @@ pub struct Footprint {
 }
 
 impl Footprint {
-    /// Whether both sets have a common variable or header.
+    /// Whether both sets have a variable or header in common.
     pub fn overlaps(&self, other: &Footprint) -> bool {
         !self.headers.is_disjoint(&other.headers) || !self.scalars.is_disjoint(&other.scalars)
     }
@@ -282,7 +288,7 @@ impl Footprint {
             Expr::UnionValid(id) | Expr::Union(id) => self.add_union(storage, *id),
             Expr::LastIndex(id) => self.add_stack(storage, *id),
             Expr::UnionLastIndex(id) => self.add_union_stack(storage, *id),
-            // A variable of its own will hold it.
+            // The pass `externs` stores the result in a new variable, which no other value or place covers.
             Expr::Result { call, .. } => {
                 self.results.insert(*call);
             }

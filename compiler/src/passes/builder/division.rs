@@ -1,4 +1,4 @@
-//! Divisions that are shifts, and other divisions, which are checked by the pass `divisions` of [`crate::passes`].
+//! Divisions. Those by powers of two become shifts and masks; others are recorded for the pass `divisions` of [`crate::passes`].
 
 use num_bigint::BigInt;
 
@@ -8,7 +8,7 @@ use crate::ir::{self, Expr, Scalar};
 use crate::passes::inlined::Division;
 
 impl Builder<'_> {
-    /// `left / right` or `left % right`, of operands that are not both constant.
+    /// `left / right` if `quotient`, else `left % right`, of operands that are not both constant.
     pub fn divide(&mut self, quotient: bool, left: Expr, right: Expr, span: Span) -> Expr {
         if let Some(simple) = without_division(quotient, &left, &right) {
             return simple;
@@ -30,7 +30,7 @@ impl Builder<'_> {
     }
 }
 
-/// Simplifies divisions of zero, and of a `bit<W>` by a power of two.
+/// A division of zero, or of a `bit<W>` by a power of two, without the division; `None` for other divisions.
 fn without_division(quotient: bool, left: &Expr, right: &Expr) -> Option<Expr> {
     if matches!(left, Expr::Number { value, .. } if *value == BigInt::ZERO) {
         return Some(left.clone());

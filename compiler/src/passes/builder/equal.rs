@@ -8,7 +8,7 @@ use crate::sema::Type;
 use crate::syntax::ast::BinaryOp;
 
 impl Builder<'_> {
-    /// Whether two values of a type are equal.
+    /// The condition that two values of type `ty` are equal.
     pub fn equal(&mut self, a: Data, b: Data, ty: &Type, span: Span) -> ir::Expr {
         if let Type::Stack(element, size) = self.checked.representation(ty) {
             let pairs = self
@@ -38,7 +38,7 @@ impl Builder<'_> {
             (a @ (Data::Struct(_) | Data::HeaderOf(_)), b)
             | (a, b @ (Data::Struct(_) | Data::HeaderOf(_))) => self.equal_parts(a, b, ty, span),
             (Data::Varbit(a), Data::Varbit(b)) => {
-                // BMv2 compares what is in the fields as numbers, whatever their lengths.
+                // BMv2 compares the contents of both fields as numbers, even if their current widths differ.
                 let ty = match ty {
                     Type::Varbit(width) => Scalar::Bit(*width),
                     _ => Scalar::Bit(0),
@@ -53,7 +53,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The elements of a stack of `size` elements.
+    /// The elements of a value that is a stack of `size` elements.
     fn elements(&self, stack: Data, size: u32) -> Vec<Data> {
         let storage = &self.program.storage;
         match stack {
@@ -76,9 +76,10 @@ impl Builder<'_> {
         }
     }
 
+    /// The condition that all parts of two structured values are equal.
     fn equal_parts(&mut self, a: Data, b: Data, ty: &Type, span: Span) -> ir::Expr {
         let parts = self.parts(ty);
-        if !self.grow(span, parts.len()) {
+        if !self.count_parts(span, parts.len()) {
             return ir::Expr::Bool(true);
         }
         let (left, right) = (self.every_part(a, &parts), self.every_part(b, &parts));
@@ -88,14 +89,14 @@ impl Builder<'_> {
     }
 }
 
-/// Two headers are equal when both are invalid, too (spec § 8.17). BMv2 compares valid ones only.
+/// The condition that two headers are equal. BMv2's comparison is false if both are invalid, where the language requires true (spec § 8.17).
 fn same_header(a: HeaderPlace, b: HeaderPlace) -> ir::Expr {
     let none = ops::and(ir::Expr::Valid(a).not(), ir::Expr::Valid(b).not());
     let equal = ir::Expr::binary(ir::BinaryOp::Eq, ir::Expr::Header(a), ir::Expr::Header(b));
     ops::or(none, equal)
 }
 
-/// The same of unions.
+/// The condition that two unions are equal. As for headers, two invalid unions are equal.
 fn same_union(a: ir::UnionId, b: ir::UnionId) -> ir::Expr {
     let none = ops::and(ir::Expr::UnionValid(a).not(), ir::Expr::UnionValid(b).not());
     let equal = ir::Expr::binary(ir::BinaryOp::Eq, ir::Expr::Union(a), ir::Expr::Union(b));

@@ -1,8 +1,8 @@
 //! A limit on the size of the expanded program.
 //!
-//! Calls are inlined, loops unrolled and structures split into fields, so that a short program may expand beyond any memory. An example is a
-//! chain of 25 functions, each of which calls the previous one twice. All generated parts are counted. At [`MAX_PARTS`] the compiler reports
-//! the place once, and generates nothing more.
+//! Calls are inlined, loops unrolled and structures split into fields, so that a short program may expand beyond the available memory. An
+//! example is a chain of 25 functions, each of which calls the previous one twice. All generated parts are counted. Beyond [`MAX_PARTS`]
+//! the compiler reports the source position once, and generates no further parts.
 
 use super::Builder;
 use crate::diag::{Code, Diagnostic, Span};
@@ -12,13 +12,13 @@ use crate::sema::{DefKind, Type};
 pub const MAX_PARTS: usize = 250_000;
 
 impl Builder<'_> {
-    /// Counts `parts` generated for the source at `span`. Returns whether the limit is kept.
-    pub fn grow(&mut self, span: Span, parts: usize) -> bool {
-        if self.is_full() {
+    /// Counts `parts` parts that are generated for the source at `span`. Returns whether the limit is observed.
+    pub fn count_parts(&mut self, span: Span, parts: usize) -> bool {
+        if self.exceeds_limit() {
             return false;
         }
         self.parts_made = self.parts_made.saturating_add(parts);
-        if self.is_full() {
+        if self.exceeds_limit() {
             let message = format!(
                 "expanded, the program has more than {MAX_PARTS} parts; this is the first beyond the limit"
             );
@@ -28,16 +28,16 @@ impl Builder<'_> {
                     .help("reduce the number of calls, the depth of calls and loops, or the size of types"),
             );
         }
-        !self.is_full()
+        !self.exceeds_limit()
     }
 
-    /// Counts the fields, headers and elements of a value of type `ty`. Returns whether the limit is kept. An excess is reported at the
-    /// declaration of the smallest type that is too large.
-    pub fn grow_by_type(&mut self, ty: &Type) -> bool {
+    /// Counts the fields, headers and elements of a value of type `ty`. Returns whether the limit is observed. A type that is too large by
+    /// itself is reported at the declaration of its smallest part that is too large.
+    pub fn count_type_parts(&mut self, ty: &Type) -> bool {
         let parts = self.parts_of_type(ty);
         if parts <= MAX_PARTS {
             let span = self.declared_at(ty);
-            return self.grow(span, parts);
+            return self.count_parts(span, parts);
         }
         let mut grown = ty.clone();
         while let Some(part) = (self.parts(&grown).into_iter())
@@ -47,10 +47,10 @@ impl Builder<'_> {
             grown = part;
         }
         let span = self.declared_at(&grown);
-        self.grow(span, parts)
+        self.count_parts(span, parts)
     }
 
-    /// Position of a type's declaration; `None` for types without a name.
+    /// Source position of a type's declaration; the default position for types without a name.
     fn declared_at(&self, ty: &Type) -> Span {
         let nominal = ty.nominal();
         nominal.map_or_else(Span::default, |nominal| {
@@ -63,7 +63,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Number of fields, headers and elements of a variable of a type.
+    /// Number of fields, headers and elements of a variable of type `ty`.
     fn parts_of_type(&mut self, ty: &Type) -> usize {
         let ty = self.checked.representation(ty);
         if let Some(known) = self.type_parts.get(&ty) {
@@ -93,8 +93,8 @@ impl Builder<'_> {
         parts
     }
 
-    /// Whether the growth limit is exceeded, which has been reported. The generated program must not be used.
-    pub fn is_full(&self) -> bool {
+    /// Whether the number of parts exceeds the limit. This is reported already, and the generated program must not be used.
+    pub fn exceeds_limit(&self) -> bool {
         self.parts_made > MAX_PARTS
     }
 }

@@ -16,36 +16,37 @@ use crate::sema::{DefKind, Nominal, Type};
 use crate::syntax::ast::{Annotated, Annotation};
 
 impl Builder<'_> {
-    /// The scalar type of a number or boolean; `None` for other types.
+    /// The IR type of a number, boolean, error or enum member; `None` for other types.
     pub fn scalar(&self, ty: &Type) -> Option<Scalar> {
         control_view::scalar(self.checked, ty)
     }
 
-    /// Control-plane name of a type, type arguments included.
+    /// Control-plane name of a type, followed by its type arguments.
     pub fn type_name(&self, nominal: &Nominal) -> String {
         control_view::type_name(self.checked, nominal)
     }
 
-    /// A type expression for the control plane; its types are listed in P4Info.
+    /// The type expression of a type in P4Info. Lists the type there.
     pub fn type_spec(&mut self, ty: &Type) -> TypeSpec {
         self.into.shown_types.push(ty.clone());
         control_view::spec(self.checked, ty)
     }
 
-    /// Width in bits for the control plane, and the name of the `type`, if it is one.
+    /// Width of a value in bits for the control plane, and the name of its type if that is declared with `type`. Lists the type in P4Info.
     pub fn control_type(&mut self, ty: &Type) -> (u32, Option<String>) {
         self.into.shown_types.push(ty.clone());
         control_view::width_and_name(self.checked, ty)
     }
 
-    /// Creates a variable of this type. The names of its headers and scalars are derived from `name`.
+    /// Creates a variable of type `ty`. The names of its headers and scalars are derived from `name`.
     pub fn allocate(&mut self, ty: &Type, name: &str) -> Place {
-        match self.grow_by_type(ty) {
+        match self.count_type_parts(ty) {
             true => self.allocate_part(ty, name),
             false => Place::Ignore,
         }
     }
 
+    /// Creates a variable or a part of one, whose parts are counted already.
     fn allocate_part(&mut self, ty: &Type, name: &str) -> Place {
         if let Some(scalar) = self.scalar(ty) {
             let name = self.unique(name);
@@ -83,7 +84,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Creates the package's headers, which have the names of their fields.
+    /// Creates the headers of the package, a struct of type `ty`. Each has the name of its field in the struct.
     pub fn top_level_headers(&mut self, ty: &Type) -> Place {
         let fields = self.checked.fields(ty);
         let members = fields.iter().map(|(field, ty)| {
@@ -127,7 +128,7 @@ impl Builder<'_> {
         Place::Struct(members)
     }
 
-    /// A header instance.
+    /// Creates a header instance.
     pub fn header(&mut self, ty: &Type, name: &str) -> HeaderId {
         let layout = self.header_type(ty);
         let name = self.unique(name);
@@ -150,12 +151,12 @@ impl Builder<'_> {
         id
     }
 
-    /// The layout of a header type, computed on first use.
+    /// The IR type of a header type, created on first use. Reports a header that does not have whole bytes.
     pub fn header_type(&mut self, ty: &Type) -> HeaderTypeId {
         if let Some((_, id)) = self.header_types.iter().find(|(known, _)| known == ty) {
             return *id;
         }
-        if !self.grow_by_type(ty) {
+        if !self.count_type_parts(ty) {
             return HeaderTypeId::from(0);
         }
         let mut fields = Vec::new();
@@ -189,7 +190,7 @@ impl Builder<'_> {
         id
     }
 
-    /// Whether the compiler may choose the layout of a header: `@flexible`, on Tofino.
+    /// Whether the compiler may choose the layout of a header: the header or a field has `@flexible`, on Tofino.
     fn is_flexible(&self, ty: &Type) -> bool {
         let flexible = |annotations: &[Annotation]| annotations.annotation("flexible").is_some();
         let of_type = ty
@@ -201,6 +202,7 @@ impl Builder<'_> {
                     .any(|(field, ty)| flexible(&field.annotations) || self.is_flexible(ty)))
     }
 
+    /// Reports a header whose width is not a multiple of 8 bits.
     fn report_odd_header(&mut self, nominal: Option<&Nominal>, layout: &HeaderType) {
         let span = nominal.and_then(|nominal| match &self.checked.def(nominal.id).kind {
             DefKind::Header(decl) => Some(decl.name.span),
@@ -220,7 +222,7 @@ impl Builder<'_> {
             .report(what.help(format!("add padding: bit<{missing}> padding;")));
     }
 
-    /// Fields of a header, including those of nested structs.
+    /// Adds the fields of a header, including those of nested structs.
     fn flatten(&self, prefix: &str, ty: &Type, into: &mut Vec<Field>) {
         for (field, ty) in self.checked.fields(ty) {
             let name = join(prefix, &field.name.name);
@@ -238,7 +240,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Number of fields of a type in a header's layout.
+    /// Number of header fields of a value of type `ty`, including those of nested structs.
     pub fn field_count(&self, ty: &Type) -> u32 {
         match self.checked.representation(ty) {
             Type::Struct(_) | Type::Header(_) => self
@@ -251,7 +253,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The place of a field of a header, or of a struct in it, that starts at a position of the layout.
+    /// The place of a header's field, or of a nested struct, of type `ty`, whose first field has the position `first`.
     pub fn header_field(&self, header: HeaderPlace, first: u32, ty: &Type) -> Place {
         let place = FieldPlace {
             header,
@@ -276,6 +278,7 @@ impl Builder<'_> {
         }
     }
 
+    /// The IR type of a header union type, created on first use.
     fn union_type(&mut self, ty: &Type) -> UnionTypeId {
         if let Some((_, id)) = self.union_types.iter().find(|(known, _)| known == ty) {
             return *id;
@@ -298,6 +301,7 @@ impl Builder<'_> {
         id
     }
 
+    /// Creates a header union.
     fn union(&mut self, ty: &Type, name: &str) -> UnionId {
         let union_type = self.union_type(ty);
         let name = self.unique(name);
@@ -315,6 +319,7 @@ impl Builder<'_> {
         id
     }
 
+    /// Creates a stack of headers or of header unions. Reports an exceeded number of headers.
     fn stack(&mut self, element: &Type, size: u32, name: &str) -> Place {
         let members = self.checked.fields(element).len().max(1);
         let headers = match element {
@@ -353,7 +358,7 @@ impl Builder<'_> {
         Place::Stack(id)
     }
 
-    /// Creates a varbit variable, in its own header.
+    /// Creates a varbit variable, as the only field of a new header.
     fn varbit(&mut self, width: u32, name: &str) -> Place {
         let field = Field {
             name: "data".to_owned(),

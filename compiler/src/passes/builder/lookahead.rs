@@ -1,4 +1,4 @@
-//! `lookahead` in the packet, for values of any type.
+//! `packet_in.lookahead`, for values of any type.
 
 use super::data::{Data, Place};
 use super::Builder;
@@ -8,19 +8,20 @@ use crate::names::join;
 use crate::sema::Type;
 
 impl Builder<'_> {
-    /// `lookahead<T>()`: the bits are read field by field into a variable.
+    /// `lookahead<T>()`: reads the bits field by field into a new variable.
     pub fn lookahead(&mut self, ty: &Type, span: Span, scope: &str) -> Data {
         let place = self.allocate(ty, &join(scope, "tmp"));
-        self.look_ahead(&place, ty, span);
+        self.lookahead_into(&place, ty, span);
         place.value().unwrap_or(Data::Invalid)
     }
 
-    /// Reads the bits ahead into a place.
-    pub fn look_ahead(&mut self, place: &Place, ty: &Type, span: Span) {
-        self.look(place, ty, &mut 0, span);
+    /// Reads the next bits of the packet into a place of type `ty`, without consuming them.
+    pub fn lookahead_into(&mut self, place: &Place, ty: &Type, span: Span) {
+        self.lookahead_part(place, ty, &mut 0, span);
     }
 
-    fn look(&mut self, place: &Place, ty: &Type, offset: &mut u32, span: Span) {
+    /// Reads the bits at `offset` into a place, and adds their number to `offset`.
+    fn lookahead_part(&mut self, place: &Place, ty: &Type, offset: &mut u32, span: Span) {
         match place {
             Place::Scalar(target, scalar) => {
                 let width = scalar.width();
@@ -31,7 +32,7 @@ impl Builder<'_> {
                 *offset += width;
                 let value = super::ops::cast(ahead, *scalar);
                 match value {
-                    // BMv2's lookahead writes directly to a field of the same width.
+                    // BMv2 copies the bits to a field of the same width, so the conversion is not needed.
                     ir::Expr::Cast { arg, .. } => {
                         self.emit(
                             span,
@@ -53,7 +54,7 @@ impl Builder<'_> {
             Place::Struct(members) => {
                 let parts = self.parts(ty);
                 for ((_, member), (_, ty)) in members.iter().zip(&parts) {
-                    self.look(member, ty, offset, span);
+                    self.lookahead_part(member, ty, offset, span);
                 }
             }
             Place::Header(header) => {
@@ -68,7 +69,7 @@ impl Builder<'_> {
                 for (_, part) in self.parts(ty) {
                     let field = self.header_field(*header, position, &part);
                     position += self.field_count(&part);
-                    self.look(&field, &part, offset, span);
+                    self.lookahead_part(&field, &part, offset, span);
                 }
             }
             Place::Stack(stack) => {
@@ -77,7 +78,7 @@ impl Builder<'_> {
                 };
                 for header in self.program.storage.stack(*stack).elements.clone() {
                     let place = Place::Header(ir::HeaderPlace::Fixed(header));
-                    self.look(&place, &element, offset, span);
+                    self.lookahead_part(&place, &element, offset, span);
                 }
             }
             _ => self.target(

@@ -1,7 +1,7 @@
-//! Code generation for passes: variables of any type, values, storage, assignment, conversion and statements.
+//! Generation of the inlined program: variables of any type, values, storage, assignment, conversion and statements.
 //!
-//! [`super::elaborate`] builds bodies with it, and [`super::externs`] the lowered calls. A [`Builder`] uses the types of the checked program,
-//! but no declarations: elaboration resolves names.
+//! [`super::elaborate`] builds bodies with a [`Builder`], and [`super::externs`] builds the lowered calls. A builder uses the types of the
+//! checked program, but not its declarations: elaboration resolves names.
 
 mod access;
 mod assign;
@@ -36,15 +36,15 @@ const MAX_HEADERS: usize = 1 << 16;
 pub struct Builder<'a> {
     /// The typed program.
     pub checked: &'a CheckedProgram,
-    /// The source files.
+    /// The source files, for positions in outputs.
     pub sources: &'a SourceMap,
-    /// The diagnostics.
+    /// Receives errors and warnings.
     pub diagnostics: &'a mut Diagnostics,
     /// Options of the lowering.
     pub options: &'a Options,
-    /// The declared objects.
+    /// The declared objects so far.
     pub program: ir::Objects,
-    /// The code, with data for later passes.
+    /// The code so far, with data for later passes. Its own `objects` are empty until [`Builder::finish`].
     pub into: InlinedProgram,
     /// Statements of the current body so far.
     pub out: Vec<Stmt>,
@@ -56,7 +56,7 @@ pub struct Builder<'a> {
     header_types: Vec<(Type, ir::HeaderTypeId)>,
     /// Union types by P4 type.
     union_types: Vec<(Type, ir::UnionTypeId)>,
-    /// Used control-plane names, by kind of object, with their declarations.
+    /// Used control-plane names by kind of object, with the positions of the declarations.
     claimed: BTreeMap<(&'static str, String), Span>,
 }
 
@@ -114,24 +114,24 @@ impl<'a> Builder<'a> {
 
     /// Adds a statement to the current body.
     pub fn emit(&mut self, span: Span, kind: impl Into<StmtKind>) {
-        if !self.grow(span, 1) {
+        if !self.count_parts(span, 1) {
             return;
         }
         let (kind, source) = (kind.into(), self.source(span));
         self.out.push(Stmt { kind, source });
     }
 
-    /// A new label.
+    /// A new label for a block or loop.
     pub fn label(&mut self) -> Label {
         self.into.label()
     }
 
-    /// A name that no scalar and no header uses.
+    /// An unused name for a scalar or header: `wanted`, with a number if it is in use.
     pub fn unique(&mut self, wanted: &str) -> String {
         self.into.unique(wanted)
     }
 
-    /// Creates a variable for a number or boolean.
+    /// Creates a variable for a number or boolean, whose name is derived from `scope` and `stem`.
     pub fn temporary(&mut self, scope: &str, stem: &str, ty: Scalar) -> FieldRef {
         let name = self.unique(&join(scope, stem));
         self.program.storage.add_scalar(name, ty)
@@ -142,7 +142,7 @@ impl<'a> Builder<'a> {
         passes::source(self.sources, span)
     }
 
-    /// Reports a construct that the software model of Tofino does not support. It is allowed in programs that are only checked.
+    /// Reports a construct that the software model of Tofino does not support, unless the program is only checked.
     pub fn beyond_model(&mut self, span: Span, message: impl Into<String>) {
         if !self.options.only_check {
             let what = Diagnostic::error(Code::MODEL, span, message);
@@ -151,7 +151,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Reports a construct that the target does not support.
+    /// Reports a construct that the target does not support, unless the program is only checked.
     pub fn target(&mut self, span: Span, message: impl Into<String>) {
         if self.options.only_check {
             return;
@@ -178,7 +178,7 @@ impl<'a> Builder<'a> {
             .report(Diagnostic::warning(warning, span, message));
     }
 
-    /// `scalars` is header 0, always.
+    /// Creates the header `scalars`, which must be header 0.
     fn add_scalars(&mut self) {
         let ty = ir::HeaderType {
             name: "scalars_0".to_owned(),

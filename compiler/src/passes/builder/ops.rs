@@ -10,12 +10,12 @@ use crate::sema::{value, Type, Value};
 use crate::syntax::ast::{BinaryOp, UnaryOp};
 
 impl Builder<'_> {
-    /// Applies an operator to one operand.
+    /// Applies a unary operator to a number or boolean.
     pub fn unary(&mut self, op: UnaryOp, arg: Data, span: Span) -> Data {
         if let Some((constant, ty)) = constant(&arg) {
             return match value::unary(op, &constant, &ty) {
                 Ok(result) => number(&result, &ty),
-                Err(why) => self.no_value(span, why),
+                Err(why) => self.report_fold_error(span, why),
             };
         }
         let Data::Scalar(arg) = arg else {
@@ -29,12 +29,12 @@ impl Builder<'_> {
         })
     }
 
-    /// Applies an operator to two numbers or booleans.
+    /// Applies a binary operator to two numbers or booleans.
     pub fn binary(&mut self, op: BinaryOp, left: Data, right: Data, span: Span) -> Data {
         if let (Some((a, a_ty)), Some((b, b_ty))) = (constant(&left), constant(&right)) {
             return match value::binary(op, (&a, &a_ty), (&b, &b_ty)) {
                 Ok(result) => number(&result, &result_type(op, &a_ty, &b_ty)),
-                Err(why) => self.no_value(span, why),
+                Err(why) => self.report_fold_error(span, why),
             };
         }
         // A shift amount may be an integer without a width.
@@ -54,7 +54,7 @@ impl Builder<'_> {
         })
     }
 
-    /// A number as an integer without a width. A number computed at run time gets the bits that it needs.
+    /// Converts a number or boolean to type `int`. A number computed at run time becomes an `int<W>` that is wide enough for its value.
     pub fn cast_int(&self, data: Data) -> Data {
         match data {
             Data::Scalar(Expr::Number { value, .. }) => Data::Int(value),
@@ -67,13 +67,13 @@ impl Builder<'_> {
         }
     }
 
-    /// Negates an integer without a width.
+    /// Negates an integer of type `int`.
     pub fn negate_int(&mut self, arg: Data, span: Span) -> Data {
         self.binary_int(BinaryOp::Sub, Data::Int(BigInt::ZERO), arg, span)
     }
 
-    /// Applies an operator to two integers without a width, at least one of which is computed at run time. The result has all
-    /// the bits that it needs.
+    /// Applies a binary operator to two integers of type `int`, of which at least one is computed at run time. The result is an `int<W>` that
+    /// is wide enough for all values.
     pub fn binary_int(&mut self, op: BinaryOp, left: Data, right: Data, span: Span) -> Data {
         if constant(&left).is_some() && constant(&right).is_some() {
             return self.binary(op, left, right, span);
@@ -83,7 +83,7 @@ impl Builder<'_> {
                 BinaryOp::Shl => u32::try_from(amount).unwrap_or(value::MAX_WIDTH),
                 _ => 0,
             };
-            return match signed(left) {
+            return match as_signed(left) {
                 Some((left, width)) if more <= value::MAX_WIDTH - width => {
                     let left = cast(left, Scalar::Int(width + more));
                     self.binary(op, Data::Scalar(left), right, span)
@@ -91,7 +91,7 @@ impl Builder<'_> {
                 _ => self.too_wide(span),
             };
         }
-        let (Some((left, a)), Some((right, b))) = (signed(left), signed(right)) else {
+        let (Some((left, a)), Some((right, b))) = (as_signed(left), as_signed(right)) else {
             return Data::Invalid;
         };
         let width = match op {
@@ -124,6 +124,7 @@ impl Builder<'_> {
         Data::Scalar(binary(op, cast(left, wide), cast(right, wide)))
     }
 
+    /// Reports an integer of type `int` that may exceed the maximum width.
     fn too_wide(&mut self, span: Span) -> Data {
         self.error(
             Code::LIMIT,
@@ -136,7 +137,7 @@ impl Builder<'_> {
         Data::Invalid
     }
 
-    /// A conversion between numbers and booleans.
+    /// Converts a number or boolean to the type `to`.
     pub fn cast_scalar(&self, data: Data, to: Scalar) -> Data {
         match data {
             Data::Int(number) if to == Scalar::Bool => Data::boolean(number != BigInt::ZERO),
@@ -146,7 +147,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Bits `high` to `low` of a number.
+    /// The bits `high` to `low` of a number.
     pub fn slice(&self, data: Data, high: u32, low: u32) -> Data {
         match data {
             Data::Int(number) => Data::Scalar(Expr::bits(number >> low, high - low + 1)),
@@ -160,7 +161,8 @@ impl Builder<'_> {
         choose(cond, then, other)
     }
 
-    fn no_value(&mut self, span: Span, why: value::FoldError) -> Data {
+    /// Reports a constant expression that cannot be evaluated.
+    fn report_fold_error(&mut self, span: Span, why: value::FoldError) -> Data {
         self.error(
             Code::EVALUATION,
             span,
@@ -170,7 +172,7 @@ impl Builder<'_> {
     }
 }
 
-/// A binary operation on expressions, simplified by identities of booleans.
+/// A binary operation on expressions; `&&` and `||` are simplified for constant operands.
 pub fn binary(op: BinaryOp, left: Expr, right: Expr) -> Expr {
     let op = match op {
         BinaryOp::And => return and(left, right),
@@ -198,7 +200,7 @@ pub fn binary(op: BinaryOp, left: Expr, right: Expr) -> Expr {
     Expr::binary(op, left, right)
 }
 
-/// `cond ? then : other` of numbers and booleans.
+/// `cond ? then : other` of numbers and booleans, simplified for a constant condition or equal values.
 pub fn choose(cond: Expr, then: Expr, other: Expr) -> Expr {
     match cond {
         Expr::Bool(true) => then,
@@ -212,7 +214,7 @@ pub fn choose(cond: Expr, then: Expr, other: Expr) -> Expr {
     }
 }
 
-/// Bits `high` to `low` of a number.
+/// The bits `high` to `low` of a number, folded for constants.
 pub fn slice(expr: Expr, high: u32, low: u32) -> Expr {
     match expr {
         Expr::Number { value, .. } => Expr::bits(value >> low, high - low + 1),
@@ -225,7 +227,7 @@ pub fn slice(expr: Expr, high: u32, low: u32) -> Expr {
     }
 }
 
-/// `left && right`.
+/// `left && right`, simplified for constant operands.
 pub fn and(left: Expr, right: Expr) -> Expr {
     match (left, right) {
         (Expr::Bool(true), other) | (other, Expr::Bool(true)) => other,
@@ -234,7 +236,7 @@ pub fn and(left: Expr, right: Expr) -> Expr {
     }
 }
 
-/// Conjunction of all expressions, as a balanced tree.
+/// The conjunction of all terms, as a balanced tree, so that it is not deeply nested.
 pub fn all(mut terms: Vec<Expr>) -> Expr {
     while terms.len() > 1 {
         let mut rest = terms.into_iter();
@@ -250,7 +252,7 @@ pub fn all(mut terms: Vec<Expr>) -> Expr {
     terms.pop().unwrap_or(Expr::Bool(true))
 }
 
-/// `left || right`.
+/// `left || right`, simplified for constant operands.
 pub fn or(left: Expr, right: Expr) -> Expr {
     match (left, right) {
         (Expr::Bool(false), other) | (other, Expr::Bool(false)) => other,
@@ -259,24 +261,25 @@ pub fn or(left: Expr, right: Expr) -> Expr {
     }
 }
 
-/// A conversion, omitted if it has no effect.
+/// A conversion to the type `to`, omitted if the expression has this type.
 pub fn cast(expr: Expr, to: Scalar) -> Expr {
     match expr {
         expr if expr.scalar() == Some(to) => expr,
-        // Convert the width first, so that the number's own sign is extended.
+        // Convert the width first, so that the number is extended by the sign of its own type.
         expr => match (expr.scalar(), to) {
             (Some(Scalar::Bit(from)), Scalar::Int(width)) if from != width => {
-                whole(whole(expr, Scalar::Bit(width)), to)
+                convert(convert(expr, Scalar::Bit(width)), to)
             }
             (Some(Scalar::Int(from)), Scalar::Bit(width)) if from != width => {
-                whole(whole(expr, Scalar::Int(width)), to)
+                convert(convert(expr, Scalar::Int(width)), to)
             }
-            _ => whole(expr, to),
+            _ => convert(expr, to),
         },
     }
 }
 
-fn whole(expr: Expr, to: Scalar) -> Expr {
+/// A conversion to the type `to` in one step, folded for constants.
+fn convert(expr: Expr, to: Scalar) -> Expr {
     match expr {
         Expr::Number { value, .. } => Expr::number(value, to),
         Expr::Bool(value) => Expr::number(u8::from(value), to),
@@ -287,7 +290,7 @@ fn whole(expr: Expr, to: Scalar) -> Expr {
     }
 }
 
-/// A constant as a value of the checker.
+/// A constant as a value of the checker, with its type; `None` for other values.
 fn constant(data: &Data) -> Option<(Value, Type)> {
     Some(match data {
         Data::Int(value) => (Value::Int(value.clone()), Type::Int),
@@ -298,8 +301,8 @@ fn constant(data: &Data) -> Option<(Value, Type)> {
     })
 }
 
-/// An integer as a signed number, and its width.
-fn signed(data: Data) -> Option<(Expr, u32)> {
+/// An integer of type `int` as an `int<W>`, and its width W.
+fn as_signed(data: Data) -> Option<(Expr, u32)> {
     match data {
         Data::Int(value) => {
             let width = value.bits() as u32 + 1;
@@ -313,6 +316,7 @@ fn signed(data: Data) -> Option<(Expr, u32)> {
     }
 }
 
+/// The P4 type of an IR type.
 fn type_of(scalar: Scalar) -> Type {
     match scalar {
         Scalar::Bool => Type::Bool,
@@ -321,6 +325,7 @@ fn type_of(scalar: Scalar) -> Type {
     }
 }
 
+/// The type of the result of a binary operation on constants.
 fn result_type(op: BinaryOp, left: &Type, right: &Type) -> Type {
     match (op, left, right) {
         (BinaryOp::Concat, Type::Bit(a), b) => Type::Bit(a + b.bits().unwrap_or(0)),
@@ -329,6 +334,7 @@ fn result_type(op: BinaryOp, left: &Type, right: &Type) -> Type {
     }
 }
 
+/// A value of the checker as a constant of type `ty`.
 fn number(value: &Value, ty: &Type) -> Data {
     match (value, ty) {
         (Value::Bool(value), _) => Data::boolean(*value),

@@ -1,4 +1,4 @@
-//! Values of structured types: their parts, their scalars, and conversions.
+//! Values of structured types: their parts, their scalar values, and conversions.
 
 use num_bigint::BigInt;
 
@@ -10,11 +10,11 @@ use crate::names::join;
 use crate::sema::Type;
 use crate::syntax::ast::Name;
 
-/// A scalar or varbit in a structured value.
+/// A part of a structured value that has no parts itself, such as a scalar or a varbit field.
 pub struct Leaf {
-    /// The value.
+    /// The value of the part.
     pub data: Data,
-    /// Its type.
+    /// Type of the part.
     pub ty: Type,
 }
 
@@ -25,14 +25,14 @@ impl Builder<'_> {
             return data;
         }
         if let (Type::Int, Data::Scalar(value)) = (ty, &data) {
-            return Data::Scalar(self.hold(value.clone(), span, scope));
+            return Data::Scalar(self.save_value(value.clone(), span, scope));
         }
         let place = self.allocate(ty, &join(scope, "tmp"));
         self.assign(&place, data, ty, span, scope);
         place.value().unwrap_or(Data::Invalid)
     }
 
-    /// Names and types of a struct's, header's or tuple's parts.
+    /// Names and types of the fields of a struct or header, the members of a union, or the elements of a tuple. Names of elements are empty.
     pub fn parts(&self, ty: &Type) -> Vec<(Name, Type)> {
         match self.checked.representation(ty) {
             Type::Tuple(types) => types.iter().map(|ty| (unnamed(), ty.clone())).collect(),
@@ -46,7 +46,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The same, and the elements of a stack, or of a list with `count` of them.
+    /// The parts of a type as by [`Builder::parts`], or the elements of a stack, or of a list with `count` elements.
     pub fn parts_of(&self, ty: &Type, count: usize) -> Vec<(Name, Type)> {
         match self.checked.representation(ty) {
             Type::List(element) => vec![(unnamed(), (*element).clone()); count],
@@ -55,6 +55,7 @@ impl Builder<'_> {
         }
     }
 
+    /// A value of the structured type `ty` with these parts.
     pub fn aggregate(&mut self, values: Vec<(Name, Data)>, ty: &Type) -> Data {
         match self.checked.representation(ty) {
             Type::Header(_) => Data::HeaderOf(values.into_iter().map(|(_, data)| data).collect()),
@@ -62,14 +63,15 @@ impl Builder<'_> {
         }
     }
 
-    /// The default value of a type (spec § 7.3).
+    /// The default value of a type (P4_16 spec § 7.3).
     pub fn default_value(&mut self, ty: &Type) -> Data {
-        match self.grow_by_type(ty) {
+        match self.count_type_parts(ty) {
             true => self.default_part(ty),
             false => Data::Invalid,
         }
     }
 
+    /// The default value of a type whose parts are counted already.
     fn default_part(&mut self, ty: &Type) -> Data {
         if let Some(scalar) = self.scalar(ty) {
             return Data::Scalar(ir::Expr::number(0, scalar));
@@ -91,7 +93,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Converts a value to a type that a cast allows.
+    /// Converts a value to the type `to`, which the checker has found to be possible.
     pub fn cast(&mut self, data: Data, to: &Type) -> Data {
         if let Some(scalar) = self.scalar(to) {
             return self.cast_scalar(data, scalar);
@@ -124,7 +126,7 @@ impl Builder<'_> {
         self.aggregate(values, to)
     }
 
-    /// A field of a value.
+    /// The value of the field `field` of a value of type `ty`.
     pub fn project(&mut self, data: Data, ty: &Type, field: &str) -> Data {
         let parts = self.parts(ty);
         match parts.iter().position(|(name, _)| &**name == field) {
@@ -133,7 +135,7 @@ impl Builder<'_> {
         }
     }
 
-    /// One of a value's parts, by its position.
+    /// The part of a structured value at the position `index`.
     pub fn part(&mut self, data: Data, parts: &[(Name, Type)], index: usize) -> Data {
         match data {
             Data::Struct(mut fields) if index < fields.len() => fields.swap_remove(index).1,
@@ -156,7 +158,7 @@ impl Builder<'_> {
         }
     }
 
-    /// All parts of a value.
+    /// All parts of a structured value.
     pub fn every_part(&mut self, data: Data, parts: &[(Name, Type)]) -> Vec<Data> {
         match data {
             Data::Struct(fields) if fields.len() == parts.len() => {
@@ -178,13 +180,14 @@ impl Builder<'_> {
         }
     }
 
-    /// The scalars of a structured value.
+    /// The leaves of a structured value, in depth-first order.
     pub fn leaves(&mut self, data: Data, ty: &Type) -> Vec<Leaf> {
         let mut leaves = Vec::new();
         self.add_leaves(data, ty, &mut leaves);
         leaves
     }
 
+    /// Adds the leaves of a structured value to `leaves`.
     pub fn add_leaves(&mut self, data: Data, ty: &Type, leaves: &mut Vec<Leaf>) {
         let parts = self.parts(ty);
         match data {
@@ -225,7 +228,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Width in bits of a type (spec § 9); `max`: the largest one, with the maximum of varbit fields.
+    /// Width of a type in bits (P4_16 spec § 9): the maximum width if `max`, else the minimum, with empty varbit fields.
     pub fn bits(&self, ty: &Type, max: bool) -> u64 {
         if let Some(scalar) = self.scalar(ty) {
             return u64::from(scalar.width());

@@ -41,7 +41,7 @@ fn apply(site: Option<Expr>) -> Stmt {
 }
 
 #[test]
-fn a_break_leaves_a_block_around_it() {
+fn break_must_leave_an_enclosing_block() {
     let leave = || stmt(StmtKind::Break(Label(1)));
     let block = |label| {
         stmt(StmtKind::Block {
@@ -55,7 +55,7 @@ fn a_break_leaves_a_block_around_it() {
 }
 
 #[test]
-fn only_a_table_of_several_applications_has_sites() {
+fn sites_are_required_exactly_for_tables_with_several_applications() {
     let site = || Some(Expr::Bool(true));
     assert_eq!(flat(&with_pipeline(vec![apply(None)])), Ok(()));
     assert!(flat(&with_pipeline(vec![apply(site())])).is_err());
@@ -65,7 +65,7 @@ fn only_a_table_of_several_applications_has_sites() {
 }
 
 #[test]
-fn a_field_gets_values_of_its_width() {
+fn stored_value_must_have_the_width_of_the_field() {
     let mut program = with_pipeline(Vec::new());
     let storage = &mut program.objects.storage;
     storage.header_types.push(ir::HeaderType {
@@ -91,7 +91,7 @@ fn a_field_gets_values_of_its_width() {
 }
 
 #[test]
-fn states_are_named_once_and_reached() {
+fn states_must_have_unique_names_and_be_reachable() {
     let state = |name: &str, next| ParseState {
         name: name.to_owned(),
         body: Vec::new(),
@@ -118,7 +118,7 @@ fn states_are_named_once_and_reached() {
 }
 
 #[test]
-fn the_last_case_and_no_other_matches_everything() {
+fn exactly_the_last_case_must_match_everything() {
     let keys = || {
         let place = FieldRef {
             header: HeaderId(0),
@@ -132,7 +132,7 @@ fn the_last_case_and_no_other_matches_everything() {
     let one = |value: u32, mask: u32| Keyset::Values(vec![(value.into(), mask.into())]);
     let check = |cases: Vec<Keyset>| {
         let cases = cases.into_iter().map(|keyset| (keyset, StateRef::End));
-        ends_open(&Transition::Select {
+        select_is_valid(&Transition::Select {
             keys: keys(),
             cases: cases.collect(),
         })
@@ -145,7 +145,7 @@ fn the_last_case_and_no_other_matches_everything() {
 }
 
 #[test]
-fn entries_match_as_their_keys_and_differ() {
+fn entries_must_have_the_match_kinds_of_the_key_and_differ() {
     let entry = |value: u32, priority: u32| ir::Entry {
         keys: vec![EntryKey::Exact(value.into())],
         action: ir::ActionId(0),
@@ -156,7 +156,7 @@ fn entries_match_as_their_keys_and_differ() {
         source: Source::default(),
     };
     let check = |kind, entries| {
-        entries_fit(&Table {
+        entries_are_valid(&Table {
             keys: vec![Key::of(kind)],
             entries,
             ..Table::new(ir::Meta::default())
@@ -179,7 +179,7 @@ fn assign(value: Expr) -> inlined::Stmt {
 }
 
 #[test]
-fn elaboration_leaves_calls_that_there_are_and_nothing_of_a_target() {
+fn elaborated_program_has_only_known_calls_and_no_target_primitives() {
     let call = || stmt(Inlined::Call(ir::CallId(0)));
     let drop = stmt(Effect::Primitive(ir::Primitive::MarkToDrop));
     assert_eq!(elaborated(&with_action(Vec::new())), Ok(()));
@@ -202,7 +202,7 @@ fn elaboration_leaves_calls_that_there_are_and_nothing_of_a_target() {
 }
 
 #[test]
-fn no_call_and_no_result_is_left_behind_the_pass_for_externs() {
+fn calls_and_results_must_not_remain_after_the_pass_externs() {
     let result = Expr::Result {
         call: ir::CallId(0),
         ty: Scalar::Bit(8),
@@ -222,7 +222,7 @@ fn no_call_and_no_result_is_left_behind_the_pass_for_externs() {
 }
 
 #[test]
-fn statements_stand_only_where_they_may() {
+fn statements_must_be_allowed_in_their_block() {
     let exit = || stmt(Inlined::Exit);
     assert_eq!(inlined(&with_action(vec![exit()])), Ok(()));
     let emit = stmt(Inlined::Emit(HeaderId(0)));

@@ -1,4 +1,4 @@
-//! Storage that expressions name, and reads with an index that is computed at run time.
+//! Storage of lvalues, and side effects of expressions.
 
 use std::rc::Rc;
 
@@ -89,7 +89,7 @@ impl Elaborator<'_> {
             ExprKind::SlicePlus { base, lo, width } => {
                 let place = self.place(base, frame);
                 let low = self.eval_scalar(lo, frame);
-                let low = self.hold(low, lo.span, &frame.name);
+                let low = self.save_value(low, lo.span, &frame.name);
                 match self.eval_u32(width, frame) {
                     Some(width) => Place::Slice {
                         base: Box::new(place),
@@ -103,7 +103,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// An element of a stack.
+    /// The storage of the element of a stack at an index, which may be computed at run time. Reports a constant index out of range.
     pub fn element(&mut self, stack: Place, index: &Expr, frame: &Rc<Frame>) -> Place {
         let storage = &self.program.storage;
         let elements: Vec<Place> = match stack {
@@ -124,7 +124,7 @@ impl Elaborator<'_> {
         };
         let position = match self.eval(index, frame) {
             Data::Scalar(expr) if !expr.is_constant() => {
-                let held = self.hold(expr, index.span, &frame.name);
+                let held = self.save_value(expr, index.span, &frame.name);
                 return Place::Dynamic {
                     index: Box::new(held),
                     elements,
@@ -145,7 +145,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Whether an expression has side effects.
+    /// Whether the evaluation of an expression has side effects. The result is cached.
     pub fn has_effects(&self, expr: &Expr) -> bool {
         if self.checked.info(expr.id).value.is_some() {
             return false;
@@ -158,6 +158,7 @@ impl Elaborator<'_> {
         has
     }
 
+    /// Whether an expression, or a part of it, has side effects.
     fn find_effects(&self, expr: &Expr) -> bool {
         match &expr.kind {
             ExprKind::Name(_) | ExprKind::Int(_) => false,
@@ -199,7 +200,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// An element of a tuple.
+/// The storage of an element of a tuple.
 fn tuple_part(place: Place, position: usize) -> Place {
     match place {
         Place::Struct(mut members) if position < members.len() => members.swap_remove(position).1,

@@ -1,4 +1,4 @@
-//! Actions, called by tables and by bodies.
+//! Actions, which tables list and statements call.
 
 use std::rc::Rc;
 
@@ -44,7 +44,8 @@ impl Elaborator<'_> {
         inner
     }
 
-    /// Elaborates an action of a table. The reference binds the parameters with a direction.
+    /// Elaborates an action that a table lists. `args` are the arguments of the list element for the parameters with a direction. An action
+    /// without such parameters is elaborated once for all tables.
     pub fn table_action(
         &mut self,
         id: DeclId,
@@ -79,7 +80,8 @@ impl Elaborator<'_> {
                 });
                 bound
             };
-            let code = self.block(|this| copies = this.pass(bound, &callee, !global, frame));
+            let code =
+                self.block(|this| copies = this.bind_arguments(bound, &callee, !global, frame));
             prologue.extend(code);
         }
         let params = self.run_time_params(&decl, &callee);
@@ -99,6 +101,7 @@ impl Elaborator<'_> {
         Some(action)
     }
 
+    /// Prefix of an action's control-plane name; empty for an action at the top level.
     fn owner_name<'n>(&self, global: bool, instance: &'n ControlInstance) -> &'n str {
         if global {
             ""
@@ -107,7 +110,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Parameters that the control plane sets, bound to their positions.
+    /// Binds the parameters without a direction, which the control plane sets, to their positions, and returns them.
     fn run_time_params(&mut self, decl: &ActionDecl, callee: &Frame) -> Vec<ir::Param> {
         let mut params = Vec::new();
         for param in decl
@@ -146,6 +149,7 @@ impl Elaborator<'_> {
         params
     }
 
+    /// The body of an action, after `prologue` and before the copies of `out` and `inout` parameters.
     fn action_body(
         &mut self,
         decl: &ActionDecl,
@@ -172,7 +176,7 @@ impl Elaborator<'_> {
         body
     }
 
-    /// Inlines a call of an action in a body.
+    /// Inlines a direct call of an action.
     pub fn call_action(
         &mut self,
         id: DeclId,
@@ -186,7 +190,7 @@ impl Elaborator<'_> {
         };
         let mut bound = self.arguments(info, &call.args, frame);
         for bound in &mut bound {
-            // A parameter of the control plane has an argument in a direct call.
+            // In a direct call, a parameter without a direction is passed like an `in` parameter.
             if let (Direction::None, Argument::Place(place)) = (bound.direction, &bound.argument) {
                 bound.argument = Argument::Value(place.value().unwrap_or(Data::Invalid));
             }
@@ -195,7 +199,7 @@ impl Elaborator<'_> {
             self.list_called_action(&decl, global, frame);
         }
         let mut callee = self.action_frame(&decl, global, frame);
-        let copies = self.pass(bound, &callee, !global, frame);
+        let copies = self.bind_arguments(bound, &callee, !global, frame);
         let label = self.label();
         callee.returns = Some(ReturnTarget {
             label,
@@ -211,7 +215,7 @@ impl Elaborator<'_> {
         self.copy_out(copies, span, frame);
     }
 
-    /// Lists actions that are called in unreachable code after an `exit`, as p4c does.
+    /// Lists actions in P4Info that are called only in unreachable statements after an `exit`, as p4c does.
     pub fn list_actions_after_exit(&mut self, stmts: &[AstStmt], frame: &Rc<Frame>) {
         for stmt in stmts {
             let Ast::Call(expr) = &stmt.kind else {
@@ -227,8 +231,8 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Lists an action that only the control's body calls in P4Info, without the parameters that the call sets.
-    /// Actions that other actions call are inlined, and not listed.
+    /// Lists an action in P4Info that the control's body calls directly, without its parameters. Actions that other actions call are inlined
+    /// and not listed.
     fn list_called_action(&mut self, decl: &ActionDecl, global: bool, frame: &Rc<Frame>) {
         let Some(instance) = frame.control.clone() else {
             return;

@@ -1,7 +1,7 @@
 //! Calls: evaluation of arguments, parameter passing, and inlining of functions.
 //!
-//! P4 copies arguments in and out. Here a parameter is an alias of its argument if the difference cannot be observed: no other argument
-//! overlaps with the storage, and the callee cannot access it by another name.
+//! P4 passes arguments by copy-in and copy-out. Here a parameter is an alias of its argument if the difference cannot be observed: other
+//! arguments do not overlap with the storage, and the callee cannot access the storage by another name.
 
 use std::rc::Rc;
 
@@ -11,22 +11,22 @@ use super::{method_base, Elaborator, MAX_DEPTH};
 use crate::diag::{Code, Span};
 use crate::ir::{self, Effect, Storage, UnionId};
 use crate::passes::builder::data::{Data, Footprint, Place};
-use crate::passes::inlined::{leaves, Stmt, StmtKind};
+use crate::passes::inlined::{has_break_to, Stmt, StmtKind};
 use crate::sema::{ArgSource, BuiltinMethod, CallInfo, Callee, DefKind, Type};
 use crate::syntax::ast::{
     Arg, Call, DeclId, Direction, Expr, ExprKind, FunctionDecl, Param, StmtKind as AstStmt,
 };
 
-/// The kinds of arguments.
+/// An evaluated argument.
 #[derive(Clone, Debug)]
 pub enum Argument {
-    /// A value.
+    /// The value for an `in` parameter or a parameter without a direction.
     Value(Data),
-    /// Storage of an `out` or `inout` argument.
+    /// The storage for an `out` or `inout` parameter.
     Place(Place),
-    /// An instance.
+    /// An instance of a control, parser or extern.
     Instance(Instance),
-    /// Nothing.
+    /// A missing argument, or `_`.
     Omitted,
 }
 
@@ -39,14 +39,14 @@ pub struct BoundArg {
     pub direction: Direction,
     /// Type of the parameter.
     pub ty: Type,
-    /// The argument.
+    /// The evaluated argument.
     pub argument: Argument,
-    /// Value of an `inout` argument at its evaluation, if a later argument may change it.
+    /// For an `inout` argument that a later argument may change: a copy of its value. `None` if the copy is not needed.
     pub saved: Option<Data>,
     /// Position of the argument in the source.
     pub span: Span,
-    /// Index of the argument in the call. Results are copied out in this order (spec § 6.8), not in that of the parameters.
-    pub turn: usize,
+    /// Position of the argument in the call. Results are copied out in this order (P4_16 spec § 6.8), not in that of the parameters.
+    pub position: usize,
 }
 
 impl Elaborator<'_> {
@@ -56,7 +56,7 @@ impl Elaborator<'_> {
         let Some(info) = checked.call(expr.id) else {
             return Data::Invalid;
         };
-        if !self.grow(expr.span, 1) {
+        if !self.count_parts(expr.span, 1) {
             return Data::Invalid;
         }
         self.depth += 1;
@@ -77,6 +77,7 @@ impl Elaborator<'_> {
         result
     }
 
+    /// Elaborates a call by the kind of its callee.
     fn dispatch(&mut self, expr: &Expr, call: &Call, info: &CallInfo, frame: &Rc<Frame>) -> Data {
         let checked = self.checked;
         match info.callee {
@@ -106,7 +107,7 @@ impl Elaborator<'_> {
                 Data::Invalid
             }
             Callee::TableApply(id) => {
-                self.apply_table_alone(id, expr.span, frame);
+                self.apply_table_without_result(id, expr.span, frame);
                 Data::Invalid
             }
             _ => Data::Invalid,
@@ -131,7 +132,7 @@ impl Elaborator<'_> {
                 .any(|later| self.has_effects(&later.value));
             let span = arg.value.span;
             let argument = match (info.callee, param.direction) {
-                // Extraction to the parameter must advance the stack.
+                // `stack.next` is passed to a sub-parser as such, since extraction to the parameter must advance the stack.
                 (Callee::ParserApply(_) | Callee::DirectApply(_), Direction::Out) => {
                     Argument::Place(self.extracted_place(&arg.value, frame))
                 }
@@ -153,7 +154,7 @@ impl Elaborator<'_> {
                 argument,
                 saved,
                 span,
-                turn: position,
+                position,
             });
         }
         let checked = self.checked;
@@ -182,14 +183,14 @@ impl Elaborator<'_> {
                     argument,
                     saved: None,
                     span,
-                    turn: args.len(),
+                    position: args.len(),
                 }
             })
             .collect()
     }
 
-    /// The arguments of an application, mapped to the parameters of the applied declaration. The call may use a parser or control type, which has
-    /// its own parameters in the same order.
+    /// The arguments of an application of a control or parser, with `params` as parameters. The checker may have resolved the call by a
+    /// control or parser type, which has its own parameters in the same order.
     pub fn arguments_for(
         &mut self,
         params: &[Rc<Param>],
@@ -204,6 +205,7 @@ impl Elaborator<'_> {
         bound
     }
 
+    /// Evaluates an argument. Its value is saved if a later argument may change it.
     fn argument(
         &mut self,
         expr: &Expr,
@@ -240,9 +242,9 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Binds parameters in `callee`. The code of a `closure` can access variables of the caller by name, so its arguments must not be
-    /// aliased. Returns the copies at the end of the call.
-    pub fn pass(
+    /// Binds parameters to arguments in `callee`, as aliases or as new variables. If `closure`, the callee can access variables of the caller
+    /// by name, so its arguments must not be aliased. Returns the copies at the end of the call.
+    pub fn bind_arguments(
         &mut self,
         bound: Vec<BoundArg>,
         callee: &Frame,
@@ -250,7 +252,7 @@ impl Elaborator<'_> {
         frame: &Rc<Frame>,
     ) -> Copies {
         let storage = &self.program.storage;
-        let prints: Vec<Footprint> = bound
+        let footprints: Vec<Footprint> = bound
             .iter()
             .map(|bound| match &bound.argument {
                 Argument::Value(data) => data.footprint(storage),
@@ -258,13 +260,13 @@ impl Elaborator<'_> {
                 _ => Footprint::default(),
             })
             .collect();
-        let touched: Vec<bool> = (0..bound.len())
+        let overlaps: Vec<bool> = (0..bound.len())
             .map(|position| {
                 (bound.iter().enumerate())
                     .filter(|(other, bound)| {
                         *other != position && matches!(bound.argument, Argument::Place(_))
                     })
-                    .any(|(other, _)| prints[other].overlaps(&prints[position]))
+                    .any(|(other, _)| footprints[other].overlaps(&footprints[position]))
             })
             .collect();
 
@@ -281,7 +283,8 @@ impl Elaborator<'_> {
                 },
                 Argument::Value(data) => {
                     let mut data = data.clone();
-                    let changes = !prints[position].is_empty() && (touched[position] || closure);
+                    let changes =
+                        !footprints[position].is_empty() && (overlaps[position] || closure);
                     if changes || data.is_long() {
                         data = self.materialize(data, &bound.ty, bound.span, &frame.name);
                     }
@@ -302,13 +305,13 @@ impl Elaborator<'_> {
                 continue;
             }
             let is_saved = bound.saved.is_some();
-            let inner = match place.is_fixed() && !touched[position] && !closure && !is_saved {
+            let inner = match place.is_fixed() && !overlaps[position] && !closure && !is_saved {
                 true => {
                     if let Place::Header(header) = place {
-                        // Copying out an invalid member invalidates the union.
+                        // Copying out an invalid member of a union invalidates the union.
                         if !self.program.storage.union_siblings(header).is_empty() {
                             let copy = (place.clone(), Data::Header(header), bound.ty.clone());
-                            copies.push((bound.turn, copy));
+                            copies.push((bound.position, copy));
                         }
                     }
                     place
@@ -323,7 +326,7 @@ impl Elaborator<'_> {
                         self.assign(&inner, data, &bound.ty, bound.span, &frame.name);
                     }
                     let data = inner.value().unwrap_or(Data::Invalid);
-                    copies.push((bound.turn, (place, data, bound.ty.clone())));
+                    copies.push((bound.position, (place, data, bound.ty.clone())));
                     inner
                 }
             };
@@ -332,11 +335,11 @@ impl Elaborator<'_> {
             }
             callee.bind(param, Binding::Place(inner));
         }
-        copies.sort_by_key(|(turn, _)| *turn);
+        copies.sort_by_key(|(position, _)| *position);
         copies.into_iter().map(|(_, copy)| copy).collect()
     }
 
-    /// The copies at the end of all enclosing calls, the innermost first.
+    /// The copies at the end of all enclosing calls, beginning with the innermost call.
     pub fn all_pending_copies(&self) -> Copies {
         let copies = self.pending_copies.iter().rev();
         copies.flatten().cloned().collect()
@@ -349,6 +352,7 @@ impl Elaborator<'_> {
         }
     }
 
+    /// Inlines a call of a function.
     fn call_function(
         &mut self,
         decl: &Rc<FunctionDecl>,
@@ -366,10 +370,10 @@ impl Elaborator<'_> {
         callee.name = super::join(&frame.name, &decl.name.name);
         callee.control = frame.control.clone();
         callee.parser = frame.parser.clone();
-        let copies = self.pass(bound, &callee, false, frame);
+        let copies = self.bind_arguments(bound, &callee, false, frame);
         let ret = info.ret.substitute(&frame.substitution);
 
-        // A pure function needs no variable for its result.
+        // A function that is a single `return` needs no variable for its result.
         if let ([only], true) = (&body.stmts[..], copies.is_empty()) {
             if let AstStmt::Return(Some(value)) = &only.kind {
                 let callee = Rc::new(callee);
@@ -402,18 +406,19 @@ impl Elaborator<'_> {
             .unwrap_or(Data::Invalid)
     }
 
-    /// Emits a body as a block with a label, or without the block if no break leaves it.
+    /// Emits a body as a block with a label. The block is omitted if the body has no break to the label, except at its end.
     pub fn emit_block(&mut self, span: Span, label: ir::Label, mut body: Vec<Stmt>) {
         if matches!(body.last().map(|stmt| &stmt.kind), Some(StmtKind::Break(last)) if *last == label)
         {
             body.pop();
         }
-        match leaves(&body, label) {
+        match has_break_to(&body, label) {
             true => self.emit(span, StmtKind::Block { label, body }),
             false => self.out.extend(body),
         }
     }
 
+    /// Elaborates a call of a built-in method, such as `isValid` or `push_front`.
     fn builtin(
         &mut self,
         method: BuiltinMethod,
@@ -445,7 +450,7 @@ impl Elaborator<'_> {
                     return Data::Invalid;
                 };
                 let push = method == BuiltinMethod::PushFront;
-                let opened = opened_elements(&self.program.storage, &place, count, push);
+                let opened = unions_to_invalidate(&self.program.storage, &place, count, push);
                 match place {
                     Place::Stack(target) if push => self.emit(span, Effect::Push { target, count }),
                     Place::Stack(target) => self.emit(span, Effect::Pop { target, count }),
@@ -469,6 +474,7 @@ impl Elaborator<'_> {
         }
     }
 
+    /// The validity of a header or union, as a boolean value.
     fn is_valid(&mut self, base: &Expr, span: Span, frame: &Rc<Frame>) -> Data {
         if self.is_path(base, frame) {
             let place = self.place(base, frame);
@@ -483,9 +489,10 @@ impl Elaborator<'_> {
         }
     }
 
+    /// The size of an expression's type: the maximum if `max`, in bytes if `bytes`, else in bits.
     fn size_of(&mut self, base: &Expr, max: bool, bytes: bool, frame: &Rc<Frame>) -> Data {
         let ty = self.type_of(base, frame);
-        if !self.grow_by_type(&ty) {
+        if !self.count_type_parts(&ty) {
             return Data::Invalid;
         }
         let bits = self.bits(&ty, max);
@@ -493,9 +500,9 @@ impl Elaborator<'_> {
     }
 }
 
-/// The unions of a stack that become invalid by `push_front` or `pop_front` of `count` elements. BMv2 does not invalidate
-/// them. Empty for a stack of headers.
-fn opened_elements(storage: &Storage, stack: &Place, count: u32, push: bool) -> Vec<UnionId> {
+/// The unions of a stack that `push_front` or `pop_front` by `count` elements must invalidate, since BMv2 does not. Empty for a stack of
+/// headers.
+fn unions_to_invalidate(storage: &Storage, stack: &Place, count: u32, push: bool) -> Vec<UnionId> {
     let Place::UnionStack(id) = stack else {
         return Vec::new();
     };

@@ -8,29 +8,29 @@ use super::{join, method_base, Elaborator};
 use crate::diag::Span;
 use crate::ir::{self, Effect, Follow, Scalar};
 use crate::passes::builder::data::Data;
-use crate::passes::inlined::{exits, Apply, Stmt, StmtKind};
+use crate::passes::inlined::{has_exit, Apply, Stmt, StmtKind};
 use crate::sema::{CallInfo, Callee, DefKind, Resolution};
 use crate::syntax::ast::{
     Block, Call, Decl, DeclId, Expr, ExprKind, Param, Stmt as AstStmt, StmtKind as Ast,
 };
 
-/// The successors of a table.
+/// The statements that follow a table application, by its result.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// After a hit.
+    /// Statements after a hit.
     pub hit: Vec<Stmt>,
-    /// After a miss.
+    /// Statements after a miss.
     pub miss: Vec<Stmt>,
-    /// Whether the successor depends on the action.
+    /// Whether the statements depend on the executed action (`actions`, `other`) instead of hit and miss.
     pub by_action: bool,
-    /// After one of these actions.
+    /// Statements, each with the actions after which they run.
     pub actions: Vec<(Vec<DeclId>, Vec<Stmt>)>,
-    /// After any other action.
+    /// Statements after any other action.
     pub other: Vec<Stmt>,
 }
 
 impl Elaborator<'_> {
-    /// Elaborates a block of the architecture with its arguments.
+    /// Elaborates a control of the package. `arguments` are the bindings of its parameters.
     pub fn apply_top(&mut self, instance: &Rc<ControlInstance>, arguments: Vec<Binding>) {
         let params = instance.decl.params.clone();
         let span = instance.decl.span;
@@ -63,7 +63,7 @@ impl Elaborator<'_> {
         frame
     }
 
-    /// `instance.apply(...)`.
+    /// `instance.apply(...)` of a control.
     pub fn apply_sub_control(
         &mut self,
         info: &CallInfo,
@@ -77,7 +77,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// `Type.apply(...)`, with an implicit instance per place of the call.
+    /// `Type.apply(...)` of a control or parser, with an implicit instance for each such call.
     pub fn apply_direct(
         &mut self,
         id: DeclId,
@@ -132,6 +132,7 @@ impl Elaborator<'_> {
         }
     }
 
+    /// Inlines an application of a control.
     fn apply_control(
         &mut self,
         instance: &Rc<ControlInstance>,
@@ -143,20 +144,20 @@ impl Elaborator<'_> {
         let bound = self.arguments_for(&instance.decl.params, info, &call.args, frame);
         let known = instance.state.borrow().frame.clone();
         let copies = match (known, instance.shared.get()) {
-            // Parameters are variables, shared by all applications.
-            (Some(callee), _) => self.pass_again(bound, &callee, frame),
+            // All applications share the variables of the parameters.
+            (Some(callee), _) => self.assign_parameters(bound, &callee, frame),
             (None, true) => {
                 let callee = self.control_frame(instance);
                 for param in &instance.decl.params {
-                    self.own_parameter(param, &callee, instance);
+                    self.allocate_parameter(param, &callee, instance);
                 }
                 let callee = Rc::new(callee);
                 instance.state.borrow_mut().frame = Some(Rc::clone(&callee));
-                self.pass_again(bound, &callee, frame)
+                self.assign_parameters(bound, &callee, frame)
             }
             (None, false) => {
                 let callee = self.control_frame(instance);
-                let copies = self.pass(bound, &callee, false, frame);
+                let copies = self.bind_arguments(bound, &callee, false, frame);
                 instance.state.borrow_mut().frame = Some(Rc::new(callee));
                 copies
             }
@@ -164,12 +165,18 @@ impl Elaborator<'_> {
         let callee = instance.state.borrow().frame.clone();
         let Some(callee) = callee else { return };
         self.pending_copies.push(copies);
-        self.run_frame(instance, &callee, span);
+        self.elaborate_body(instance, &callee, span);
         let copies = self.pending_copies.pop().unwrap_or_default();
         self.copy_out(copies, span, frame);
     }
 
-    fn own_parameter(&mut self, param: &Rc<Param>, callee: &Frame, instance: &ControlInstance) {
+    /// Creates a variable for a parameter of a control.
+    fn allocate_parameter(
+        &mut self,
+        param: &Rc<Param>,
+        callee: &Frame,
+        instance: &ControlInstance,
+    ) {
         let ty = self.written_type(&param.ty, callee);
         if !ty.is_instance() {
             let place = self.allocate(&ty, &super::join(&instance.name, &param.name.name));
@@ -177,8 +184,8 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Copies arguments to parameters that are variables.
-    fn pass_again(
+    /// Copies arguments to the variables of the parameters. Returns the copies at the end of the application.
+    fn assign_parameters(
         &mut self,
         bound: Vec<super::call::BoundArg>,
         callee: &Rc<Frame>,
@@ -224,14 +231,15 @@ impl Elaborator<'_> {
         copies
     }
 
+    /// Elaborates a control of the package in a new environment.
     fn run_control(&mut self, instance: &Rc<ControlInstance>, frame: Frame, span: Span) {
         let frame = Rc::new(frame);
         instance.state.borrow_mut().frame = Some(Rc::clone(&frame));
-        self.run_frame(instance, &frame, span);
+        self.elaborate_body(instance, &frame, span);
     }
 
-    /// Elaborates a control's body with its parameters bound.
-    fn run_frame(&mut self, instance: &Rc<ControlInstance>, callee: &Rc<Frame>, span: Span) {
+    /// Elaborates the declarations and statements of a control, whose parameters are bound.
+    fn elaborate_body(&mut self, instance: &Rc<ControlInstance>, callee: &Rc<Frame>, span: Span) {
         let Some(body) = &instance.decl.body else {
             return;
         };
@@ -251,6 +259,7 @@ impl Elaborator<'_> {
         self.loops = loops;
     }
 
+    /// Elaborates a local declaration of a control: a variable, a constant or an instance. Actions and tables are elaborated at their uses.
     fn control_local(
         &mut self,
         decl: &Decl,
@@ -285,7 +294,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Number of applications of an instance in a body, as written.
+    /// Number of applications of an instance in statements of the source.
     fn applications(&self, stmts: &[AstStmt], id: DeclId) -> usize {
         stmts
             .iter()
@@ -293,6 +302,7 @@ impl Elaborator<'_> {
             .sum()
     }
 
+    /// Number of applications of an instance in one statement of the source.
     fn applications_in(&self, stmt: &AstStmt, id: DeclId) -> usize {
         match &stmt.kind {
             Ast::Call(expr) => match &expr.kind {
@@ -321,7 +331,7 @@ impl Elaborator<'_> {
                 .filter_map(|case| case.body.as_ref())
                 .map(|block| self.applications(&block.stmts, id))
                 .sum(),
-            // An unrolled loop applies it many times.
+            // A loop may be unrolled, with an application in each iteration.
             Ast::For { body, .. } | Ast::ForIn { body, .. } => {
                 self.applications_in(body, id).saturating_mul(2)
             }
@@ -330,11 +340,11 @@ impl Elaborator<'_> {
     }
 
     /// Applies a table whose result is not used.
-    pub fn apply_table_alone(&mut self, table: DeclId, span: Span, frame: &Rc<Frame>) {
+    pub fn apply_table_without_result(&mut self, table: DeclId, span: Span, frame: &Rc<Frame>) {
         self.apply_table(table, span, frame, Outcome::default());
     }
 
-    /// Applies a table; `outcome` has the bodies that follow.
+    /// Applies a table; `outcome` has the statements that follow.
     pub fn apply_table(&mut self, table: DeclId, span: Span, frame: &Rc<Frame>, outcome: Outcome) {
         let Some(instance) = frame.control.clone() else {
             return;
@@ -359,7 +369,7 @@ impl Elaborator<'_> {
         let may_exit = info
             .actions
             .iter()
-            .any(|(_, action)| exits(&self.into.action_bodies[action.index()]));
+            .any(|(_, action)| has_exit(&self.into.action_bodies[action.index()]));
         let exit = match may_exit {
             true => self.block(|this| this.copy_out(this.all_pending_copies(), span, frame)),
             false => Vec::new(),
@@ -369,7 +379,7 @@ impl Elaborator<'_> {
                 hit: outcome.hit,
                 miss: outcome.miss,
             },
-            // Only a default case: it is unconditional.
+            // A switch with only a default case is unconditional.
             true if actions.is_empty() => Follow::Hit {
                 hit: outcome.other.clone(),
                 miss: outcome.other,
@@ -387,7 +397,7 @@ impl Elaborator<'_> {
         self.emit(span, StmtKind::Apply(Box::new(apply)));
     }
 
-    /// `t.apply().hit` or `.miss` as a value.
+    /// `t.apply().hit`, or `t.apply().miss` if `hit` is false, as a value.
     pub fn apply_as_value(&mut self, base: &Expr, hit: bool, frame: &Rc<Frame>) -> Data {
         let Some(table) = self.applied_table(base) else {
             return Data::Invalid;
@@ -420,7 +430,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// The environment that binds the locals of the current control.
+/// The environment that binds the local declarations of the current control.
 pub fn body_frame(frame: &Rc<Frame>) -> Rc<Frame> {
     match &frame.control {
         Some(instance) => instance
@@ -433,6 +443,7 @@ pub fn body_frame(frame: &Rc<Frame>) -> Rc<Frame> {
     }
 }
 
+/// Whether the enclosing control has several applications, which share its parameters.
 fn shared_by(frame: &Frame) -> bool {
     frame
         .control
@@ -440,6 +451,7 @@ fn shared_by(frame: &Frame) -> bool {
         .is_some_and(|instance| instance.shared.get())
 }
 
+/// Source position of the control of an environment.
 fn callee_span(callee: &Frame) -> Span {
     callee
         .control

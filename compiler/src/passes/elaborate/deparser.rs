@@ -13,7 +13,7 @@ use crate::sema::CallInfo;
 use crate::syntax::ast::Call;
 
 impl Elaborator<'_> {
-    /// Elaborates a deparser of the architecture; `name` is that of the target.
+    /// Elaborates a deparser of the package; `name` is the target's name for it.
     pub fn deparser_block(
         &mut self,
         instance: &Rc<ControlInstance>,
@@ -25,7 +25,7 @@ impl Elaborator<'_> {
         self.add_block(name, instance.decl.name.span, BlockCode::Deparser(body));
     }
 
-    /// `packet_out.emit`.
+    /// `packet_out.emit`: emits each header in the argument.
     pub fn emit_header(&mut self, info: &CallInfo, call: &Call, span: Span, frame: &Rc<Frame>) {
         let bound = self.arguments(info, &call.args, frame);
         let Some(Argument::Value(data)) = bound.into_iter().next().map(|bound| bound.argument)
@@ -44,7 +44,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Collects the headers in a value; returns false if it contains something else.
+    /// Collects the headers in a value; returns false if it contains other values.
     fn headers_of(&self, data: &Data, into: &mut Vec<HeaderId>) -> bool {
         let storage = &self.program.storage;
         match data {

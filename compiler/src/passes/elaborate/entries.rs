@@ -1,4 +1,4 @@
-//! Table entries as written; [`crate::passes::entries`] converts them to the table's key.
+//! Evaluation of table entries. The pass [`crate::passes::entries`] converts them to the match kinds of the key.
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ use crate::syntax::ast::{
 };
 
 impl Elaborator<'_> {
-    /// Evaluates the entries of a table, after its key and actions.
+    /// Evaluates the entries of a table, whose key and actions are elaborated already.
     pub fn entries(
         &mut self,
         table: TableId,
@@ -48,6 +48,7 @@ impl Elaborator<'_> {
         });
     }
 
+    /// Evaluates an entry; `None` after a reported error.
     fn entry(
         &mut self,
         table: TableId,
@@ -75,6 +76,7 @@ impl Elaborator<'_> {
         })
     }
 
+    /// The elements of an entry's keyset, with their positions; `None` after a reported error.
     fn elements_of(
         &mut self,
         keyset: &Expr,
@@ -83,7 +85,7 @@ impl Elaborator<'_> {
     ) -> Option<Vec<(KeysetElement, Span)>> {
         let elements: Vec<&Expr> = match &keyset.kind {
             ExprKind::Keyset(elements) | ExprKind::List(elements) => elements.iter().collect(),
-            // `_` or `default` for a key of several elements
+            // `_` or `default` stands for all elements of the key.
             ExprKind::DontCare(_) => {
                 vec![keyset; self.program.tables[table.index()].keys.len()]
             }
@@ -95,7 +97,7 @@ impl Elaborator<'_> {
             .collect()
     }
 
-    /// An element of a keyset; `None` after a reported error, if it is not constant.
+    /// An element of a keyset; `None` after a reported error if it is not constant.
     pub fn keyset_element(&mut self, element: &Expr, frame: &Rc<Frame>) -> Option<KeysetElement> {
         Some(match &element.kind {
             ExprKind::DontCare(_) => KeysetElement::Any,
@@ -112,7 +114,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// Warnings about priorities that `@noWarn` of the table or its entries disables.
+/// Warnings about priorities that `@noWarn` disables, on the table or on its list of entries.
 fn silenced(decl: &TableDecl) -> Vec<Warning> {
     let is_entries =
         |property: &&TableProperty| matches!(property.value, TablePropertyValue::Entries(_));

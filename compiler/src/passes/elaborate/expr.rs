@@ -1,4 +1,4 @@
-//! Evaluates expressions to values. Side effects are emitted in the language's order of evaluation.
+//! Evaluation of expressions to values. Statements for side effects are emitted in the language's order of evaluation.
 
 use std::rc::Rc;
 
@@ -14,8 +14,8 @@ use crate::passes::externs::call::Region;
 use crate::sema::{DefKind, Resolution, Type, Value};
 use crate::syntax::ast::{BinaryOp, DeclId, Expr, ExprKind, Ident, Name, NamedExpr, UnaryOp};
 
-/// Maximum height of an expression in operators. BMv2 reads files nested up to 1,000 levels, this switch up to 600, and an operator that
-/// wraps its result uses six levels.
+/// Maximum nesting of operators in an expression of the output. BMv2 reads JSON files nested up to 1,000 levels, Alfirk's switch up to 600,
+/// and an operator whose result is wrapped uses six levels.
 const MAX_HEIGHT: usize = 60;
 
 impl Elaborator<'_> {
@@ -24,10 +24,11 @@ impl Elaborator<'_> {
         self.one_level_deeper(expr.span, |this| this.eval_here(expr, frame))
     }
 
+    /// The value of an expression after its implicit cast; the nesting is counted already.
     fn eval_here(&mut self, expr: &Expr, frame: &Rc<Frame>) -> Data {
         let used = self.type_as_used(expr, frame);
         match &expr.kind {
-            // The types of the parts are determined by the context.
+            // The context determines the types of the parts.
             ExprKind::List(items) => return self.eval_list(items, &used, frame),
             ExprKind::Struct { fields, .. } => return self.eval_record(fields, &used, frame),
             ExprKind::Dots => return self.default_value(&used),
@@ -35,19 +36,19 @@ impl Elaborator<'_> {
         }
         let data = self.eval_uncast(expr, frame);
         let data = self.cast(data, &used);
-        self.hold_tall(data, expr.span, frame)
+        self.save_if_deep(data, expr.span, frame)
     }
 
-    /// Stores a value in a variable if its expression is tall. So later passes and loaders of the output do not meet deeply nested
-    /// expressions. Deparsers and checksums cannot contain assignments.
-    fn hold_tall(&mut self, data: Data, span: Span, frame: &Rc<Frame>) -> Data {
+    /// Stores a value in a variable if its expression is deeply nested, which later passes and loaders of the output may not support.
+    /// Deparsers and checksum controls keep the expression, as they cannot contain assignments.
+    fn save_if_deep(&mut self, data: Data, span: Span, frame: &Rc<Frame>) -> Data {
         let may_assign = matches!(
             self.region,
             Region::Parser | Region::Ingress | Region::Egress
         );
         match data {
-            Data::Scalar(value) if may_assign && value.is_taller(MAX_HEIGHT) => {
-                Data::Scalar(self.hold(value, span, &frame.name))
+            Data::Scalar(value) if may_assign && value.is_deeper_than(MAX_HEIGHT) => {
+                Data::Scalar(self.save_value(value, span, &frame.name))
             }
             data => data,
         }
@@ -65,7 +66,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Placeholder of a value after a reported error.
+    /// A placeholder for a value that is neither a number nor a boolean. Reports an error if none is reported yet.
     fn placeholder(&mut self, expr: &Expr, frame: &Rc<Frame>) -> ir::Expr {
         if !self.diagnostics.has_errors() {
             let ty = self.type_as_used(expr, frame);
@@ -78,7 +79,7 @@ impl Elaborator<'_> {
         ir::Expr::number(0, self.scalar(&ty).unwrap_or(Scalar::Bit(1)))
     }
 
-    /// A number that must be constant.
+    /// The value of an expression that must be a constant number; `None` after a reported error.
     pub fn eval_constant(&mut self, expr: &Expr, frame: &Rc<Frame>) -> Option<BigInt> {
         let value = self.eval(expr, frame).constant();
         if value.is_none() && !self.diagnostics.has_errors() {
@@ -91,7 +92,7 @@ impl Elaborator<'_> {
         value
     }
 
-    /// The same for a number below 2^32.
+    /// The value of an expression that must be a constant number below 2^32; `None` after a reported error.
     pub fn eval_u32(&mut self, expr: &Expr, frame: &Rc<Frame>) -> Option<u32> {
         let value = self.eval_constant(expr, frame)?;
         let small = u32::try_from(&value).ok();
@@ -105,6 +106,7 @@ impl Elaborator<'_> {
         small
     }
 
+    /// The value of an expression before its implicit cast.
     fn eval_uncast(&mut self, expr: &Expr, frame: &Rc<Frame>) -> Data {
         let checked = self.checked;
         let info = checked.info(expr.id);
@@ -164,7 +166,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// A compile-time value of the checker.
+    /// A compile-time value of the checker as a value of type `ty`.
     pub fn data_of(&mut self, value: &Value, ty: &Type) -> Data {
         match value {
             Value::Int(number) => match self.scalar(ty) {
@@ -194,7 +196,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// The number of an error or of an enum's member.
+    /// The number that represents an error or a member of an enum without an underlying type.
     fn member(&mut self, id: DeclId) -> Data {
         let def = self.checked.def(id);
         match &def.kind {
@@ -213,6 +215,7 @@ impl Elaborator<'_> {
         }
     }
 
+    /// The value of a variable, parameter, constant or enum member.
     fn eval_name(&mut self, id: DeclId, span: Span, frame: &Rc<Frame>) -> Data {
         match frame.find(id) {
             Some(Binding::Data(data)) => return data,
@@ -239,7 +242,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// The type of a variable or parameter.
+    /// The type of a variable or parameter, with type parameters replaced.
     pub fn declared_type(&self, id: DeclId, frame: &Frame) -> Type {
         self.checked
             .decl_type(id)
@@ -248,6 +251,7 @@ impl Elaborator<'_> {
             .substitute(&frame.substitution)
     }
 
+    /// The value of `base.member`.
     fn eval_member(
         &mut self,
         expr: &Expr,
@@ -300,6 +304,7 @@ impl Elaborator<'_> {
         }
     }
 
+    /// The value of `base[index]`, an element of a stack, list or tuple.
     fn eval_index(&mut self, expr: &Expr, base: &Expr, index: &Expr, frame: &Rc<Frame>) -> Data {
         if self.is_path(base, frame) && matches!(self.type_of(base, frame), Type::Stack(..)) {
             let place = self.place(expr, frame);
@@ -313,7 +318,7 @@ impl Elaborator<'_> {
             let place = match &data {
                 Data::Stack(_) | Data::UnionStack(_) if !self.has_effects(index) => place_of(&data),
                 Data::Struct(_) if is_known => Place::Ignore,
-                // A list that is indexed at run time needs storage, and so does a stack that the index expression changes.
+                // A list needs storage if its index is computed at run time, and a stack if the index expression may change it.
                 _ => {
                     let place = self.allocate(&stack, &super::join(&frame.name, "tmp"));
                     let held = std::mem::replace(&mut data, Data::Invalid);
@@ -353,6 +358,7 @@ impl Elaborator<'_> {
         }
     }
 
+    /// The value of a binary operation.
     fn eval_binary(
         &mut self,
         op: BinaryOp,
@@ -442,6 +448,7 @@ impl Elaborator<'_> {
         held
     }
 
+    /// The value of a conditional expression, of which only the selected operand is evaluated.
     fn eval_ternary(
         &mut self,
         expr: &Expr,
@@ -490,7 +497,7 @@ impl Elaborator<'_> {
         result.value().unwrap_or(Data::Invalid)
     }
 
-    /// Evaluates operands from left to right. Values that a later operand may change are copied first.
+    /// Evaluates operands from left to right. Values that a later operand may change are saved in variables.
     pub fn eval_operands(&mut self, exprs: &[&Expr], frame: &Rc<Frame>) -> Vec<Data> {
         let last_effect = exprs[1.min(exprs.len())..]
             .iter()
@@ -507,6 +514,7 @@ impl Elaborator<'_> {
         values
     }
 
+    /// The value of a list expression with the structured type `ty`. Missing parts after `...` have default values.
     fn eval_list(&mut self, items: &[Expr], ty: &Type, frame: &Rc<Frame>) -> Data {
         let types = self.parts_of(ty, items.len());
         let last_effect = items.iter().rposition(|item| self.has_effects(item));
@@ -519,13 +527,14 @@ impl Elaborator<'_> {
                 values.push((name.clone(), self.default_value(part)));
                 continue;
             };
-            let is_kept = last_effect.is_some_and(|last| position < last);
-            let data = self.eval_part(item, part, is_kept, frame);
+            let must_save = last_effect.is_some_and(|last| position < last);
+            let data = self.eval_part(item, part, must_save, frame);
             values.push((name.clone(), data));
         }
         self.aggregate(values, ty)
     }
 
+    /// The value of a structure-valued expression with the type `ty`. Missing fields have default values.
     fn eval_record(&mut self, fields: &[NamedExpr], ty: &Type, frame: &Rc<Frame>) -> Data {
         let parts = self.parts(ty);
         let last_effect = fields
@@ -536,8 +545,8 @@ impl Elaborator<'_> {
             let Some((_, part)) = parts.iter().find(|(name, _)| *name == field.name.name) else {
                 continue;
             };
-            let is_kept = last_effect.is_some_and(|last| position < last);
-            let data = self.eval_part(&field.value, part, is_kept, frame);
+            let must_save = last_effect.is_some_and(|last| position < last);
+            let data = self.eval_part(&field.value, part, must_save, frame);
             found.push((field.name.name.clone(), data));
         }
         let values = parts
@@ -556,10 +565,10 @@ impl Elaborator<'_> {
         self.aggregate(values, ty)
     }
 
-    /// A part of a structured value, saved in a variable if a later part may change it.
-    fn eval_part(&mut self, item: &Expr, ty: &Type, is_kept: bool, frame: &Rc<Frame>) -> Data {
+    /// The value of a part of a structured value of type `ty`, saved in a variable if `must_save`.
+    fn eval_part(&mut self, item: &Expr, ty: &Type, must_save: bool, frame: &Rc<Frame>) -> Data {
         let data = match &item.kind {
-            // A part without its own type has the type of its position.
+            // A list has the type of its position in the structure.
             ExprKind::List(items) => self.eval_list(items, ty, frame),
             ExprKind::Struct { fields, .. } => self.eval_record(fields, ty, frame),
             _ => {
@@ -567,7 +576,7 @@ impl Elaborator<'_> {
                 self.cast(data, ty)
             }
         };
-        match is_kept {
+        match must_save {
             true => self.materialize(data, ty, item.span, &frame.name),
             false => data,
         }

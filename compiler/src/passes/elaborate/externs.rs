@@ -1,5 +1,5 @@
-//! Externs: elaboration evaluates the arguments, and leaves objects and calls for [`crate::passes::externs`]. Only the functions of
-//! core.p4 are handled here.
+//! Externs. Elaboration evaluates arguments, and records objects and calls for the pass [`crate::passes::externs`]. Only the functions of
+//! core.p4 are lowered here.
 
 use std::rc::Rc;
 
@@ -13,21 +13,21 @@ use crate::diag::{Code, Span};
 use crate::ir::{CallId, Expr, Take};
 use crate::passes::builder::data::Data;
 use crate::passes::externs::call::{
-    Argument, Call, CallResult, Callee, Declared, ExternArg, Implementation, InstanceId,
+    Argument, Call, CallResult, Callee, DeclaredObject, ExternArg, Implementation, InstanceId,
 };
-use crate::passes::externs::known;
+use crate::passes::externs::properties;
 use crate::passes::inlined::StmtKind;
 use crate::sema::{CallInfo, Type};
 use crate::syntax::ast::{self, Arg, Decl, DeclId, ExprKind, FunctionDecl, Name};
 
-/// Implementations of an object's abstract methods, with their environment.
-pub struct Bodies {
+/// The program's implementations of an object's abstract methods, with their environment.
+pub struct AbstractMethods {
     functions: Vec<Rc<FunctionDecl>>,
     around: Rc<Frame>,
 }
 
 impl Elaborator<'_> {
-    /// Records a declared object for the pass `externs`.
+    /// Records an object for the pass `externs`.
     pub fn declare(
         &mut self,
         ty: Name,
@@ -39,12 +39,12 @@ impl Elaborator<'_> {
         let type_args = info.type_args.iter();
         let type_args = type_args.map(|ty| ty.substitute(&frame.substitution));
         let type_args = type_args.collect();
-        let args = self.given(info, args, frame);
-        let kind = known::control_kind(self.options.arch, &ty);
+        let args = self.extern_arguments(info, args, frame);
+        let kind = properties::control_kind(self.options.arch, &ty);
         let meta =
             kind.map(|kind| self.named_meta(kind, name.name.clone(), name.annotations, name.span));
         let instances = &mut self.into.externs.instances;
-        instances.push(Declared {
+        instances.push(DeclaredObject {
             ty,
             type_args,
             args,
@@ -62,15 +62,20 @@ impl Elaborator<'_> {
             Decl::Function(decl) => Some(Rc::clone(decl)),
             _ => None,
         });
-        let bodies = Bodies {
+        let bodies = AbstractMethods {
             functions: functions.collect(),
             around: Rc::clone(frame),
         };
         self.bodies.insert(id, Rc::new(bodies));
     }
 
-    /// Evaluates the arguments of an extern.
-    fn given(&mut self, info: &CallInfo, args: &[Arg], frame: &Rc<Frame>) -> Vec<ExternArg> {
+    /// Evaluates the arguments of an extern's constructor or of an extern call.
+    fn extern_arguments(
+        &mut self,
+        info: &CallInfo,
+        args: &[Arg],
+        frame: &Rc<Frame>,
+    ) -> Vec<ExternArg> {
         let checked = self.checked;
         let bound = self.arguments(info, args, frame).into_iter();
         let given = bound.map(|bound| ExternArg {
@@ -89,7 +94,7 @@ impl Elaborator<'_> {
         given.collect()
     }
 
-    /// A call of an extern function.
+    /// Elaborates a call of an extern function.
     pub fn call_extern(
         &mut self,
         id: DeclId,
@@ -102,11 +107,11 @@ impl Elaborator<'_> {
         if self.region != Region::Parser && &*name != "static_assert" {
             self.program.control_types.type_info_present = true;
         }
-        // Removed with their arguments, as by p4c.
+        // The calls are removed with the evaluation of their arguments, as by p4c.
         if self.options.no_assertions && matches!(&*name, "assert" | "assume") {
             return Data::Invalid;
         }
-        let args = self.given(info, &call.args, frame);
+        let args = self.extern_arguments(info, &call.args, frame);
         match &*name {
             "verify" => {
                 let scalar = |position: usize| match args.get(position).and_then(ExternArg::data) {
@@ -119,11 +124,11 @@ impl Elaborator<'_> {
                 Data::Invalid
             }
             "static_assert" => self.static_assert(&args, span),
-            _ => self.leave(Callee::Function(name), args, info, Vec::new(), span, frame),
+            _ => self.record_call(Callee::Function(name), args, info, Vec::new(), span, frame),
         }
     }
 
-    /// A call of a method of an extern object.
+    /// Elaborates a call of a method of an extern object.
     pub fn call_method(
         &mut self,
         id: DeclId,
@@ -135,8 +140,8 @@ impl Elaborator<'_> {
         let method = self.checked.name(id);
         let base = method_base(&call.callee);
         if matches!(base, Some(base) if matches!(base.kind, ExprKind::This)) {
-            let args = self.given(info, &call.args, frame);
-            return self.leave(Callee::Own(method), args, info, Vec::new(), span, frame);
+            let args = self.extern_arguments(info, &call.args, frame);
+            return self.record_call(Callee::This(method), args, info, Vec::new(), span, frame);
         }
         let instance = base.and_then(|base| self.instance_of(base, frame));
         let Some(Instance::Extern(object)) = instance else {
@@ -149,16 +154,16 @@ impl Elaborator<'_> {
                 Data::Invalid
             }
             ExternObject::Object(id) => {
-                let args = self.given(info, &call.args, frame);
+                let args = self.extern_arguments(info, &call.args, frame);
                 let implementations = self.implementations(id, span);
                 let callee = Callee::Method(id, method);
-                self.leave(callee, args, info, implementations, span, frame)
+                self.record_call(callee, args, info, implementations, span, frame)
             }
         }
     }
 
-    /// Records a call for the pass `externs`, or folds it if it is pure.
-    fn leave(
+    /// Records a call for the pass `externs`, or evaluates it if it is pure. Returns its result.
+    fn record_call(
         &mut self,
         callee: Callee,
         args: Vec<ExternArg>,
@@ -178,12 +183,12 @@ impl Elaborator<'_> {
             scope: frame.name.clone(),
             span,
         };
-        if let Some(value) = known::value_of(&mut self.build, &call) {
+        if let Some(value) = properties::fold_pure_call(&mut self.build, &call) {
             return value;
         }
         let id = CallId::from(self.into.externs.calls.len());
         let mut data = Data::Invalid;
-        if call.ret != Type::Void && known::give_results(self.options.arch) {
+        if call.ret != Type::Void && properties::calls_have_results(self.options.arch) {
             (call.result, data) = match self.scalar(&call.ret) {
                 Some(ty) => (
                     CallResult::Scalar(ty),
@@ -201,7 +206,7 @@ impl Elaborator<'_> {
         data
     }
 
-    /// The implementations of an object's abstract methods, inlined with fresh variables.
+    /// The implementations of an object's abstract methods, elaborated with new variables for a call at `span`.
     fn implementations(&mut self, id: InstanceId, span: Span) -> Vec<Implementation> {
         let Some(bodies) = self.bodies.get(&id).map(Rc::clone) else {
             return Vec::new();
@@ -240,6 +245,7 @@ impl Elaborator<'_> {
         made
     }
 
+    /// Evaluates `static_assert`, and reports a false or unknown condition.
     fn static_assert(&mut self, args: &[ExternArg], span: Span) -> Data {
         let holds = args
             .first()

@@ -13,20 +13,20 @@ use crate::syntax::ast::{ControlDecl, DeclId, ExprId, ParserDecl};
 /// The binding of a declaration.
 #[derive(Clone, Debug)]
 pub enum Binding {
-    /// A value that is immutable in its scope.
+    /// A value that is immutable in its scope, such as a constant or an `in` parameter.
     Data(Data),
-    /// A variable, or a parameter that aliases storage of the caller.
+    /// Storage of a variable, or of a parameter that aliases storage of the caller.
     Place(Place),
-    /// An instance.
+    /// An instance of a control, parser or extern.
     Instance(Instance),
 }
 
 /// A compile-time instance.
 #[derive(Clone, Debug)]
 pub enum Instance {
-    /// A control.
+    /// An instance of a control.
     Control(Rc<ControlInstance>),
-    /// A parser.
+    /// An instance of a parser.
     Parser(Rc<ParserInstance>),
     /// An extern object.
     Extern(ExternObject),
@@ -35,89 +35,89 @@ pub enum Instance {
 /// An extern object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExternObject {
-    /// `packet_in`.
+    /// The `packet_in` of a parser.
     PacketIn,
-    /// `packet_out`.
+    /// The `packet_out` of a deparser.
     PacketOut,
     /// An object that the program declares.
     Object(InstanceId),
 }
 
-/// An instance of a control: the data shared by its applications.
+/// An instance of a control, with the data that its applications share.
 #[derive(Debug)]
 pub struct ControlInstance {
-    /// The control.
+    /// Declaration of the control.
     pub decl: Rc<ControlDecl>,
-    /// Full name, empty for a control whose objects are named from the top.
+    /// Control-plane name, the prefix of the names of its objects.
     pub name: String,
-    /// Constructor arguments by parameter.
+    /// Bindings of the constructor parameters.
     pub arguments: Vec<(DeclId, Binding)>,
-    /// Environment of the instantiation: type arguments and names.
+    /// Type arguments of the instantiation.
     pub substitution: Substitution,
-    /// Whether the source has several applications. Parameters are then copied to variables of the
-    /// instance, so that its tables have one key for all of them.
+    /// Whether the program has several applications of the instance. Arguments are then copied to variables of the instance, so that its
+    /// tables have the same key fields in all applications.
     pub shared: Cell<bool>,
-    /// Data of the first application.
+    /// Data of the first application, which later ones reuse.
     pub state: RefCell<ControlState>,
 }
 
 /// Data that later applications of a control reuse.
 #[derive(Debug, Default)]
 pub struct ControlState {
-    /// Instances and variables.
+    /// The environment with the control's variables and instances; `None` before the first application.
     pub frame: Option<Rc<Frame>>,
-    /// Tables made so far.
+    /// Tables elaborated so far.
     pub tables: BTreeMap<DeclId, TableInfo>,
-    /// Instances made by direct application, by the call that made them.
+    /// Implicit instances of controls that are applied as `Type.apply(...)`, by the call.
     pub direct: BTreeMap<ExprId, Rc<ControlInstance>>,
-    /// Actions made so far that no table binds arguments of.
+    /// Actions elaborated so far, without those whose parameters a table binds.
     pub actions: BTreeMap<DeclId, ActionId>,
-    /// Control-plane names of actions of the top level that the body calls.
+    /// Control-plane names of top-level actions that the body calls directly.
     pub called_globals: Vec<String>,
 }
 
-/// A table, with the computations before its application.
+/// An elaborated table, with the data that its applications need.
 #[derive(Clone, Debug)]
 pub struct TableInfo {
-    /// The table.
+    /// The table in the output.
     pub id: TableId,
-    /// Positions of computed key elements, and the fields that store them.
+    /// Key elements that are not fields: their positions in the key, and the fields in which each application stores them.
     pub computed: Vec<(usize, FieldRef)>,
-    /// Actions by declaration, for `switch`.
+    /// The table's actions, as pairs of the declaration and the action in the output.
     pub actions: Vec<(DeclId, ActionId)>,
 }
 
 /// An instance of a parser.
 #[derive(Debug)]
 pub struct ParserInstance {
-    /// The parser.
+    /// Declaration of the parser.
     pub decl: Rc<ParserDecl>,
-    /// Full name.
+    /// Control-plane name, the prefix of the names of its objects.
     pub name: String,
-    /// Constructor arguments by parameter.
+    /// Bindings of the constructor parameters.
     pub arguments: Vec<(DeclId, Binding)>,
-    /// Type arguments.
+    /// Type arguments of the instantiation.
     pub substitution: Substitution,
-    /// Value sets, shared by all applications.
+    /// Value sets elaborated so far, which all applications share.
     pub value_sets: RefCell<BTreeMap<DeclId, ValueSetId>>,
-    /// Instances made so far.
+    /// Local instances elaborated so far, which all applications share.
     pub instances: RefCell<BTreeMap<DeclId, Instance>>,
 }
 
-/// Target of `return`.
+/// The lowering of `return` in an inlined body.
 #[derive(Clone, Debug)]
 pub struct ReturnTarget {
-    /// The block to leave.
+    /// Label of the block that `return` leaves.
     pub label: Label,
-    /// Destination and type of the result.
+    /// Variable for the result, and its type; `None` for `void`.
     pub result: Option<(Place, Type)>,
 }
 
-/// An environment: the bindings of one body, with those of the enclosing ones.
+/// An environment: the bindings of a body, linked to the environment of the enclosing body.
 #[derive(Debug, Default)]
 pub struct Frame {
     bindings: RefCell<BTreeMap<DeclId, Binding>>,
-    /// The enclosing environment.
+    /// The enclosing environment; `None` for the top level.
     pub parent: Option<Rc<Frame>>,
     /// Types of the type parameters in scope.
     pub substitution: Substitution,
@@ -127,14 +127,14 @@ pub struct Frame {
     pub control: Option<Rc<ControlInstance>>,
     /// The enclosing parser instance.
     pub parser: Option<Rc<ParserInstance>>,
-    /// Target of `return`.
+    /// The lowering of `return`; `None` where `return` is not allowed.
     pub returns: Option<ReturnTarget>,
-    /// Whether this is within the body of an action.
+    /// Whether the environment is that of an action's body, or within it.
     pub in_action: bool,
 }
 
 impl Frame {
-    /// Creates an environment within `parent`, with its control, parser, name and types.
+    /// Creates an empty environment within `parent`, with the control, parser, name and type parameters of `parent`.
     pub fn inside(parent: &Rc<Frame>) -> Frame {
         Frame {
             bindings: RefCell::default(),
@@ -153,7 +153,7 @@ impl Frame {
         self.bindings.borrow_mut().insert(id, binding);
     }
 
-    /// Replaces the binding of a declaration.
+    /// Replaces the binding of a declaration, in the environment that binds it.
     pub fn rebind(&self, id: DeclId, binding: Binding) {
         let mut frame = self;
         loop {
@@ -168,7 +168,7 @@ impl Frame {
         }
     }
 
-    /// The binding of a declaration, in this or an enclosing environment.
+    /// The binding of a declaration in this or an enclosing environment; `None` if it is not bound.
     pub fn find(&self, id: DeclId) -> Option<Binding> {
         let mut frame = self;
         loop {

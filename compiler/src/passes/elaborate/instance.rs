@@ -11,21 +11,21 @@ use crate::passes::annotations::full_name;
 use crate::sema::{CallInfo, Callee, DefKind, Resolution};
 use crate::syntax::ast::{Annotation, Arg, DeclId, Expr, ExprKind, Instantiation, Param};
 
-/// Size of an instance for the growth limit: its name, environment and arguments.
+/// Number of parts of an instance for the limit of [`crate::passes::builder`]: its name, environment and arguments.
 const INSTANCE_PARTS: usize = 4;
 
 /// Name and annotations of an instance.
 pub struct InstanceName<'n> {
-    /// Full control-plane name.
+    /// Fully qualified control-plane name.
     pub name: String,
-    /// Annotations of its declaration.
+    /// Annotations of the declaration; empty for an instance that is not declared by name.
     pub annotations: &'n [Annotation],
-    /// Position of the declaration.
+    /// Source position of the declaration or of the constructor call.
     pub span: Span,
 }
 
 impl Elaborator<'_> {
-    /// Elaborates a declared instance and binds its name.
+    /// Elaborates the declaration of an instance and binds its name. `None` after a reported error.
     pub fn instantiate(&mut self, decl: &Rc<Instantiation>, frame: &Rc<Frame>) -> Option<Instance> {
         let checked = self.checked;
         let info = checked.call(decl.call)?;
@@ -45,7 +45,7 @@ impl Elaborator<'_> {
         Some(instance)
     }
 
-    /// The instance that an expression names or constructs.
+    /// The instance that an expression names or constructs; `None` after a reported error.
     pub fn instance_of(&mut self, expr: &Expr, frame: &Rc<Frame>) -> Option<Instance> {
         let checked = self.checked;
         match &expr.kind {
@@ -56,7 +56,7 @@ impl Elaborator<'_> {
                 if let Some(Binding::Instance(instance)) = frame.find(id) {
                     return Some(instance);
                 }
-                // A top-level instance, created on first use.
+                // Instances at the top level are elaborated on first use.
                 match &checked.def(id).kind {
                     DefKind::Instance(decl) => {
                         let top = Rc::clone(&self.top);
@@ -82,6 +82,7 @@ impl Elaborator<'_> {
         }
     }
 
+    /// Name of the control, parser or extern that a constructor call constructs.
     fn callee_name(&self, info: &CallInfo) -> Option<String> {
         let id = match info.callee {
             Callee::ControlConstructor(id) | Callee::ParserConstructor(id) => id,
@@ -91,7 +92,7 @@ impl Elaborator<'_> {
         Some(self.checked.name(id).to_string())
     }
 
-    /// Elaborates a constructor call.
+    /// Elaborates a constructor call; `None` after a reported error.
     pub fn construct(
         &mut self,
         info: &CallInfo,
@@ -100,7 +101,7 @@ impl Elaborator<'_> {
         frame: &Rc<Frame>,
     ) -> Option<Instance> {
         let checked = self.checked;
-        if !self.grow(name.span, INSTANCE_PARTS) {
+        if !self.count_parts(name.span, INSTANCE_PARTS) {
             return None;
         }
         match info.callee {
@@ -150,7 +151,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Bindings of constructor parameters without arguments.
+    /// Bindings of constructor parameters to their default values, for an instance without constructor arguments.
     pub fn default_arguments(
         &mut self,
         params: &[Rc<Param>],
@@ -172,6 +173,7 @@ impl Elaborator<'_> {
             .collect()
     }
 
+    /// Bindings of constructor parameters to the arguments of a constructor call.
     fn constructor_arguments(
         &mut self,
         info: &CallInfo,

@@ -15,18 +15,18 @@ use crate::syntax::ast::{
     Annotated, Annotation, BinaryOp, DeclId, Expr, ExprKind, KeyElement, TableDecl,
 };
 
-/// The key of a table.
+/// The elaborated key of a table.
 pub struct Keys {
-    /// The elements that are compared with entries.
+    /// The elements that are matched with entries.
     pub keys: Vec<Key>,
-    /// Positions of computed elements, and the fields that store them.
+    /// Elements that are not fields: their positions in the key, and the fields in which each application stores them.
     pub computed: Vec<(usize, ir::FieldRef)>,
-    /// The fields of `selector` elements.
+    /// The fields of elements with the match kind `selector`.
     pub selectors: Vec<ir::FieldRef>,
 }
 
 impl Elaborator<'_> {
-    /// The elements of a table's key.
+    /// Elaborates the key of a table.
     pub fn keys(&mut self, decl: &TableDecl, frame: &Rc<Frame>) -> Keys {
         let (mut keys, mut computed, mut selectors) = (Vec::new(), Vec::new(), Vec::new());
         for (position, element) in decl.key().iter().enumerate() {
@@ -73,6 +73,7 @@ impl Elaborator<'_> {
         }
     }
 
+    /// A key element that matches `target` under `mask`.
     fn key(
         &mut self,
         element: &KeyElement,
@@ -134,7 +135,8 @@ impl Elaborator<'_> {
         }
     }
 
-    /// A key that BMv2 can read directly: a field, optionally under a constant mask, or a header's validity.
+    /// The target and mask of a key element that BMv2 can read directly: a field, optionally under a constant mask, or the validity of a
+    /// header. `None` for other expressions.
     fn direct_key(
         &mut self,
         expr: &Expr,
@@ -172,7 +174,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Stores the keys that are computed, before the table is applied.
+    /// Emits stores of the key elements that are not fields, before an application of the table.
     pub fn compute_keys(&mut self, id: DeclId, info: &TableInfo, frame: &Rc<Frame>) {
         let DefKind::Table(decl) = &self.checked.def(id).kind else {
             return;
@@ -192,11 +194,11 @@ impl Elaborator<'_> {
         }
     }
 
-    /// The name of a key without `@name`: the expression as written; `None` if it is too complex.
+    /// The control-plane name of a key element without `@name`: the text of the expression. `None` if it is too complex.
     fn key_name(&self, expr: &Expr) -> Option<String> {
         Some(match &expr.kind {
             ExprKind::Name(path) => match self.checked.resolution(expr) {
-                // Constants are written with their values.
+                // As in p4c, the name of a constant is its value.
                 Resolution::Decl(id) => match &self.checked.def(id).kind {
                     DefKind::Const(constant) => {
                         match (&constant.value.kind, &self.checked.info(expr.id).value) {

@@ -1,8 +1,8 @@
-//! The order of objects in P4Info, which is that of p4c.
+//! The list of objects in P4Info, in the order of p4c.
 //!
-//! p4c inlines all controls first. Their declarations are then consecutive, those of an instance after it, and those of directly applied
-//! instances at the end. Top-level actions are copied into each control that uses them, before its own. The order is then breadth first:
-//! declarations of the top level, the blocks of the package, then the objects of these blocks.
+//! p4c first inlines all controls. The declarations of an inlined instance then follow the instance, and those of controls applied as
+//! `Type.apply(...)` are at the end. Top-level actions are copied into each control that uses them, before the actions of the control.
+//! The order is then breadth first: declarations at the top level, the blocks of the package, then the objects of these blocks.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -16,21 +16,27 @@ use crate::syntax::ast::Decl;
 
 /// A listed object, or a container of listed objects.
 enum Node {
+    /// A control or parser, whose objects are listed.
     Block(Instance),
+    /// An object.
     Object(Listed),
 }
 
-/// The declarations of a control after all others are inlined into it.
+/// The declarations of a control after all controls that it applies are inlined into it.
 #[derive(Default)]
 struct Contents {
+    /// Names of top-level actions that tables list.
     global_actions: Vec<String>,
+    /// Names of top-level actions that statements call.
     called_globals: Vec<String>,
+    /// Names of the control's own actions.
     actions: Vec<String>,
+    /// Tables, extern objects and other objects.
     objects: Vec<Node>,
 }
 
 impl Elaborator<'_> {
-    /// Lists the objects after all blocks are elaborated.
+    /// Lists the objects of a program, all of whose blocks are elaborated.
     pub fn list_objects(&mut self, blocks: &[Instance]) {
         let checked = self.checked;
         let main = checked.main().map(|main| main.id);
@@ -78,6 +84,7 @@ impl Elaborator<'_> {
         }
     }
 
+    /// Adds the declarations of a control and of the controls that it applies.
     fn control_contents(&self, control: &ControlInstance, into: &mut Contents) {
         let state = control.state.borrow();
         let (Some(body), Some(frame)) = (&control.decl.body, &state.frame) else {
@@ -122,6 +129,7 @@ impl Elaborator<'_> {
             .extend(state.called_globals.iter().cloned());
     }
 
+    /// The objects of a parser and of its sub-parsers.
     fn parser_contents(&self, parser: &ParserInstance) -> Vec<Node> {
         let mut nodes = Vec::new();
         let locals = parser.decl.body.as_ref().map(|body| &body.locals[..]);
@@ -144,6 +152,7 @@ impl Elaborator<'_> {
         nodes
     }
 
+    /// The node of an instance; `None` for packets.
     fn node_of(&self, instance: Instance) -> Option<Node> {
         let Instance::Extern(object) = instance else {
             return Some(Node::Block(instance));

@@ -13,7 +13,7 @@ use crate::passes::inlined::StmtKind;
 use crate::sema::Type;
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Stmt, VarDecl};
 
-/// Maximum values of a range that is unrolled.
+/// Maximum number of values of a range whose loop is unrolled.
 const MAX_UNROLLED: u32 = 256;
 
 impl Elaborator<'_> {
@@ -45,14 +45,14 @@ impl Elaborator<'_> {
                     },
                 );
             }
-            this.round(body, (label, round), frame);
+            this.iteration(body, (label, round), frame);
             this.statements(update, frame);
         });
         self.emit(span, StmtKind::Loop { label, body: code });
     }
 
-    /// One iteration of a loop's body; `continue` leaves it.
-    fn round(&mut self, body: &Stmt, labels: (ir::Label, ir::Label), frame: &Rc<Frame>) {
+    /// Emits an iteration of a loop's body. `labels` are the targets of `break` and `continue`.
+    fn iteration(&mut self, body: &Stmt, labels: (ir::Label, ir::Label), frame: &Rc<Frame>) {
         self.loops.push(labels);
         let code = self.block(|this| this.statement(body, &Rc::new(Frame::inside(frame))));
         self.loops.pop();
@@ -95,12 +95,13 @@ impl Elaborator<'_> {
         let code = self.block(|this| {
             for data in values {
                 let data = this.cast(data, &ty);
-                this.one_value((variable, &ty), data, body, label, frame);
+                this.iterate_once((variable, &ty), data, body, label, frame);
             }
         });
         self.emit_block(span, label, code);
     }
 
+    /// `for (T x in low .. high) body`. Unrolled if the range is constant and small.
     fn for_range(
         &mut self,
         variable: (&Rc<VarDecl>, &Type),
@@ -125,7 +126,7 @@ impl Elaborator<'_> {
                     let mut value = first;
                     while value <= last {
                         let data = this.cast(Data::Int(value.clone()), variable.1);
-                        this.one_value(variable, data, body, label, frame);
+                        this.iterate_once(variable, data, body, label, frame);
                         value += 1;
                     }
                 });
@@ -133,14 +134,14 @@ impl Elaborator<'_> {
                 return;
             }
         }
-        // The loop ends after the last value, as the variable may not be able to exceed it.
+        // The condition is tested after the body, as the last value may be the largest value of the variable's type.
         let Some(scalar) = self.scalar(variable.1) else {
             return;
         };
         let (Data::Scalar(low), Data::Scalar(high)) = (low, high) else {
             return;
         };
-        let high = self.hold(high, span, &frame.name);
+        let high = self.save_value(high, span, &frame.name);
         let name = super::join(&frame.name, &variable.0.name.name);
         let place = self.allocate(variable.1, &name);
         let Place::Scalar(field, _) = place else {
@@ -153,7 +154,7 @@ impl Elaborator<'_> {
         let loop_frame = Rc::new(loop_frame);
         let round = self.label();
         let code = self.block(|this| {
-            this.round(body, (label, round), &loop_frame);
+            this.iteration(body, (label, round), &loop_frame);
             let cond = ir::Expr::binary(ir::BinaryOp::Ge, current.clone(), high.clone());
             let leave = this.block(|this| this.emit(span, StmtKind::Break(label)));
             this.emit(
@@ -182,8 +183,8 @@ impl Elaborator<'_> {
         );
     }
 
-    /// An iteration for one constant value. The body cannot change the collection through the variable.
-    fn one_value(
+    /// Emits an iteration with `data` as the value of the loop's variable. The variable is a copy, so the body cannot change the collection.
+    fn iterate_once(
         &mut self,
         variable: (&Rc<VarDecl>, &Type),
         data: Data,
@@ -191,7 +192,7 @@ impl Elaborator<'_> {
         label: ir::Label,
         frame: &Rc<Frame>,
     ) {
-        if !self.grow(body.span, 1) {
+        if !self.count_parts(body.span, 1) {
             return;
         }
         let round = self.label();
@@ -207,11 +208,11 @@ impl Elaborator<'_> {
             }
         };
         inner.bind(variable.0.id, binding);
-        self.round(body, (label, round), &Rc::new(inner));
+        self.iteration(body, (label, round), &Rc::new(inner));
     }
 }
 
-/// Whether a loop's body may assign to its variable, which then needs storage.
+/// Whether a loop's body may assign to the loop's variable, which then needs storage.
 fn assigns(body: &Stmt, variable: crate::syntax::ast::DeclId, this: &Elaborator) -> bool {
     use crate::sema::Resolution;
     use crate::syntax::ast::StmtKind as Ast;

@@ -1,13 +1,13 @@
 //! Pass: elaborate.
 //!
-//! Input: a program that the checker accepted. Output: the inlined program ([`crate::passes::inlined::InlinedProgram`]) with externs
-//! as declared and called ([`crate::passes::externs::call`]), still in the [`Builder`] that built it. Invariants: only control-plane names
-//! remain, expressions have no side effects, and there are no unneeded copies. Variables have their own fields, generics are instantiated,
-//! and constants are folded. The pass is independent of the target.
+//! Input: a program that the checker accepted. Output: the inlined program ([`crate::passes::inlined::InlinedProgram`]), with extern objects
+//! and calls not yet lowered ([`crate::passes::externs::call`]), in the [`Builder`] that built it. Invariants: all names except those for
+//! the control plane are resolved, and expressions have no side effects. Variables have their own fields, generics are instantiated, and
+//! constants are folded. The pass is independent of the target.
 //!
-//! It starts from the blocks that [`crate::passes::package`] determines. Every body is traversed once per application, in an environment that
-//! binds names to instances and values (see `frame`), and calls are inlined. All of this is one pass, as the environment determines which
-//! arguments are passed without a copy, which loops are unrolled and which conditions are constant.
+//! The pass starts from the blocks that [`crate::passes::package`] determines. A body is traversed once per application, in an environment
+//! that binds names to instances and values (see `frame`), and calls are inlined. This is a single pass because the environment determines
+//! which arguments are passed without a copy, which loops are unrolled and which conditions are constant.
 //!
 //! Only the externs of core.p4 are handled here: `packet_in`, `packet_out`, `verify` and `static_assert`. Calls of other externs become
 //! [`crate::passes::inlined::StmtKind::Call`], with [`crate::ir::Expr::Result`] as their value.
@@ -51,38 +51,38 @@ use crate::sema::{DefKind, Substitution, Type};
 use crate::stack::levels;
 use crate::syntax::ast::{Decl, DeclId, Expr, ExprId, ExprKind, TypeRef};
 
-/// State of elaboration.
+/// State of the elaboration.
 pub struct Elaborator<'a> {
     /// The program under construction.
     build: Builder<'a>,
-    /// The block that is being elaborated.
+    /// The kind of block that is being elaborated.
     pub region: Region,
-    /// Calls that are being inlined, to detect recursion.
+    /// Number of nested calls that are being inlined, to detect recursion.
     depth: usize,
-    /// Nesting of statements and expressions, including those of calls.
+    /// Nesting depth of the current statement or expression, including that of the enclosing calls.
     level: u32,
-    /// Copies before an `exit` from inlined calls, the innermost last.
+    /// Copies at the end of the enclosing calls, the innermost call last. An `exit` must execute them.
     pending_copies: Vec<Vec<(Place, Data, Type)>>,
     /// All instances of controls.
     controls: Vec<Rc<ControlInstance>>,
-    /// Enclosing loops: labels for `break` and `continue`.
+    /// Labels of the enclosing loops: the targets of `break` and `continue`.
     loops: Vec<(Label, Label)>,
-    /// Names and instances of the top level.
+    /// The environment of the top level.
     pub top: Rc<Frame>,
-    /// Cached side effects of expressions.
+    /// Cache of [`Elaborator::has_effects`].
     effects: RefCell<FxHashMap<ExprId, bool>>,
-    /// Actions of the top level, made so far.
+    /// Top-level actions elaborated so far, without those whose parameters a table binds.
     top_actions: BTreeMap<DeclId, ir::ActionId>,
     /// Implementations of abstract methods, by object.
-    bodies: BTreeMap<InstanceId, Rc<externs::Bodies>>,
-    /// Parser states being made.
+    bodies: BTreeMap<InstanceId, Rc<externs::AbstractMethods>>,
+    /// States of the current parser, elaborated so far.
     states: parser::States,
-    /// Sub-parsers by the declaration of their instance: whether their calls differ in arguments.
+    /// For each instance of a sub-parser, whether its calls have different arguments.
     several_argument_lists: BTreeMap<DeclId, bool>,
-    /// Enums whose members are encoded as numbers.
+    /// Enums without an underlying type whose members the program uses.
     used_enums: BTreeSet<DeclId>,
-    /// Number of implicit action profiles.
-    own_profiles: usize,
+    /// Number of action profiles that tables construct in their `implementation` property.
+    implicit_profiles: usize,
 }
 
 impl<'a> Deref for Elaborator<'a> {
@@ -103,7 +103,7 @@ impl<'a> DerefMut for Elaborator<'a> {
 const MAX_DEPTH: usize = 2_000;
 
 impl<'a> Elaborator<'a> {
-    /// Creates the initial state.
+    /// Creates the state of an elaboration that has not begun.
     pub fn new(build: Builder<'a>) -> Self {
         Elaborator {
             build,
@@ -120,13 +120,13 @@ impl<'a> Elaborator<'a> {
             states: parser::States::default(),
             several_argument_lists: BTreeMap::new(),
             used_enums: BTreeSet::new(),
-            own_profiles: 0,
+            implicit_profiles: 0,
         }
     }
 
     /// Finishes elaboration and returns the builder with the program.
     pub fn finish(mut self) -> Builder<'a> {
-        // Data of the first application refers back to the instance: break the cycle.
+        // The environment of a control refers to its instance: break the reference cycle, so that the memory is freed.
         for control in &self.controls {
             control.state.take();
         }
@@ -134,7 +134,7 @@ impl<'a> Elaborator<'a> {
         self.build
     }
 
-    /// Elaborates the extern objects of the top level.
+    /// Elaborates the extern objects at the top level.
     pub fn top_instances(&mut self) {
         let checked = self.checked;
         for decl in &checked.program.decls {
@@ -147,7 +147,7 @@ impl<'a> Elaborator<'a> {
         }
     }
 
-    /// Elaborates a control of the architecture; `name` is that of the target.
+    /// Elaborates a control of the package; `name` is the target's name for it.
     pub fn control_block(
         &mut self,
         instance: &Rc<frame::ControlInstance>,
@@ -185,9 +185,10 @@ impl<'a> Elaborator<'a> {
         }
     }
 
-    /// Runs `make` at one more level of nesting, including inlined calls. If the level exceeds the limit, it is reported and `make` is not run.
+    /// Runs `make` one level deeper in the nesting of statements, expressions and calls. If the level exceeds the limit, reports it and does
+    /// not run `make`.
     fn one_level_deeper<T: Default>(&mut self, span: Span, make: impl FnOnce(&mut Self) -> T) -> T {
-        // A body of the maximum depth may be called at the maximum depth.
+        // A call at the maximum depth of one body may have a callee whose body has the maximum depth, too.
         let most = 2 * levels();
         if self.level >= most {
             let message =
@@ -197,7 +198,7 @@ impl<'a> Elaborator<'a> {
                 "assign the result of the call to a variable, instead of calling within an expression",
             ));
         }
-        if self.level >= most || self.is_full() {
+        if self.level >= most || self.exceeds_limit() {
             return T::default();
         }
         self.level += 1;
@@ -230,7 +231,7 @@ impl<'a> Elaborator<'a> {
             .substitute(&frame.substitution)
     }
 
-    /// Adds type arguments of a call to those of the frame.
+    /// The types of the type parameters `params` for a call with the type arguments `args`.
     fn call_types(
         &self,
         params: &[crate::syntax::ast::TypeParam],
@@ -242,7 +243,7 @@ impl<'a> Elaborator<'a> {
     }
 }
 
-/// The base of a callee `base.method`.
+/// The expression `base` of a callee `base.method`; `None` for other callees.
 fn method_base(callee: &Expr) -> Option<&Expr> {
     match &callee.kind {
         ExprKind::Member(base, _) => Some(base),

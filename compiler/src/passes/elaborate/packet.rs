@@ -8,12 +8,12 @@ use super::{join, Elaborator};
 use crate::diag::Span;
 use crate::ir::{self, Scalar, Take};
 use crate::passes::builder::data::{Data, Place};
-use crate::passes::externs::known;
+use crate::passes::externs::properties;
 use crate::sema::{CallInfo, Resolution, Type};
 use crate::syntax::ast::{Call, Expr, ExprKind};
 
 impl Elaborator<'_> {
-    /// A call of a method of the packet in a parser.
+    /// Elaborates a call of a method of `packet_in`.
     pub fn packet_in(
         &mut self,
         method: &str,
@@ -37,12 +37,13 @@ impl Elaborator<'_> {
                 let ty = info.ret.substitute(&frame.substitution);
                 return self.lookahead(&ty, span, &frame.name);
             }
-            "length" => return known::packet_length(&mut self.build, span),
+            "length" => return properties::packet_length(&mut self.build, span),
             _ => {}
         }
         Data::Invalid
     }
 
+    /// Elaborates `packet_in.extract`.
     fn extract(&mut self, info: &CallInfo, call: &Call, span: Span, frame: &Rc<Frame>) {
         let Some(first) = call.args.first() else {
             return;
@@ -79,7 +80,7 @@ impl Elaborator<'_> {
                 }
             },
             Place::Next(target) => {
-                self.now_last(&first.value, ir::HeaderPlace::Last(target), frame);
+                self.rebind_to_last(&first.value, ir::HeaderPlace::Last(target), frame);
                 Take::ExtractNext {
                     target,
                     varbit_bits,
@@ -87,7 +88,7 @@ impl Elaborator<'_> {
             }
             Place::NextMember(target, member) => {
                 let last = ir::HeaderPlace::LastMember(target, member);
-                self.now_last(&first.value, last, frame);
+                self.rebind_to_last(&first.value, last, frame);
                 Take::ExtractNextMember {
                     target,
                     member,
@@ -95,8 +96,8 @@ impl Elaborator<'_> {
                 }
             }
             Place::Dynamic { index, elements } => {
-                self.within_stack(&index, elements.len(), span);
-                self.by_index(&index, elements.len(), span, |this, position| {
+                self.verify_index(&index, elements.len(), span);
+                self.branch_on_index(&index, elements.len(), span, |this, position| {
                     if let Place::Header(ir::HeaderPlace::Fixed(target)) = elements[position] {
                         this.emit(
                             span,
@@ -114,8 +115,8 @@ impl Elaborator<'_> {
         self.emit(span, kind);
     }
 
-    /// Emits a bounds check of a stack's index. Without it, a parser that counts headers might not terminate.
-    fn within_stack(&mut self, index: &ir::Expr, count: usize, span: Span) {
+    /// Emits a `verify` that a stack's index is less than `count`. Without it, a parser that counts headers might not terminate.
+    fn verify_index(&mut self, index: &ir::Expr, count: usize, span: Span) {
         let ty = index.scalar().unwrap_or(Scalar::Bit(32));
         let number = |value: usize| ir::Expr::Number {
             value: value.into(),
@@ -136,8 +137,8 @@ impl Elaborator<'_> {
         self.verify(cond, "StackOutOfBounds", span);
     }
 
-    /// Rebinds a parameter from the next element of a stack to the last one, after its extraction.
-    fn now_last(&mut self, target: &Expr, last: ir::HeaderPlace, frame: &Rc<Frame>) {
+    /// Rebinds a parameter that aliases `stack.next` to `stack.last`, after the element is extracted.
+    fn rebind_to_last(&mut self, target: &Expr, last: ir::HeaderPlace, frame: &Rc<Frame>) {
         if let (ExprKind::Name(_), Resolution::Decl(id)) =
             (&target.kind, self.checked.resolution(target))
         {

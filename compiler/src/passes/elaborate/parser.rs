@@ -1,7 +1,7 @@
 //! Parsers: states and sub-parsers.
 //!
-//! Statements of a state are elaborated like those of other bodies. A call of a sub-parser creates states for it, whose `accept` leads to a
-//! state for the statements after the call.
+//! Statements of a state are elaborated like those of other bodies. A call of a sub-parser creates copies of the sub-parser's states, whose
+//! `accept` leads to a state for the statements after the call.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use std::rc::Rc;
 use rustc_hash::FxHashMap;
 
 use super::frame::{Binding, Frame, Instance, ParserInstance};
-use super::select::Plan;
+use super::select::EvaluatedSelect;
 use super::{method_base, Elaborator, Region};
 use crate::diag::{Code, Span};
 use crate::ir::{Expr as IrExpr, Source, StateId, Take};
@@ -23,26 +23,31 @@ use crate::syntax::ast::{
 };
 use crate::syntax::print::print_expr;
 
-/// States being made.
+/// The states of a parser and its sub-parsers, elaborated so far.
 #[derive(Default)]
 pub struct States {
     list: Vec<State>,
     names: Names,
 }
 
-/// One application of a parser: the target states of its states and of its end.
-pub struct Run {
+/// One application of a parser, with the states elaborated for it.
+pub struct ParserRun {
+    /// The environment of the parser.
     frame: Rc<Frame>,
+    /// Prefix of the names of states.
     prefix: String,
+    /// Target of `accept`.
     accept: Next,
+    /// States in the output, by declaration.
     known: BTreeMap<DeclId, StateId>,
-    /// The parser's states by name.
+    /// Declarations of the parser's states, by name.
     states: FxHashMap<Name, Rc<AstState>>,
+    /// States that are referenced, but not elaborated yet.
     waiting: VecDeque<(Rc<AstState>, StateId)>,
 }
 
 impl Elaborator<'_> {
-    /// Elaborates a parser of the architecture; `name` is that of the target.
+    /// Elaborates a parser of the package; `name` is the target's name for it.
     pub fn parser_block(
         &mut self,
         instance: &Rc<ParserInstance>,
@@ -58,7 +63,7 @@ impl Elaborator<'_> {
         let frame = Rc::new(frame);
         let start = self.new_state("start", Source::default(), true);
         let body = self.block(|this| this.parser_locals(instance, &frame));
-        let mut run = self.run_of(frame, String::new(), Next::End);
+        let mut run = self.new_run(frame, String::new(), Next::End);
         let first = self.first_state(instance, &mut run);
         self.set_code(start, body, Transition::Always(first), &run);
         self.finish_run(&mut run);
@@ -66,6 +71,7 @@ impl Elaborator<'_> {
         self.add_block(name, instance.decl.name.span, BlockCode::Parser(states));
     }
 
+    /// The environment of a parser's body, with its constructor arguments.
     fn parser_frame(&self, instance: &Rc<ParserInstance>) -> Frame {
         let mut frame = Frame::inside(&self.top);
         frame.substitution = instance.substitution.clone();
@@ -77,7 +83,8 @@ impl Elaborator<'_> {
         frame
     }
 
-    fn run_of(&self, frame: Rc<Frame>, prefix: String, accept: Next) -> Run {
+    /// An application of the parser of `frame`, without states.
+    fn new_run(&self, frame: Rc<Frame>, prefix: String, accept: Next) -> ParserRun {
         let body = frame
             .parser
             .as_ref()
@@ -88,7 +95,7 @@ impl Elaborator<'_> {
                 .entry(Rc::clone(&state.name.name))
                 .or_insert_with(|| Rc::clone(state));
         }
-        Run {
+        ParserRun {
             states,
             frame,
             prefix,
@@ -98,6 +105,7 @@ impl Elaborator<'_> {
         }
     }
 
+    /// Elaborates the local declarations of a parser.
     fn parser_locals(&mut self, instance: &Rc<ParserInstance>, frame: &Rc<Frame>) {
         let Some(body) = &instance.decl.body else {
             return;
@@ -140,6 +148,7 @@ impl Elaborator<'_> {
         }
     }
 
+    /// Adds a state whose statements follow later; its name is derived from `wanted`.
     fn new_state(&mut self, wanted: &str, source: Source, synthetic: bool) -> StateId {
         let name = self.states.names.unique(wanted);
         self.states.list.push(State {
@@ -151,7 +160,14 @@ impl Elaborator<'_> {
         StateId::from(self.states.list.len() - 1)
     }
 
-    fn set_code(&mut self, state: StateId, body: Vec<Stmt>, transition: Transition, run: &Run) {
+    /// Sets the statements and the transition of a state.
+    fn set_code(
+        &mut self,
+        state: StateId,
+        body: Vec<Stmt>,
+        transition: Transition,
+        run: &ParserRun,
+    ) {
         self.states.list[state.index()].code = Some(StateCode {
             body,
             scope: run.frame.name.clone(),
@@ -159,8 +175,8 @@ impl Elaborator<'_> {
         });
     }
 
-    /// The target state of the parser's `start`.
-    fn first_state(&mut self, instance: &Rc<ParserInstance>, run: &mut Run) -> Next {
+    /// The target of a transition to the parser's state `start`.
+    fn first_state(&mut self, instance: &Rc<ParserInstance>, run: &mut ParserRun) -> Next {
         let start = instance.decl.body.as_ref().and_then(|body| {
             body.states
                 .iter()
@@ -173,7 +189,8 @@ impl Elaborator<'_> {
         }
     }
 
-    fn state_id(&mut self, state: &Rc<AstState>, run: &mut Run) -> StateId {
+    /// The state in the output for a state of the parser. A state that is not elaborated yet is queued.
+    fn state_id(&mut self, state: &Rc<AstState>, run: &mut ParserRun) -> StateId {
         if let Some(id) = run.known.get(&state.id) {
             return *id;
         }
@@ -185,8 +202,8 @@ impl Elaborator<'_> {
         id
     }
 
-    /// The target of a name in a transition.
-    pub fn target_state(&mut self, name: &str, run: &mut Run) -> Next {
+    /// The target of a transition to the state `name`, `accept` or `reject`.
+    pub fn target_state(&mut self, name: &str, run: &mut ParserRun) -> Next {
         match name {
             "accept" => run.accept,
             "reject" => Next::Reject,
@@ -200,17 +217,18 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Elaborates all referenced states.
-    fn finish_run(&mut self, run: &mut Run) {
+    /// Elaborates all states that are reachable from those referenced so far.
+    fn finish_run(&mut self, run: &mut ParserRun) {
         while let Some((state, id)) = run.waiting.pop_front() {
-            if !self.grow(state.name.span, 1) {
+            if !self.count_parts(state.name.span, 1) {
                 return;
             }
             self.state(&state, id, run);
         }
     }
 
-    fn state(&mut self, state: &Rc<AstState>, id: StateId, run: &mut Run) {
+    /// Elaborates the statements and the transition of a state.
+    fn state(&mut self, state: &Rc<AstState>, id: StateId, run: &mut ParserRun) {
         let frame = Rc::new(Frame::inside(&run.frame));
         let mut plan = None;
         let body = self.block(|this| {
@@ -223,7 +241,7 @@ impl Elaborator<'_> {
             AstTransition::None => Transition::Always(Next::End),
             AstTransition::Direct(name) => Transition::Always(self.target_state(&name.name, run)),
             AstTransition::Select(_) => {
-                let Plan { keys, cases } = plan.unwrap_or_default();
+                let EvaluatedSelect { keys, cases } = plan.unwrap_or_default();
                 let cases = cases.into_iter().map(|(keyset, name, span)| Case {
                     keyset,
                     next: self.target_state(&name, run),
@@ -236,14 +254,14 @@ impl Elaborator<'_> {
         self.set_code(id, body, transition, run);
     }
 
-    /// Emits a check whose failure is an error of the core library.
+    /// Emits a `verify` with a parser error of core.p4.
     pub fn verify(&mut self, cond: IrExpr, error: &str, span: Span) {
         let number = self.program.errors.iter().position(|name| name == error);
         let error = IrExpr::bits(number.unwrap_or(0), crate::passes::control_view::ENUM_BITS);
         self.emit(span, Take::Verify { cond, error });
     }
 
-    /// `sub_parser.apply(...)` in a state.
+    /// `sub_parser.apply(...)` in a parser state.
     pub fn apply_sub_parser(
         &mut self,
         info: &CallInfo,
@@ -280,7 +298,7 @@ impl Elaborator<'_> {
         several
     }
 
-    /// Adds the arguments of calls of a sub-parser, as text.
+    /// Adds the argument lists, as text, of the calls of a sub-parser in statements.
     fn argument_lists(&self, stmts: &[AstStmt], id: DeclId, lists: &mut BTreeSet<Vec<String>>) {
         for stmt in stmts {
             match &stmt.kind {
@@ -312,10 +330,10 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Elaborates the states of a sub-parser, and a transition through them.
+    /// Elaborates an application of a sub-parser: its states, and a transition to them.
     ///
-    /// With `copied`, its parameters are variables of their own, and what `out` and `inout` ones hold is copied out at its end: a
-    /// `reject` inside loses it. Without, they stand for their arguments, as p4c has it where all calls have the same ones.
+    /// If `copied`, parameters are new variables, and `out` and `inout` parameters are copied out when the sub-parser accepts, but not when it
+    /// rejects. Otherwise parameters are aliases of their arguments, as in p4c for a sub-parser whose calls all have the same arguments.
     pub fn enter_parser(
         &mut self,
         instance: &Rc<ParserInstance>,
@@ -335,12 +353,12 @@ impl Elaborator<'_> {
         }
         let bound = self.arguments_for(&instance.decl.params, info, &call.args, frame);
         let callee = self.parser_frame(instance);
-        let copies = self.pass(bound, &callee, copied, frame);
+        let copies = self.bind_arguments(bound, &callee, copied, frame);
         let callee = Rc::new(callee);
         self.parser_locals(instance, &callee);
         let source = self.source(span);
         let join = self.new_state(&format!("{}_end", instance.name), source, true);
-        let mut run = self.run_of(callee, instance.name.clone(), Next::State(join));
+        let mut run = self.new_run(callee, instance.name.clone(), Next::State(join));
         let start = self.first_state(instance, &mut run);
         let outer = std::mem::take(&mut self.out);
         self.finish_run(&mut run);

@@ -1,4 +1,4 @@
-//! `select` and value sets. [`crate::passes::selects`] lowers the keysets for the target.
+//! `select` and value sets. The pass [`crate::passes::selects`] lowers the keysets for the target.
 
 use std::rc::Rc;
 
@@ -14,18 +14,18 @@ use crate::passes::inlined::{Keyset, KeysetElement, SelectKey};
 use crate::sema::{Resolution, Type};
 use crate::syntax::ast::{Annotated, Annotation, Expr, ExprKind, Name, Select, ValueSetDecl};
 
-/// An evaluated `select` with names of states.
+/// A `select` with evaluated keys and keysets.
 #[derive(Default)]
-pub struct Plan {
-    /// The keys.
+pub struct EvaluatedSelect {
+    /// The keys; a key of a structured type is split into its scalars.
     pub keys: Vec<SelectKey>,
-    /// Keyset, name of the next state, and position of the keyset.
+    /// The cases: keyset, name of the next state, and source position of the keyset.
     pub cases: Vec<(Keyset, Name, Span)>,
 }
 
 impl Elaborator<'_> {
-    /// Evaluates keys and keysets.
-    pub fn select(&mut self, select: &Select, frame: &Rc<Frame>) -> Plan {
+    /// Evaluates the keys and the keysets of a `select`.
+    pub fn select(&mut self, select: &Select, frame: &Rc<Frame>) -> EvaluatedSelect {
         let exprs: Vec<&Expr> = select.keys.iter().collect();
         let mut keys = Vec::new();
         for (data, expr) in self.eval_operands(&exprs, frame).into_iter().zip(&exprs) {
@@ -37,7 +37,7 @@ impl Elaborator<'_> {
                         leaf.ty
                     );
                     self.target(expr.span, message);
-                    return Plan::default();
+                    return EvaluatedSelect::default();
                 };
                 let Data::Scalar(value) = leaf.data else {
                     continue;
@@ -62,10 +62,10 @@ impl Elaborator<'_> {
                 break;
             }
         }
-        Plan { keys, cases }
+        EvaluatedSelect { keys, cases }
     }
 
-    /// The keyset of a case; `None` after a reported error, if it is not constant.
+    /// The keyset of a case for `keys` keys; `None` after a reported error.
     fn keyset(&mut self, keyset: &Expr, keys: usize, frame: &Rc<Frame>) -> Option<Keyset> {
         if let Some(set) = self.named_value_set(keyset, frame) {
             return Some(Keyset::ValueSet(set));
@@ -103,7 +103,7 @@ impl Elaborator<'_> {
         Some(Keyset::Elements(all))
     }
 
-    /// Adds the numbers in a value of any type.
+    /// Adds the scalars of an element of any type as values; `None` after a reported error if one is not constant.
     fn values_of(
         &mut self,
         element: &Expr,
@@ -128,6 +128,7 @@ impl Elaborator<'_> {
         Some(())
     }
 
+    /// The value set that an expression names; `None` for other expressions.
     fn named_value_set(&self, expr: &Expr, frame: &Rc<Frame>) -> Option<ValueSetId> {
         let ExprKind::Name(_) = expr.kind else {
             return None;
@@ -139,7 +140,7 @@ impl Elaborator<'_> {
         known
     }
 
-    /// Match kind of a value set's field: that of its `@match`, or `exact`.
+    /// Match kind of a value set's field: the argument of `@match`, or `exact` without it. Reports an invalid argument.
     fn match_annotation(&mut self, annotations: &[Annotation]) -> MatchKind {
         let Some(annotation) = annotations.annotation("match") else {
             return MatchKind::Exact;
@@ -161,7 +162,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Makes a value set.
+    /// Elaborates the declaration of a value set; `None` after a reported error.
     pub fn value_set(&mut self, decl: &Rc<ValueSetDecl>, frame: &Rc<Frame>) -> Option<ValueSetId> {
         let ty = self.written_type(&decl.ty, frame);
         let size = self.eval_u32(&decl.size, frame)?;
@@ -206,7 +207,7 @@ impl Elaborator<'_> {
         Some(id)
     }
 
-    /// Fields of a struct, including those of nested structs.
+    /// Adds the fields of a struct, including those of nested structs, as fields of a value set.
     fn add_members(
         &mut self,
         fields: &mut Vec<ValueSetField>,
@@ -232,6 +233,7 @@ impl Elaborator<'_> {
         Some(())
     }
 
+    /// Adds a field of a value set; `None` after a reported error if its type is not supported.
     #[allow(clippy::too_many_arguments)]
     fn add_member(
         &mut self,

@@ -1,4 +1,4 @@
-//! `next` and `last` of header stacks in parser states, with the bounds checks of the language (spec § 8.18).
+//! `next` and `last` of header stacks in parser states, with the bounds checks of the language (P4_16 spec § 8.18).
 
 use std::rc::Rc;
 
@@ -11,22 +11,23 @@ use crate::passes::inlined::{walk, Stmt, StmtKind};
 use crate::sema::Resolution;
 use crate::syntax::ast::{Expr, ExprKind};
 
-/// Maximum number of statements that are searched for a proof that a stack is not empty. The bound keeps the analysis linear.
-const SEARCHED: usize = 64;
+/// Maximum number of preceding statements that are searched for a proof that a stack is not empty. The bound keeps the analysis linear.
+const MAX_SEARCHED: usize = 64;
 
-/// Effect of a statement on whether a stack has a last element.
+/// The effect of a statement on the knowledge that a stack has a last element.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Proof {
-    /// The stack has one after the statement.
+    /// The stack has a last element after the statement.
     Exists,
     /// The stack may be empty after the statement.
     Unknown,
-    /// Unchanged by the statement.
+    /// The statement does not remove elements.
     Unchanged,
 }
 
 impl Elaborator<'_> {
-    /// The storage of `stack.next` outside `extract`: the element at the current index. Out of bounds the parser rejects.
+    /// The storage of `stack.next` outside `extract`: the element at `nextIndex`. Emits a bounds check, on whose failure the parser rejects.
+    /// Places other than a next element are returned unchanged.
     pub fn next_element(&mut self, next: Place, span: Span, frame: &Rc<Frame>) -> Place {
         let storage = &self.program.storage;
         let (stack, elements): (Place, Vec<Place>) = match next {
@@ -54,15 +55,15 @@ impl Elaborator<'_> {
         };
         let one = ir::Expr::bits(1, 32);
         let index = ir::Expr::binary(ir::BinaryOp::Add, last_index(&stack), one);
-        let index = self.hold(index, span, &frame.name);
-        self.demand_below(index.clone(), elements.len(), span);
+        let index = self.save_value(index, span, &frame.name);
+        self.verify_below(index.clone(), elements.len(), span);
         Place::Dynamic {
             index: Box::new(index),
             elements,
         }
     }
 
-    /// The storage of `stack.last`. If the stack is empty, the parser rejects.
+    /// The storage of `stack.last`. Emits a check, on whose failure the parser rejects, unless the stack is known to have a last element.
     pub fn last_element(&mut self, stack: Place, span: Span) -> Place {
         let (last, size) = match stack {
             Place::Stack(id) => (
@@ -76,18 +77,19 @@ impl Elaborator<'_> {
             _ => return Place::Ignore,
         };
         if !has_last(&self.out, &stack) {
-            self.demand_below(last_index(&stack), size, span);
+            self.verify_below(last_index(&stack), size, span);
         }
         last
     }
 
-    fn demand_below(&mut self, index: ir::Expr, size: usize, span: Span) {
+    /// Emits a `verify` that an index is less than the size of a stack.
+    fn verify_below(&mut self, index: ir::Expr, size: usize, span: Span) {
         let end = ir::Expr::number(size, Scalar::Bit(32));
         let below = ir::Expr::binary(ir::BinaryOp::Lt, index, end);
         self.verify(below, "StackOutOfBounds", span);
     }
 
-    /// The destination of `extract`. For `next` of a stack, the target checks the bounds and advances the index.
+    /// The destination of `extract`. For `stack.next`, the target checks the bounds and advances `nextIndex`.
     pub fn extracted_place(&mut self, expr: &Expr, frame: &Rc<Frame>) -> Place {
         match &expr.kind {
             ExprKind::Name(_) => {
@@ -116,7 +118,7 @@ impl Elaborator<'_> {
         self.place(expr, frame)
     }
 
-    /// The binding of a parameter that aliases the next element of a stack.
+    /// The storage of a parameter that aliases the next element of a stack; `None` for other expressions.
     fn bound_next(&self, expr: &Expr, frame: &Rc<Frame>) -> Option<Place> {
         let (ExprKind::Name(_), Resolution::Decl(id)) = (&expr.kind, self.checked.resolution(expr))
         else {
@@ -129,7 +131,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// Whether a place is a next element of a stack, which is not extracted yet.
+/// Whether a place is the next element of a stack or a member of it, which is not extracted yet.
 pub fn is_next(place: &Place) -> bool {
     matches!(
         place,
@@ -137,7 +139,7 @@ pub fn is_next(place: &Place) -> bool {
     )
 }
 
-/// `stack.lastIndex`: 2^32 - 1 when the stack is empty.
+/// `stack.lastIndex`, which is 2^32 - 1 if the stack is empty.
 fn last_index(stack: &Place) -> ir::Expr {
     match stack {
         Place::UnionStack(id) => ir::Expr::UnionLastIndex(*id),
@@ -146,20 +148,21 @@ fn last_index(stack: &Place) -> ir::Expr {
     }
 }
 
-/// Whether a body ensures that a stack has a last element at its end.
+/// Whether a stack is known to have a last element at the end of a body.
 fn has_last(body: &[Stmt], stack: &Place) -> bool {
-    let proofs = body.iter().rev().take(SEARCHED);
+    let proofs = body.iter().rev().take(MAX_SEARCHED);
     let decided = proofs
         .map(|stmt| proof(stmt, stack))
         .find(|proof| *proof != Proof::Unchanged);
     decided == Some(Proof::Exists)
 }
 
+/// The effect of a statement, including nested ones.
 fn proof(stmt: &Stmt, stack: &Place) -> Proof {
-    if let Some(known) = straight_proof(&stmt.kind, stack) {
+    if let Some(known) = simple_proof(&stmt.kind, stack) {
         return known;
     }
-    // A branch or a sub-parser: no nested statement may shorten the stack.
+    // A sub-parser, a call or a nested statement may remove elements of the stack.
     if matches!(stmt.kind, StmtKind::Enter { .. } | StmtKind::Call(_)) {
         return Proof::Unknown;
     }
@@ -168,7 +171,7 @@ fn proof(stmt: &Stmt, stack: &Place) -> Proof {
         shorter |= matches!(
             inner.kind,
             StmtKind::Enter { .. } | StmtKind::Call(_) | StmtKind::Break(_)
-        ) || straight_proof(&inner.kind, stack) == Some(Proof::Unknown);
+        ) || simple_proof(&inner.kind, stack) == Some(Proof::Unknown);
     });
     match shorter {
         true => Proof::Unknown,
@@ -177,7 +180,7 @@ fn proof(stmt: &Stmt, stack: &Place) -> Proof {
 }
 
 /// The effect of a statement without nested ones; `None` if it does not access the stack.
-fn straight_proof(kind: &StmtKind, stack: &Place) -> Option<Proof> {
+fn simple_proof(kind: &StmtKind, stack: &Place) -> Option<Proof> {
     match (kind, stack) {
         (StmtKind::Take(Take::ExtractNext { target, .. }), Place::Stack(id)) if target == id => {
             Some(Proof::Exists)

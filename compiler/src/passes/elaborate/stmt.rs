@@ -1,4 +1,4 @@
-//! Statements of all bodies.
+//! Statements of parsers, controls, actions and functions.
 
 use std::rc::Rc;
 
@@ -20,10 +20,10 @@ impl Elaborator<'_> {
         self.statements(&block.stmts, &Rc::new(Frame::inside(frame)));
     }
 
-    /// Elaborates statements in an environment.
+    /// Elaborates statements in an environment, up to the first one after which the rest is unreachable.
     pub fn statements(&mut self, stmts: &[Stmt], frame: &Rc<Frame>) {
         for (position, stmt) in stmts.iter().enumerate() {
-            if self.is_full() {
+            if self.exceeds_limit() {
                 return;
             }
             self.statement(stmt, frame);
@@ -31,18 +31,19 @@ impl Elaborator<'_> {
             if matches!(last, Some(StmtKind::Exit)) {
                 self.list_actions_after_exit(&stmts[position + 1..], frame);
             }
-            if matches!(self.out.last().map(|last| &last.kind), Some(kind) if ends(kind)) {
+            if matches!(self.out.last().map(|last| &last.kind), Some(kind) if is_jump(kind)) {
                 // Later statements are unreachable.
                 break;
             }
         }
     }
 
-    /// One statement.
+    /// Elaborates a statement.
     pub fn statement(&mut self, stmt: &Stmt, frame: &Rc<Frame>) {
         self.one_level_deeper(stmt.span, |this| this.statement_here(stmt, frame));
     }
 
+    /// Elaborates a statement; the nesting is counted already.
     fn statement_here(&mut self, stmt: &Stmt, frame: &Rc<Frame>) {
         match &stmt.kind {
             Ast::Empty | Ast::Invalid => {}
@@ -105,10 +106,10 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Declares a variable, unless it exists already, and assigns its initial value.
+    /// Elaborates the declaration of a variable and assigns its initial value. Unless `fresh`, storage of an earlier elaboration is reused.
     pub fn variable(&mut self, decl: &Rc<VarDecl>, frame: &Rc<Frame>, fresh: bool) {
         let ty = self.written_type(&decl.ty, frame);
-        // The initial value is evaluated before the name is in scope.
+        // The scope of the name begins after the initial value.
         let value = decl.init.as_ref().map(|init| {
             let data = self.eval(init, frame);
             self.cast(data, &ty)
@@ -128,6 +129,7 @@ impl Elaborator<'_> {
         frame.bind(decl.id, Binding::Place(place));
     }
 
+    /// Elaborates an assignment, or a compound assignment with the operator `op`.
     fn assignment(
         &mut self,
         left: &Expr,
@@ -159,7 +161,7 @@ impl Elaborator<'_> {
         self.assign(&place, data, &ty, span, &frame.name);
     }
 
-    /// Elaborates a branch in a new environment. Blocks create their own, and an `if` needs none.
+    /// Elaborates a branch of an `if` in a new environment.
     fn branch(&mut self, stmt: &Stmt, frame: &Rc<Frame>) {
         match stmt.kind {
             Ast::Block(_) | Ast::If { .. } => self.statement(stmt, frame),
@@ -167,6 +169,7 @@ impl Elaborator<'_> {
         }
     }
 
+    /// Elaborates an `if`. A condition on a table application becomes part of the application.
     fn if_statement(
         &mut self,
         condition: &Expr,
@@ -181,7 +184,7 @@ impl Elaborator<'_> {
                 }
             })
         };
-        // `if (t.apply().hit)` follows from the table itself.
+        // The branches of `if (t.apply().hit)` become the successors of the table.
         if let Some((table, hit)) = self.table_condition(condition) {
             let then = body(self, Some(then));
             let other = body(self, otherwise);
@@ -224,7 +227,8 @@ impl Elaborator<'_> {
         }
     }
 
-    /// The table of a condition `t.apply().hit` or `.miss`, possibly negated, and whether it is true on a hit.
+    /// The table of a condition `t.apply().hit` or `t.apply().miss`, possibly negated, and whether the condition is true on a hit. `None` for
+    /// other conditions.
     fn table_condition(&self, condition: &Expr) -> Option<(DeclId, bool)> {
         match &condition.kind {
             ExprKind::Unary(UnaryOp::Not, inner) => self
@@ -242,7 +246,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// The table of `t.apply()`.
+    /// The table of a call `t.apply()`; `None` for other calls.
     pub fn applied_table(&self, call: &Expr) -> Option<DeclId> {
         match self.checked.call(call.id)?.callee {
             Callee::TableApply(id) => Some(id),
@@ -250,6 +254,7 @@ impl Elaborator<'_> {
         }
     }
 
+    /// Elaborates a `switch`. A switch on a value becomes a chain of conditions.
     fn switch(&mut self, subject: &Expr, cases: &[SwitchCase], span: Span, frame: &Rc<Frame>) {
         if let (ExprKind::Member(base, _), Resolution::ActionRun) =
             (&subject.kind, self.checked.resolution(subject))
@@ -262,8 +267,8 @@ impl Elaborator<'_> {
         let ty = self.type_as_used(subject, frame);
         let data = self.eval(subject, frame);
         let data = match data {
-            // All cases compare with the current value.
-            Data::Scalar(expr) => Data::Scalar(self.hold(expr, subject.span, &frame.name)),
+            // The value is saved once, as it is compared with each label.
+            Data::Scalar(expr) => Data::Scalar(self.save_value(expr, subject.span, &frame.name)),
             other => other,
         };
         let mut chain: Vec<(ir::Expr, &Block, Span)> = Vec::new();
@@ -313,6 +318,7 @@ impl Elaborator<'_> {
         self.out.extend(rest);
     }
 
+    /// Elaborates a `switch` on `t.apply().action_run`.
     fn switch_on_action(
         &mut self,
         table: DeclId,
@@ -338,7 +344,7 @@ impl Elaborator<'_> {
             if std::mem::take(&mut is_default) {
                 let mut statements = 0;
                 walk(&body, &mut |_| statements += 1);
-                if !labels.is_empty() && !self.grow(case.span, statements) {
+                if !labels.is_empty() && !self.count_parts(case.span, statements) {
                     return;
                 }
                 outcome.other = body.clone();
@@ -350,6 +356,7 @@ impl Elaborator<'_> {
         self.apply_table(table, span, frame, outcome);
     }
 
+    /// Elaborates a `return`: stores the result, and leaves the block of the inlined body.
     fn return_statement(&mut self, value: Option<&Expr>, span: Span, frame: &Rc<Frame>) {
         let Some(target) = frame.returns.clone() else {
             return;
@@ -362,7 +369,7 @@ impl Elaborator<'_> {
         self.emit(span, StmtKind::Break(target.label));
     }
 
-    /// `exit` ends the pipeline after copying out the results of the enclosing calls.
+    /// Elaborates an `exit`, which ends the pipeline after copying out the results of the enclosing calls.
     fn exit_statement(&mut self, span: Span, frame: &Rc<Frame>) {
         self.copy_out(self.all_pending_copies(), span, frame);
         if matches!(self.region, super::Region::Parser) {
@@ -373,7 +380,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// Whether nothing after the statement is reached.
-fn ends(kind: &StmtKind) -> bool {
+/// Whether the statements after a statement are unreachable.
+fn is_jump(kind: &StmtKind) -> bool {
     matches!(kind, StmtKind::Break(_) | StmtKind::Exit)
 }

@@ -16,7 +16,7 @@ use crate::ir::{
 };
 use crate::passes::annotations::{field_annotations, full_name};
 use crate::passes::externs::call::{InstanceId, TableObjects};
-use crate::passes::externs::known;
+use crate::passes::externs::properties;
 use crate::sema::{Callee, DefKind};
 use crate::syntax::ast::{
     ActionRef as AstActionRef, Annotated, Decl, DeclId, Direction, Expr, ExprKind, Name, TableDecl,
@@ -24,7 +24,7 @@ use crate::syntax::ast::{
 };
 
 impl Elaborator<'_> {
-    /// A table of a control, elaborated on first use.
+    /// The table of a control instance, elaborated on first use. `None` if `id` is not a table.
     pub fn table(
         &mut self,
         id: DeclId,
@@ -65,7 +65,7 @@ impl Elaborator<'_> {
             }
         }
         self.default_action(table, &decl, &mut actions, instance, frame);
-        self.demand_own_names(table, &actions);
+        self.check_action_names(table, &actions);
         self.entries(table, &decl, &actions, frame);
         self.into.externs.tables.push(TableObjects {
             table,
@@ -81,9 +81,9 @@ impl Elaborator<'_> {
         Some(info)
     }
 
-    /// Reports two actions of a table with one control-plane name, as the switch selects successors by name. With a
-    /// P4Info, names are unique in the whole program, which is checked when an action is created.
-    fn demand_own_names(&mut self, table: TableId, actions: &[(DeclId, ActionId)]) {
+    /// Reports two actions of a table with the same control-plane name, as the switch selects successors by name. If P4Info is generated,
+    /// names must be unique in the whole program, which is checked when an action is elaborated.
+    fn check_action_names(&mut self, table: TableId, actions: &[(DeclId, ActionId)]) {
         if self.options.actions_need_names {
             return;
         }
@@ -109,6 +109,7 @@ impl Elaborator<'_> {
         }
     }
 
+    /// Elaborates an element of a table's `actions` list; `None` after a reported error.
     fn action_reference(
         &mut self,
         reference: &AstActionRef,
@@ -137,7 +138,7 @@ impl Elaborator<'_> {
         })
     }
 
-    /// The default action; `NoAction` by default.
+    /// Sets the default action of a table, which is `NoAction` if the table has no `default_action` property.
     fn default_action(
         &mut self,
         table: TableId,
@@ -159,7 +160,7 @@ impl Elaborator<'_> {
             let id = match known {
                 Some(id) => id,
                 None => {
-                    // The checker requires it in the list, except for NoAction.
+                    // The checker requires the default action in the list, except `NoAction`.
                     match self.table_action(action, None, &[], instance, frame) {
                         Some(id) => {
                             self.add_default_only(table, id);
@@ -200,6 +201,7 @@ impl Elaborator<'_> {
         self.program.tables[table.index()].default.action = id;
     }
 
+    /// Adds an action to a table's list that only the default action may use.
     fn add_default_only(&mut self, table: TableId, action: ActionId) {
         self.program.tables[table.index()].actions.push(ActionRef {
             action,
@@ -209,6 +211,7 @@ impl Elaborator<'_> {
         });
     }
 
+    /// The declaration of `NoAction` in core.p4.
     fn no_action(&self) -> Option<DeclId> {
         self.checked
             .program
@@ -220,7 +223,7 @@ impl Elaborator<'_> {
             })
     }
 
-    /// Run-time arguments of a default action or entry.
+    /// Values of the run-time parameters in a default action or entry, truncated to the parameters' widths.
     pub fn action_arguments(&mut self, reference: &AstActionRef, frame: &Rc<Frame>) -> Vec<BigInt> {
         let checked = self.checked;
         let Some(info) = checked.call(reference.call) else {
@@ -251,7 +254,8 @@ impl Elaborator<'_> {
         values
     }
 
-    /// Evaluates the properties of a table; returns those that name objects.
+    /// Evaluates the properties of a table. Returns the properties that name extern objects, with the objects and the positions of the
+    /// values; an object is `None` if the value is not an object.
     fn properties(
         &mut self,
         table: TableId,
@@ -280,18 +284,18 @@ impl Elaborator<'_> {
                         .is_some_and(|value| value != BigInt::ZERO);
                     self.program.tables[table.index()].support_timeout = on;
                 }
-                name if known::is_object_property(self.options.arch, name) => {
+                name if properties::is_object_property(self.options.arch, name) => {
                     let object = self.property_object(property, value, decl, frame);
                     objects.push((Rc::clone(&property.name.name), object, value.span));
                 }
-                // Properties of priorities are read with the entries; the checker has warned of unknown properties.
+                // Properties of priorities are evaluated with the entries. The checker has warned of unknown properties.
                 _ => {}
             }
         }
         objects
     }
 
-    /// The extern object that a property names or constructs.
+    /// The extern object that a property names or constructs; `None` if the value is not an object.
     fn property_object(
         &mut self,
         property: &TableProperty,
@@ -306,8 +310,8 @@ impl Elaborator<'_> {
                 // As in p4c, an implicit object has the name of the property, and profiles are numbered.
                 let own = match &*property.name.name {
                     "implementation" => {
-                        self.own_profiles += 1;
-                        format!("action_profile_{}", self.own_profiles - 1)
+                        self.implicit_profiles += 1;
+                        format!("action_profile_{}", self.implicit_profiles - 1)
                     }
                     other => join(&frame.name, &join(&decl.name.name, other)),
                 };

@@ -1,4 +1,4 @@
-//! Externs as elaboration leaves them: objects as declared, and calls with evaluated arguments.
+//! Extern objects and calls between elaboration and their lowering: objects as declared, and calls with evaluated arguments.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use crate::passes::inlined::Stmt;
 use crate::sema::Type;
 use crate::syntax::ast::{Annotation, Direction, Name};
 
-/// All externs of a program, until [`super::lower`] takes them.
+/// All extern objects and calls of a program, which [`super::lower`] replaces.
 #[derive(Debug, Default)]
 pub struct Externs {
-    /// Objects, in order of instantiation.
-    pub instances: Vec<Declared>,
-    /// Calls, by [`crate::ir::CallId`], in the order in which they were elaborated.
+    /// Objects by [`InstanceId`], in the order of instantiation.
+    pub instances: Vec<DeclaredObject>,
+    /// Calls by [`crate::ir::CallId`], in the order of elaboration.
     pub calls: Vec<Call>,
-    /// Objects that table properties name.
+    /// Objects that table properties name, by table.
     pub tables: Vec<TableObjects>,
-    /// The objects of the program in the order of P4Info.
+    /// All objects of the program in the order of P4Info.
     pub listing: Vec<Listed>,
-    /// Fields of the user metadata with `@field_list`, by list.
+    /// Fields of the user metadata with `@field_list`, by the number of the list.
     pub field_lists: BTreeMap<u32, Vec<FieldRef>>,
 }
 
@@ -28,22 +28,22 @@ pub struct Externs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct InstanceId(pub usize);
 
-/// An extern object as it is declared.
+/// An extern object as declared in the program.
 #[derive(Debug)]
-pub struct Declared {
-    /// The extern.
+pub struct DeclaredObject {
+    /// Name of the extern type.
     pub ty: Name,
-    /// Type arguments.
+    /// Type arguments of the instantiation.
     pub type_args: Vec<Type>,
-    /// Arguments of its constructor.
+    /// Arguments of the constructor.
     pub args: Vec<ExternArg>,
-    /// Full name.
+    /// Fully qualified control-plane name.
     pub name: String,
-    /// Control-plane metadata, for externs that are visible to the control plane.
+    /// Control-plane metadata; `None` for externs that are not visible to the control plane.
     pub meta: Option<Meta>,
     /// Annotations of the declaration.
     pub annotations: Vec<Annotation>,
-    /// Position of the declaration.
+    /// Source position of the declaration.
     pub span: Span,
 }
 
@@ -58,13 +58,13 @@ pub struct Call {
     pub ret: Type,
     /// Destination of the result.
     pub result: CallResult,
-    /// Abstract methods of the object that the program implements, inlined for this call.
+    /// The program's implementations of the object's abstract methods, elaborated for this call.
     pub implementations: Vec<Implementation>,
     /// The block of the architecture that contains the call.
     pub region: Region,
-    /// Prefix of generated names.
+    /// Prefix of the names of generated variables.
     pub scope: String,
-    /// Position of the call.
+    /// Source position of the call.
     pub span: Span,
 }
 
@@ -75,8 +75,8 @@ pub enum Callee {
     Function(Name),
     /// A method of an object.
     Method(InstanceId, Name),
-    /// A method that an implementation of an abstract method calls of its own object: `this.method(...)`.
-    Own(Name),
+    /// A method of the object whose abstract method the program implements, called in the implementation: `this.method(...)`.
+    This(Name),
 }
 
 /// Destination of a call's result.
@@ -84,89 +84,90 @@ pub enum Callee {
 pub enum CallResult {
     /// The call has no result.
     None,
-    /// A number or boolean, used as [`crate::ir::Expr::Result`].
+    /// The result is a number or boolean of this type, which expressions use as [`crate::ir::Expr::Result`].
     Scalar(Scalar),
-    /// A variable created for the result.
+    /// The result is stored in this variable.
     Place(Place),
 }
 
-/// An argument of an extern, with its parameter.
+/// An argument of an extern's constructor, function or method, with its parameter.
 #[derive(Clone, Debug)]
 pub struct ExternArg {
-    /// Name of the parameter.
+    /// Name of the parameter; `None` if it is unknown.
     pub param: Option<Name>,
     /// Type of the parameter.
     pub ty: Type,
-    /// The argument.
+    /// The evaluated argument.
     pub argument: Argument,
-    /// Position of the argument.
+    /// Source position of the argument.
     pub span: Span,
 }
 
-/// The kinds of arguments of externs.
+/// An evaluated argument of an extern.
 #[derive(Clone, Debug)]
 pub enum Argument {
-    /// A value.
+    /// The value for an `in` parameter or a parameter without a direction.
     Value(Data),
-    /// Storage of an `out` or `inout` argument.
+    /// The storage for an `out` or `inout` parameter.
     Place(Place),
-    /// An object.
+    /// An extern object.
     Object(InstanceId),
-    /// No argument for an optional parameter.
+    /// A missing argument for an optional parameter.
     Omitted,
 }
 
-/// The implementation of an abstract method, with variables for its parameters.
+/// The program's implementation of an abstract method, with variables for its parameters.
 #[derive(Debug)]
 pub struct Implementation {
-    /// The method's name.
+    /// Name of the method.
     pub name: Name,
-    /// Its parameters: direction, type, variable.
+    /// Parameters: direction, type and variable.
     pub params: Vec<(Direction, Type, Place)>,
-    /// The body.
+    /// Statements of the body.
     pub code: Vec<Stmt>,
 }
 
-/// Objects that the properties of a table name.
+/// Extern objects that the properties of a table name.
 #[derive(Debug)]
 pub struct TableObjects {
-    /// The table.
+    /// The table with the properties.
     pub table: TableId,
-    /// The properties in order: name, object and position of the value. The object is `None` if the value is not an object.
+    /// The properties in the order of the program: name, object and position of the value. The object is `None` if the value is not an
+    /// extern object.
     pub properties: Vec<(Name, Option<InstanceId>, Span)>,
-    /// Fields of the `selector` keys.
+    /// Fields of the key elements with the match kind `selector`.
     pub selectors: Vec<FieldRef>,
 }
 
-/// An entry of the list of objects in P4Info.
+/// An element of the list of objects in P4Info.
 #[derive(Debug)]
 pub enum Listed {
-    /// An object by its kind and name.
+    /// An object other than an extern, by its kind and control-plane name.
     Object(ObjectKind, String),
     /// An extern object.
     Extern(InstanceId),
 }
 
-/// The block of the architecture that contains a statement.
+/// The kind of the architecture's block that contains a statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Region {
     /// A parser.
     #[default]
     Parser,
-    /// The control that verifies checksums.
+    /// The control that verifies checksums, on v1model.
     Verify,
-    /// The control of ingress.
+    /// The match-action control of ingress.
     Ingress,
-    /// The control of egress.
+    /// The match-action control of egress.
     Egress,
-    /// The control that updates checksums.
+    /// The control that updates checksums, on v1model.
     Compute,
     /// A deparser.
     Deparser,
 }
 
 impl ExternArg {
-    /// The value, if it is one.
+    /// The value of the argument; `None` for storage, objects and missing arguments.
     pub fn data(&self) -> Option<&Data> {
         match &self.argument {
             Argument::Value(data) => Some(data),
@@ -174,7 +175,7 @@ impl ExternArg {
         }
     }
 
-    /// The object, if it is one.
+    /// The extern object; `None` for other arguments.
     pub fn object(&self) -> Option<InstanceId> {
         match self.argument {
             Argument::Object(id) => Some(id),
@@ -182,7 +183,7 @@ impl ExternArg {
         }
     }
 
-    /// Whether the call passes an argument.
+    /// Whether the call has an argument for the parameter.
     pub fn is_passed(&self) -> bool {
         !matches!(self.argument, Argument::Omitted)
     }

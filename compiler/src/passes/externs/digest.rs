@@ -1,4 +1,4 @@
-//! Digests: values that go to the control plane.
+//! Digests, which send values to the control plane.
 
 use super::Lowering;
 use crate::diag::Span;
@@ -6,17 +6,17 @@ use crate::ir::{self, Digest, DigestId, Effect, Primitive};
 use crate::passes::builder::data::{Data, Place};
 use crate::sema::Type;
 
-/// Identity of a digest.
+/// The identity of a digest: calls with the same key share a digest in P4Info.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DigestKey {
-    /// Their type's name.
+    /// The name of the sent type.
     Type(String),
-    /// The statement that sends values without a type's name.
+    /// The position of the call, for values whose type has no name.
     Call(Span),
 }
 
 impl Lowering<'_> {
-    /// Sends values as the digest of a name.
+    /// Emits a digest with the identity `key`: stores the scalars of `data` in the digest's fields, and sends the fields.
     pub fn send_digest(
         &mut self,
         (key, name): (DigestKey, String),

@@ -1,4 +1,4 @@
-//! Calculations: hashes and checksums over values of any type.
+//! Calculations: hashes and checksums of values of any type.
 
 use num_bigint::BigInt;
 
@@ -10,7 +10,7 @@ use crate::passes::builder::data::Data;
 use crate::sema::Type;
 
 impl Lowering<'_> {
-    /// The hash algorithm that an argument names.
+    /// The algorithm that the argument for the parameter `wanted` names. Reports an argument that is not constant.
     pub fn algorithm(&mut self, args: &[ExternArg], wanted: &str, span: Span) -> Algorithm {
         let known = enum_argument(self, args, wanted).and_then(|name| Algorithm::from_name(&name));
         known.unwrap_or_else(|| {
@@ -23,7 +23,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// Adds a calculation.
+    /// Adds a calculation to the program.
     pub fn calculation(
         &mut self,
         algorithm: Algorithm,
@@ -40,7 +40,8 @@ impl Lowering<'_> {
         id
     }
 
-    /// Inputs of a hash or checksum. Computed inputs are stored in variables first.
+    /// The inputs of a hash or checksum: the scalars of `data`. Computed values are first stored in variables named after `scope`, and
+    /// reported if `scope` is `None`.
     pub fn calculation_inputs(
         &mut self,
         data: Data,
@@ -71,7 +72,7 @@ impl Lowering<'_> {
                         self.emit(span, Effect::Assign { target: held.into(), value });
                         inputs.push(CalculationInput::Field(held));
                     }
-                    _ => self.target(span, "only fields and constants can be summed here on this target, not computed values"),
+                    _ => self.target(span, "a checksum on this target covers only fields and constants, not computed values"),
                 },
                 (Data::Int(_), _) => {
                     self.error(Code::TYPE_MISMATCH, span, "integers in the data must have a width, such as 16w1");

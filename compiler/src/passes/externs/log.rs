@@ -1,4 +1,4 @@
-//! `log_msg`: a format text with placeholders, and the values for them.
+//! `log_msg`: a format string with placeholders `{}`, and the values for them.
 
 use super::call::ExternArg;
 use super::Lowering;
@@ -8,7 +8,7 @@ use crate::passes::builder::data::Data;
 use crate::sema::Type;
 
 impl Lowering<'_> {
-    /// Logs a text with a number for each placeholder `{}`.
+    /// Lowers a call of `log_msg`, with structured values split into their scalars. Warns of a wrong number of values.
     pub fn log_msg(&mut self, args: &[ExternArg], span: Span) {
         let Some(Data::String(format)) = args.first().and_then(ExternArg::data) else {
             self.error(
@@ -21,7 +21,7 @@ impl Lowering<'_> {
         let mut format = format.to_string();
         let mut values = Vec::new();
         if let Some(bound) = args.get(1) {
-            format = self.unfold_holes(&format, &bound.ty);
+            format = self.expand_placeholders(&format, &bound.ty);
             if let Some(data) = bound.data().cloned() {
                 for leaf in self.leaves(data, &bound.ty) {
                     match leaf.data {
@@ -35,10 +35,10 @@ impl Lowering<'_> {
                 }
             }
         }
-        let holes = format.matches("{}").count();
-        if holes != values.len() {
+        let placeholders = format.matches("{}").count();
+        if placeholders != values.len() {
             let message = format!(
-                "the message has {holes} placeholders `{{}}`, but there are {} values",
+                "the message has {placeholders} placeholders `{{}}`, but there are {} values",
                 values.len()
             );
             self.warn(Warning::Mismatch, span, message);
@@ -52,9 +52,9 @@ impl Lowering<'_> {
         );
     }
 
-    /// The text with a placeholder for each number, as the switch expects. A struct becomes `(name:{},name:{})`, as by p4c
-    /// (its pass `FlattenLogMsg`).
-    fn unfold_holes(&self, format: &str, ty: &Type) -> String {
+    /// The format string with a placeholder for each scalar, as the switch requires. As in p4c's pass `FlattenLogMsg`, the placeholder of a
+    /// struct becomes `(name:{},name:{})`.
+    fn expand_placeholders(&self, format: &str, ty: &Type) -> String {
         let mut text = String::new();
         let mut rest = format;
         for (_, part) in self.parts(ty) {
@@ -62,13 +62,14 @@ impl Lowering<'_> {
                 break;
             };
             text.push_str(before);
-            text.push_str(&self.hole(&part));
+            text.push_str(&self.placeholder(&part));
             rest = behind;
         }
         text + rest
     }
 
-    fn hole(&self, ty: &Type) -> String {
+    /// The placeholder for a value of type `ty`.
+    fn placeholder(&self, ty: &Type) -> String {
         let has_parts = matches!(
             self.checked.representation(ty),
             Type::Struct(_)
@@ -81,15 +82,15 @@ impl Lowering<'_> {
         if !has_parts {
             return "{}".to_owned();
         }
-        // Lists, whose length would be needed, are not allowed in a message.
+        // The number of parts, which only lists need, is 0, as messages cannot contain lists.
         let parts = self.parts_of(ty, 0);
-        let holes: Vec<_> = parts
+        let placeholders: Vec<_> = parts
             .iter()
             .map(|(name, ty)| match &**name {
-                "" => self.hole(ty),
-                name => format!("{name}:{}", self.hole(ty)),
+                "" => self.placeholder(ty),
+                name => format!("{name}:{}", self.placeholder(ty)),
             })
             .collect();
-        format!("({})", holes.join(","))
+        format!("({})", placeholders.join(","))
     }
 }

@@ -1,21 +1,21 @@
 //! Pass: externs.
 //!
 //! Input: the elaborated program, with extern objects as declared and extern calls with evaluated arguments ([`call`]). Output: the inlined
-//! program. Invariant: every object is one of [`crate::ir::Objects`], and every call is replaced by statements and a value that the target
+//! program. Invariants: every object is one of [`crate::ir::Objects`], and every call is replaced by statements and a value that the target
 //! supports.
 //!
-//! Each target has a folder with the names of its externs, the lowering of objects and calls, and the unsupported cases. Elaboration is
-//! independent of targets; the properties of externs that it needs are in [`known`].
+//! Each target has a folder with the names of its externs, the lowering of objects and calls, and the errors for unsupported uses.
+//! Elaboration is independent of targets, except for the properties of externs in [`properties`].
 //!
-//! Objects are lowered first, then attached to tables. Calls follow in the source's order of evaluation. So objects that calls create
+//! Objects are lowered first, then attached to tables. Calls are lowered last, in the order of evaluation. So objects that calls create
 //! (calculations, digests, field lists) are numbered in that order.
 
 pub mod call;
 mod digest;
 mod hash;
-pub mod known;
 mod log;
 mod profiles;
+pub mod properties;
 mod splice;
 mod tables;
 mod tofino;
@@ -33,7 +33,9 @@ use crate::passes::builder::{ops, Builder};
 use crate::passes::inlined::InlinedProgram;
 use crate::sema::{DefKind, Type};
 
-use call::{Call, CallResult, Callee, Declared, ExternArg, Externs, InstanceId, Listed, Region};
+use call::{
+    Call, CallResult, Callee, DeclaredObject, ExternArg, Externs, InstanceId, Listed, Region,
+};
 use splice::Lowered;
 
 /// An extern object after lowering.
@@ -51,14 +53,15 @@ enum LoweredObject {
     Register(RegisterId),
     /// `action_profile` or `action_selector`.
     ActionProfile(ActionProfileId),
-    /// An object of Tofino without an equivalent in v1model.
+    /// An object of Tofino without an equivalent in v1model, in [`tofino::State`].
     Tofino(tofino::ObjectId),
-    /// An unknown extern, kept with `--emit-externs`.
+    /// An object of an extern that is not part of v1model, kept with `--emit-externs`.
     Other(ExternInstanceId),
-    /// An object that was reported as an error.
+    /// An object with a reported error.
     Invalid,
 }
 
+/// State of the pass.
 struct Lowering<'a> {
     build: Builder<'a>,
     /// The block that contains the current call.
@@ -67,9 +70,9 @@ struct Lowering<'a> {
     objects: Vec<LoweredObject>,
     /// The calls lowered so far.
     lowered: Lowered,
-    /// Fields of the user metadata with `@field_list`, by list.
+    /// Fields of the user metadata with `@field_list`, by the number of the list.
     field_lists: BTreeMap<u32, Vec<FieldRef>>,
-    /// Digests by name, or by source position if they have no name.
+    /// Digests created so far.
     digests: BTreeMap<digest::DigestKey, DigestId>,
     /// State of the lowering for Tofino.
     tofino: tofino::State,
@@ -109,7 +112,7 @@ pub fn lower(mut build: Builder) -> InlinedProgram {
         tofino: tofino::State::default(),
     };
     for declared in instances {
-        let made = lowering.make(declared);
+        let made = lowering.lower_object(declared);
         lowering.objects.push(made);
     }
     for objects in tables {
@@ -129,14 +132,14 @@ pub fn lower(mut build: Builder) -> InlinedProgram {
 }
 
 impl Lowering<'_> {
-    fn make(&mut self, declared: Declared) -> LoweredObject {
+    fn lower_object(&mut self, declared: DeclaredObject) -> LoweredObject {
         match self.program.arch.is_tofino() {
-            false => self.make_for_v1model(declared),
-            true => self.make_for_tofino(declared),
+            false => self.lower_v1model_object(declared),
+            true => self.lower_tofino_object(declared),
         }
     }
 
-    /// Creates a counter; `bits` is the width of a cell.
+    /// Creates a counter with cells of `width` bits.
     fn add_counter(
         &mut self,
         meta: Meta,
@@ -161,7 +164,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Makes a meter.
+    /// Creates a meter.
     fn add_meter(
         &mut self,
         meta: Meta,
@@ -187,11 +190,12 @@ impl Lowering<'_> {
         (id, made)
     }
 
-    /// Lowers a declared object.
+    /// The lowered object for a declared object, which must be declared before the current one.
     fn lowered_object(&self, id: InstanceId) -> LoweredObject {
         self.objects[id.0]
     }
 
+    /// Kind and name of an object in P4Info; `None` if it is not listed separately.
     fn listed(&self, listed: Listed) -> Option<(ObjectKind, String)> {
         let id = match listed {
             Listed::Object(kind, name) => return Some((kind, name)),
@@ -208,7 +212,7 @@ impl Lowering<'_> {
                 let profile = &program.action_profiles[id.index()];
                 (ObjectKind::ActionProfile, &profile.meta)
             }
-            // Direct objects are listed with their tables; other ones are not visible.
+            // P4Info lists direct objects with their tables; the others are not visible to the control plane.
             LoweredObject::DirectCounter(_)
             | LoweredObject::DirectMeter(_)
             | LoweredObject::Tofino(_)
@@ -218,7 +222,7 @@ impl Lowering<'_> {
         Some((kind, meta.name.clone()))
     }
 
-    /// Lowers a call to statements and a result.
+    /// Lowers a call to statements and a result, and records both.
     fn call(&mut self, mut call: Call) {
         self.lowered.arguments(&mut call.args);
         self.region = call.region;
@@ -228,7 +232,7 @@ impl Lowering<'_> {
             CallResult::None => None,
             CallResult::Scalar(ty) => Some(match data {
                 Data::Scalar(value) => ops::cast(value, ty),
-                // Reported as an error.
+                // The missing result is reported already.
                 _ => Expr::number(0, ty),
             }),
             CallResult::Place(place) => {
@@ -241,7 +245,7 @@ impl Lowering<'_> {
         self.lowered.results.push(result);
     }
 
-    /// Lowers a call. The result is invalid if there is none, or if it is stored already.
+    /// Emits the statements of a call and returns its result. `Data::Invalid` if the call has no result or has stored it already.
     fn call_of_any_target(&mut self, call: &mut Call) -> Data {
         if let Callee::Function(name) = &call.callee {
             match &**name {
@@ -272,13 +276,13 @@ impl Lowering<'_> {
     }
 }
 
-/// The name of an argument that is an enum member.
+/// The name of the enum member that is the argument for the parameter `wanted`; `None` for other arguments.
 fn enum_argument(build: &Builder, args: &[ExternArg], wanted: &str) -> Option<String> {
     let given = named(args, wanted)?;
     enum_member(build, given.data()?, &given.ty)
 }
 
-/// The name of the member of an enum that a constant is.
+/// The name of the enum member that is the constant `data` of type `ty`; `None` for other values.
 fn enum_member(build: &Builder, data: &Data, ty: &Type) -> Option<String> {
     let Type::Enum(nominal) = ty else { return None };
     let index = usize::try_from(data.constant()?).ok()?;
@@ -288,27 +292,28 @@ fn enum_member(build: &Builder, data: &Data, ty: &Type) -> Option<String> {
     }
 }
 
-/// The argument of a parameter.
+/// The argument for the parameter `wanted`; `None` if there is no such parameter.
 fn named<'g>(args: &'g [ExternArg], wanted: &str) -> Option<&'g ExternArg> {
     args.iter()
         .find(|given| given.param.as_deref() == Some(wanted))
 }
 
-/// The constant number of an argument.
+/// The value of the constant argument for the parameter `wanted`; `None` for other arguments.
 fn number(args: &[ExternArg], wanted: &str) -> Option<num_bigint::BigInt> {
     named(args, wanted)?.data()?.constant()
 }
 
-/// The scalar expression of an argument.
+/// The number or boolean that is the argument at `position`; `None` for other arguments.
 fn value(args: &[ExternArg], position: usize) -> Option<Expr> {
     scalar_of(args.get(position)?)
 }
 
-/// The same, by name of the parameter.
+/// The number or boolean that is the argument for the parameter `wanted`; `None` for other arguments.
 fn named_value(args: &[ExternArg], wanted: &str) -> Option<Expr> {
     scalar_of(named(args, wanted)?)
 }
 
+/// The number or boolean of an argument; `None` for other arguments.
 fn scalar_of(given: &ExternArg) -> Option<Expr> {
     match given.data()? {
         Data::Scalar(expr) => Some(expr.clone()),

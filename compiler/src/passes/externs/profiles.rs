@@ -1,11 +1,11 @@
-//! Action profiles, including the properties that annotations set.
+//! Action profiles and action selectors, with the properties that annotations set.
 
 use super::Lowering;
 use crate::ir::{self, ActionProfile, Selector, SizeSemantics};
 use crate::passes::annotations::{self, unstructured_but};
 use crate::syntax::ast::{Annotated, Annotation};
 
-/// Annotations of a profile with dedicated fields.
+/// Annotations of action profiles with dedicated fields in P4Info.
 const OF_PROFILES: [&str; 3] = [
     "max_group_size",
     "max_member_weight",
@@ -13,7 +13,7 @@ const OF_PROFILES: [&str; 3] = [
 ];
 
 impl Lowering<'_> {
-    /// Makes an action profile or selector.
+    /// An action profile or, with a `selector`, an action selector.
     pub fn profile(
         &mut self,
         mut meta: ir::Meta,

@@ -1,4 +1,4 @@
-//! Replaces each call of an extern by its lowered statements and value.
+//! Replacement of extern calls by their lowered statements and results.
 
 use crate::ir::{Effect, Expr, Follow, Take, UnaryOp};
 use crate::passes::builder::data::{Data, Place};
@@ -7,12 +7,12 @@ use crate::passes::inlined::{Block, BlockCode, InlinedProgram, Stmt, StmtKind, T
 
 use super::call::{Argument, ExternArg};
 
-/// The lowered calls of a program, by id.
+/// The lowered calls of a program, by [`crate::ir::CallId`].
 #[derive(Default)]
 pub struct Lowered {
-    /// Statements.
+    /// Statements of each call.
     pub code: Vec<Vec<Stmt>>,
-    /// Results.
+    /// Result of each call; `None` for a call without a scalar result.
     pub results: Vec<Option<Expr>>,
 }
 
@@ -47,7 +47,7 @@ impl Lowered {
         for mut stmt in std::mem::take(body) {
             match &mut stmt.kind {
                 StmtKind::Call(id) => {
-                    // An implementation of an abstract method has calls, too.
+                    // The lowered statements may contain an implementation of an abstract method, which may contain calls.
                     let mut code = self.code[id.index()].clone();
                     self.body(&mut code);
                     body.extend(code);
@@ -86,7 +86,7 @@ impl Lowered {
         }
     }
 
-    /// Replaces results in an assignment. Primitives contain no results, as their arguments are replaced before.
+    /// Replaces results in an assignment. In primitives, results were replaced in the arguments of the call.
     fn effect(&self, effect: &mut Effect) {
         if let Effect::Assign { value, .. } = effect {
             self.expr(value);
@@ -192,6 +192,7 @@ mod tests {
         }
     }
 
+    /// Field number `field` of header 0.
     fn field(field: u32) -> FieldRef {
         let header = HeaderId(0);
         FieldRef { header, field }
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_in_implementations_are_replaced_like_those_around_them() {
+    fn calls_in_implementations_are_replaced() {
         let lowered = Lowered {
             code: vec![
                 vec![assign(1, Expr::bits(1, 8))],
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_with_a_result_is_computed() {
+    fn expressions_with_constant_results_are_folded() {
         let lowered = Lowered {
             code: Vec::new(),
             results: vec![Some(Expr::bits(0x5a, 8))],

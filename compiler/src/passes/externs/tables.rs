@@ -1,4 +1,4 @@
-//! Objects that table properties name.
+//! Attachment of the objects that table properties name.
 
 use super::call::TableObjects;
 use super::{LoweredObject, Lowering};
@@ -6,7 +6,7 @@ use crate::diag::Span;
 use crate::ir::TableId;
 
 impl Lowering<'_> {
-    /// Attaches the objects that a table names: action profile, direct counter, meter and others.
+    /// Attaches the objects that a table's properties name: action profile, direct counter, direct meter and others.
     pub fn attach(&mut self, objects: TableObjects) {
         let TableObjects {
             table,
@@ -22,7 +22,7 @@ impl Lowering<'_> {
         let Some(profile) = self.program.tables[table.index()].implementation else {
             return;
         };
-        // The inputs of a selector are those of the first table that uses it.
+        // The first table that uses a selector determines the inputs of its hash.
         if let Some(selector) = &mut self.program.action_profiles[profile.index()].selector {
             if selector.inputs.is_empty() {
                 selector.inputs = selectors;
@@ -30,6 +30,7 @@ impl Lowering<'_> {
         }
     }
 
+    /// Attaches an object to a table, or reports that the property does not support it.
     fn attach_object(
         &mut self,
         table: TableId,
@@ -42,8 +43,10 @@ impl Lowering<'_> {
                 self.program.tables[table.index()].implementation = Some(id);
                 self.program.action_profiles[id.index()].tables.push(table);
             }
-            ("implementation", Some(LoweredObject::Tofino(id))) if self.layout(id).is_some() => {
-                self.program.tables[table.index()].algorithmic = self.layout(id);
+            ("implementation", Some(LoweredObject::Tofino(id)))
+                if self.partitions_of(id).is_some() =>
+            {
+                self.program.tables[table.index()].algorithmic = self.partitions_of(id);
             }
             ("implementation", _) => self.target(
                 span,
@@ -51,7 +54,7 @@ impl Lowering<'_> {
             ),
             ("alpm" | "atcam", object) => {
                 let layout = match object {
-                    Some(LoweredObject::Tofino(id)) => self.layout(id),
+                    Some(LoweredObject::Tofino(id)) => self.partitions_of(id),
                     _ => None,
                 };
                 self.program.tables[table.index()].algorithmic = layout;

@@ -1,4 +1,4 @@
-//! The blocks of an architecture's package in the order of processing, with the bindings of their parameters. Each is elaborated.
+//! Elaboration of the blocks of the architecture's package, in the order of processing, with bindings of their parameters.
 
 mod tofino;
 mod v1model;
@@ -41,7 +41,8 @@ pub fn elaborate<'a>(
 }
 
 impl Elaborator<'_> {
-    /// The block instances of a package, in the order of its parameters; `None` for omitted ones.
+    /// The block instances of a package, in the order of its parameters; an element is `None` for an omitted argument. `None` after a
+    /// reported error.
     fn package_arguments(
         &mut self,
         call: &CallInfo,

@@ -1,8 +1,8 @@
 //! The Tofino Native Architecture: the blocks of a `Switch`, for the software model.
 //!
-//! A pipe has ingress and egress. Each has a parser, a control and a deparser, and its own headers and metadata. So data of ingress reaches
-//! egress only as bytes in front of the packet. In the output each of both has a parser, two pipelines and a deparser. The second pipeline
-//! holds the statements of the deparser that do not emit headers. Intrinsic metadata is named by aliases, such as
+//! A pipe has two gresses, ingress and egress. Each has a parser, a control and a deparser, and its own headers and metadata. So data of
+//! ingress reaches egress only as bytes in front of the packet. In the output, each gress has a parser, two pipelines and a deparser. The
+//! second pipeline has the statements of the deparser that do not emit headers. The model finds intrinsic metadata by aliases, such as
 //! `ingress_intrinsic_metadata_for_tm.ucast_egress_port`.
 
 use std::collections::BTreeMap;
@@ -19,8 +19,9 @@ use crate::passes::externs::call::Region;
 use crate::sema::{CallInfo, Callee, DefKind, Resolution, Type};
 use crate::syntax::ast::{Arg, Expr, ExprKind, Instantiation, Param};
 
-/// Names for the target of the blocks of ingress or egress.
+/// Names of the blocks of a gress for the target.
 struct Names {
+    /// `ingress` or `egress`, the prefix of names of headers and metadata.
     prefix: &'static str,
     parser: &'static str,
     control: &'static str,
@@ -42,16 +43,17 @@ const GRESSES: [Names; 2] = [
     },
 ];
 
-/// Bindings of the block parameters of ingress or egress.
+/// Bindings of the parameters that the blocks of a gress share.
 struct Gress {
     headers: Binding,
+    /// The user metadata.
     metadata: Binding,
-    /// By the name of the type.
+    /// Intrinsic metadata, by the name of its type.
     intrinsic: BTreeMap<String, Place>,
 }
 
 impl<'a> Elaborator<'a> {
-    /// Elaborates the blocks of `main`, which must be a `Switch` of one pipeline, or of several of which one is chosen.
+    /// Elaborates the blocks of `main`, which must be a `Switch`. If it has several pipelines, the option `--pipe` selects one.
     pub fn tofino(&mut self, main: &Rc<Instantiation>) {
         self.options.arch.check(self.checked, self.diagnostics);
         if self.diagnostics.has_errors() {
@@ -66,7 +68,7 @@ impl<'a> Elaborator<'a> {
         else {
             self.beyond_model(
                 span,
-                "the model runs a Pipeline of two parsers and four controls, without a ghost",
+                "the software model runs a Pipeline of two parsers and four controls, without a ghost",
             );
             return;
         };
@@ -75,7 +77,7 @@ impl<'a> Elaborator<'a> {
         self.list_objects(&blocks);
     }
 
-    /// The blocks of the chosen pipeline, or of the only one.
+    /// The blocks of the selected or only pipeline, and its source position. `None` after a reported error.
     fn pipeline(&mut self, main: &Rc<Instantiation>) -> Option<(Vec<Option<Instance>>, Span)> {
         let checked = self.checked;
         let pipes = main.args.len();
@@ -93,7 +95,7 @@ impl<'a> Elaborator<'a> {
                 let last = pipes - 1;
                 self.beyond_model(
                     main.span,
-                    format!("the model runs one pipeline, which all ports of a switch use: compile each by `--pipe 0` to `--pipe {last}`, and run a switch for each"),
+                    format!("the software model runs one pipeline for all ports of a switch: compile each by `--pipe 0` to `--pipe {last}`, and run a switch for each"),
                 );
                 return None;
             }
@@ -104,7 +106,7 @@ impl<'a> Elaborator<'a> {
             if &*checked.name(id) == "MultiParserSwitch" {
                 self.beyond_model(
                     main.span,
-                    "the model runs a Switch, not a MultiParserSwitch: all ports have one parser",
+                    "the software model runs a Switch, not a MultiParserSwitch: all ports have the same parser",
                 );
                 return None;
             }
@@ -137,6 +139,7 @@ impl<'a> Elaborator<'a> {
         }
     }
 
+    /// Elaborates the parser, control and deparser of a gress.
     fn gress(
         &mut self,
         names: &Names,
@@ -176,8 +179,8 @@ impl<'a> Elaborator<'a> {
         self.deparser_block(deparser, names.deparser, of_deparser);
     }
 
-    /// What the parameters of a block stand for: the packet, then at `first` the headers and the metadata of its gress,
-    /// then intrinsic metadata, known by its type.
+    /// The bindings of a block's parameters. The headers are at position `first`, and the user metadata after them. Other parameters are the
+    /// packet and intrinsic metadata, recognised by their types.
     fn blocks_parameters(
         &mut self,
         gress: &mut Gress,
@@ -205,7 +208,7 @@ impl<'a> Elaborator<'a> {
         bindings
     }
 
-    /// The gress's intrinsic metadata of a type. Its fields get aliases.
+    /// The storage of a gress for intrinsic metadata of a type. It is created on first use, with an alias for each field.
     fn intrinsic_metadata(&mut self, gress: &mut Gress, ty: &Type) -> Place {
         let Some(nominal) = ty.nominal() else {
             return Place::Ignore;

@@ -14,7 +14,7 @@ use crate::passes::inlined::BlockCode;
 use crate::sema::{Callee, Type};
 use crate::syntax::ast::Instantiation;
 
-/// Aliases for the target of fields in `standard_metadata`.
+/// The target's names for fields of `standard_metadata`: pairs of an alias and the field.
 const ALIASES: [(&str, &str); 12] = [
     ("queueing_metadata.enq_timestamp", "enq_timestamp"),
     ("queueing_metadata.enq_qdepth", "enq_qdepth"),
@@ -44,7 +44,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// The six arguments of `V1Switch`, in its order.
+    /// The six arguments of `V1Switch`, in the order of its parameters. `None` after a reported error.
     fn v1switch(&mut self, main: &Rc<Instantiation>) -> Option<Vec<Instance>> {
         let checked = self.checked;
         let call = checked.call(main.call)?;
@@ -60,7 +60,10 @@ impl Elaborator<'_> {
             )
             .help("include v1model.p4 and end the program with V1Switch(...) main;");
             let what = match Arch::of_package(&name) {
-                Some(arch) => what.note(format!("this is one of {0}: use --arch {0}", arch.name())),
+                Some(arch) => what.note(format!(
+                    "{name} is a package of {0}: use --arch {0}",
+                    arch.name()
+                )),
                 None => what,
             };
             self.diagnostics.report(what);
@@ -71,6 +74,7 @@ impl Elaborator<'_> {
             .collect()
     }
 
+    /// Elaborates the parser and the five controls of a `V1Switch`.
     fn v1model_blocks(&mut self, main: &Rc<Instantiation>, blocks: Vec<Instance>) {
         let [Instance::Parser(parser), Instance::Control(verify), Instance::Control(ingress), Instance::Control(egress), Instance::Control(compute), Instance::Control(deparser)] =
             &blocks[..]
@@ -132,7 +136,7 @@ impl Elaborator<'_> {
         self.list_objects(&blocks);
     }
 
-    /// A control that verifies or updates checksums.
+    /// Elaborates a control that verifies or updates checksums.
     fn checksum_block(
         &mut self,
         instance: &Rc<ControlInstance>,
@@ -148,7 +152,7 @@ impl Elaborator<'_> {
         self.add_block(name, instance.decl.name.span, BlockCode::Checksums(body));
     }
 
-    /// Aliases for those fields that this version of v1model has.
+    /// The aliases of those fields that the program's version of `standard_metadata` has.
     fn standard_aliases(&self) -> Vec<(String, FieldRef)> {
         let header = Storage::STANDARD_METADATA;
         let ty = self.program.storage.header_type(header);
@@ -159,7 +163,7 @@ impl Elaborator<'_> {
         known.collect()
     }
 
-    /// The `@field_list` annotations of user metadata.
+    /// Collects the fields of the user metadata with `@field_list`, by the number of the list.
     fn collect_field_lists(&mut self, ty: &Type, place: &Place) {
         let Place::Struct(members) = place else {
             return;

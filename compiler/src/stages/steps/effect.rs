@@ -1,46 +1,55 @@
-//! Effects of statements and actions: the things that they read and write.
+//! Effects of statements and actions: the fields and validity bits that they read and write.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::read::{in_hash, operations, things_of};
-use super::Thing;
+use super::read::{in_hash, locations_in, operations};
+use super::Location;
 use crate::ir::{
     self, walk, Algorithm, CalculationInput, Expr, FieldRef, FlatProgram, HeaderId, HeaderPlace,
     Primitive, RegisterId, Scalar, Stmt, StmtKind,
 };
 use crate::stages::arrays;
-use crate::stages::chip::Use;
+use crate::stages::chip::Resources;
 
 /// The reads, writes and resources of an action or statement.
 #[derive(Clone, Debug, Default)]
 pub struct Effect {
-    pub matches: BTreeSet<Thing>,
-    /// The subset of a ternary key.
-    pub ternary: BTreeSet<Thing>,
-    pub reads: BTreeSet<Thing>,
-    pub writes: BTreeSet<Thing>,
-    pub results: BTreeSet<Thing>,
+    /// Locations read before the action runs: keys, conditions, indices, inputs of hashes.
+    pub matches: BTreeSet<Location>,
+    /// The locations of `matches` that a ternary match reads.
+    pub ternary: BTreeSet<Location>,
+    /// Locations that the action reads.
+    pub reads: BTreeSet<Location>,
+    /// Locations that the action may write.
+    pub writes: BTreeSet<Location>,
+    /// Written locations that hold the result of an extern, on which the action can do one more operation.
+    pub results: BTreeSet<Location>,
+    /// Number of stages that the chain of operations needs.
     pub length: u32,
-    pub takes: Use,
+    /// Resources without those of the objects.
+    pub takes: Resources,
+    /// Registers that are accessed.
     pub registers: BTreeSet<RegisterId>,
-    pub objects: BTreeMap<String, Use>,
+    /// Resources of the accessed objects (counters, meters, registers), by name.
+    pub objects: BTreeMap<String, Resources>,
 }
 
-/// Computes effects.
+/// Computes the effects of a program's statements.
 #[derive(Clone, Copy)]
 pub struct Effects<'a> {
+    /// The program, whose objects determine the resources.
     pub program: &'a FlatProgram,
 }
 
 impl Effects<'_> {
-    /// The effect of a register access: all operations of its ALU, from reading the cell to writing it back.
+    /// The effect of a register access. `body` has all operations of the stateful ALU, from reading the cell to writing it back.
     pub fn access(&self, body: &[Stmt], register: RegisterId) -> Effect {
         let mut effect = Effect {
             length: 1,
             ..Effect::default()
         };
         let mut read = BTreeSet::new();
-        inside(body, &mut read, &mut effect.writes);
+        collect_accesses(body, &mut read, &mut effect.writes);
         effect.matches = &read - &effect.writes;
         effect.results = effect.writes.clone();
         effect.registers.insert(register);
@@ -66,7 +75,7 @@ impl Effects<'_> {
     }
 
     /// Whether the body computes a checksum.
-    pub fn sums(&self, body: &[Stmt]) -> bool {
+    pub fn computes_checksum(&self, body: &[Stmt]) -> bool {
         let mut sums = false;
         walk(body, &mut |stmt| {
             if let StmtKind::Effect(ir::Effect::Primitive(Primitive::Hash {
@@ -82,39 +91,41 @@ impl Effects<'_> {
 
     /// Whether a value depends on the colour of a direct meter.
     pub fn is_color(&self, value: &Expr) -> bool {
-        let colors: BTreeSet<Thing> = (self.program.objects.meters.iter())
+        let colors: BTreeSet<Location> = (self.program.objects.meters.iter())
             .filter_map(|meter| meter.result)
-            .map(Thing::Field)
+            .map(Location::Field)
             .collect();
-        let things = things_of(value);
-        !things.is_empty() && things.is_subset(&colors)
+        let locations = locations_in(value);
+        !locations.is_empty() && locations.is_subset(&colors)
     }
 
-    /// The effect of a table's action, with all its operations. Copies within the action are propagated.
+    /// The effect of the body of a table's action. Copies within the action are propagated.
     pub fn action(&self, body: &[Stmt]) -> Effect {
         let mut all = Effect::default();
-        let mut depth: BTreeMap<Thing, u32> = BTreeMap::new();
-        let mut before: BTreeMap<Thing, BTreeSet<Thing>> = BTreeMap::new();
+        let mut depth: BTreeMap<Location, u32> = BTreeMap::new();
+        let mut before: BTreeMap<Location, BTreeSet<Location>> = BTreeMap::new();
         self.action_body(body, &mut all, &mut depth, &mut before);
         all.length = all.length.max(1);
         all
     }
 
+    /// Adds the effects of statements to `all`. For each location that the action has written, `depth` has the stage of its operations and
+    /// `before` the locations on which its value depends.
     fn action_body(
         &self,
         body: &[Stmt],
         all: &mut Effect,
-        depth: &mut BTreeMap<Thing, u32>,
-        before: &mut BTreeMap<Thing, BTreeSet<Thing>>,
+        depth: &mut BTreeMap<Location, u32>,
+        before: &mut BTreeMap<Location, BTreeSet<Location>>,
     ) {
         let mut at = 0;
-        // An extern call whose result is pending: operations on it at the same source position belong to the extern's unit.
+        // Position of the last call of an extern with a result. Operations at the same position belong to the extern's unit.
         let mut unit: Option<(&str, u32)> = None;
         while at < body.len() {
             let stmt = &body[at];
             let mut one = Effect::default();
             let here = (&*stmt.source.file, stmt.source.line);
-            if gives_result(stmt) {
+            if calls_extern_with_result(stmt) {
                 unit = Some(here);
             } else if unit != Some(here) {
                 unit = None;
@@ -134,19 +145,19 @@ impl Effects<'_> {
                 StmtKind::If {
                     cond, then, other, ..
                 } => {
-                    one.reads = things_of(cond);
+                    one.reads = locations_in(cond);
                     one.length = 1;
                     self.action_body(then, all, depth, before);
                     self.action_body(other, all, depth, before);
                 }
                 StmtKind::Effect(ir::Effect::Assign { target, value }) => {
                     if let Some(field) = target.fixed() {
-                        one.reads = things_of(value);
-                        one.writes.insert(Thing::Field(field));
+                        one.reads = locations_in(value);
+                        one.writes.insert(Location::Field(field));
                         one.length = operations(value);
                         if in_hash(value) {
                             one.matches = std::mem::take(&mut one.reads);
-                            one.takes = arrays::hash(self.bits(Thing::Field(field)));
+                            one.takes = arrays::hash(self.bits(Location::Field(field)));
                             one.results.clone_from(&one.writes);
                             one.length = 1;
                         }
@@ -156,28 +167,28 @@ impl Effects<'_> {
                         }
                     }
                 }
-                _ => self.of(stmt, &mut one),
+                _ => self.add_effect_of(stmt, &mut one),
             }
             at += 1;
             let start = (one.reads.iter().chain(&one.matches))
-                .map(|thing| depth.get(thing).copied().unwrap_or(0))
+                .map(|location| depth.get(location).copied().unwrap_or(0))
                 .max()
                 .unwrap_or(0);
             let end = start + one.length;
             all.length = all.length.max(end);
-            let origin = |things: &BTreeSet<Thing>| -> BTreeSet<Thing> {
-                (things.iter())
-                    .flat_map(|thing| match before.get(thing) {
+            let origin = |locations: &BTreeSet<Location>| -> BTreeSet<Location> {
+                (locations.iter())
+                    .flat_map(|location| match before.get(location) {
                         Some(from) => from.clone(),
-                        None => BTreeSet::from([*thing]),
+                        None => BTreeSet::from([*location]),
                     })
                     .collect()
             };
             let (reads, matches) = (origin(&one.reads), origin(&one.matches));
-            for thing in &one.writes {
-                let result = one.results.contains(thing);
-                depth.insert(*thing, end - u32::from(result && end > 0));
-                before.insert(*thing, &reads | &matches);
+            for location in &one.writes {
+                let result = one.results.contains(location);
+                depth.insert(*location, end - u32::from(result && end > 0));
+                before.insert(*location, &reads | &matches);
             }
             all.reads.extend(reads);
             all.matches.extend(matches);
@@ -188,25 +199,25 @@ impl Effects<'_> {
         }
     }
 
-    /// Adds the effect of a statement that is neither assignment nor control flow.
-    pub fn of(&self, stmt: &Stmt, effect: &mut Effect) {
+    /// Adds the effect of a statement other than an assignment to a field or control flow.
+    pub fn add_effect_of(&self, stmt: &Stmt, effect: &mut Effect) {
         let program = self.program;
         match &stmt.kind {
             StmtKind::Effect(ir::Effect::AssignHeader { target, value }) => {
                 if let (HeaderPlace::Fixed(target), HeaderPlace::Fixed(value)) = (target, value) {
-                    effect.writes.extend(self.whole(*target));
-                    effect.reads.extend(self.whole(*value));
+                    effect.writes.extend(self.locations_of_header(*target));
+                    effect.reads.extend(self.locations_of_header(*value));
                 }
             }
             StmtKind::Effect(ir::Effect::SetValidity {
                 target: HeaderPlace::Fixed(header),
                 ..
             }) => {
-                effect.writes.insert(Thing::Valid(*header));
+                effect.writes.insert(Location::Valid(*header));
             }
             StmtKind::Effect(ir::Effect::Primitive(primitive)) => {
                 for expr in primitive.exprs() {
-                    effect.matches.extend(things_of(expr));
+                    effect.matches.extend(locations_in(expr));
                 }
                 match primitive {
                     Primitive::Count { counter, .. } => {
@@ -215,20 +226,20 @@ impl Effects<'_> {
                         effect.objects.insert(counter.meta.name.clone(), takes);
                     }
                     Primitive::ExecuteMeter { meter, target, .. } => {
-                        effect.results.insert(Thing::Field(*target));
+                        effect.results.insert(Location::Field(*target));
                         let meter = &program.objects.meters[meter.index()];
                         let takes = arrays::meters(meter.size);
                         effect.objects.insert(meter.meta.name.clone(), takes);
-                        effect.writes.insert(Thing::Field(*target));
+                        effect.writes.insert(Location::Field(*target));
                     }
-                    // The thresholds of a WRED: a cell of a meter.
+                    // A read without a register access marker reads the thresholds of a WRED, which the chip stores in a meter cell.
                     Primitive::RegisterRead {
                         register, target, ..
                     } if program.objects.registers[register.index()].size > 1
                         || self.is_direct(*register) =>
                     {
-                        effect.results.insert(Thing::Field(*target));
-                        effect.writes.insert(Thing::Field(*target));
+                        effect.results.insert(Location::Field(*target));
+                        effect.writes.insert(Location::Field(*target));
                         let array = &program.objects.registers[register.index()];
                         let mut takes = arrays::meters(array.size);
                         if self.is_direct(*register) {
@@ -237,8 +248,8 @@ impl Effects<'_> {
                         effect.objects.insert(array.meta.name.clone(), takes);
                     }
                     Primitive::Filter(filter) => {
-                        effect.results.insert(Thing::Field(filter.target));
-                        effect.writes.insert(Thing::Field(filter.target));
+                        effect.results.insert(Location::Field(filter.target));
+                        effect.writes.insert(Location::Field(filter.target));
                     }
                     Primitive::Hash {
                         target,
@@ -248,16 +259,16 @@ impl Effects<'_> {
                         let inputs = &program.objects.calculations[calculation.index()].inputs;
                         for input in inputs {
                             if let CalculationInput::Field(field) = input {
-                                effect.matches.insert(Thing::Field(*field));
+                                effect.matches.insert(Location::Field(*field));
                             }
                         }
-                        effect.writes.insert(Thing::Field(*target));
-                        effect.results.insert(Thing::Field(*target));
-                        effect.takes = arrays::hash(self.bits(Thing::Field(*target)));
+                        effect.writes.insert(Location::Field(*target));
+                        effect.results.insert(Location::Field(*target));
+                        effect.takes = arrays::hash(self.bits(Location::Field(*target)));
                     }
                     Primitive::Random { target, .. } => {
-                        effect.writes.insert(Thing::Field(*target));
-                        effect.results.insert(Thing::Field(*target));
+                        effect.writes.insert(Location::Field(*target));
+                        effect.results.insert(Location::Field(*target));
                         effect.takes.hash_units = 1;
                     }
                     _ => {}
@@ -268,7 +279,8 @@ impl Effects<'_> {
         }
     }
 
-    fn whole(&self, header: HeaderId) -> BTreeSet<Thing> {
+    /// All fields of a header and its validity bit.
+    fn locations_of_header(&self, header: HeaderId) -> BTreeSet<Location> {
         let fields = self
             .program
             .objects
@@ -277,23 +289,24 @@ impl Effects<'_> {
             .fields
             .len() as u32;
         (0..fields)
-            .map(|field| Thing::Field(FieldRef { header, field }))
-            .chain([Thing::Valid(header)])
+            .map(|field| Location::Field(FieldRef { header, field }))
+            .chain([Location::Valid(header)])
             .collect()
     }
 
-    pub fn bits(&self, thing: Thing) -> u64 {
-        match thing {
-            Thing::Field(field) => {
+    /// Width of a location in bits; 0 for a varbit field.
+    pub fn bits(&self, location: Location) -> u64 {
+        match location {
+            Location::Field(field) => {
                 let scalar = self.program.objects.storage.field(field).scalar();
                 u64::from(scalar.map_or(0, Scalar::width))
             }
-            Thing::Valid(_) => 1,
+            Location::Valid(_) => 1,
         }
     }
 }
 
-/// The end of a register access that begins at `start`: the write of the cell, or its read if it is not written.
+/// The position of the last statement of a register access that begins at `start`: the write of the cell, or its read if it is not written.
 pub fn end_of_access(body: &[Stmt], start: usize, accessed: RegisterId) -> usize {
     let mut end = start;
     for (at, stmt) in body.iter().enumerate().skip(start + 1) {
@@ -318,29 +331,33 @@ pub fn end_of_access(body: &[Stmt], start: usize, accessed: RegisterId) -> usize
 }
 
 /// Collects the reads, including conditions, and the writes of statements.
-fn inside(body: &[Stmt], reads: &mut BTreeSet<Thing>, writes: &mut BTreeSet<Thing>) {
+fn collect_accesses(
+    body: &[Stmt],
+    reads: &mut BTreeSet<Location>,
+    writes: &mut BTreeSet<Location>,
+) {
     for stmt in body {
         match &stmt.kind {
             StmtKind::Effect(ir::Effect::Assign { target, value }) => {
-                reads.extend(things_of(value));
-                writes.extend(target.fixed().map(Thing::Field));
+                reads.extend(locations_in(value));
+                writes.extend(target.fixed().map(Location::Field));
             }
             StmtKind::If {
                 cond, then, other, ..
             } => {
-                reads.extend(things_of(cond));
-                inside(then, reads, writes);
-                inside(other, reads, writes);
+                reads.extend(locations_in(cond));
+                collect_accesses(then, reads, writes);
+                collect_accesses(other, reads, writes);
             }
             StmtKind::Block { body, .. } | StmtKind::Loop { body, .. } => {
-                inside(body, reads, writes);
+                collect_accesses(body, reads, writes);
             }
             StmtKind::Effect(ir::Effect::Primitive(primitive)) => {
                 for expr in primitive.exprs() {
-                    reads.extend(things_of(expr));
+                    reads.extend(locations_in(expr));
                 }
                 if let Primitive::RegisterRead { target, .. } = primitive {
-                    writes.insert(Thing::Field(*target));
+                    writes.insert(Location::Field(*target));
                 }
             }
             _ => {}
@@ -348,8 +365,8 @@ fn inside(body: &[Stmt], reads: &mut BTreeSet<Thing>, writes: &mut BTreeSet<Thin
     }
 }
 
-/// Whether a statement calls an extern with a result.
-fn gives_result(stmt: &Stmt) -> bool {
+/// Whether a statement calls an extern that stores a result in a field.
+fn calls_extern_with_result(stmt: &Stmt) -> bool {
     matches!(
         &stmt.kind,
         StmtKind::Effect(ir::Effect::Primitive(
@@ -368,5 +385,5 @@ fn has_computed_index(stmt: &Stmt) -> bool {
     else {
         return false;
     };
-    !things_of(index).is_empty()
+    !locations_in(index).is_empty()
 }

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use super::Thing;
+use super::Location;
 use crate::ir::{ActionId, ActionScope, Follow, Stmt, Table};
 
-/// Fields written by the actions of each outcome of a table, in the order of the bodies that follow.
+/// Fields that the actions of each outcome of a table may write, in the order of [`Follow::bodies`]. `written` has the writes by action.
 pub fn outcomes(
     table: &Table,
     then: &Follow<Stmt>,
-    written: &[(ActionId, BTreeSet<Thing>)],
-) -> Vec<BTreeSet<Thing>> {
-    let by = |which: &dyn Fn(ActionId) -> bool| -> BTreeSet<Thing> {
+    written: &[(ActionId, BTreeSet<Location>)],
+) -> Vec<BTreeSet<Location>> {
+    let by = |which: &dyn Fn(ActionId) -> bool| -> BTreeSet<Location> {
         let of = written.iter().filter(|(action, _)| which(*action));
-        of.flat_map(|(_, things)| things.clone()).collect()
+        of.flat_map(|(_, locations)| locations.clone()).collect()
     };
     let scope = |action: ActionId| {
         let mut references = table.actions.iter();

@@ -1,16 +1,16 @@
-//! Fields and objects that expressions and programs read.
+//! Fields and validity bits that expressions and programs read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use num_bigint::BigInt;
 
-use super::Thing;
+use super::Location;
 use crate::ir::{
     mask, walk_exprs, BinaryOp, CalculationInput, Expr, FieldRef, FlatProgram, HeaderPlace,
     KeyTarget,
 };
 
-/// Number of reads of each field by a program.
+/// The number of reads of each field in a program. A field that is never read is missing.
 pub fn reads(program: &FlatProgram) -> BTreeMap<FieldRef, usize> {
     let mut counts = BTreeMap::new();
     let mut count = |field: FieldRef| *counts.entry(field).or_default() += 1;
@@ -53,20 +53,21 @@ pub fn reads(program: &FlatProgram) -> BTreeMap<FieldRef, usize> {
     counts
 }
 
-pub fn things_of(expr: &Expr) -> BTreeSet<Thing> {
-    let mut things = BTreeSet::new();
+/// The fields and validity bits in an expression.
+pub fn locations_in(expr: &Expr) -> BTreeSet<Location> {
+    let mut locations = BTreeSet::new();
     expr.walk(&mut |expr| match expr {
-        Expr::Field { place, .. } => things.extend(place.fixed().map(Thing::Field)),
+        Expr::Field { place, .. } => locations.extend(place.fixed().map(Location::Field)),
         Expr::Valid(HeaderPlace::Fixed(header)) => {
-            things.insert(Thing::Valid(*header));
+            locations.insert(Location::Valid(*header));
         }
         _ => {}
     });
-    things
+    locations
 }
 
-/// Length of the longest chain of ALU operations in an expression. Copies, casts, slices and concatenations, and masks and shifts by
-/// constants, are moves.
+/// Length of the longest chain of ALU operations in an expression. Moves do not count: copies, casts, slices, concatenations, and masks and
+/// shifts by constants.
 pub fn operations(expr: &Expr) -> u32 {
     match expr {
         Expr::Unary { arg, .. } => 1 + operations(arg),
@@ -84,7 +85,7 @@ pub fn operations(expr: &Expr) -> u32 {
     }
 }
 
-/// Whether an operation only moves bits: masks and shifts by constants.
+/// Whether an operation only moves or clears bits: a concatenation, or a mask or shift by a constant.
 fn moves(op: BinaryOp, left: &Expr, right: &Expr) -> bool {
     match op {
         BinaryOp::Concat => true,
@@ -94,8 +95,7 @@ fn moves(op: BinaryOp, left: &Expr, right: &Expr) -> bool {
     }
 }
 
-/// Whether the expression has more `^` than one action can compute, so that a hash unit computes it (`@in_hash`): all other operations are
-/// moves.
+/// Whether a hash unit computes the expression, as with `@in_hash`: it has more than one `^`, and all other operations are moves.
 pub fn in_hash(expr: &Expr) -> bool {
     fn xors(expr: &Expr) -> Option<u32> {
         match expr {
@@ -115,7 +115,7 @@ pub fn in_hash(expr: &Expr) -> bool {
     xors(expr).is_some_and(|xors| xors > 1)
 }
 
-/// The mask and the value of an assignment to a slice of a field; `None` if it assigns the whole field.
+/// The written bits as a mask, and the value, of an assignment `field = field & mask | value` to a slice. `None` for other assignments.
 pub fn slice(field: FieldRef, value: &Expr) -> Option<(BigInt, &Expr)> {
     let Expr::Binary {
         op: BinaryOp::Or,

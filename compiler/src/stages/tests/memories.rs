@@ -1,13 +1,18 @@
-//! Memories of tables, compared with the results of bf-p4c 9.13.4 (p4lang/p4c at 34b86e9, `--target tofino`) for one program with all of them.
+//! Tests of memories of tables. The expected values are those of bf-p4c 9.13.4 (p4lang/p4c at 34b86e9, `--target tofino`) for one program
+//! with all these tables.
 
 use super::{step, tna};
 
-/// A table, by name, key, action and what else its body has; and bf-p4c's blocks of SRAM and TCAM.
+/// A table with the memories that bf-p4c allocates for it.
 struct KnownTable {
     name: &'static str,
+    /// Elements of the key.
     key: &'static str,
+    /// Declaration of the action.
     action: &'static str,
+    /// Further table properties.
     rest: &'static str,
+    /// Blocks of SRAM and of TCAM.
     blocks: (u64, u64),
 }
 
@@ -34,15 +39,15 @@ const fn known(
 }
 
 const KNOWN: [KnownTable; 13] = [
-    // Four ways, a block each.
+    // Four ways of one block each.
     known("small", "hdr.op.a: exact", WORD, "size = 64;", (4, 0)),
     known("large", "hdr.op.a: exact", WORD, "size = 65536;", (32, 0)),
     known("macs", "hdr.op.mac: exact", PORT, "size = 16384;", (8, 0)),
-    // 16 of 48 bits of action data stand in the entry, the rest in blocks of its own.
+    // 16 of the 48 bits of action data are in the match entry, the rest in separate rows.
     known("rewrite", "hdr.op.half: exact", MAC, "size = 8192;", (6, 0)),
     known("values", "hdr.op.half: exact", WIDE, "size = 4096;", (8, 0)),
     known("hosts6", "hdr.op.wide: exact", PORT, "size = 4096;", (5, 0)),
-    // The key is its own place.
+    // 512 entries for a key of 9 bits: the key is the address.
     known(
         "ports",
         "intr.ingress_port: exact",
@@ -59,7 +64,7 @@ const KNOWN: [KnownTable; 13] = [
         "size = 1024;",
         (1, 6),
     ),
-    // A quarter of the entries is reckoned as ranges of seven rows each.
+    // A quarter of the entries is assumed to have ranges of seven rows each.
     known(
         "ranges",
         "hdr.op.a: exact; hdr.op.half: range",
@@ -68,12 +73,12 @@ const KNOWN: [KnownTable; 13] = [
         (1, 6),
     ),
     known("unsized", "hdr.op.a: ternary", PORT, "", (1, 1)),
-    // Of 2^8 entries none needs its key.
+    // 256 entries for a key of 8 bits: the key is the address and is not stored.
     known("direct", "hdr.op.byte: exact", WORD, "size = 256;", (1, 0)),
 ];
 
 #[test]
-fn tables_take_the_blocks_that_they_take_on_the_chip() {
+fn table_memories_equal_those_of_bf_p4c() {
     for KnownTable {
         name,
         key,
@@ -94,8 +99,8 @@ fn tables_take_the_blocks_that_they_take_on_the_chip() {
 }
 
 #[test]
-fn counters_of_entries_are_as_wide_as_the_program_says() {
-    // As above: 4 blocks for 4,096 hosts, and what their counters take with the block to spare.
+fn direct_counters_have_the_declared_width() {
+    // 4 blocks for 4,096 entries, plus the blocks of their counters including a spare one.
     for (counter, key, blocks) in [
         ("bit<32>>(CounterType_t.PACKETS)", "hdr.op.a", 4 + 2),
         (
@@ -116,7 +121,7 @@ fn counters_of_entries_are_as_wide_as_the_program_says() {
 }
 
 #[test]
-fn a_program_can_say_how_a_table_is_packed() {
+fn annotations_set_ways_and_packing() {
     let sram = |annotations: &str| {
         let locals = format!(
             "action none() {{}}
@@ -124,18 +129,18 @@ fn a_program_can_say_how_a_table_is_packed() {
         );
         step(&tna(&locals, "t.apply();"), "t").takes.sram
     };
-    // A key of 22 bits beside the row's and four of version: four in a row.
+    // 22 key bits without the ghost bits, and 4 version bits: four entries in a row.
     assert_eq!(sram(""), 4);
     assert_eq!(sram("@pack(1)"), 5);
     assert_eq!(sram("@pragma pack 1\n"), 5);
-    // Ways are powers of two: 2, 1, 1 and 1.
+    // The size of each way is a power of two: 2, 1, 1 and 1 blocks.
     assert_eq!(sram("@ways(4) @pack(1)"), 5);
     assert_eq!(sram("@ways(2) @pack(1)"), 4 + 1);
     assert_eq!(sram("@ways(6)"), 6);
 }
 
 #[test]
-fn cells_of_registers_are_packed() {
+fn register_cells_are_packed_into_rows() {
     for (cell, size, result, blocks) in [
         ("bit<1>", 131_072, "31w0 ++ look", 1 + 1),
         ("bit<8>", 16_384, "24w0 ++ look", 1 + 1),
@@ -154,14 +159,14 @@ fn cells_of_registers_are_packed() {
 }
 
 #[test]
-fn hashes_take_bits() {
+fn hashes_and_exact_matches_use_hash_bits() {
     let report = tna(
         "Hash<bit<32>>(HashAlgorithm_t.CRC32) hash;",
         "hdr.op.c = hash.get({ hdr.op.a, hdr.op.b });",
     );
     let bits: u64 = report.used.iter().map(|used| used.hash_bits).sum();
     assert_eq!(bits, 32);
-    // Ten bits for each of four ways.
+    // Ten hash bits for each of four ways.
     let exact =
         "action none() {} table t { key = { hdr.op.a: exact; } actions = { none; } size = 1024; }";
     assert_eq!(step(&tna(exact, "t.apply();"), "t").takes.hash_bits, 40);

@@ -1,7 +1,8 @@
-//! Conditions of `apply` blocks, which gateways decide.
+//! Check that a gateway can evaluate each condition of an `apply` block.
 //!
-//! A gateway compares up to 4 rows with the packet, and a row is a conjunction. Its input is 4 bytes from the crossbar, of which each may be
-//! compared with a constant or with a byte of another field, and 12 bits of a hash, in which alone there are comparisons by `<`.
+//! A gateway compares up to 4 rows with the packet; a row is a conjunction of comparisons. Its input has 4 bytes from the crossbar and
+//! 12 bits from a hash function. Each crossbar byte is compared for equality with a constant or with a byte of another field.
+//! Only the hash bits support comparisons by `<`.
 
 use std::collections::BTreeMap;
 
@@ -13,27 +14,28 @@ use crate::sema::{BuiltinMethod, Callee};
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, UnaryOp};
 use crate::syntax::print::print_expr;
 
-/// Bits of a gateway's input that come from the crossbar.
+/// Width in bits of a gateway's input from the crossbar.
 const CROSSBAR_BITS: u32 = 32;
-/// Bits that come from a hash, which are all that can be compared by `<`.
+/// Width in bits of a gateway's input from a hash function, the only input that supports comparisons by `<`.
 const HASH_BITS: u32 = 12;
-/// Conditions with more rows are not looked at.
+/// Maximum number of rows of a condition that is checked; a condition with more rows is accepted unchecked.
 const MOST_ROWS: usize = 64;
 
-/// What a conjunction looks at, in bits for each field.
+/// The inputs of a conjunction: for each kind of comparison, the compared fields with their numbers of compared bits.
 #[derive(Clone, Debug, Default)]
 struct Row {
-    /// Compared with constants, or whether headers are valid on Tofino 2.
+    /// Fields compared with a constant for equality; on Tofino 2 also the validity bits of headers.
     equal: BTreeMap<String, u32>,
-    /// Compared with another field.
+    /// Pairs of fields compared with each other for equality, by the text of the comparison.
     paired: BTreeMap<String, u32>,
-    /// Compared by `<`.
+    /// Fields compared by `<`, `<=`, `>` or `>=`, which need hash bits.
     range: BTreeMap<String, u32>,
-    /// Whether headers are valid, on Tofino 1.
+    /// Validity bits of headers on Tofino 1, which need hash bits.
     valid: BTreeMap<String, u32>,
 }
 
 impl Row {
+    /// The conjunction of two rows. A field compared in both counts once, with the larger number of bits.
     fn and(&self, other: &Row) -> Row {
         let join = |one: &BTreeMap<String, u32>, other: &BTreeMap<String, u32>| {
             let mut all = one.clone();
@@ -53,7 +55,7 @@ impl Row {
 }
 
 impl Units<'_> {
-    /// Refuses a condition that no gateway decides.
+    /// Reports a condition that a gateway cannot evaluate.
     pub(super) fn gateway(&mut self, condition: &Expr) {
         if self.is_constant(condition) {
             return;
@@ -96,7 +98,7 @@ impl Units<'_> {
         }
     }
 
-    /// The conjunctions that a condition is a disjunction of; none if there are too many.
+    /// The disjunctive normal form of a condition, or of its negation if `holds` is false. `None` if it has more than `MOST_ROWS` rows.
     fn rows(&mut self, condition: &Expr, holds: bool) -> Option<Vec<Row>> {
         match &condition.kind {
             ExprKind::Unary(UnaryOp::Not, inner) => self.rows(inner, !holds),
@@ -117,7 +119,7 @@ impl Units<'_> {
         }
     }
 
-    /// What a comparison, or a truth value, looks at.
+    /// The rows of one comparison or Boolean value, or of its negation if `holds` is false. Empty after a reported error.
     fn comparison(&mut self, expr: &Expr, holds: bool) -> Vec<Row> {
         let one = |field: String, bits: u32| BTreeMap::from([(field, bits)]);
         if self.is_constant(expr) {
@@ -165,7 +167,7 @@ impl Units<'_> {
         };
         match op {
             BinaryOp::Eq | BinaryOp::Ne => {
-                // A difference is a row for equality before, with the other outcome.
+                // `!=` needs no input of its own: a preceding row tests equality and has the opposite outcome.
                 if (*op == BinaryOp::Eq) != holds {
                     return vec![Row::default()];
                 }
@@ -200,7 +202,7 @@ impl Units<'_> {
                 let Some(number) = self.number(constant) else {
                     return vec![Row::default()];
                 };
-                // As `field < number` or `field >= number`.
+                // Normalise to `field < above` or `field >= above`.
                 let flipped = constants[0];
                 let above = match (op, flipped) {
                     (BinaryOp::Lt | BinaryOp::Ge, false) | (BinaryOp::Gt | BinaryOp::Le, true) => {
@@ -237,7 +239,7 @@ impl Units<'_> {
         }
     }
 
-    /// The field of a masked comparison or key, and the number of its bits that count.
+    /// The field of a comparison or key without its mask, and the number of compared bits. `bits` is the field's width.
     pub(super) fn masked(&self, field: &Expr, bits: u32) -> (String, u32) {
         if let ExprKind::Binary(BinaryOp::BitAnd, a, b) = &field.kind {
             for (value, mask) in [(a, b), (b, a)] {
@@ -250,7 +252,7 @@ impl Units<'_> {
         (print_expr(field), bits)
     }
 
-    /// Whether it is `hit` or `miss` of a table.
+    /// Whether an expression is the result of a table's `apply`: `hit`, `miss` or `action_run`.
     fn is_result(&self, expr: &Expr) -> bool {
         use crate::sema::Resolution;
         matches!(
@@ -259,7 +261,7 @@ impl Units<'_> {
         )
     }
 
-    /// Whether one side of a comparison is a field, or bits of one; all else is refused.
+    /// Whether one side of a comparison is a field or a slice of a field. Reports an arithmetic expression, for which a gateway has no ALU.
     fn operand(&mut self, expr: &Expr) -> bool {
         let op = match &expr.kind {
             ExprKind::Cast(_, arg) => return self.operand(arg),
@@ -304,15 +306,15 @@ impl Units<'_> {
     }
 }
 
-/// How a comparison by `<` is done.
+/// The implementation of a comparison by `<`, with its number of input bits.
 enum Range {
-    /// Compared for equality, over this number of bits.
+    /// An equality comparison of crossbar bits.
     Equal(u32),
-    /// Number of bits of the hash.
+    /// A range comparison of hash bits.
     Bits(u32),
 }
 
-/// Bits of a value of `width` bits that decide whether it is below `number`.
+/// The input bits that decide whether a value of `width` bits is less than `number`.
 fn range_bits(number: &BigInt, width: u32, signed: bool) -> Range {
     if signed {
         return match number.is_zero() {
@@ -320,7 +322,7 @@ fn range_bits(number: &BigInt, width: u32, signed: bool) -> Range {
             false => Range::Bits(width),
         };
     }
-    // Always or never.
+    // The condition is constant.
     if number.is_zero() || *number >= BigInt::one() << width {
         return Range::Equal(0);
     }

@@ -1,5 +1,7 @@
-//! Actions that use the hash distribution unit or the random number generator of a stage: to compute a hash, to address a register,
-//! counter or meter by a packet field, or to draw a random number. Both units act on a hit only.
+//! Check of actions that use the hash distribution unit or the random number generator of a stage.
+//!
+//! An action uses these units to compute a hash, to index a register, counter or meter by a packet field, or to draw a random number.
+//! Both units work only when a table entry is hit.
 
 use num_bigint::BigInt;
 
@@ -10,7 +12,7 @@ use crate::syntax::ast::{
     TableDecl, TablePropertyValue,
 };
 
-/// Externs with cells that the parameter `index` of their methods addresses.
+/// Prefixes of the names of externs that are arrays: the parameter `index` of their methods selects a cell.
 const INDEXED: [&str; 7] = [
     "Counter",
     "Meter",
@@ -22,7 +24,7 @@ const INDEXED: [&str; 7] = [
 ];
 
 impl Units<'_> {
-    /// Refuses actions that use the hash distribution unit or draw a random number where they can run without a hit.
+    /// Reports actions of `table` that use the hash distribution unit or a random number and can run without a hit.
     pub(super) fn hashes(&mut self, table: &TableDecl) {
         let mut key: &[KeyElement] = &[];
         let mut size: Option<BigInt> = None;
@@ -92,6 +94,7 @@ impl Units<'_> {
         }
     }
 
+    /// The declaration of a listed action; `None` if the reference has an error.
     fn action_of(&self, action: &ActionRef) -> Option<&ActionDecl> {
         match self.checked.call(action.call)?.callee {
             Callee::Action(id) => match &self.checked.def(id).kind {
@@ -102,6 +105,7 @@ impl Units<'_> {
         }
     }
 
+    /// Whether an action has parameters without a direction, whose values the control plane sets.
     fn has_data(&self, action: &ActionRef) -> bool {
         let decl = self.action_of(action);
         decl.is_some_and(|decl| {
@@ -109,8 +113,8 @@ impl Units<'_> {
         })
     }
 
-    /// Whether a table has an entry for each value of its key, so that it is never missed: the compiler then needs no match memory, and
-    /// the key is the address of the entry. Bits that a mask clears are not matched.
+    /// Whether a table has an entry for each value of its key, so that every lookup hits. The compiler then uses the key as the address
+    /// of the entry. Key bits that a mask clears do not count.
     fn has_an_entry_for_each_key(&self, key: &[KeyElement], size: Option<&BigInt>) -> bool {
         let mut bits = 0;
         for element in key {
@@ -124,11 +128,12 @@ impl Units<'_> {
         size.is_some_and(|size| *size == BigInt::from(1) << bits)
     }
 
-    /// The unit that an action uses and only a hit reaches.
+    /// The unit that an action uses and that works only on a hit; `None` if it uses none.
     fn unit_of(&self, action: &ActionRef) -> Option<HitUnit> {
         self.unit_of_body(&self.action_of(action)?.body.stmts)
     }
 
+    /// The first such unit that the statements use.
     fn unit_of_body(&self, stmts: &[Stmt]) -> Option<HitUnit> {
         stmts.iter().find_map(|stmt| match &stmt.kind {
             StmtKind::Assign { right, .. } => self.unit_of_value(right),
@@ -152,7 +157,7 @@ impl Units<'_> {
         })
     }
 
-    /// The unit that a value needs.
+    /// The hash or random unit that computes a value; `None` if it needs neither.
     fn unit_of_value(&self, value: &Expr) -> Option<HitUnit> {
         match &value.kind {
             ExprKind::Call(call) => {
@@ -191,7 +196,8 @@ impl Units<'_> {
         }
     }
 
-    /// Whether a value depends on more than constants and parameters of the action. A variable of the action does if its initial value does.
+    /// Whether a value depends on packet fields or metadata, not only on constants and action data. A local variable of an action depends
+    /// on them if its initial value does.
     fn is_from_a_packet(&self, value: &Expr) -> bool {
         match &value.kind {
             _ if self.is_action_data(value) => false,
@@ -213,13 +219,14 @@ impl Units<'_> {
         }
     }
 
+    /// Whether a declaration is local to an action.
     fn is_of_an_action(&self, id: DeclId) -> bool {
         let parent = self.checked.def(id).parent;
         parent.is_some_and(|parent| matches!(self.checked.def(parent).kind, DefKind::Action(_)))
     }
 }
 
-/// A unit of a stage that acts on a hit only, by its use.
+/// The purpose for which an action uses a unit that works only on a hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HitUnit {
     /// A hash of packet fields as a value.
@@ -231,7 +238,7 @@ enum HitUnit {
 }
 
 impl HitUnit {
-    /// What an action does with the unit, as a predicate.
+    /// A predicate for messages, whose subject is the action.
     fn use_of_it(self) -> &'static str {
         match self {
             HitUnit::Hash => "computes a hash",

@@ -1,9 +1,10 @@
-//! What the units of a match-action stage cannot do, wherever a step stands: operations that no ALU has ([`operations`]), conditions that
-//! no gateway decides ([`gateways`]), accesses that are too much for a stateful ALU ([`stateful`]), and hashes where no entry is
-//! hit ([`hashes`]).
+//! Check that the units of a match-action stage can execute each operation of a program, in whichever stage it is placed.
 //!
-//! The program is looked at as its author wrote it, so that each refusal is at its line. What depends on where fields lie in containers, or
-//! on a value that only a constructor's argument has, is not refused.
+//! It reports operations without an ALU instruction ([`operations`]), conditions that a gateway cannot evaluate ([`gateways`]), register
+//! accesses that exceed a stateful ALU ([`stateful`]), and hashes that are used without a table hit ([`hashes`]).
+//!
+//! The check reads the syntax tree before inlining, so that each error is at a source line. It accepts operations whose legality depends on
+//! the allocation of containers or on a constructor argument.
 
 mod gateways;
 mod hashes;
@@ -18,7 +19,7 @@ use crate::diag::{Code, Diagnostic, Diagnostics, Span};
 use crate::sema::{CheckedProgram, DefKind, Resolution, Type};
 use crate::syntax::ast::{Block, ControlDecl, Decl, Direction, Expr, ExprKind, Stmt, StmtKind};
 
-/// Refuses what no stage of the chip can do.
+/// Reports the operations of a program that no stage of the chip can execute. Does nothing for v1model.
 pub fn refuse(checked: &CheckedProgram, arch: Arch, diagnostics: &mut Diagnostics) {
     if !arch.is_tofino() {
         return;
@@ -36,15 +37,16 @@ pub fn refuse(checked: &CheckedProgram, arch: Arch, diagnostics: &mut Diagnostic
     }
 }
 
-/// Where a statement stands.
+/// The block that contains a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Around {
-    /// In the `apply` block of a control: conditions are gateways.
+    /// The `apply` block of a control, whose conditions are evaluated by gateways.
     Apply,
-    /// In an action: all of it is one instruction for each container.
+    /// An action, which becomes one instruction per container.
     Action,
 }
 
+/// The state of the check.
 struct Units<'a> {
     checked: &'a CheckedProgram,
     arch: Arch,
@@ -123,23 +125,23 @@ impl Units<'_> {
         }
     }
 
-    /// Reports what the chip cannot do, and what would do.
+    /// Reports an operation that the chip cannot execute, with the remedy `help`.
     fn cannot(&mut self, span: Span, what: impl Into<String>, help: impl Into<String>) {
         self.diagnostics
             .report(Diagnostic::error(Code::UNITS, span, what).help(help));
     }
 
-    /// The chip, as messages name it.
+    /// The name of the architecture, for messages.
     fn chip(&self) -> &'static str {
         self.arch.name()
     }
 
-    /// The number that an expression is, if it is known.
+    /// The value of a compile-time constant integer; `None` for other expressions.
     fn number(&self, expr: &Expr) -> Option<BigInt> {
         self.checked.value(expr)?.as_int().cloned()
     }
 
-    /// Whether a value is known when the program is compiled, if perhaps not here: the parameter of a constructor.
+    /// Whether an expression is a compile-time constant or consists of constants and constructor parameters.
     fn is_constant(&self, expr: &Expr) -> bool {
         if self.checked.info(expr.id).value.is_some() {
             return true;
@@ -160,7 +162,7 @@ impl Units<'_> {
         }
     }
 
-    /// Whether a value comes from an entry of a table or is known: parameters of actions without a direction, and constants.
+    /// Whether an expression consists of constants and action data, which are the action parameters without a direction.
     fn is_action_data(&self, expr: &Expr) -> bool {
         if self.is_constant(expr) {
             return true;
@@ -181,7 +183,7 @@ impl Units<'_> {
         }
     }
 
-    /// Bits of a number or truth value, and whether it has a sign.
+    /// The width in bits of an expression and whether it is signed; `None` for a type other than `bit`, `int` or `bool`.
     fn width(&self, expr: &Expr) -> Option<(u32, bool)> {
         match self.checked.representation(self.checked.type_as_used(expr)) {
             Type::Bit(width) => Some((width, false)),

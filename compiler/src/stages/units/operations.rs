@@ -1,4 +1,5 @@
-//! Operations of actions, and of assignments between tables, which become actions of their own.
+//! Check that the ALUs of a stage have an instruction for each operation of actions and of assignments in `apply` blocks. The compiler turns
+//! the latter into actions.
 
 use num_traits::{One, Zero};
 
@@ -8,11 +9,11 @@ use crate::sema::Callee;
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind};
 use crate::syntax::print::print_expr;
 
-/// Bits of the widest container: what saturates cannot be spread over several.
+/// Width in bits of the widest container. A saturating operation must be in one container.
 const WIDEST_CONTAINER: u32 = 32;
 
 impl Units<'_> {
-    /// Refuses operations in an expression that no ALU has.
+    /// Reports operations of an expression, and of its parts, that no ALU can execute.
     pub(super) fn operations(&mut self, expr: &Expr, around: Around) {
         if self.is_constant(expr) {
             return;
@@ -41,7 +42,7 @@ impl Units<'_> {
             }
             ExprKind::Call(call) => {
                 let callee = self.checked.call(expr.id).map(|info| info.callee);
-                // What externs get is theirs to look at.
+                // Arguments of externs and methods are not computed by the action's ALUs.
                 if let Some(Callee::Action(_) | Callee::Function(_)) = callee {
                     for arg in &call.args {
                         self.operations(&arg.value, around);
@@ -52,7 +53,7 @@ impl Units<'_> {
         }
     }
 
-    /// Refuses an operator that no ALU has for these operands.
+    /// Reports an operator that no ALU can execute for these operands.
     pub(super) fn operator(&mut self, op: BinaryOp, left: &Expr, right: &Expr, span: Span) {
         let chip = self.chip();
         let symbol = op.as_str();
@@ -117,7 +118,7 @@ impl Units<'_> {
         }
     }
 
-    /// Refuses a condition in an action that does not come from its entry.
+    /// Reports a condition in an action that depends on more than constants and action data.
     pub(super) fn condition_in_action(&mut self, condition: &Expr) {
         if self.is_action_data(condition) {
             return;
@@ -135,7 +136,7 @@ impl Units<'_> {
     }
 }
 
-/// `a < b ? a : b` and its relatives, which ALUs have.
+/// Whether a conditional expression computes a minimum or maximum, such as `a < b ? a : b`, for which ALUs have an instruction.
 fn is_extreme(cond: &Expr, then: &Expr, other: &Expr) -> bool {
     let ExprKind::Binary(BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge, a, b) =
         &cond.kind

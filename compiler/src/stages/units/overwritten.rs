@@ -1,6 +1,6 @@
-//! Dead assignments of RegisterActions: a later assignment overwrites the value on every path before a read.
+//! Dead assignments of RegisterActions: assignments whose value is overwritten on every path before it is read.
 //!
-//! Compilers for the chip remove such assignments before they choose instructions, so they take no part in what the stateful ALU must do.
+//! Compilers for the chip remove such assignments before they select instructions, so the stateful ALU need not execute them.
 
 use std::collections::BTreeSet;
 
@@ -20,6 +20,7 @@ pub(super) fn dead_assignments(body: &Block, params: &[Name]) -> Vec<Span> {
     analysis.dead
 }
 
+/// The state of the liveness analysis.
 struct Overwritten<'a> {
     params: &'a [Name],
     dead: Vec<Span>,
@@ -29,12 +30,12 @@ struct Overwritten<'a> {
 type Targets = BTreeSet<String>;
 
 impl Overwritten<'_> {
-    /// The targets before a block, given those behind it.
+    /// The targets at the start of a block, given those at its end (`behind`).
     fn block(&mut self, block: &Block, behind: Targets) -> Targets {
         (block.stmts.iter().rev()).fold(behind, |behind, stmt| self.statement(stmt, behind))
     }
 
-    /// The targets before a statement, given those behind it.
+    /// The targets before a statement, given those after it (`behind`). Records the statement if it is a dead assignment.
     fn statement(&mut self, stmt: &Stmt, mut behind: Targets) -> Targets {
         match &stmt.kind {
             StmtKind::Empty => behind,
@@ -58,7 +59,7 @@ impl Overwritten<'_> {
                 let is_overwritten = target
                     .as_ref()
                     .is_some_and(|target| is_covered(&behind, target));
-                // Calls have effects beyond the assignment.
+                // A call may have side effects, so an assignment with a call is never dead.
                 if is_overwritten && !may_call(right) {
                     self.dead.push(stmt.span);
                     return behind;
@@ -78,12 +79,12 @@ impl Overwritten<'_> {
                 }
                 behind
             }
-            // Returns end the body, where parameters are live; of others nothing is assumed.
+            // A return ends the body, where all parameters are live. Other statements are treated as if they read all parameters.
             _ => Targets::new(),
         }
     }
 
-    /// The parameter, or the member of one, that an lvalue is as a whole.
+    /// The text of an lvalue that is a parameter or a member of one; `None` for slices and other lvalues.
     fn target(&self, left: &Expr) -> Option<String> {
         let mut root = left;
         while let ExprKind::Member(base, _) = &root.kind {
@@ -98,7 +99,7 @@ impl Overwritten<'_> {
     }
 }
 
-/// Whether a target, or the whole that it is a member of, is among the targets.
+/// Whether `targets` has `target` or a structure that contains it.
 fn is_covered(targets: &Targets, target: &str) -> bool {
     (targets.iter()).any(|whole| {
         target
@@ -107,7 +108,7 @@ fn is_covered(targets: &Targets, target: &str) -> bool {
     })
 }
 
-/// Removes the targets whose root occurs in an expression.
+/// Removes the targets whose parameter occurs in an expression, which reads them.
 fn read(targets: &mut Targets, expr: &Expr) {
     if targets.is_empty() {
         return;
@@ -122,7 +123,7 @@ fn read(targets: &mut Targets, expr: &Expr) {
     });
 }
 
-/// Whether an expression may call anything: it has a part that is not a value, a name or an operator.
+/// Whether an expression may contain a call: it has a part other than literals, names and operators.
 fn may_call(expr: &Expr) -> bool {
     let mut found = false;
     expr.walk(&mut |part| {

@@ -1,7 +1,7 @@
-//! RegisterActions: what the ALU of a register can do in its one pass.
+//! Check that a stateful ALU can execute each RegisterAction in one pass.
 //!
-//! It has two comparisons (four on Tofino 2), each of a cell, a field and a constant, and for each half of a cell two instructions under
-//! conditions of these; an instruction is one operation, or a disjunction of two bitwise ones.
+//! A stateful ALU has two comparators (four on Tofino 2), each of which compares a sum of a cell, a field and a constant. For each half of a
+//! cell it has two instructions, which the comparators enable. An instruction is one operation, or the bitwise OR of two operations.
 
 use std::collections::BTreeMap;
 
@@ -15,32 +15,35 @@ use crate::syntax::ast::{
 };
 use crate::syntax::print::print_expr;
 
-/// Most different values that are assigned to a half of a cell or to a result: one for each instruction.
+/// Maximum number of different values that are assigned to a half of a cell or to a result: one per instruction.
 const INSTRUCTIONS: usize = 2;
 
-/// What was found in an implementation of `apply` so far.
+/// The comparisons and assignments found so far in the `apply` method of a RegisterAction.
 #[derive(Default)]
 struct Found {
-    /// Comparisons by what they compare, those that differ in a negation counted once.
+    /// Comparisons by their text, in a form that is equal for a comparison and its negation, with the first source position.
     comparisons: BTreeMap<String, Span>,
-    /// For what is assigned to: under which conditions, and what.
+    /// Assignments by the text of their lvalue.
     assigned: BTreeMap<String, Vec<Assigned>>,
-    /// Conditions around the statement at hand.
+    /// Conditions under which the current statement is executed, from the outermost to the innermost.
     way: Vec<String>,
-    /// The cell's value, and results.
+    /// The parameters of `apply`: the value of the cell, then the results.
     params: Vec<Name>,
-    /// Spans of assignments that have no effect.
+    /// Spans of dead assignments, which are not counted.
     dead: Vec<Span>,
 }
 
+/// An assignment to a parameter of `apply`.
 struct Assigned {
+    /// The conditions under which it is executed.
     way: Vec<String>,
+    /// Text of the assigned value.
     value: String,
     span: Span,
 }
 
 impl Units<'_> {
-    /// Refuses an implementation that is too much for a stateful ALU.
+    /// Checks the `apply` method of a RegisterAction or DirectRegisterAction; other instances are ignored.
     pub(super) fn stateful(&mut self, instance: &Instantiation) {
         let (TypeRefKind::Name(path) | TypeRefKind::Specialized(path, _)) = &instance.ty.kind
         else {
@@ -58,6 +61,7 @@ impl Units<'_> {
         }
     }
 
+    /// Reports an `apply` method with more comparisons or more assigned values than a stateful ALU has units for.
     fn implementation(&mut self, function: &FunctionDecl, name: &str) {
         let Some(body) = &function.body else { return };
         let mut found = Found {
@@ -116,7 +120,7 @@ impl Units<'_> {
         let depth = found.way.len();
         for stmt in &block.stmts {
             self.alu_statement(stmt, found);
-            // Behind a branch that returns is what its `else` would have.
+            // After a branch that returns, the negated condition holds, as in an `else`.
             if let StmtKind::If {
                 condition,
                 then,
@@ -177,7 +181,7 @@ impl Units<'_> {
         }
     }
 
-    /// Whether it is a result, and not the cell.
+    /// Whether an lvalue is a result parameter, as opposed to the cell's value, which is the first parameter.
     fn is_result_of_alu(&self, left: &Expr, found: &Found) -> bool {
         match &left.kind {
             ExprKind::Name(path) => {
@@ -191,7 +195,7 @@ impl Units<'_> {
         }
     }
 
-    /// Takes note of an assignment, which must not follow one on the same way.
+    /// Records an assignment. Reports it if an earlier one to the same lvalue is executed on the same path.
     fn alu_assigned(&mut self, left: &Expr, value: String, span: Span, found: &mut Found) {
         let mut root = left;
         while let ExprKind::Member(base, _) | ExprKind::Slice { base, .. } = &root.kind {
@@ -205,7 +209,7 @@ impl Units<'_> {
         let target = print_expr(left);
         let known = found.assigned.entry(target.clone()).or_default();
         let is_zero = value == "0" || value == "false";
-        // What is zero at first may become something else: the ALU's outputs are joined by `|`.
+        // An initial zero is free: the outputs of the instructions are combined by bitwise OR, which is zero if none is enabled.
         if known.is_empty() && found.way.is_empty() && is_zero {
             return;
         }
@@ -230,7 +234,7 @@ impl Units<'_> {
         });
     }
 
-    /// A condition: comparisons, joined in any way.
+    /// Collects the comparisons of a condition, which Boolean operators may combine freely.
     fn alu_condition(&mut self, condition: &Expr, found: &mut Found) {
         if self.is_constant(condition) {
             return;
@@ -262,7 +266,7 @@ impl Units<'_> {
         }
     }
 
-    /// One side of a comparison: a sum of the cell, a field and constants.
+    /// Reports one side of a comparison that is not a sum of the cell, a field and constants.
     fn alu_compared(&mut self, expr: &Expr, found: &Found) {
         if self.is_constant(expr) {
             return;
@@ -311,7 +315,7 @@ impl Units<'_> {
         }
     }
 
-    /// A value that is assigned.
+    /// Reports an assigned value that no instruction computes. `is_result` if it is assigned to a result and not to the cell.
     fn alu_value(&mut self, value: &Expr, found: &mut Found, is_result: bool) {
         if self.is_constant(value) {
             return;
@@ -351,7 +355,7 @@ impl Units<'_> {
         }
     }
 
-    /// An operation of a value: one, with nothing below it but for a disjunction.
+    /// Reports an operation that no instruction has: an instruction is one operation, or the bitwise OR of two.
     fn alu_operator(&mut self, op: BinaryOp, sides: &[&Expr], span: Span, is_result: bool) {
         let chip = self.chip();
         let symbol = op.as_str();
@@ -387,7 +391,7 @@ impl Units<'_> {
             }
             match &inner.kind {
                 ExprKind::Binary(BinaryOp::Concat, ..) => {}
-                // One disjunction joins two instructions.
+                // A bitwise OR may combine two operations.
                 ExprKind::Binary(below, a, b)
                     if op == BinaryOp::BitOr && *below != BinaryOp::BitOr =>
                 {
@@ -409,6 +413,7 @@ impl Units<'_> {
     }
 }
 
+/// Whether an operator has a Boolean result.
 fn is_condition(op: BinaryOp) -> bool {
     matches!(
         op,

@@ -10,36 +10,36 @@ use crate::passes::builder::data::{Data, Place};
 use crate::passes::builder::{ops, Builder};
 use crate::syntax::ast::BinaryOp;
 
-/// Maximum bytes of data of a resubmitted packet.
+/// Maximum size in bytes of the data in front of a resubmitted packet.
 const RESUBMIT_BYTES: u32 = 8;
 
 impl Lowering<'_> {
-    /// Lowers a call to statements and a result.
+    /// Emits the statements of a call and returns its result.
     pub fn tofino_call(&mut self, call: &mut Call) -> Data {
         match call.callee.clone() {
             Callee::Function(name) => self.tofino_function(&name, call),
-            Callee::Own(method) => self.own_call(&method, call),
+            Callee::This(method) => self.call_of_this(&method, call),
             Callee::Method(id, method) => {
                 self.tofino_method(self.lowered_object(id), &method, call)
             }
         }
     }
 
-    /// A call of a method of an object.
+    /// Lowers a call of a method of an object.
     fn tofino_method(&mut self, object: LoweredObject, method: &str, call: &mut Call) -> Data {
         let (args, span, scope) = (&call.args[..], call.span, &*call.scope);
         match object {
             LoweredObject::Counter(counter) => {
-                self.refuse_adjustment(args, span);
+                self.report_byte_adjustment(args, span);
                 if let Some(index) = value(args, 0) {
                     let count = Primitive::Count { counter, index };
                     self.emit(span, Effect::Primitive(count));
                 }
                 Data::Invalid
             }
-            // The switch updates it implicitly.
+            // The switch counts a hit of the entry without a primitive.
             LoweredObject::DirectCounter(_) => {
-                self.refuse_adjustment(args, span);
+                self.report_byte_adjustment(args, span);
                 Data::Invalid
             }
             LoweredObject::Meter(meter) => self.meter_call(meter, args, span, scope),
@@ -47,15 +47,15 @@ impl Lowering<'_> {
             LoweredObject::Register(register) => {
                 self.tofino_register_call((register, None), method, call)
             }
-            LoweredObject::Tofino(id) => self.own_method(id, method, call),
+            LoweredObject::Tofino(id) => self.tofino_object_method(id, method, call),
             LoweredObject::ActionProfile(_) | LoweredObject::Other(_) | LoweredObject::Invalid => {
                 Data::Invalid
             }
         }
     }
 
-    /// The same, for an object without an equivalent in v1model.
-    fn own_method(&mut self, id: ObjectId, method: &str, call: &mut Call) -> Data {
+    /// Lowers a call of a method of an object without an equivalent in v1model.
+    fn tofino_object_method(&mut self, id: ObjectId, method: &str, call: &mut Call) -> Data {
         let (args, span, scope) = (&call.args[..], call.span, &*call.scope);
         match self.tofino_object(id).clone() {
             Object::RegisterAction { register, entry } if method == "execute" => {
@@ -64,7 +64,7 @@ impl Lowering<'_> {
             Object::RegisterAction { .. } => {
                 self.beyond_model(
                     span,
-                    format!("the model has no {method} of register actions yet"),
+                    format!("the software model does not support {method} of a RegisterAction"),
                 );
                 Data::Invalid
             }
@@ -129,7 +129,7 @@ impl Lowering<'_> {
             }
             Object::Resubmit => {
                 if self.region != Region::Deparser {
-                    self.target(span, "a packet is resubmitted by the ingress deparser");
+                    self.target(span, "emit of a Resubmit can be called only in a deparser");
                     return Data::Invalid;
                 }
                 if let Some(fields) = self.header_in_front(args.first(), "resubmit", span, scope) {
@@ -155,11 +155,12 @@ impl Lowering<'_> {
                 }
                 Data::Invalid
             }
-            Object::Polynomial(_) | Object::Layout(_) | Object::ParserPriority => Data::Invalid,
+            Object::Polynomial(_) | Object::Partitions(_) | Object::ParserPriority => Data::Invalid,
         }
     }
 
-    /// The fields of a header in front of a mirrored or resubmitted packet, with their current values.
+    /// Stores the values of a header in new fields, which the switch sends in front of a mirrored or resubmitted packet. `what` is `mirror` or
+    /// `resubmit`, for names and messages. `None` after a reported error.
     fn header_in_front(
         &mut self,
         arg: Option<&ExternArg>,
@@ -193,6 +194,7 @@ impl Lowering<'_> {
         Some(id)
     }
 
+    /// Total width in bits of the fields of a list.
     fn bits_of(&self, list: FieldListId) -> u32 {
         let fields = &self.program.field_lists[list.index()].fields;
         let storage = &self.program.storage;
@@ -202,16 +204,16 @@ impl Lowering<'_> {
         widths.map(Scalar::width).sum()
     }
 
-    /// A call of a function.
+    /// Lowers a call of an extern function.
     fn tofino_function(&mut self, name: &str, call: &Call) -> Data {
         match name {
-            // Fields always have a value in the model.
+            // On the chip, `invalidate` marks a field as unused; in the model, fields always have a value.
             "invalidate" => Data::Invalid,
             "port_metadata_unpack" => {
                 let bits = Expr::bits(self.port_metadata_bits(), 32);
                 let data = match &call.result {
                     CallResult::Place(place) => {
-                        self.look_ahead(place, &call.ret, call.span);
+                        self.lookahead_into(place, &call.ret, call.span);
                         Data::Invalid
                     }
                     CallResult::None | CallResult::Scalar(_) => {
@@ -222,13 +224,14 @@ impl Lowering<'_> {
                 data
             }
             _ => {
-                self.beyond_model(call.span, format!("the model has no {name} yet"));
+                let message = format!("the software model does not support {name}");
+                self.beyond_model(call.span, message);
                 Data::Invalid
             }
         }
     }
 
-    /// Bits between the intrinsic metadata and the packet at the ingress parser (port metadata).
+    /// Width in bits of the port metadata, which precedes the packet at the ingress parser.
     fn port_metadata_bits(&self) -> u32 {
         match self.program.arch {
             crate::arch::Arch::T2na => 192,
@@ -237,7 +240,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The value of a pure function; `None` for other functions.
+/// The value of a call of a pure function; `None` for other functions.
 pub fn function_value(build: &Builder, name: &str, call: &Call) -> Option<Data> {
     let args = &call.args[..];
     match name {

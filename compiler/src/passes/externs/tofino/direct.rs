@@ -1,25 +1,25 @@
-//! Direct objects, with one cell for each table entry: `DirectRegister`, `DirectLpf`, `DirectWred`.
+//! Direct objects, which have a cell for each table entry: `DirectRegister`, `DirectLpf`, `DirectWred`.
 //!
-//! The switch stores the entry that a packet has hit, and selects the cell by it. A new entry starts with a cleared cell. So such an object
-//! can be used only in actions of the table that has it as its `registers`, `filters` or `meters`.
+//! The switch stores the index of the entry that a packet hits in a field, which selects the cell. The cell of a new entry is cleared. So
+//! only actions of the table that names the object in `registers`, `filters` or `meters` can use it.
 
 use super::super::Lowering;
 use super::{Object, ObjectId};
 use crate::diag::{Code, Diagnostic, Span};
 use crate::ir::{DirectCells, FieldRef, RegisterId, Scalar, TableId};
 
-/// Width in bits of an entry's index.
+/// Width in bits of the index of a table entry.
 pub const ENTRY_BITS: u32 = 32;
 
 impl Lowering<'_> {
-    /// The field with the index of the hit entry, for direct cells.
+    /// Creates the field in which the switch stores the index of the hit entry, for the direct object `name`.
     pub fn entry_field(&mut self, name: &str) -> FieldRef {
         let name = self.unique(&format!("{name}.entry"));
         let ty = Scalar::Bit(ENTRY_BITS);
         self.program.storage.add_scalar(name, ty)
     }
 
-    /// Attaches a direct object to its table.
+    /// Attaches a direct object to the table that names it; reports other values (`None`) and a second attachment.
     pub fn attach_direct(&mut self, object: Option<ObjectId>, table: TableId, span: Span) {
         let cells = object.and_then(|id| self.direct_cells(id));
         let Some((register, entry)) = cells else {
@@ -50,7 +50,7 @@ impl Lowering<'_> {
             .push(DirectCells { register, entry });
     }
 
-    /// The register of a direct object, and the field with the index of the hit entry.
+    /// The register with the cells of a direct object, and the field with the index of the hit entry. `None` for other objects.
     fn direct_cells(&self, id: ObjectId) -> Option<(RegisterId, FieldRef)> {
         match &self.tofino.objects[id.0] {
             Object::DirectRegister { register, entry } => Some((*register, *entry)),

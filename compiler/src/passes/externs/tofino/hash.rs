@@ -1,4 +1,4 @@
-//! `Hash` and `Checksum`.
+//! The externs `Hash` and `Checksum`.
 
 use num_bigint::BigInt;
 
@@ -12,13 +12,13 @@ use crate::passes::builder::{ops, Builder};
 use crate::sema::Type;
 use crate::syntax::ast::BinaryOp;
 
-/// The Internet checksum.
+/// Type of an Internet checksum.
 const SUM: Scalar = Scalar::Bit(16);
-/// A sum of all ones, which means a correct checksum.
+/// The ones' complement sum of data with a correct checksum.
 const ALL_ONES: u32 = 0xffff;
 
 impl Lowering<'_> {
-    /// `Hash.get`.
+    /// Lowers `Hash.get`. `algorithm` is `None` for the identity, which elaboration has folded.
     pub fn tofino_hash(
         &mut self,
         algorithm: Option<Algorithm>,
@@ -35,7 +35,7 @@ impl Lowering<'_> {
         };
         let ty = bound.ty.clone();
         let Some(algorithm) = algorithm else {
-            // Folded by elaboration.
+            // Elaboration has folded the identity.
             return Data::Invalid;
         };
         let inputs = self.calculation_inputs(data, &ty, span, Some(scope));
@@ -44,7 +44,7 @@ impl Lowering<'_> {
         Data::Scalar(ops::cast(value, wanted))
     }
 
-    /// The value of a calculation, in a variable of its own.
+    /// Emits a calculation, and returns its result of `width` bits, which is stored in a new variable.
     fn computed(
         &mut self,
         algorithm: Algorithm,
@@ -60,14 +60,14 @@ impl Lowering<'_> {
             target,
             base: Expr::bits(0, width),
             calculation,
-            // All of its bits.
+            // The range of the result has all numbers of `width` bits.
             max: Expr::bits(BigInt::from(1) << width, width + 1),
         };
         self.emit(span, Effect::Primitive(hash));
         Expr::field(target, ty)
     }
 
-    /// A call of a method of `Checksum`.
+    /// Lowers a call of a method of `Checksum`. `sum` is the variable with the sum so far; it is created on first use.
     pub fn checksum_call(
         &mut self,
         id: ObjectId,
@@ -104,7 +104,7 @@ impl Lowering<'_> {
         });
         let so_far = Expr::field(sum, SUM);
         match method {
-            // `csum16` complements what it adds up, so twice is none.
+            // `csum16` returns the complement of the sum, so the result is complemented again.
             "add" => {
                 let inputs = [vec![CalculationInput::Field(sum)], inputs].concat();
                 let value = self.computed(Algorithm::Csum16, inputs, 16, span, scope);
@@ -122,7 +122,7 @@ impl Lowering<'_> {
                 let both = Expr::unary(ir::UnaryOp::Complement, both);
                 self.store(sum, both, span);
             }
-            "get" => return Data::Scalar(self.hold(so_far, span, scope)),
+            "get" => return Data::Scalar(self.save_value(so_far, span, scope)),
             "subtract_all_and_deposit" => {
                 if let Some(bound) = args.first() {
                     if let Argument::Place(place) = &bound.argument {
@@ -131,23 +131,24 @@ impl Lowering<'_> {
                     }
                 }
             }
-            // True if the checksum is wrong.
+            // The result is true if the checksum is wrong.
             "verify" => {
                 let wrong = ops::binary(BinaryOp::Ne, so_far, Expr::bits(ALL_ONES, 16));
-                return Data::Scalar(self.hold(wrong, span, scope));
+                return Data::Scalar(self.save_value(wrong, span, scope));
             }
             _ => {}
         }
         Data::Invalid
     }
 
+    /// Emits an assignment to a field.
     fn store(&mut self, target: FieldRef, value: Expr, span: Span) {
         let target = target.into();
         self.emit(span, Effect::Assign { target, value });
     }
 }
 
-/// Whether a `Hash` is the identity.
+/// Whether the constructor arguments of a `Hash` select the identity.
 pub fn is_identity(build: &Builder, args: &[ExternArg]) -> bool {
     let has_polynomial = args.iter().any(|given| given.object().is_some());
     !has_polynomial && enum_argument(build, args, "algo").as_deref() == Some("IDENTITY")

@@ -1,6 +1,6 @@
-//! `Lpf` and `DirectLpf`: a low-pass filter of a value or a rate, with time constants that the control plane sets.
+//! The externs `Lpf` and `DirectLpf`: low-pass filters of a value or a rate, with time constants that the control plane sets.
 //!
-//! The configuration is a register with the filter's name and cells of bit<80>, initially 0:
+//! The configuration is a register with the filter's name and cells of type bit<80>, initially 0:
 //!
 //! ```text
 //! kind (8) ++ time constant of rising values (32, ns) ++ of falling values (32, ns) ++ right shift of the result (8)
@@ -8,8 +8,8 @@
 //! kind 0: the value itself; 1: the mean of values (a sample); 2: the exponentially decaying sum of values (a rate)
 //! ```
 //!
-//! These are the parameters of BfRt (`$LPF_SPEC_TYPE`, `..._GAIN_TIME_CONSTANT_NS`, `..._DECAY_TIME_CONSTANT_NS`,
-//! `..._OUT_SCALE_DOWN_FACTOR`). A `DirectLpf` has one configuration, in a register of one cell, for all entries of its table.
+//! These are the parameters `$LPF_SPEC_TYPE`, `..._GAIN_TIME_CONSTANT_NS`, `..._DECAY_TIME_CONSTANT_NS` and `..._OUT_SCALE_DOWN_FACTOR` of
+//! Tofino's control interface (BfRt). A `DirectLpf` has one configuration for all entries of its table, in a register of one cell.
 
 use super::super::call::ExternArg;
 use super::super::{value, Lowering};
@@ -23,11 +23,11 @@ use crate::sema::Type;
 pub const SPEC_BITS: u32 = 80;
 /// Width in bits of a filter's state: time of the last call in nanoseconds, and the mean with 16 fractional bits.
 pub const MEMORY_BITS: u32 = 128;
-/// Width in bits of a value.
+/// Type of a sample and of a filtered value.
 const VALUE: Scalar = Scalar::Bit(32);
 
 impl Lowering<'_> {
-    /// `Lpf.execute(val, index)`, and `DirectLpf.execute(val)` for the entry that was hit.
+    /// Lowers `Lpf.execute(val, index)`, and `DirectLpf.execute(val)`, whose state is that of the hit entry (`entry`).
     pub fn lpf_call(
         &mut self,
         (spec, memory, entry): (RegisterId, RegisterId, Option<FieldRef>),
@@ -48,12 +48,12 @@ impl Lowering<'_> {
                 let Some(index) = value(args, 1) else {
                     return Data::Invalid;
                 };
-                let index = self.hold(index, span, scope);
+                let index = self.save_value(index, span, scope);
                 (index.clone(), index)
             }
         };
-        let measured = self.hold(ops::cast(measured, VALUE), span, scope);
-        self.access(memory, span);
+        let measured = self.save_value(ops::cast(measured, VALUE), span, scope);
+        self.mark_access(memory, span);
         let target = self.temporary(scope, "filtered", VALUE);
         let filter = Filter {
             target,

@@ -1,12 +1,12 @@
-//! `MathUnit`: a stateful ALU's approximation of a product, power or root.
+//! The extern `MathUnit`: a stateful ALU's approximation of a product, power or root.
 //!
-//! The unit uses the four most significant bits of a number, and their position as exponent. The four bits select one of 16 bytes. The byte
-//! is shifted by the exponent, which is doubled, halved or negated (for reciprocals), and by a scale. Results have a relative error of about
-//! 1/16.
+//! The unit uses the four most significant bits of a number as the mantissa, and their position as the exponent. The mantissa selects one of
+//! 16 bytes. The byte is shifted by the exponent, which is doubled, halved or negated (for reciprocals), and by a scale. Results have a
+//! relative error of about 1/16.
 //!
-//! Sources: the published descriptions of Tofino's stateful ALUs (`math_unit_*` of P4_14's `stateful_alu`, `MathUnit` of tna.p4), and the table
-//! in the open bf-p4c. Two cases are not described. Here an input of 0 selects the first byte with exponent 0, and bits beyond the width of
-//! the result are discarded.
+//! Sources are the published descriptions of Tofino's stateful ALUs (`math_unit_*` of P4_14's `stateful_alu`, `MathUnit` of tna.p4), and
+//! the table in the open bf-p4c. They do not describe two cases: here, an input of 0 selects the first byte with exponent 0, and bits
+//! beyond the width of the result are discarded.
 
 use super::super::Lowering;
 use crate::passes::builder::ops;
@@ -16,31 +16,32 @@ use crate::diag::Span;
 use crate::ir::{Expr, Scalar};
 use crate::syntax::ast::BinaryOp;
 
-/// Bits of the numbers that a unit computes with.
+/// Width in bits of the input and the result.
 const BITS: u32 = 32;
-/// Number of leading bits that select a byte.
+/// Width in bits of the mantissa.
 const MANTISSA_BITS: u32 = 4;
+/// Number of bytes in the table.
 const ENTRIES: usize = 1 << MANTISSA_BITS;
-/// The scale is a signed number of 6 bits.
+/// Range of the scale, a signed number of 6 bits.
 const SCALES: std::ops::RangeInclusive<i32> = -32..=31;
-/// Maximum shift; beyond it the result is 0 or truncated.
+/// Maximum shift in bits; a larger shift gives the same result.
 const MAX_SHIFT: i32 = 63;
 
 /// Configuration of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MathUnit {
-    /// Whether the exponent is negated.
+    /// Whether the exponent is negated, for reciprocals.
     pub invert: bool,
-    /// 1 doubles the exponent, -1 halves it.
+    /// 1 doubles the exponent, for squares; -1 halves it, for roots; 0 keeps it.
     pub shift: i32,
-    /// Added to the exponent.
+    /// Number that is added to the exponent.
     pub scale: i32,
-    /// The table of bytes, indexed by the four leading bits.
+    /// The table of bytes, indexed by the mantissa.
     pub table: [u8; ENTRIES],
 }
 
 impl MathUnit {
-    /// The unit of one of `MathOp_t`, times `factor`.
+    /// The unit that computes the operation `op` of the enum `MathOp_t`, times `factor`. `None` for an unknown operation.
     pub fn of(op: &str, factor: f64) -> Option<MathUnit> {
         let (invert, shift) = match op {
             "MUL" => (false, 0),
@@ -60,7 +61,7 @@ impl MathUnit {
             };
             factor * if invert { power.recip() } else { power }
         };
-        // For a root the exponent must be even, so the leading bit may be the second of the four.
+        // A root needs an even exponent, so the most significant bit of the number may be the second bit of the mantissa.
         let first = if shift == -1 {
             ENTRIES / 4
         } else {
@@ -88,7 +89,7 @@ impl MathUnit {
         })
     }
 
-    /// The exponent of a number whose highest bit is at `top`: the position of the first of the four bits.
+    /// The exponent of a number whose most significant bit is at position `top`: the position of the mantissa's first bit.
     fn exponent(&self, top: u32) -> u32 {
         match self.shift {
             -1 => top.next_multiple_of(2),
@@ -96,7 +97,7 @@ impl MathUnit {
         }
     }
 
-    /// The left shift of the byte for a number whose highest bit is at `top`.
+    /// The left shift of the byte for a number whose most significant bit is at position `top`; negative for a right shift.
     fn power(&self, top: u32) -> i32 {
         let exponent = self.exponent(top) as i32;
         let power = match self.shift {
@@ -108,7 +109,7 @@ impl MathUnit {
         (power + self.scale).clamp(-MAX_SHIFT, MAX_SHIFT)
     }
 
-    /// The result for a number.
+    /// The result of the unit for a number.
     #[cfg(test)]
     fn value(&self, number: u32) -> u32 {
         let (index, power) = match number.checked_ilog2() {
@@ -129,7 +130,7 @@ impl MathUnit {
 }
 
 impl Lowering<'_> {
-    /// `MathUnit.execute(x)`.
+    /// Lowers `MathUnit.execute(number)`.
     pub fn math_unit_call(
         &mut self,
         unit: &MathUnit,
@@ -138,9 +139,9 @@ impl Lowering<'_> {
         scope: &str,
     ) -> Expr {
         let word = Scalar::Bit(BITS);
-        let number = self.hold(ops::cast(number, word), span, scope);
+        let number = self.save_value(ops::cast(number, word), span, scope);
         let part = Scalar::Bit(MANTISSA_BITS);
-        // The right shift is the second byte, the left one the first.
+        // The two shift amounts as one number: the left shift in the upper byte, the right shift in the lower byte.
         let shifts = |power: i32| {
             let (left, right) = (power.max(0), (-power).max(0));
             Expr::bits(BigInt::from(left << 8 | right), 16)
@@ -151,7 +152,7 @@ impl Lowering<'_> {
             let least = Expr::bits(BigInt::from(1u64) << top, BITS);
             let is_there = ops::binary(BinaryOp::Ge, number.clone(), least);
             let exponent = unit.exponent(top);
-            // Four bits, the highest of which is that of the exponent; it may be beyond the number.
+            // The mantissa: four bits from the position `exponent` downwards, of which the first may be beyond the number.
             let aligned = match exponent.checked_sub(3) {
                 Some(right) => ops::binary(BinaryOp::Shr, number.clone(), Expr::bits(right, 8)),
                 None => ops::binary(BinaryOp::Shl, number.clone(), Expr::bits(3 - exponent, 8)),
@@ -159,22 +160,22 @@ impl Lowering<'_> {
             index = self.choose(is_there.clone(), ops::cast(aligned, part), index);
             amounts = self.choose(is_there, shifts(unit.power(top)), amounts);
         }
-        let index = self.hold(index, span, scope);
-        let amounts = self.hold(amounts, span, scope);
+        let index = self.save_value(index, span, scope);
+        let amounts = self.save_value(amounts, span, scope);
         let mut byte = Expr::bits(unit.table[0], 64);
         for (position, entry) in unit.table.iter().enumerate().skip(1) {
             let here = Expr::bits(position, MANTISSA_BITS);
             let is_here = ops::binary(BinaryOp::Eq, index.clone(), here);
             byte = self.choose(is_here, Expr::bits(*entry, 64), byte);
         }
-        let byte = self.hold(byte, span, scope);
+        let byte = self.save_value(byte, span, scope);
         let amount = |high: u32, low: u32| Expr::Slice {
             high,
             low,
             arg: Box::new(amounts.clone()),
         };
         let left = ops::binary(BinaryOp::Shl, byte, amount(15, 8));
-        let left = self.hold(left, span, scope);
+        let left = self.save_value(left, span, scope);
         let shifted = ops::binary(BinaryOp::Shr, left, amount(7, 0));
         ops::cast(shifted, word)
     }
@@ -198,10 +199,10 @@ mod tests {
     ];
 
     proptest! {
-        /// Four bits of a number are known, so it is known to 1 part in 8 upwards (in 4 for half of the roots), a square to 2 in 8; and
-        /// the rest of a shift to the right is lost.
+        /// The mantissa determines a number with a relative error below 1/8 (1/4 for half of the roots), and a square below 2/8. A right
+        /// shift discards the fraction.
         #[test]
-        fn results_are_as_right_as_four_bits_make_them(
+        fn results_have_the_precision_of_the_mantissa(
             number in prop_oneof![1u32..300, any::<u32>().prop_map(|n| n.max(1))],
             factor in 1u32..5000,
         ) {
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_fill_their_bytes() {
+    fn scale_makes_full_use_of_the_table_bytes() {
         for (op, _) in FUNCTIONS {
             for factor in [1.0, 3.0, 1000.0, 0.125] {
                 let unit = MathUnit::of(op, factor).unwrap();

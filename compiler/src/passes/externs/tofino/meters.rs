@@ -1,4 +1,4 @@
-//! Meters, optionally colour-aware (RFC 2698) and with own encodings of colours.
+//! Meters, which may be colour-aware (RFC 2698) and may have their own encoding of colours.
 
 use num_traits::Zero;
 
@@ -10,12 +10,13 @@ use crate::passes::builder::data::Data;
 use crate::passes::builder::ops;
 use crate::syntax::ast::BinaryOp;
 
+/// Type of a colour.
 const COLOR: Scalar = Scalar::Bit(8);
-/// `MeterColor_t`.
+/// Encoding of green, yellow and red in the enum `MeterColor_t`.
 const COLORS: [u8; 3] = [0, 1, 3];
 
 impl Lowering<'_> {
-    /// Makes a meter.
+    /// Creates a `Meter` or `DirectMeter`.
     pub fn tofino_meter(
         &mut self,
         ty: &str,
@@ -37,7 +38,7 @@ impl Lowering<'_> {
         made
     }
 
-    /// `Meter.execute(index)`, with a colour from before or without.
+    /// Lowers `Meter.execute(index)`, which is colour-aware if it has an argument `color`.
     pub fn meter_call(
         &mut self,
         meter: MeterId,
@@ -48,8 +49,8 @@ impl Lowering<'_> {
         let Some(index) = value(args, 0) else {
             return Data::Invalid;
         };
-        self.refuse_adjustment(args, span);
-        let precolor = named_value(args, "color").map(|color| self.hold(color, span, scope));
+        self.report_byte_adjustment(args, span);
+        let precolor = named_value(args, "color").map(|color| self.save_value(color, span, scope));
         let target = self.temporary(scope, "color", COLOR);
         let execute = Primitive::ExecuteMeter {
             meter,
@@ -61,8 +62,8 @@ impl Lowering<'_> {
         self.color(meter, target)
     }
 
-    /// `DirectMeter.execute()`: the switch executes the meter at the hit. It reads the previous colour from its field at that
-    /// time.
+    /// Lowers `DirectMeter.execute()`. The switch executes the meter when the entry is hit, and stores the colour in a field. At that time it
+    /// also reads the previous colour of a colour-aware meter.
     pub fn direct_meter_call(
         &mut self,
         meter: MeterId,
@@ -70,7 +71,7 @@ impl Lowering<'_> {
         span: Span,
         scope: &str,
     ) -> Data {
-        self.refuse_adjustment(args, span);
+        self.report_byte_adjustment(args, span);
         if let Some(color) = named_value(args, "color") {
             let field = match ops::cast(color, COLOR) {
                 Expr::Field { place, .. } => place.fixed(),
@@ -83,7 +84,7 @@ impl Lowering<'_> {
                 }
                 _ => self.beyond_model(
                     span,
-                    "a direct meter of the model reads the previous colour from one 8-bit field, set before the table",
+                    "in the software model, a direct meter reads the previous colour from one 8-bit field, set before the table",
                 ),
             }
         }
@@ -94,20 +95,20 @@ impl Lowering<'_> {
         self.color(meter, color)
     }
 
-    /// Reports `adjust_byte_count`, which is not supported.
-    pub fn refuse_adjustment(&mut self, args: &[ExternArg], span: Span) {
+    /// Reports an argument `adjust_byte_count` other than 0, which the model does not support.
+    pub fn report_byte_adjustment(&mut self, args: &[ExternArg], span: Span) {
         if !named(args, "adjust_byte_count").is_some_and(ExternArg::is_passed) {
             return;
         }
         let adjustment = named_value(args, "adjust_byte_count");
         let is_none = matches!(adjustment, Some(Expr::Number { value, .. }) if value.is_zero());
         if !is_none {
-            let message = "counters and meters of the model count a packet's own length (no adjust_byte_count)";
+            let message = "the software model does not support adjust_byte_count: counters and meters count the length of the packet";
             self.beyond_model(span, message);
         }
     }
 
-    /// Converts the colour that the switch stores, 0 to 2, to the encoding of the program's meters.
+    /// Converts the colour that the switch stores (0 green, 1 yellow, 2 red) to the encoding of the meter.
     fn color(&self, meter: MeterId, stored: FieldRef) -> Data {
         let stored = Expr::field(stored, COLOR);
         let [green, yellow, red] = self.tofino.colors.get(&meter).copied().unwrap_or(COLORS);

@@ -1,12 +1,12 @@
-//! Lowering of the externs of Tofino for the software model.
+//! Lowering of Tofino's externs for the software model.
 
 mod calls;
 pub mod direct;
-mod extremes;
 mod hash;
 mod lpf;
 mod math_unit;
 mod meters;
+mod min_max;
 mod objects;
 mod parser_counter;
 mod registers;
@@ -22,14 +22,14 @@ use std::collections::BTreeMap;
 use crate::ir::{MeterId, RegisterId};
 use crate::sema::Type;
 
-/// State of Tofino's own objects.
+/// State of the lowering that only Tofino needs.
 #[derive(Default)]
 pub struct State {
     /// Objects without an equivalent in v1model.
     objects: Vec<Object>,
-    /// Types of registers' cells.
+    /// Types of the cells of registers.
     cells: BTreeMap<RegisterId, Type>,
-    /// Encodings of green, yellow and red of meters that differ from `MeterColor_t`.
+    /// Encodings of green, yellow and red, for meters whose encoding differs from `MeterColor_t`.
     colors: BTreeMap<MeterId, [u8; 3]>,
 }
 

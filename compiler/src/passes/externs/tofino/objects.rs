@@ -1,8 +1,8 @@
-//! Construction of Tofino's extern objects.
+//! Lowering of Tofino's extern objects.
 
 use num_bigint::BigInt;
 
-use super::super::call::{Declared, ExternArg};
+use super::super::call::{DeclaredObject, ExternArg};
 use super::super::{enum_argument, named, number, LoweredObject, Lowering};
 use super::math_unit::MathUnit;
 use super::ObjectId;
@@ -18,18 +18,18 @@ pub enum Object {
     /// `RegisterAction` and similar externs: an operation of a stateful ALU on a cell.
     RegisterAction {
         register: RegisterId,
-        /// Of a `DirectRegisterAction`: the entry that was hit.
+        /// For a `DirectRegisterAction`, the field with the index of the hit entry; `None` for others.
         entry: Option<FieldRef>,
     },
-    /// `Hash`; without an algorithm it is the identity.
+    /// `Hash`; `None` is the identity.
     Hash { algorithm: Option<Algorithm> },
     /// `CRCPolynomial`.
     Polynomial(CrcParameters),
     /// `Random`.
     Random,
-    /// `Checksum`, and the sum so far, once a parser has begun one.
+    /// `Checksum`. `sum` is the variable with the sum so far; `None` before the first call.
     Checksum { sum: Option<FieldRef> },
-    /// `DirectRegister`, and the entry that was hit.
+    /// `DirectRegister`. `entry` is the field with the index of the hit entry.
     DirectRegister {
         register: RegisterId,
         entry: FieldRef,
@@ -38,45 +38,51 @@ pub enum Object {
     RegisterParam(RegisterId),
     /// `MathUnit`.
     MathUnit(MathUnit),
-    /// `ParserCounter`: its numbers, once a parser has begun to count.
+    /// `ParserCounter`. `fields` are the variables of the current counter and of the stack below it; empty before the first call.
     ParserCounter { fields: Vec<FieldRef> },
-    /// `Lpf`, and `DirectLpf` with the hit entry: configuration and state.
+    /// `Lpf` or `DirectLpf`.
     Lpf {
+        /// Register with the configurations.
         spec: RegisterId,
+        /// Register with the states.
         memory: RegisterId,
+        /// For a `DirectLpf`, the field with the index of the hit entry; `None` for an `Lpf`.
         entry: Option<FieldRef>,
     },
-    /// `Wred` and `DirectWred`: a register of thresholds, and the results for dropping a packet or not.
+    /// `Wred` or `DirectWred`.
     Wred {
+        /// Register with the profiles; a `DirectWred` has one profile for all entries.
         thresholds: RegisterId,
-        /// Of a `DirectWred`, which has one profile for all entries.
+        /// For a `DirectWred`, the field with the index of the hit entry; `None` for a `Wred`.
         entry: Option<FieldRef>,
+        /// Result of `execute` if the packet is to be dropped.
         drop: BigInt,
+        /// Result of `execute` if the packet is not to be dropped.
         no_drop: BigInt,
     },
     /// `Mirror`.
     Mirror,
     /// `Resubmit`.
     Resubmit,
-    /// `Digest`, by its name.
+    /// `Digest`, by its control-plane name.
     Digest(String),
-    /// `Atcam` and `Alpm`: the layout of a table, which the model ignores.
-    Layout(Partitions),
+    /// `Atcam` or `Alpm`: the partitions of a table, which the model ignores.
+    Partitions(Partitions),
     /// `ParserPriority`, which the model ignores.
     ParserPriority,
 }
 
 impl Lowering<'_> {
-    /// The partitions of a table with an `Atcam` or `Alpm`, used only for the chip's memories.
-    pub fn layout(&self, id: ObjectId) -> Option<Partitions> {
+    /// The partitions of an `Atcam` or `Alpm`, which only the stage report uses; `None` for other objects.
+    pub fn partitions_of(&self, id: ObjectId) -> Option<Partitions> {
         match &self.tofino.objects[id.0] {
-            Object::Layout(partitions) => Some(*partitions),
+            Object::Partitions(partitions) => Some(*partitions),
             _ => None,
         }
     }
 
-    /// Makes an object.
-    pub fn make_for_tofino(&mut self, declared: Declared) -> LoweredObject {
+    /// Lowers a declared object.
+    pub fn lower_tofino_object(&mut self, declared: DeclaredObject) -> LoweredObject {
         let args = &declared.args;
         let size = number(args, "size")
             .and_then(|size| u64::try_from(size).ok())
@@ -189,7 +195,7 @@ impl Lowering<'_> {
                         _ => 0,
                     },
                 };
-                self.object(Object::Layout(partitions))
+                self.object(Object::Partitions(partitions))
             }
             "ParserPriority" => self.object(Object::ParserPriority),
             "ActionProfile" => {
@@ -201,23 +207,26 @@ impl Lowering<'_> {
             }
             "ActionSelector" => self.tofino_selector(&declared, size),
             _ => {
-                self.beyond_model(declared.span, format!("the model has no {ty} yet"));
+                let message = format!("the software model does not support {ty}");
+                self.beyond_model(declared.span, message);
                 LoweredObject::Invalid
             }
         }
     }
 
+    /// Adds an object without an equivalent in v1model.
     fn object(&mut self, object: Object) -> LoweredObject {
         self.tofino.objects.push(object);
         LoweredObject::Tofino(ObjectId(self.tofino.objects.len() - 1))
     }
 
-    /// The object of this position.
+    /// The object without an equivalent in v1model that has this id.
     pub fn tofino_object(&mut self, id: ObjectId) -> &mut Object {
         &mut self.tofino.objects[id.0]
     }
 
-    fn tofino_register(&mut self, declared: &Declared, size: u64) -> Option<RegisterId> {
+    /// Creates a register of `size` cells of the declared cell type; `None` after a reported error.
+    fn tofino_register(&mut self, declared: &DeclaredObject, size: u64) -> Option<RegisterId> {
         let cell = declared.type_args.first().cloned().unwrap_or(Type::Invalid);
         let Some(bits) = self.cell_bits(&cell) else {
             let message = format!("a register holds numbers, or a struct of them, not {cell}");
@@ -255,7 +264,7 @@ impl Lowering<'_> {
         Some(id)
     }
 
-    /// A register of zeros.
+    /// Creates a register of `size` cells of `bits` bits, which are initially 0.
     fn register_of_bits(&mut self, bits: u32, size: u64, meta: Meta) -> RegisterId {
         let id = RegisterId::from(self.program.registers.len());
         let cell = Type::Bit(bits);
@@ -273,8 +282,13 @@ impl Lowering<'_> {
         id
     }
 
-    /// A filter: a register with its name for the configuration, and a hidden register for its state.
-    fn lpf(&mut self, declared: &Declared, size: u64, entry: Option<FieldRef>) -> LoweredObject {
+    /// Creates a filter: a register with the filter's name for the configuration, and a hidden register for the state.
+    fn lpf(
+        &mut self,
+        declared: &DeclaredObject,
+        size: u64,
+        entry: Option<FieldRef>,
+    ) -> LoweredObject {
         let spec = self.register_of_bits(super::lpf::SPEC_BITS, size, meta_of(declared));
         let name = format!("{}.memory", declared.name);
         let meta = self.named_meta("register", name, &declared.annotations, declared.span);
@@ -290,6 +304,7 @@ impl Lowering<'_> {
         })
     }
 
+    /// The unit for the constructor arguments of a `MathUnit`; `None` if they are not constant.
     fn math_unit(&mut self, args: &[ExternArg]) -> Option<MathUnit> {
         let signed = |wanted: &str| number(args, wanted).and_then(|n| i32::try_from(n).ok());
         if let Some(op) = enum_argument(self, args, "op") {
@@ -301,7 +316,7 @@ impl Lowering<'_> {
             return MathUnit::of(&op, factor);
         }
         let given = named(args, "data")?;
-        // The entry of 15 comes first.
+        // The list begins with the entry for the mantissa 15.
         let leaves = self
             .leaves(given.data()?.clone(), &given.ty)
             .into_iter()
@@ -317,10 +332,17 @@ impl Lowering<'_> {
         })
     }
 
-    /// A profile of random early detection for each index. The control plane reaches the thresholds as a register of the
-    /// profile's name, whose cells are bit<72>: the value above which some packets are dropped ++ the value from which on
-    /// all are ++ of how many in a hundred just below it, 8 bits. A cell of 0 drops none.
-    fn wred(&mut self, declared: &Declared, size: u64, entry: Option<FieldRef>) -> LoweredObject {
+    /// Creates a `Wred` or `DirectWred` with a profile of random early detection per index.
+    ///
+    /// The control plane accesses the profiles as a register with the object's name. A cell has the type bit<72>: the minimum threshold, the
+    /// maximum threshold, and the maximum drop probability in percent (8 bits). Above the minimum threshold, the drop probability rises
+    /// linearly. From the maximum threshold on, all packets are dropped. A cell of 0 drops none.
+    fn wred(
+        &mut self,
+        declared: &DeclaredObject,
+        size: u64,
+        entry: Option<FieldRef>,
+    ) -> LoweredObject {
         let args = &declared.args;
         let thresholds = self.register_of_bits(super::wred::CELL_BITS, size, meta_of(declared));
         self.object(Object::Wred {
@@ -331,7 +353,8 @@ impl Lowering<'_> {
         })
     }
 
-    fn polynomial(&mut self, declared: &Declared) -> Option<CrcParameters> {
+    /// The CRC for the constructor arguments of a `CRCPolynomial`; `None` after a reported error.
+    fn polynomial(&mut self, declared: &DeclaredObject) -> Option<CrcParameters> {
         let args = &declared.args;
         let ty = declared.type_args.first().cloned().unwrap_or(Type::Invalid);
         let flag = |wanted: &str| number(args, wanted).is_some_and(|value| value != BigInt::ZERO);
@@ -339,7 +362,8 @@ impl Lowering<'_> {
         let own = self.scalar(&ty).map_or(0, |scalar| scalar.width());
         let width = own.saturating_sub(u32::from(extended));
         if !matches!(width, 8 | 16 | 32) {
-            let message = format!("the model computes CRCs of 8, 16 and 32 bits, not of {width}");
+            let message =
+                format!("the software model computes CRCs of 8, 16 and 32 bits, not of {width}");
             self.beyond_model(declared.span, message);
             return None;
         }
@@ -356,8 +380,8 @@ impl Lowering<'_> {
         })
     }
 
-    /// The algorithm of a `Hash` or `ActionSelector`; the inner `None` is the identity.
-    fn hash_algorithm(&mut self, declared: &Declared) -> Option<Option<Algorithm>> {
+    /// The algorithm for the constructor arguments of a `Hash`. The inner `None` is the identity, the outer one a reported error.
+    fn hash_algorithm(&mut self, declared: &DeclaredObject) -> Option<Option<Algorithm>> {
         let args = &declared.args;
         let polynomial = args
             .iter()
@@ -385,19 +409,21 @@ impl Lowering<'_> {
             Some("CRC16") => Some(Algorithm::Crc16),
             Some("CRC32") => Some(Algorithm::Crc32),
             Some("XOR16") => Some(Algorithm::Xor16),
-            // Any deterministic hash function: CRC-32C.
+            // The chip uses an unspecified deterministic hash function; the model uses CRC-32C.
             Some("RANDOM") => Some(Algorithm::Crc(crc(32, 0x1edc_6f41))),
             _ => {
                 let what = algorithm.unwrap_or_default();
-                let message = format!("the model has no hash {what} without a polynomial");
+                let message = format!(
+                    "the software model does not support the hash algorithm {what} without a CRCPolynomial"
+                );
                 self.beyond_model(declared.span, message);
                 return None;
             }
         })
     }
 
-    /// A selector is its action profile, with a hash.
-    fn tofino_selector(&mut self, declared: &Declared, size: u64) -> LoweredObject {
+    /// Lowers an `ActionSelector`. If it names an `ActionProfile`, it replaces the profile.
+    fn tofino_selector(&mut self, declared: &DeclaredObject, size: u64) -> LoweredObject {
         let args = &declared.args;
         let objects: Vec<LoweredObject> = (args.iter())
             .filter_map(|given| Some(self.lowered_object(given.object()?)))
@@ -412,7 +438,7 @@ impl Lowering<'_> {
         {
             self.beyond_model(
                 declared.span,
-                "the model's selectors have no register of their members' states: leave it out, and change groups by P4Runtime",
+                "the software model does not support a register of member states in a selector: omit it, and change groups by P4Runtime",
             );
         }
         let hash = objects.iter().find_map(|object| match object {
@@ -439,7 +465,7 @@ impl Lowering<'_> {
         profile.groups = groups.unwrap_or(0);
         match of_profile {
             Some(id) => {
-                // The control plane writes members and groups to the selector, under its name.
+                // The control plane accesses members and groups by the name of the selector.
                 self.program.action_profiles[id.index()] = profile;
                 LoweredObject::ActionProfile(id)
             }
@@ -452,12 +478,13 @@ impl Lowering<'_> {
     }
 }
 
-/// Control-plane metadata of an object.
-fn meta_of(declared: &Declared) -> Meta {
+/// Control-plane metadata of a declared object; empty if it is not visible to the control plane.
+fn meta_of(declared: &DeclaredObject) -> Meta {
     declared.meta.clone().unwrap_or_default()
 }
 
-/// What the control plane calls objects of an extern type, if it knows such objects. What it sees of filters and profiles is a register.
+/// The control plane's name for the kind of objects of an extern type; `None` if they are not visible to it. Configurations of filters and
+/// profiles of `Wred` are registers.
 pub fn control_kind(ty: &str) -> Option<&'static str> {
     Some(match ty {
         "ActionProfile" | "ActionSelector" => "action profile",

@@ -1,4 +1,4 @@
-//! `ParserCounter`: a signed 8-bit counter of a parser, for headers with a variable number of elements.
+//! The extern `ParserCounter`: a signed 8-bit counter of a parser, for headers with a variable number of elements.
 
 use super::super::call::ExternArg;
 use super::super::{named_value, number, value, Lowering};
@@ -9,18 +9,21 @@ use crate::passes::builder::data::Data;
 use crate::passes::builder::ops;
 use crate::syntax::ast::BinaryOp;
 
+/// Width in bits of a counter.
 const BITS: u32 = 8;
+/// Type of a counter.
 const COUNTER: Scalar = Scalar::Bit(BITS);
-/// Depth of Tofino 2's stack of counters below the current one.
+/// Number of counters below the current one in Tofino 2's stack of counters.
 const STACK: usize = 4;
-/// The argument `mask` that keeps all bits of a field.
+/// The value of the argument `mask` that selects all bits of a field: the position of the most significant bit.
 const WHOLE_MASK: u32 = BITS - 1;
 
-/// The parser error of a field outside the range of `set`.
+/// Name of the parser error for a field that exceeds the argument `max` of `set`.
 const RANGE_ERROR: &str = "CounterRange";
 
 impl Lowering<'_> {
-    /// A call of a method of a counter, whose numbers are `fields`: the present one, then those that wait.
+    /// Lowers a call of a method of a counter. `fields` are the variables of the current counter and of the stack below it; they are created
+    /// by the first call.
     pub fn parser_counter_call(
         &mut self,
         id: ObjectId,
@@ -50,7 +53,7 @@ impl Lowering<'_> {
                 let updates_top = number(args, "update_with_top") == Some(1.into());
                 if updates_top {
                     let message =
-                        "the model has no parser counter that updates those below it (update_with_top)";
+                        "the software model does not support update_with_top of a ParserCounter";
                     self.beyond_model(span, message);
                     return Data::Invalid;
                 }
@@ -59,9 +62,9 @@ impl Lowering<'_> {
                 };
                 let number = match [named("max"), named("rotate"), named("mask"), named("add")] {
                     [Some(max), Some(rotate), Some(mask), Some(add)] => {
-                        self.ranged(field, [max, rotate, mask, add], span, scope)
+                        self.counter_input(field, [max, rotate, mask, add], span, scope)
                     }
-                    _ => self.hold(ops::cast(field, COUNTER), span, scope),
+                    _ => self.save_value(ops::cast(field, COUNTER), span, scope),
                 };
                 if method == "push" {
                     for at in (1..fields.len()).rev() {
@@ -79,12 +82,12 @@ impl Lowering<'_> {
             }
             "is_zero" => {
                 let is_zero = ops::binary(BinaryOp::Eq, present, Expr::bits(0, BITS));
-                return Data::Scalar(self.hold(is_zero, span, scope));
+                return Data::Scalar(self.save_value(is_zero, span, scope));
             }
             "is_negative" => {
                 let least = Expr::bits(1 << (BITS - 1), BITS);
                 let is_negative = ops::binary(BinaryOp::Ge, present, least);
-                return Data::Scalar(self.hold(is_negative, span, scope));
+                return Data::Scalar(self.save_value(is_negative, span, scope));
             }
             "increment" | "decrement" => {
                 let op = match method {
@@ -100,15 +103,16 @@ impl Lowering<'_> {
         Data::Invalid
     }
 
-    /// A field after the range check, right rotation, mask and addition.
-    fn ranged(
+    /// The initial value of a counter from a packet field: range check against `max`, right rotation by `rotate`, a mask that keeps the bits
+    /// up to `mask`, and addition of `add`.
+    fn counter_input(
         &mut self,
         field: Expr,
         [max, rotate, mask, add]: [Expr; 4],
         span: Span,
         scope: &str,
     ) -> Expr {
-        let field = self.hold(ops::cast(field, COUNTER), span, scope);
+        let field = self.save_value(ops::cast(field, COUNTER), span, scope);
         let [max, rotate, mask, add] =
             [max, rotate, mask, add].map(|part| ops::cast(part, COUNTER));
         let in_range = ops::binary(BinaryOp::Le, field.clone(), max);
@@ -135,14 +139,15 @@ impl Lowering<'_> {
             ops::binary(BinaryOp::Shr, field.clone(), back),
             ops::binary(BinaryOp::Shl, field, forth),
         );
-        let rotated = self.hold(rotated, span, scope);
+        let rotated = self.save_value(rotated, span, scope);
         let kept = ops::binary(BinaryOp::Sub, bits(WHOLE_MASK), mask);
         let kept = ops::binary(BinaryOp::Shr, bits(u32::from(u8::MAX)), kept);
         let masked = ops::binary(BinaryOp::BitAnd, rotated, kept);
         let sum = ops::binary(BinaryOp::Add, masked, add);
-        self.hold(sum, span, scope)
+        self.save_value(sum, span, scope)
     }
 
+    /// Emits an assignment to a counter.
     fn set_counter(&mut self, field: FieldRef, value: Expr, span: Span) {
         let target = field.into();
         self.emit(span, Effect::Assign { target, value });

@@ -1,6 +1,6 @@
 //! Registers, and the operations of stateful ALUs on their cells.
 //!
-//! A cell is one number in the output. A struct is the concatenation of its fields, the first in the most significant bits.
+//! In the output, a cell is one number. A struct becomes the concatenation of its fields, with the first field in the most significant bits.
 
 use super::super::call::{Argument, Call, CallResult, ExternArg, Implementation};
 use super::super::{value, Lowering};
@@ -12,18 +12,19 @@ use crate::passes::builder::{ops, Builder};
 use crate::sema::Type;
 use crate::syntax::ast::{BinaryOp, Direction};
 
-/// The entry that was hit, as an index.
+/// The index of the hit entry, which the switch stores in the field `entry`.
 fn entry_index(entry: FieldRef) -> Expr {
     Expr::field(entry, Scalar::Bit(super::direct::ENTRY_BITS))
 }
 
 impl Lowering<'_> {
-    /// Stores a cell's value in a place of the cell's type.
+    /// Stores the value `cell` of a register's cell in a place of the cell's type.
     fn unpack(&mut self, cell: &Expr, place: &Place, ty: &Type, span: Span, scope: &str) {
         let mut end = self.cell_bits(ty).unwrap_or(0);
         self.unpack_part(cell, &mut end, place, ty, span, scope);
     }
 
+    /// Stores the bits of a cell below position `end` in a place, and subtracts their number from `end`.
     fn unpack_part(
         &mut self,
         cell: &Expr,
@@ -58,8 +59,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Marks an access, which a packet can make once for each register.
-    pub(super) fn access(&mut self, register: RegisterId, span: Span) {
+    /// Emits the marker of a register access: a packet may access a register only once.
+    pub(super) fn mark_access(&mut self, register: RegisterId, span: Span) {
         let site = self.into.register_sites.len() as u32;
         self.into.register_sites.push(span);
         self.emit(
@@ -68,7 +69,7 @@ impl Lowering<'_> {
         );
     }
 
-    /// Reads a cell into a variable of its own.
+    /// Reads a cell into a new variable.
     pub fn read_cell(
         &mut self,
         register: RegisterId,
@@ -89,7 +90,7 @@ impl Lowering<'_> {
         Expr::field(target, ty)
     }
 
-    /// `Register.read`, `write` and `clear`, and those of a `DirectRegister`, whose cell is that of an entry.
+    /// Lowers `read`, `write` and `clear` of a `Register`, or of a `DirectRegister`, whose `entry` selects the cell.
     pub fn tofino_register_call(
         &mut self,
         (register, entry): (RegisterId, Option<FieldRef>),
@@ -99,10 +100,13 @@ impl Lowering<'_> {
         let (args, span, scope) = (&call.args[..], call.span, &*call.scope);
         let cell = self.tofino.cells.get(&register).cloned();
         if method == "clear" {
-            self.beyond_model(span, "the model has no clear of registers yet");
+            self.beyond_model(
+                span,
+                "the software model does not support clear of a register",
+            );
             return Data::Invalid;
         }
-        // The cell of an entry needs no index.
+        // Methods of a `DirectRegister` have no parameter `index`.
         let (index, written) = match entry {
             Some(entry) => (Some(entry_index(entry)), 0),
             None => (value(args, 0), 1),
@@ -110,8 +114,8 @@ impl Lowering<'_> {
         let (Some(index), Some(cell)) = (index, cell) else {
             return Data::Invalid;
         };
-        let index = self.hold(index, span, scope);
-        self.access(register, span);
+        let index = self.save_value(index, span, scope);
+        self.mark_access(register, span);
         let old = self.read_cell(register, &index, span, scope);
         let place = match &call.result {
             CallResult::Place(place) => place.clone(),
@@ -136,17 +140,17 @@ impl Lowering<'_> {
         }
     }
 
-    /// A method that an implementation of `apply` calls of its own stateful ALU.
-    pub fn own_call(&mut self, method: &str, call: &Call) -> Data {
+    /// Lowers a call `this.method(...)` in the implementation of `apply` of a RegisterAction.
+    pub fn call_of_this(&mut self, method: &str, call: &Call) -> Data {
         if matches!(method, "min8" | "max8" | "min16" | "max16") {
-            return self.extreme_call(method, &call.args, call.span, &call.scope);
+            return self.min_max_call(method, &call.args, call.span, &call.scope);
         }
-        let message = format!("the model has no {method} of stateful ALUs yet");
+        let message = format!("the software model does not support {method} of a stateful ALU");
         self.beyond_model(call.span, message);
         Data::Invalid
     }
 
-    /// `RegisterAction.execute`: reads the cell, runs `apply` on it, writes it back, and returns the output of `apply`.
+    /// Lowers `RegisterAction.execute`: reads the cell, inlines `apply`, writes the cell back, and returns the first output of `apply`.
     pub fn execute(
         &mut self,
         register: RegisterId,
@@ -168,8 +172,8 @@ impl Lowering<'_> {
             return Data::Invalid;
         };
         let first_result = usize::from(entry.is_none());
-        let index = self.hold(index, span, scope);
-        self.access(register, span);
+        let index = self.save_value(index, span, scope);
+        self.mark_access(register, span);
         let old = self.read_cell(register, &index, span, scope);
 
         let mut results = Vec::new();
@@ -198,7 +202,7 @@ impl Lowering<'_> {
             };
             self.emit(span, Effect::Primitive(write));
         }
-        // Further results of RegisterAction2 and its relatives go to `out` arguments.
+        // RegisterAction2, 3 and 4 return further results in `out` arguments.
         for ((place, ty), given) in results.iter().skip(1).zip(args.iter().skip(first_result)) {
             if let (Argument::Place(target), Some(data)) = (&given.argument, place.value()) {
                 self.assign(target, data, ty, given.span, scope);
@@ -206,14 +210,13 @@ impl Lowering<'_> {
         }
         match results.first().and_then(|(place, _)| place.value()) {
             Some(data) => data,
-            // `apply` has no output, so the result is undefined.
+            // Without an output of `apply`, the result is undefined.
             None => self.default_value(&call.ret),
         }
     }
 }
 
-/// `this.predicate(...)`: one bit of as many as there are outcomes of all comparisons; the first comparison is the lowest bit of its
-/// number.
+/// The value of `this.predicate(...)`: `1 << n`, where the comparisons are the bits of `n`, with the first one as the least significant bit.
 pub fn predicate(build: &Builder, call: &Call) -> Data {
     let mut number: Option<Expr> = None;
     for given in &call.args {
@@ -238,7 +241,7 @@ pub fn predicate(build: &Builder, call: &Call) -> Data {
 }
 
 impl Builder<'_> {
-    /// Width in bits of a cell; `None` for a type that a register cannot hold.
+    /// Width in bits of a cell of type `ty`; `None` for a type that a register cannot hold.
     pub fn cell_bits(&self, ty: &Type) -> Option<u32> {
         if let Some(scalar) = self.scalar(ty) {
             return Some(scalar.width());
@@ -250,7 +253,7 @@ impl Builder<'_> {
         parts.iter().map(|(_, part)| self.cell_bits(part)).sum()
     }
 
-    /// A value as the number that its cell holds.
+    /// A value of type `ty` as one number, the concatenation of its scalars; `None` if a part is not a scalar.
     pub fn packed(&mut self, data: Data, ty: &Type) -> Option<Expr> {
         let mut all: Option<Expr> = None;
         for leaf in self.leaves(data, ty) {

@@ -1,4 +1,4 @@
-//! Random early detection: compares a value with thresholds that the control plane sets.
+//! The externs `Wred` and `DirectWred`: weighted random early detection, with thresholds that the control plane sets.
 
 use super::super::call::ExternArg;
 use super::super::{value, Lowering};
@@ -10,14 +10,16 @@ use crate::diag::Span;
 use crate::ir::{Effect, Expr, Primitive, RegisterId, Scalar};
 use crate::syntax::ast::BinaryOp;
 
-/// Width in bits of a threshold, and of the drop probability in percent.
+/// Width in bits of a threshold.
 const THRESHOLD_BITS: u32 = 32;
+/// Width in bits of a drop probability in percent.
 const SHARE_BITS: u32 = 8;
-/// Width in bits of a profile: two thresholds and a drop probability.
+/// Width in bits of a profile: minimum threshold, maximum threshold and maximum drop probability.
 pub const CELL_BITS: u32 = 2 * THRESHOLD_BITS + SHARE_BITS;
 
 impl Lowering<'_> {
-    /// `Wred.execute(val, index)`, and `DirectWred.execute(val)`, which has one profile for all entries.
+    /// Lowers `Wred.execute(val, index)`, and `DirectWred.execute(val)`, which has one profile for all entries. `drop` and `no_drop` are the
+    /// possible results.
     pub fn wred_call(
         &mut self,
         (thresholds, is_direct): (RegisterId, bool),
@@ -34,8 +36,8 @@ impl Lowering<'_> {
             return Data::Invalid;
         };
         let wide = Scalar::Bit(THRESHOLD_BITS);
-        let index = self.hold(index, span, scope);
-        let measured = self.hold(ops::cast(measured, wide), span, scope);
+        let index = self.save_value(index, span, scope);
+        let measured = self.save_value(ops::cast(measured, wide), span, scope);
         let cell = self.read_cell(thresholds, &index, span, scope);
         let part = |high: u32, low: u32| Expr::Slice {
             high,
@@ -45,8 +47,11 @@ impl Lowering<'_> {
         let from = part(CELL_BITS - 1, CELL_BITS - THRESHOLD_BITS);
         let to = part(THRESHOLD_BITS + SHARE_BITS - 1, SHARE_BITS);
         let share = part(SHARE_BITS - 1, 0);
-        let (from, to) = (self.hold(from, span, scope), self.hold(to, span, scope));
-        let share = self.hold(ops::cast(share, wide), span, scope);
+        let (from, to) = (
+            self.save_value(from, span, scope),
+            self.save_value(to, span, scope),
+        );
+        let share = self.save_value(ops::cast(share, wide), span, scope);
 
         let zero = || Expr::bits(0, THRESHOLD_BITS);
         let mut random = |low: Expr, high: Expr| {
@@ -57,7 +62,7 @@ impl Lowering<'_> {
             );
             Expr::field(target, wide)
         };
-        // The drop probability increases linearly with the value, up to the maximum.
+        // Between the thresholds, the drop probability rises linearly with the value: a random point between them must be below the value.
         let place = random(from.clone(), to.clone());
         let lot = random(zero(), Expr::bits(99, THRESHOLD_BITS));
         let is_set = ops::binary(BinaryOp::Ne, to.clone(), zero());

@@ -10,18 +10,19 @@ use crate::ir::{self, Effect, FieldRef, MeterId, Primitive};
 use crate::passes::builder::data::{Data, Place};
 
 impl Lowering<'_> {
-    /// Makes the statements of a call.
+    /// Emits the statements of a call.
     pub fn v1model_call(&mut self, call: &Call) {
         match &call.callee {
             Callee::Function(name) => self.v1model_function(name, call),
             Callee::Method(id, method) => {
                 self.v1model_method(self.lowered_object(*id), method, call)
             }
-            // No extern of v1model has an abstract method.
-            Callee::Own(_) => {}
+            // Externs of v1model do not have abstract methods.
+            Callee::This(_) => {}
         }
     }
 
+    /// Lowers a call of an extern function.
     fn v1model_function(&mut self, name: &str, call: &Call) {
         let (args, span, scope) = (&call.args[..], call.span, &*call.scope);
         match name {
@@ -75,6 +76,7 @@ impl Lowering<'_> {
         }
     }
 
+    /// Lowers a call of a method of an object.
     fn v1model_method(&mut self, object: LoweredObject, method: &str, call: &Call) {
         let (args, span, scope) = (&call.args[..], call.span, &*call.scope);
         match (object, method) {
@@ -114,7 +116,7 @@ impl Lowering<'_> {
                     self.emit(span, Effect::Primitive(write));
                 }
             }
-            // The switch updates it implicitly.
+            // The switch counts a hit of the entry without a primitive.
             (LoweredObject::DirectCounter(_), _) => {}
             (LoweredObject::DirectMeter(meter), _) => {
                 self.direct_meter(meter, &args[0], span, scope)
@@ -131,8 +133,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// The target's primitive writes to `standard_metadata` and alone knows which port drops. For a copy of it the
-    /// original is put aside meanwhile.
+    /// Lowers `mark_to_drop`. The target's primitive writes the drop port, which only the target determines, to `standard_metadata`. If the
+    /// argument is a copy of `standard_metadata`, the result is moved to the copy, and the original is restored.
     fn mark_to_drop(&mut self, args: &[ExternArg], span: Span, scope: &str) {
         let primitive = Effect::Primitive(Primitive::MarkToDrop);
         let Some(Argument::Place(Place::Struct(members))) =
@@ -190,7 +192,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Reports a call in a control where it is not allowed.
+    /// Whether the current call is in the block `region`; reports a call elsewhere.
     pub fn only_in(&mut self, region: Region, name: &str, span: Span) -> bool {
         if self.region == region {
             return true;
@@ -207,7 +209,8 @@ impl Lowering<'_> {
         false
     }
 
-    /// A primitive that stores a number, in a fixed field as BMv2 requires.
+    /// Emits a primitive that stores a number in the argument `bound`. BMv2 requires a field of a fixed header; for other storage, the number
+    /// is first stored in a variable.
     fn with_target(
         &mut self,
         bound: &ExternArg,
@@ -251,6 +254,7 @@ impl Lowering<'_> {
         );
     }
 
+    /// Lowers `hash`. With a maximum of 0, the result is the base.
     fn hash(&mut self, args: &[ExternArg], span: Span, scope: &str) {
         let algorithm = self.algorithm(args, "algo", span);
         let (Some(base), Some(max)) = (value(args, 2), value(args, 4)) else {
@@ -276,7 +280,7 @@ impl Lowering<'_> {
         });
     }
 
-    /// Stores a digest's values in its own fields, so that later changes of the originals have no effect.
+    /// Lowers `digest`. The values are stored in the digest's own fields, so that later changes of the originals have no effect.
     fn digest(&mut self, args: &[ExternArg], span: Span, scope: &str) {
         let Some(receiver) = value(args, 0) else {
             return;
@@ -299,7 +303,8 @@ impl Lowering<'_> {
         self.send_digest((key, name), receiver, (data.clone(), ty), span, scope);
     }
 
-    /// The switch stores a direct meter's colour in a field before the action runs.
+    /// Lowers `direct_meter.read`. The switch stores the colour in a field before the action runs: the argument of the first read, if that is
+    /// a field. Other reads copy the colour from this field.
     fn direct_meter(&mut self, meter: MeterId, bound: &ExternArg, span: Span, scope: &str) {
         let Argument::Place(place) = &bound.argument else {
             return;
@@ -310,7 +315,7 @@ impl Lowering<'_> {
             (None, [field]) => *field,
             (Some(known), [field]) if known == *field => return,
             (known, _) => {
-                // Two reads of the colour: each copies it from the meter's field.
+                // Copy the colour from the meter's field.
                 let Some(ty) = self.scalar(&bound.ty) else {
                     return;
                 };

@@ -8,7 +8,7 @@ use crate::passes::builder::data::{Data, Place};
 use crate::passes::inlined::StmtKind;
 
 impl Lowering<'_> {
-    /// A call of one of the checksum functions.
+    /// Lowers a call of `verify_checksum`, `update_checksum` or their variants with payload.
     pub fn checksum(&mut self, name: &str, args: &[ExternArg], span: Span) {
         let verify = name.starts_with("verify");
         let right = if verify {

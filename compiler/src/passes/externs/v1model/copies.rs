@@ -1,4 +1,4 @@
-//! Clone, resubmit and recirculate, with the preserved metadata fields.
+//! Clone, resubmit and recirculate, and the metadata fields that they preserve.
 
 use super::super::call::{Argument, ExternArg, Region};
 use super::super::{enum_argument, value, Lowering};
@@ -7,7 +7,7 @@ use crate::ir::{self, Effect, FieldList, FieldListId, Primitive};
 use crate::passes::builder::data::Data;
 
 impl Lowering<'_> {
-    /// `clone` and its variants.
+    /// Lowers `clone` and its variants.
     pub fn clone_packet(&mut self, args: &[ExternArg], span: Span) {
         let egress = match enum_argument(self, args, "type").as_deref() {
             Some("I2E") => false,
@@ -43,7 +43,8 @@ impl Lowering<'_> {
         );
     }
 
-    /// The field list that an argument gives: by number, by a struct of fields, or an empty one when there is none.
+    /// The field list for the argument at `position`, which is the number of a `@field_list` or a struct of fields. An empty list if there is
+    /// no such argument. Lists with the same fields are shared.
     pub fn field_list(&mut self, args: &[ExternArg], position: usize, span: Span) -> FieldListId {
         let (name, fields) = match args.get(position) {
             None => ("empty".to_owned(), Vec::new()),

@@ -1,4 +1,4 @@
-//! Externs that are not part of v1model, kept with `--emit-externs`.
+//! Calls of externs that are not part of v1model, which are kept with `--emit-externs`.
 
 use super::super::call::{Argument, ExternArg};
 use super::super::Lowering;
@@ -8,7 +8,7 @@ use crate::names::join;
 use crate::passes::builder::data::Data;
 
 impl Lowering<'_> {
-    /// A call that is passed to the target, with numbers, headers and strings as operands.
+    /// Emits a call that the target must implement, with numbers, headers and strings as operands. Structured arguments are split.
     pub fn foreign_call(
         &mut self,
         name: String,

@@ -1,6 +1,6 @@
-//! Objects of v1model.
+//! Lowering of v1model's extern objects.
 
-use super::super::call::{Declared, ExternArg};
+use super::super::call::{DeclaredObject, ExternArg};
 use super::super::{enum_argument, enum_member, number, LoweredObject, Lowering};
 use crate::diag::{Code, Diagnostic};
 use crate::ir::{
@@ -11,9 +11,9 @@ use crate::passes::builder::data::Data;
 use crate::sema::Type;
 
 impl Lowering<'_> {
-    /// Makes an object.
-    pub fn make_for_v1model(&mut self, declared: Declared) -> LoweredObject {
-        let Declared {
+    /// Lowers a declared object.
+    pub fn lower_v1model_object(&mut self, declared: DeclaredObject) -> LoweredObject {
+        let DeclaredObject {
             ty,
             type_args,
             args,
@@ -113,11 +113,12 @@ impl Lowering<'_> {
         }
     }
 
-    /// The name of the `type` of an index; later versions of v1model have it as a parameter of the array's type.
+    /// The name of the index type if that is declared with `type`. Only newer versions of v1model have the index type as a type parameter.
     fn index_type(&mut self, ty: Option<&Type>) -> Option<String> {
         self.control_type(ty?).1
     }
 
+    /// Keeps an object of an extern that is not part of v1model.
     fn foreign_instance(
         &mut self,
         ty: &str,
@@ -151,7 +152,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The kind of an extern type's objects for the control plane, if they are visible.
+/// The control plane's name for the kind of objects of an extern type; `None` if they are not visible to the control plane.
 pub fn control_kind(ty: &str) -> Option<&'static str> {
     Some(match ty {
         "action_profile" | "action_selector" => "action profile",

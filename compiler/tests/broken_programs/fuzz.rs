@@ -1,7 +1,7 @@
-//! Fuzzing: random changes of programs' texts.
+//! Fuzzing: random changes of the texts of programs.
 //!
-//! By default the tests are short. `ALFIRK_FUZZ_SECONDS=600 cargo test -p alfirk-compiler --test damage -- --nocapture` runs each target
-//! for this time and prints the number of programs. Each program is derived from a seed. `ALFIRK_FUZZ_SEED=N` starts with seed N, which
+//! By default the tests are short. `ALFIRK_FUZZ_SECONDS=600 cargo test -p alfirk-compiler --test broken_programs -- --nocapture` runs each
+//! target for 600 s and prints the number of programs. Each program is derived from a seed. `ALFIRK_FUZZ_SEED=N` starts with seed N, which
 //! repeats a failure.
 
 use std::path::Path;
@@ -18,12 +18,12 @@ use alfirk_test_budget::Fuzz;
 use super::corpus;
 use super::rng::Rng;
 
-/// Time limit per program; beyond it the compiler hangs. It is generous, as tests are unoptimised and run in parallel.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Maximum bytes of a program; longer texts are truncated.
+/// Time limit per program, after which the compiler is assumed to hang. It is generous, as tests are unoptimised and run in parallel.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+/// Maximum number of characters of a program; longer texts are truncated.
 const MAX_TEXT: usize = 12_000;
 
-/// Texts that are inserted into programs.
+/// Fragments that are inserted into programs.
 const DICTIONARY: &[&str] = &[
     "(",
     ")",
@@ -167,11 +167,11 @@ const DICTIONARY: &[&str] = &[
     "V1Switch",
 ];
 
-/// A fuzz target: a part of the compiler that processes a file with a loader.
+/// A fuzz target: a phase of the compiler, which processes a file of a loader.
 type Target = fn(&CompileOptions, &MemoryLoader);
 
 #[test]
-fn preprocessor_takes_any_text() {
+fn preprocessor_terminates_on_any_text() {
     run(|options, loader| {
         let mut session = Session::new(options.clone());
         let tokens = session.tokens(loader).expect("the text is in memory");
@@ -181,7 +181,7 @@ fn preprocessor_takes_any_text() {
 }
 
 #[test]
-fn parser_takes_any_text() {
+fn parser_terminates_on_any_text() {
     run(|options, loader| {
         let mut session = Session::new(options.clone());
         session.tree(loader).expect("the text is in memory");
@@ -190,7 +190,7 @@ fn parser_takes_any_text() {
 }
 
 #[test]
-fn type_checker_takes_any_text() {
+fn type_checker_terminates_on_any_text() {
     run(|options, loader| {
         let mut session = Session::new(options.clone());
         session.checked(loader).expect("the text is in memory");
@@ -199,9 +199,9 @@ fn type_checker_takes_any_text() {
 }
 
 #[test]
-fn compiler_takes_any_text() {
+fn compiler_terminates_on_any_text() {
     run(|options, loader| {
-        // Refused or not, it returns; and what it returns can be written.
+        // The compiler must return, and outputs of accepted programs must be serialisable.
         if let Ok(compiled) = compile_with(options, loader) {
             compiled.json.to_text();
             P4InfoFormat::Text.encode(&compiled.p4info);
@@ -210,7 +210,7 @@ fn compiler_takes_any_text() {
 }
 
 #[test]
-fn formatter_takes_any_text_and_loses_none_of_it() {
+fn formatter_keeps_all_characters_and_is_idempotent() {
     run(|options, loader| {
         let text = loader.load(&options.source).expect("the text is in memory");
         let once = format(&text);
@@ -224,6 +224,7 @@ fn formatter_takes_any_text_and_loses_none_of_it() {
     });
 }
 
+/// Runs a fuzz target on random programs for the time set by the environment.
 fn run(target: Target) {
     let Fuzz { first, time } = Fuzz::from_env();
     let start = Instant::now();
@@ -231,8 +232,8 @@ fn run(target: Target) {
     let mut tries = 0;
     while start.elapsed() < time {
         let seed = first + tries;
-        let text = damaged(&corpus, &mut Rng::new(seed));
-        if let Err(why) = attempt(target, text.clone()) {
+        let text = mutated(&corpus, &mut Rng::new(seed));
+        if let Err(why) = run_with_time_limit(target, text.clone()) {
             panic!("{why} with ALFIRK_FUZZ_SEED={seed} on\n{text}");
         }
         tries += 1;
@@ -243,11 +244,14 @@ fn run(target: Target) {
         start.elapsed(),
         peak_mib()
     );
-    assert!(peak_mib() < 2_000, "the compiler takes too much memory");
+    assert!(peak_mib() < 2_000, "the compiler uses more than 2,000 MiB");
 }
 
-/// Compiles on a separate thread, to detect a hang.
-fn attempt(target: Target, text: String) -> Result<(), String> {
+/// Runs a target on a separate thread, to detect a hang.
+///
+/// # Errors
+/// The target does not return within the time limit, or it panics.
+fn run_with_time_limit(target: Target, text: String) -> Result<(), String> {
     let (done, result) = mpsc::channel();
     let mut loader = MemoryLoader::default();
     loader.add("test.p4", text);
@@ -255,18 +259,18 @@ fn attempt(target: Target, text: String) -> Result<(), String> {
         .stack_size(256 << 20)
         .spawn(move || {
             target(&CompileOptions::new(Path::new("test.p4")), &loader);
-            // The other side waits for it, or has failed the test.
+            // Sending fails only if the test has failed and the receiver is gone.
             let _ = done.send(());
         })
         .expect("a thread can be started");
-    let answer = result.recv_timeout(PATIENCE);
-    if answer == Err(RecvTimeoutError::Timeout) {
-        return Err(format!("no answer in {PATIENCE:?}"));
+    let outcome = result.recv_timeout(TIME_LIMIT);
+    if outcome == Err(RecvTimeoutError::Timeout) {
+        return Err(format!("no result within {TIME_LIMIT:?}"));
     }
     work.join().map_err(|_| "a panic".to_owned())
 }
 
-/// Peak memory of this process in bytes; 0 if the system does not report it.
+/// Peak memory of this process in MiB; 0 if the system does not report it.
 fn peak_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -274,6 +278,7 @@ fn peak_mib() -> u64 {
     kib.unwrap_or(0) >> 10
 }
 
+/// The texts of all programs in `tests/programs`.
 fn programs() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let files = corpus::p4_files(&root.join("tests/programs"));
@@ -281,16 +286,17 @@ fn programs() -> Vec<String> {
 }
 
 /// A program with a few random changes.
-fn damaged(corpus: &[String], rng: &mut Rng) -> String {
+fn mutated(corpus: &[String], rng: &mut Rng) -> String {
     let mut text: Vec<char> = rng.pick(corpus).chars().collect();
     for _ in 0..=rng.below(6) {
-        damage(&mut text, corpus, rng);
+        mutate(&mut text, corpus, rng);
         text.truncate(MAX_TEXT);
     }
     text.into_iter().collect()
 }
 
-fn damage(text: &mut Vec<char>, corpus: &[String], rng: &mut Rng) {
+/// Changes a text at a random position: deletes, copies, inserts or replaces characters.
+fn mutate(text: &mut Vec<char>, corpus: &[String], rng: &mut Rng) {
     let at = rng.below(text.len() + 1);
     let end = (at + rng.below(40)).min(text.len());
     match rng.below(8) {
@@ -315,7 +321,7 @@ fn damage(text: &mut Vec<char>, corpus: &[String], rng: &mut Rng) {
             text.splice(at..end, other[from..to].iter().copied());
         }
         6 => {
-            // The same again and again, to nest deep and to repeat a lot.
+            // Repeat a fragment up to 1,024 times, for deep nesting and long lists.
             let word = rng.pick(DICTIONARY);
             text.splice(at..at, word.repeat(1 << rng.below(11)).chars());
         }

@@ -1,4 +1,4 @@
-//! `min8`, `max8`, `min16`, `max16` of Tofino 2's stateful ALUs: the minimum or maximum part of a cell, and its index.
+//! `min8`, `max8`, `min16` and `max16` of Tofino 2's stateful ALUs: the minimum or maximum of the parts of a cell, and its index.
 
 use super::super::call::{Argument, ExternArg};
 use super::super::{named, value, Lowering};
@@ -8,13 +8,13 @@ use crate::passes::builder::data::Data;
 use crate::passes::builder::ops;
 use crate::syntax::ast::BinaryOp;
 
-/// Bits of a cell.
+/// Width in bits of a cell.
 const CELL_BITS: u32 = 128;
 
 impl Lowering<'_> {
-    /// Computes the extreme of the parts in the mask, where part 0 has the lowest bits. The first of equal ones wins. Without any
-    /// part, the result and the index are 0.
-    pub fn extreme_call(
+    /// Computes the minimum or maximum of the parts that the mask selects, and its index. Part 0 has the least significant bits. Among equal
+    /// parts, the one with the lowest index is chosen. If the mask is 0, the result and the index are 0.
+    pub fn min_max_call(
         &mut self,
         method: &str,
         args: &[ExternArg],
@@ -26,7 +26,9 @@ impl Lowering<'_> {
         };
         let has_more = named(args, "postmod").is_some_and(ExternArg::is_passed);
         if has_more {
-            self.beyond_model(span, format!("the model has no postmod of {method} yet"));
+            let message =
+                format!("the software model does not support the argument postmod of {method}");
+            self.beyond_model(span, message);
             return Data::Invalid;
         }
         let bits = if method.ends_with("16") { 16 } else { 8 };
@@ -37,8 +39,8 @@ impl Lowering<'_> {
         };
         let parts = CELL_BITS / bits;
         let index_bits = parts.ilog2();
-        let cell = self.hold(ops::cast(cell, Scalar::Bit(CELL_BITS)), span, scope);
-        let mask = self.hold(ops::cast(mask, Scalar::Bit(parts)), span, scope);
+        let cell = self.save_value(ops::cast(cell, Scalar::Bit(CELL_BITS)), span, scope);
+        let mask = self.save_value(ops::cast(mask, Scalar::Bit(parts)), span, scope);
         let mut best = Expr::bits(0, bits);
         let mut index = Expr::bits(0, index_bits);
         let mut found = Expr::Bool(false);
@@ -53,12 +55,12 @@ impl Lowering<'_> {
             let here = slice(&cell, (part + 1) * bits - 1, part * bits);
             let is_better = ops::binary(better, here.clone(), best.clone());
             let takes = ops::and(is_named.clone(), ops::or(found.clone().not(), is_better));
-            let takes = self.hold(takes, span, scope);
+            let takes = self.save_value(takes, span, scope);
             let next = self.choose(takes.clone(), here, best);
-            best = self.hold(next, span, scope);
+            best = self.save_value(next, span, scope);
             let next = self.choose(takes, Expr::bits(part, index_bits), index);
-            index = self.hold(next, span, scope);
-            found = self.hold(ops::or(found, is_named), span, scope);
+            index = self.save_value(next, span, scope);
+            found = self.save_value(ops::or(found, is_named), span, scope);
         }
         if let Some(bound) = args.get(2) {
             if let Argument::Place(place) = &bound.argument {

@@ -1,5 +1,5 @@
-//! Properties of externs that elaboration needs: objects that are visible to the control plane, table properties that name objects, and
-//! pure calls, which are folded in place like operators.
+//! Properties of externs on which elaboration depends: objects that are visible to the control plane, table properties that name objects, and
+//! pure calls, which elaboration evaluates like operators.
 
 use super::call::{Call, Callee};
 use super::{tofino, v1model};
@@ -9,7 +9,7 @@ use crate::ir::{self, Expr, FieldRef, Scalar};
 use crate::passes::builder::data::Data;
 use crate::passes::builder::Builder;
 
-/// The kind of an extern type's objects for the control plane, if they are visible.
+/// The control plane's name for the kind of objects of an extern type; `None` if they are not visible to the control plane.
 pub fn control_kind(arch: Arch, ty: &str) -> Option<&'static str> {
     match arch.is_tofino() {
         false => v1model::control_kind(ty),
@@ -17,7 +17,7 @@ pub fn control_kind(arch: Arch, ty: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a property of tables names an extern object.
+/// Whether the value of a table property is an extern object.
 pub fn is_object_property(arch: Arch, property: &str) -> bool {
     match property {
         "implementation" | "counters" | "meters" => true,
@@ -26,20 +26,20 @@ pub fn is_object_property(arch: Arch, property: &str) -> bool {
     }
 }
 
-/// Whether calls have results. Calls of BMv2, and of externs with `--emit-externs`, store results in arguments instead.
-pub fn give_results(arch: Arch) -> bool {
+/// Whether extern calls may return a result. On v1model, and with `--emit-externs`, calls store results in `out` arguments instead.
+pub fn calls_have_results(arch: Arch) -> bool {
     arch.is_tofino()
 }
 
-/// The value of a pure call; `None` for other calls.
-pub fn value_of(build: &mut Builder, call: &Call) -> Option<Data> {
+/// The value of a pure call; `None` for calls with effects, which must be recorded.
+pub fn fold_pure_call(build: &mut Builder, call: &Call) -> Option<Data> {
     if !build.options.arch.is_tofino() {
         return None;
     }
     match &call.callee {
         Callee::Function(name) => tofino::function_value(build, name, call),
-        Callee::Own(method) if &**method == "predicate" => Some(tofino::predicate(build, call)),
-        Callee::Own(_) => None,
+        Callee::This(method) if &**method == "predicate" => Some(tofino::predicate(build, call)),
+        Callee::This(_) => None,
         Callee::Method(id, _) => {
             let declared = &build.into.externs.instances[id.0];
             match &*declared.ty == "Hash" && tofino::is_identity(build, &declared.args) {
@@ -50,7 +50,7 @@ pub fn value_of(build: &mut Builder, call: &Call) -> Option<Data> {
     }
 }
 
-/// `packet_in.length()`.
+/// The value of `packet_in.length()`.
 pub fn packet_length(build: &mut Builder, span: Span) -> Data {
     if build.options.arch.is_tofino() {
         build.target(

@@ -1,5 +1,5 @@
-//! Programs for the limits of Tofino's units, one construct each. Those in `refused` are rejected at the marked line; the similar ones in
-//! `taken` are accepted.
+//! Tests of the limits of Tofino's units, with one construct per program in `test_data/units`. Programs in `refused` must be rejected at the
+//! line with the comment `// refused`; the similar programs in `taken` must be accepted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ struct Cli {
     args: P4cArgs,
 }
 
-/// The exit code of `p4c` and what it writes to stderr.
+/// Runs `alfirk p4c` with command-line arguments; returns its exit code and stderr.
 fn p4c(words: &[&str]) -> (u8, String) {
     let words = with_long_options(words.iter().map(Into::into));
     let cli = Cli::try_parse_from(words).expect("the options exist");
@@ -23,7 +23,7 @@ fn p4c(words: &[&str]) -> (u8, String) {
     (code, String::from_utf8(err).expect("messages are text"))
 }
 
-/// The programs of a folder.
+/// The programs of a folder in `test_data/units`.
 fn programs(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("test_data/units")
@@ -36,8 +36,8 @@ fn programs(folder: &str) -> Vec<PathBuf> {
     programs
 }
 
-/// Exit code and diagnostics of `p4c` for a program, without and with a report.
-fn verdicts(program: &Path, arch: &str) -> [(u8, String); 2] {
+/// Exit code and diagnostics of `p4c` for a program, without and with `--report`.
+fn outcomes(program: &Path, arch: &str) -> [(u8, String); 2] {
     let path = program.to_str().expect("the path is text");
     let around = program
         .parent()
@@ -49,7 +49,7 @@ fn verdicts(program: &Path, arch: &str) -> [(u8, String); 2] {
 }
 
 #[test]
-fn what_a_unit_does_not_do_is_refused_at_its_line() {
+fn unsupported_operations_are_errors_at_their_line() {
     let mut wrong = String::new();
     let programs = programs("refused");
     assert!(programs.len() >= 40);
@@ -58,7 +58,7 @@ fn what_a_unit_does_not_do_is_refused_at_its_line() {
         let line = 1 + text
             .lines()
             .position(|line| line.contains("// refused"))
-            .expect("one line says so");
+            .expect("a line has the comment");
         let name = program
             .file_name()
             .and_then(|name| name.to_str())
@@ -68,7 +68,7 @@ fn what_a_unit_does_not_do_is_refused_at_its_line() {
             if arch == "t2na" && text.contains("// taken by Tofino 2") {
                 continue;
             }
-            for (code, output) in verdicts(&program, arch) {
+            for (code, output) in outcomes(&program, arch) {
                 let errors = output
                     .lines()
                     .filter(|line| line.starts_with("error"))
@@ -87,13 +87,13 @@ fn what_a_unit_does_not_do_is_refused_at_its_line() {
 }
 
 #[test]
-fn what_is_near_to_it_and_can_be_done_is_taken() {
+fn similar_supported_operations_are_accepted() {
     let mut wrong = String::new();
     let programs = programs("taken");
     assert!(programs.len() >= 20);
     for program in programs {
         for arch in ["tna", "t2na"] {
-            for (code, output) in verdicts(&program, arch) {
+            for (code, output) in outcomes(&program, arch) {
                 if code != 0 {
                     wrong += &format!("{arch} {}: exit code {code}\n{output}\n", program.display());
                 }

@@ -1,9 +1,10 @@
 //! Reproducible random numbers.
 
-/// SplitMix64.
+/// The random number generator SplitMix64.
 pub struct Rng(u64);
 
 impl Rng {
+    /// Creates a generator whose numbers depend only on `seed`.
     pub fn new(seed: u64) -> Rng {
         Rng(seed)
     }
@@ -21,6 +22,7 @@ impl Rng {
         usize::try_from(self.next() % bound as u64).expect("it is below a usize")
     }
 
+    /// A random element of a slice, which is not empty.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }

@@ -4,4 +4,4 @@
 mod corpus;
 mod fuzz;
 mod rng;
-mod slips;
+mod typos;

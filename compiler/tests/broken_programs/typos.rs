@@ -9,12 +9,12 @@ use alfirk_compiler::driver::{compile_with, CompileError, CompileOptions};
 use super::corpus;
 use super::rng::Rng;
 
-/// Number of damaged programs.
+/// Number of broken programs.
 const VARIANTS: usize = 100;
 /// Minimum number of errors that must be reported at the right line.
-const WANTED: usize = 95;
+const MIN_LOCATED: usize = 95;
 
-/// Words with a meaning of their own; a misspelt one is not a name.
+/// Keywords and other words that are not names of the program.
 const KEYWORDS: &[&str] = &[
     "action",
     "apply",
@@ -67,38 +67,40 @@ const KEYWORDS: &[&str] = &[
     "abstract",
 ];
 
-/// A typing error in one line: returns the new line, or `None` if the error does not apply.
-type Slip = fn(&str, &mut Rng) -> Option<String>;
+/// A kind of typing error: makes it in a line and returns the new line. `None` if it is not possible in this line.
+type Typo = fn(&str, &mut Rng) -> Option<String>;
 
-const SLIPS: &[(&str, Slip)] = &[
-    ("a name misspelt", misspell),
-    ("a missing semicolon", omit_semicolon),
-    ("a parenthesis too many", surplus_parenthesis),
-    ("a missing parenthesis", omit_parenthesis),
-    ("a keyword misspelt", misspell_keyword),
-    ("a number of no base", spoil_number),
-    ("an operator twice", double_operator),
-    ("a truth value for a number", assign_truth),
-    ("a comparison for an assignment", compare),
-    ("a member that is none", unknown_member),
+const TYPOS: &[(&str, Typo)] = &[
+    ("misspelt name", misspell),
+    ("missing semicolon", omit_semicolon),
+    ("surplus parenthesis", surplus_parenthesis),
+    ("missing parenthesis", omit_parenthesis),
+    ("misspelt keyword", misspell_keyword),
+    ("invalid number", spoil_number),
+    ("doubled operator", double_operator),
+    ("boolean instead of a number", assign_truth),
+    ("comparison instead of an assignment", compare),
+    ("unknown member", unknown_member),
 ];
 
+/// A program with a typing error.
 struct Variant {
     file: PathBuf,
+    /// Line of the error, from 1.
     line: usize,
-    slip: &'static str,
+    typo: &'static str,
     before: String,
     after: String,
 }
 
 #[test]
-fn slips_are_reported_where_they_are() {
+fn typing_errors_are_reported_at_their_line() {
     let folder = corpus::p4src();
     let seed = std::env::var("ALFIRK_FUZZ_SEED").ok();
     let seed = seed.and_then(|text| text.parse().ok()).unwrap_or(1);
     let mut rng = Rng::new(seed);
     let variants: Vec<Variant> = (0..VARIANTS)
-        .map(|index| variant(&folder, SLIPS[index % SLIPS.len()], &mut rng))
+        .map(|index| variant(&folder, TYPOS[index % TYPOS.len()], &mut rng))
         .collect();
     let mut missed = String::new();
     let mut right = 0;
@@ -107,29 +109,30 @@ fn slips_are_reported_where_they_are() {
             Some((file, line, _)) if (file.as_path(), line) == (&variant.file, variant.line) => {
                 right += 1;
             }
-            Some((.., report)) => missed += &described(variant, &report),
-            None => missed += &described(variant, "it was accepted\n"),
+            Some((.., report)) => missed += &description(variant, &report),
+            None => missed += &description(variant, "it was accepted\n"),
         }
     }
     assert!(
-        right >= WANTED,
-        "{right} of {VARIANTS} at the right line\n{missed}"
+        right >= MIN_LOCATED,
+        "{right} of {VARIANTS} errors are reported at the right line\n{missed}"
     );
 }
 
-fn described(variant: &Variant, report: &str) -> String {
+/// The typing error and the compiler's report, for a failure of the test.
+fn description(variant: &Variant, report: &str) -> String {
     format!(
         "{}:{}: {}\n  - {}\n  + {}\n{report}\n",
         variant.file.display(),
         variant.line,
-        variant.slip,
+        variant.typo,
         variant.before,
         variant.after,
     )
 }
 
 /// Chooses a file and a line to which the typing error applies.
-fn variant(folder: &Path, (slip, change): (&'static str, Slip), rng: &mut Rng) -> Variant {
+fn variant(folder: &Path, (typo, change): (&'static str, Typo), rng: &mut Rng) -> Variant {
     let files = corpus::p4_files(folder);
     loop {
         let file = rng.pick(&files);
@@ -143,7 +146,7 @@ fn variant(folder: &Path, (slip, change): (&'static str, Slip), rng: &mut Rng) -
             return Variant {
                 file: file.strip_prefix(folder).expect("it lies there").to_owned(),
                 line: number,
-                slip,
+                typo,
                 before: line.trim().to_owned(),
                 after,
             };
@@ -156,8 +159,8 @@ fn code(line: &str) -> &str {
     line.split("//").next().unwrap_or_default()
 }
 
-/// Lines with their numbers that are neither comments, directives, bodies of macros nor annotations. What is wrong in a macro is
-/// reported where it is used.
+/// Lines, with their numbers, other than comments, directives, bodies of macros and annotations. An error in the body of a macro is
+/// reported at the use of the macro.
 fn code_lines(text: &str) -> Vec<(usize, &str)> {
     let mut lines = Vec::new();
     let mut in_comment = false;
@@ -220,7 +223,7 @@ fn first_error(folder: &Path, variant: &Variant) -> Option<(PathBuf, usize, Stri
     Some((normal(Path::new(file)), line, report))
 }
 
-/// `a/../b` as `b`.
+/// The path without `..`: `a/../b` becomes `b`.
 fn normal(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for part in path.components() {
@@ -249,6 +252,7 @@ fn words(line: &str) -> Vec<Range<usize>> {
     words
 }
 
+/// A line with the characters `at` replaced.
 fn replaced(line: &str, at: Range<usize>, with: &str) -> String {
     let mut line = line.to_owned();
     line.replace_range(at, with);
@@ -274,7 +278,7 @@ fn misspell(line: &str, rng: &mut Rng) -> Option<String> {
     Some(replaced(line, word.end..word.end, "q"))
 }
 
-/// Whether a line declares something with parameters or fields, in which names stand after parentheses too.
+/// Whether a line has a declaration with parameters or fields, where a name after a parenthesis may be a declared one.
 fn declares(line: &str) -> bool {
     [
         "action", "control", "parser", "in ", "out ", "inout ", "state", "typedef", "extern",
@@ -285,7 +289,7 @@ fn declares(line: &str) -> bool {
 
 fn omit_semicolon(line: &str, _: &mut Rng) -> Option<String> {
     let end = code(line).rfind(';')?;
-    // An empty statement is as good as none.
+    // Without a statement before the semicolon, the line stays valid.
     let more = line[..end]
         .trim_end()
         .ends_with(|c: char| c.is_alphanumeric() || c == ')' || c == ']');
@@ -357,7 +361,7 @@ fn assign_truth(line: &str, _: &mut Rng) -> Option<String> {
     let (left, right) = line.split_once(" = ")?;
     let end = right.find(';')?;
     let plain = !left.contains("bool") && !right[..end].contains(['{', '?', '<', '>', '!', '&']);
-    // A truth value is right where one is assigned.
+    // The right side must be a number, as a boolean may be valid elsewhere.
     let number =
         right[..end].contains(['+', '-', '[']) || right.starts_with(|c: char| c.is_ascii_digit());
     (plain && number).then(|| format!("{left} = true{}", &right[end..]))

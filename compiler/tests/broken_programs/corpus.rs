@@ -1,4 +1,4 @@
-//! The valid programs that tests damage.
+//! The valid programs from which broken ones are derived.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ pub fn p4src() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4src")
 }
 
-/// P4 files in a folder and the folders in it, in order.
+/// P4 files in a folder and its subfolders, sorted by name.
 pub fn p4_files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("the folder is in the repository");
     let mut paths: Vec<PathBuf> = entries
@@ -27,7 +27,7 @@ pub fn p4_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// A loader of files by their paths relative to a folder, beside what the compiler ships.
+/// A loader of the P4 files in a folder, by their paths relative to the folder. The compiler's own files are available, too.
 pub fn loader(folder: &Path) -> MemoryLoader {
     let mut loader = MemoryLoader::default();
     for file in p4_files(folder) {
@@ -37,6 +37,7 @@ pub fn loader(folder: &Path) -> MemoryLoader {
     loader
 }
 
+/// The content of a file.
 pub fn text(file: &Path) -> String {
     std::fs::read_to_string(file).expect("the file is in the repository")
 }

@@ -1,5 +1,5 @@
-//! Programs that are long, deeply nested or expand to much more code. Sequences of 10,000 constructs compile and run. Unbounded
-//! expansion gives one error, at the place of the expansion.
+//! Tests with programs that are long, deeply nested, or that expand to much more code. Sequences of 10,000 constructs must compile and run.
+//! Exponential expansion must give one error, at the source of the expansion.
 
 use alfirk_compiler::driver::{compile_with, CompileError, CompileOptions, Compiled};
 use alfirk_compiler::format::format;
@@ -10,9 +10,9 @@ use alfirk_compiler::preproc::MemoryLoader;
 struct Parts {
     /// Declarations of the top level.
     top: String,
-    /// Fields of the headers' struct.
+    /// Fields of the struct of headers.
     headers: String,
-    /// Fields of the metadata.
+    /// Fields of the struct of metadata.
     metadata: String,
     /// Declarations of the parser, before its states.
     parser: String,
@@ -27,6 +27,7 @@ struct Parts {
 }
 
 impl Parts {
+    /// The text of the program.
     fn text(&self) -> String {
         let Parts {
             top,
@@ -70,14 +71,16 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
     }
 }
 
-fn applying(apply: impl Into<String>) -> Parts {
+/// A program with the statements `apply` in ingress.
+fn with_apply(apply: impl Into<String>) -> Parts {
     Parts {
         apply: apply.into(),
         ..Parts::default()
     }
 }
 
-fn declaring(top: impl Into<String>, apply: impl Into<String>) -> Parts {
+/// A program with declarations at the top level and statements in ingress.
+fn with_declarations(top: impl Into<String>, apply: impl Into<String>) -> Parts {
     Parts {
         top: top.into(),
         apply: apply.into(),
@@ -91,19 +94,19 @@ fn compile(text: &str) -> Result<Compiled, CompileError> {
     compile_with(&CompileOptions::new("main.p4"), &loader)
 }
 
-/// Texts for 0 to `n - 1`, joined.
+/// The concatenation of the texts for the numbers 0 to `n - 1`.
 fn each(n: usize, part: impl Fn(usize) -> String) -> String {
     (0..n).map(part).collect()
 }
 
-/// `if`, and `else if`s up to `n` conditions, a line for each.
+/// An `if` with `n - 1` branches `else if`, one per line.
 fn branches(n: usize) -> String {
     let one = |i: usize| format!("if (hdr.h.c == {i}) {{ hdr.h.a = {}; }}", i % 251);
     (0..n).map(one).collect::<Vec<_>>().join("\nelse ")
 }
 
 /// Compiles a program and runs an STF test on it.
-fn runs(parts: &Parts, packets: &str) {
+fn compile_and_run(parts: &Parts, packets: &str) {
     let text = parts.text();
     let compiled = compile(&text).unwrap_or_else(|error| panic!("{error:.2000}"));
     let json = compiled.json.to_text();
@@ -113,16 +116,16 @@ fn runs(parts: &Parts, packets: &str) {
 }
 
 #[test]
-fn ten_thousand_branches_run() {
-    // 9,999 is 0x270f, and 9,999 mod 251 is 0xd2.
+fn ten_thousand_branches_compile_and_run() {
+    // The branch 9,999 (0x270f) sets the field to 9,999 mod 251, which is 0xd2.
     let packets = "packet 0 00 00 0000270f\nexpect 1 d2 00 0000270f $\npacket 0 07 00 00002710\nexpect 1 07 00 00002710 $\n";
-    runs(&applying(branches(10_000)), packets);
+    compile_and_run(&with_apply(branches(10_000)), packets);
     let in_action = Parts {
         locals: format!("action x() {{ {} }}", branches(10_000)),
         apply: "x();".to_owned(),
         ..Parts::default()
     };
-    runs(&in_action, packets);
+    compile_and_run(&in_action, packets);
     let in_parser = Parts {
         start: branches(10_000),
         ..Parts::default()
@@ -131,63 +134,63 @@ fn ten_thousand_branches_run() {
 }
 
 #[test]
-fn ten_thousand_operators_run() {
+fn ten_thousand_operators_compile_and_run() {
     let packets =
         |result: &str| format!("packet 0 01 03 00000000\nexpect 1 {result} 03 00000000 $\n");
-    // 3 and 10,000 times 1: 10,003 is 0x2713.
-    runs(
-        &applying(format!("hdr.h.a = hdr.h.b{};", " + hdr.h.a".repeat(10_000))),
+    // 3 plus 10,000 times 1 is 10,003 (0x2713), or 0x13 in 8 bits.
+    compile_and_run(
+        &with_apply(format!("hdr.h.a = hdr.h.b{};", " + hdr.h.a".repeat(10_000))),
         &packets("13"),
     );
-    runs(
-        &applying(format!("hdr.h.a = hdr.h.b{};", " - hdr.h.a".repeat(10_000))),
+    compile_and_run(
+        &with_apply(format!("hdr.h.a = hdr.h.b{};", " - hdr.h.a".repeat(10_000))),
         &packets("f3"),
     );
-    runs(
-        &applying(format!(
+    compile_and_run(
+        &with_apply(format!(
             "hdr.h.a = hdr.h.b{};",
             " |+| hdr.h.a".repeat(10_000)
         )),
         &packets("ff"),
     );
-    runs(
-        &applying(format!("hdr.h.a = hdr.h.b{};", " ^ hdr.h.a".repeat(10_001))),
+    compile_and_run(
+        &with_apply(format!("hdr.h.a = hdr.h.b{};", " ^ hdr.h.a".repeat(10_001))),
         &packets("02"),
     );
-    runs(
-        &applying(format!(
+    compile_and_run(
+        &with_apply(format!(
             "hdr.h.a = {}hdr.h.b{};",
             "hdr.h.a + (".repeat(10_000),
             ")".repeat(10_000)
         )),
         &packets("13"),
     );
-    runs(
-        &applying(format!("hdr.h.a = {}hdr.h.b;", "~".repeat(10_001))),
+    compile_and_run(
+        &with_apply(format!("hdr.h.a = {}hdr.h.b;", "~".repeat(10_001))),
         &packets("fc"),
     );
-    runs(
-        &applying(format!(
+    compile_and_run(
+        &with_apply(format!(
             "hdr.h.a = {}hdr.h.b;",
             "(bit<8>)(bit<16>)".repeat(5_000)
         )),
         &packets("03"),
     );
     let all = each(10_000, |i| format!(" && hdr.h.c != {}", i + 1));
-    runs(
-        &applying(format!("if (hdr.h.b == 3{all}) {{ hdr.h.a = 9; }}")),
+    compile_and_run(
+        &with_apply(format!("if (hdr.h.b == 3{all}) {{ hdr.h.a = 9; }}")),
         &packets("09"),
     );
     let any = each(10_000, |i| format!(" || hdr.h.c == {}", i + 1));
-    runs(
-        &applying(format!("if (hdr.h.b == 7{any}) {{ hdr.h.a = 9; }}")),
+    compile_and_run(
+        &with_apply(format!("if (hdr.h.b == 7{any}) {{ hdr.h.a = 9; }}")),
         &packets("01"),
     );
     let choices = each(10_000, |i| {
         format!("hdr.h.c == {} ? 8w{} : ", i + 1, i % 256)
     });
-    runs(
-        &applying(format!("hdr.h.a = {choices}hdr.h.b;")),
+    compile_and_run(
+        &with_apply(format!("hdr.h.a = {choices}hdr.h.b;")),
         &packets("03"),
     );
     let joined = Parts {
@@ -198,7 +201,7 @@ fn ten_thousand_operators_run() {
         ),
         ..Parts::default()
     };
-    runs(&joined, &packets("ff"));
+    compile_and_run(&joined, &packets("ff"));
 }
 
 #[test]
@@ -207,12 +210,12 @@ fn ten_thousand_levels_and_elements_compile() {
     let fields = each(n, |i| format!("bit<8> f{i}; "));
     let values = |value: &dyn Fn(usize) -> String| (0..n).map(value).collect::<Vec<_>>().join(", ");
     for (name, parts) in [
-        ("blocks", applying(format!("{}hdr.h.a = 1;{}", "{".repeat(n), "}".repeat(n)))),
-        ("ifs", applying(format!("{}hdr.h.a = 1;{}", each(n, |i| format!("if (hdr.h.c != {i}) {{ ")), "}".repeat(n)))),
-        ("parentheses", applying(format!("hdr.h.a = {}hdr.h.b{};", "(".repeat(n), ")".repeat(n)))),
-        ("slices", applying(format!("hdr.h.a = hdr.h.b{};", "[7:0]".repeat(n)))),
-        ("statements", applying("hdr.h.a = hdr.h.a + 1; ".repeat(n))),
-        ("cases", applying(format!("switch (hdr.h.c) {{ {} default: {{ }} }}", each(n, |i| format!("{i}: {{ hdr.h.a = 1; }} "))))),
+        ("blocks", with_apply(format!("{}hdr.h.a = 1;{}", "{".repeat(n), "}".repeat(n)))),
+        ("ifs", with_apply(format!("{}hdr.h.a = 1;{}", each(n, |i| format!("if (hdr.h.c != {i}) {{ ")), "}".repeat(n)))),
+        ("parentheses", with_apply(format!("hdr.h.a = {}hdr.h.b{};", "(".repeat(n), ")".repeat(n)))),
+        ("slices", with_apply(format!("hdr.h.a = hdr.h.b{};", "[7:0]".repeat(n)))),
+        ("statements", with_apply("hdr.h.a = hdr.h.a + 1; ".repeat(n))),
+        ("cases", with_apply(format!("switch (hdr.h.c) {{ {} default: {{ }} }}", each(n, |i| format!("{i}: {{ hdr.h.a = 1; }} "))))),
         (
             "select",
             Parts {
@@ -239,14 +242,14 @@ fn ten_thousand_levels_and_elements_compile() {
         ),
         (
             "list",
-            declaring(
+            with_declarations(
                 format!("struct s_t {{ {fields} }}"),
                 format!("s_t x = {{ {} }}; hdr.h.a = x.f0;", values(&|_| "hdr.h.a".to_owned())),
             ),
         ),
         (
             "fields",
-            declaring(
+            with_declarations(
                 format!("struct s_t {{ {fields} }}"),
                 format!("s_t x = {{ {} }}; hdr.h.a = x.f0;", values(&|i| format!("f{i} = hdr.h.a"))),
             ),
@@ -259,7 +262,7 @@ fn ten_thousand_levels_and_elements_compile() {
 }
 
 #[test]
-fn structs_of_five_thousand_fields_are_compared() {
+fn structs_of_five_thousand_fields_can_be_compared() {
     let fields = each(5_000, |i| format!("bit<8> f{i}; "));
     let parts = Parts {
         top: format!("struct s_t {{ {fields} }}"),
@@ -270,20 +273,20 @@ fn structs_of_five_thousand_fields_are_compared() {
         ..Parts::default()
     };
     let packets = "packet 0 05 05 00000000\nexpect 1 05 05 00000001 $\npacket 0 05 06 00000000\nexpect 1 05 06 00000000 $\n";
-    runs(&parts, packets);
+    compile_and_run(&parts, packets);
 }
 
 #[test]
-fn the_formatter_takes_what_the_compiler_takes() {
+fn formatter_supports_programs_as_large_as_the_compiler_does() {
     for parts in [
-        applying(branches(10_000)),
-        applying(format!("hdr.h.a = hdr.h.b{};", " + hdr.h.a".repeat(10_000))),
-        applying(format!(
+        with_apply(branches(10_000)),
+        with_apply(format!("hdr.h.a = hdr.h.b{};", " + hdr.h.a".repeat(10_000))),
+        with_apply(format!(
             "{}hdr.h.a = 1;{}",
             "{".repeat(10_000),
             "}".repeat(10_000)
         )),
-        applying(format!(
+        with_apply(format!(
             "hdr.h.a = {}hdr.h.b{};",
             "(".repeat(10_000),
             ")".repeat(10_000)
@@ -294,8 +297,8 @@ fn the_formatter_takes_what_the_compiler_takes() {
     }
 }
 
-/// The diagnostics of a program with one error.
-fn one_error(name: &str, text: &str) -> String {
+/// The diagnostics of a program, which must have exactly one error.
+fn single_error(name: &str, text: &str) -> String {
     match compile(text) {
         Err(CompileError::Program { report, errors }) => {
             let found = report
@@ -311,7 +314,7 @@ fn one_error(name: &str, text: &str) -> String {
 }
 
 #[test]
-fn what_nests_too_deeply_is_one_error_that_names_the_limit() {
+fn too_deep_nesting_is_one_error_with_the_limit() {
     let n = 50_000;
     for (name, apply) in [
         ("branches", branches(n)),
@@ -335,7 +338,7 @@ fn what_nests_too_deeply_is_one_error_that_names_the_limit() {
         ),
         ("slices", format!("hdr.h.a = hdr.h.b{};", "[7:0]".repeat(n))),
     ] {
-        let output = one_error(name, &applying(apply).text());
+        let output = single_error(name, &with_apply(apply).text());
         assert!(
             output.contains("error[E0201]: this is nested more than "),
             "{name}: {output:.500}"
@@ -346,7 +349,10 @@ fn what_nests_too_deeply_is_one_error_that_names_the_limit() {
         format!("bit<8> f{}(in bit<8> x) {{ return f{i}(x); }}\n", i + 1)
     });
     let top = format!("bit<8> f0(in bit<8> x) {{ return x; }}\n{calls}");
-    let output = one_error("calls", &declaring(top, "hdr.h.a = f3000(hdr.h.b);").text());
+    let output = single_error(
+        "calls",
+        &with_declarations(top, "hdr.h.a = f3000(hdr.h.b);").text(),
+    );
     assert!(
         output.contains("calls are nested more than 2000 levels deep"),
         "{output:.500}"
@@ -359,9 +365,9 @@ fn what_nests_too_deeply_is_one_error_that_names_the_limit() {
         )
     });
     let top = format!("bit<8> f0(in bit<8> x) {{ return x; }}\n{deep}");
-    let output = one_error(
+    let output = single_error(
         "calls in deep expressions",
-        &declaring(top, "hdr.h.a = f60(hdr.h.b);").text(),
+        &with_declarations(top, "hdr.h.a = f60(hdr.h.b);").text(),
     );
     assert!(
         output.contains("levels deep, with the calls around it"),
@@ -369,34 +375,34 @@ fn what_nests_too_deeply_is_one_error_that_names_the_limit() {
     );
 }
 
-/// Declarations each of which expands to twice the previous one.
-fn doubled(first: &str, levels: usize, next: impl Fn(usize, usize) -> String) -> String {
+/// A chain of declarations: `next(i, i - 1)` declares number `i` by two uses of number `i - 1`, so that each expands to twice the code.
+fn chain_of_doublings(first: &str, levels: usize, next: impl Fn(usize, usize) -> String) -> String {
     let rest: String = (1..=levels).map(|i| next(i, i - 1) + "\n").collect();
     format!("{first}\n{rest}")
 }
 
 #[test]
-fn what_doubles_at_every_level_is_one_error_where_it_grows() {
+fn exponential_expansion_is_one_error() {
     let n = 30;
-    let structs = doubled("struct s0 { bit<8> a; bit<8> b; }", n, |i, j| {
+    let structs = chain_of_doublings("struct s0 { bit<8> a; bit<8> b; }", n, |i, j| {
         format!("struct s{i} {{ s{j} a; s{j} b; }}")
     });
-    let tables = doubled(
+    let tables = chain_of_doublings(
         "control C0(inout bit<8> x) { action a() { x = 1; } table t { key = { x: exact; } actions = { a; } } apply { t.apply(); } }",
         n,
         |i, j| format!("control C{i}(inout bit<8> x) {{ C{j}() a; C{j}() b; apply {{ a.apply(x); b.apply(x); }} }}"),
     );
-    let empty = doubled("control C0(inout bit<8> x) { apply { } }", n, |i, j| {
+    let empty = chain_of_doublings("control C0(inout bit<8> x) { apply { } }", n, |i, j| {
         format!("control C{i}(inout bit<8> x) {{ C{j}() a; C{j}() b; apply {{ a.apply(x); b.apply(x); }} }}")
     });
-    let direct = doubled(
+    let direct = chain_of_doublings(
         "control C0(inout bit<8> x) { apply { x = x + 1; } }",
         n,
         |i, j| {
             format!("control C{i}(inout bit<8> x) {{ apply {{ C{j}.apply(x); C{j}.apply(x); }} }}")
         },
     );
-    let parsers = doubled(
+    let parsers = chain_of_doublings(
         "parser Q0(packet_in p, inout bit<8> x) { state start { x = x + 1; transition accept; } }",
         n,
         |i, j| {
@@ -410,7 +416,7 @@ fn what_doubles_at_every_level_is_one_error_where_it_grows() {
         apply: apply.to_owned(),
         ..Parts::default()
     };
-    let actions = doubled("action a0() { hdr.h.a = hdr.h.a + 1; }", n, |i, j| {
+    let actions = chain_of_doublings("action a0() { hdr.h.a = hdr.h.a + 1; }", n, |i, j| {
         format!("action a{i}() {{ a{j}(); a{j}(); }}")
     });
     let loops = |body: &str| {
@@ -423,8 +429,8 @@ fn what_doubles_at_every_level_is_one_error_where_it_grows() {
     for (name, parts) in [
         (
             "calls of calls",
-            declaring(
-                doubled("bit<8> f0(in bit<8> x) { return x + 1; }", n, |i, j| {
+            with_declarations(
+                chain_of_doublings("bit<8> f0(in bit<8> x) { return x + 1; }", n, |i, j| {
                     format!("bit<8> f{i}(in bit<8> x) {{ return f{j}(f{j}(x)); }}")
                 }),
                 format!("hdr.h.a = f{n}(hdr.h.b);"),
@@ -432,8 +438,8 @@ fn what_doubles_at_every_level_is_one_error_where_it_grows() {
         ),
         (
             "sums of calls",
-            declaring(
-                doubled("bit<8> f0(in bit<8> x) { return x + 1; }", n, |i, j| {
+            with_declarations(
+                chain_of_doublings("bit<8> f0(in bit<8> x) { return x + 1; }", n, |i, j| {
                     format!("bit<8> f{i}(in bit<8> x) {{ return f{j}(x) + f{j}(x); }}")
                 }),
                 format!("hdr.h.a = f{n}(hdr.h.b);"),
@@ -441,8 +447,8 @@ fn what_doubles_at_every_level_is_one_error_where_it_grows() {
         ),
         (
             "calls that do nothing",
-            declaring(
-                doubled("void f0(in bit<8> x) { }", n, |i, j| {
+            with_declarations(
+                chain_of_doublings("void f0(in bit<8> x) { }", n, |i, j| {
                     format!("void f{i}(in bit<8> x) {{ f{j}(x); f{j}(x); }}")
                 }),
                 format!("f{n}(hdr.h.b);"),
@@ -450,40 +456,40 @@ fn what_doubles_at_every_level_is_one_error_where_it_grows() {
         ),
         (
             "structs",
-            declaring(structs.clone(), format!("s{n} x; hdr.h.a = 1;")),
+            with_declarations(structs.clone(), format!("s{n} x; hdr.h.a = 1;")),
         ),
         (
             "structs of metadata",
             Parts {
                 metadata: format!("s{n} x;"),
-                ..declaring(structs.clone(), "")
+                ..with_declarations(structs.clone(), "")
             },
         ),
         (
             "structs of headers",
             Parts {
                 headers: "b_t b;".to_owned(),
-                ..declaring(format!("{structs}header b_t {{ s{n} a; }}"), "")
+                ..with_declarations(format!("{structs}header b_t {{ s{n} a; }}"), "")
             },
         ),
         (
             "parameters",
-            declaring(
+            with_declarations(
                 format!("{structs}void f(in s{n} x) {{ }}"),
                 format!("s{n} x; f(x);"),
             ),
         ),
         (
             "generic structs",
-            declaring(
+            with_declarations(
                 "struct S<T> { T a; T b; }",
                 format!("{}bit<8>{} x;", "S<".repeat(n), ">".repeat(n)),
             ),
         ),
         (
             "structs of generic structs",
-            declaring(
-                doubled("struct S0<T> { T a; T b; }", n, |i, j| {
+            with_declarations(
+                chain_of_doublings("struct S0<T> { T a; T b; }", n, |i, j| {
                     format!("struct S{i}<T> {{ S{j}<T> a; S{j}<T> b; }}")
                 }),
                 format!("S{n}<bit<8>> x;"),
@@ -491,8 +497,8 @@ fn what_doubles_at_every_level_is_one_error_where_it_grows() {
         ),
         (
             "tuples",
-            declaring(
-                doubled("typedef tuple<bit<8>, bit<8>> t0;", n, |i, j| {
+            with_declarations(
+                chain_of_doublings("typedef tuple<bit<8>, bit<8>> t0;", n, |i, j| {
                     format!("typedef tuple<t{j}, t{j}> t{i};")
                 }),
                 format!("t{n} x;"),
@@ -502,19 +508,19 @@ fn what_doubles_at_every_level_is_one_error_where_it_grows() {
             "controls with tables",
             Parts {
                 locals: format!("C{n}() c;"),
-                ..declaring(tables, "c.apply(hdr.h.a);")
+                ..with_declarations(tables, "c.apply(hdr.h.a);")
             },
         ),
         (
             "controls that do nothing",
             Parts {
                 locals: format!("C{n}() c;"),
-                ..declaring(empty, "c.apply(hdr.h.a);")
+                ..with_declarations(empty, "c.apply(hdr.h.a);")
             },
         ),
         (
             "controls applied directly",
-            declaring(direct, format!("C{n}.apply(hdr.h.a);")),
+            with_declarations(direct, format!("C{n}.apply(hdr.h.a);")),
         ),
         (
             "parsers",
@@ -535,8 +541,8 @@ fn what_doubles_at_every_level_is_one_error_where_it_grows() {
                 "t.apply();",
             ),
         ),
-        ("loops", applying(loops("hdr.h.a = hdr.h.a + 1;"))),
-        ("loops that do nothing", applying(loops(""))),
+        ("loops", with_apply(loops("hdr.h.a = hdr.h.a + 1;"))),
+        ("loops that do nothing", with_apply(loops(""))),
         (
             "bodies of two labels",
             in_locals(
@@ -551,8 +557,8 @@ fn what_doubles_at_every_level_is_one_error_where_it_grows() {
         ),
         (
             "strings",
-            declaring(
-                doubled("const string k0 = \"ab\";", n, |i, j| {
+            with_declarations(
+                chain_of_doublings("const string k0 = \"ab\";", n, |i, j| {
                     format!("const string k{i} = k{j} ++ k{j};")
                 }),
                 format!("log_msg(k{n});"),
@@ -560,8 +566,8 @@ fn what_doubles_at_every_level_is_one_error_where_it_grows() {
         ),
         (
             "numbers",
-            declaring(
-                doubled("const int k0 = 3;", n, |i, j| {
+            with_declarations(
+                chain_of_doublings("const int k0 = 3;", n, |i, j| {
                     format!("const int k{i} = k{j} * k{j};")
                 }),
                 format!("hdr.h.a = (bit<8>)k{n};"),
@@ -569,14 +575,17 @@ fn what_doubles_at_every_level_is_one_error_where_it_grows() {
         ),
         (
             "sums of long numbers",
-            declaring(
-                doubled("const int k0 = (1 << 130000);", 20_000, |i, j| {
+            with_declarations(
+                chain_of_doublings("const int k0 = (1 << 130000);", 20_000, |i, j| {
                     format!("const int k{i} = k{j} + 1;")
                 }),
                 "",
             ),
         ),
-        ("a shift", applying("hdr.h.a = (bit<8>)(1 << 1000000000);")),
+        (
+            "a shift",
+            with_apply("hdr.h.a = (bit<8>)(1 << 1000000000);"),
+        ),
         (
             "a width",
             Parts {
@@ -608,8 +617,8 @@ fn what_doubles_at_every_level_is_one_error_where_it_grows() {
         ),
         (
             "macros",
-            declaring(
-                doubled("#define A0 const bit<8> x = 1;", n, |i, j| {
+            with_declarations(
+                chain_of_doublings("#define A0 const bit<8> x = 1;", n, |i, j| {
                     format!("#define A{i} A{j} A{j}")
                 }) + &format!("A{n}"),
                 "",
@@ -617,16 +626,16 @@ fn what_doubles_at_every_level_is_one_error_where_it_grows() {
         ),
         (
             "macros of nothing",
-            declaring(
-                doubled("#define A0", n, |i, j| format!("#define A{i} A{j} A{j}"))
+            with_declarations(
+                chain_of_doublings("#define A0", n, |i, j| format!("#define A{i} A{j} A{j}"))
                     + &format!("A{n}"),
                 "",
             ),
         ),
         (
             "macros of arguments",
-            declaring(
-                doubled("#define A0(x) x", n, |i, j| {
+            with_declarations(
+                chain_of_doublings("#define A0(x) x", n, |i, j| {
                     format!("#define A{i}(x) A{j}(x x)")
                 }) + &format!("A{n}(;)"),
                 "",
@@ -634,8 +643,8 @@ fn what_doubles_at_every_level_is_one_error_where_it_grows() {
         ),
         (
             "macros of strings",
-            declaring(
-                doubled(
+            with_declarations(
+                chain_of_doublings(
                     "#define S(x) #x\n#define T(x) S(x)\n#define A0 \"a\"",
                     n,
                     |i, j| format!("#define A{i} T(A{j} A{j})"),
@@ -645,21 +654,24 @@ fn what_doubles_at_every_level_is_one_error_where_it_grows() {
         ),
         (
             "files that include themselves",
-            declaring("#include \"main.p4\"\n#include \"main.p4\"", ""),
+            with_declarations("#include \"main.p4\"\n#include \"main.p4\"", ""),
         ),
     ] {
-        let output = one_error(name, &parts.text());
+        let output = single_error(name, &parts.text());
         assert!(output.len() < 4_000, "{name}: {output:.500}");
     }
 }
 
 #[test]
-fn the_error_is_where_the_program_grows() {
-    let structs = doubled("struct s0 { bit<8> a; bit<8> b; }", 22, |i, j| {
+fn expansion_error_is_at_the_smallest_type_that_is_too_large() {
+    let structs = chain_of_doublings("struct s0 { bit<8> a; bit<8> b; }", 22, |i, j| {
         format!("struct s{i} {{ s{j} a; s{j} b; }}")
     });
-    let output = one_error("structs", &declaring(structs, "s22 x; hdr.h.a = 1;").text());
-    // The smallest one with more than 250,000 fields and structs.
+    let output = single_error(
+        "structs",
+        &with_declarations(structs, "s22 x; hdr.h.a = 1;").text(),
+    );
+    // `s16` is the smallest struct with more than 250,000 parts.
     assert!(
         output.contains("| struct s16 { s15 a; s15 b; }"),
         "{output}"
