@@ -7,11 +7,13 @@ use alfirk_ctrl::topology::{HostIndex, LinkIndex};
 /// Loss on a link during a time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outage {
+    /// The link.
     pub link: LinkIndex,
     /// Loss probability per frame and direction.
     pub loss: f64,
-    /// Start and end in nanoseconds after the source's post. Without an end if `until` is `None`.
+    /// Start in nanoseconds after the source's post.
     pub from: u64,
+    /// End in nanoseconds after the source's post; `None` for a loss until the end of the transfer.
     pub until: Option<u64>,
 }
 
@@ -19,9 +21,11 @@ pub struct Outage {
 /// delays). Its NIC continues.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suspension {
+    /// The suspended host.
     pub host: HostIndex,
-    /// Start and end in nanoseconds after the source's post.
+    /// Start in nanoseconds after the source's post.
     pub from: u64,
+    /// End in nanoseconds after the source's post.
     pub until: u64,
 }
 

@@ -61,7 +61,9 @@ pub enum Decision {
 /// Why a group was left: its goodput over the low windows, and the normal goodput, in bit/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LowGoodput {
+    /// Goodput over the low windows, in bit/s; 0 if nothing was acknowledged.
     pub got_bps: f64,
+    /// Normal goodput of the group, in bit/s; 0 if nothing was ever acknowledged.
     pub normal_bps: f64,
 }
 

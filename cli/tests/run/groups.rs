@@ -291,8 +291,7 @@ fn members_use_an_overlay_when_the_fabric_is_full() {
         let fallback = row.fallback.unwrap();
         assert_eq!(fallback.to, "chain");
         assert!(
-            fallback.why.contains("cannot hold the group")
-                || fallback.why.contains("no space for the group"),
+            fallback.why.contains("no space for the group"),
             "{}",
             fallback.why
         );

@@ -369,7 +369,7 @@ async fn a_refused_pipeline_ends_the_wait_at_once() {
     let handle = control(testbed(), &[address]);
     assert_eq!(
         handle.ready(LIMIT).await.unwrap_err().to_string(),
-        "switch s1: the pipeline was refused: INVALID_ARGUMENT: no such pipeline"
+        "switch s1: SetForwardingPipelineConfig was rejected: INVALID_ARGUMENT: no such pipeline"
     );
 }
 
@@ -425,7 +425,7 @@ fn started(arguments: &[&str]) -> CtrlError {
 }
 
 #[test]
-fn bad_input_and_failures_have_different_errors() {
+fn invalid_input_and_failures_have_different_errors() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -492,7 +492,7 @@ fn bad_input_and_failures_have_different_errors() {
         ),
         (
             base(&topology, &p4info, &json, &["--switches", &twice]),
-            "twice:3: switch s1 has an address already",
+            "twice:3: switch s1 already has an address; give one",
         ),
     ];
     for (error, part) in cases {

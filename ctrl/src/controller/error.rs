@@ -20,7 +20,7 @@ pub enum SwitchError {
         /// Cause.
         why: String,
     },
-    /// Another controller took over.
+    /// Another controller with a higher election id is primary.
     #[error(
         "switch {switch}: another controller is primary; stop it, or use a higher election id"
     )]
@@ -29,7 +29,7 @@ pub enum SwitchError {
         switch: String,
     },
     /// The switch rejected the pipeline.
-    #[error("switch {switch}: the pipeline was refused: {status}")]
+    #[error("switch {switch}: SetForwardingPipelineConfig was rejected: {status}")]
     Pipeline {
         /// The switch.
         switch: String,
@@ -47,7 +47,7 @@ pub enum SwitchError {
         status: Status,
     },
     /// The switch rejected one update.
-    #[error("switch {switch}: {entity}: {verb} refused: {}: {message}", code.as_str_name())]
+    #[error("switch {switch}: {entity}: {verb} was rejected: {}: {message}", code.as_str_name())]
     Refused {
         /// The switch.
         switch: String,
@@ -61,7 +61,7 @@ pub enum SwitchError {
         message: String,
     },
     /// The call timed out.
-    #[error("switch {switch}: no answer to {call} within {seconds} s")]
+    #[error("switch {switch}: no reply to {call} within {seconds} s")]
     Timeout {
         /// The switch.
         switch: String,
@@ -71,7 +71,7 @@ pub enum SwitchError {
         seconds: f64,
     },
     /// The pipeline rejected a register access.
-    #[error("switch {switch}: register access refused by the pipeline: {reason}")]
+    #[error("switch {switch}: the pipeline rejected a register access: {reason}")]
     Registers {
         /// The switch.
         switch: String,
@@ -94,7 +94,7 @@ impl SwitchError {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum GroupError {
     /// Fewer than two members.
-    #[error("a group of {0} cannot multicast; it takes two members or more")]
+    #[error("a group of {0} members is too small; use two members or more")]
     TooFewMembers(usize),
     /// More members than hosts.
     #[error("a group of {members} is larger than the topology, which has {hosts} hosts")]
@@ -122,7 +122,7 @@ pub enum GroupError {
         ip: Ipv4Addr,
     },
     /// The queue pair number is reserved.
-    #[error("member {0}: queue pair 0 is the fabric's own; give the number of the member's RC queue pair")]
+    #[error("member {0}: queue pair number 0 is reserved (subnet management interface); give the number of the member's RC queue pair")]
     QueuePair(Ipv4Addr),
     /// The memory region is not aligned, so its addresses cannot be computed by XOR.
     #[error("member {ip}: a memory region of {len} bytes at {va:#x} is not aligned; it must start at a multiple of {alignment:#x}")]
@@ -170,7 +170,7 @@ pub enum GroupError {
         prefix_len: u8,
     },
     /// A table of a switch has too few free entries.
-    #[error("switch {switch} cannot hold the group: {table}: {needed} needed, {left} free; deregister groups, or compile p4src/ with larger sizes")]
+    #[error("switch {switch} has no space for the group: table {table} needs {needed} entries and has {left} free; deregister groups, or compile p4src/ with larger sizes")]
     SwitchFull {
         /// The switch.
         switch: String,
@@ -182,7 +182,7 @@ pub enum GroupError {
         left: usize,
     },
     /// The tree has too many ports on one switch.
-    #[error("switch {switch} would have {paths} ports in the group's tree; its pipeline handles {limit}; compile p4src/ with a larger PATH_BITS")]
+    #[error("switch {switch} has no space for the group: the tree needs {paths} ports there, and the pipeline supports {limit}; compile p4src/ with a larger PATH_BITS")]
     TooManyPaths {
         /// The switch.
         switch: String,
@@ -211,12 +211,10 @@ pub enum GroupError {
         ip: Ipv4Addr,
     },
     /// A member cannot be reached.
-    #[error(
-        "member {0} cannot be reached: every way to it leads through a link or switch that is down"
-    )]
+    #[error("member {0} cannot be reached: every path to it has a failed link or switch")]
     Unreachable(Ipv4Addr),
     /// Hosts that were invited did not agree.
-    #[error("group {mcst_id}: {} did not agree to be in it; have the hosts expect the queue pairs to be registered", members.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    #[error("group {mcst_id}: {} did not agree to join; start the application on these hosts, so that they accept the invitation", members.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
     NotAgreed {
         /// The group.
         mcst_id: Ipv4Addr,
@@ -224,10 +222,10 @@ pub enum GroupError {
         members: Vec<Ipv4Addr>,
     },
     /// The group is not idle.
-    #[error("group {0} has messages under way; a member can join only between two of them")]
+    #[error("group {0} has a message in flight; a member can join only between two messages")]
     InUse(Ipv4Addr),
     /// The group is being created, changed or removed.
-    #[error("group {0} is being made, changed or removed; try again when that is done")]
+    #[error("group {0} is being created, changed or removed; retry later")]
     Busy(Ipv4Addr),
     /// No ICRC constants exist for the required rewrite.
     #[error(transparent)]
@@ -239,7 +237,10 @@ pub enum GroupError {
     #[error(transparent)]
     Switch(#[from] SwitchError),
     /// The group was removed from the controller, but not from every switch.
-    #[error("group {mcst_id} is removed, but left state behind: {}", join(unwind))]
+    #[error(
+        "group {mcst_id} is removed, but its entries remain on switches: {}",
+        join(unwind)
+    )]
     Removal {
         /// The group.
         mcst_id: Ipv4Addr,
@@ -247,7 +248,10 @@ pub enum GroupError {
         unwind: Vec<SwitchError>,
     },
     /// A request failed, and so did undoing it.
-    #[error("{initial}; and undoing left state behind: {}", join(unwind))]
+    #[error(
+        "{initial}; undoing it failed and left entries on switches: {}",
+        join(unwind)
+    )]
     Unwind {
         /// First error.
         initial: Box<GroupError>,

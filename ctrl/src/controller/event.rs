@@ -381,7 +381,7 @@ pub enum ApiReply {
 }
 
 impl ApiReply {
-    /// Whether the groups in use are others than before.
+    /// Whether the reply reports a change of the set of groups, their members or their trees.
     pub fn changes_groups(&self) -> bool {
         matches!(
             self,

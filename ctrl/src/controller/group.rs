@@ -54,8 +54,8 @@ pub(super) struct GroupPart {
     pub(super) paths: Vec<Path>,
 }
 
-/// Demand of a part of a tree on a switch.
-pub(super) fn wanted(
+/// Resources that a group's part on a switch needs. `kept`: receiver slots that ports keep from an old part.
+pub(super) fn demand_of(
     topology: &Topology,
     switch: SwitchIndex,
     ports: impl IntoIterator<Item = u32>,
@@ -369,7 +369,7 @@ impl Group {
         program.groups.delete(&self.key())
     }
 
-    /// Whether the entries `found` on a switch publish the group, with any index.
+    /// Whether the entries found on a switch publish the group, under any index.
     pub(super) fn is_shown(&self, program: &Program, found: &Snapshot) -> bool {
         let mut groups = found
             .table_entries()

@@ -82,7 +82,7 @@ fn one_core_switch_carries_a_group_of_all_hosts() {
 }
 
 #[test]
-fn groups_spread_over_the_core() {
+fn groups_are_spread_over_the_core() {
     let topology = fat_tree(4).unwrap();
     let members: Vec<_> = topology.host_indexes().collect();
     let mut loads = PortLoads::default();
@@ -100,7 +100,7 @@ fn groups_spread_over_the_core() {
 }
 
 #[test]
-fn a_thousand_groups_load_links_of_a_layer_alike() {
+fn a_thousand_groups_balance_the_links_of_a_layer() {
     let topology = fat_tree(8).unwrap();
     let hosts = topology.hosts().len();
     let mut loads = PortLoads::default();
@@ -139,7 +139,7 @@ fn a_removed_group_leaves_no_load() {
 }
 
 #[test]
-fn policies_are_known_by_name() {
+fn policies_are_parsed_by_name() {
     for policy in Policy::ALL {
         assert_eq!(policy.to_string().parse(), Ok(policy));
     }
@@ -222,7 +222,7 @@ fn cyclic_trees_are_the_unions_of_the_paths_for_every_pair_and_leader() {
 }
 
 #[test]
-fn cyclic_trees_of_different_leaders_spread_over_the_top_and_spanning_trees_do_not() {
+fn cyclic_trees_are_spread_over_the_top_and_spanning_trees_are_not() {
     let topology = m_port_n_tree(8, 3).unwrap();
     let hosts: Vec<_> = topology.host_indexes().collect();
     let tops = |policy| {
@@ -244,7 +244,7 @@ fn cyclic_trees_of_different_leaders_spread_over_the_top_and_spanning_trees_do_n
 }
 
 #[test]
-fn a_spanning_tree_has_its_root_where_the_farthest_member_is_nearest() {
+fn the_root_of_a_spanning_tree_minimises_the_distance_to_the_farthest_member() {
     let topology = fat_tree(4).unwrap();
     let named = |names: &[&str]| -> Vec<HostIndex> {
         let hosts = names.iter().map(|name| topology.host_named(name));
@@ -266,7 +266,7 @@ fn a_spanning_tree_has_its_root_where_the_farthest_member_is_nearest() {
 }
 
 #[test]
-fn cyclic_refuses_a_network_that_is_no_n_tree() {
+fn the_cyclic_policy_rejects_other_networks_than_n_trees() {
     let refusal = Planner::new(Policy::Cyclic, &leaf_spine(4, 2, 4).unwrap()).unwrap_err();
     assert_eq!(
         refusal.to_string(),

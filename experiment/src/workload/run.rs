@@ -30,7 +30,7 @@ const VARIANTS: usize = 8;
 /// Groups are registered before a phase and removed after it; the time for that is not counted.
 ///
 /// # Errors
-/// The fabric fails or cannot hold a group; a member fails; a phase exceeds the job's time limit.
+/// The fabric fails or has no space for a group; a member fails; a phase exceeds the job's time limit.
 pub fn run_workload(
     fabric: &mut dyn SharedFabric,
     topology: &Topology,

@@ -2,7 +2,7 @@ use super::*;
 use crate::topology::{fat_tree, leaf_spine, testbed};
 
 #[test]
-fn a_refusal_at_any_update_leaves_nothing() {
+fn a_rejection_of_any_update_leaves_no_entries() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let before = fabric.contents();
     let hosts = ["h1", "h2", "h3", "h4"];
@@ -42,7 +42,7 @@ fn a_refusal_at_any_update_leaves_nothing() {
 }
 
 #[test]
-fn a_failed_undo_keeps_both_errors() {
+fn a_failed_undo_reports_both_errors() {
     let mut fabric = FakeFabric::ready(testbed());
     fabric.switches[0].updates = 0;
     // 2 receivers, the multicast group, then the first member is refused; so is the first deletion.
@@ -50,9 +50,9 @@ fn a_failed_undo_keeps_both_errors() {
     let error = fabric.register(&["h1", "h2"]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "switch s1: table ingress.bridge_entry.members: insert refused: RESOURCE_EXHAUSTED: fake; \
-         and undoing left state behind: \
-         switch s1: table ingress.group_lookup.mft: delete refused: RESOURCE_EXHAUSTED: fake"
+        "switch s1: table ingress.bridge_entry.members: insert was rejected: RESOURCE_EXHAUSTED: fake; \
+         undoing it failed and left entries on switches: \
+         switch s1: table ingress.group_lookup.mft: delete was rejected: RESOURCE_EXHAUSTED: fake"
     );
     // What may be stale is not used again before the switch starts anew.
     fabric.switches[0].refuse.clear();
@@ -72,20 +72,20 @@ fn a_failed_undo_keeps_both_errors() {
 }
 
 #[test]
-fn a_failed_removal_says_what_is_left() {
+fn a_failed_removal_reports_leftover_state() {
     let mut fabric = FakeFabric::ready(testbed());
     let group = fabric.register(&["h1", "h2"]).unwrap();
     fabric.switches[0].updates = 0;
     fabric.switches[0].refuse = [0].into();
     assert_eq!(
         fabric.deregister(group.mcst_id).unwrap_err().to_string(),
-        "group 10.255.0.1 is removed, but left state behind: \
-         switch s1: table ingress.group_lookup.groups: delete refused: RESOURCE_EXHAUSTED: fake"
+        "group 10.255.0.1 is removed, but its entries remain on switches: \
+         switch s1: table ingress.group_lookup.groups: delete was rejected: RESOURCE_EXHAUSTED: fake"
     );
 }
 
 #[test]
-fn lost_register_packets_are_sent_again() {
+fn lost_register_packets_are_retransmitted() {
     let mut fabric = FakeFabric::ready(testbed());
     // A group takes two accesses: its own registers, and those of its receivers.
     fabric.switches[0].lose_packets = 2 * 3;
@@ -95,19 +95,19 @@ fn lost_register_packets_are_sent_again() {
 }
 
 #[test]
-fn a_switch_whose_registers_stay_silent_fails_the_group() {
+fn a_switch_without_register_replies_fails_the_group() {
     let mut fabric = FakeFabric::ready(testbed());
     let before = fabric.contents();
     fabric.switches[0].lose_packets = usize::MAX;
     assert_eq!(
         fabric.register(&["h1", "h2"]).unwrap_err().to_string(),
-        "switch s1: no answer to a register access within 2 s"
+        "switch s1: no reply to a register access within 2 s"
     );
     assert_eq!(fabric.contents(), before);
 }
 
 #[test]
-fn a_switch_that_dies_fails_the_group_and_the_others_are_cleaned() {
+fn a_switch_failure_fails_the_group_and_cleans_other_switches() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 1).unwrap());
     let before = fabric.contents();
     let spine = fabric.switch("s1");
@@ -133,7 +133,7 @@ fn a_switch_that_dies_fails_the_group_and_the_others_are_cleaned() {
 }
 
 #[test]
-fn a_switch_that_restarts_in_the_middle_does_not_get_half_a_group() {
+fn a_switch_restarted_during_creation_has_no_partial_group() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 1).unwrap());
     let (leaf, spine) = (fabric.switch("l1"), fabric.switch("s1"));
     fabric.switches[leaf.0].silent = true;
@@ -158,7 +158,7 @@ fn a_switch_that_restarts_in_the_middle_does_not_get_half_a_group() {
 }
 
 #[test]
-fn a_switch_that_restarts_gets_its_groups_back() {
+fn a_restarted_switch_gets_its_groups_back() {
     let mut fabric = FakeFabric::ready(fat_tree(4).unwrap());
     fabric.register(&["h1", "h2", "h9"]).unwrap();
     let removed = fabric.register(&["h3", "h10"]).unwrap();
@@ -178,7 +178,7 @@ fn a_switch_that_restarts_gets_its_groups_back() {
 }
 
 #[test]
-fn a_group_removed_while_a_switch_is_away_does_not_come_back() {
+fn a_group_removed_while_a_switch_is_disconnected_stays_removed() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 1).unwrap());
     let before = fabric.contents();
     let group = fabric.register(&["h1", "h2"]).unwrap();
@@ -196,7 +196,7 @@ fn a_group_removed_while_a_switch_is_away_does_not_come_back() {
 }
 
 #[test]
-fn answers_of_an_earlier_connection_are_ignored() {
+fn replies_of_an_earlier_connection_are_ignored() {
     let mut fabric = FakeFabric::ready(testbed());
     for request in 0..10 {
         fabric.handle(Event::Reply {

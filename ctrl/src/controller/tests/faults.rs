@@ -102,12 +102,18 @@ pub(super) fn steps_under_way(
         for mcst_id in controller.groups.keys() {
             let agent = Some(switch);
             let mcst_id = *mcst_id;
-            steps.extend(step(Making::find(controller, Making { mcst_id, agent })));
+            steps.extend(step(Creation::find(
+                controller,
+                Creation { mcst_id, agent },
+            )));
         }
     }
     for mcst_id in controller.groups.keys() {
         let (mcst_id, agent) = (*mcst_id, None);
-        steps.extend(step(Making::find(controller, Making { mcst_id, agent })));
+        steps.extend(step(Creation::find(
+            controller,
+            Creation { mcst_id, agent },
+        )));
         steps.extend(step(Change::find(controller, mcst_id)));
         steps.extend(step(Removal::find(controller, mcst_id)));
     }
@@ -423,12 +429,12 @@ const REMOVAL: Scenario = Scenario {
 };
 
 #[test]
-fn a_group_is_made_or_nothing_is_left_of_it() {
-    assert_eq!(try_all::<Making>(&MAKING), names::<Making>());
+fn a_group_is_created_completely_or_not_at_all() {
+    assert_eq!(try_all::<Creation>(&MAKING), names::<Creation>());
 }
 
 #[test]
-fn a_group_is_made_in_band_or_nothing_is_left_of_it() {
+fn a_group_is_created_in_band_completely_or_not_at_all() {
     let scenario = Scenario {
         name: "a leader's group",
         prepare: || fabric(1),
@@ -440,26 +446,26 @@ fn a_group_is_made_in_band_or_nothing_is_left_of_it() {
             world.fabric
         },
     };
-    assert_eq!(try_all::<Making>(&scenario), names::<Making>());
+    assert_eq!(try_all::<Creation>(&scenario), names::<Creation>());
 }
 
 #[test]
-fn a_member_joins_or_the_group_stays_as_it_was() {
+fn a_join_completes_or_leaves_the_group_unchanged() {
     try_all::<Change>(&JOINING);
 }
 
 #[test]
-fn a_member_leaves_or_the_group_stays_as_it_was() {
+fn a_leave_completes_or_leaves_the_group_unchanged() {
     try_all::<Change>(&LEAVING);
 }
 
 #[test]
-fn a_group_is_led_elsewhere_or_stays_as_it_was() {
+fn a_reroute_completes_or_leaves_the_group_unchanged() {
     try_all::<Change>(&REROUTING);
 }
 
 #[test]
-fn entries_by_address_are_exchanged_or_stay_as_they_were() {
+fn entries_by_address_are_replaced_or_unchanged() {
     let mut met = try_all::<Change>(&JOINING_BY_ADDRESS);
     // All that a change may have to do is in this one, but for what only another tree asks for.
     met.insert("flush");
@@ -467,12 +473,12 @@ fn entries_by_address_are_exchanged_or_stay_as_they_were() {
 }
 
 #[test]
-fn a_group_that_is_removed_is_gone() {
+fn a_removed_group_leaves_no_entries() {
     assert_eq!(try_all::<Removal>(&REMOVAL), names::<Removal>());
 }
 
 #[test]
-fn a_switch_that_starts_gets_all_that_it_should_have() {
+fn a_started_switch_gets_all_its_entries() {
     let scenario = Scenario {
         name: "a switch starts",
         prepare: || {
@@ -508,7 +514,7 @@ fn a_switch_that_starts_gets_all_that_it_should_have() {
 fn failures_while_undoing_are_reported_with_the_first_failure() {
     let mut both = 0;
     for (scenario, procedure, last, steps) in [
-        (&MAKING, Making::NAME, "publication", names::<Making>()),
+        (&MAKING, Creation::NAME, "publication", names::<Creation>()),
         (&JOINING, Change::NAME, "publish", names::<Change>()),
     ] {
         let asked = (scenario.ask)((scenario.prepare)());

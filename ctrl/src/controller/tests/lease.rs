@@ -47,7 +47,7 @@ fn a_group_without_renewal_is_removed_from_every_switch() {
 }
 
 #[test]
-fn without_leases_groups_stay() {
+fn without_leases_groups_do_not_expire() {
     let mut fabric = leased(testbed(), 0);
     let group = fabric.register(&["h1", "h2"]).unwrap();
     assert_eq!(fabric.controller.poll_timeout(), None);
@@ -56,7 +56,7 @@ fn without_leases_groups_stay() {
 }
 
 #[test]
-fn a_group_that_makes_progress_stays() {
+fn progress_renews_the_lease() {
     let mut fabric = leased(leaf_spine(2, 1, 2).unwrap(), LEASE);
     let group = fabric.register(&["h1", "h3"]).unwrap();
     let index = fabric.index_on("l1");
@@ -72,7 +72,7 @@ fn a_group_that_makes_progress_stays() {
 }
 
 #[test]
-fn requests_of_users_keep_a_group() {
+fn client_requests_renew_the_lease() {
     let mut fabric = leased(leaf_spine(2, 1, 2).unwrap(), LEASE);
     let group = fabric.register(&["h1", "h3"]).unwrap();
     let mcst_id = group.mcst_id;
@@ -102,7 +102,7 @@ fn requests_of_users_keep_a_group() {
 }
 
 #[test]
-fn time_in_which_no_switch_can_be_asked_does_not_count() {
+fn time_without_a_readable_switch_does_not_count() {
     let mut fabric = leased(testbed(), LEASE);
     let group = fabric.register(&["h1", "h2"]).unwrap();
     let switch = fabric.switch("s1");
@@ -118,7 +118,7 @@ fn time_in_which_no_switch_can_be_asked_does_not_count() {
 }
 
 #[test]
-fn leases_begin_anew_with_a_controller_that_restarts() {
+fn leases_restart_with_the_controller() {
     let mut fabric = leased(testbed(), LEASE);
     let group = fabric.register(&["h1", "h2"]).unwrap();
     let state = fabric.controller.save();
@@ -137,7 +137,7 @@ fn leases_begin_anew_with_a_controller_that_restarts() {
 }
 
 #[test]
-fn a_leader_that_answers_keeps_its_group_under_loss() {
+fn replies_of_the_leader_renew_the_lease_under_loss() {
     let mut world = World::over(leased(leaf_spine(2, 1, 2).unwrap(), 40_000_000));
     let mut leader = world.leader(GROUP, &[0, 2, 3]);
     assert_eq!(world.run(0, &mut leader), LeaderEvent::Registered);
@@ -149,7 +149,7 @@ fn a_leader_that_answers_keeps_its_group_under_loss() {
 }
 
 #[test]
-fn a_group_whose_leader_is_gone_without_a_word_is_removed() {
+fn a_group_of_a_vanished_leader_is_removed() {
     let mut world = World::over(leased(leaf_spine(2, 1, 2).unwrap(), 40_000_000));
     let before = world.fabric.contents();
     let mut leader = world.leader(GROUP, &[0, 2, 3]);

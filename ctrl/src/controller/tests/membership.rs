@@ -82,7 +82,7 @@ fn a_member_joins_on_switches_that_the_tree_did_not_have() {
 }
 
 #[test]
-fn no_member_joins_while_messages_are_in_flight() {
+fn a_join_is_rejected_while_messages_are_in_flight() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h3"]).unwrap();
     let before = fabric.contents();
@@ -107,7 +107,7 @@ fn no_member_joins_while_messages_are_in_flight() {
 }
 
 #[test]
-fn members_leave_with_the_branches_that_led_to_them_alone() {
+fn leaving_members_remove_branches_that_lead_only_to_them() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h2", "h3"]).unwrap();
     progress(&mut fabric, 0, 0x900);
@@ -134,7 +134,7 @@ fn members_leave_with_the_branches_that_led_to_them_alone() {
 }
 
 #[test]
-fn a_change_that_fails_anywhere_leaves_the_group_as_it_was() {
+fn a_failed_change_leaves_the_group_unchanged() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h3"]).unwrap();
     let before = fabric.contents();
@@ -170,7 +170,7 @@ fn a_change_that_fails_anywhere_leaves_the_group_as_it_was() {
 }
 
 #[test]
-fn a_switch_that_is_lost_during_a_change_is_repaired() {
+fn a_switch_lost_during_a_change_is_repaired() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h3"]).unwrap();
     let before = fabric.contents();
@@ -192,7 +192,7 @@ fn a_switch_that_is_lost_during_a_change_is_repaired() {
 }
 
 #[test]
-fn a_dead_member_is_taken_out_and_named() {
+fn a_failed_member_is_removed_and_reported() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h2", "h3", "h4"]).unwrap();
     progress(&mut fabric, 0, 0x500);
@@ -227,7 +227,7 @@ fn slots(fabric: &FakeFabric, mcst_id: Ipv4Addr, switch: &str) -> BTreeMap<u32, 
 }
 
 #[test]
-fn announced_memory_regions_of_remaining_members_outlive_a_change() {
+fn announced_memory_regions_survive_a_change() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h2", "h3", "h4"]).unwrap();
     progress(&mut fabric, 0, 0x500);
@@ -258,7 +258,7 @@ fn announced_memory_regions_of_remaining_members_outlive_a_change() {
 }
 
 #[test]
-fn receivers_keep_their_slots_over_a_restart_of_the_controller() {
+fn receivers_keep_their_slots_across_a_controller_restart() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     fabric.register(&["h1", "h4"]).unwrap();
     let group = fabric.register(&["h2", "h3", "h4"]).unwrap();
@@ -282,7 +282,7 @@ fn receivers_keep_their_slots_over_a_restart_of_the_controller() {
 }
 
 #[test]
-fn a_member_that_catches_up_stays() {
+fn a_member_that_catches_up_is_not_removed() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h3", "h4"]).unwrap();
     progress(&mut fabric, 0, 0x500);
@@ -303,7 +303,7 @@ fn a_member_that_catches_up_stays() {
 }
 
 #[test]
-fn lost_register_reads_remove_no_member() {
+fn lost_register_reads_do_not_remove_members() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h3", "h4"]).unwrap();
     fabric.suspect(group.mcst_id);
@@ -318,7 +318,7 @@ fn lost_register_reads_remove_no_member() {
 }
 
 #[test]
-fn a_tree_is_led_around_a_dead_link_and_routes_too() {
+fn trees_and_routes_are_rerouted_around_a_failed_link() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 2).unwrap());
     let before = fabric.contents();
     let group = fabric.register(&["h1", "h3"]).unwrap();
@@ -355,7 +355,7 @@ fn a_tree_is_led_around_a_dead_link_and_routes_too() {
 }
 
 #[test]
-fn a_link_on_which_nothing_arrives_is_found_and_avoided() {
+fn a_link_that_loses_all_data_is_detected_and_avoided() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 2).unwrap());
     let group = fabric.register(&["h1", "h3"]).unwrap();
     progress(&mut fabric, 0, 0x600);
@@ -373,7 +373,7 @@ fn a_link_on_which_nothing_arrives_is_found_and_avoided() {
 }
 
 #[test]
-fn members_behind_a_link_that_dies_on_the_way_are_not_taken_for_dead() {
+fn members_behind_a_failed_link_are_not_removed() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 2).unwrap());
     let group = fabric.register(&["h1", "h3", "h4"]).unwrap();
     progress(&mut fabric, 0, 0x600);
@@ -399,7 +399,7 @@ fn members_behind_a_link_that_dies_on_the_way_are_not_taken_for_dead() {
 }
 
 #[test]
-fn a_link_that_carries_no_feedback_is_found_and_avoided() {
+fn a_link_that_loses_all_feedback_is_detected_and_avoided() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 2).unwrap());
     let group = fabric.register(&["h1", "h3", "h4"]).unwrap();
     progress(&mut fabric, 0, 0x620);
@@ -419,7 +419,7 @@ fn a_link_that_carries_no_feedback_is_found_and_avoided() {
 }
 
 #[test]
-fn a_link_that_carries_frames_is_not_dead_because_a_group_waits() {
+fn a_working_link_is_not_taken_as_failed_for_a_blocked_group() {
     // One acknowledgement was lost on the way up, or one packet on the way down, and the source has sent nothing since.
     for is_data in [false, true] {
         let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 2).unwrap());
@@ -451,7 +451,7 @@ fn a_link_that_carries_frames_is_not_dead_because_a_group_waits() {
 }
 
 #[test]
-fn a_flush_is_over_when_a_later_frame_has_arrived_behind_the_link() {
+fn a_flush_completes_when_a_later_frame_arrives() {
     for is_stuck in [false, true] {
         let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 1).unwrap());
         let leaf = fabric.switch("l1");
@@ -476,7 +476,7 @@ fn a_flush_is_over_when_a_later_frame_has_arrived_behind_the_link() {
 }
 
 #[test]
-fn a_tree_is_led_around_a_dead_switch_that_comes_back_clean() {
+fn a_tree_is_rerouted_around_a_failed_switch_which_returns_clean() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 2).unwrap());
     fabric.register(&["h1", "h3"]).unwrap();
     progress(&mut fabric, 0, 0x60_0000);
@@ -506,7 +506,7 @@ fn a_tree_is_led_around_a_dead_switch_that_comes_back_clean() {
 }
 
 #[test]
-fn a_group_whose_leaf_is_away_stays_as_it_is() {
+fn a_group_is_not_changed_while_its_leaf_is_disconnected() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 2).unwrap());
     fabric.register(&["h1", "h3"]).unwrap();
     let before = fabric.contents();
@@ -522,7 +522,7 @@ fn a_group_whose_leaf_is_away_stays_as_it_is() {
 }
 
 #[test]
-fn members_behind_a_dead_leaf_are_lost_and_the_others_go_on() {
+fn members_behind_a_failed_leaf_are_removed_and_others_continue() {
     let mut fabric = FakeFabric::ready(leaf_spine(3, 2, 2).unwrap());
     fabric.register(&["h1", "h2", "h3", "h5"]).unwrap();
     progress(&mut fabric, 0, 0x60_0000);
@@ -546,7 +546,7 @@ fn members_behind_a_dead_leaf_are_lost_and_the_others_go_on() {
 }
 
 #[test]
-fn what_breaks_during_a_change_is_led_around_after_it() {
+fn a_link_that_fails_during_a_change_is_avoided_afterwards() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 2).unwrap());
     let group = fabric.register(&["h1", "h3", "h4"]).unwrap();
     progress(&mut fabric, 0, 0x600);
@@ -583,7 +583,7 @@ fn what_breaks_during_a_change_is_led_around_after_it() {
 }
 
 #[test]
-fn a_group_that_is_being_changed_is_removed_afterwards() {
+fn a_removal_requested_during_a_change_follows_it() {
     let mut fabric = FakeFabric::ready(testbed());
     let empty = fabric.contents();
     let group = fabric.register(&["h1", "h2", "h3"]).unwrap();

@@ -296,7 +296,7 @@ fn api_contents(mut fabric: FakeFabric, hosts: &[usize]) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn a_group_becomes_the_same_in_band_as_through_the_control_service() {
+fn in_band_registration_creates_the_same_group_as_the_control_service() {
     let least_loaded = Policy::ReuseLeastLoaded;
     let cases = [
         (least_loaded, testbed(), vec![0, 2, 3]),
@@ -360,7 +360,7 @@ fn a_group_becomes_the_same_in_band_as_through_the_control_service() {
 }
 
 #[test]
-fn loss_and_doubling_of_every_kind_of_packet_only_cost_time() {
+fn registration_survives_loss_and_duplication_of_every_packet_kind() {
     for seed in 1..=12 {
         let hosts: Vec<usize> = (0..16).collect();
         let mut world = World::new(fat_tree(4).unwrap());
@@ -427,7 +427,7 @@ fn groups_of_several_packets_are_registered() {
 }
 
 #[test]
-fn a_member_that_is_silent_is_named_and_nothing_is_left() {
+fn a_member_without_reply_is_reported_and_nothing_is_left() {
     let mut world = World::new(leaf_spine(2, 1, 2).unwrap());
     let before = world.fabric.contents();
     world.dead.insert(2);
@@ -441,7 +441,7 @@ fn a_member_that_is_silent_is_named_and_nothing_is_left() {
 }
 
 #[test]
-fn a_switch_without_room_refuses_with_its_reason() {
+fn a_switch_without_space_refuses_with_its_reason() {
     let config = ControllerConfig::new(p4info::sized(2, 64), Vec::new());
     let mut fabric = FakeFabric::with(leaf_spine(2, 1, 2).unwrap(), config);
     fabric.connect_all();
@@ -459,7 +459,7 @@ fn a_switch_without_room_refuses_with_its_reason() {
 }
 
 #[test]
-fn a_table_without_room_refuses_with_its_reason() {
+fn a_full_table_refuses_with_its_reason() {
     for update in 0..9 {
         let mut world = World::new(leaf_spine(2, 1, 2).unwrap());
         let before = world.fabric.contents();
@@ -475,7 +475,7 @@ fn a_table_without_room_refuses_with_its_reason() {
 }
 
 #[test]
-fn a_switch_that_fails_in_the_middle_refuses() {
+fn a_switch_failure_during_registration_refuses_it() {
     let mut world = World::new(leaf_spine(2, 1, 2).unwrap());
     let before = world.fabric.contents();
     let spine = world.fabric.switch("s1");
@@ -542,7 +542,7 @@ fn another_host_does_not_disturb_a_registration_that_has_begun() {
 }
 
 #[test]
-fn what_one_host_has_begun_does_not_keep_another_from_the_group() {
+fn an_unfinished_registration_does_not_block_another_host() {
     let mut world = World::new(leaf_spine(2, 1, 2).unwrap());
     // Host 2 never sends the rest; its switch is on the way of host 0's tree.
     let packet = mrp::Repr {
@@ -625,7 +625,7 @@ fn wrong_packets_are_counted_and_ignored() {
 }
 
 #[test]
-fn a_source_that_does_not_lead_reports_that_nothing_moves() {
+fn a_source_other_than_the_leader_can_report_a_stall() {
     let config = ControllerConfig {
         probe_interval_ns: 100_000,
         dead_member_ns: 1_000_000,
@@ -674,7 +674,7 @@ fn a_source_that_does_not_lead_reports_that_nothing_moves() {
 }
 
 #[test]
-fn a_dead_member_is_out_before_half_of_the_time_that_queue_pairs_take_to_give_up() {
+fn a_failed_member_is_removed_in_half_of_the_queue_pairs_timeout() {
     use alfirk_roce::rc::AckTimeout;
     // With the controller's own times it would be 3 s and more.
     for exponent in [13, 15, 17] {
@@ -710,7 +710,7 @@ fn a_dead_member_is_out_before_half_of_the_time_that_queue_pairs_take_to_give_up
 }
 
 #[test]
-fn all_lost_members_are_named_in_as_many_packets_as_it_takes() {
+fn all_lost_members_are_reported_in_several_packets() {
     let config = ControllerConfig {
         probe_interval_ns: 100_000,
         dead_member_ns: 1_000_000,
@@ -756,7 +756,7 @@ fn all_lost_members_are_named_in_as_many_packets_as_it_takes() {
 }
 
 #[test]
-fn a_registration_costs_the_same_however_many_there_are_at_once() {
+fn the_cost_of_a_registration_does_not_depend_on_their_number() {
     let cost = |groups: u8| {
         let mut world = World::new(leaf_spine(2, 1, 3).unwrap());
         let mut idle = world.leader(GROUP, &[0, 1]);

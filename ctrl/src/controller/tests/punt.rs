@@ -153,7 +153,7 @@ fn odd(mcst_id: Ipv4Addr, psn: u32, n: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_the_source_gets_is_built_from_the_groups_constants() {
+fn feedback_to_the_source_is_built_from_the_groups_constants() {
     for min_psn in [MinPsn::Punt] {
         let mut right = None;
         for n in (0..=17).rev() {
@@ -195,7 +195,7 @@ fn what_the_source_gets_is_built_from_the_groups_constants() {
 }
 
 #[test]
-fn what_a_flood_of_feedback_leaves_behind_is_bounded() {
+fn memory_after_a_flood_of_feedback_is_bounded() {
     let mut group = Punted::new(MinPsn::Punt, IcrcMode::Punt);
     let last_acked = FIRST - 1;
     let mut events = Vec::new();
@@ -232,7 +232,7 @@ fn the_source_receives_the_minimum_of_all_members() {
 }
 
 #[test]
-fn data_sent_again_is_answered_through_the_port_it_came_from() {
+fn a_retransmission_is_acknowledged_through_its_ingress_port() {
     let mut group = Punted::new(MinPsn::Punt, IcrcMode::Neutral);
     let last_acked = FIRST - 1;
     group.feedback(PACKET_IN_PROBE, 1, FIRST, ACK, 7, last_acked);
@@ -249,7 +249,7 @@ fn data_sent_again_is_answered_through_the_port_it_came_from() {
 }
 
 #[test]
-fn a_new_controller_asks_the_switch_what_paths_have_acknowledged() {
+fn a_new_controller_reads_acknowledged_psns_from_the_switch() {
     let mut group = Punted::new(MinPsn::Punt, IcrcMode::Neutral);
     for path in 0..4 {
         group.fabric.switches[0].acked.insert((0, path), FIRST + 5);
@@ -263,7 +263,7 @@ fn a_new_controller_asks_the_switch_what_paths_have_acknowledged() {
 }
 
 #[test]
-fn a_message_that_was_half_acknowledged_completes_after_a_restart() {
+fn a_half_acknowledged_message_completes_after_a_restart() {
     for keeps_state in [true, false] {
         let mut group = Punted::new(MinPsn::Punt, IcrcMode::Neutral);
         let last_acked = FIRST - 1;
@@ -286,7 +286,7 @@ fn a_message_that_was_half_acknowledged_completes_after_a_restart() {
 }
 
 #[test]
-fn frames_that_come_together_are_answered_once() {
+fn frames_received_together_cause_one_reply() {
     let mut group = Punted::new(MinPsn::Punt, IcrcMode::Neutral);
     let last_acked = FIRST - 1;
     let mut events = Vec::new();
@@ -306,7 +306,7 @@ fn frames_that_come_together_are_answered_once() {
 }
 
 #[test]
-fn an_acknowledgement_that_never_came_is_read_when_the_source_asks() {
+fn a_lost_acknowledgement_is_read_when_the_source_retransmits() {
     let mut group = Punted::new(MinPsn::Punt, IcrcMode::Neutral);
     let last_acked = FIRST - 1;
     for port in 2..=3 {
@@ -320,7 +320,7 @@ fn an_acknowledgement_that_never_came_is_read_when_the_source_asks() {
 }
 
 #[test]
-fn the_way_to_a_switch_is_measured() {
+fn the_round_trip_time_to_a_switch_is_measured() {
     let mut fabric = FakeFabric::new(testbed());
     let switch = SwitchIndex(0);
     let report = |fabric: &FakeFabric| fabric.controller.status().round_trip_ns();
@@ -334,7 +334,7 @@ fn the_way_to_a_switch_is_measured() {
 }
 
 #[test]
-fn what_was_known_of_a_group_ends_with_its_registers() {
+fn an_aggregator_is_discarded_with_its_registers() {
     let mut group = Punted::new(MinPsn::Punt, IcrcMode::Neutral);
     for port in 2..=4 {
         group.feedback(PACKET_IN_FEEDBACK, port, FIRST, ACK, 8, FIRST - 1);
@@ -352,7 +352,7 @@ fn what_was_known_of_a_group_ends_with_its_registers() {
 }
 
 #[test]
-fn frames_of_no_group_are_counted_and_dropped() {
+fn frames_of_unknown_groups_are_counted_and_dropped() {
     let mut group = Punted::new(MinPsn::Punt, IcrcMode::Punt);
     for reason in [
         PACKET_IN_FEEDBACK,
@@ -369,7 +369,7 @@ fn frames_of_no_group_are_counted_and_dropped() {
 }
 
 #[test]
-fn a_member_that_ends_its_queue_pair_leaves_at_once() {
+fn a_member_with_a_failed_queue_pair_is_removed_at_once() {
     let mut group = Punted::new(MinPsn::Tree, IcrcMode::Neutral);
     let frame = ack(group.mcst_id, FIRST, REMOTE_ACCESS_ERROR, 7);
     group.hand_up(PACKET_IN_FATAL_NAK, 3, frame.clone());
@@ -387,7 +387,7 @@ fn a_member_that_ends_its_queue_pair_leaves_at_once() {
 }
 
 #[test]
-fn members_that_end_while_the_group_changes_leave_afterwards() {
+fn members_that_fail_during_a_change_are_removed_afterwards() {
     let mut group = Punted::new(MinPsn::Tree, IcrcMode::Neutral);
     let frame = ack(group.mcst_id, FIRST, REMOTE_ACCESS_ERROR, 7);
     for port in [3, 4] {
@@ -439,7 +439,7 @@ fn punted_write(mcst_id: Ipv4Addr) -> (Vec<u8>, Vec<u8>) {
 }
 
 #[test]
-fn icrcs_are_made_right_for_what_was_right_before() {
+fn icrcs_are_recomputed_if_they_were_valid_before() {
     let mut group = Punted::new(MinPsn::Tree, IcrcMode::Punt);
     let (wrong, right) = punted_write(group.mcst_id);
     group.hand_up(PACKET_IN_ICRC, 2, wrong.clone());
@@ -456,7 +456,7 @@ fn icrcs_are_made_right_for_what_was_right_before() {
 }
 
 #[test]
-fn registers_start_with_the_messages_that_were_counted() {
+fn registers_are_initialised_with_the_message_count() {
     let mut group = Punted::new(MinPsn::Tree, IcrcMode::Neutral);
     group.fabric.switches[0].last_acked.insert(0, FIRST + 4);
     group.fabric.switches[0].last_acked_msn = 3;
@@ -468,7 +468,7 @@ fn registers_start_with_the_messages_that_were_counted() {
 }
 
 #[test]
-fn counters_of_all_switches_are_added_up() {
+fn counters_of_all_switches_are_summed() {
     let mut fabric = FakeFabric::ready(crate::topology::leaf_spine(2, 2, 1).unwrap());
     let [work, ingress, egress] = [
         "ingress.ack_aggregate.work",
@@ -502,7 +502,7 @@ fn counters_of_all_switches_are_added_up() {
 }
 
 #[test]
-fn every_port_gets_the_profile_of_marks() {
+fn every_port_gets_the_ecn_profile() {
     let config = ControllerConfig {
         ecn: Some(EcnProfile::new(16, 64, 0.1).unwrap()),
         ..ControllerConfig::new(p4info::p4info(), b"{}".to_vec())

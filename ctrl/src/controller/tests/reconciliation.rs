@@ -22,7 +22,7 @@ fn state(fabric: &FakeFabric) -> GroupState {
 }
 
 #[test]
-fn a_switch_that_kept_its_state_is_not_written_to() {
+fn a_switch_with_intact_state_is_not_written() {
     let (mut fabric, _) = in_use();
     let before = fabric.contents();
     for switch in fabric.controller.topology().switch_indexes() {
@@ -41,7 +41,7 @@ fn a_switch_that_kept_its_state_is_not_written_to() {
 }
 
 #[test]
-fn a_switch_that_lost_its_state_goes_on_from_what_all_members_have() {
+fn a_switch_that_lost_its_state_restarts_from_the_common_position() {
     let (mut fabric, _) = in_use();
     let before = fabric.contents();
     let spine = fabric.switch("s1");
@@ -59,7 +59,7 @@ fn a_switch_that_lost_its_state_goes_on_from_what_all_members_have() {
 }
 
 #[test]
-fn a_lost_answer_about_the_position_is_asked_for_again() {
+fn a_lost_reply_about_the_position_is_requested_again() {
     let (mut fabric, _) = in_use();
     let spine = fabric.switch("s1");
     fabric.disconnect(spine);
@@ -75,7 +75,7 @@ fn a_lost_answer_about_the_position_is_asked_for_again() {
 }
 
 #[test]
-fn a_group_on_one_switch_starts_again_from_where_it_was_known_to_be() {
+fn a_group_on_one_switch_restarts_from_its_known_position() {
     let mut fabric = FakeFabric::ready(testbed());
     fabric.register(&["h1", "h2"]).unwrap();
     fabric.disconnect(SwitchIndex(0));
@@ -110,7 +110,7 @@ fn foreign_and_missing_entries_are_repaired_without_touching_registers() {
 }
 
 #[test]
-fn a_group_with_other_paths_than_it_should_have_is_set_up_anew() {
+fn a_group_with_unexpected_paths_is_initialised_again() {
     let (mut fabric, _) = in_use();
     let before = fabric.contents();
     let leaf = fabric.switch("l1");
@@ -128,7 +128,7 @@ fn a_group_with_other_paths_than_it_should_have_is_set_up_anew() {
 }
 
 #[test]
-fn replication_entries_that_outlive_a_push_are_replaced() {
+fn replication_entries_that_survive_a_pipeline_load_are_replaced() {
     let (mut fabric, _) = in_use();
     let before = fabric.contents();
     let leaf = fabric.switch("l1");
@@ -143,7 +143,7 @@ fn replication_entries_that_outlive_a_push_are_replaced() {
 }
 
 #[test]
-fn a_switch_that_cannot_be_read_is_set_up_anew() {
+fn a_switch_that_cannot_be_read_is_initialised_again() {
     let (mut fabric, _) = in_use();
     let before = fabric.contents();
     let leaf = fabric.switch("l1");
@@ -157,7 +157,7 @@ fn a_switch_that_cannot_be_read_is_set_up_anew() {
 }
 
 #[test]
-fn a_new_controller_takes_over_the_groups_that_it_finds() {
+fn a_new_controller_adopts_groups_found_on_switches() {
     let (mut fabric, group) = in_use();
     let before = fabric.contents();
     fabric.replace_controller();
@@ -184,7 +184,7 @@ fn a_new_controller_takes_over_the_groups_that_it_finds() {
 }
 
 #[test]
-fn half_a_group_is_not_taken_over_but_removed() {
+fn an_incomplete_group_is_removed_instead_of_adopted() {
     let (mut fabric, _) = in_use();
     let spine = fabric.switch("s1");
     fabric.switches[spine.0].restart();
@@ -201,7 +201,7 @@ fn half_a_group_is_not_taken_over_but_removed() {
 }
 
 #[test]
-fn a_new_controller_goes_on_from_saved_state() {
+fn a_new_controller_restores_saved_state() {
     let mut fabric = FakeFabric::ready(fat_tree(4).unwrap());
     fabric.register(&["h1", "h2", "h9"]).unwrap();
     fabric.register(&["h5", "h16"]).unwrap();
@@ -222,7 +222,7 @@ fn a_new_controller_goes_on_from_saved_state() {
 }
 
 #[test]
-fn saved_state_of_another_network_is_refused() {
+fn saved_state_of_another_network_is_rejected() {
     let mut fabric = FakeFabric::ready(fat_tree(4).unwrap());
     fabric.register(&["h1", "h9"]).unwrap();
     let saved = fabric.controller.save();
@@ -246,7 +246,7 @@ fn saved_state_of_another_network_is_refused() {
 }
 
 #[test]
-fn rates_of_what_goes_to_the_controller_are_written_at_the_start_and_repaired() {
+fn punt_rates_are_written_at_the_start_and_repaired() {
     let (mut fabric, _) = in_use();
     let before = fabric.contents();
     let rates = |switch: &FakeSwitch| switch.count("meter punt_limit.rates");

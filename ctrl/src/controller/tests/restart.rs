@@ -41,7 +41,7 @@ fn window(fabric: &FakeFabric) -> String {
 }
 
 #[test]
-fn the_members_of_a_switch_that_is_alone_say_how_far_the_group_is() {
+fn a_group_on_one_switch_recovers_its_position_from_its_members() {
     // h2 sends what follows 3, and all have it up to 7 but h4, which lacks the last one.
     let mut fabric = after_restart([Some(7), Some(3), Some(7), Some(6)]);
     let wide = window(&fabric);
@@ -70,7 +70,7 @@ fn the_members_of_a_switch_that_is_alone_say_how_far_the_group_is() {
 }
 
 #[test]
-fn members_that_do_not_answer_are_asked_again_and_not_for_ever() {
+fn queries_to_members_are_repeated_a_limited_number_of_times() {
     let mut fabric = after_restart([Some(70_000), None, Some(70_010), None]);
     fabric.wait();
     // Of h2 and h4, one is the source, and the other one is dead, or had its answers lost: it lacks at most a window.
@@ -84,7 +84,7 @@ fn members_that_do_not_answer_are_asked_again_and_not_for_ever() {
 }
 
 #[test]
-fn a_transit_switch_gets_its_state_from_the_others() {
+fn a_transit_switch_recovers_its_state_from_other_switches() {
     for (name, source) in [("s1", 1), ("l2", 1)] {
         let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
         fabric.register(&["h1", "h2", "h3"]).unwrap();
@@ -128,7 +128,7 @@ fn a_transit_switch_gets_its_state_from_the_others() {
 }
 
 #[test]
-fn a_member_that_has_acknowledged_more_than_was_sent_is_taken_out_only_if_that_repairs_nothing() {
+fn a_member_that_acknowledged_more_than_sent_is_removed_only_after_a_repair_failed() {
     let mut fabric = FakeFabric::ready(testbed());
     let group = fabric.register(&["h1", "h2", "h3", "h4"]).unwrap();
     let psn = |n: u32| (FIRST + n) & 0xff_ffff;

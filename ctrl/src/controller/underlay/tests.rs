@@ -37,7 +37,7 @@ impl<'a> Routed<'a> {
     }
 
     fn lookup(&self, switch: SwitchIndex, ip: Ipv4Addr) -> Route {
-        let holding = self.routes[switch.0].iter().filter(|(p, _)| p.holds(ip));
+        let holding = self.routes[switch.0].iter().filter(|(p, _)| p.contains(ip));
         let longest = holding.max_by_key(|(prefix, _)| prefix.len);
         longest.map_or(Route::NoRoute, |(_, route)| *route)
     }
@@ -156,7 +156,7 @@ proptest! {
 }
 
 #[test]
-fn addresses_of_groups_have_no_route() {
+fn group_addresses_have_no_route() {
     // Hosts on both sides of the range, so that a prefix of all of them would hold it.
     let addresses = [
         [10, 254, 0, 1],
@@ -178,7 +178,7 @@ fn addresses_of_groups_have_no_route() {
 }
 
 #[test]
-fn a_fat_tree_needs_as_many_routes_as_a_switch_has_ways_and_few_more() {
+fn a_fat_tree_needs_few_routes_per_switch() {
     let topology = fat_tree(16).unwrap();
     let underlay = Underlay::new(&topology, Paths::new(&topology), GroupRange::default());
     let routed = Routed::new(&topology, &underlay);

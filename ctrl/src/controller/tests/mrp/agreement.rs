@@ -60,7 +60,7 @@ fn invitations(world: &World) -> usize {
 }
 
 #[test]
-fn a_host_that_does_not_agree_gets_nothing_of_a_group_and_is_named() {
+fn a_host_that_does_not_agree_is_reported_and_not_added() {
     let mut world = asking(leaf_spine(2, 1, 3).unwrap(), false, 20_000_000);
     let before = world.fabric.contents();
     world.unwilling.insert(4);
@@ -108,7 +108,7 @@ fn a_host_that_does_not_agree_gets_nothing_of_a_group_and_is_named() {
 }
 
 #[test]
-fn a_repeated_registration_invites_each_host_once_in_an_interval() {
+fn a_repeated_registration_invites_each_host_once_per_interval() {
     let config = ControllerConfig {
         lease_ns: 0,
         ..ControllerConfig::new(p4info::p4info(), Vec::new())
@@ -137,7 +137,7 @@ fn a_repeated_registration_invites_each_host_once_in_an_interval() {
 }
 
 #[test]
-fn a_leader_has_no_more_hosts_asked_than_it_may_send_packets() {
+fn invitations_are_limited_to_the_packet_rate_of_the_leader() {
     let config = ControllerConfig {
         mrp_rate: 100,
         ..ControllerConfig::new(p4info::p4info(), Vec::new())
@@ -166,7 +166,7 @@ fn a_leader_has_no_more_hosts_asked_than_it_may_send_packets() {
 }
 
 #[test]
-fn members_that_have_not_asked_for_it_are_registered_by_no_other_host() {
+fn a_host_cannot_register_others_without_their_agreement() {
     // A stranger names hosts whose queue pairs it knows, before their own leader does.
     let mut world = asking(leaf_spine(2, 1, 3).unwrap(), false, 20_000_000);
     let before = world.fabric.contents();
@@ -188,7 +188,7 @@ fn members_that_have_not_asked_for_it_are_registered_by_no_other_host() {
 }
 
 #[test]
-fn a_stranger_keeps_no_address_from_the_other_leaders_of_its_leaf() {
+fn an_unfinished_registration_does_not_reserve_the_address() {
     // The stranger is a neighbour of the leader. It sends half a registration, or a whole one whose members know nothing of it, or one of
     // which half the members are on its side.
     for (total, named) in [(2, vec![2]), (1, vec![2, 1, 3]), (1, vec![2, 5, 1])] {
@@ -222,7 +222,7 @@ fn a_stranger_keeps_no_address_from_the_other_leaders_of_its_leaf() {
 }
 
 #[test]
-fn what_a_host_begins_takes_bounded_memory_however_often_it_starts_anew() {
+fn memory_of_unfinished_registrations_is_bounded() {
     let config = ControllerConfig {
         // As many groups as it wants, as fast as it wants.
         groups_per_host: 0,
@@ -308,7 +308,7 @@ fn a_host_that_does_not_agree_does_not_join() {
 }
 
 #[test]
-fn hosts_are_asked_about_groups_of_the_control_service_if_that_is_wished() {
+fn members_of_control_service_groups_are_invited_if_configured() {
     // Time for some questions, of which some are lost.
     let mut world = asking(leaf_spine(2, 1, 2).unwrap(), true, 1_000_000_000);
     let before = world.fabric.contents();

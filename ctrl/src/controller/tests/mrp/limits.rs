@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_registration_without_a_reply_of_its_leader_expires() {
+fn a_group_whose_leader_does_not_reply_expires() {
     let hosts: Vec<usize> = (0..200).collect();
     let mut world = World::new(leaf_spine(4, 1, 50).unwrap());
     let before = world.fabric.contents();
@@ -18,7 +18,7 @@ fn a_registration_without_a_reply_of_its_leader_expires() {
 }
 
 #[test]
-fn a_host_leads_no_more_groups_than_it_may() {
+fn groups_per_leader_are_limited() {
     let config = ControllerConfig {
         groups_per_host: 2,
         ..ControllerConfig::new(p4info::p4info(), Vec::new())
@@ -59,7 +59,7 @@ fn a_host_leads_no_more_groups_than_it_may() {
 }
 
 #[test]
-fn registrations_that_are_only_begun_count_too() {
+fn unfinished_registrations_count_towards_the_limit() {
     let config = ControllerConfig {
         groups_per_host: 2,
         ..ControllerConfig::new(p4info::p4info(), Vec::new())
@@ -94,7 +94,7 @@ fn registrations_that_are_only_begun_count_too() {
 }
 
 #[test]
-fn a_flooding_host_is_notified_and_blocks_no_other_host() {
+fn a_flooding_host_is_limited_without_affecting_others() {
     let mut world = World::new(leaf_spine(2, 1, 2).unwrap());
     let topology = world.fabric.controller.topology();
     let (leaf, port) = topology.attachment(HostIndex(0));
