@@ -82,7 +82,7 @@ fn wrong_groups_are_refused() {
 }
 
 #[test]
-fn flags_that_do_not_fit_are_refused() {
+fn incompatible_flags_are_rejected() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let output = dry_run(folder.path(), &["--switch", "s1=127.0.0.1:1"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");

@@ -183,7 +183,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..Cost::Arithmetic.cases() })]
 
     #[test]
-    fn folding_and_the_switch_agree(
+    fn constant_folding_matches_the_switch(
         expr in expr(),
         width in prop::sample::select(vec![8u32, 16, 32, 48, 64, 104, 128]),
         operands in prop::array::uniform3(prop_oneof![any::<u128>(), 0..3u128, Just(u128::MAX)]),

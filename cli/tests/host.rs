@@ -327,7 +327,7 @@ fn kernel_that_has_the_address_does_not_interfere() {
 }
 
 #[test]
-fn bad_requests_get_an_answer_each() {
+fn every_malformed_request_gets_a_reply() {
     let Some(pair) = Pair::new("b") else { return };
     let mut host = pair.host(0, &["--ip", "10.0.0.1/8"]);
     let mut refused = |request: Value, word: &str| {

@@ -30,7 +30,7 @@ fn run(test: &Path) -> Result<(), String> {
 }
 
 #[test]
-fn nothing_false_reaches_the_source_by_tree_and_by_walk() {
+fn no_false_acknowledgement_reaches_the_source_by_tree_and_walk() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let tests = tests();
     assert!(tests.len() > 10, "{tests:?}");

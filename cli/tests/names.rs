@@ -27,7 +27,7 @@ fn called(name: &str, folder: &Path, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn every_name_tells_its_flags() {
+fn every_installed_name_has_its_own_help() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     for name in [
         "p4c",

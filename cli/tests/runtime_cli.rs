@@ -80,7 +80,7 @@ const HEAD: &str =
     "Obtaining JSON from switch...\nDone\nControl utility for runtime P4 table manipulation\n";
 
 #[test]
-fn entries_are_added_with_what_the_table_needs() {
+fn entries_are_added_with_the_arguments_that_the_table_needs() {
     let script = "table_add routes forward 0x2&&&0xf 1 5->9 => 3 10\n\
                   table_add prefixes drop 0a:00:00:00:00:00/8 7&&&0xffff => 1\n";
     let (output, asked) = run(script, |call| match call {
@@ -153,7 +153,7 @@ fn a_table_is_dumped_with_its_default_entry() {
 }
 
 #[test]
-fn multicast_clones_and_registers_are_asked_of_their_services() {
+fn multicast_clone_and_register_commands_use_their_services() {
     let script = "# a node with two ports\n\
                   mc_node_create 7 1 2\n\
                   mirroring_add 9 2\n\
@@ -259,7 +259,7 @@ fn started(json: &Path) -> (Switch, u16) {
 }
 
 #[test]
-fn a_script_sets_up_our_switch_and_reads_back_what_it_set() {
+fn a_script_configures_a_switch_and_reads_its_state() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let json = folder.path().join("live.json");
     std::fs::write(&json, program()).expect("the folder can be written");
@@ -320,7 +320,7 @@ fn a_script_sets_up_our_switch_and_reads_back_what_it_set() {
 }
 
 #[test]
-fn another_program_than_the_switch_runs_is_warned_of() {
+fn a_program_different_from_the_loaded_one_causes_a_warning() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let json = folder.path().join("live.json");
     std::fs::write(&json, program()).expect("the folder can be written");

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_come_in_order_after_the_post() {
+    fn changes_are_due_in_order_after_the_post() {
         let outage = |link, from, until| Outage {
             link: LinkIndex(link),
             loss: 0.5,

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_quantities_say_how_to_write_them() {
+    fn malformed_quantities_are_rejected_with_the_right_form() {
         let message = |r: Result<u64, UnitError>| r.unwrap_err().to_string();
         assert_eq!(
             message(RATE.parse("fast")),

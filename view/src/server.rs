@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_is_served_and_loads_nothing_from_elsewhere() {
+    fn every_file_of_the_page_is_served_and_loads_no_external_resource() {
         for (path, kind, bytes) in PARTS {
             let answer = ask(&format!("GET {path}"));
             assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn traces_are_listed_and_given_from_any_byte() {
+    fn traces_are_listed_and_served_from_any_offset() {
         let listed = ask("GET /traces");
         assert!(
             listed.ends_with("[{\"name\":\"chain \\\"1\\\"\",\"bytes\":10,\"live\":false}]"),
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_refused() {
+    fn missing_files_are_rejected() {
         for (request, status) in [
             ("GET /traces/1", "404"),
             ("GET /traces/x", "400"),

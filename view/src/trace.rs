@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_that_reaches_its_limit_says_so() {
+    fn a_trace_reports_that_it_reached_its_limit() {
         let events: Vec<Event> = (0..100).map(|t| note(t, "a note of some length")).collect();
         let bytes = written(&events, 1_000);
         let (_, read) = read(&bytes[..]).unwrap();
@@ -592,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
+    fn errors_are_reported_with_their_line() {
         let bytes = written(&[note(5, "a")], u64::MAX);
         let whole = String::from_utf8(bytes).unwrap();
         let with = |line: &str| {

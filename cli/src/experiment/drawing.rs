@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_have_the_words() {
+    fn both_formats_contain_the_text() {
         let drawing = Drawing::of("a".to_owned(), &Word);
         assert!(drawing.svg.contains("goodput"));
         let decoder = png::Decoder::new(std::io::Cursor::new(&drawing.png));

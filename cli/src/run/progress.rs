@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_is_reported_while_no_algorithm_runs() {
+    fn phases_are_reported_between_algorithms() {
         let bars = Bars::hidden();
         let phase = bars.phase("building the network");
         assert_eq!(bars.runs().lines(), ["building the network, for 0.0 s"]);
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_can_be_waited_for_and_the_first_one_counts() {
+    fn signals_can_be_awaited_and_the_first_one_is_kept() {
         let runs = Runs::default();
         assert!(runs.interruption().is_none());
         runs.can_be_interrupted().unwrap();

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_ends_where_its_name_does() {
+    fn commands_are_split_into_name_and_arguments() {
         let mut lines = Lines::default();
         assert_eq!(
             lines.read(" table_add t a 1 => \n"),
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_line_repeats_the_one_before() {
+    fn an_empty_line_repeats_the_previous_command() {
         let mut lines = Lines::default();
         assert_eq!(lines.read(""), Line::Nothing);
         lines.read("mc_node_create 1 2");

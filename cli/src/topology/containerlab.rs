@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn each_machine_has_its_nodes_and_ends_of_links() {
+    fn each_machine_gets_its_nodes_and_link_ends() {
         let topology = leaf_spine(2, 1, 2).unwrap();
         let placement = Placement::new(&topology, 2, &std::collections::BTreeMap::new()).unwrap();
         let addresses = [1, 2].map(|last| Ipv4Addr::new(192, 0, 2, last));

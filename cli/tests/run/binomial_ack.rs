@@ -59,7 +59,7 @@ fn every_byte_arrives_without_loss_on_retained_and_on_new_connections() {
 }
 
 #[test]
-fn every_byte_arrives_under_loss_of_everything() {
+fn every_byte_arrives_with_loss_of_all_packet_kinds() {
     let faults = FaultProbabilities::lossy(0.01);
     for connections in [Connections::Retained, Connections::PerPacket] {
         for seed in 1..=4 {
@@ -69,7 +69,7 @@ fn every_byte_arrives_under_loss_of_everything() {
 }
 
 #[test]
-fn acknowledgements_take_as_many_cycles_as_the_tree_has_levels() {
+fn acknowledgements_take_one_cycle_per_level_of_the_tree() {
     let topology = fat_tree(4).unwrap();
     let mut completed = Vec::new();
     for members in [2, 4, 8, 16] {
@@ -102,7 +102,7 @@ fn acknowledgements_take_as_many_cycles_as_the_tree_has_levels() {
 
 /// A root that sends continuously is limited by its window, so that receivers always have buffers and no timer expires.
 #[test]
-fn a_long_message_needs_no_repair_when_nothing_is_lost() {
+fn a_long_message_without_loss_has_no_retransmissions() {
     let arguments = ["run", "--algorithms", "binomial-ack", "--json"];
     let report = json(&[&arguments[..], &["--size", "2MiB"]].concat());
     let row = &report["results"][0];
@@ -116,7 +116,7 @@ fn a_long_message_needs_no_repair_when_nothing_is_lost() {
 
 /// Of 16 members in rank order, 15 is a leaf of the root's tree, 12 has members below it, and 8 has half of all.
 #[test]
-fn a_group_goes_on_without_members_that_die() {
+fn a_group_continues_without_failed_members() {
     let arguments = [
         "run",
         "--algorithms",

@@ -53,7 +53,7 @@ fn files(folder: &Path) -> Vec<(String, Digest)> {
 }
 
 #[test]
-fn a_point_is_the_run_that_its_command_names() {
+fn a_point_equals_the_run_of_its_command() {
     let folder = tempfile::tempdir().unwrap();
     let spec = file(folder.path(), "small.yaml", SMALL);
     let out = folder.path().join("out");
@@ -91,7 +91,7 @@ fn a_point_is_the_run_that_its_command_names() {
 }
 
 #[test]
-fn results_do_not_depend_on_who_runs_them_or_in_which_order() {
+fn results_do_not_depend_on_the_process_or_the_order() {
     let folder = tempfile::tempdir().unwrap();
     let spec = file(folder.path(), "small.yaml", SMALL);
     let [together, alone] = ["together", "alone"].map(|name| folder.path().join(name));
@@ -106,7 +106,7 @@ fn results_do_not_depend_on_who_runs_them_or_in_which_order() {
 }
 
 #[test]
-fn a_run_that_was_stopped_goes_on_with_the_points_that_are_missing() {
+fn an_interrupted_run_continues_with_the_missing_points() {
     let folder = tempfile::tempdir().unwrap();
     let spec = file(folder.path(), "small.yaml", SMALL);
     let out = folder.path().join("out");
@@ -130,7 +130,7 @@ fn a_run_that_was_stopped_goes_on_with_the_points_that_are_missing() {
 }
 
 #[test]
-fn a_point_that_fails_is_named_and_the_others_are_kept() {
+fn a_failed_point_is_reported_and_the_others_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let text = "name: late\nrun: {topology: testbed, algorithms: alfirk}\nsweep: {size: [64B, 1KiB], time-limit: [1s, 1ns]}\n";
     let spec = file(folder.path(), "late.yaml", text);
@@ -149,7 +149,7 @@ fn a_point_that_fails_is_named_and_the_others_are_kept() {
 }
 
 #[test]
-fn all_algorithms_are_those_that_fit_the_rest() {
+fn all_selects_the_algorithms_that_fit_the_other_flags() {
     let folder = tempfile::tempdir().unwrap();
     let text = "name: all\nsweep: {topology: [testbed, fat-tree:4], algorithms: [all]}\n";
     let spec = file(folder.path(), "all.yaml", text);
@@ -164,7 +164,7 @@ fn all_algorithms_are_those_that_fit_the_rest() {
 }
 
 #[test]
-fn a_value_may_bring_flags_along_and_time_may_be_short() {
+fn values_can_add_flags_and_quick_can_shorten_runs() {
     let folder = tempfile::tempdir().unwrap();
     let text = "
 name: per
@@ -224,7 +224,7 @@ per: {workload: {\"hpl:grid=1x64\": {topology: \"fat-tree:8\"}}}
 }
 
 #[test]
-fn claims_are_ratios_of_what_was_measured() {
+fn claims_are_ratios_of_measured_values() {
     let folder = tempfile::tempdir().unwrap();
     let text = "
 name: claims
@@ -258,7 +258,7 @@ claims:
 }
 
 #[test]
-fn what_a_claim_depends_on_is_measured_beside_the_sweep() {
+fn variations_of_claims_are_measured_in_addition_to_the_sweep() {
     let folder = tempfile::tempdir().unwrap();
     let text = "
 name: varied
@@ -305,7 +305,7 @@ claims:
 }
 
 #[test]
-fn the_papers_figures_come_with_all_claims_and_one_page() {
+fn figures_of_the_papers_have_all_claims_and_one_page() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
     let said = json(&["reproduce", "all", "--quick", "--json", "--out", out]);
@@ -347,7 +347,7 @@ fn the_papers_figures_come_with_all_claims_and_one_page() {
 }
 
 #[test]
-fn files_that_make_no_experiment() {
+fn invalid_experiment_files_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let bad = |text: &str, words: &[&str]| {
         let spec = file(folder.path(), "bad.yaml", text);
@@ -462,7 +462,7 @@ fn files_that_make_no_experiment() {
 }
 
 #[test]
-fn results_that_are_not_of_this_experiment() {
+fn results_of_another_experiment_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let text = "name: one\nrun: {topology: testbed, size: 64B, algorithms: alfirk}\n";
     let spec = file(folder.path(), "one.yaml", text);
@@ -494,7 +494,7 @@ fn results_that_are_not_of_this_experiment() {
 }
 
 #[test]
-fn a_second_run_in_a_folder_is_refused_and_names_the_first() {
+fn a_second_run_in_a_folder_is_rejected_with_the_first_process() {
     let folder = tempfile::tempdir().unwrap();
     let long = SMALL.replace("[64B, 8KiB]", "[64MiB]") + "\n";
     let long = long.replace(

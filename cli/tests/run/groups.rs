@@ -97,7 +97,7 @@ fn writes_to_a_group_registered_in_band_find_their_regions() {
 }
 
 #[test]
-fn registration_in_band_bears_loss_duplication_and_reordering() {
+fn in_band_registration_survives_loss_duplication_and_reordering() {
     let topology = leaf_spine(2, 2, 2).unwrap();
     let faults = FaultProbabilities {
         loss: 0.05,

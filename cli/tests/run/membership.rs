@@ -192,7 +192,7 @@ impl Flock {
 }
 
 #[test]
-fn a_member_that_joins_gets_the_next_message_and_one_that_left_none() {
+fn joined_members_receive_the_next_message_and_left_members_do_not() {
     for min_psn in MIN_PSNS {
         joins_and_leaves(min_psn);
     }
@@ -219,7 +219,7 @@ fn joins_and_leaves(min_psn: MinPsn) {
 }
 
 #[test]
-fn members_come_and_go_at_random_under_loss_and_no_message_is_lost_or_doubled() {
+fn random_joins_and_leaves_under_loss_neither_lose_nor_duplicate_messages() {
     let faults = FaultProbabilities {
         loss: 0.01,
         duplicate: 0.01,

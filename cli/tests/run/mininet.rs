@@ -45,7 +45,7 @@ fn processes(words: &[&str]) -> Vec<i32> {
 }
 
 #[test]
-fn mininet_run_delivers_and_a_dead_switch_ends_one_cleanly() {
+fn a_mininet_run_delivers_and_a_failed_switch_ends_it_cleanly() {
     if !mininet_can_run() {
         return;
     }

@@ -284,7 +284,7 @@ proptest! {
     #![proptest_config(ProptestConfig { max_shrink_iters: 60, ..Cost::Fabric.cases() })]
 
     #[test]
-    fn both_models_put_the_same_frames_on_the_same_links_at_the_same_times(scene in scene()) {
+    fn both_models_send_the_same_frames_at_the_same_times(scene in scene()) {
         same(&scene)?;
     }
 }
@@ -309,7 +309,7 @@ proptest! {
     #![proptest_config(ProptestConfig { max_shrink_iters: 60, ..Cost::Fabric.cases() })]
 
     #[test]
-    fn every_number_of_threads_gives_the_same(
+    fn results_do_not_depend_on_the_number_of_threads(
         scene in scene(),
         switching in switching(),
         fidelity in prop_oneof![Just(Fidelity::Exact), Just(Fidelity::Fast)],
@@ -338,7 +338,7 @@ fn no_report_depends_on_threads() {
 }
 
 #[test]
-fn a_run_that_is_recorded_says_that_it_has_one_thread() {
+fn a_recorded_run_reports_that_it_has_one_thread() {
     let folder = tempfile::tempdir().unwrap();
     let trace = |name: &str| folder.path().join(name);
     let run = |name: &str, threads| {

@@ -72,7 +72,7 @@ pub fn run(
 }
 
 #[test]
-fn loss_duplication_and_reordering_of_everything_stop_no_algorithm() {
+fn every_algorithm_survives_loss_duplication_and_reordering() {
     let topology = leaf_spine(2, 2, 2).unwrap();
     let faults = FaultProbabilities {
         loss: 0.01,
@@ -146,7 +146,7 @@ fn no_copy_crosses_a_link_twice() {
 }
 
 #[test]
-fn hosts_drop_nothing_that_the_fabric_delivers() {
+fn hosts_accept_every_packet_that_the_fabric_delivers() {
     let topology = leaf_spine(2, 1, 2).unwrap();
     let mut fabric = fabric(&topology, FaultProbabilities::default(), 1);
     for algorithm in Collective::Broadcast.algorithms() {
@@ -163,7 +163,7 @@ fn hosts_drop_nothing_that_the_fabric_delivers() {
 }
 
 #[test]
-fn faults_bring_nothing_to_a_host_that_a_strict_stack_refuses() {
+fn faults_do_not_cause_packets_that_a_strict_stack_rejects() {
     let topology = leaf_spine(2, 2, 2).unwrap();
     let faults = FaultProbabilities {
         loss: 0.01,
@@ -221,7 +221,7 @@ fn failed_receiver_link_prevents_completion() {
 }
 
 #[test]
-fn dead_switch_is_named_when_a_group_needs_it() {
+fn a_failed_switch_is_named_when_a_group_needs_it() {
     let topology = testbed();
     let mut fabric = fabric(&topology, FaultProbabilities::default(), 1);
     fabric.network().kill_switch(SwitchIndex(0));

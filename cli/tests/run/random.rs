@@ -71,7 +71,7 @@ proptest! {
     #![proptest_config(Cost::Fabric.cases())]
 
     #[test]
-    fn every_message_completes_everywhere_byte_for_byte(
+    fn every_message_completes_at_every_receiver(
         topology_index in 0usize..4,
         members in 2usize..17,
         size in size(),

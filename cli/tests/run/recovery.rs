@@ -46,7 +46,7 @@ fn goodput_under_loss_is_nearly_that_without() {
 
 /// Each of 15 receivers reports a packet that is lost at the source's link: the source sends it once.
 #[test]
-fn packets_lost_near_the_source_are_sent_again_once() {
+fn packets_lost_near_the_source_are_retransmitted_once() {
     let lossy = [
         "--size",
         "4MiB",
@@ -66,7 +66,7 @@ fn packets_lost_near_the_source_are_sent_again_once() {
 /// A hostile member sends any report. Selective NAKs of packets that all members have are dropped. Those of outstanding packets cost one
 /// retransmission each, and the others at most a fifth of their time.
 #[test]
-fn hostile_member_costs_others_what_it_asks_for() {
+fn a_hostile_member_costs_only_the_retransmissions_it_requests() {
     let quiet = ["--size", "4MiB", "--algorithms", "alfirk"];
     let hostile = [&quiet[..], &["--hostile", "h5"]].concat();
     let quietly = run("selective-repeat", "0", &quiet);

@@ -65,7 +65,7 @@ fn runs(topology: &Topology, faults: FaultProbabilities, job: &Job) -> Row {
 }
 
 #[test]
-fn each_strategy_costs_what_it_says() {
+fn each_strategy_has_its_documented_cost() {
     let topology = wide();
     let work = |min_psn| {
         let job = by(min_psn, IcrcMode::Neutral, job(16, 300_000, 1));
@@ -111,7 +111,7 @@ fn every_strategy_delivers_every_operation_under_loss() {
 
 /// Window and timeout include the delay of the controller, so that its replies are in time and the link is never idle.
 #[test]
-fn a_controller_that_finds_minima_costs_no_goodput_and_no_retransmission() {
+fn minima_by_the_controller_cost_no_goodput_and_no_retransmissions() {
     let topology = fat_tree(4).unwrap();
     // More than is under way at once.
     for (members, size) in [(4, 16 << 20), (16, 12 << 20)] {
@@ -137,7 +137,7 @@ fn a_controller_that_finds_minima_costs_no_goodput_and_no_retransmission() {
 }
 
 #[test]
-fn a_message_goes_on_when_the_controller_that_finds_its_minima_starts_anew() {
+fn a_message_continues_after_a_restart_of_the_controller_that_finds_minima() {
     let topology = leaf_spine(2, 1, 3).unwrap();
     for (seed, keeps_state) in [(1, true), (2, false)] {
         for (faults, size) in [(FaultProbabilities::default(), 24 << 20), (LOSSY, 2 << 20)] {
@@ -163,7 +163,7 @@ fn a_message_goes_on_when_the_controller_that_finds_its_minima_starts_anew() {
 }
 
 #[test]
-fn receivers_that_are_not_ready_are_waited_for() {
+fn receivers_that_are_not_ready_are_retried() {
     let topology = leaf_spine(2, 2, 3).unwrap();
     for (min_psn, op) in
         MIN_PSNS
@@ -186,7 +186,7 @@ fn receivers_that_are_not_ready_are_waited_for() {
 }
 
 #[test]
-fn regions_for_each_request_are_right_with_every_icrc() {
+fn regions_per_request_work_with_every_icrc_mode() {
     let topology = leaf_spine(2, 1, 2).unwrap();
     for icrc in ICRCS {
         let job = Job {
@@ -200,7 +200,7 @@ fn regions_for_each_request_are_right_with_every_icrc() {
 }
 
 #[test]
-fn sources_take_turns_with_every_strategy() {
+fn sources_alternate_with_every_strategy() {
     let topology = leaf_spine(2, 1, 3).unwrap();
     for min_psn in MIN_PSNS {
         for switch_early in [false, true] {
@@ -217,7 +217,7 @@ fn sources_take_turns_with_every_strategy() {
 }
 
 #[test]
-fn the_group_goes_on_without_a_dead_member_with_every_strategy() {
+fn the_group_continues_without_a_failed_member_with_every_strategy() {
     let topology = leaf_spine(2, 1, 3).unwrap();
     for min_psn in MIN_PSNS {
         let job = Job {
@@ -245,7 +245,7 @@ fn the_group_goes_on_without_a_dead_member_with_every_strategy() {
 }
 
 #[test]
-fn one_group_of_each_strategy_after_another_leaves_nothing_behind() {
+fn groups_of_all_strategies_in_sequence_leave_no_state() {
     let topology = leaf_spine(2, 1, 2).unwrap();
     let mut fabric = fabric(&topology, FaultProbabilities::default(), 1);
     for min_psn in MIN_PSNS.into_iter().chain(MIN_PSNS) {
@@ -256,7 +256,7 @@ fn one_group_of_each_strategy_after_another_leaves_nothing_behind() {
 }
 
 #[test]
-fn the_report_tells_what_a_strategy_costs() {
+fn the_report_has_the_cost_of_the_strategy() {
     let arguments = [
         "run",
         "--topology",
@@ -300,7 +300,7 @@ links:
 "#;
 
 #[test]
-fn congested_paths_mark_and_the_filter_passes_the_worst_ones_cnps() {
+fn only_cnps_of_the_most_congested_path_pass_the_filter() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("unequal.yaml");
     std::fs::write(&file, UNEQUAL).unwrap();

@@ -64,7 +64,7 @@ fn flows_of_every_algorithm_share_a_fabric_with_loss() {
 }
 
 #[test]
-fn phase_begins_when_the_one_before_is_over() {
+fn a_phase_begins_when_the_previous_one_ends() {
     let topology = fat_tree(4).unwrap();
     let phases = |text| {
         delivers(
@@ -85,7 +85,7 @@ fn phase_begins_when_the_one_before_is_over() {
 }
 
 #[test]
-fn rows_that_share_no_link_take_no_longer_than_one() {
+fn rows_without_shared_links_take_the_time_of_one() {
     // Each row is a rack.
     let topology = leaf_spine(4, 2, 4).unwrap();
     let rows = |text| {
@@ -104,7 +104,7 @@ fn rows_that_share_no_link_take_no_longer_than_one() {
 }
 
 #[test]
-fn background_slows_what_it_shares_links_with_and_is_not_waited_for() {
+fn background_flows_slow_shared_links_and_are_not_awaited() {
     let topology = fat_tree(4).unwrap();
     let alone = workload(&topology, "groups:count=1,size=16,bytes=256KiB");
     let mut loaded = alone.clone();
@@ -157,7 +157,7 @@ fn flow_begins_after_its_delay() {
 }
 
 #[test]
-fn deeper_queues_give_more_requests_per_second_and_longer_ones() {
+fn deeper_queues_increase_request_rate_and_latency() {
     let times = |depth: &str| {
         let workload = format!("storage:clients=2,requests=64,depth={depth}");
         let arguments = [
@@ -212,7 +212,7 @@ fn same_seed_gives_the_same_bytes() {
 }
 
 #[test]
-fn workloads_that_cannot_be_are_refused_with_one_line() {
+fn invalid_workloads_are_rejected_with_one_line() {
     let cases: [(&[&str], &[&str]); 8] = [
         (
             &["--workload", "hlp"],
@@ -265,7 +265,7 @@ fn workloads_that_cannot_be_are_refused_with_one_line() {
 }
 
 #[test]
-fn every_listed_workload_can_be_asked_for() {
+fn every_listed_workload_can_be_requested() {
     let list = String::from_utf8(good(&["run", "--list-workloads"])).unwrap();
     assert_eq!(list.lines().count(), 8);
     for line in list.lines() {
@@ -284,7 +284,7 @@ proptest! {
     #![proptest_config(Cost::Run.cases())]
 
     #[test]
-    fn any_crowd_of_groups_gets_every_byte(
+    fn any_number_of_parallel_groups_delivers_every_byte(
         count in 1u32..40,
         size in 2u32..16,
         bytes in 1u32..60_000,
@@ -301,7 +301,7 @@ proptest! {
 
 /// A multicast shares the ports of two of its receivers, one after the other, with unicasts.
 #[test]
-fn a_broadcast_and_a_unicast_have_the_same_share_of_a_port() {
+fn a_broadcast_and_a_unicast_share_a_port_equally() {
     let report = json(&[
         "run",
         "--model",

@@ -94,7 +94,7 @@ impl SwitchError {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum GroupError {
     /// Fewer than two members.
-    #[error("a group of {0} members is too small; use two members or more")]
+    #[error("a group needs two members or more, not {0}")]
     TooFewMembers(usize),
     /// More members than hosts.
     #[error("a group of {members} is larger than the topology, which has {hosts} hosts")]
@@ -122,7 +122,7 @@ pub enum GroupError {
         ip: Ipv4Addr,
     },
     /// The queue pair number is reserved.
-    #[error("member {0}: queue pair number 0 is reserved (subnet management interface); give the number of the member's RC queue pair")]
+    #[error("member {0}: queue pair number 0 is reserved; give the number of the member's RC queue pair")]
     QueuePair(Ipv4Addr),
     /// The memory region is not aligned, so its addresses cannot be computed by XOR.
     #[error("member {ip}: a memory region of {len} bytes at {va:#x} is not aligned; it must start at a multiple of {alignment:#x}")]

@@ -240,7 +240,8 @@ impl Reader<'_> {
             }
             (Kind::File, value) => {
                 let name = self.scalar(place, flag, value)?;
-                let generated = flag == "topology" && alfirk_ctrl::topology::is_generator_spec(&name);
+                let generated =
+                    flag == "topology" && alfirk_ctrl::topology::is_generator_spec(&name);
                 Some(match generated {
                     true => name,
                     false => self.folder.join(name).display().to_string(),

@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_cost_of_a_run_is_not_a_packets_cost() {
+    fn the_fixed_cost_of_a_run_is_excluded_from_the_cost_per_packet() {
         let run = |packets, ran| Sampled {
             packets,
             ran,
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hop_is_the_time_on_a_link_and_in_a_switch() {
+    fn a_hop_takes_the_time_of_a_link_and_a_switch() {
         let topology = topology::fat_tree(4).unwrap();
         // 4,214 bytes and 24 of preamble, FCS and gap at 100 Gbit/s, 500 ns of fibre, 400 ns of switch.
         let hop = hop(&topology, Model::default());

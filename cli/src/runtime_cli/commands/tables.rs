@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn only_tables_with_priorities_take_one_off() {
+    fn only_tables_with_priorities_accept_a_priority() {
         let program = sample();
         let (rest, options) = take_priority(&program.tables["MyIngress.acl"], &["1", "7"]).unwrap();
         assert_eq!((rest, options.priority), (&["1"][..], Some(7)));

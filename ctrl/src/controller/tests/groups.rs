@@ -192,7 +192,7 @@ fn a_tree_with_too_many_ports_on_a_switch_is_rejected() {
     fabric.connect_all();
     assert_eq!(
         fabric.register(&["h1", "h2", "h3"]).unwrap_err().to_string(),
-        "switch s1 would have 3 ports in the group's tree; its pipeline handles 2; compile p4src/ with a larger PATH_BITS"
+        "switch s1 has no space for the group: the tree needs 3 ports there, and the pipeline supports 2; compile p4src/ with a larger PATH_BITS"
     );
 }
 
