@@ -158,7 +158,9 @@ fn references_must_exist_before_in_one_entry() {
     let at = |table, x, y| insertion(table, vec![(1, exact(x)), (2, exact(y))]);
     let check = |updates: &[Update]| constraints.check(updates).map_err(|e| e.to_string());
     assert_eq!(check(&[at(there, 1, 2), at(TABLE, 1, 2)]), Ok(()));
-    let missing = Err("an entry of ingress.t refers to a missing entry of ingress.there: a=0x1, b=0x2".to_owned());
+    let missing = Err(
+        "an entry of ingress.t refers to a missing entry of ingress.there: a=0x1, b=0x2".to_owned(),
+    );
     assert_eq!(check(&[at(TABLE, 1, 2), at(there, 1, 2)]), missing);
     assert_eq!(
         check(&[at(there, 1, 3), at(there, 3, 2), at(TABLE, 1, 2)]),
