@@ -39,7 +39,7 @@ fn no_false_acknowledgement_reaches_the_source_by_tree_and_walk() {
         for min_psn in 0..2 {
             let name = test.file_name().expect("a file has a name");
             let changed = folder.path().join(name);
-            // A test of another strategy says so.
+            // Tests of another strategy do not contain `min_psn:0`, and stay unchanged.
             let text = text.replace("min_psn:0", &format!("min_psn:{min_psn}"));
             fs::write(&changed, text).expect("the folder can be written");
             run(&changed).unwrap_or_else(|why| panic!("with min_psn {min_psn}: {why}"));

@@ -77,7 +77,7 @@ fn switch_compiles_a_program_in_p4() {
         .args(["switch", &program(), "--", "--grpc-server-addr", &address])
         .spawn()
         .expect("the binary was just built");
-    // It serves when it has its program.
+    // The socket exists once the program is compiled and loaded.
     let limit = Instant::now() + Duration::from_secs(300);
     while !socket.exists() {
         let ended = switch.try_wait().expect("it is a child of the test");

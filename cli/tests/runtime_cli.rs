@@ -1,4 +1,4 @@
-//! `alfirk cli` as scripts run it: with a scripted server, and with our switch.
+//! `alfirk cli` with scripts as input, connected to a scripted server or to our switch.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -66,7 +66,7 @@ fn cli(args: &[&str], script: &str) -> Output {
         .spawn()
         .expect("the binary was just built");
     let mut input = child.stdin.take().expect("it is piped");
-    // One that could not connect has gone already.
+    // A command that could not connect has already ended.
     let _ = input.write_all(script.as_bytes());
     drop(input);
     child.wait_with_output().expect("it ends with its input")
@@ -225,7 +225,7 @@ struct Switch(Child);
 
 impl Drop for Switch {
     fn drop(&mut self) {
-        // One that has ended needs nothing.
+        // Fails if the process has already ended, which is not an error.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn bytes_are_full_frames_of_the_path_mtu() {
-        // Of 4,154 and of 1,082 bytes.
+        // The frames have 4,154 and 1,082 bytes.
         assert_eq!(profile("20KiB,200KiB,0.01", PathMtu::B4096), "5,49,0.01");
         assert_eq!(profile("20KiB,200KiB,0.01", PathMtu::B1024), "19,189,0.01");
         assert_eq!(profile("1B, 9kB,1", PathMtu::B4096), "1,2,1");

@@ -122,9 +122,7 @@ def all_frames_of_the_trace_are_counted(browser: Browser, page: str, recorded: R
     assert facts["lost on a link"] == str(len(lost))
 
 
-def frames_are_drawn_from_first_bit_to_last_bit(
-    browser: Browser, page: str, recorded: Recorded
-) -> None:
+def frames_are_drawn_from_first_bit_to_last_bit(browser: Browser, page: str, recorded: Recorded) -> None:
     frames = recorded.of("tx")
     at = frames[len(frames) // 2]["t"]
     # 100 Gbit/s and 500 ns; FCS, preamble and gap are 24 bytes; a lost frame is shown for at least 2 us.

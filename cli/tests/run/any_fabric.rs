@@ -1,7 +1,7 @@
 //! Fabrics of mixed rates, delays and queues, with default flags: a group is paced at its slowest path, all members receive all bytes,
 //! and no member is removed.
 //!
-//! `make test` tries a few. The long tests are for a release build of the command:
+//! `make test` runs a few. The long tests are for a release build of the command:
 //!
 //! ```sh
 //! ALFIRK_ANY_FABRIC_COMMAND=target/release/alfirk \
@@ -220,7 +220,7 @@ impl Exact {
 #[derive(Debug, Clone, Copy)]
 struct Figures {
     seed: u64,
-    /// Ratio of completion to the ideal, of a long message.
+    /// Ratio of the completion time to the ideal one; `None` for short messages.
     of_ideal: Option<f64>,
     /// Ratio of retransmitted packets to those of the message.
     resent: f64,
@@ -373,7 +373,7 @@ fn members_behind_lossy_links_are_not_removed() {
     assert!(figures.iter().any(|of_run| of_run.resent > 0.0));
 }
 
-/// A relay takes at most little longer than all its copies in sequence through the bottleneck of the group's tree.
+/// An overlay takes at most slightly longer than all its copies in sequence through the bottleneck of the group's tree.
 #[test]
 fn overlays_take_the_time_of_their_copies_at_the_bottleneck() {
     let yaml = two_switches("100Mbps", "10Gbps");

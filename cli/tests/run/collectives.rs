@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::common::{good, json, TESTBED};
 use crate::network::{fabric, job, run};
 
-/// Runs an algorithm, and checks that every member ends up with its data.
+/// Runs an algorithm, and checks that every member has its data at the end.
 fn delivers(topology: &Topology, job: &Job, algorithm: Algorithm, loss: f64) -> Result<(), String> {
     let what = format!("{algorithm} {} of {}", job.collective, job.members.len());
     let mut fabric = fabric(topology, FaultProbabilities::lossy(loss), job.seed);
@@ -35,7 +35,7 @@ fn of(collective: Collective, members: usize, size: usize, seed: u64) -> Job {
     };
     Job {
         collective,
-        // A block of RDMC's is a slice of the others, so there are some of both.
+        // Length of RDMC's blocks and of the other algorithms' slices, so that each message has several.
         block: Some(4_096),
         time_limit: Some(20_000_000_000),
         ..job(members, size, seed)

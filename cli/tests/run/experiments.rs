@@ -1,4 +1,4 @@
-//! Experiments: every point is run once, kept, and equal to the run by itself.
+//! Experiments: every point is run once and stored, with the same result as a separate run.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ plots:
   - {name: completion, x: size, y: completion_ns, lines: algorithms}
 ";
 
-/// The points of an experiment in a folder of its own, with their commands.
+/// The points of an experiment with their commands; results are in the folder `out`.
 fn list(spec: &str, out: &str) -> Vec<Value> {
     let list = json(&["experiment", "list", spec, "--out", out, "--json"]);
     list.as_array().expect("it is a list").clone()
@@ -117,7 +117,7 @@ fn an_interrupted_run_continues_with_the_missing_points() {
         .map(|point| point["point"].as_str().unwrap().to_owned())
         .collect();
     let point = |id: &String| out.join(format!("points/{id}.json"));
-    // One is missing, another one was half written when the run was killed.
+    // One point is missing, and another one was incompletely written when the run was killed.
     fs::remove_file(point(&ids[2])).unwrap();
     let half = out.join(format!("points/.{}.json.4711", ids[3]));
     fs::write(&half, &fs::read(point(&ids[3])).unwrap()[..20]).unwrap();
@@ -202,7 +202,7 @@ quick: {run: {group: 3}, sweep: {size: [64B]}}
             "{command}"
         );
     }
-    // A value that is not valid without the flags that belong to it.
+    // A value that is valid only together with its additional flags.
     let text = "
 name: grids
 run: {algorithms: [alfirk]}
@@ -239,7 +239,7 @@ claims:
     let spec = file(folder.path(), "claims.yaml", text);
     let out = folder.path().join("out");
     let said = run(&spec, out.to_str().unwrap(), &[]);
-    // A chain of 4 is three transfers one after another, each like the multicast to all.
+    // A chain of 4 takes three transfers in sequence, each as long as the multicast.
     assert!(
         said.contains("Three times.\n  measured 3.00, published 3.00: holds"),
         "{said}"
@@ -281,11 +281,11 @@ claims:
         said.contains("measured 3.00, published 3.00 to 5.20: explained"),
         "{said}"
     );
-    // Two relays of a chain of four cost this share of a transfer of 2.424 us.
+    // The two relays of a chain of four take this share of a transfer of 2.424 us.
     let cost = said.split("the paper's 5.20 at about ").nth(1).unwrap();
     let cost: f64 = cost.split(' ').next().unwrap().parse().unwrap();
     assert!((2.5..2.9).contains(&cost), "{said}");
-    // The sweep's two, two for each cost, and one of the multicast alone for each pace.
+    // Points: two of the sweep, two for each relay time, and one of the multicast for each packet interval.
     assert!(said.contains("10 of 10 points"), "{said}");
     let csv = fs::read_to_string(out.join("results.csv")).unwrap();
     assert!(
@@ -527,7 +527,7 @@ fn a_second_run_in_a_folder_is_rejected_with_the_first_process() {
     assert!(!is_locked(&lock));
 }
 
-/// Whether a process holds a lock on a file that is there.
+/// Whether the file exists and a process holds a lock on it.
 fn is_locked(file: &Path) -> bool {
     let Ok(file) = fs::File::open(file) else {
         return false;

@@ -1,4 +1,4 @@
-//! The safeguard: groups that are left for an overlay during a message, and used again later.
+//! The fallback: a message continues on an overlay while its group is slow, and later returns to the group.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::network::{fabric, job};
 
 const US: u64 = 1_000;
 
-/// A job of `size` bytes that is watched closely. The links carry 100 Gbit/s.
+/// A job of `size` bytes with short windows of the safeguard, for links of 100 Gbit/s.
 fn guarded(members: usize, size: usize, seed: u64) -> Job {
     Job {
         fallback: Some(Algorithm::Chain),
@@ -40,7 +40,7 @@ fn guarded(members: usize, size: usize, seed: u64) -> Job {
     }
 }
 
-/// A host's link loses frames during a time.
+/// A host's link loses frames during an interval.
 fn outage(topology: &Topology, host: usize, loss: f64, from: u64, until: u64) -> Outage {
     Outage {
         link: topology.uplink(HostIndex(host)).link,
@@ -64,7 +64,7 @@ fn run(fabric: &mut dyn Fabric, topology: &Topology, job: &Job) -> Row {
     row
 }
 
-/// Checks the changes of the message's path: they are in order, and no member loses a slice again.
+/// Checks the changes between group and overlay: they are in order of time, and no member has fewer slices than before.
 fn ways(row: &Row) -> Vec<&str> {
     for pair in row.safeguard.windows(2) {
         assert!(pair[0].at_ns < pair[1].at_ns);

@@ -13,7 +13,7 @@ use alfirk_sim::VirtualFabric;
 use crate::network::{fabric, job, pipeline, run};
 use crate::strategies::{by, MIN_PSNS};
 
-/// Failure timeout of 20 ms, as by default.
+/// Configuration with a failure timeout of 20 ms.
 fn quick() -> ControllerConfig {
     ControllerConfig {
         probe_interval_ns: 2_500_000,
@@ -40,7 +40,7 @@ fn alfirk(topology: &Topology, job: &Job, faults: FaultProbabilities) -> Result<
     run(&mut fabric, topology, job, Algorithm::Alfirk)
 }
 
-/// It sends random packets of all kinds as fast as its link takes them, and its queue pair answers as it should.
+/// The hostile member sends random packets of all kinds at link rate, while its queue pair replies correctly.
 #[test]
 fn a_hostile_member_does_not_slow_the_others() {
     let topology = fat_tree(4).unwrap();
@@ -201,7 +201,7 @@ fn group_continues_without_a_host_whose_link_failed() {
 #[test]
 fn group_is_rerouted_around_a_failed_switch_and_a_failed_link() {
     let topology = leaf_spine(2, 2, 2).unwrap();
-    // The group uses the first spine, because no group is there before it.
+    // The group uses the first spine, because no other group exists yet.
     let spine = topology.switch_named("s1").unwrap();
     for victim in [
         Victim::Switch(spine),

@@ -1,4 +1,4 @@
-//! `alfirk run` in virtual time, as a user runs it.
+//! `alfirk run` in virtual time, from the command line.
 
 use std::fs;
 
@@ -340,8 +340,8 @@ fn table_compares_the_algorithms() {
     assert_eq!(text.lines().filter(|l| l.contains("Gbit/s")).count(), 4);
 }
 
-/// Times of small and large messages in the model of hosts, switches and links, with and without losses. A change here means that
-/// virtual time passes differently than before, which needs a reason.
+/// Completion times of small and large messages, with and without losses, as a snapshot. A change of a time is a change of the
+/// simulation model, which needs a reason.
 #[test]
 fn times_and_counts_are_as_reviewed() {
     let leaf_spine = concat!(env!("CARGO_MANIFEST_DIR"), "/../topologies/leaf-spine.yaml");

@@ -27,8 +27,8 @@ fn with(topology: Topology, switching: Switching) -> Topology {
     topology.with_switching(switching).unwrap()
 }
 
-/// A k = 4 fat-tree whose switches pause senders, with hardly more buffer than headroom where they share one, and 64 KiB
-/// for each input where they do not.
+/// A k = 4 fat-tree whose switches pause senders. Shared buffers are only slightly larger than the headroom; input queues
+/// have 64 KiB each.
 fn tight(queueing: Queueing) -> Topology {
     let text = fat_tree(4).unwrap().to_yaml();
     let text = text.replace("queue: 1MiB", "queue: 64KiB");
@@ -78,7 +78,7 @@ fn a_lossless_fat_tree_neither_drops_nor_deadlocks_at_any_load() {
             assert_eq!(row.dropped_packets, Some(0), "{what}");
             assert_eq!(row.retransmissions, 0, "{what}");
             let control = row.flow_control.expect("there is flow control");
-            // Members send in turn.
+            // With alfirk one member sends at a time, so no queue is congested.
             let is_congested = algorithm != Algorithm::Alfirk;
             assert_eq!(control.pauses > 0, is_congested, "{what}");
             let links = control.links.iter();
@@ -165,7 +165,7 @@ fn groups_deliver_every_byte_through_input_queues() {
     }
 }
 
-/// Sees of which class RoCE packets are, and whether there are PAUSE frames.
+/// Observer that records the classes of RoCE packets, and whether there are PAUSE frames.
 #[derive(Default)]
 struct Classes {
     roce: Vec<u8>,
@@ -281,10 +281,10 @@ fn copy_delays_of_hosts_slow_overlays_more_than_the_group() {
     let (alfirk, chain, _) = done(&[]);
     let (copied, relayed, model) = done(&["--host-model", "copy-rate=100Gbps"]);
     assert_eq!(model, "copy-rate=100Gbps");
-    // 1 MiB at 100 Gbit/s.
+    // Time to copy 1 MiB at 100 Gbit/s.
     let copy = (8.0 * f64::from(1 << 20) / 100.0).ceil() as u64;
     assert_eq!(copied, alfirk + copy);
-    // Each relay copies the slices, one after another; the last host as well.
+    // Each relay, and also the last host, copies the slices one after another.
     assert!(relayed > chain + copy / 2, "{relayed} after {chain}");
 }
 
@@ -297,7 +297,7 @@ fn a_nic_with_a_cost_per_packet_limits_small_packets() {
         report["results"][0]["completion_ns"].as_u64().unwrap()
     };
     let limited = done(&["--host-model", "packet-interval=200ns"]);
-    // 1,024 packets.
+    // Limits for 1,024 packets at 200 ns per packet.
     assert!(limited > 204_800 && limited < 220_000, "{limited}");
     assert!(done(&[]) < 100_000);
 }

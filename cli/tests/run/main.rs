@@ -1,4 +1,4 @@
-//! `alfirk run`: as a user runs it, with wrong input, and on fabrics with faults.
+//! `alfirk run`: from the command line, with invalid input, and on fabrics with faults.
 
 mod any_fabric;
 mod bad_input;

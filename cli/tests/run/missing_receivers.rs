@@ -1,4 +1,4 @@
-//! A run that does not deliver reports which member lacks what, and why, by exit code, message and report.
+//! A run with incomplete receivers reports each of them with its bytes and the cause, in exit code, message and report.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::common::alfirk;
 
 const TESTBED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../topologies/testbed.yaml");
 
-/// The one row of a run by alfirk with these flags, its exit code and its message.
+/// Runs alfirk with these flags; returns the row of the report, the exit code and the error message.
 fn run(flags: &[&str]) -> (Value, Option<i32>, String) {
     let job = ["run", "--topology", TESTBED, "--size", "4MiB", "--json"];
     let output = alfirk(&[&job[..], &["--algorithms", "alfirk"], flags].concat());
@@ -18,7 +18,7 @@ fn run(flags: &[&str]) -> (Value, Option<i32>, String) {
 
 #[test]
 fn a_live_receiver_that_is_removed_fails_the_run_and_is_reported() {
-    // Its link loses everything for longer than the failure timeout.
+    // The receiver's link drops all frames for longer than the failure timeout.
     let (row, code, message) = run(&["--loss", "h3-s1:1@50us-10s"]);
     assert_eq!(code, Some(1), "{row}");
     assert_eq!(row["verified"], false);

@@ -109,7 +109,7 @@ fn one_fabric_serves_one_algorithm_after_another() {
 /// Number of transmissions of each PSN by each node and port.
 type Seen = BTreeMap<(String, u32, u32), u32>;
 
-/// Remembers how often each data packet was seen in each direction of each link.
+/// Counts how often each data packet was sent in each direction of each link.
 struct Crossings(Rc<RefCell<Seen>>);
 
 impl Observer for Crossings {
@@ -196,7 +196,7 @@ fn faults_do_not_cause_packets_that_a_strict_stack_rejects() {
             assert!(row.verified, "{what}");
             for host in topology.host_indexes() {
                 let stats = fabric.network().host(host).host().stats();
-                // Packets that are still on the way when their queue pair ends are not counted as errors.
+                // Packets in flight when their queue pair ends are not errors.
                 let implausible = stats.implausible() - stats.drops.unknown_qp;
                 assert_eq!(implausible, 0, "{what}: {stats:?}");
             }

@@ -81,7 +81,7 @@ fn a_binomial_pipeline_takes_its_steps() {
     assert!((19.0..22.0).contains(&steps), "{steps} steps instead of 19");
 }
 
-/// A suspension delays the members that need the application; a group's receivers are served by their NICs.
+/// A suspension delays algorithms whose members relay data in the application; a group's receivers need only their NICs.
 #[test]
 fn a_suspension_stops_the_application_and_not_the_nic() {
     let suspension = || vec![suspended(1, 10_000, 1_000_000)];
@@ -89,7 +89,7 @@ fn a_suspension_stops_the_application_and_not_the_nic() {
     assert!(chain > 1_000_000, "{chain} ns");
     let before = completion_ns(Algorithm::Alfirk, Vec::new());
     let alfirk = completion_ns(Algorithm::Alfirk, suspension());
-    // The member itself says late that it has everything.
+    // The suspended member reports its completion late.
     assert!(
         (1_010_000..1_020_000 + before).contains(&alfirk),
         "{alfirk} ns"

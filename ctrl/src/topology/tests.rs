@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-/// A k = 4 fat-tree whose switches share 4 MiB and pause what they cannot hold.
+/// A k = 4 fat-tree whose switches have a shared buffer of 4 MiB and use PFC.
 fn lossless_fat_tree() -> Topology {
     let switching = Switching {
         buffer: Some(SharedBuffer {
@@ -15,7 +15,7 @@ fn lossless_fat_tree() -> Topology {
     fat_tree(4).unwrap().with_switching(switching).unwrap()
 }
 
-/// The 8-port 3-tree of Zhou, Lin and Chung (section 4): links of 2 Gbit/s and 20 ns, input queues, nothing lost.
+/// The 8-port 3-tree of Zhou, Lin and Chung (section 4): links of 2 Gbit/s and 20 ns, input queues, lossless.
 fn infiniband_tree() -> Topology {
     let text = m_port_n_tree(8, 3).unwrap().to_yaml();
     let (name, rest) = text.split_once('\n').unwrap();
@@ -110,7 +110,7 @@ fn names_that_look_like_other_yaml_types_round_trip() {
     );
 }
 
-/// Replaces one piece of the good file and shows the error.
+/// Replaces one part of the valid file, and returns the error.
 fn broken(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "{from}");
     let text = GOOD.replacen(from, to, 1);
@@ -167,7 +167,7 @@ fn errors_have_a_line_and_a_remedy() {
     insta::assert_snapshot!(shown);
 }
 
-/// As the good file, with switches that work so.
+/// The valid file with these switch parameters.
 fn with_switch(text: &str) -> Result<Topology, String> {
     let text = GOOD.replacen("switches:", &format!("switch: {{{text}}}\nswitches:"), 1);
     Topology::from_yaml("t.yaml", &text).map_err(|error| error.to_string())
@@ -222,7 +222,7 @@ fn errors_in_switch_parameters_have_a_remedy() {
 #[test]
 fn headroom_covers_packets_that_arrive_after_a_pause() {
     let link = LinkAttributes::default();
-    // 500 ns at 100 Gbit/s are 6,250 bytes each way; three full frames and a PAUSE beside them.
+    // 500 ns at 100 Gbit/s are 6,250 bytes per direction; in addition three full frames and a PAUSE.
     let needed = 2 * 6_250 + 3 * (4_200 + 18) + 84;
     assert_eq!(Pfc::default().headroom(&link), needed);
     let stated = Pfc {
@@ -379,7 +379,7 @@ fn a_fat_tree_with_fewer_pods_has_full_bisection_bandwidth() {
         }
         let paths = Paths::new(&topology);
         let last = HostIndex(topology.hosts().len() - 1);
-        // One way up each of k/2 aggregation switches and each of its k/2 links, and down k/pods links side by side.
+        // One path over each of k/2 aggregation switches and each of its k/2 uplinks, and k/pods parallel links down.
         let ways = count_paths(&topology, &paths, HostIndex(0), last);
         assert_eq!(ways as u32, k * k / 4 * (k / pods));
     }
@@ -418,7 +418,7 @@ fn pods_with_few_edge_switches_have_parallel_links() {
         (distance(0, 31), distance(0, 32), distance(0, 256)),
         (1, 3, 5)
     );
-    // 8 x 4 ways up to an aggregation switch, 32 from there to the core, 16 down to the pod, 4 to the edge switch.
+    // 8 x 4 choices up to an aggregation switch, 32 from there to the core, 16 down to the pod, 4 to the edge switch.
     assert_eq!(
         count_paths(&topology, &paths, HostIndex(0), HostIndex(256)),
         32 * 32 * 16 * 4
@@ -480,7 +480,7 @@ fn an_m_port_n_tree_has_the_expected_sizes_and_paths() {
     }
 }
 
-/// Different shortest paths between two hosts, each checked to be one.
+/// Counts the shortest paths between two hosts, and checks each.
 fn count_paths(topology: &Topology, paths: &Paths, from: HostIndex, to: HostIndex) -> usize {
     fn walk(topology: &Topology, paths: &Paths, at: SwitchIndex, to: HostIndex) -> usize {
         let ports = paths.next_hops(at, to);

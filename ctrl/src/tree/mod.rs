@@ -203,7 +203,7 @@ impl Tree {
                 }
             }
         }
-        // Connected, and one link less than switches: a tree.
+        // A connected graph with one link less than switches is a tree.
         reached.len() == self.ports.len()
             && link_ends == 2 * reached.len().saturating_sub(1)
             && found == hosts.iter().copied().collect()

@@ -101,7 +101,7 @@ fn a_refused_entry_fails_the_switch() {
         shown(&fabric.said),
         ["switch s1: table ingress.ipv4_routing.routes: insert was rejected: RESOURCE_EXHAUSTED: fake"]
     );
-    // A new connection starts from the beginning.
+    // A new connection repeats the whole set-up.
     fabric.connect_all();
     assert!(fabric.controller.is_ready());
 }

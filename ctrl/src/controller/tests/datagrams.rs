@@ -1,4 +1,4 @@
-//! Groups of datagrams: what switches hold, followed from any host to the members.
+//! Groups of datagrams: the switches' entries deliver a datagram from any host to all members.
 
 use std::collections::BTreeSet;
 
@@ -96,7 +96,7 @@ fn any_host_reaches_all_members_with_every_tree_policy() {
         fabric.assert_delivers(&[0]);
         fabric.change(GROUP, fabric.ip(5), true).unwrap();
         fabric.change(GROUP, fabric.ip(15), true).unwrap();
-        // Who is in already joins without effect.
+        // A join of a member has no effect.
         assert_eq!(fabric.change(GROUP, fabric.ip(5), true).unwrap(), 3);
         fabric.assert_delivers(&[0, 5, 15]);
         assert_eq!(fabric.change(GROUP, fabric.ip(0), false).unwrap(), 2);

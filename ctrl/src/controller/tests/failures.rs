@@ -37,7 +37,7 @@ fn a_rejection_of_any_update_leaves_no_entries() {
                 .all(|s| s.groups == 0));
         }
     }
-    // Two leaves with 2 receivers, a multicast group, 2 members, 3 paths and a group; a spine with 1 + 2 + 1.
+    // Updates: on each of two leaves 2 receivers, a multicast group, 2 members, 3 paths and a group; on the spine 1 + 2 + 1.
     assert_eq!(failures, 9 + 9 + 4);
 }
 
@@ -45,7 +45,7 @@ fn a_rejection_of_any_update_leaves_no_entries() {
 fn a_failed_undo_reports_both_errors() {
     let mut fabric = FakeFabric::ready(testbed());
     fabric.switches[0].updates = 0;
-    // 2 receivers, the multicast group, then the first member is refused; so is the first deletion.
+    // After 2 receivers and the multicast group, the first member is rejected, and in the undo the first deletion.
     fabric.switches[0].refuse = [3, 7].into();
     let error = fabric.register(&["h1", "h2"]).unwrap_err();
     assert_eq!(
@@ -54,7 +54,7 @@ fn a_failed_undo_reports_both_errors() {
          undoing it failed and left entries on switches: \
          switch s1: table ingress.group_lookup.mft: delete was rejected: RESOURCE_EXHAUSTED: fake"
     );
-    // What may be stale is not used again before the switch starts anew.
+    // An index that may have stale entries is not reused before the switch reconnects.
     fabric.switches[0].refuse.clear();
     let second = fabric.register(&["h1", "h2"]).unwrap();
     assert_eq!(second.mcst_id, Ipv4Addr::new(10, 255, 0, 2));
@@ -87,7 +87,7 @@ fn a_failed_removal_reports_leftover_state() {
 #[test]
 fn lost_register_packets_are_retransmitted() {
     let mut fabric = FakeFabric::ready(testbed());
-    // A group takes two accesses: its own registers, and those of its receivers.
+    // A group needs two register accesses: for its own registers, and for those of its receivers.
     fabric.switches[0].lose_packets = 2 * 3;
     fabric.register(&["h1", "h2"]).unwrap();
     // Three retries, and a pause after the last one, so that a late copy cannot hit the group in use.
@@ -139,7 +139,7 @@ fn a_switch_restarted_during_creation_has_no_partial_group() {
     fabric.switches[leaf.0].silent = true;
     let (tag, group) = (fabric.tag(), fabric.request(&["h1", "h2"]));
     fabric.handle(Event::Api(ApiRequest::Register { tag, group }));
-    // The spine has applied its part and then removes it; the fake checks that what it publishes is whole.
+    // The spine has applied its part and then removes it; the fake switch checks that published groups are complete.
     fabric.connect(spine);
     fabric.switches[leaf.0].silent = false;
     fabric.said.clear();
@@ -186,7 +186,7 @@ fn a_group_removed_while_a_switch_is_disconnected_stays_removed() {
     fabric.disconnect(spine);
     fabric.said.clear();
     fabric.deregister(group.mcst_id).unwrap();
-    // Its address is kept until no switch can know it.
+    // Its address stays reserved until no switch can have entries of the group.
     let mut again = fabric.request(&["h1", "h2"]);
     again.mcst_id = Some(group.mcst_id);
     fabric.connect(spine);

@@ -49,7 +49,7 @@ fn queue_pairs_of_an_earlier_group_cannot_address_a_later_one() {
             virtual_qpn: first.remote_qpn
         })
     );
-    // A restart does not let it pass.
+    // Also after a restart of the controller it is rejected.
     let saved = fabric.controller.save();
     fabric.replace_controller();
     fabric.controller.restore(&saved).unwrap();
@@ -230,7 +230,7 @@ fn a_group_being_created_cannot_be_removed() {
 
 #[test]
 fn every_table_is_checked_before_the_first_write() {
-    // The second leaf has two members and three paths of a group, and room for one such group and a little more.
+    // The second leaf has two members and three paths of a group, and space for one such group and a few entries.
     let cases: [(&str, i64, &str, usize, usize); 4] = [
         ("ingress.group_lookup.groups", 1, "groups", 1, 0),
         ("ingress.group_lookup.mft", 5, "mft", 3, 2),
@@ -252,7 +252,7 @@ fn every_table_is_checked_before_the_first_write() {
         fabric.said.clear();
         let before = fabric.contents();
         let updates: usize = fabric.switches.iter().map(|s| s.updates).sum();
-        // Its tree grows from the first leaf, where one of its members is.
+        // The root of its tree is the first leaf, which has one of its members.
         let switch = match table {
             "groups" => "l1",
             _ => "l2",

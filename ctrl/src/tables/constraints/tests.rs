@@ -82,7 +82,7 @@ fn conditions_are_evaluated() {
         ("!(a == 5)", false),
         ("!(a == 4) && !false", true),
         ("a == 0b101 && (b.c <= 6 || true)", true),
-        // `&&` binds more than `||`, and `||` more than `->`.
+        // Precedence: `&&` before `||`, and `||` before `->`.
         ("true || false && false", true),
         ("false -> false || false", true),
         ("b.c::mask == 0xffff && a::prefix_length == 16", true),

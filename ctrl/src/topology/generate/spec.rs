@@ -157,7 +157,7 @@ mod tests {
             ("mesh:6", 6),
             ("leaf-spine:4,2,4", 16),
             ("n-tree:4,2", 8),
-            // As Mininet's command line has them.
+            // In the form of Mininet's command line.
             ("fattree,k=4", 16),
             ("fattree", 16),
             ("fat-tree:k=4", 16),

@@ -148,9 +148,9 @@ fn every_link_has_the_same_ends_from_above_and_below() {
     }
 }
 
-/// Follows a packet through a multicast table and says how often each host gets it.
+/// Follows a packet through multicast tables; returns how often each host receives it.
 ///
-/// Fails when a switch gets it twice, or by two ways.
+/// Panics if a switch receives it twice, or sends it back.
 fn deliver(
     shape: Shape,
     source: &HostLabel,
@@ -252,7 +252,7 @@ proptest::proptest! {
 
     #[test]
     fn hosts_of_one_leaf_take_ways_up_that_share_no_link(half in 1u32..=8, n in 2u32..=4) {
-        // What cyclic selection is for: all hosts below a leaf send to another half of the fabric at once.
+        // The purpose of cyclic selection: all hosts of a leaf send at once to the other half of the fabric.
         let shape = Shape::new(2 * half, n).unwrap();
         let far = shape.host(shape.host_count() - 1);
         let mut used = BTreeSet::new();
@@ -268,7 +268,7 @@ proptest::proptest! {
 
 use proptest::strategy::Strategy as _;
 
-/// Walks the real links by the tables of equations 1 and 2, for every pair of hosts.
+/// Checks for every pair of hosts that the tables of equations 1 and 2 lead over real links to the destination.
 fn assert_labels_hold(topology: &Topology) -> NTree {
     let tree = NTree::recognise(topology).unwrap();
     let shape = tree.shape();
@@ -326,7 +326,7 @@ fn other_networks_are_rejected_with_a_reason() {
         "topology leaf-spine-4x2x4 is not an m-port n-tree (no n-tree has 16 hosts, 24 links and 6 switches of 6 ports); \
          `alfirk topology n-tree --ports M --levels N` makes one"
     );
-    // Two links of one switch change places: the counts are those of a tree, the wires are not.
+    // Two links of one switch are exchanged: the numbers of links are those of an n-tree, but the wiring is not.
     let text = m_port_n_tree(4, 3).unwrap().to_yaml();
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let find = |end: &str| lines.iter().position(|line| line.contains(end)).unwrap();
