@@ -7,7 +7,7 @@ use alfirk_ctrl::topology::{HostIndex, LinkIndex};
 /// Loss on a link during a time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outage {
-    /// The link.
+    /// Index of the link in the topology.
     pub link: LinkIndex,
     /// Loss probability per frame and direction.
     pub loss: f64,
@@ -21,7 +21,7 @@ pub struct Outage {
 /// delays). Its NIC continues.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suspension {
-    /// The suspended host.
+    /// Index of the host whose application is suspended.
     pub host: HostIndex,
     /// Start in nanoseconds after the source's post.
     pub from: u64,

@@ -354,7 +354,7 @@ pub enum FabricError {
     Timeout {
         /// What is missing, such as `group 10.255.0.1 is not registered`.
         what: String,
-        /// The time limit in seconds.
+        /// Time limit that was exceeded, in seconds.
         seconds: f64,
     },
     /// A part of the fabric has ended, or the fabric cannot be reached.

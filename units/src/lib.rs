@@ -75,7 +75,7 @@ pub enum UnitError {
     /// There is no number, or other text before the unit.
     #[error("`{text}` is not a {what}: write a number and a unit, such as {example}")]
     NotANumber {
-        /// The text as written.
+        /// The invalid text.
         text: String,
         /// `rate`, `time` or `size`.
         what: &'static str,
@@ -88,7 +88,7 @@ pub enum UnitError {
         unit_text(unit)
     )]
     Unit {
-        /// The text as written.
+        /// The invalid text.
         text: String,
         /// The text after the number; may be empty.
         unit: String,
@@ -100,7 +100,7 @@ pub enum UnitError {
     /// Not a whole number of base units, or 2^64 or more.
     #[error("`{text}` is not a whole number of {base} below 2^64")]
     Range {
-        /// The text as written.
+        /// The invalid text.
         text: String,
         /// The base unit: `bps`, `ns` or `B`.
         base: &'static str,

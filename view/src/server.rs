@@ -77,7 +77,7 @@ impl io::Write for Growing {
 pub struct Exhibit {
     /// Name on the page.
     pub name: String,
-    /// Its bytes so far.
+    /// Bytes of the trace; more are added while the run continues.
     pub bytes: Growing,
     /// Whether more bytes may follow.
     pub is_live: bool,

@@ -92,9 +92,9 @@ pub enum Event {
 pub struct FrameEvent {
     /// Time in nanoseconds.
     pub t: u64,
-    /// The sending node.
+    /// Index of the sending node in the header's list.
     pub n: usize,
-    /// The sending port.
+    /// Port of the sending node.
     pub p: u32,
     /// Length in bytes, from the Ethernet header to the last byte before the FCS.
     pub len: usize,
@@ -148,7 +148,7 @@ pub struct LostEvent {
 pub struct NoteEvent {
     /// Time in nanoseconds.
     pub t: u64,
-    /// The node.
+    /// Index of the node in the header's list.
     pub n: usize,
     /// Text of the note.
     pub text: String,
@@ -160,7 +160,7 @@ pub struct NoteEvent {
 pub struct MftEvent {
     /// Time in nanoseconds.
     pub t: u64,
-    /// The switch.
+    /// Index of the switch in the header's list of nodes.
     pub n: usize,
     /// The group's address (McstID).
     pub group: Ipv4Addr,

@@ -70,7 +70,7 @@ pub struct Profile {
 pub struct Meter {
     pub name: String,
     pub rate_count: usize,
-    /// The table of a direct meter.
+    /// Name of the table, for a direct meter.
     pub table: Option<String>,
 }
 
@@ -78,7 +78,7 @@ pub struct Meter {
 #[derive(Debug)]
 pub struct Array {
     pub name: String,
-    /// The table of a direct counter.
+    /// Name of the table, for a direct counter.
     pub table: Option<String>,
 }
 

@@ -172,7 +172,7 @@ pub struct TooSmall {
     pub carries: u32,
     /// MTU of the links in bytes.
     pub link_mtu: u32,
-    /// The flag that permits fragmentation.
+    /// Command-line flag that permits fragmentation.
     pub flag: &'static str,
 }
 

@@ -16,7 +16,7 @@ pub enum FileError {
     Unreadable {
         /// Kind of file for the message, such as `topology file`.
         what: &'static str,
-        /// The file.
+        /// Path of the file that cannot be used.
         path: PathBuf,
         /// Why.
         error: std::io::Error,
@@ -30,7 +30,7 @@ pub enum FileError {
     /// The file is not valid P4Info in the format that its extension states.
     #[error("{}: {reason}", path.display())]
     P4Info {
-        /// The file.
+        /// Path of the file that cannot be used.
         path: PathBuf,
         /// Why.
         reason: String,
@@ -38,7 +38,7 @@ pub enum FileError {
     /// The device configuration is not JSON.
     #[error("{} is not BMv2 JSON: {reason}; give the file that `alfirk p4c -o` wrote", path.display())]
     DeviceConfig {
-        /// The file.
+        /// Path of the file that cannot be used.
         path: PathBuf,
         /// Why.
         reason: String,
@@ -48,7 +48,7 @@ pub enum FileError {
     Unwritable {
         /// Kind of file for the message, such as `state file`.
         what: &'static str,
-        /// The file.
+        /// Path of the file that cannot be used.
         path: PathBuf,
         /// Why.
         error: std::io::Error,
@@ -56,7 +56,7 @@ pub enum FileError {
     /// The groups in the state file cannot be restored.
     #[error("{}: {error}", path.display())]
     State {
-        /// The file.
+        /// Path of the file that cannot be used.
         path: PathBuf,
         /// Why.
         error: RestoreError,
@@ -66,7 +66,7 @@ pub enum FileError {
     SwitchAddress {
         /// Option, or file and line.
         place: String,
-        /// The text as written.
+        /// The invalid text, as in the option or file.
         text: String,
     },
     /// The named switch is not in the topology.
@@ -74,7 +74,7 @@ pub enum FileError {
     UnknownSwitch {
         /// Option, or file and line.
         place: String,
-        /// The name.
+        /// Name of the switch.
         name: String,
     },
     /// A switch has more than one address.
@@ -82,13 +82,13 @@ pub enum FileError {
     SwitchTwice {
         /// Option, or file and line.
         place: String,
-        /// The name.
+        /// Name of the switch.
         name: String,
     },
     /// Switches of the topology have no address.
     #[error("no address for switch {}; give each with --switch NAME=HOST:PORT or in a --switches file", names.join(", "))]
     NoAddress {
-        /// Their names.
+        /// Names of the switches without an address.
         names: Vec<String>,
     },
 }
@@ -96,7 +96,7 @@ pub enum FileError {
 /// P4Runtime server of one switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchAddress {
-    /// The switch.
+    /// Index of the switch in the topology.
     pub switch: SwitchIndex,
     /// `HOST:PORT`.
     pub address: String,

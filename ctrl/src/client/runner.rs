@@ -30,7 +30,7 @@ pub enum StartError {
     /// Some switches were not ready before the timeout.
     #[error("not all switches are ready after {seconds} s: {}", missing.join("; "))]
     NotReady {
-        /// The timeout in seconds.
+        /// Time in seconds for which the command waited.
         seconds: f64,
         /// Name and state of each switch that is not ready.
         missing: Vec<String>,
@@ -81,19 +81,19 @@ pub struct Handle {
 pub enum GroupNews {
     /// Members were removed because they did not respond or cannot be reached any more.
     Lost {
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
-        /// Their addresses.
+        /// IPv4 addresses of the members.
         members: Vec<Ipv4Addr>,
     },
     /// The group's tree was rerouted around a failed link or switch.
     Rerouted {
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
     },
     /// The group was removed because its lease expired (`--lease`).
     Expired {
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
     },
 }

@@ -429,7 +429,7 @@ impl Controller {
         };
         let mut updates: Vec<Update> = boot
             .lost_groups(self)
-            .filter(|(group, _)| group.is_shown(&self.program, found))
+            .filter(|(group, _)| group.is_published(&self.program, found))
             .map(|(group, _)| group.withdrawal(&self.program))
             .collect();
         updates.extend(found.surplus(

@@ -12,12 +12,12 @@ use crate::tables::ConstraintError;
 /// Error of a task on one switch.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SwitchError {
-    /// The connection ended.
+    /// The connection to the switch ended.
     #[error("switch {switch}: connection lost: {why}")]
     Lost {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
-        /// Cause.
+        /// Cause of the end of the connection.
         why: String,
     },
     /// Another controller with a higher election id is primary.
@@ -25,13 +25,13 @@ pub enum SwitchError {
         "switch {switch}: another controller is primary; stop it, or use a higher election id"
     )]
     NotPrimary {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
     },
     /// The switch rejected the pipeline.
     #[error("switch {switch}: SetForwardingPipelineConfig was rejected: {status}")]
     Pipeline {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
         /// Status of the reply.
         status: Status,
@@ -39,7 +39,7 @@ pub enum SwitchError {
     /// A call failed without details on updates.
     #[error("switch {switch}: {call} failed: {status}")]
     Call {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
         /// Name of the call, such as `Write`.
         call: &'static str,
@@ -49,7 +49,7 @@ pub enum SwitchError {
     /// The switch rejected one update.
     #[error("switch {switch}: {entity}: {verb} was rejected: {}: {message}", code.as_str_name())]
     Refused {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
         /// Entity of the update.
         entity: String,
@@ -60,10 +60,10 @@ pub enum SwitchError {
         /// Status of the reply.
         message: String,
     },
-    /// The call timed out.
+    /// A call had no reply within the timeout.
     #[error("switch {switch}: no reply to {call} within {seconds} s")]
     Timeout {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
         /// Name of the call.
         call: &'static str,
@@ -73,7 +73,7 @@ pub enum SwitchError {
     /// The pipeline rejected a register access.
     #[error("switch {switch}: the pipeline rejected a register access: {reason}")]
     Registers {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
         /// Reason, from the status of the reply.
         reason: &'static str,
@@ -93,10 +93,10 @@ impl SwitchError {
 /// Error of a request about a group.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum GroupError {
-    /// Fewer than two members.
+    /// The group has fewer than two members; the value is their number.
     #[error("a group needs two members or more, not {0}")]
     TooFewMembers(usize),
-    /// More members than hosts.
+    /// The group has more members than the topology has hosts.
     #[error("a group of {members} is larger than the topology, which has {hosts} hosts")]
     LargerThanTopology {
         /// Number of members requested.
@@ -116,9 +116,9 @@ pub enum GroupError {
     /// A host is listed more than once.
     #[error("host {host} ({ip}) is listed twice as a member; list each host once")]
     MemberTwice {
-        /// The host.
+        /// Name of the host.
         host: String,
-        /// Its address.
+        /// IPv4 address of the host.
         ip: Ipv4Addr,
     },
     /// The queue pair number is reserved.
@@ -127,11 +127,11 @@ pub enum GroupError {
     /// The memory region is not aligned, so its addresses cannot be computed by XOR.
     #[error("member {ip}: a memory region of {len} bytes at {va:#x} is not aligned; it must start at a multiple of {alignment:#x}")]
     Region {
-        /// The member.
+        /// IPv4 address of the member.
         ip: Ipv4Addr,
         /// Virtual address of the region.
         va: u64,
-        /// Its length in bytes.
+        /// Length of the region in bytes.
         len: u64,
         /// Alignment in bytes that its length requires.
         alignment: u128,
@@ -144,9 +144,9 @@ pub enum GroupError {
     OutsideRange {
         /// Requested address.
         mcst_id: Ipv4Addr,
-        /// The range.
+        /// Network address of the group range.
         network: Ipv4Addr,
-        /// Its prefix length.
+        /// Prefix length of the group range.
         prefix_len: u8,
     },
     /// The address is outside the range whose packets the pipeline parses up to the ICRC.
@@ -164,15 +164,15 @@ pub enum GroupError {
     /// All addresses of the range are in use.
     #[error("all addresses of {network}/{prefix_len} are in use; deregister a group, or set a larger range")]
     NoAddress {
-        /// The range.
+        /// Network address of the group range.
         network: Ipv4Addr,
-        /// Its prefix length.
+        /// Prefix length of the group range.
         prefix_len: u8,
     },
     /// A table of a switch has too few free entries.
     #[error("switch {switch} has no space for the group: table {table} needs {needed} entries and has {left} free; deregister groups, or compile p4src/ with larger sizes")]
     SwitchFull {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
         /// The table, or `receivers` for the slots of receivers.
         table: &'static str,
@@ -184,7 +184,7 @@ pub enum GroupError {
     /// The tree has too many ports on one switch.
     #[error("switch {switch} has no space for the group: the tree needs {paths} ports there, and the pipeline supports {limit}; compile p4src/ with a larger PATH_BITS")]
     TooManyPaths {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
         /// Number of ports needed.
         paths: usize,
@@ -194,7 +194,7 @@ pub enum GroupError {
     /// A switch of the tree is not ready.
     #[error("switch {switch} of the group's tree is not ready: {why}")]
     SwitchNotReady {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
         /// Reason.
         why: String,
@@ -205,9 +205,9 @@ pub enum GroupError {
     /// The host that is to leave is not a member.
     #[error("{ip} is not a member of group {mcst_id}")]
     NotMember {
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
-        /// The address.
+        /// IPv4 address of the host.
         ip: Ipv4Addr,
     },
     /// A member cannot be reached.
@@ -216,9 +216,9 @@ pub enum GroupError {
     /// Hosts that were invited did not agree.
     #[error("group {mcst_id}: {} did not agree to join; start the application on these hosts, so that they accept the invitation", members.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
     NotAgreed {
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
-        /// Their addresses.
+        /// Addresses of the hosts that did not agree.
         members: Vec<Ipv4Addr>,
     },
     /// The group is not idle.
@@ -242,7 +242,7 @@ pub enum GroupError {
         join(unwind)
     )]
     Removal {
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
         /// Errors, one per switch.
         unwind: Vec<SwitchError>,

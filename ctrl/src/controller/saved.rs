@@ -31,7 +31,7 @@ pub enum RestoreError {
     /// A saved group does not fit this network.
     #[error("the saved group {mcst_id} does not fit this network: {reason}; remove it from the saved state")]
     Group {
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
         /// Reason.
         reason: String,

@@ -46,7 +46,7 @@ pub(super) enum Task {
     Counters,
     /// Wait until frames sent from a port have arrived at the neighbour (`links.rs`). Executed by the controller, not a session.
     Flush {
-        /// The port.
+        /// Egress port of the frames.
         port: u32,
     },
 }

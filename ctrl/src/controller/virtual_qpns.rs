@@ -25,9 +25,9 @@ pub enum VirtualQpnError {
     /// The last group with this address had the same number, and its queue pairs may still exist.
     #[error("queue pair number {virtual_qpn} was that of the last group with address {mcst_id}, whose queue pairs may still exist; use another one, or let the controller choose it")]
     Stale {
-        /// The address.
+        /// IPv4 address of the group.
         mcst_id: Ipv4Addr,
-        /// The number.
+        /// The requested virtual queue pair number.
         virtual_qpn: QpNum,
     },
 }

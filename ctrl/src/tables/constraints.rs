@@ -56,9 +56,9 @@ pub enum ConstraintError {
     /// The keys violate the `@entry_restriction` of the table.
     #[error("an entry of {table} violates @entry_restriction `{rule}`: {keys}")]
     Restriction {
-        /// The table.
+        /// Name of the table.
         table: String,
-        /// The condition.
+        /// The condition of `@entry_restriction`, as written in the program.
         rule: String,
         /// The keys as `name=value`.
         keys: String,
@@ -66,7 +66,7 @@ pub enum ConstraintError {
     /// The entry to which this one refers (`@refers_to`) does not exist.
     #[error("an entry of {table} refers to a missing entry of {to}: {keys}")]
     Reference {
-        /// The table.
+        /// Name of the table.
         table: String,
         /// The table with the missing entry.
         to: String,

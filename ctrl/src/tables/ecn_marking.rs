@@ -12,7 +12,7 @@ use super::{entity_update, table_update};
 /// Key: a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MarkingPort {
-    /// The port.
+    /// Egress port whose queue is marked.
     pub port: u32,
 }
 

@@ -13,7 +13,7 @@ use super::Table;
 /// Key: a member at its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MemberKey {
-    /// The group.
+    /// The group's key in tables: index or address.
     pub group: GroupName,
     /// The member's port.
     pub port: u32,

@@ -10,9 +10,9 @@ use super::Table;
 /// Key: a port of a group's tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MftKey {
-    /// The group.
+    /// The group's key in tables: index or address.
     pub group: GroupName,
-    /// The port.
+    /// Port of the group's tree on the switch.
     pub port: u32,
 }
 

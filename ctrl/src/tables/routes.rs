@@ -31,7 +31,7 @@ pub enum Route {
     },
     /// Forward to another switch.
     ToSwitch {
-        /// The port.
+        /// Egress port towards the next switch or host.
         port: u32,
     },
     /// Forward to one of several equal-cost ports, selected by hash.

@@ -11,7 +11,7 @@ use super::Table;
 /// Key: a port to which a host is attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Attached {
-    /// The port.
+    /// Port to the host.
     pub port: u32,
 }
 

@@ -24,45 +24,45 @@ pub enum Problem {
     /// The device id is 0, which protobuf cannot distinguish from an unset field.
     #[error("switch {switch}: id 0 is not a P4Runtime device id; use 1 or more")]
     DeviceIdZero {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
     },
     /// Two switches have the same device id.
     #[error("switch {switch}: id {id} is already the id of switch {other}; give it an unused one")]
     DuplicateDeviceId {
-        /// The later switch.
+        /// Name of the switch that was added later.
         switch: String,
-        /// The earlier one.
+        /// Name of the one that was added first.
         other: String,
-        /// The id of both.
+        /// P4Runtime device id of both.
         id: u64,
     },
     /// The address is not a unicast host address of its prefix.
     #[error("host {host}: {ip}/{prefix_len} is not a host's address; use a unicast address that is neither the network's nor its broadcast address, and a prefix of 1 to 30 bits")]
     Address {
-        /// The host.
+        /// Name of the host.
         host: String,
-        /// Its address.
+        /// IPv4 address of the host.
         ip: Ipv4Addr,
-        /// Its prefix length.
+        /// Prefix length of the address.
         prefix_len: u8,
     },
     /// Two hosts have the same IPv4 address.
     #[error("host {host}: {ip} is already the address of host {other}; give it an unused one")]
     DuplicateIp {
-        /// The later host.
+        /// Name of the host that was added later.
         host: String,
-        /// The earlier one.
+        /// Name of the one that was added first.
         other: String,
-        /// The address of both.
+        /// IPv4 address of both hosts.
         ip: Ipv4Addr,
     },
     /// The Ethernet address is a multicast address or all zero.
     #[error("host {host}: {mac} is not a station's Ethernet address; the lowest bit of its first byte must be 0, and it must not be all zero")]
     Mac {
-        /// The host.
+        /// Name of the host.
         host: String,
-        /// Its address.
+        /// Ethernet address of the host.
         mac: MacAddr,
     },
     /// Two hosts have the same Ethernet address.
@@ -70,11 +70,11 @@ pub enum Problem {
         "host {host}: {mac} is already the Ethernet address of host {other}; give it an unused one"
     )]
     DuplicateMac {
-        /// The later host.
+        /// Name of the host that was added later.
         host: String,
-        /// The earlier one.
+        /// Name of the one that was added first.
         other: String,
-        /// The address of both.
+        /// Ethernet address of both hosts.
         mac: MacAddr,
     },
     /// The port number is out of range.
@@ -83,27 +83,27 @@ pub enum Problem {
         End::MAX_PORT
     )]
     Port {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
-        /// The port.
+        /// Port number on the switch.
         port: u32,
     },
     /// Two links use the same port of a switch.
     #[error("port {switch}:{port} is used by another link, to {other}; each port takes one")]
     PortTaken {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
-        /// The port.
+        /// Port number on the switch.
         port: u32,
-        /// The far end of the earlier link.
+        /// Far end of the link that already uses the end.
         other: String,
     },
     /// A host has more than one link.
     #[error("host {host} has a link already, to {other}; a host has exactly one")]
     SecondLink {
-        /// The host.
+        /// Name of the host.
         host: String,
-        /// The far end of the earlier link.
+        /// Far end of the link that already uses the end.
         other: String,
     },
     /// A link connects two hosts.
@@ -111,13 +111,13 @@ pub enum Problem {
     HostToHost {
         /// One host.
         a: String,
-        /// The other.
+        /// Name of the node at the other end.
         b: String,
     },
     /// A link connects a switch to itself.
     #[error("switch {switch} is linked to itself; a link joins two nodes")]
     Loop {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
     },
     /// The rate of a link is 0.
@@ -152,7 +152,7 @@ pub enum Problem {
     /// The switches are not all connected.
     #[error("switch {switch} cannot be reached from switch {from}; connect all switches")]
     NotConnected {
-        /// The first unreachable switch.
+        /// Name of the first switch that cannot be reached.
         switch: String,
         /// The first switch of the topology, from which the search started.
         from: String,

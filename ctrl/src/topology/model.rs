@@ -53,7 +53,7 @@ pub struct Host {
 /// One end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct End {
-    /// The node at this end.
+    /// Switch or host at this end of the link.
     pub node: Node,
     /// The port of a switch, 1 to [`End::MAX_PORT`]; 0 for a host, which has one port only.
     pub port: u32,
@@ -139,11 +139,11 @@ impl Link {
 /// A neighbour of a node, seen from one of the node's ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Neighbour {
-    /// The port of the node itself.
+    /// Port of the node to which the neighbour is connected.
     pub port: u32,
     /// The far end of the link: the neighbour and its port.
     pub peer: End,
-    /// The link between both.
+    /// Index of the link between the node and its neighbour.
     pub link: LinkIndex,
 }
 

@@ -36,7 +36,7 @@ pub enum PlacementError {
     /// The topology assigns a node to a machine that does not exist.
     #[error("{node} is assigned to machine {number}, but there are {machines} machines")]
     NoSuchMachine {
-        /// The node.
+        /// Name of the node.
         node: String,
         /// The machine's number, from 1.
         number: u32,

@@ -240,7 +240,7 @@ pub enum SwitchingProblem {
     /// The shared buffer is smaller than the headroom and one full frame per port.
     #[error("switch {switch}: a buffer of {} is too small: {} are headroom of PFC, and each of {ports} ports needs a full frame; use {} or more", SIZE.show(*bytes), SIZE.show(*headroom), SIZE.show(*least))]
     BufferTooSmall {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
         /// Size of its shared buffer in bytes.
         bytes: u64,
@@ -258,7 +258,7 @@ pub enum SwitchingProblem {
         end: String,
         /// Length of its input queue in bytes.
         queue: u64,
-        /// Its headroom in bytes.
+        /// Required headroom in bytes.
         headroom: u64,
         /// Minimum length of the queue in bytes.
         least: u64,

@@ -37,15 +37,15 @@ pub enum TopologyErrorKind {
     /// `ip` is not `ADDRESS/PREFIX`.
     #[error("host {host}: `{text}` is not an address with its prefix; write it as 10.0.0.1/8")]
     Ip {
-        /// The host.
+        /// Name of the host.
         host: String,
-        /// The text as written.
+        /// The invalid text in the file.
         text: String,
     },
     /// `mac` is malformed.
     #[error("host {host}: {error}")]
     Mac {
-        /// The host.
+        /// Name of the host.
         host: String,
         /// Why.
         error: BadMac,
@@ -59,9 +59,9 @@ pub enum TopologyErrorKind {
     /// A link end names an unknown node.
     #[error("link end `{end}`: there is no node `{node}`; list it under switches or hosts")]
     UnknownNode {
-        /// The end as written.
+        /// Text of the link's end in the file.
         end: String,
-        /// The name in it.
+        /// Node name in the text of the end.
         node: String,
     },
     /// `machines` lists an unknown node.
@@ -70,7 +70,7 @@ pub enum TopologyErrorKind {
     /// A link end names a switch without a port, or a host with a port.
     #[error("link end `{end}`: {hint}")]
     EndForm {
-        /// The end as written.
+        /// Text of the link's end in the file.
         end: String,
         /// How to write it.
         hint: String,

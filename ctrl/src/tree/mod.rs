@@ -260,7 +260,7 @@ impl View<'_> {
 /// Input of tree policies.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    /// The network.
+    /// The network in which the tree is built.
     pub topology: &'a Topology,
     /// Shortest paths of the network, without failed links and switches.
     pub paths: &'a crate::topology::Paths,

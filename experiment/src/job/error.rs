@@ -10,7 +10,7 @@ pub enum JobError {
     /// An operation of the fabric failed.
     #[error("{algorithm}: {error}")]
     Fabric {
-        /// The algorithm that was running.
+        /// Algorithm of the failed run.
         algorithm: Algorithm,
         /// Error of the operation.
         error: FabricError,
@@ -18,7 +18,7 @@ pub enum JobError {
     /// The transfer failed at a member.
     #[error("{algorithm}: host {host}: {why}")]
     Member {
-        /// The algorithm that was running.
+        /// Algorithm of the failed run.
         algorithm: Algorithm,
         /// Name of the member's host.
         host: String,
@@ -28,19 +28,19 @@ pub enum JobError {
     /// The setup or the transfer exceeded the job's time limit.
     #[error("{algorithm}: {}", late(what, hosts, *seconds))]
     TimeLimit {
-        /// The algorithm that was running.
+        /// Algorithm of the failed run.
         algorithm: Algorithm,
         /// State of the hosts that are late, such as `is not connected`.
         what: &'static str,
         /// Names of the hosts that are late.
         hosts: Vec<String>,
-        /// The time limit in seconds.
+        /// Time limit that was exceeded, in seconds.
         seconds: f64,
     },
     /// More packets were acknowledged to the source than a receiver has received.
     #[error("{algorithm}: {acknowledged} packets were acknowledged to {source_host}, but {host} has received {received} of them: a false acknowledgement")]
     FalseAcknowledgement {
-        /// The algorithm that was running.
+        /// Algorithm of the failed run.
         algorithm: Algorithm,
         /// Name of the source's host.
         source_host: String,

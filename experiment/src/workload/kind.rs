@@ -191,9 +191,9 @@ pub enum KindError {
     /// A value is malformed or out of range.
     #[error("{key}={value}: {why}")]
     Value {
-        /// The key.
+        /// Key of the invalid value.
         key: &'static str,
-        /// The value as written.
+        /// Text of the invalid value.
         value: String,
         /// What is wrong, and what is allowed.
         why: String,
@@ -207,7 +207,7 @@ pub enum KindError {
     /// The topology has too few hosts.
     #[error("{what} needs {needs} hosts, and the topology has {has}")]
     Hosts {
-        /// The workload as text.
+        /// Text of the workload on the command line.
         what: String,
         /// Number of hosts that it needs.
         needs: u64,

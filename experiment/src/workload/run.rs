@@ -66,7 +66,7 @@ struct Run<'a> {
     fabric: &'a mut dyn SharedFabric,
     topology: &'a Topology,
     job: &'a Job,
-    /// The compared algorithm.
+    /// Algorithm under comparison; its flows are measured.
     algorithm: Algorithm,
     /// Paths of the topology, computed on first use.
     paths: OnceCell<Paths>,

@@ -43,7 +43,7 @@ pub struct WorkloadSettings {
     pub workload: Workload,
     /// The workload's text with every key.
     pub text: String,
-    /// The same for the background traffic.
+    /// Text of the background traffic with every key.
     pub background: Option<String>,
 }
 

@@ -7,14 +7,14 @@
 //! ```text
 //!  [check idle]  prepare ──▶ withdraw ──▶ survey ──▶ [exchange] ──▶ registers ──▶ publish ──▶ clean up
 //!     only when joining           │         │                      │                          │
-//!                              discard ◀── show ◀───────────── exchange back ◀───────────── hide again
+//!                           discard ◀── republish ◀────────── exchange back ◀────────── withdraw new
 //! ```
 //!
 //! On Tofino, entries with the group's address as key are the same for both parts. They are replaced while the group is
 //! withdrawn.
 //!
-//! So path numbers stay dense, acknowledgements of two trees are never merged, and none is sent too early. A switch that
-//! starts from too old a PSN only causes retransmissions. The retransmission timeouts of senders bridge the pause.
+//! So path numbers have no gaps, acknowledgements of two trees are never merged, and none is sent too early. A switch that
+//! starts from too old a PSN only causes retransmissions. Senders retransmit the packets that are dropped meanwhile.
 //!
 //! Hosts that stay keep their slots at their leaf ([`Capacity`](super::capacity::Capacity)), because memory regions that they
 //! have announced for the next WRITE are not announced again.

@@ -26,11 +26,11 @@ pub enum GenerateError {
     /// One parameter is out of range.
     #[error("{topology}: {parameter} = {given} is out of range; it must be {allowed}")]
     Parameter {
-        /// The generator.
+        /// Name of the generator, such as `fat-tree`.
         topology: &'static str,
         /// The parameter's name.
         parameter: &'static str,
-        /// Its value.
+        /// The given value of the parameter.
         given: u32,
         /// Allowed values, for the message.
         allowed: &'static str,
@@ -38,7 +38,7 @@ pub enum GenerateError {
     /// The combination of parameters needs more hosts than there are addresses.
     #[error("{topology}: {hosts} hosts are too many; at most {limit} have addresses")]
     TooManyHosts {
-        /// The generator.
+        /// Name of the generator, such as `fat-tree`.
         topology: &'static str,
         /// Number of hosts of the requested topology.
         hosts: u64,

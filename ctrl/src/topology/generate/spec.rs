@@ -14,21 +14,21 @@ pub enum GeneratorSpecError {
     /// The generator is unknown, or its sizes have another form.
     #[error("topology {spec}: write {GENERATOR_FORMS}")]
     Form {
-        /// The specification as written.
+        /// The text of the specification, such as `fat-tree:8`.
         spec: String,
     },
     /// A size is not a number.
     #[error("topology {spec}: `{size}` is not a number; write {GENERATOR_FORMS}")]
     Number {
-        /// The specification as written.
+        /// The text of the specification, such as `fat-tree:8`.
         spec: String,
-        /// The size as written.
+        /// The text of the invalid size.
         size: String,
     },
     /// The sizes are out of the generator's range.
     #[error("topology {spec}: {error}")]
     Sizes {
-        /// The specification as written.
+        /// The text of the specification, such as `fat-tree:8`.
         spec: String,
         /// Why.
         error: GenerateError,

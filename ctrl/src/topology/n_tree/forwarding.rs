@@ -8,7 +8,7 @@ use super::{Above, Below, HostLabel, Shape, SwitchLabel};
 /// One hop of a path: a switch with ingress and egress port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// The switch.
+    /// Label of the switch.
     pub switch: SwitchLabel,
     /// Ingress port of the packet.
     pub ingress: u32,

@@ -21,7 +21,7 @@ pub struct NTree {
 pub struct NotAnNTree {
     /// Name of the topology.
     pub topology: String,
-    /// The first difference found.
+    /// The first difference from an m-port n-tree.
     pub why: String,
 }
 

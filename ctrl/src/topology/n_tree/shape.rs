@@ -14,9 +14,9 @@ pub struct Shape {
 /// The neighbour behind an upward port of a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Above {
-    /// The switch one level higher.
+    /// Label of the switch one level higher.
     pub switch: SwitchLabel,
-    /// The port of that switch.
+    /// Downward port of that switch, from 1.
     pub port: u32,
 }
 
