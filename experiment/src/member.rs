@@ -42,7 +42,7 @@ pub enum MemberEvent {
     },
     /// The transfer failed at this member.
     Failed {
-        /// Reason.
+        /// Cause of the failure.
         why: String,
     },
     /// An event of the group that this host leads, if it was registered in band.

@@ -21,7 +21,7 @@ pub struct Quantity {
     also_read: &'static [(&'static str, u64)],
 }
 
-/// Bits per second.
+/// Rates of bits; the base unit is 1 bit per second.
 pub const RATE: Quantity = Quantity {
     what: "rate",
     example: "100Gbps",
@@ -35,7 +35,7 @@ pub const RATE: Quantity = Quantity {
     also_read: &[],
 };
 
-/// Packets per second.
+/// Rates of packets; the base unit is 1 packet per second.
 pub const PACKET_RATE: Quantity = Quantity {
     what: "rate",
     example: "2kpps",
@@ -43,7 +43,7 @@ pub const PACKET_RATE: Quantity = Quantity {
     also_read: &[],
 };
 
-/// Nanoseconds.
+/// Times; the base unit is 1 nanosecond.
 pub const TIME: Quantity = Quantity {
     what: "time",
     example: "500ns",
@@ -56,7 +56,7 @@ pub const TIME: Quantity = Quantity {
     also_read: &[],
 };
 
-/// Bytes.
+/// Sizes of data; the base unit is 1 byte.
 pub const SIZE: Quantity = Quantity {
     what: "size",
     example: "1MiB",

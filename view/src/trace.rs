@@ -177,7 +177,7 @@ pub struct MftEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PathState {
-    /// Path index.
+    /// Index of the path in the group, from 0.
     pub path: usize,
     /// Port of the switch.
     pub port: u32,
@@ -190,7 +190,7 @@ pub struct PathState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FeedbackState {
-    /// Smallest AckPSN.
+    /// Smallest AckPSN of all paths: all receivers have acknowledged it.
     pub minimum: u32,
     /// Last PSN acknowledged to the source.
     pub last_acked: u32,
@@ -332,7 +332,7 @@ pub enum TraceError {
     /// A line is not an event.
     #[error("line {line}: {why}")]
     Line {
-        /// Line number.
+        /// Number of the line in the file, from 1.
         line: usize,
         /// Error of the parser.
         why: String,

@@ -41,7 +41,7 @@ pub struct Table {
     pub name: String,
     pub match_type: MatchType,
     pub keys: Vec<Key>,
-    /// Full names.
+    /// Full names of the table's actions.
     pub actions: Vec<String>,
     pub kind: TableType,
     /// Action profile of an indirect table.

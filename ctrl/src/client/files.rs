@@ -18,7 +18,7 @@ pub enum FileError {
         what: &'static str,
         /// Path of the file that cannot be used.
         path: PathBuf,
-        /// Why.
+        /// Cause of the error.
         error: std::io::Error,
     },
     /// The topology file is invalid.
@@ -32,7 +32,7 @@ pub enum FileError {
     P4Info {
         /// Path of the file that cannot be used.
         path: PathBuf,
-        /// Why.
+        /// Cause of the error.
         reason: String,
     },
     /// The device configuration is not JSON.
@@ -40,7 +40,7 @@ pub enum FileError {
     DeviceConfig {
         /// Path of the file that cannot be used.
         path: PathBuf,
-        /// Why.
+        /// Cause of the error.
         reason: String,
     },
     /// A file cannot be written.
@@ -50,7 +50,7 @@ pub enum FileError {
         what: &'static str,
         /// Path of the file that cannot be used.
         path: PathBuf,
-        /// Why.
+        /// Cause of the error.
         error: std::io::Error,
     },
     /// The groups in the state file cannot be restored.
@@ -58,7 +58,7 @@ pub enum FileError {
     State {
         /// Path of the file that cannot be used.
         path: PathBuf,
-        /// Why.
+        /// Cause of the error.
         error: RestoreError,
     },
     /// A `--switch` argument or a line of the `--switches` file is not `NAME=HOST:PORT`.
@@ -98,7 +98,7 @@ pub enum FileError {
 pub struct SwitchAddress {
     /// Index of the switch in the topology.
     pub switch: SwitchIndex,
-    /// `HOST:PORT`.
+    /// Address of the switch's P4Runtime server, `HOST:PORT`.
     pub address: String,
 }
 

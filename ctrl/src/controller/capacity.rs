@@ -60,9 +60,9 @@ pub(super) struct Allocation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TableFull {
     pub(super) table: &'static str,
-    /// Entries needed.
+    /// Number of entries that the part needs.
     pub(super) needed: usize,
-    /// Entries left.
+    /// Number of free entries in the table.
     pub(super) left: usize,
 }
 

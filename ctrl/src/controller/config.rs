@@ -20,7 +20,7 @@ pub struct ControllerConfig {
     /// Target-specific configuration of the pipeline (P4Runtime `p4_device_config`): for BMv2 the bytes of its JSON. The same
     /// for all switches.
     pub device_config: Bytes,
-    /// Tree policy.
+    /// Policy that selects the ports of groups' trees.
     pub policy: Policy,
     /// Seed of the first virtual queue pair number; any value that differs at each start.
     pub virtual_qpn_seed: u32,

@@ -55,7 +55,7 @@ pub enum SwitchError {
         entity: String,
         /// `insert`, `modify` or `delete`.
         verb: &'static str,
-        /// Status code.
+        /// gRPC status code of the rejected update.
         code: Code,
         /// Status of the reply.
         message: String,
@@ -142,7 +142,7 @@ pub enum GroupError {
     /// The address is outside the group range.
     #[error("{mcst_id} is not usable for a group; use an address of {network}/{prefix_len}, except its first and last")]
     OutsideRange {
-        /// Requested address.
+        /// Requested address of the group.
         mcst_id: Ipv4Addr,
         /// Network address of the group range.
         network: Ipv4Addr,
@@ -152,7 +152,7 @@ pub enum GroupError {
     /// The address is outside the range whose packets the pipeline parses up to the ICRC.
     #[error("the ICRCs of group {mcst_id} cannot be recomputed: parsers cover only addresses of {network}/17; use one of them, or neutral ICRCs", network = Ipv4Addr::from(RECOMPUTE_NETWORK))]
     NotRecomputed {
-        /// Requested address.
+        /// Requested address of the group.
         mcst_id: Ipv4Addr,
     },
     /// The address belongs to another group.
@@ -176,7 +176,7 @@ pub enum GroupError {
         switch: String,
         /// The table, or `receivers` for the slots of receivers.
         table: &'static str,
-        /// Entries needed.
+        /// Number of entries that the group needs.
         needed: usize,
         /// Number of free entries.
         left: usize,
@@ -196,7 +196,7 @@ pub enum GroupError {
     SwitchNotReady {
         /// Name of the switch.
         switch: String,
-        /// Reason.
+        /// Reason why the switch is not ready.
         why: String,
     },
     /// There is no group with that address.
@@ -253,7 +253,7 @@ pub enum GroupError {
         join(unwind)
     )]
     Unwind {
-        /// First error.
+        /// Error that caused the undo.
         initial: Box<GroupError>,
         /// Errors while undoing, one per switch.
         unwind: Vec<SwitchError>,

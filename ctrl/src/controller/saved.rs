@@ -33,7 +33,7 @@ pub enum RestoreError {
     Group {
         /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
-        /// Reason.
+        /// Reason why the group does not fit.
         reason: String,
     },
 }

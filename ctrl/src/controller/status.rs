@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 pub struct StatusReport {
     /// Every switch of the topology.
     pub switches: Vec<SwitchStatus>,
-    /// Every group.
+    /// Every group of the controller.
     pub groups: Vec<GroupStatus>,
     /// Names of failed switches and links, which routes and trees avoid.
     pub avoided: Vec<String>,

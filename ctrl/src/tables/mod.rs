@@ -125,31 +125,31 @@ fn entity_update(kind: update::Type, entity: entity::Entity) -> Update {
 /// All tables of the pipeline with ids from P4Info, and the sizes with which it was compiled.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// `ingress.arp_responder.arp_targets`
+    /// Table `ingress.arp_responder.arp_targets`: addresses for which switches answer ARP requests.
     pub arp_targets: ArpTargets,
-    /// `ingress.ipv4_routing.routes`
+    /// Table `ingress.ipv4_routing.routes`: unicast routes.
     pub routes: Routes,
-    /// `ingress.ipv4_routing.next_hops`
+    /// Table `ingress.ipv4_routing.next_hops`: ports of equal-cost groups.
     pub next_hops: NextHops,
-    /// `ingress.datagram_multicast.groups`
+    /// Table `ingress.datagram_multicast.groups`: multicast groups of unreliable datagrams.
     pub datagram_groups: DatagramGroups,
-    /// `ingress.group_lookup.groups`
+    /// Table `ingress.group_lookup.groups`: group addresses, with the groups' parameters.
     pub groups: Groups,
-    /// `ingress.group_lookup.mft`
+    /// Table `ingress.group_lookup.mft`: paths of groups, by port.
     pub mft: Mft,
     /// `ingress.bridge_entry.members`, on Tofino `ingress.group_lookup.members`
     pub members: Members,
-    /// `egress.bridge_exit.receivers`
+    /// Table `egress.bridge_exit.receivers`: rewrites of packets to members.
     pub receivers: Receivers,
-    /// `ingress.source_guard.hosts`
+    /// Table `ingress.source_guard.hosts`: the address that each host port may send from.
     pub source_guard: SourceGuard,
-    /// `egress.ecn_marking.profiles`
+    /// Table `egress.ecn_marking.profiles`: ECN thresholds of ports.
     pub ecn_marking: EcnMarking,
     /// `ingress.mirrors`, which only Tofino has.
     pub mirrors: Option<Mirrors>,
     /// `ingress.punt_limit.rates`, on Tofino `egress.punt_limit.rates`
     pub punt_rates: PuntRates,
-    /// Counter arrays.
+    /// Counter arrays of the pipeline.
     pub counters: Counters,
     /// Registers that are read by P4Runtime; `None` if the pipeline replies to register control packets.
     pub group_registers: Option<GroupRegisters>,

@@ -109,7 +109,7 @@ pub enum Problem {
     /// A link connects two hosts.
     #[error("hosts {a} and {b} are linked to each other; link each to a switch")]
     HostToHost {
-        /// One host.
+        /// Name of the first host.
         a: String,
         /// Name of the node at the other end.
         b: String,

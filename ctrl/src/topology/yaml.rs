@@ -47,7 +47,7 @@ pub enum TopologyErrorKind {
     Mac {
         /// Name of the host.
         host: String,
-        /// Why.
+        /// Cause of the error.
         error: BadMac,
     },
     /// A rate, delay or size is malformed.

@@ -63,11 +63,11 @@ pub struct UnfitPolicy(#[from] NotAnNTree);
 /// A policy, with its data about one topology.
 #[derive(Clone, Debug)]
 pub enum Planner {
-    /// [`Policy::ReuseLeastLoaded`].
+    /// Plans for [`Policy::ReuseLeastLoaded`].
     ReuseLeastLoaded,
-    /// [`Policy::Cyclic`], with the labels of the nodes.
+    /// Plans for [`Policy::Cyclic`], with the labels of the nodes.
     Cyclic(NTree),
-    /// [`Policy::Spanning`].
+    /// Plans for [`Policy::Spanning`].
     Spanning,
 }
 

@@ -30,7 +30,7 @@ pub enum GeneratorSpecError {
     Sizes {
         /// The text of the specification, such as `fat-tree:8`.
         spec: String,
-        /// Why.
+        /// Cause of the error.
         error: GenerateError,
     },
 }

@@ -14,7 +14,7 @@ pub struct HostLabel(pub Vec<u32>);
 pub struct SwitchLabel {
     /// Level `l`, 0 at the top.
     pub level: u32,
-    /// Digits `w`.
+    /// Digits `w_0 ... w_(n-2)` of the label.
     pub digits: Vec<u32>,
 }
 
