@@ -81,6 +81,7 @@ impl fmt::Display for Fault {
     }
 }
 
+/// Runs `alfirk check-pcap`.
 pub fn run(args: &Args) -> Outcome {
     let mut files = BTreeMap::new();
     for file in &args.files {

@@ -54,6 +54,7 @@ struct Pair {
     agrees: bool,
 }
 
+/// Runs `alfirk compare-drivers`.
 pub fn run(args: CompareArgs) -> Outcome {
     let tolerance = args.tolerance;
     let target = args.run.target;

@@ -176,6 +176,7 @@ struct Diagnosis {
     missing: Vec<String>,
 }
 
+/// Runs `alfirk doctor`.
 pub fn run(args: &Args) -> Outcome {
     let asked = match args.uses.is_empty() {
         true => Use::value_variants().to_vec(),

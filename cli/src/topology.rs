@@ -120,6 +120,7 @@ enum Kind {
     },
 }
 
+/// Runs `alfirk topology`.
 pub fn run(args: Args) -> Outcome {
     let generated = |result: Result<Topology, _>| result.map_err(Failure::bad_input);
     let is_checked = matches!(args.kind, Kind::Check { .. });

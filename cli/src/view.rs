@@ -30,6 +30,7 @@ pub struct Args {
     listen: SocketAddr,
 }
 
+/// Runs `alfirk view` until it is stopped.
 pub fn run(args: &Args) -> Outcome {
     let exhibits = args.traces.iter().map(|path| read(path));
     let exhibits = exhibits.collect::<Result<Vec<_>, _>>()?;

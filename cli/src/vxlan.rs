@@ -83,6 +83,7 @@ impl fmt::Display for LinkSpec {
     }
 }
 
+/// Runs `alfirk vxlan` until it is stopped.
 pub fn run(args: &Args) -> Outcome {
     let mut links = args.links.clone();
     links.sort_by_key(|link| link.vni);

@@ -38,6 +38,7 @@ pub struct Drawing {
 }
 
 impl Drawing {
+    /// Draws a picture as SVG and PNG.
     pub fn of(name: String, picture: &impl Picture) -> Drawing {
         static LETTERS: Once = Once::new();
         LETTERS.call_once(|| {

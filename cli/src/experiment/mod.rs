@@ -109,6 +109,7 @@ struct Place {
     quick: bool,
 }
 
+/// Runs `alfirk experiment`.
 pub fn run(args: Args) -> Outcome {
     match args.verb {
         Verb::Run { place, jobs, again } => {
@@ -459,6 +460,7 @@ impl Results<'_> {
             .collect()
     }
 
+    /// The results of all points as CSV.
     pub fn csv(&self) -> Vec<u8> {
         let varied = variations::flags(self.experiment, &self.experiment.sweep);
         rows::csv(&self.axes, &varied, &self.some(&self.records))
@@ -492,6 +494,7 @@ impl Results<'_> {
         drawn
     }
 
+    /// Compares the measured ratio of each claim with the published one.
     pub fn findings(&self) -> Vec<Finding<'_>> {
         let claims = self.experiment.claims.iter();
         claims

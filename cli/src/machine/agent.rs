@@ -25,6 +25,7 @@ use crate::vxlan::check_mtu;
 /// Name of the captures' folder inside that of the run.
 const CAPTURES: &str = "pcaps";
 
+/// Builds and controls this machine's part of a network, by requests on standard input.
 pub fn run(connection: &str) -> Outcome {
     let broken = |error: io::Error| Failure::failed(format_args!("alfirk machine: {error}"));
     let signals = Signals::hold()?;

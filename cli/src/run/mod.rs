@@ -35,6 +35,7 @@ pub(crate) use summary::name;
 use crate::exit::{print, Failure, Outcome};
 use crate::program::{self, CompiledProgram};
 
+/// Runs `alfirk run`.
 pub fn run(args: Args) -> Outcome {
     if args.algorithms.list_algorithms {
         return print(algorithms());

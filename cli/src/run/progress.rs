@@ -70,6 +70,7 @@ pub struct Run {
 }
 
 impl Bars {
+    /// Creates the progress bars, which are hidden without a terminal.
     pub fn new() -> Bars {
         Bars::on(target(), true)
     }
@@ -153,6 +154,7 @@ pub fn target() -> ProgressDrawTarget {
 }
 
 impl Bar {
+    /// Updates the bar.
     pub fn show(&self, progress: Progress) {
         self.run.bytes.store(progress.bytes, Ordering::Relaxed);
         self.run.total.store(progress.total, Ordering::Relaxed);
@@ -168,6 +170,7 @@ impl Bar {
         &self.run
     }
 
+    /// Removes the bar of an ended run.
     pub fn finish(self) {
         self.drawn.finish_and_clear();
         let is_other = |run: &Arc<Run>| !Arc::ptr_eq(run, &self.run);

@@ -24,6 +24,7 @@ pub struct Lines {
 }
 
 impl Lines {
+    /// Splits a line into the command and its arguments.
     pub fn read<'l>(&'l mut self, text: &'l str) -> Line<'l> {
         let text = match text.trim() {
             "" => self.last.as_str(),

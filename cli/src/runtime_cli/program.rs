@@ -24,18 +24,21 @@ pub struct ProgramNames {
     pub custom_crcs: BTreeMap<String, u32>,
 }
 
+/// An action with its parameters.
 #[derive(Debug)]
 pub struct Action {
     pub name: String,
     pub params: Vec<Param>,
 }
 
+/// A parameter of an action.
 #[derive(Debug)]
 pub struct Param {
     pub name: String,
     pub bits: u32,
 }
 
+/// A table with its keys and actions.
 #[derive(Debug)]
 pub struct Table {
     pub name: String,
@@ -49,6 +52,7 @@ pub struct Table {
     pub support_timeout: bool,
 }
 
+/// A key field of a table.
 #[derive(Debug)]
 pub struct Key {
     pub name: String,
@@ -56,6 +60,7 @@ pub struct Key {
     pub bits: u32,
 }
 
+/// An action profile.
 #[derive(Debug)]
 pub struct Profile {
     pub name: String,
@@ -66,6 +71,7 @@ pub struct Profile {
     pub tables: usize,
 }
 
+/// A meter array or a direct meter.
 #[derive(Debug)]
 pub struct Meter {
     pub name: String,
@@ -82,6 +88,7 @@ pub struct Array {
     pub table: Option<String>,
 }
 
+/// A parser value set.
 #[derive(Debug)]
 pub struct ValueSet {
     pub name: String,
@@ -205,26 +212,32 @@ impl ProgramNames {
         Ok(())
     }
 
+    /// Finds a table by its name or a unique suffix of it.
     pub fn table(&self, name: &str) -> Result<&Table> {
         find(&self.tables, name).ok_or_else(|| no_such("table", name))
     }
 
+    /// Finds an action profile by its name or a unique suffix of it.
     pub fn profile(&self, name: &str) -> Result<&Profile> {
         find(&self.profiles, name).ok_or_else(|| no_such("action profile", name))
     }
 
+    /// Finds a meter by its name or a unique suffix of it.
     pub fn meter(&self, name: &str) -> Result<&Meter> {
         find(&self.meters, name).ok_or_else(|| no_such("meter", name))
     }
 
+    /// Finds a counter array by its name or a unique suffix of it.
     pub fn counter(&self, name: &str) -> Result<&Array> {
         find(&self.counters, name).ok_or_else(|| no_such("counter", name))
     }
 
+    /// Finds a register array by its name or a unique suffix of it.
     pub fn register(&self, name: &str) -> Result<&Array> {
         find(&self.registers, name).ok_or_else(|| no_such("register", name))
     }
 
+    /// Finds a parser value set by its name or a unique suffix of it.
     pub fn value_set(&self, name: &str) -> Result<&ValueSet> {
         find(&self.value_sets, name).ok_or_else(|| no_such("parser value set", name))
     }

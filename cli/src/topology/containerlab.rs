@@ -14,8 +14,9 @@ use alfirk_roce::wire::vxlan;
 use crate::exit::{print, Failure, Outcome};
 use crate::run::machines::{MachineName, PlacementArgs};
 
-/// P4Runtime port in a container, and the first port of a machine that is mapped to one.
+/// P4Runtime port in a container.
 pub(super) const GRPC: u16 = 9559;
+/// First port of a machine that is mapped to a container's P4Runtime port.
 pub(super) const FIRST_PORT: usize = 20_001;
 /// Path of the control socket in a container.
 pub(super) const CONTROL: &str = "/run/alfirk-host.sock";
@@ -38,6 +39,7 @@ pub struct Args {
     placement: PlacementArgs,
 }
 
+/// Runs `alfirk topology containerlab`.
 pub fn run(args: &Args) -> Outcome {
     let topology = super::read(&args.file)?;
     let (machines, placement) = match args.placement.check(&topology)? {

@@ -31,6 +31,7 @@ pub struct Args {
     out: PathBuf,
 }
 
+/// Runs `alfirk topology kathara`.
 pub fn run(args: &Args) -> Outcome {
     let topology = super::read(&args.file)?;
     check_names(&topology)?;

@@ -48,6 +48,7 @@ pub struct WorkloadSettings {
 }
 
 impl WorkloadArgs {
+    /// Whether a workload is requested instead of a single message.
     pub(super) fn is_given(&self) -> bool {
         self.workload.is_some()
     }

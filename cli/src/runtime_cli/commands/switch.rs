@@ -17,6 +17,7 @@ const CRC: Arg = Arg::Other(
     "<polynomial> <initial remainder> <final xor value> <reflect data?> <reflect remainder?>",
 );
 
+/// Commands for the switch as a whole.
 pub const COMMANDS: &[Command] = &[
     Command {
         name: "load_new_config_file",

@@ -12,6 +12,7 @@ use crate::runtime_cli::values::{action_data, match_key};
 
 const HANDLE: Arg = Arg::Other("<entry handle>");
 
+/// Commands for tables.
 pub const COMMANDS: &[Command] = &[
     Command {
         name: "show_tables",
