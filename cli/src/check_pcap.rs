@@ -99,7 +99,7 @@ pub fn run(args: &Args) -> Outcome {
     match good {
         true => Ok(()),
         false => Err(Failure::failed(
-            "some packets are not what their receiver accepts",
+            "some packets have an invalid checksum or ICRC, so their receivers drop them",
         )),
     }
 }

@@ -119,7 +119,7 @@ impl Report {
                 parts.push(format!("and {more} more"));
             }
             if parts.is_empty() {
-                parts.push("some receivers do not hold the bytes that were sent".to_owned());
+                parts.push("some receivers do not have the bytes that were sent".to_owned());
             }
             format!("{}: {}", row.algorithm, parts.join("; "))
         };

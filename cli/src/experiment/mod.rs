@@ -535,7 +535,7 @@ impl Results<'_> {
         match wrong.is_empty() {
             true => Ok(()),
             false => Err(Failure::failed(format_args!(
-                "some receivers do not hold the bytes that were sent, in {}",
+                "some receivers do not have the bytes that were sent, in {}",
                 wrong.join(", ")
             ))),
         }
