@@ -37,7 +37,7 @@ use flags::Flags;
 use points::Point;
 use spec::{Experiment, Extent};
 use store::{Record, Store, Use, VERSION};
-pub use table::Sheet;
+pub use table::CellTable;
 use variations::Varied;
 
 /// Run `alfirk run` with all combinations of flags in a file, and write tables, plots and a CSV file.
@@ -247,7 +247,7 @@ impl Set {
     pub fn measure_missing(&self, again: bool, jobs: Option<u32>) -> Outcome {
         self.store.make()?;
         let _hold = self.store.hold(Use::Alone)?;
-        self.store.tidy()?;
+        self.store.remove_incomplete()?;
         let missing = match again {
             true => self.points.iter().collect(),
             false => self.missing()?,
@@ -475,7 +475,7 @@ impl Results<'_> {
     }
 
     /// All tables of the experiment, cell by cell.
-    pub fn sheets(&self) -> Vec<Sheet> {
+    pub fn sheets(&self) -> Vec<CellTable> {
         let tables = self.experiment.tables.iter();
         tables
             .flat_map(|table| table::sheets(table, &self.axes, &self.swept()))

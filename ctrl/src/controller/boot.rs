@@ -150,7 +150,7 @@ impl Procedure for Boot {
     }
 
     fn ended(controller: &mut Controller, now: u64, switch: SwitchIndex) {
-        controller.boot_over(now, switch);
+        controller.boot_ended(now, switch);
     }
 }
 
@@ -329,7 +329,7 @@ impl Controller {
         self.queue_reply(ApiReply::SwitchFailed { switch, error });
     }
 
-    fn boot_over(&mut self, now: u64, switch: SwitchIndex) {
+    fn boot_ended(&mut self, now: u64, switch: SwitchIndex) {
         let control = &mut self.switches[switch.0];
         let phase = std::mem::replace(&mut control.boot, SwitchPhase::Off);
         let SwitchPhase::Booting(run) = phase else {

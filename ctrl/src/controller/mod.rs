@@ -295,7 +295,7 @@ impl Controller {
                 let report = self.status();
                 self.queue_reply(ApiReply::Status { tag, report });
             }
-            Event::Timeout => self.wake(now),
+            Event::Timeout => self.expire_timers(now),
         }
     }
 
@@ -392,7 +392,7 @@ impl Controller {
         id
     }
 
-    fn wake(&mut self, now: u64) {
+    fn expire_timers(&mut self, now: u64) {
         let due: Vec<_> = self
             .timers
             .iter()

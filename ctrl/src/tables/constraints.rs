@@ -443,7 +443,7 @@ impl<'a> Parser<'a> {
     fn operator(&mut self, operators: &[(&str, Operator)]) -> Option<Operator> {
         operators
             .iter()
-            .find_map(|(text, operator)| self.eat(text).then_some(*operator))
+            .find_map(|(text, operator)| self.accept(text).then_some(*operator))
     }
 
     fn atom(&mut self) -> Result<Expr, String> {
@@ -457,12 +457,12 @@ impl<'a> Parser<'a> {
     }
 
     fn atom_at_depth(&mut self) -> Result<Expr, String> {
-        if self.eat("!") {
+        if self.accept("!") {
             return Ok(Expr::Not(Box::new(self.atom()?)));
         }
-        if self.eat("(") {
+        if self.accept("(") {
             let inner = self.level(0)?;
-            return match self.eat(")") {
+            return match self.accept(")") {
                 true => Ok(inner),
                 false => Err("a `)` is missing".to_owned()),
             };
@@ -489,13 +489,13 @@ impl<'a> Parser<'a> {
         }
         let key = self.keys.iter().find(|key| key.name == word);
         let key = key.ok_or_else(|| format!("there is no key `{word}`"))?.id;
-        if self.eat("::mask") {
+        if self.accept("::mask") {
             return Ok(Expr::Mask(key));
         }
-        if self.eat("::prefix_length") {
+        if self.accept("::prefix_length") {
             return Ok(Expr::PrefixLength(key));
         }
-        self.eat("::value");
+        self.accept("::value");
         Ok(Expr::Value(key))
     }
 
@@ -503,7 +503,7 @@ impl<'a> Parser<'a> {
         self.rest = self.rest.trim_start();
     }
 
-    fn eat(&mut self, text: &str) -> bool {
+    fn accept(&mut self, text: &str) -> bool {
         self.skip();
         match self.rest.strip_prefix(text) {
             Some(rest) => {

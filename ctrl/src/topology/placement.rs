@@ -279,7 +279,7 @@ impl Search {
         loop {
             let before = self.cost(places);
             for &switch in &movable {
-                self.improve(places, |trial| {
+                self.apply_best_change(places, |trial| {
                     let here = trial[switch];
                     (0..self.machines)
                         .filter(move |machine| *machine != here)
@@ -296,7 +296,7 @@ impl Search {
                     }
                     for &other in others.clone() {
                         if self.gains(places, one, other) {
-                            self.improve(places, |trial| {
+                            self.apply_best_change(places, |trial| {
                                 vec![vec![(one, trial[other]), (other, trial[one])]]
                             });
                         }
@@ -323,7 +323,11 @@ impl Search {
     }
 
     /// Applies the change with the lowest cost, if it reduces the cost.
-    fn improve(&self, places: &mut Places, changes: impl Fn(&Places) -> Vec<Vec<(usize, usize)>>) {
+    fn apply_best_change(
+        &self,
+        places: &mut Places,
+        changes: impl Fn(&Places) -> Vec<Vec<(usize, usize)>>,
+    ) {
         let mut best = (self.cost(places), None);
         for change in changes(places) {
             let mut trial = places.clone();

@@ -153,7 +153,7 @@ impl Procedure for Change {
     }
 
     fn ended(controller: &mut Controller, now: u64, mcst_id: Ipv4Addr) {
-        controller.change_over(now, mcst_id);
+        controller.change_ended(now, mcst_id);
     }
 }
 

@@ -109,7 +109,7 @@ impl Agent {
     }
 
     /// Records that all packets have just been processed.
-    pub(super) fn has_acted(&mut self, now: u64, interval: u64) {
+    pub(super) fn note_processed(&mut self, now: u64, interval: u64) {
         self.repeats = (0..self.total).map(|seq| (seq, now + interval)).collect();
     }
 

@@ -175,7 +175,7 @@ impl Controller {
         let others: BTreeMap<Ipv4Addr, Node> = others.map(|node| (node.ip, *node)).collect();
         let asked: Vec<Node> = others.values().copied().collect();
         claim.missing = Some(others);
-        claim.agent.has_acted(now, self.config.mrp_repeat_ns);
+        claim.agent.note_processed(now, self.config.mrp_repeat_ns);
         self.mrp.claims.insert(key, claim);
         match checked {
             Ok(()) => {

@@ -264,7 +264,7 @@ impl Controller {
             self.mrp_forward(switch, mcst_id, |_| true);
             let interval = self.config.mrp_repeat_ns;
             if let Some(agent) = self.mrp.agents.get_mut(&(mcst_id, switch)) {
-                agent.has_acted(now, interval);
+                agent.note_processed(now, interval);
             }
             self.mrp_grown(now, mcst_id);
         } else {

@@ -272,7 +272,7 @@ impl Controller {
     fn icrc_in(&mut self, switch: SwitchIndex, port: u32, frame: Vec<u8>) -> Option<()> {
         let (tags, mut frame) = Tags::take(&frame);
         let mcst_id = frame::source(&frame)?;
-        let member = self.member_behind(mcst_id, switch, port)?;
+        let member = self.member_at_port(mcst_id, switch, port)?;
         let group = self.groups.get(&mcst_id)?.group();
         let own = (mcst_id, group.virtual_qpn);
         match frame::repair_icrc(&mut frame, own, &member.spec) {
@@ -311,7 +311,7 @@ impl Controller {
             return None;
         }
         drop(parts);
-        if let Some(member) = self.member_behind(mcst_id, switch, port) {
+        if let Some(member) = self.member_at_port(mcst_id, switch, port) {
             self.punts.stats.fatal_naks += 1;
             let ended = self.punts.ended.entry(mcst_id).or_default();
             if ended.insert(member.spec.ip) {
@@ -357,7 +357,7 @@ impl Controller {
         parts.find(|on| on.group_index == group)
     }
 
-    fn member_behind(
+    fn member_at_port(
         &self,
         mcst_id: Ipv4Addr,
         switch: SwitchIndex,

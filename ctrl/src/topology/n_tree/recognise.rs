@@ -102,7 +102,7 @@ fn host_labels(topology: &Topology, shape: Shape) -> Result<Vec<HostLabel>, Stri
                     digits.push(port - 1);
                     switch = upper;
                 }
-                _ => return Err(misses(topology, switch, shape.half() + 1)),
+                _ => return Err(wrong_far_end(topology, switch, shape.half() + 1)),
             }
         }
         digits.reverse();
@@ -142,9 +142,9 @@ fn switch_labels(
             match topology.behind(switch, port).map(|n| n.peer) {
                 Some(peer) if peer.port == above.port => match peer.node {
                     Node::Switch(upper) => labels.give(upper, above.switch)?,
-                    Node::Host(_) => return Err(misses(topology, switch, port)),
+                    Node::Host(_) => return Err(wrong_far_end(topology, switch, port)),
                 },
-                _ => return Err(misses(topology, switch, port)),
+                _ => return Err(wrong_far_end(topology, switch, port)),
             }
         }
     }
@@ -180,7 +180,7 @@ impl Labels<'_> {
     }
 }
 
-fn misses(topology: &Topology, switch: SwitchIndex, port: u32) -> String {
+fn wrong_far_end(topology: &Topology, switch: SwitchIndex, port: u32) -> String {
     let end = topology.show_end(End::switch(switch, port));
     format!("{end} does not lead to the expected port")
 }
