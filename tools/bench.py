@@ -1,7 +1,7 @@
 """Measures alfirk on this machine: compiler, pipeline core, simulator, main job, switch over veth.
 
 Absolute numbers are this machine's; the switch is also shown beside a Linux bridge under the same load.
-The two take turns, several times, so that what else the machine does meets both.  Called by ``make bench``.
+The two are measured alternately, several times, so that other load affects both.  Called by ``make bench``.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 #: Seconds of each throughput measurement.
 SECONDS = 1.5
-#: Seconds between two pings, and whether processors are kept awake: they fall asleep in the longer pause.
+#: Seconds between two pings, and whether processors are kept out of the sleep states of longer pauses.
 PINGS = ((0.002, False), (0.0002, False), (0.002, True))
-#: What joins two ports.
+#: Ways to join two ports.
 BRIDGE, WIRE, SWITCH = "Linux bridge", "wire", "switch"
-#: Turns of each of them; the median counts.
+#: Measurements of each way; the median is reported.
 TURNS = 5
 #: Frames per system call.
 BATCH = 64
@@ -115,7 +115,7 @@ def pipeline_state(alfirk: Path) -> None:
     tables = {}
     for table in info.tables:
         key = sum(field.bitwidth for field in table.match_fields)
-        # An entry names its action, and has space for the data of the largest one.
+        # An entry stores an action id, and space for the parameters of the largest action.
         actions = [data[ref.id] for ref in table.action_refs]
         choice = (len(actions) - 1).bit_length()
         tables[table.preamble.name] = table.size * (key + choice + max(actions))
@@ -173,7 +173,7 @@ def scale(alfirk: Path, what: str, *arguments: str) -> float | None:
     command = [str(alfirk), "run", *arguments, "--json"]
     with tempfile.TemporaryFile("w+") as report:
         with subprocess.Popen(command, stdout=report, stderr=subprocess.DEVNULL) as child:
-            # Its own use: added up for all children, memory is the largest of any.
+            # wait4 reports this child's use; getrusage would report the largest memory of all children.
             _, status, used = os.wait4(child.pid, 0)
             child.returncode = os.waitstatus_to_exitcode(status)
         if child.returncode:
@@ -244,7 +244,7 @@ def over_veth(alfirk: Path, size: int, target: str = "") -> None:
 def alternate(
     ways: dict[str, Callable[[], AbstractContextManager[None]]], measurement: Callable[[], T]
 ) -> list[dict[str, T]]:
-    """Measure through each way from port 1 to port 2, in turns."""
+    """Measure each way between port 1 and port 2, alternately."""
     turns = []
     for _ in range(TURNS):
         turn = {}
@@ -256,17 +256,17 @@ def alternate(
 
 
 def median(turns: list[dict[str, float]], way: str) -> float:
-    """Give the median of one way."""
+    """Return the median of one way's measurements."""
     return statistics.median(turn[way] for turn in turns)
 
 
 def ratio(turns: list[dict[str, float]]) -> float:
-    """Give the switch's part of the bridge's rate: the median of the turns."""
+    """Return the switch's rate divided by the bridge's: the median of all turns."""
     return statistics.median(turn[SWITCH] / max(1e-9, turn[BRIDGE]) for turn in turns)
 
 
 def bridge(pairs: Pairs) -> Callable[[], AbstractContextManager[None]]:
-    """Give what joins the two ports by a Linux bridge."""
+    """Return a context that joins the two ports by a Linux bridge."""
 
     @contextmanager
     def joined() -> Iterator[None]:
@@ -284,7 +284,7 @@ def bridge(pairs: Pairs) -> Callable[[], AbstractContextManager[None]]:
 
 
 def wire(pairs: Pairs) -> Callable[[], AbstractContextManager[None]]:
-    """Give what joins the two ports by the least that a program in user space does."""
+    """Return a context that joins the two ports by a user-space program that only copies frames."""
     package = ["--package", "alfirk-packet-io", "--features", "driver", "--example", "wire"]
     built = subprocess.run(
         [
@@ -318,15 +318,15 @@ def wire(pairs: Pairs) -> Callable[[], AbstractContextManager[None]]:
 def between_hosts(alfirk: Path) -> None:
     """Measure round trips and TCP between two hosts, through the switch and through a Linux bridge.
 
-    Offloads are off, as they are in networks: otherwise a bridge passes on super-frames of 64 KiB that no
-    link would carry.
+    Offloads are off: otherwise the kernel's bridge forwards segments of 64 KiB (TSO) that no real
+    link carries.
     """
     with veth_pairs((1, 2)) as pairs, namespace() as host_1, namespace() as host_2:
         (inside_1, near), (inside_2, far) = pairs[1], pairs[2]
         for interface in (inside_1, near, inside_2, far):
             offloads_off(interface)
         for host, inside, interface, number in ((host_1, inside_1, near, 1), (host_2, inside_2, far, 2)):
-            # Of one MTU at both ends.
+            # The same MTU at both ends.
             _ip(f"link set dev {inside} mtu 1500")
             _ip(f"link set dev {interface} netns {host}")
             enter = ["nsenter", "--target", str(host), "--net"]
@@ -356,8 +356,8 @@ def between_hosts(alfirk: Path) -> None:
 
 @contextmanager
 def namespace() -> Iterator[int]:
-    """Make a network namespace that lives as long as a process of ours; give the process."""
-    # A bench that is killed takes it along.
+    """Create a network namespace that ends with this process; return the id of the process that holds it."""
+    # The kernel also ends it if the benchmark is killed.
     child = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "sleep", "infinity"])
     try:
         ours, theirs = Path("/proc/self/ns/net"), Path(f"/proc/{child.pid}/ns/net")
@@ -370,7 +370,7 @@ def namespace() -> Iterator[int]:
 
 
 def offloads_off(interface: str) -> None:
-    """Let the kernel finish all frames of an interface itself."""
+    """Disable segmentation and checksum offload of an interface."""
     set_ethtool, checksum, segment_tcp, segment, receive = 0x8946, 0x17, 0x1F, 0x24, 0x2C
     with socket.socket() as handle:
         for command in (checksum, segment_tcp, segment, receive):
@@ -393,7 +393,7 @@ def round_trip(host: int, pause: float, is_awake: bool) -> float:
 
 @contextmanager
 def awake() -> Iterator[None]:
-    """Keep all processors from falling asleep, with work that gives way to everything else."""
+    """Keep all processors out of sleep states, by loops of the lowest priority."""
     spin = ["setpriv", "--pdeathsig", "KILL", "chrt", "--idle", "0", sys.executable, "-c", "while True: pass"]
     spinning = [subprocess.Popen(spin) for _ in range(os.cpu_count() or 1)]
     try:
@@ -425,7 +425,7 @@ while time.perf_counter() < end:
 
 
 def tcp(sender: int, receiver: int) -> float:
-    """Send by TCP from one host to the other; give Gbit/s."""
+    """Send by TCP from one host to the other; return the rate in Gbit/s."""
 
     def python(host: int, program: str) -> list[str]:
         return ["nsenter", "--target", str(host), "--net", sys.executable, "-c", program]
@@ -439,7 +439,7 @@ def tcp(sender: int, receiver: int) -> float:
 
 
 def l2_switch(alfirk: Path, pairs: Pairs) -> Callable[[], AbstractContextManager[None]]:
-    """Give what joins the ports by `alfirk switch` with one table from MAC addresses to ports."""
+    """Return a context that joins the ports by `alfirk switch` with one table from MAC address to port."""
 
     @contextmanager
     def joined() -> Iterator[None]:
@@ -459,7 +459,7 @@ def l2_switch(alfirk: Path, pairs: Pairs) -> Callable[[], AbstractContextManager
 
 
 def measure(near: str, far: str, frame: bytes) -> float:
-    """Send as fast as one thread can; count what arrives, per second."""
+    """Send as fast as one thread can; return the received frames per second."""
     received = Path(f"/sys/class/net/{far}/statistics/rx_packets")
     with Blaster(near, frame) as blaster:
         blaster.run(0.5)
@@ -489,7 +489,7 @@ class _Message(ctypes.Structure):
 
 
 class Blaster:
-    """Sends one frame over and over, many per system call."""
+    """Sends one frame repeatedly, many times per system call."""
 
     def __init__(self, interface: str, frame: bytes) -> None:
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
@@ -509,11 +509,11 @@ class Blaster:
         self._socket.close()
 
     def run(self, seconds: float) -> None:
-        """Send for so long."""
+        """Send for this many seconds."""
         descriptor, messages, send = self._socket.fileno(), self._messages, self._sendmmsg
         end = time.perf_counter() + seconds
         while time.perf_counter() < end:
-            # A full queue (ENOBUFS) is what is measured, not an error.
+            # A full queue (ENOBUFS) is expected at full load, so it is ignored.
             send(descriptor, messages, BATCH, 0)
 
 

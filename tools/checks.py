@@ -26,13 +26,13 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv" / "bin"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).absolute()
 ALFIRK = TARGET / "debug" / "alfirk"
-#: Property tests try the same cases in every run, so that a failure is of the change at hand.
-#: `PROPTEST_RNG_SEED=N make test` tries others; plain `cargo test` always does.
+#: Property tests use the same cases in every run, so that a new failure is caused by the change under test.
+#: `PROPTEST_RNG_SEED=N make test` uses others; plain `cargo test` always does.
 RUST_TESTS = {"PROPTEST_RNG_SEED": os.environ.get("PROPTEST_RNG_SEED", "1")}
-#: All tests are built with these features, so that the command is built once: guests and packet tests use the
-#: one of the Rust tests. (Clippy checks the command without them, as most people build it.)
+#: All tests are built with these features, so that `alfirk` is built once: guests and packet tests use the
+#: command of the Rust tests. (Clippy checks it without them, as most people build it.)
 FEATURES = ("--workspace", "--features", "alfirk-cli/verbs")
-#: Path of the command, for tests that are not in Rust.
+#: Path of the `alfirk` command, for tests that are not in Rust.
 COMMAND = {"ALFIRK": str(ALFIRK)}
 
 #: Info strings of the code blocks that rustdoc compiles.
@@ -97,7 +97,7 @@ def _count_words(text: str, failed: tuple[str, ...] = ("failed",)) -> Count:
 
 
 def cargo(*arguments: str) -> list[str]:
-    """Build a cargo command line, with the wrapper that CI and developers use."""
+    """Build a cargo command line with tools/cargo, the wrapper that CI and developers use."""
     return [str(ROOT / "tools" / "cargo"), *arguments]
 
 
@@ -124,7 +124,7 @@ def python_lints() -> Iterator[Check]:
 
 
 def p4_format(*alfirk: str) -> Check:
-    """Check the P4 source with this command."""
+    """Check the format of the P4 source with this command."""
     return Check("p4 format", [*alfirk, "fmt", "--check", "p4src"])
 
 
@@ -198,7 +198,7 @@ def mininet_tests() -> Iterator[Check]:
     Each has interfaces, processes and `/run` of its own, and so does not affect the other.
     """
     script = 'mount -t sysfs sysfs /sys && mount -t tmpfs run /run && ip link set lo up && "$@"; exit $?'
-    # The shell stays, and takes in processes whose parents have ended.
+    # The shell is process 1 of the namespace, and so reaps processes whose parents have ended.
     alone = ["unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", script, "sh"]
     first = [f"mininet/tests/{name}_test.py" for name in ("interactive", "life", "main_job", "mn")]
     halves = [("mininet tests", first), ("mininet tests, rest", [f"--ignore={path}" for path in first])]
@@ -312,7 +312,7 @@ class Runner:
         good, output = self._execute(check)
         count = check.count(output) if check.count else Count(passed=int(good), failed=int(not good))
         if not good and count.failed == 0:
-            # It did not get as far as running its tests.
+            # The command failed before it ran its tests.
             count += Count(failed=1)
         took = time.monotonic() - begin
         self._log.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Checks that what the text names exists: links, paths, verbs, flags, crates, tests and make targets.
+"""Checks that links, paths, verbs, flags, crates, tests and make targets named in the documentation exist.
 
 usage: tools/links.py [--alfirk COMMAND] [PATH ...]
 
@@ -24,7 +24,7 @@ from words import list_files, read_text
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: Text that is not ours or is history.
+#: Files that are not checked: the changelog, and files of other projects.
 _EXEMPT = re.compile(r"^(CHANGELOG\.md|p4runtime/proto/(google|p4)/|thrift/idl/|tools/tests/)")
 #: Endings of files that a path in the text may have.
 _ENDINGS = "rs|p4|py|md|toml|yaml|yml|proto|thrift|c|h|js|json|txtpb|stf|pyi|css|html|sh|svg|lock"
@@ -45,13 +45,13 @@ _PACKAGE = re.compile(r"(?:-p|--package)[ =](alfirk-[a-z0-9-]+)|\b(alfirk_[a-z0-
 _TEST = re.compile(r"-p (alfirk-[a-z0-9-]+)[^`|\n]*? --(test|example|bench) ([a-z0-9_]+)")
 
 
-#: Verbs that other verbs start, and no user.
+#: Verbs that only other verbs start; the help does not list them.
 _HIDDEN = {"machine"}
 #: Files of other projects.
 _FOREIGN = {"mininet/examples/cluster.py", "opensm/osm_mcast_mgr.c", "JSON_format.md", "switch.p4"}
-#: Names of files that examples make.
+#: Names of files that examples create.
 _EXAMPLES = re.compile(r"^(a|b|x|mine|program|tiny|untidy|tofino|prog|p4)\.\w+$")
-#: A test by the beginning of its name.
+#: A cargo command line that selects tests by the beginning of their names.
 _FILTER = re.compile(r"-p (alfirk-[a-z0-9-]+) --lib ([a-z0-9_]+)")
 
 
@@ -70,10 +70,10 @@ class Problem:
 
 @dataclass
 class Tree:
-    """What exists in the repository."""
+    """The files and folders of the repository."""
 
     files: frozenset[str]
-    #: All ends of paths of files and folders, from a component on.
+    #: Their paths, and all sequences of components inside: of `a/b/c` also `a/b`, `b/c` and `b`.
     ends: frozenset[str] = field(init=False)
     #: All files and folders, by their whole paths.
     paths: frozenset[str] = field(init=False)
@@ -177,7 +177,7 @@ def verbs_of(text: str) -> list[str]:
 
 
 def anchors(text: str) -> set[str]:
-    """List what headings of a page can be linked by, as GitHub and mdBook have it."""
+    """List the anchors of a page's headings, as GitHub and mdBook build them."""
     text = re.sub(_FENCE, "", text)
     headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
@@ -185,13 +185,13 @@ def anchors(text: str) -> set[str]:
 
 @dataclass
 class Checker:
-    """Checks texts against what exists."""
+    """Checks texts against the files of the repository and the verbs of the command."""
 
     tree: Tree
     crates: dict[str, str]
     targets: frozenset[str]
     command: Command | None
-    #: Everything in scripts and sources, for flags of other programs.
+    #: Whether a script or source has this text; used for flags of other programs.
     has_literal: Callable[[str], bool]
 
     def markdown(self, path: str, text: str) -> Iterator[Problem]:
@@ -209,7 +209,7 @@ class Checker:
         for match in _FENCE.finditer(text):
             if match[1].split(",")[0] in {"sh", "console", "text", ""}:
                 yield from self._commands(path, text, match.start(2), match[2])
-        # Blocks stay as empty lines, so that places are right.
+        # Code blocks are replaced by empty lines, so that line numbers stay right.
         flat = _FENCE.sub(lambda block: re.sub(r"[^\n]", " ", block[0]), text)
         yield from self._inline(path, flat)
 

@@ -1,7 +1,7 @@
-"""Compiles the data plane for Tofino and Tofino 2, and prints its use of their resources.
+"""Compiles the data plane for Tofino and Tofino 2 with bf-p4c, and prints its use of their resources.
 
-All figures are the compiler's own: ``pipe/logs`` of its output. Called by ``make tofino``; fails without the
-compiler, which no other target needs.
+All figures come from the compiler's logs (``pipe/logs`` of its output). Called by ``make tofino``; fails
+without the compiler, which no other target needs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NO_COMPILER = "no bf-p4c: put it on PATH or name it in BF_P4C; it is the Tofino 
 
 @dataclass(frozen=True)
 class Edition:
-    """A chip, and its arguments of the compiler."""
+    """A chip, and the compiler's arguments for it."""
 
     name: str
     target: str
@@ -105,7 +105,7 @@ def figures(logs: Path) -> Iterator[str]:
 
 def stages_of(pipe: Path) -> dict[str, int]:
     """Count the stages of each gress."""
-    # Of the assembly: `stage 4 ingress:`.
+    # A line of the assembly: `stage 4 ingress:`.
     assembly = next(iter(pipe.glob("*.bfa")), None)
     found = re.findall(r"^stage (\d+) (\w+):", assembly.read_text() if assembly else "", re.M)
     return {gress: max(int(stage) for stage, of in found if of == gress) + 1 for _, gress in found}
@@ -129,7 +129,7 @@ def in_use(items: list[dict[str, Any]]) -> int:
 
 
 def phv(log: dict[str, Any]) -> Iterator[str]:
-    """Bits of header containers that hold something, by the containers' size."""
+    """Count the used bits of the packet header vector (PHV), by the size of the containers."""
     used: dict[tuple[str, int], int] = {}
     for container in log["containers"]:
         if container["slices"]:

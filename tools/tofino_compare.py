@@ -31,7 +31,7 @@ INCLUDES = "P4C_16_INCLUDE_PATH"
 ERROR = re.compile(r"\berror(\[\w+\])?:|Compiler Bug|terminated", re.I)
 SWITCH = re.compile(r"^\s*Switch\s*(<[^;]*>)?\s*\(", re.M)
 
-# What is compared: our name (Resources in compiler/src/stages/chip.rs), and bf-p4c's lists in resources.json.
+# The compared resources: our name (Resources in compiler/src/stages/chip.rs), and bf-p4c's lists in resources.json.
 COMPARED = (
     ("SRAM", "sram", "rams", "srams"),
     ("TCAM", "tcam", "tcams", "tcams"),
@@ -40,7 +40,7 @@ COMPARED = (
     ("statistics", "statistics", "statistic_alus", "stats"),
 )
 
-# A program is near if our memories differ from bf-p4c's by at most a fifth, and our stages by at most one.
+# Results are close if memory blocks differ by at most a fifth of bf-p4c's, and stages by at most one.
 SHARE = 0.2
 STAGES = 1
 
@@ -82,7 +82,7 @@ class Compared:
 
 
 def main() -> int:
-    """Compile all programs with both compilers and print both reports; 1 if there is nothing to compare."""
+    """Compile all programs with both compilers and print both reports; return 1 if there is no program."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path, help="folder of the programs")
     parser.add_argument("--alfirk", type=Path, required=True, help="the alfirk command")
@@ -144,13 +144,13 @@ def program(folder: Path, path: str, words: list[str]) -> Program:
 
 
 def only_second(path: Path) -> bool:
-    """Whether a program includes the second edition's architecture and not the first's."""
+    """Whether a program includes Tofino 2's architecture (t2na.p4) and not Tofino's (tna.p4)."""
     text = path.read_text(errors="replace")
     return "<t2na.p4>" in text and "<tna.p4>" not in text
 
 
 def of_bf_p4c(compiler: str | None, program: Program, output: Path, seconds: int) -> Figures:
-    """Return the report of bf-p4c, from ``output`` if it has run before."""
+    """Return the resources that bf-p4c reports, from ``output`` if it has run before."""
     failed = output / "failure.txt"
     if not failed.is_file() and not list(output.glob("*/logs/resources.json")):
         if compiler is None:
@@ -212,11 +212,11 @@ def by_user(blocks: Iterable[dict[str, Any]]) -> tuple[tuple[str, int], ...]:
 
 
 def of_alfirk(alfirk: Path, program: Program) -> Figures:
-    """Return our report."""
+    """Return the resources that `alfirk p4c --report` reports."""
     command = [str(alfirk.absolute()), "p4c", "--arch", program.arch, *program.flags, str(program.path)]
     with tempfile.TemporaryDirectory(prefix="alfirk-tofino-") as scratch:
         report = Path(scratch) / "report.json"
-        # The variable with the path of bf-p4c's declarations would also affect our compiler.
+        # This variable has the include path of bf-p4c, and would also affect our compiler.
         environment = {name: value for name, value in os.environ.items() if name != INCLUDES}
         done = subprocess.run(
             [*command, f"--report={report}"],
@@ -233,7 +233,7 @@ def of_alfirk(alfirk: Path, program: Program) -> Figures:
 
 
 def pipe_of_alfirk(report: dict[str, Any]) -> Figures:
-    """Read the figures of a pipe from our report."""
+    """Read the resources of a pipe from our report."""
     totals = tuple(sum(stage.get(ours, 0) for stage in report["used"]) for _, ours, _, _ in COMPARED)
     parts = report["memories"]
     sram = tuple((part["name"], part["sram"]) for part in parts if part["sram"])
@@ -257,12 +257,12 @@ def table(rows: list[Compared]) -> Iterator[str]:
 
 
 def near(ours: int, theirs: int) -> bool:
-    """Whether memories are within a fifth of bf-p4c's."""
+    """Whether our number of memory blocks is within a fifth of bf-p4c's."""
     return abs(ours - theirs) <= SHARE * theirs
 
 
 def summary(rows: list[Compared]) -> Iterator[str]:
-    """Count the programs that are near."""
+    """Count the programs whose results are close."""
     refused = [row for row in rows if row.ours.failure]
     yield f"programs: {len(rows)}, of which alfirk compiles {len(rows) - len(refused)}"
     yield f"bf-p4c compiles {sum(not row.theirs.failure for row in rows)}"

@@ -34,9 +34,9 @@ class Word:
     replacement: str
     #: Texts in lower case: a file without any of them has no hit.
     stems: Sequence[str] = ()
-    #: What precedes a use that is right.
+    #: Text before the word that makes its use acceptable.
     not_after: re.Pattern[str] | None = None
-    #: The word has uses that are right; only a reader can decide.
+    #: The word has acceptable uses; a reader must decide.
     needs_review: bool = False
 
 
@@ -54,7 +54,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Hit:
-    """A place where a word was found."""
+    """A word of the list found in a file."""
 
     path: str
     line: int
@@ -106,7 +106,7 @@ def find_hits(path: str, text: str, words: Iterable[Word]) -> list[Hit]:
 
 
 def _compile(pattern: str, *, in_identifiers: bool, is_cased: bool) -> re.Pattern[str]:
-    # Not the spaces of lookbehinds, whose width is fixed.
+    # Spaces in lookbehinds stay, since a lookbehind has a fixed width.
     spaced = re.sub(r"(\(\?<![^)]*\))| ", lambda part: part[1] or _GAP, pattern)
     flags = re.NOFLAG if is_cased else re.IGNORECASE
     if not in_identifiers:
@@ -138,7 +138,7 @@ def read_text(path: Path) -> str | None:
 
 
 def main() -> int:
-    """Print the hits; 1 if there is one."""
+    """Print the hits; return 1 if there is one."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--all", action="store_true", help="also list words that need a reader's decision")
     parser.add_argument("paths", nargs="*", metavar="PATH", help="files or folders (default: all)")

@@ -81,6 +81,7 @@ impl fmt::Display for Fault {
     }
 }
 
+/// Runs `alfirk check-pcap`.
 pub fn run(args: &Args) -> Outcome {
     let mut files = BTreeMap::new();
     for file in &args.files {
@@ -98,7 +99,7 @@ pub fn run(args: &Args) -> Outcome {
     match good {
         true => Ok(()),
         false => Err(Failure::failed(
-            "some packets are not what their receiver accepts",
+            "some packets have an invalid checksum or ICRC, so their receivers drop them",
         )),
     }
 }

@@ -54,6 +54,7 @@ struct Pair {
     agrees: bool,
 }
 
+/// Runs `alfirk compare-drivers`.
 pub fn run(args: CompareArgs) -> Outcome {
     let tolerance = args.tolerance;
     let target = args.run.target;
@@ -73,7 +74,7 @@ pub fn run(args: CompareArgs) -> Outcome {
     for (report, driver) in [(&virtual_time, "virtual time"), (&mininet, "Mininet")] {
         if !report.verified() {
             return Err(Failure::failed(format_args!(
-                "{driver}: some receivers do not hold the bytes that were sent"
+                "{driver}: some receivers do not have the bytes that were sent"
             )));
         }
     }

@@ -8,6 +8,7 @@ use alfirk_ctrl::{CtrlArgs, CtrlError};
 
 use crate::exit::{print, Failure, Outcome};
 
+/// Runs `alfirk ctrl` until it is stopped, or writes its dry run.
 pub fn run(args: &CtrlArgs) -> Outcome {
     if let Some(format) = args.dry_run {
         return dry_run::run(args, format);

@@ -176,6 +176,7 @@ struct Diagnosis {
     missing: Vec<String>,
 }
 
+/// Runs `alfirk doctor`.
 pub fn run(args: &Args) -> Outcome {
     let asked = match args.uses.is_empty() {
         true => Use::value_variants().to_vec(),
@@ -345,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_missing_is_named_with_what_brings_it() {
+    fn missing_requirements_are_listed_with_install_commands() {
         let found = BTreeSet::from([Need::Root, Need::Program("ip", "iproute2")]);
         let diagnoses = diagnose(&[Use::Mininet, Use::Tofino], &found);
         let text = report(&diagnoses);
@@ -364,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_makes_a_use_ready() {
+    fn met_requirements_make_a_use_ready() {
         let all: BTreeSet<Need> = Use::Ptf.needs().iter().copied().collect();
         assert!(diagnose(&[Use::Ptf], &all)[0].ready);
     }

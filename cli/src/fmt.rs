@@ -29,6 +29,7 @@ pub struct Args {
     stdout: bool,
 }
 
+/// Runs `alfirk fmt`.
 pub fn run(args: &Args) -> Outcome {
     let mut files = Vec::new();
     for path in &args.files {

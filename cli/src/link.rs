@@ -99,6 +99,7 @@ enum State {
     Down,
 }
 
+/// Runs `alfirk link`.
 pub fn run(args: &Args) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

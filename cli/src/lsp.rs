@@ -19,6 +19,7 @@ pub struct Args {
     stdio: bool,
 }
 
+/// Runs `alfirk lsp` until the editor closes the connection.
 pub fn run(args: &Args) -> Outcome {
     let Args { stdio: _ } = args;
     serve()

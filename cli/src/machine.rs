@@ -17,6 +17,7 @@ pub struct Args {
     connection: Option<String>,
 }
 
+/// Runs `alfirk machine`, the agent of `alfirk run --machines`.
 pub fn run(args: &Args) -> Outcome {
     agent::run(args.connection.as_deref().unwrap_or_default())
 }

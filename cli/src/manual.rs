@@ -35,6 +35,7 @@ pub struct ManArgs {
     folder: PathBuf,
 }
 
+/// Runs `alfirk completions`.
 pub fn completions(args: &CompletionsArgs, mut command: Command) -> Outcome {
     let shell = match args.shell {
         Shell::Bash => clap_complete::Shell::Bash,
@@ -48,6 +49,7 @@ pub fn completions(args: &CompletionsArgs, mut command: Command) -> Outcome {
     written.map_err(|error| Failure::from(anyhow::Error::from(error)))
 }
 
+/// Runs `alfirk man`.
 pub fn man(args: &ManArgs, command: Command) -> Outcome {
     let folder = &args.folder;
     let made = fs::create_dir_all(folder);

@@ -75,7 +75,7 @@ impl Target {
 #[derive(Debug)]
 pub struct CompiledProgram {
     pub p4info: P4Info,
-    /// BMv2 JSON.
+    /// BMv2 JSON, the target-specific configuration of the pipeline.
     pub device_config: Vec<u8>,
 }
 

@@ -97,6 +97,7 @@ const BINOMIAL_ACK: &str = "binomial-ack-table-1";
 const BINOMIAL_ACK_ABOUT: &str =
     "MPI's broadcast by a binomial tree of connections, and multicast with acknowledgements up a binomial tree";
 
+/// Runs `alfirk reproduce`.
 pub fn run(args: &Args) -> Outcome {
     if args.list {
         return print(list()?);

@@ -11,10 +11,12 @@ use nix::sys::memfd::{memfd_create, MFdFlags};
 use crate::exit::{print, Failure, Outcome};
 use crate::program::{self, Target};
 
+/// Sets up logging in the form of `simple_switch`.
 pub fn start_logging(args: &SwitchArgs, filter: &str) -> Outcome {
     args.start_logging(filter).map_err(failure)
 }
 
+/// Runs `alfirk switch` until it is stopped.
 pub fn run(args: &SwitchArgs) -> Outcome {
     let source = args.json.as_deref().filter(|file| is_source(file));
     let compiled = source.map(Compiled::new).transpose()?;

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use alfirk_ctrl::controller::{Controller, ControllerConfig};
 use alfirk_ctrl::topology::n_tree::{HostLabel, Shape};
-use alfirk_ctrl::topology::{self, FatTreeShape, Node, Topology, GENERATED};
+use alfirk_ctrl::topology::{self, FatTreeShape, Node, Topology, GENERATOR_FORMS};
 use alfirk_roce::rc::PathMtu;
 use alfirk_units::{RATE, SIZE, TIME};
 use clap::Subcommand;
@@ -120,6 +120,7 @@ enum Kind {
     },
 }
 
+/// Runs `alfirk topology`.
 pub fn run(args: Args) -> Outcome {
     let generated = |result: Result<Topology, _>| result.map_err(Failure::bad_input);
     let is_checked = matches!(args.kind, Kind::Check { .. });
@@ -297,12 +298,12 @@ fn buffers(topology: &Topology) -> String {
 /// Reads a topology file, or runs a generator such as `fat-tree:16`. A generator's name takes precedence over a file of that name.
 pub fn read(file: &std::path::Path) -> Result<Topology, Failure> {
     let name = file.display().to_string();
-    if topology::is_generated(&name) {
+    if topology::is_generator_spec(&name) {
         return topology::generate(&name).map_err(Failure::bad_input);
     }
     let text = std::fs::read_to_string(file).map_err(|error| {
         Failure::bad_input(format_args!(
-            "cannot read the topology {name}: {error}; give a YAML file, or one of {GENERATED}"
+            "cannot read the topology {name}: {error}; give a YAML file, or one of {GENERATOR_FORMS}"
         ))
     })?;
     Topology::from_yaml(&name, &text).map_err(Failure::bad_input)

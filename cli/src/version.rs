@@ -21,6 +21,7 @@ const SPOKEN: [(&str, &str); 4] = [
     ("rocev2", "IBTA 1.7, annex A17"),
 ];
 
+/// Runs `alfirk version`.
 pub fn run(args: Args) -> Outcome {
     let version = env!("CARGO_PKG_VERSION");
     if args.json {

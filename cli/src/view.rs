@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use alfirk_view::server::{Exhibit, Growing, Listener};
+use alfirk_view::server::{Growing, Listener, ServedTrace};
 use alfirk_view::trace;
 
 use crate::exit::{print, Failure, Outcome};
@@ -30,14 +30,15 @@ pub struct Args {
     listen: SocketAddr,
 }
 
+/// Runs `alfirk view` until it is stopped.
 pub fn run(args: &Args) -> Outcome {
-    let exhibits = args.traces.iter().map(|path| read(path));
-    let exhibits = exhibits.collect::<Result<Vec<_>, _>>()?;
-    serve(listen(args.listen, "--listen")?, exhibits)
+    let traces = args.traces.iter().map(|path| read(path));
+    let traces = traces.collect::<Result<Vec<_>, _>>()?;
+    serve(listen(args.listen, "--listen")?, traces)
 }
 
 /// Reads and checks a trace.
-fn read(path: &Path) -> Result<Exhibit, Failure> {
+fn read(path: &Path) -> Result<ServedTrace, Failure> {
     let bad =
         |why: &dyn std::fmt::Display| Failure::bad_input(format_args!("{}: {why}", path.display()));
     let bytes = std::fs::read(path).map_err(|error| bad(&error))?;
@@ -45,7 +46,7 @@ fn read(path: &Path) -> Result<Exhibit, Failure> {
     let mut growing = Growing::default();
     growing.write_all(&bytes).map_err(|error| bad(&error))?;
     let name = path.file_name().unwrap_or(path.as_os_str());
-    Ok(Exhibit {
+    Ok(ServedTrace {
         name: name.to_string_lossy().into_owned(),
         bytes: growing,
         is_live: false,
@@ -62,7 +63,7 @@ pub fn listen(address: SocketAddr, flag: &str) -> Result<Listener, Failure> {
 }
 
 /// Serves the page until a signal.
-pub fn serve(listener: Listener, exhibits: Vec<Exhibit>) -> Outcome {
+pub fn serve(listener: Listener, traces: Vec<ServedTrace>) -> Outcome {
     let address = listener.address().map_err(Failure::failed)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -71,7 +72,7 @@ pub fn serve(listener: Listener, exhibits: Vec<Exhibit>) -> Outcome {
     runtime.block_on(async {
         let until = ended().map_err(Failure::failed)?;
         print(format_args!("http://{address}/ (Ctrl-C ends)\n"))?;
-        let served = listener.serve(exhibits, until).await;
+        let served = listener.serve(traces, until).await;
         served.map_err(Failure::failed)
     })
 }

@@ -48,7 +48,7 @@ pub struct Args {
 pub struct LinkSpec {
     /// Segment number, 0 to 2^24 - 1.
     pub vni: u32,
-    /// Local interface.
+    /// Name of the local interface at this end of the link.
     pub interface: String,
     /// Address of the machine at the other end.
     pub remote: Ipv4Addr,
@@ -83,6 +83,7 @@ impl fmt::Display for LinkSpec {
     }
 }
 
+/// Runs `alfirk vxlan` until it is stopped.
 pub fn run(args: &Args) -> Outcome {
     let mut links = args.links.clone();
     links.sort_by_key(|link| link.vni);

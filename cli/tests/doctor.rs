@@ -18,7 +18,7 @@ fn virtual_time_is_always_ready() {
 }
 
 #[test]
-fn a_use_that_lacks_something_fails_when_it_is_named() {
+fn a_named_use_with_missing_requirements_fails() {
     let lacks_all = |line: &[&str]| {
         Command::new(env!("CARGO_BIN_EXE_alfirk"))
             .arg("doctor")
@@ -38,7 +38,7 @@ fn a_use_that_lacks_something_fails_when_it_is_named() {
 }
 
 #[test]
-fn a_timeout_of_queue_pairs_is_judged() {
+fn timeouts_of_queue_pairs_are_checked() {
     let judged = |exponent: &str| {
         let output = doctor(&["virtual", "--ack-timeout", exponent]);
         assert!(output.status.success(), "{output:?}");
@@ -51,6 +51,6 @@ fn a_timeout_of_queue_pairs_is_judged() {
 }
 
 #[test]
-fn a_use_that_there_is_not_is_refused() {
+fn an_unknown_use_is_rejected() {
     assert_eq!(doctor(&["quantum"]).status.code(), Some(2));
 }

@@ -32,12 +32,12 @@ fn a_group_is_written_as_a_script() {
         "MULTICAST_NODE_ID=[1, 2, 3]",
         "bfrt.mirror.cfg.add_with_normal(sid=1,",
         "pipe.egress.punt_limit.rates.mod(METER_INDEX=",
-        // The third path's own word: one before the first PSN, and the path.
+        // The third path's cell: the PSN before the first one, and the path index.
         "pipe.ingress.ack_aggregate.leaves.leaves.mod(REGISTER_INDEX=2, f1=0xffffff02)",
     ] {
         assert!(script.contains(line), "{line} is not in\n{script}");
     }
-    // Tables whose entries are the program's own are there already.
+    // Tables with constant entries of the program are not written.
     assert!(!script.contains("ack_aggregate.leaves.leaf."), "{script}");
     assert_eq!(script, {
         let again = folder.path().join("again");
@@ -82,7 +82,7 @@ fn wrong_groups_are_refused() {
 }
 
 #[test]
-fn flags_that_do_not_fit_are_refused() {
+fn incompatible_flags_are_rejected() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let output = dry_run(folder.path(), &["--switch", "s1=127.0.0.1:1"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");

@@ -47,7 +47,7 @@ fn files_are_changed_in_place() {
 }
 
 #[test]
-fn check_names_what_is_not_formatted_and_changes_nothing() {
+fn check_lists_unformatted_files_without_changing_them() {
     let folder = folder();
     let output = alfirk_fmt(&["--check", "a.p4", "b.p4"], &folder, "");
     assert_eq!(output.status.code(), Some(1));
@@ -65,7 +65,7 @@ fn check_names_what_is_not_formatted_and_changes_nothing() {
 }
 
 #[test]
-fn result_goes_to_the_standard_output_where_asked_or_for_the_standard_input() {
+fn the_result_is_printed_with_stdout_or_for_stdin() {
     let folder = folder();
     assert_eq!(
         text(&alfirk_fmt(&["--stdout", "a.p4"], &folder, "").stdout),

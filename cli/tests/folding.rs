@@ -18,17 +18,17 @@ enum Expr {
     Literal(u128),
     Unary(&'static str, Box<Expr>),
     Binary(&'static str, Box<Expr>, Box<Expr>),
-    /// On `int<W>`, and back.
+    /// An operation on `int<W>`, converted from and to `bit<W>`.
     Signed(&'static str, Box<Expr>, Box<Expr>),
-    /// By a constant amount or by the low byte of an operand.
+    /// A shift by a constant; `ShiftBy`: by the low byte of an operand.
     Shift(&'static str, bool, Box<Expr>, u8),
     ShiftBy(&'static str, bool, Box<Expr>, usize),
     /// Division by a power of two, given by its exponent: other divisions are supported at compile time only.
     Divide(&'static str, Box<Expr>, u32),
     Choose(&'static str, bool, Box<[Expr; 4]>),
-    /// Halves exchanged, by slices and concatenation.
+    /// The two halves exchanged, by slices and concatenation.
     Swap(Box<Expr>),
-    /// Through a narrower signed type and back, which extends the sign.
+    /// Conversion to a narrower signed type and back, which extends the sign.
     Narrow(u32, Box<Expr>),
 }
 
@@ -71,7 +71,7 @@ fn expr() -> impl Strategy<Value = Expr> {
     })
 }
 
-/// Writes an expression with its operands as `operand` says.
+/// Writes an expression as P4; `operand` returns the text of each operand.
 fn render(expr: &Expr, width: u32, operand: &dyn Fn(usize) -> String) -> String {
     let to = |expr: &Expr| render(expr, width, operand);
     let mask = if width == 128 {
@@ -183,7 +183,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..Cost::Arithmetic.cases() })]
 
     #[test]
-    fn folding_and_the_switch_agree(
+    fn constant_folding_matches_the_switch(
         expr in expr(),
         width in prop::sample::select(vec![8u32, 16, 32, 48, 64, 104, 128]),
         operands in prop::array::uniform3(prop_oneof![any::<u128>(), 0..3u128, Just(u128::MAX)]),

@@ -10,14 +10,14 @@ use serde_json::{json, Value};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Two namespaces with a veth pair between them; gone at the end.
+/// Two namespaces with a veth pair between them; removed when dropped.
 struct Pair {
     names: [String; 2],
     dir: tempfile::TempDir,
 }
 
 impl Pair {
-    /// `None`, with a word on stderr, where namespaces cannot be made.
+    /// `None`, with a message on stderr, if namespaces cannot be created.
     fn new(tag: &str) -> Option<Pair> {
         let names = [1, 2].map(|i| format!("alfirk-{tag}{i}-{}", std::process::id()));
         let pair = Pair {
@@ -327,7 +327,7 @@ fn kernel_that_has_the_address_does_not_interfere() {
 }
 
 #[test]
-fn bad_requests_get_an_answer_each() {
+fn every_malformed_request_gets_a_reply() {
     let Some(pair) = Pair::new("b") else { return };
     let mut host = pair.host(0, &["--ip", "10.0.0.1/8"]);
     let mut refused = |request: Value, word: &str| {

@@ -30,7 +30,7 @@ fn run(test: &Path) -> Result<(), String> {
 }
 
 #[test]
-fn nothing_false_reaches_the_source_by_tree_and_by_walk() {
+fn no_false_acknowledgement_reaches_the_source_by_tree_and_walk() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let tests = tests();
     assert!(tests.len() > 10, "{tests:?}");
@@ -39,7 +39,7 @@ fn nothing_false_reaches_the_source_by_tree_and_by_walk() {
         for min_psn in 0..2 {
             let name = test.file_name().expect("a file has a name");
             let changed = folder.path().join(name);
-            // A test of another strategy says so.
+            // Tests of another strategy do not contain `min_psn:0`, and stay unchanged.
             let text = text.replace("min_psn:0", &format!("min_psn:{min_psn}"));
             fs::write(&changed, text).expect("the folder can be written");
             run(&changed).unwrap_or_else(|why| panic!("with min_psn {min_psn}: {why}"));

@@ -24,7 +24,7 @@ fn message(body: &str) -> String {
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"processId":null,"rootUri":null,"capabilities":{}}}"#;
 
 #[test]
-fn a_session_begins_and_ends() {
+fn a_session_starts_and_ends() {
     let said = [
         INITIALIZE,
         r#"{"jsonrpc":"2.0","method":"initialized","params":{}}"#,
@@ -39,7 +39,7 @@ fn a_session_begins_and_ends() {
 }
 
 #[test]
-fn an_editor_that_breaks_off_or_speaks_something_else_is_reported() {
+fn a_closed_or_malformed_editor_connection_is_reported() {
     for (said, why) in [
         (String::new(), "violates the Language Server Protocol"),
         (message(INITIALIZE), "violates the Language Server Protocol"),

@@ -27,7 +27,7 @@ fn called(name: &str, folder: &Path, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn every_name_tells_its_flags() {
+fn every_installed_name_has_its_own_help() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     for name in [
         "p4c",
@@ -77,7 +77,7 @@ fn switch_compiles_a_program_in_p4() {
         .args(["switch", &program(), "--", "--grpc-server-addr", &address])
         .spawn()
         .expect("the binary was just built");
-    // It serves when it has its program.
+    // The socket exists once the program is compiled and loaded.
     let limit = Instant::now() + Duration::from_secs(300);
     while !socket.exists() {
         let ended = switch.try_wait().expect("it is a child of the test");

@@ -7,7 +7,7 @@ mod serving;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What a user of the shell types, with the folder and the server's address filled in.
+/// Commands of a user of the shell, with the folder and the server's address as parameters.
 const SESSION: &str = r#"
 import sys
 import p4runtime_sh.shell as sh

@@ -1,4 +1,4 @@
-//! `alfirk cli` as scripts run it: with a scripted server, and with our switch.
+//! `alfirk cli` with scripts as input, connected to a scripted server or to our switch.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -66,7 +66,7 @@ fn cli(args: &[&str], script: &str) -> Output {
         .spawn()
         .expect("the binary was just built");
     let mut input = child.stdin.take().expect("it is piped");
-    // One that could not connect has gone already.
+    // A command that could not connect has already ended.
     let _ = input.write_all(script.as_bytes());
     drop(input);
     child.wait_with_output().expect("it ends with its input")
@@ -80,7 +80,7 @@ const HEAD: &str =
     "Obtaining JSON from switch...\nDone\nControl utility for runtime P4 table manipulation\n";
 
 #[test]
-fn entries_are_added_with_what_the_table_needs() {
+fn entries_are_added_with_the_arguments_that_the_table_needs() {
     let script = "table_add routes forward 0x2&&&0xf 1 5->9 => 3 10\n\
                   table_add prefixes drop 0a:00:00:00:00:00/8 7&&&0xffff => 1\n";
     let (output, asked) = run(script, |call| match call {
@@ -153,7 +153,7 @@ fn a_table_is_dumped_with_its_default_entry() {
 }
 
 #[test]
-fn multicast_clones_and_registers_are_asked_of_their_services() {
+fn multicast_clone_and_register_commands_use_their_services() {
     let script = "# a node with two ports\n\
                   mc_node_create 7 1 2\n\
                   mirroring_add 9 2\n\
@@ -225,7 +225,7 @@ struct Switch(Child);
 
 impl Drop for Switch {
     fn drop(&mut self) {
-        // One that has ended needs nothing.
+        // Fails if the process has already ended, which is not an error.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -259,7 +259,7 @@ fn started(json: &Path) -> (Switch, u16) {
 }
 
 #[test]
-fn a_script_sets_up_our_switch_and_reads_back_what_it_set() {
+fn a_script_configures_a_switch_and_reads_its_state() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let json = folder.path().join("live.json");
     std::fs::write(&json, program()).expect("the folder can be written");
@@ -320,7 +320,7 @@ fn a_script_sets_up_our_switch_and_reads_back_what_it_set() {
 }
 
 #[test]
-fn another_program_than_the_switch_runs_is_warned_of() {
+fn a_program_different_from_the_loaded_one_causes_a_warning() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let json = folder.path().join("live.json");
     std::fs::write(&json, program()).expect("the folder can be written");

@@ -27,7 +27,7 @@ fn a_test_that_passes_exits_with_0() {
 }
 
 #[test]
-fn the_architecture_is_that_of_the_flag() {
+fn the_architecture_is_set_by_the_flag() {
     let gresses = programs().join("tna/gresses.p4");
     let output = Command::new(env!("CARGO_BIN_EXE_alfirk"))
         .args(["stf", "--arch", "t2na"])
@@ -40,7 +40,7 @@ fn the_architecture_is_that_of_the_flag() {
 
 /// Our compiler rejects such a program; another compiler may accept it.
 #[test]
-fn a_packet_that_accesses_a_register_twice_is_dropped_and_both_places_named() {
+fn a_second_register_access_drops_the_packet_and_both_accesses_are_reported() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let json = folder.path().join("twice.json");
     let compiled = Command::new(env!("CARGO_BIN_EXE_alfirk"))
@@ -96,7 +96,7 @@ fn a_failing_test_names_its_line_and_exits_with_1() {
 }
 
 #[test]
-fn a_mistake_in_a_test_exits_with_2() {
+fn a_malformed_test_exits_with_2() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let test = folder.path().join("bad.stf");
     std::fs::write(&test, "pakket 0 00\n").expect("the folder can be written");
@@ -110,7 +110,7 @@ fn a_mistake_in_a_test_exits_with_2() {
 }
 
 #[test]
-fn failures_are_in_the_order_of_the_lines_and_suggest_names() {
+fn failures_are_reported_in_line_order_with_suggestions() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let test = folder.path().join("wrong.stf");
     let text = "packet 0 01 0007\n\
@@ -174,7 +174,7 @@ fn actions_with_one_name_are_distinguished_by_table() {
 }
 
 #[test]
-fn a_started_switch_passes_what_the_switch_core_passes() {
+fn a_live_switch_passes_the_tests_of_the_switch_core() {
     let alone = live(&["live.p4", "live.stf"]);
     assert!(alone.status.success(), "{alone:?}");
     if !namespaces_can_be_made() {
@@ -186,7 +186,7 @@ fn a_started_switch_passes_what_the_switch_core_passes() {
 }
 
 #[test]
-fn a_started_switch_that_fails_a_test_names_the_lines() {
+fn a_failed_test_on_a_live_switch_reports_its_lines() {
     if !namespaces_can_be_made() {
         return;
     }

@@ -40,7 +40,7 @@ fn page(output: impl Read) -> String {
 }
 
 #[test]
-fn a_trace_is_served_as_it_was_written() {
+fn a_trace_is_served_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.jsonl");
     let file = file.to_str().unwrap();
@@ -96,7 +96,7 @@ fn both_models_write_the_same_trace() {
 }
 
 #[test]
-fn what_is_no_trace_is_refused_with_its_line() {
+fn a_malformed_trace_is_rejected_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     refused(2, &["view", &path("none")], &["none", "No such file"]);
@@ -128,7 +128,7 @@ fn what_is_no_trace_is_refused_with_its_line() {
 }
 
 #[test]
-fn an_address_in_use_is_said_before_the_run() {
+fn an_address_in_use_is_reported_before_the_run() {
     let busy = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = busy.local_addr().unwrap().to_string();
     refused(
@@ -144,7 +144,7 @@ fn an_address_in_use_is_said_before_the_run() {
 }
 
 #[test]
-fn a_controller_shows_what_it_does() {
+fn a_controller_serves_a_page_of_its_actions() {
     let folder = tempfile::tempdir().unwrap();
     let [json, info] = data_plane(folder.path());
     let (_switch, server) = serving::switch("1", &["--cpu-port", "510"]);

@@ -1,9 +1,9 @@
 //! Numbers of `p4src/v1model/main.p4`. Written by `alfirk p4c --constants-files`; change them there.
 
-/// `ETHERTYPE_IPV4`.
+/// EtherType of IPv4 (IEEE 802 numbers)
 pub const ETHERTYPE_IPV4: u16 = 0x800;
 
-/// `ETHERTYPE_ARP`.
+/// EtherType of ARP (RFC 826)
 pub const ETHERTYPE_ARP: u16 = 0x806;
 
 /// IEEE 802.1Q, also priority tags (VLAN 0)
@@ -12,98 +12,98 @@ pub const ETHERTYPE_C_TAG: u16 = 0x8100;
 /// IEEE 802.1ad
 pub const ETHERTYPE_S_TAG: u16 = 0x88a8;
 
-/// `TAG_BYTES`.
+/// length of a VLAN tag
 pub const TAG_BYTES: u32 = 4;
 
-/// `ARP_HTYPE_ETHERNET`.
+/// ARP hardware type of Ethernet (RFC 826)
 pub const ARP_HTYPE_ETHERNET: u16 = 1;
 
-/// `ARP_OPER_REQUEST`.
+/// ARP operation of a request (RFC 826)
 pub const ARP_OPER_REQUEST: u16 = 1;
 
-/// `ARP_OPER_REPLY`.
+/// ARP operation of a reply (RFC 826)
 pub const ARP_OPER_REPLY: u16 = 2;
 
-/// `IP_PROTOCOL_TCP`.
+/// IPv4 protocol number of TCP
 pub const IP_PROTOCOL_TCP: u8 = 6;
 
-/// `IP_PROTOCOL_UDP`.
+/// IPv4 protocol number of UDP
 pub const IP_PROTOCOL_UDP: u8 = 17;
 
 /// UDP ports of RoCEv2 (IBTA vol. 1, annex A17.3.1) and of Alfirk's registration protocol.
 pub const UDP_PORT_ROCEV2: u16 = 0x12b7;
 
-/// `UDP_PORT_MRP`.
+/// UDP port of Alfirk's registration protocol (MRP)
 pub const UDP_PORT_MRP: u16 = 0x12b6;
 
 /// BTH opcodes of the reliable connection service (IBTA vol. 1, table 38).
 pub const OPCODE_RC_SEND_FIRST: u8 = 0;
 
-/// `OPCODE_RC_WRITE_FIRST`.
+/// RDMA WRITE First
 pub const OPCODE_RC_WRITE_FIRST: u8 = 6;
 
-/// `OPCODE_RC_WRITE_ONLY`.
+/// RDMA WRITE Only
 pub const OPCODE_RC_WRITE_ONLY: u8 = 10;
 
-/// `OPCODE_RC_WRITE_ONLY_IMM`.
+/// RDMA WRITE Only with Immediate
 pub const OPCODE_RC_WRITE_ONLY_IMM: u8 = 11;
 
-/// `OPCODE_RC_READ_REQUEST`.
+/// RDMA READ Request
 pub const OPCODE_RC_READ_REQUEST: u8 = 12;
 
-/// `OPCODE_RC_ACKNOWLEDGE`.
+/// Acknowledge: an ACK or NAK
 pub const OPCODE_RC_ACKNOWLEDGE: u8 = 17;
 
-/// `OPCODE_RC_COMPARE_SWAP`.
+/// atomic CmpSwap
 pub const OPCODE_RC_COMPARE_SWAP: u8 = 19;
 
-/// `OPCODE_RC_FETCH_ADD`.
+/// atomic FetchAdd
 pub const OPCODE_RC_FETCH_ADD: u8 = 20;
 
-/// `OPCODE_RC_SEND_LAST_INV`.
+/// SEND Last with Invalidate
 pub const OPCODE_RC_SEND_LAST_INV: u8 = 22;
 
-/// `OPCODE_RC_SEND_ONLY_INV`.
+/// SEND Only with Invalidate
 pub const OPCODE_RC_SEND_ONLY_INV: u8 = 23;
 
-/// `OPCODE_RC_FLUSH`.
+/// FLUSH
 pub const OPCODE_RC_FLUSH: u8 = 28;
 
-/// `OPCODE_RC_ATOMIC_WRITE`.
+/// ATOMIC WRITE
 pub const OPCODE_RC_ATOMIC_WRITE: u8 = 29;
 
-/// `OPCODE_CNP`.
+/// congestion notification packet of RoCEv2 (IBTA annex A17.9.3)
 pub const OPCODE_CNP: u8 = 129;
 
 /// The upper three bits of the opcodes of unreliable datagrams (the same table).
 pub const OPCODE_CLASS_UD: u8 = 3;
 
-/// Multicast of datagrams: all queue pairs of a group (IBTA vol. 1, section 10.5), addresses that stand for groups, and the
-/// first 24 bits of their MAC addresses, before a zero and the lower 23 of the IPv4 address (RFC 1112, section 6.4).
+/// Multicast of datagrams: queue pair number of all receivers (IBTA vol. 1, section 10.5), prefix of IPv4 group addresses, and the
+/// first 24 bits of their MAC addresses; a zero bit and the lower 23 bits of the IPv4 address follow (RFC 1112, section 6.4).
 pub const MULTICAST_QPN: u32 = 0xff_ffff;
 
-/// `IPV4_MULTICAST`.
+/// upper four bits of IPv4 multicast addresses, 224.0.0.0/4
 pub const IPV4_MULTICAST: u8 = 14;
 
-/// `MULTICAST_MAC`.
+/// first 24 bits of the MAC addresses of IPv4 multicast (RFC 1112)
 pub const MULTICAST_MAC: u32 = 0x1_005e;
 
 /// AETH syndromes (IBTA vol. 1, section 9.7.5.1.4): two type bits after a zero, then a value.
 pub const AETH_ACK: u8 = 0;
 
-/// `AETH_RNR_NAK`.
+/// type bits of an RNR NAK; the value is the timer code
 pub const AETH_RNR_NAK: u8 = 1;
 
-/// `AETH_NAK`.
+/// type bits of a NAK; the value is the NAK code
 pub const AETH_NAK: u8 = 3;
 
-/// `NAK_PSN_SEQUENCE_ERROR`.
+/// NAK code of a PSN sequence error
 pub const NAK_PSN_SEQUENCE_ERROR: u8 = 0;
 
-/// `NAK_INVALID_REQUEST`.
+/// NAK code of an invalid request
 pub const NAK_INVALID_REQUEST: u8 = 1;
 
-/// `NAK_REMOTE_OPERATIONAL`.
+/// NAK code of a remote operational error
 pub const NAK_REMOTE_OPERATIONAL: u8 = 3;
 
 /// Selective NAK: a code reserved by the specification, accepted only if the group's entry enables selective repeat
@@ -159,7 +159,7 @@ impl IcrcMode {
 /// The payload of data is parsed only for McstIDs of this network, as parsers have no group table.
 pub const RECOMPUTE_NETWORK: u32 = 0xaff_8000;
 
-/// `RECOMPUTE_MASK`.
+/// netmask of RECOMPUTE_NETWORK: 17 bits
 pub const RECOMPUTE_MASK: u32 = 0xffff_8000;
 
 /// R_Key of a WRITE Only that carries a memory region for a leaf switch (memory_regions.p4).
@@ -169,16 +169,16 @@ pub const MR_INFO_RKEY: u32 = 0xa1f1_4b31;
 /// RETH (16) + ICRC (4), and 16 bytes of XOR differences.
 pub const MR_INFO_UDP_BYTES: u16 = 56;
 
-/// `EMPTY_WRITE_UDP_BYTES`.
+/// UDP length of the empty WRITE
 pub const EMPTY_WRITE_UDP_BYTES: u16 = 40;
 
-/// `EMPTY_WRITE_IPV4_BYTES`.
+/// IPv4 total length of the empty WRITE
 pub const EMPTY_WRITE_IPV4_BYTES: u16 = 60;
 
 /// Part of the UDP length that is not payload: UDP, BTH and ICRC, and those with a RETH.
 pub const UDP_OVERHEAD_BYTES: u16 = 24;
 
-/// `UDP_OVERHEAD_WITH_RETH_BYTES`.
+/// UDP, BTH, RETH and ICRC
 pub const UDP_OVERHEAD_WITH_RETH_BYTES: u16 = 40;
 
 /// Default window: packets that a source may send beyond the last acknowledged one, if the group's entry (set_group) has none.
@@ -194,7 +194,7 @@ pub const WALK_TIMEOUT_US: u32 = 0x3e8;
 /// ECN code points (RFC 3168).
 pub const ECN_NOT_ECT: u8 = 0;
 
-/// `ECN_CE`.
+/// congestion experienced
 pub const ECN_CE: u8 = 3;
 
 /// Virtual queue pair number of groups without their own one.
@@ -206,7 +206,7 @@ pub const DEFAULT_PARTITION: u16 = 0x7fff;
 /// MAC address of the fabric, as hosts see it.
 pub const VIRTUAL_MAC: u64 = 0x2a1_f14c_0001;
 
-/// `ETHERNET_BYTES`.
+/// length of an Ethernet header without tags
 pub const ETHERNET_BYTES: u32 = 14;
 
 /// Length of the IPv4 header: groups' packets have no options.
@@ -215,10 +215,10 @@ pub const UDP_OFFSET_BYTES: u32 = 20;
 /// IPv4 length of an ACK: IPv4 (20) + UDP (8) + BTH (12) + AETH (4) + ICRC (4).
 pub const ACK_IPV4_BYTES: u16 = 48;
 
-/// `ACK_UDP_BYTES`.
+/// UDP length of an ACK
 pub const ACK_UDP_BYTES: u16 = 28;
 
-/// `ACK_FRAME_BYTES`.
+/// length of an ACK from the Ethernet header to the ICRC, without tags
 pub const ACK_FRAME_BYTES: u32 = 62;
 
 /// TTL of an ACK that a switch creates from data.
@@ -233,10 +233,10 @@ pub const FEEDBACK_UDP_SOURCE_PORT: u16 = 0xc000;
 /// IPv4 (20) + UDP (8) + BTH (12) + 16 reserved bytes + ICRC (4) (IBTA annex A17.9.3).
 pub const CNP_IPV4_BYTES: u16 = 60;
 
-/// `CNP_UDP_BYTES`.
+/// UDP length of a CNP
 pub const CNP_UDP_BYTES: u16 = 40;
 
-/// `CNP_FRAME_BYTES`.
+/// length of a CNP from the Ethernet header to the ICRC, without tags
 pub const CNP_FRAME_BYTES: u32 = 74;
 
 /// A probe after packet_in (3) and feedback (10).
@@ -256,9 +256,9 @@ pub const PATH_OF_SENDER: u8 = 255;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum PacketOutKind {
-    /// `FORWARD`.
+    /// a frame for packet_out.egress_port
     Forward = 0,
-    /// `REGISTERS`.
+    /// a register control header
     Registers = 1,
     /// an ACK or NAK that the controller sends
     Feedback = 2,
@@ -277,9 +277,9 @@ impl PacketOutKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum PacketInReason {
-    /// `REGISTERS`.
+    /// the reply to a register control header
     Registers = 1,
-    /// `MRP`.
+    /// a registration packet of a host
     Mrp = 2,
     /// an ACK or NAK of a group of MinPsn.PUNT
     Feedback = 3,
@@ -307,13 +307,13 @@ impl PacketInReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum RegisterOp {
-    /// `INIT_GROUP`.
+    /// initialise all registers of a group
     InitGroup = 1,
-    /// `READ`.
+    /// read one register
     Read = 2,
-    /// `WRITE`.
+    /// write one register
     Write = 3,
-    /// `INIT_REGIONS`.
+    /// clear the memory regions announced to receivers
     InitRegions = 4,
 }
 
@@ -331,13 +331,13 @@ impl RegisterOp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum RegisterStatus {
-    /// `OK`.
+    /// the operation is complete
     Ok = 0,
-    /// `BAD_OP`.
+    /// the operation is unknown
     BadOp = 1,
-    /// `BAD_REGISTER`.
+    /// the register is unknown
     BadRegister = 2,
-    /// `OUT_OF_RANGE`.
+    /// group, path or count exceeds the pipeline's sizes
     OutOfRange = 3,
 }
 
@@ -359,7 +359,7 @@ pub enum RegisterName {
     Agg = 1,
     /// nak_syndrome \<\< 24 | nak_psn, 0 if no NAK is pending; bit 31 is set if it was sent to the source
     Nak = 2,
-    /// `SRC_PORT`.
+    /// port of the source, 0 if there was none
     SrcPort = 3,
     /// of a path: ack_psn \<\< 8 | path; to write, absent \<\< 32 | that
     Ack = 4,
@@ -400,19 +400,19 @@ impl RegisterName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Drop {
-    /// `NONE`.
+    /// not dropped
     None = 0,
-    /// `PARSER_ERROR`.
+    /// the parser rejected the packet
     ParserError = 1,
-    /// `IPV4_CHECKSUM`.
+    /// wrong IPv4 header checksum
     Ipv4Checksum = 2,
-    /// `UNKNOWN_ETHERTYPE`.
+    /// neither IPv4 nor ARP
     UnknownEthertype = 3,
-    /// `ARP_NOT_FOR_US`.
+    /// an ARP packet without a reply: not a request, or not for an address of the fabric
     ArpNotForUs = 4,
-    /// `NO_ROUTE`.
+    /// no route to the destination address
     NoRoute = 5,
-    /// `TTL_EXPIRED`.
+    /// the TTL is 0 or 1
     TtlExpired = 6,
     /// a group packet on a port outside the group's tree
     NotAPath = 7,
@@ -522,7 +522,7 @@ impl Drop {
     ];
 }
 
-/// `SIZE_DROP_REASONS`.
+/// cells of ingress.drops and egress.drops
 pub const SIZE_DROP_REASONS: u32 = 64;
 
 /// Cells of the counter array ingress.ack_aggregate.work; those of a strategy begin at cell 8 * MinPsn.
@@ -533,9 +533,9 @@ pub enum Work {
     Feedback = 0,
     /// ACKs and NAKs forwarded to the source
     Forwarded = 1,
-    /// `RECIRCULATIONS`.
+    /// passes through the pipeline after the first one
     Recirculations = 2,
-    /// `PUNTS`.
+    /// packets punted to the controller
     Punts = 3,
 }
 
@@ -549,35 +549,35 @@ impl Work {
     ];
 }
 
-/// `SIZE_WORK`.
+/// cells of ingress.ack_aggregate.work
 pub const SIZE_WORK: u32 = 32;
 
-/// Register access by PacketOut, which works on every target: P4Runtime servers of
-/// BMv2 refuse RegisterEntry. The answer is the same header in a PacketIn.
-/// INIT_GROUP  all state of `group` for `count` paths as before PSN value\[23:0\], after value\[47:24\] messages; on Tofino the source is
-/// behind port value\[63:48\], on v1model it is where the next data comes from
-/// READ        value := reg of `group` (and of path `index`, where it is per path)
-/// WRITE       the other way round
-/// INIT_REGIONS  what `count` receivers, from `group` ++ `index` on, got announced of memory: as before PSN value\[23:0\]
-/// `index` counts the paths done while INIT_GROUP recirculates. Of registers that have a cell for each receiver, `group` ++
-/// `index` is the receiver's number.
+/// Register access by PacketOut, which works on every target: the P4Runtime server of
+/// BMv2 rejects RegisterEntry. The reply is the same header in a PacketIn.
+/// INIT_GROUP  initialises `group` with `count` paths: the next PSN is value\[23:0\], the MSN value\[47:24\]; on Tofino the port of the
+/// source is value\[63:48\], on v1model the sender of the next data becomes the source
+/// READ        value := reg of `group` (and of path `index`, if it has a cell per path)
+/// WRITE       reg of `group` (and of path `index`) := value
+/// INIT_REGIONS  clears the memory regions announced to `count` receivers, from slot `group` ++ `index` on, as before PSN value\[23:0\]
+/// While INIT_GROUP recirculates, `index` is the number of initialised paths. For registers with a cell per receiver, `group` ++
+/// `index` is the receiver's slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RegisterControl {
-    /// `op`.
+    /// RegisterOp
     pub op: u8,
-    /// `status`.
+    /// RegisterStatus, in replies
     pub status: u8,
-    /// `reg`.
+    /// RegisterName, for READ and WRITE
     pub reg: u8,
-    /// `count`.
+    /// number of paths or receivers to initialise
     pub count: u8,
-    /// `group`.
+    /// index of the group
     pub group: u16,
-    /// `index`.
+    /// path, or number of initialised paths
     pub index: u16,
-    /// `value`.
+    /// value read or to be written
     pub value: u64,
-    /// `cookie`.
+    /// chosen by the controller, repeated in the reply
     pub cookie: u32,
 }
 
@@ -614,18 +614,18 @@ impl RegisterControl {
     }
 }
 
-/// Before an ACK or NAK that goes to the controller or comes from it (MinPsn.PUNT).
-/// PacketIn   `port` is the source's (0: none yet), with what was last acknowledged to it
-/// PacketOut  the feedback to send, through `port`; 0 means the source's
+/// Header before an ACK or NAK to or from the controller (MinPsn.PUNT).
+/// PacketIn   `port` is that of the source (0: none yet); PSN and MSN are those last acknowledged to it
+/// PacketOut  the feedback to send through `port`; 0 means the port of the source
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Feedback {
-    /// `group`.
+    /// index of the group
     pub group: u16,
-    /// `port`.
+    /// port of the source, or egress port
     pub port: u16,
-    /// `agg_psn`.
+    /// PSN last acknowledged to the source
     pub agg_psn: u32,
-    /// `agg_msn`.
+    /// MSN last acknowledged to the source
     pub agg_msn: u32,
 }
 
@@ -662,13 +662,13 @@ pub enum Kind {
     None = 0,
     /// SEND or WRITE
     Data = 1,
-    /// `ACK`.
+    /// positive acknowledgement
     Ack = 2,
     /// PSN sequence error, or RNR
     Nak = 3,
     /// the receiver's queue pair is in the error state
     FatalNak = 4,
-    /// `CNP`.
+    /// congestion notification
     Cnp = 5,
     /// READ or ATOMIC, which a group cannot execute
     Read = 6,
@@ -706,7 +706,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Verdict {
-    /// `NONE`.
+    /// no verdict: the packet is not of a group, or is dropped
     None = 0,
     /// data: one copy for each path
     Replicate = 1,
@@ -742,7 +742,7 @@ impl Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Role {
-    /// `NONE`.
+    /// any other packet
     None = 0,
     /// searches the minimum, node by node
     Walk = 1,
@@ -822,38 +822,38 @@ pub const MAX_GROUPS: u32 = 0x400;
 /// Groups of datagrams per switch; their PRE groups are numbered behind those of reliable groups, which begin with 1.
 pub const MAX_DATAGRAM_GROUPS: u32 = 0x400;
 
-/// `FIRST_DATAGRAM_PRE_GROUP`.
+/// PRE group of datagram group 0
 pub const FIRST_DATAGRAM_PRE_GROUP: u16 = 0x401;
 
-/// `LOSS_MASK`.
+/// PSN bits that select the slot of a loss
 pub const LOSS_MASK: u32 = 63;
 
-/// `SIZE_PATHS`.
+/// cells of registers with one cell per path
 pub const SIZE_PATHS: u32 = 0x1_0000;
 
-/// `SIZE_ARP_TARGETS`.
+/// entries of arp_targets
 pub const SIZE_ARP_TARGETS: u32 = 0x400;
 
-/// `SIZE_ROUTES`.
+/// entries of routes
 pub const SIZE_ROUTES: u32 = 0x2000;
 
-/// `SIZE_NEXT_HOPS`.
+/// entries of next_hops
 pub const SIZE_NEXT_HOPS: u32 = 0x1000;
 
-/// `SIZE_PORTS`.
+/// number of port numbers
 pub const SIZE_PORTS: u32 = 0x200;
 
 /// Kinds of packets for the controller, from 0: PacketInReason.
 pub const PUNT_KINDS: u32 = 8;
 
-/// `SIZE_PUNT_RATES`.
+/// cells of the meter of packets to the controller
 pub const SIZE_PUNT_RATES: u32 = 0x1000;
 
 /// Members next to the switch, all groups together: those that send to it, and those that it delivers to, each of which
 /// has a cell of its own for the memory announced for it (memory_regions.p4).
 pub const SIZE_MEMBERS: u32 = 0x4000;
 
-/// `SIZE_RECEIVERS`.
+/// entries of receivers, and cells of registers per receiver
 pub const SIZE_RECEIVERS: u32 = 0x4000;
 
 /// The cell after these, for receivers without announcements; never written.
@@ -865,16 +865,16 @@ pub const CPU_PORT: u16 = 0x1fe;
 /// standard_metadata.instance_type as BMv2 sets it (simple_switch document, "intrinsic metadata").
 pub const INSTANCE_INGRESS_CLONE: u32 = 1;
 
-/// `INSTANCE_EGRESS_CLONE`.
+/// clone made in egress
 pub const INSTANCE_EGRESS_CLONE: u32 = 2;
 
-/// `INSTANCE_RECIRCULATED`.
+/// recirculated packet
 pub const INSTANCE_RECIRCULATED: u32 = 4;
 
-/// `INSTANCE_REPLICATION`.
+/// copy made by the replication engine
 pub const INSTANCE_REPLICATION: u32 = 5;
 
-/// No path at all.
+/// Path index that means no path.
 pub const PATH_NONE: u8 = 255;
 
 /// `width` bits of a header, from bit `at` on.

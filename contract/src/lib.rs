@@ -1,12 +1,12 @@
-//! What the data plane and those who talk to it share: the numbers of `p4src`, and its P4Info.
+//! Constants that the data plane shares with the controller, hosts and tests: those of `p4src`, and its P4Info.
 //!
-//! Both files here are written by our compiler from the program (`make contract`), and committed, so that a change of the contract is
-//! seen in a diff. A test of the command compares them with what the program says now.
+//! `make contract` generates both files from the P4 program. They are committed, so that a change of the contract is visible in
+//! a diff, and a test checks that they are up to date.
 
 #[rustfmt::skip]
 mod generated;
 
 pub use generated::*;
 
-/// The P4Info of `p4src/v1model/main.p4` as text (protobuf's text format). Its ids are written in the program (`@id`) and stay.
+/// P4Info of `p4src/v1model/main.p4` in protobuf's text format. Its ids are fixed in the program (`@id`).
 pub const P4INFO: &str = include_str!("../alfirk.p4info.txtpb");

@@ -10,10 +10,10 @@ use alfirk_units::SIZE;
 use crate::tables::Marking;
 use crate::topology::Topology;
 
-/// One profile, for all ports.
+/// ECN marking profile of all ports: marking probability by queue length.
 ///
-/// No packet is marked while no more than `k_min` packets wait in its queue, every one from `k_max` on; in between the
-/// chance rises evenly to `p_max`.
+/// The probability is 0 up to a queue length of `k_min` packets, and 1 from `k_max` packets on. In between it rises linearly
+/// from 0 to `p_max`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EcnProfile {
     k_min: u32,
@@ -21,18 +21,18 @@ pub struct EcnProfile {
     p_max: f64,
 }
 
-/// What the pipeline has bits for.
-const MOST_PACKETS: u32 = (1 << 19) - 1;
+/// Maximum threshold in packets: the pipeline's parameters have 19 bits.
+const MAX_PACKETS: u32 = (1 << 19) - 1;
 
-/// Numbers that make no profile.
+/// Error: the text or numbers are not a valid ECN profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{given}: write KMIN,KMAX,PMAX: packets or bytes, not more of the first than of the second (at most {MOST_PACKETS} packets), and a probability above 0 and up to 1, as in 16,64,0.1 or 20KiB,200KiB,0.01; or one of them, from which on every packet is marked")]
-pub struct BadProfile {
+#[error("{given}: write KMIN,KMAX,PMAX: two queue lengths in packets or bytes, KMIN not above KMAX (at most {MAX_PACKETS} packets), and a probability above 0 and up to 1, such as 16,64,0.1 or 20KiB,200KiB,0.01; or a single length, from which on every packet is marked")]
+pub struct InvalidEcnProfile {
     given: String,
 }
 
 impl Default for EcnProfile {
-    /// 16 and 64 packets, 0.1: of packets of 4 KiB a sixteenth and a quarter of a queue of 1 MiB.
+    /// Kmin 16 packets, Kmax 64 packets, Pmax 0.1. With packets of 4 KiB these are 1/16 and 1/4 of a queue of 1 MiB.
     fn default() -> EcnProfile {
         EcnProfile {
             k_min: 16,
@@ -43,24 +43,24 @@ impl Default for EcnProfile {
 }
 
 impl EcnProfile {
-    /// `k_min` and `k_max` in packets, `p_max` a probability.
-    pub fn new(k_min: u32, k_max: u32, p_max: f64) -> Result<EcnProfile, BadProfile> {
+    /// Creates a profile; `k_min` and `k_max` in packets, `p_max` a probability above 0 and up to 1.
+    pub fn new(k_min: u32, k_max: u32, p_max: f64) -> Result<EcnProfile, InvalidEcnProfile> {
         let profile = EcnProfile {
             k_min,
             k_max,
             p_max,
         };
-        let is_good = k_min <= k_max && k_max <= MOST_PACKETS && p_max > 0.0 && p_max <= 1.0;
+        let is_good = k_min <= k_max && k_max <= MAX_PACKETS && p_max > 0.0 && p_max <= 1.0;
         match is_good {
             true => Ok(profile),
-            false => Err(BadProfile {
+            false => Err(InvalidEcnProfile {
                 given: profile.to_string(),
             }),
         }
     }
 
-    /// The default profile where full packets carry `mtu` bytes, or the same shares of the shortest queue if that is shorter than 1 MiB: a
-    /// profile that begins behind the end of a queue never marks.
+    /// The default profile, scaled down for short queues: Kmin and Kmax are at most 1/16 and 1/4 of the shortest queue of the
+    /// network, in packets of `mtu` bytes. A threshold beyond the end of a queue would never mark.
     pub fn of_queues(topology: &Topology, mtu: PathMtu) -> EcnProfile {
         let usual = EcnProfile::default();
         let queues = topology.links().iter();
@@ -77,14 +77,14 @@ impl EcnProfile {
         }
     }
 
-    /// As the pipeline takes it.
+    /// Converts the profile to the parameters of the pipeline's table.
     pub fn marking(&self) -> Marking {
         let span = (self.k_max - self.k_min).max(1);
         let rise = (self.p_max * f64::from(1 << 16) / f64::from(span)).round();
         Marking {
             min: self.k_min,
             max: self.k_max,
-            // A profile that is flatter than the pipeline can count marks a little too much, rather than nothing.
+            // The slope has a resolution of 2^-16. A smaller slope is rounded up, so that some packets are marked.
             rise: (rise as u32).max(1),
         }
     }
@@ -96,10 +96,10 @@ impl fmt::Display for EcnProfile {
     }
 }
 
-/// A profile as people write it: lengths of queues in packets or in bytes.
+/// ECN thresholds of the command line (`--ecn`), as queue lengths in packets or bytes.
 ///
-/// Switches count packets. Bytes are those of full frames of one path MTU, from the Ethernet header to the ICRC, as of the `queue` of a
-/// link.
+/// Switches count packets, so bytes are converted: one packet is a full frame of the path MTU, from the Ethernet header to
+/// the ICRC, as in the `queue` of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EcnThresholds {
     k_min: QueueLength,
@@ -115,11 +115,11 @@ enum QueueLength {
 }
 
 impl EcnThresholds {
-    /// The profile where full packets carry `mtu` bytes. Bytes are rounded to the nearest number of packets, and to 1 at the least.
+    /// Converts the thresholds to packets for this path MTU. Bytes are rounded to the nearest number of packets, at least 1.
     ///
     /// # Errors
-    /// [`BadProfile`], if KMIN is then above KMAX, or KMAX above what the pipeline can count.
-    pub fn profile(&self, mtu: PathMtu) -> Result<EcnProfile, BadProfile> {
+    /// [`InvalidEcnProfile`] if, in packets, KMIN is above KMAX, or KMAX is above 2^19 - 1.
+    pub fn profile(&self, mtu: PathMtu) -> Result<EcnProfile, InvalidEcnProfile> {
         let frame = (mtu.bytes() + FRAME_OVERHEAD) as u64;
         let packets = |length| match length {
             QueueLength::Packets(packets) => packets,
@@ -129,7 +129,7 @@ impl EcnThresholds {
             }
         };
         EcnProfile::new(packets(self.k_min), packets(self.k_max), self.p_max).map_err(|_| {
-            BadProfile {
+            InvalidEcnProfile {
                 given: self.given.clone(),
             }
         })
@@ -137,24 +137,24 @@ impl EcnThresholds {
 }
 
 impl EcnThresholds {
-    /// The profile where packets are as large as every link of a network lets them be.
+    /// Converts the thresholds to packets for the largest path MTU that all links of a network carry.
     ///
     /// # Errors
     /// Those of [`EcnThresholds::profile`].
-    pub fn profile_on(&self, topology: &Topology) -> Result<EcnProfile, BadProfile> {
+    pub fn profile_on(&self, topology: &Topology) -> Result<EcnProfile, InvalidEcnProfile> {
         let smallest = topology.links().iter().map(|link| link.attributes.mtu);
-        // Links that carry no packet at all are refused elsewhere.
+        // An MTU below the smallest path MTU is rejected when a job is checked.
         let mtu = smallest.min().and_then(|mtu| PathMtu::for_ip_mtu(mtu).ok());
         self.profile(mtu.unwrap_or(PathMtu::B256))
     }
 }
 
 impl FromStr for EcnThresholds {
-    type Err = BadProfile;
+    type Err = InvalidEcnProfile;
 
-    /// `KMIN,KMAX,PMAX`, or `K` alone, from which on every packet is marked.
-    fn from_str(text: &str) -> Result<EcnThresholds, BadProfile> {
-        let bad = || BadProfile {
+    /// Parses `KMIN,KMAX,PMAX`, or a single length from which on every packet is marked.
+    fn from_str(text: &str) -> Result<EcnThresholds, InvalidEcnProfile> {
+        let bad = || InvalidEcnProfile {
             given: text.to_owned(),
         };
         let length = |text: &str| match text.parse() {
@@ -176,7 +176,7 @@ impl FromStr for EcnThresholds {
             p_max,
             given: text.to_owned(),
         };
-        // What no packet size makes a profile is refused at once.
+        // Reject thresholds that are invalid for every path MTU.
         thresholds.profile(PathMtu::B4096)?;
         Ok(thresholds)
     }
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn short_queues_are_marked_before_they_overflow() {
+    fn thresholds_are_scaled_down_for_short_queues() {
         let of = |queue: &str| {
             let yaml = format!(
                 "name: two\ndefaults: {{queue: {queue}}}\nswitches: [{{name: s1, id: 1}}]\nhosts:\n\
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn profiles_are_read_and_written() {
+    fn profiles_are_parsed_and_displayed() {
         assert_eq!(profile("5, 200,0.01", PathMtu::B4096), "5,200,0.01");
         assert_eq!(profile("8,8,1", PathMtu::B1024), "8,8,1");
         assert_eq!(
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn bytes_are_full_frames_of_the_path_mtu() {
-        // Of 4,154 and of 1,082 bytes.
+        // The frames have 4,154 and 1,082 bytes.
         assert_eq!(profile("20KiB,200KiB,0.01", PathMtu::B4096), "5,49,0.01");
         assert_eq!(profile("20KiB,200KiB,0.01", PathMtu::B1024), "19,189,0.01");
         assert_eq!(profile("1B, 9kB,1", PathMtu::B4096), "1,2,1");
@@ -252,13 +252,13 @@ mod tests {
     }
 
     #[test]
-    fn one_length_marks_everything_from_there_on() {
+    fn a_single_length_marks_every_packet_from_there_on() {
         assert_eq!(profile("20KiB", PathMtu::B4096), "5,5,1");
         assert_eq!(profile("65", PathMtu::B4096), "65,65,1");
     }
 
     #[test]
-    fn packets_and_bytes_may_cross_for_small_packets_alone() {
+    fn thresholds_in_mixed_units_are_checked_for_each_mtu() {
         let thresholds: EcnThresholds = "100KiB,50,1".parse().unwrap();
         assert!(thresholds.profile(PathMtu::B4096).is_ok());
         let error = thresholds.profile(PathMtu::B1024).unwrap_err().to_string();

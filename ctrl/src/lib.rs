@@ -4,8 +4,6 @@
 //! [`tree`] and [`tables`] are the data structures that it uses. The `driver` feature adds the gRPC client that connects it
 //! to real switches, and the service with which other programs register groups.
 
-// Some public items have no documentation yet, most of them fields and variants.
-#![allow(missing_docs)]
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "driver")]

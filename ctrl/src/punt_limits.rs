@@ -9,25 +9,26 @@ use crate::constants::{
 };
 use crate::tables::{PuntKey, PuntRate};
 
-/// NAKs by which a host may end queue pairs in a second.
+/// Maximum rate of fatal NAKs per host, in packets per second.
 const FATAL_NAKS: u64 = 100;
-/// Bytes of the smallest full packet with its headers, roughly: a path MTU of 256.
+/// Approximate size in bytes of a full packet with headers at the smallest path MTU, 256 bytes.
 const SMALL_PACKET: u64 = 320;
-/// The controller counts a host's registration packets too, and refuses what is too much; so the switch lets more through.
+/// Factor by which a switch's limit exceeds the controller's own limit of registration packets. So the controller sees an
+/// excess, and can reply with a refusal.
 const MARGIN: u64 = 2;
 
-/// The rates of a fabric.
+/// Configured rate limits of packets from switches to the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PuntLimits {
-    /// Registration packets per second of a host; 0 for no limit.
+    /// Registration packets per host and second; 0 for no limit.
     pub registrations: u32,
-    /// Packets of groups by whose strategy the controller finds minima or ICRCs, per port, kind and second; 0 lets as many
-    /// through as the port's link carries of full packets.
+    /// Packets per port, kind and second of groups whose minima or ICRCs the controller computes. 0: the rate of full packets
+    /// on the port's link.
     pub group_packets: u32,
 }
 
 impl PuntLimits {
-    /// The rates of a port whose link carries `rate_bps` and behind which `hosts` hosts are.
+    /// Meter rates of a port by kind of packet. `rate_bps`: rate of its link in bit/s; `hosts`: number of hosts behind it.
     pub(crate) fn of_port(
         &self,
         port: u32,
@@ -51,7 +52,7 @@ impl PuntLimits {
             .into_iter()
             .filter(|(_, rate)| *rate > 0)
             .map(move |(reason, rate)| {
-                // A second's worth at once, as queues hold no more.
+                // The burst is one second of packets; queues hold no more.
                 (PuntKey { reason, port }, PuntRate { rate, burst: rate })
             })
     }
@@ -67,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_has_its_rates_and_a_switch_those_of_all_behind_it() {
+    fn a_port_has_the_rates_of_all_hosts_behind_it() {
         let limits = PuntLimits {
             registrations: 10,
             group_packets: 1_000,
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_carries_no_more_than_its_full_packets() {
+    fn without_a_limit_the_link_rate_applies() {
         let limits = PuntLimits {
             registrations: 0,
             group_packets: 0,
@@ -98,7 +99,7 @@ mod tests {
         // 100 Mbit/s in packets of 320 bytes.
         let slow = rates(limits, 100_000_000, 1);
         assert_eq!(slow[1], (PACKET_IN_FEEDBACK, 39_062));
-        // Without a limit there is no rate to be set.
+        // A limit of 0 sets no meter.
         assert!(slow.iter().all(|(reason, _)| *reason != PACKET_IN_MRP));
         assert_eq!(rates(limits, 1, 1)[1], (PACKET_IN_FEEDBACK, 1));
     }

@@ -5,80 +5,82 @@ use std::fmt;
 use alfirk_roce::rc::Recovery;
 use serde::{Deserialize, Serialize};
 
-/// Where a group's minimum PSN over all paths of a switch comes from (AckPSN aggregation; `MinPsn` of `p4src`).
+/// Method by which a switch finds the minimum acknowledged PSN over all paths of a group (`MinPsn` of `p4src`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "driver", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum MinPsn {
-    /// From a tournament tree in registers, in the pass of each ACK
+    /// A tournament tree in registers, updated in one pass of each ACK
     #[default]
     Tree,
-    /// From an ACK that recirculates and looks at four paths in each pass
+    /// Recirculation: the ACK reads four paths in each pass
     ///
     /// After Cepheus, section III-D.
     Walk,
-    /// From the controller, to which switches punt ACKs
+    /// The controller computes it; switches punt ACKs to it
     Punt,
 }
 
-/// How receivers come to find the ICRC of a group's data right (`IcrcMode` of `p4src`). That of feedback is always recomputed.
+/// Method that keeps the ICRC of a group's data valid after rewrites (`IcrcMode` of `p4src`). Switches always recompute the
+/// ICRC of feedback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "driver", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum IcrcMode {
-    /// Constants cancel what the switches change, whatever the payload
+    /// Switches change two other header fields by XOR constants, so that the ICRC stays the same for any payload
     #[default]
     Neutral,
-    /// The switches parse payloads and compute it anew
+    /// Switches parse the payload and recompute the ICRC
     Recompute,
-    /// The controller computes it; leaf switches punt the copies for hosts
+    /// The controller recomputes the ICRC; leaf switches punt each copy for a host
     Punt,
 }
 
-/// All choices, with what switches must know of the group's queue pairs.
+/// Strategies of one group, and the parameters of its queue pairs that switches need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Strategies {
-    /// For feedback.
+    /// Method that finds the minimum PSN of feedback.
     pub min_psn: MinPsn,
-    /// For data.
+    /// Method that keeps the ICRC of data valid.
     pub icrc: IcrcMode,
-    /// What the group's queue pairs do about losses: switches pass selective NAKs only if they repeat selectively.
+    /// Loss recovery of the group's queue pairs. Switches forward selective NAKs only with selective repeat.
     #[serde(default)]
     pub recovery: Recovery,
-    /// How far the source may be ahead of what was acknowledged to it.
+    /// Maximum distance of the source beyond the PSN last acknowledged to it.
     #[serde(default)]
     pub window: Window,
 }
 
-/// A number of packets, 1 to 2^23 - 1: what the queue pairs of a group can have outstanding, or more. Beyond 2^23 PSNs have
-/// no order. Switches drop data of a source that is further ahead.
+/// Window of a source in packets, 1 to 2^23 - 1: at least the packets that its queue pair may have outstanding.
+///
+/// Switches drop data that is further ahead of the last acknowledged PSN. PSNs 2^23 or more apart have no order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
 pub struct Window(u32);
 
 impl Window {
-    /// The widest.
+    /// The largest window, 2^23 - 1 packets.
     pub const MAX: Window = Window((1 << 23) - 1);
 
-    /// One of `packets`; `None` for 0 and for 2^23 and more.
+    /// Creates a window of `packets` packets; `None` for 0, and for 2^23 or more.
     pub fn new(packets: u32) -> Option<Window> {
         (1..=Window::MAX.0)
             .contains(&packets)
             .then_some(Window(packets))
     }
 
-    /// One that has room for `packets`, as far as there is one, and no less than the default.
+    /// Creates a window of `packets` packets, clamped to the range from the default to [`Window::MAX`].
     pub fn at_least(packets: u32) -> Window {
         Window(packets.clamp(Window::default().0, Window::MAX.0))
     }
 
-    /// Its packets.
+    /// Number of packets.
     pub fn get(self) -> u32 {
         self.0
     }
 }
 
-/// What a switch takes where the group's entry says nothing.
+/// The window of switches whose group entry has no such parameter.
 impl Default for Window {
     fn default() -> Window {
         Window(alfirk_contract::DEFAULT_WINDOW)
@@ -114,13 +116,13 @@ impl std::str::FromStr for Window {
     }
 }
 
-/// Not a window.
+/// Error: the text or number is not a window of 1 to 2^23 - 1 packets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a source's window is 1 to 8388607 packets, not {0}; give what the group's queue pairs can have outstanding")]
+#[error("the window of a source is 1 to 8388607 packets, not {0}; give the maximum of outstanding packets of its queue pair")]
 pub struct WindowError(pub String);
 
 impl MinPsn {
-    /// As the pipeline numbers it.
+    /// Value of the strategy in the pipeline's table entry.
     pub fn number(self) -> u8 {
         let number = match self {
             MinPsn::Tree => alfirk_contract::MinPsn::Tree,
@@ -130,7 +132,7 @@ impl MinPsn {
         number as u8
     }
 
-    /// The other way round.
+    /// Inverse of `number`; `None` for an unknown value.
     pub fn from_number(number: u64) -> Option<MinPsn> {
         let mut all = [MinPsn::Tree, MinPsn::Walk, MinPsn::Punt].into_iter();
         all.find(|strategy| u64::from(strategy.number()) == number)
@@ -138,7 +140,7 @@ impl MinPsn {
 }
 
 impl IcrcMode {
-    /// As the pipeline numbers it.
+    /// Value of the strategy in the pipeline's table entry.
     pub fn number(self) -> u8 {
         let number = match self {
             IcrcMode::Neutral => alfirk_contract::IcrcMode::Neutral,
@@ -148,21 +150,21 @@ impl IcrcMode {
         number as u8
     }
 
-    /// The other way round.
+    /// Inverse of `number`; `None` for an unknown value.
     pub fn from_number(number: u64) -> Option<IcrcMode> {
         let mut all = [IcrcMode::Neutral, IcrcMode::Recompute, IcrcMode::Punt].into_iter();
         all.find(|mode| u64::from(mode.number()) == number)
     }
 }
 
-/// The name that flags and files have for it.
+/// The name in flags and files.
 impl fmt::Display for MinPsn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
     }
 }
 
-/// The name that flags and files have for it.
+/// The name in flags and files.
 impl fmt::Display for IcrcMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
@@ -183,19 +185,19 @@ mod tests {
         let refused = "0".parse::<Window>().unwrap_err().to_string();
         assert_eq!(
             refused,
-            "a source's window is 1 to 8388607 packets, not 0; give what the group's queue pairs can have outstanding"
+            "the window of a source is 1 to 8388607 packets, not 0; give the maximum of outstanding packets of its queue pair"
         );
     }
 
     #[test]
-    fn a_window_has_room_for_what_may_be_outstanding_and_is_never_narrower_than_the_default() {
+    fn at_least_clamps_the_window_between_default_and_maximum() {
         assert_eq!(Window::at_least(128), Window::default());
         assert_eq!(Window::at_least(100_000).get(), 100_000);
         assert_eq!(Window::at_least(u32::MAX), Window::MAX);
     }
 
     #[test]
-    fn strategies_of_before_are_read_with_the_defaults() {
+    fn fields_missing_in_older_files_get_defaults() {
         let before = r#"{"min_psn": "walk", "icrc": "neutral"}"#;
         let read: Strategies = serde_json::from_str(before).unwrap();
         let walk = Strategies {

@@ -1,4 +1,4 @@
-"""What VS Code reads is what it can read, and knows P4's words."""
+"""The extension's manifest and grammar are valid for VS Code, and the grammar has P4's keywords."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _patterns(node: Any) -> Iterator[str]:
 
 
 def _scope(text: str) -> str | None:
-    """Give the scope of the first pattern that takes the beginning of a text, as VS Code would."""
+    """Return the scope of the first pattern that matches at the beginning of a text, as VS Code does."""
     grammar = _json("syntaxes/p4.tmLanguage.json")
     for include in grammar["patterns"]:
         entry = grammar["repository"][include["include"].removeprefix("#")]
@@ -42,7 +42,7 @@ def _scope(text: str) -> str | None:
     return None
 
 
-def what_the_manifest_names_is_there() -> None:
+def files_named_in_the_manifest_exist() -> None:
     manifest = _json("package.json")
     assert (EXTENSION / manifest["main"]).is_file()
     (language,) = manifest["contributes"]["languages"]
@@ -73,11 +73,11 @@ def every_pattern_of_the_grammar_compiles() -> None:
         ("&&& 1", "keyword.operator.p4"),
     ],
 )
-def texts_have_their_colours(text: str, scope: str) -> None:
+def samples_get_the_expected_scopes(text: str, scope: str) -> None:
     assert _scope(text) == scope
 
 
-def the_settings_are_those_that_the_server_takes() -> None:
+def manifest_settings_match_the_settings_of_the_server() -> None:
     settings = (ROOT / "lsp" / "src" / "settings.rs").read_text()
     fields = re.findall(r"pub (\w+): ", settings)
     taken = {re.sub(r"_(\w)", lambda m: m[1].upper(), field) for field in fields}

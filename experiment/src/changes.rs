@@ -7,11 +7,13 @@ use alfirk_ctrl::topology::{HostIndex, LinkIndex};
 /// Loss on a link during a time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outage {
+    /// Index of the link in the topology.
     pub link: LinkIndex,
     /// Loss probability per frame and direction.
     pub loss: f64,
-    /// Start and end in nanoseconds after the source's post. Without an end if `until` is `None`.
+    /// Start in nanoseconds after the source's post.
     pub from: u64,
+    /// End in nanoseconds after the source's post; `None` for a loss until the end of the transfer.
     pub until: Option<u64>,
 }
 
@@ -19,9 +21,11 @@ pub struct Outage {
 /// delays). Its NIC continues.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suspension {
+    /// Index of the host whose application is suspended.
     pub host: HostIndex,
-    /// Start and end in nanoseconds after the source's post.
+    /// Start in nanoseconds after the source's post.
     pub from: u64,
+    /// End in nanoseconds after the source's post.
     pub until: u64,
 }
 
@@ -85,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_come_in_order_after_the_post() {
+    fn changes_are_due_in_order_after_the_post() {
         let outage = |link, from, until| Outage {
             link: LinkIndex(link),
             loss: 0.5,

@@ -217,16 +217,20 @@ pub trait SharedFabric: Fabric {
 /// A part of the fabric that may fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Victim {
+    /// A host: it neither sends nor receives any more.
     Host(HostIndex),
+    /// A switch: it drops all packets, and its connection to the controller ends.
     Switch(SwitchIndex),
+    /// A link: frames in both directions are lost.
     Link(LinkIndex),
 }
 
 /// An action of the controller on a group in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct News {
+    /// Address of the group.
     pub mcst_id: Ipv4Addr,
-    /// Time on the fabric's clock.
+    /// Time of the action on the fabric's clock, in nanoseconds.
     pub at: u64,
     /// Members removed from the group, because they did not reply or no path leads to them.
     pub lost: Vec<Ipv4Addr>,
@@ -343,10 +347,20 @@ pub enum FabricError {
     Switch(Box<SwitchError>),
     /// A host rejected a request or failed.
     #[error("host {host}: {why}")]
-    Host { host: String, why: String },
+    Host {
+        /// Name of the host.
+        host: String,
+        /// Reason, from the host.
+        why: String,
+    },
     /// An operation exceeded its time limit.
     #[error("{what} after {seconds} s")]
-    Timeout { what: String, seconds: f64 },
+    Timeout {
+        /// What is missing, such as `group 10.255.0.1 is not registered`.
+        what: String,
+        /// Time limit that was exceeded, in seconds.
+        seconds: f64,
+    },
     /// A part of the fabric has ended, or the fabric cannot be reached.
     #[error("{0}")]
     Broken(String),

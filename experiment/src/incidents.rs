@@ -68,7 +68,7 @@ impl Incidents {
     }
 
     /// Whether the job's failures cut off `host`: it has failed, or no path leads from `source` to it.
-    pub(super) fn has_cut_off(
+    pub(super) fn is_cut_off(
         &self,
         topology: &Topology,
         source: HostIndex,

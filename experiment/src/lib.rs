@@ -5,9 +5,6 @@
 //!
 //! Nothing here reads a clock or the system's randomness: random numbers come from named [`stream`]s of the run's seed.
 
-// Some public items have no documentation yet, most of them fields and variants.
-#![allow(missing_docs)]
-
 mod changes;
 mod fabric;
 pub mod in_band;

@@ -19,10 +19,13 @@ pub struct MachinesSummary {
 /// One machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MachineSummary {
+    /// Name on the command line.
     pub name: String,
     /// Address used by the other machines.
     pub address: String,
+    /// Number of switches on the machine.
     pub switches: usize,
+    /// Number of hosts on the machine.
     pub hosts: usize,
     /// VXLAN implementation of its links to others: `kernel`, or `alfirk` if the kernel has none.
     pub vxlan: String,

@@ -18,15 +18,33 @@ pub enum MemberEvent {
     /// All connections of this member are established.
     Ready,
     /// At a receiver: all data has been received. At the root: all data that it sent is acknowledged.
-    Done { sha256: Digest, at: u64 },
+    Done {
+        /// SHA-256 of the member's data.
+        sha256: Digest,
+        /// Time on the fabric's clock, in nanoseconds.
+        at: u64,
+    },
     /// With changing sources: this member holds a part; at the part's source, all members hold it.
-    PartDone { part: u32, at: u64 },
+    PartDone {
+        /// Number of the part, from 0.
+        part: u32,
+        /// Time on the fabric's clock, in nanoseconds.
+        at: u64,
+    },
     /// This member is done, and all data that it relayed is acknowledged, too.
     Finished,
-    /// The queue pairs of the leg are gone. The member holds `held` contiguous slices from the first on, and the slices `beyond`.
-    Left { held: u32, beyond: Vec<u32> },
+    /// The member has left a leg of the transfer, and the leg's queue pairs are destroyed.
+    Left {
+        /// Number of contiguous slices that the member holds, from slice 0.
+        held: u32,
+        /// Slices after these that the member holds, too.
+        beyond: Vec<u32>,
+    },
     /// The transfer failed at this member.
-    Failed { why: String },
+    Failed {
+        /// Cause of the failure.
+        why: String,
+    },
     /// An event of the group that this host leads, if it was registered in band.
     Group(LeaderEvent),
 }

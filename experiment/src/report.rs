@@ -25,16 +25,20 @@ use super::machines::MachinesSummary;
 pub struct Report {
     /// One row per algorithm, in the requested order.
     pub results: Vec<Row>,
-    /// The message; `None` for a workload.
+    /// The message that was sent; `None` for a workload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<Input>,
+    /// The workload that ran instead of one message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workload: Option<WorkloadSummary>,
+    /// Size of the network.
     pub topology: TopologySummary,
     /// The members; `None` for a workload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<GroupSummary>,
+    /// Settings of the run.
     pub settings: Settings,
+    /// Seed of all random numbers of the run.
     pub seed: u64,
     /// The clock of a network of processes whose links have rates; `None` for others.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,7 +48,7 @@ pub struct Report {
     pub machines: Option<MachinesSummary>,
 }
 
-/// The message.
+/// The message of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Input {
     /// Path of the file; `None` for generated data.
@@ -67,17 +71,22 @@ pub struct WorkloadSummary {
     pub hosts: usize,
     /// Number of flows that are waited for, in all phases.
     pub flows: usize,
+    /// Number of phases.
     pub phases: usize,
     /// Bytes of these flows, each counted once.
     pub bytes: u64,
 }
 
-/// The network.
+/// Name and size of the network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TopologySummary {
+    /// Name of the topology.
     pub name: String,
+    /// Number of hosts.
     pub hosts: usize,
+    /// Number of switches.
     pub switches: usize,
+    /// Number of links.
     pub links: usize,
 }
 
@@ -86,6 +95,7 @@ pub struct TopologySummary {
 pub struct GroupSummary {
     /// Number of members, including the source.
     pub size: usize,
+    /// Name of the first source.
     pub source: String,
     /// Names in the order of ranks, the source first.
     pub members: Vec<String>,
@@ -109,7 +119,7 @@ impl Report {
                 parts.push(format!("and {more} more"));
             }
             if parts.is_empty() {
-                parts.push("some receivers do not hold the bytes that were sent".to_owned());
+                parts.push("some receivers do not have the bytes that were sent".to_owned());
             }
             format!("{}: {}", row.algorithm, parts.join("; "))
         };

@@ -61,7 +61,9 @@ pub enum Decision {
 /// Why a group was left: its goodput over the low windows, and the normal goodput, in bit/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LowGoodput {
+    /// Goodput over the low windows, in bit/s; 0 if nothing was acknowledged.
     pub got_bps: f64,
+    /// Normal goodput of the group, in bit/s; 0 if nothing was ever acknowledged.
     pub normal_bps: f64,
 }
 
@@ -104,7 +106,7 @@ enum State {
         good: u32,
         /// Time and byte count at the start of the low windows.
         low_since: (u64, u64),
-        standing: Trust,
+        standing: Standing,
     },
     Overlay {
         try_at: u64,
@@ -112,7 +114,7 @@ enum State {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Trust {
+enum Standing {
     Probation,
     /// Trusted since this time.
     Trusted(u64),
@@ -138,8 +140,8 @@ impl Safeguard {
             good: 0,
             low_since: (now, 0),
             standing: match on_probation {
-                true => Trust::Probation,
-                false => Trust::Trusted(now),
+                true => Standing::Probation,
+                false => Standing::Trusted(now),
             },
         };
     }
@@ -174,8 +176,8 @@ impl Safeguard {
                 }
                 let got_bps = rate(acknowledged.saturating_sub(*bytes), elapsed);
                 let needed = match standing {
-                    Trust::Trusted(_) => self.config.below,
-                    Trust::Probation => (1.0 + self.config.below) / 2.0,
+                    Standing::Trusted(_) => self.config.below,
+                    Standing::Probation => (1.0 + self.config.below) / 2.0,
                 };
                 // A window without bytes is low even if the normal goodput is unknown.
                 if got_bps == 0.0 || got_bps < needed * normal_bps {
@@ -196,11 +198,11 @@ impl Safeguard {
                     });
                 }
                 match *standing {
-                    Trust::Probation if *good >= WINDOWS => *standing = Trust::Trusted(now),
-                    Trust::Trusted(at) if now - at >= self.wait => {
+                    Standing::Probation if *good >= WINDOWS => *standing = Standing::Trusted(now),
+                    Standing::Trusted(at) if now - at >= self.wait => {
                         self.wait = self.config.retry;
                     }
-                    Trust::Probation | Trust::Trusted(_) => {}
+                    Standing::Probation | Standing::Trusted(_) => {}
                 }
                 Decision::Stay
             }
@@ -212,7 +214,7 @@ impl Safeguard {
         let State::Group { standing, .. } = self.state else {
             return false;
         };
-        standing == Trust::Probation
+        standing == Standing::Probation
     }
 
     /// Time of the next call of [`Safeguard::observe`] that can decide something.

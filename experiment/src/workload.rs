@@ -31,6 +31,7 @@ pub struct Workload {
 pub struct Phase {
     /// Name in reports.
     pub name: String,
+    /// Flows that run in parallel; the phase ends when all of them are done.
     pub flows: Vec<Flow>,
     /// Background flows, which are not waited for and end with the phase.
     pub background: Vec<Flow>,
@@ -43,7 +44,9 @@ pub struct Phase {
 pub struct Flow {
     /// Members, the source first.
     pub members: Vec<HostIndex>,
+    /// Size of the message in bytes.
     pub bytes: u64,
+    /// Algorithm of the flow.
     pub by: FlowAlgorithm,
     /// Messages into which algorithms that do not relay divide it; one if `None`.
     pub messages: Option<u32>,
@@ -111,14 +114,17 @@ impl Workload {
 /// Result of one phase of a workload.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PhaseRow {
+    /// Name of the phase.
     pub name: String,
+    /// Number of flows, without background flows.
     pub flows: usize,
     /// Bytes of all flows, each flow counted once.
     pub bytes: u64,
     /// Time in ns from the start until the last receiver of any flow had all data.
     pub completion_ns: u64,
-    /// Shortest and mean time of a flow from its post, in ns.
+    /// Shortest completion time of a flow from its post, in ns.
     pub fastest_ns: u64,
+    /// Mean completion time of a flow from its post, in ns.
     pub mean_ns: u64,
     /// Throughput of each flow in each interval, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ETHERTYPE_LAB = 0x88B6
 KIND_MARK = 0xFF
 #: Time limit in seconds for a frame.
-PATIENCE = 10.0
+TIMEOUT = 10.0
 
 _ETH_P_ALL = 3
 _PACKET_OUTGOING = 4
@@ -69,7 +69,7 @@ class Bench:
 
     def _until_mark(self, port: int) -> list[bytes]:
         got = []
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while True:
             self._sockets[port].settimeout(max(0.01, deadline - time.monotonic()))
             try:

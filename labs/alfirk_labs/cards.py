@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from alfirk_labs.outcome import Setting
 
 #: Time limit in seconds of a host's reply.
-PATIENCE = 20.0
+TIMEOUT = 20.0
 TRANSFER = 1
 
 
@@ -56,10 +56,10 @@ class Card:
 
     def connect(self) -> None:
         """Connect to the host's control socket, once it listens."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while True:
             opened = socket.socket(socket.AF_UNIX)
-            opened.settimeout(PATIENCE)
+            opened.settimeout(TIMEOUT)
             try:
                 opened.connect(self._path)
             except OSError:
@@ -70,7 +70,7 @@ class Card:
                 message = f"{self._child.what} {ended}: {self._child.last_lines()}"
                 raise LabError(message)
             if time.monotonic() > deadline:
-                message = f"{self._child.what} did not listen within {PATIENCE:.0f} s"
+                message = f"{self._child.what} did not listen within {TIMEOUT:.0f} s"
                 raise LabError(message)
             time.sleep(0.01)
         self._lines = opened.makefile("rw", encoding="utf-8")
@@ -130,7 +130,7 @@ class Card:
 
         `drops` also counts frames other than RoCE: marks of the check.
         """
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while True:
             status = self.status()
             drops: dict[str, int] = status["host"]["drops"]
@@ -154,7 +154,7 @@ class Card:
         except TimeoutError:
             text = ""
         if not text:
-            message = f"no event of host {self.port} for {PATIENCE:.0f} s. {self._child.last_lines()}"
+            message = f"no event of host {self.port} for {TIMEOUT:.0f} s. {self._child.last_lines()}"
             raise SilentError(message)
         line: dict[str, Any] = json.loads(text)
         return line
@@ -192,7 +192,7 @@ def guest_card(setting: Setting, image: Path, port: int, tap: str) -> Iterator[C
     assert guest.child is not None
     try:
         deadline = time.monotonic() + START_LIMIT
-        while not guest.answers():
+        while not guest.is_ready():
             if ended := guest.child.ended():
                 message = f"guest {port} {ended}: {guest.child.last_lines()}"
                 raise LabError(message)

@@ -13,7 +13,7 @@ from alfirk_ptf.group import VIRTUAL_QPN, Entry, MulticastGroup
 from alfirk_ptf.packets import ACKNOWLEDGE, Roce
 
 from alfirk_labs.bench import live
-from alfirk_labs.cards import PATIENCE, GroupOfCards, SilentError, cards, guest_card
+from alfirk_labs.cards import TIMEOUT, GroupOfCards, SilentError, cards, guest_card
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +71,7 @@ class Broadcast:
         for card in self._receivers:
             if card.event("done")["sha256"] != wanted:
                 return f"host {card.port} holds other bytes than were sent"
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while silent := [card.port for card in self._receivers if card.port not in self._acknowledged]:
             if time.monotonic() > deadline:
                 return f"no acknowledgement arrived from host {silent[0]}"
@@ -111,7 +111,7 @@ def refused_by_linux(
         try:
             return sent.complete()
         except SilentError:
-            return f"host {port}, a guest, has not received all messages within {PATIENCE:.0f} s"
+            return f"host {port}, a guest, has not received all messages within {TIMEOUT:.0f} s"
 
 
 def _joined(switch: Live, receivers: list[Card], messages: int, params: Params) -> Broadcast:

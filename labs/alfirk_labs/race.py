@@ -15,7 +15,7 @@ class Race:
     packets: int
     #: Packets of a slice or block, the unit that chain and RDMC relay.
     slice_packets: int
-    #: Nanoseconds that a packet takes on a link.
+    #: Time of a packet on a link in nanoseconds.
     packet_ns: float
     #: Nanoseconds from the end of a packet's transmission until its acknowledgement arrives.
     delay_ns: float

@@ -15,8 +15,8 @@ from p4.v1 import p4runtime_pb2
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Delay of a PacketIn in seconds, which reveals clients that do not wait for it.
-WAY_OF_PACKETS = 0.2
+#: Seconds by which a PacketIn is delayed, to detect clients that do not wait for it.
+PACKET_IN_DELAY = 0.2
 
 _SERVICE = "p4.v1.P4Runtime"
 _UNARY = ("Write", "SetForwardingPipelineConfig", "GetForwardingPipelineConfig", "Capabilities")
@@ -113,7 +113,7 @@ def _stream(channel: Any, record: Record) -> Any:
             for answer in ask(noted()):
                 message = p4runtime_pb2.StreamMessageResponse.FromString(answer)
                 if message.WhichOneof("update") == "packet":
-                    time.sleep(WAY_OF_PACKETS)
+                    time.sleep(PACKET_IN_DELAY)
                 record.add("received", message)
                 yield answer
         except grpc.RpcError as error:

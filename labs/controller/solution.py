@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from alfirk_ptf.group import Entry
 
 #: Time limit in seconds of the switch's replies.
-PATIENCE = 10
+TIMEOUT = 10
 
 
 def canonical(value: int) -> bytes:
@@ -56,7 +56,7 @@ def register(switch: str, plan: Plan) -> None:
         stub = p4runtime_pb2_grpc.P4RuntimeStub(channel)
 
         requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        answers = stub.StreamChannel(iter(requests.get, None), timeout=PATIENCE)
+        answers = stub.StreamChannel(iter(requests.get, None), timeout=TIMEOUT)
         request = p4runtime_pb2.StreamMessageRequest()
         request.arbitration.device_id = plan.device_id
         request.arbitration.election_id.CopyFrom(election_id)
@@ -73,7 +73,7 @@ def register(switch: str, plan: Plan) -> None:
         )
         config.config.p4info.CopyFrom(info)
         config.config.p4_device_config = plan.program.read_bytes()
-        stub.SetForwardingPipelineConfig(config, timeout=PATIENCE)
+        stub.SetForwardingPipelineConfig(config, timeout=TIMEOUT)
 
         request = p4runtime_pb2.StreamMessageRequest()
         request.packet.payload = plan.init_group
@@ -91,7 +91,7 @@ def register(switch: str, plan: Plan) -> None:
                 p4runtime_pb2.WriteRequest(
                     device_id=plan.device_id, election_id=election_id, updates=updates
                 ),
-                timeout=PATIENCE,
+                timeout=TIMEOUT,
             )
 
         group = p4runtime_pb2.Entity()

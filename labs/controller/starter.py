@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from alfirk_labs.plan import Plan
 
 #: Time limit in seconds of the switch's replies.
-PATIENCE = 10
+TIMEOUT = 10
 
 
 def canonical(value: int) -> bytes:
@@ -44,7 +44,7 @@ def register(switch: str, plan: Plan) -> None:
         )
         config.config.p4info.CopyFrom(info)
         config.config.p4_device_config = plan.program.read_bytes()
-        stub.SetForwardingPipelineConfig(config, timeout=PATIENCE)
+        stub.SetForwardingPipelineConfig(config, timeout=TIMEOUT)
 
         # TODO 3: send plan.init_group as a PacketOut, and wait for the PacketIn that replies to it.
 

@@ -162,7 +162,7 @@ def check(setting: Setting) -> Iterator[Outcome]:
             "TODO 3: keep one reduced column for each highest bit, and the set of columns that it combines",
         ),
         (
-            "constants() keep the ICRC, whatever the payload",
+            "constants() keep the ICRC for every payload",
             keeps,
             "TODO 4: identification first: it is the upper half of the 32 bits",
         ),

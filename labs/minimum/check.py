@@ -1,4 +1,4 @@
-"""Checks a program of the lab "minimum": on a live switch, and by what it was compiled to."""
+"""Checks a program of the lab "minimum": on a live switch, and in its compiled JSON."""
 
 from __future__ import annotations
 

@@ -81,10 +81,10 @@ def check(setting: Setting) -> Iterator[Outcome]:
         )
 
         got = send(bench, 1, UNKNOWN_GROUP, 0)
-        counted = client.counters("strangers").get(0, 0)
+        counted = client.counters("unknown_groups").get(0, 0)
         problem = comes_out(f"host 1 sent to {UNKNOWN_GROUP}, which is not a group", got, ())
         if problem is None and counted != 1:
-            problem = f"1 packet for an unknown group was sent, `strangers` counted {counted}"
+            problem = f"1 packet for an unknown group was sent, `unknown_groups` counted {counted}"
         yield part("a packet for an unknown group is dropped and counted", problem, "TODO 2")
 
         back = [port for port in members if port in send(bench, port, first, 1)]

@@ -4,14 +4,14 @@
 
 control LabIngress(inout lab_headers_t hdr, inout metadata_t meta,
                    inout standard_metadata_t standard_metadata) {
-    counter(1, CounterType.packets) strangers;  // packets for unknown groups
+    counter(1, CounterType.packets) unknown_groups;  // packets for unknown groups
 
     action replicate(bit<16> multicast_group) {
         standard_metadata.mcast_grp = multicast_group;
     }
 
     action refuse() {
-        strangers.count(0);
+        unknown_groups.count(0);
         mark_to_drop(standard_metadata);
     }
 

@@ -4,14 +4,14 @@
 
 control LabIngress(inout lab_headers_t hdr, inout metadata_t meta,
                    inout standard_metadata_t standard_metadata) {
-    counter(1, CounterType.packets) strangers;  // packets for unknown groups
+    counter(1, CounterType.packets) unknown_groups;  // packets for unknown groups
 
     action replicate(bit<16> multicast_group) {
         standard_metadata.mcast_grp = 1;  // TODO 1: the multicast group of this McstID
     }
 
     action refuse() {
-        standard_metadata.mcast_grp = 1;  // TODO 2: count it in `strangers`, and drop it
+        standard_metadata.mcast_grp = 1;  // TODO 2: count it in `unknown_groups`, and drop it
     }
 
     table groups {

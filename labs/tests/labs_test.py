@@ -56,7 +56,7 @@ def _run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.root
 @pytest.mark.parametrize("lab", _NAMES)
-def start_fails_as_the_text_says(lab: str) -> None:
+def unsolved_lab_fails_as_its_readme_says(lab: str) -> None:
     done = _run(lab)
     assert done.stdout == _sessions(lab)[lab], done.stderr
     assert done.returncode == 1
@@ -64,7 +64,7 @@ def start_fails_as_the_text_says(lab: str) -> None:
 
 @pytest.mark.root
 @pytest.mark.parametrize("lab", _NAMES)
-def solution_holds_as_the_text_says(lab: str) -> None:
+def solution_passes_with_the_output_in_the_readme(lab: str) -> None:
     solution = load(lab).solution
     done = _run(lab, solution)
     assert done.stdout == _sessions(lab)[f"{lab} {solution}"], done.stderr
@@ -87,7 +87,7 @@ def wrong_solution_gets_the_right_hint(wrong: Wrong, tmp_path: Path) -> None:
     assert wrong.says in f"{failed['problem']}\n{failed['hint']}"
 
 
-def every_lab_has_two_wrong_solutions_at_least() -> None:
+def every_lab_has_at_least_two_wrong_solutions() -> None:
     assert all(sum(wrong.lab == lab for wrong in _WRONG) >= 2 for lab in _NAMES)
 
 
@@ -113,7 +113,7 @@ def many_programs_are_graded_in_one_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lab", _NAMES)
-def lab_has_all_its_parts(lab: str) -> None:
+def every_lab_has_all_its_files(lab: str) -> None:
     text = (_LABS / lab / "README.md").read_text(encoding="utf-8")
     headings = (
         "Goal",
@@ -131,13 +131,13 @@ def lab_has_all_its_parts(lab: str) -> None:
     assert "TODO" not in (_LABS / lab / described.solution).read_text(encoding="utf-8")
 
 
-def labs_are_listed_where_students_look() -> None:
+def labs_are_listed_in_the_index() -> None:
     text = (_LABS / "README.md").read_text(encoding="utf-8")
     assert sorted(set(re.findall(r"\]\((\w[\w-]*)/README\.md\)", text))) == _NAMES
 
 
 @pytest.mark.parametrize("lab", _NAMES)
-def questions_are_answered_on_the_teachers_page(lab: str) -> None:
+def every_question_has_an_answer_for_teachers(lab: str) -> None:
     text = (_LABS / lab / "README.md").read_text(encoding="utf-8")
     asked = re.search(r"^## Explain$(.*?)^## ", text, re.MULTILINE | re.DOTALL)
     page = (_LABS / "TEACHING.md").read_text(encoding="utf-8")
@@ -150,7 +150,7 @@ def questions_are_answered_on_the_teachers_page(lab: str) -> None:
 
 
 @pytest.mark.parametrize("sweep", sorted(_LABS.glob("race/*.yaml")), ids=lambda sweep: sweep.stem)
-def sweep_of_the_race_is_an_experiment(sweep: Path) -> None:
+def sweep_in_the_race_lab_is_a_valid_experiment(sweep: Path) -> None:
     alfirk = os.environ.get("ALFIRK", str(_LABS.parent / "target" / "release" / "alfirk"))
     done = subprocess.run(
         [alfirk, "experiment", "list", str(sweep)], capture_output=True, text=True, check=False

@@ -145,7 +145,7 @@ class Guest:
         return line
 
     def start(self, journal: Journal | None = None, namespace: int | None = None) -> None:
-        """Boot the guest; :meth:`answers` is true when it is ready.
+        """Boot the guest; :meth:`is_ready` is true when it is ready.
 
         `namespace` is a process in the network namespace of the tap, by default ours.
         """
@@ -167,7 +167,7 @@ class Guest:
         if journal:
             journal.process(self.child.pid)
 
-    def answers(self) -> bool:
+    def is_ready(self) -> bool:
         """Return whether the guest is ready."""
         return self._ready.exists()
 

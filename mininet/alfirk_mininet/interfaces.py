@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from alfirk_mininet.errors import NetworkError
 from alfirk_mininet.journal import ALIAS
-from alfirk_mininet.process import undisturbed
+from alfirk_mininet.process import signals_blocked
 
 if TYPE_CHECKING:
     from mininet.node import Node
@@ -38,10 +38,10 @@ def host_interface(name: str, number: int = 0) -> str:
     return usual if len(usual) <= LONGEST_NAME else f"eth{number}"
 
 
-def make_pair(ends: list[tuple[str, int, str | None]], mtu: int, ours: list[str]) -> None:
+def make_pair(ends: list[tuple[str, int, str | None]], mtu: int, local: list[str]) -> None:
     """Create a veth pair, both ends down.
 
-    Each of the two ``ends`` is a name, a process in the target namespace, and an Ethernet address.  ``ours``
+    Each of the two ``ends`` is a name, a process in the target namespace, and an Ethernet address.  ``local``
     are the names of the ends that stay in the root namespace: ports of a switch, on which the kernel must
     not send.
     """
@@ -50,7 +50,7 @@ def make_pair(ends: list[tuple[str, int, str | None]], mtu: int, ours: list[str]
     )
     commands = [f"link add name {first} type veth peer name {second}"]
     # Without ARP: the kernel would reply for the machine's own addresses.
-    commands += [f"link set dev {name} alias {ALIAS} arp off" for name in ours]
+    commands += [f"link set dev {name} alias {ALIAS} arp off" for name in local]
     done = ip_batch(commands)
     if done.returncode:
         names = " and ".join(name for name, _, _ in ends)
@@ -59,7 +59,7 @@ def make_pair(ends: list[tuple[str, int, str | None]], mtu: int, ours: list[str]
             "if another Mininet network uses these names, stop it; if one was killed, "
             "run `sudo mn -c`; otherwise `sudo ip link delete` the name that is in use",
         )
-    for name in ours:
+    for name in local:
         _no_ipv6(name)
 
 
@@ -96,7 +96,7 @@ def _try(commands: list[str], name: str) -> None:
         )
 
 
-def quieten(name: str) -> None:
+def silence_kernel(name: str) -> None:
     """Keep the kernel from replying and sending on a switch port in this namespace."""
     ip_batch([f"link set dev {name} arp off"])
     _no_ipv6(name)
@@ -113,7 +113,7 @@ def ip_batch(commands: list[str]) -> subprocess.CompletedProcess[str]:
 
     Between the creation of an interface and the setting of our alias, it would not be recognized as ours.
     """
-    with undisturbed():
+    with signals_blocked():
         return subprocess.run(
             ["ip", "-batch", "-"],
             input="\n".join(commands) + "\n",
@@ -129,15 +129,15 @@ def _first_line(text: str) -> str:
 
 
 #: Shell command for a host before its interface goes up: disables IPv6.
-QUIET_HOST = "for which in all default; do echo 1 >/proc/sys/net/ipv6/conf/$which/disable_ipv6; done"
+DISABLE_IPV6 = "for which in all default; do echo 1 >/proc/sys/net/ipv6/conf/$which/disable_ipv6; done"
 
 
-def quieten_host(pid: int, interface: str) -> None:
-    """Let a foreign host send as a real NIC would, and nothing from its kernel itself.
+def configure_as_nic(pid: int, interface: str) -> None:
+    """Disable IPv6 and offloads on a host that Mininet did not create, so that its frames are those of a NIC.
 
-    It is configured from outside, as it may be a container.
+    The commands run from outside, since the host may be a container without them.
     """
-    script = f"{QUIET_HOST}; {offloads_off(interface)}"
+    script = f"{DISABLE_IPV6}; {offloads_off(interface)}"
     command = ["nsenter", f"--target={pid}", "--net", "--", "sh", "-c", script]
     subprocess.run(command, capture_output=True, check=False)
 
@@ -145,7 +145,7 @@ def quieten_host(pid: int, interface: str) -> None:
 def offloads_off(interface: str) -> str:
     """Return the shell command that disables offloads, so that frames are those of a real NIC.
 
-    A checksum or segmentation that the kernel leaves to the other end of a veth pair would not happen,
-    because a packet socket is in between.
+    With offloads, the kernel leaves checksums and segmentation to the other end of a veth pair. They would be
+    missing, since the switch reads frames from a packet socket.
     """
     return f"ethtool -K {interface} rx off tx off sg off tso off gso off gro off"

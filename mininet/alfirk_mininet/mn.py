@@ -36,7 +36,7 @@ from alfirk_mininet.nodes import (
     check_socket_path,
     wait_ready,
 )
-from alfirk_mininet.process import Child, kill_guests, stop_all
+from alfirk_mininet.process import Child, kill_host_processes, stop_all
 from alfirk_mininet.topo import add_nodes
 from alfirk_mininet.topology import Topology, TopologyError
 from mininet import util
@@ -169,25 +169,25 @@ class Mesh(_AlfirkTopo):
         self.make(f"mesh:{hosts}")
 
 
-class Word(_AlfirkTopo):
-    """``--topo fat-tree:4`` and all other values of ``alfirk run --topology``."""
+class SpecTopo(_AlfirkTopo):
+    """A topology of ``--topo fat-tree:4`` or any other value of ``alfirk run --topology``."""
 
-    def build(self, word: str = "testbed", **_: Any) -> None:
+    def build(self, spec: str = "testbed", **_: Any) -> None:
         """Add its nodes and links."""
-        self.make(word)
+        self.make(spec)
 
 
 def build_topo(topos: Mapping[str, Callable[..., Topo]], text: str) -> Topo:
     """Create the topology of ``--topo``: a class, a generator such as ``fat-tree:4``, or a file."""
     name = text.partition(",")[0]
-    if name not in topos and (name.endswith((".yaml", ".yml")) or ":" in name or name in WORDS):
-        return Word(text)
+    if name not in topos and (name.endswith((".yaml", ".yml")) or ":" in name or name in GENERATORS):
+        return SpecTopo(text)
     topo: Topo = util.buildTopo(topos, text)
     return topo
 
 
-#: Names of topologies that are not identifiers, as `alfirk topology` has them.
-WORDS = ("fat-tree", "leaf-spine", "n-tree", "ntree")
+#: Names of the topology generators of `alfirk topology`; Mininet cannot register those with a hyphen.
+GENERATORS = ("fat-tree", "leaf-spine", "n-tree", "ntree")
 
 TOPOS = {"fattree": FatTree, "mesh": Mesh, "leafspine": LeafSpine, "testbed": Testbed, "file": TopologyFile}
 SWITCHES = {"alfirk": MnSwitch, "simple_switch_grpc": SimpleSwitchGrpc}
@@ -238,7 +238,7 @@ class AlfirkNet(AlfirkMininet):
         for host in hosts if not with_program else []:
             host.start_rdma()
         super().start()
-        wait_ready([(host.child, host.answers) for host in hosts if host.child])
+        wait_ready([(host.child, host.is_ready) for host in hosts if host.child])
         if not switches or len(switches) < len(self.switches):
             if isinstance(topo, _AlfirkTopo):
                 warn("*** These switches have no controller; use --switch alfirk\n")
@@ -296,7 +296,7 @@ class AlfirkNet(AlfirkMininet):
         ]
         children = [child for child in (controller, *(node.child for node in nodes)) if child]
         stop_all(children)
-        kill_guests(host.pid for host in self.hosts)
+        kill_host_processes(host.pid for host in self.hosts)
         super().stop()
         if isinstance(self.topo, _AlfirkTopo) and self.topo.settings.journal:
             self.topo.settings.journal.close()

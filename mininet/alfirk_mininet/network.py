@@ -24,7 +24,7 @@ from alfirk_mininet.nodes import (
     check_socket_path,
     wait_ready,
 )
-from alfirk_mininet.process import Child, kill_guests, stop_all
+from alfirk_mininet.process import Child, kill_host_processes, stop_all
 from alfirk_mininet.topo import AlfirkTopo
 
 if TYPE_CHECKING:
@@ -160,8 +160,8 @@ class Network:
         self._mininet.start()
         if self._forwarder:
             wait_ready([(self._forwarder, lambda: _is_forwarding(self._forwarder))])
-        wait_ready([(host.child, host.answers) for host in hosts if host.child])
-        started = [(guest.child, guest.answers) for guest in self.guests.values() if guest.child]
+        wait_ready([(host.child, host.is_ready) for host in hosts if host.child])
+        started = [(guest.child, guest.is_ready) for guest in self.guests.values() if guest.child]
         wait_ready(started, guests.START_LIMIT)
 
     def stop(self) -> None:
@@ -178,7 +178,7 @@ class Network:
             children = [*(node.child for node in nodes), self._forwarder]
             stop_all([child for child in children if child])
             self._forwarder = None
-            kill_guests(host.pid for host in mininet.hosts)
+            kill_host_processes(host.pid for host in mininet.hosts)
             with contextlib.suppress(Exception):
                 mininet.stop()
         for guest in self.guests.values():

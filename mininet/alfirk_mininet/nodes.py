@@ -244,7 +244,7 @@ class AlfirkSwitch(Switch):
     @classmethod
     def batchStartup(cls, switches: Sequence[AlfirkSwitch], **_: Any) -> Sequence[AlfirkSwitch]:  # noqa: N802
         """Wait until all switches reply to gRPC (Mininet calls this after starting all of them)."""
-        wait_ready([(switch.child, switch.answers) for switch in switches if switch.child])
+        wait_ready([(switch.child, switch.is_ready) for switch in switches if switch.child])
         for switch in switches:
             if switch.entries is not None and switch.program:
                 commands = table_entries.commands(switch.entries, switch.program.tables())
@@ -253,7 +253,7 @@ class AlfirkSwitch(Switch):
         info("".join(f"\n*** {line}" for line in described))
         return switches
 
-    def answers(self) -> bool:
+    def is_ready(self) -> bool:
         """Return whether the gRPC server is ready."""
         try:
             with socket.create_connection((self.settings.listen, self.grpc_port), timeout=0.5) as connection:
@@ -283,7 +283,7 @@ class AlfirkHost(Host):
         self.child: Child | None = None
         super().__init__(name, **params)
         _note(self, settings)
-        self.cmd(interfaces.QUIET_HOST)
+        self.cmd(interfaces.DISABLE_IPV6)
 
     @property
     def control(self) -> Path:
@@ -320,7 +320,7 @@ class AlfirkHost(Host):
         return result
 
     def start_rdma(self) -> None:
-        """Start ``alfirk host`` in the host's namespace; :meth:`answers` is true when it is ready."""
+        """Start ``alfirk host`` in the host's namespace; :meth:`is_ready` is true when it is ready."""
         self.control.unlink(missing_ok=True)
         log = self.settings.workdir / f"{self.name}.log"
         # -a attaches to the namespace and calls exec, so the process is alfirk itself.
@@ -329,7 +329,7 @@ class AlfirkHost(Host):
         if self.settings.journal:
             self.settings.journal.process(self.child.pid)
 
-    def answers(self) -> bool:
+    def is_ready(self) -> bool:
         """Return whether the control socket is ready."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(0.5)
@@ -420,12 +420,12 @@ def _without_kernel(switch: AlfirkSwitch, intf: Intf) -> None:
     """
     link = intf.link
     if not isinstance(link, AlfirkLink):
-        interfaces.quieten(intf.name)
+        interfaces.silence_kernel(intf.name)
     ends = (link.intf1, link.intf2) if link else ()
     for far in (end for end in ends if end and end is not intf):
         node = far.node
         if not isinstance(node, (AlfirkHost, AlfirkSwitch)) and node.inNamespace and switch is not node:
-            interfaces.quieten_host(node.pid, far.name)
+            interfaces.configure_as_nic(node.pid, far.name)
 
 
 def wait_ready(waiting: Sequence[tuple[Child, Callable[[], bool]]], limit: float = START_LIMIT) -> None:
@@ -436,7 +436,7 @@ def wait_ready(waiting: Sequence[tuple[Child, Callable[[], bool]]], limit: float
     while todo:
         for child, _ in todo:
             check_alive(child)
-        todo = [(child, answers) for child, answers in todo if not answers()]
+        todo = [(child, is_ready) for child, is_ready in todo if not is_ready()]
         if todo and time.monotonic() > deadline:
             names = ", ".join(child.what for child, _ in todo)
             raise NetworkError(

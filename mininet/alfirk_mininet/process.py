@@ -1,4 +1,4 @@
-"""Child processes of a network: each has a log file, and none outlives the network.
+"""Child processes of a network: each writes a log file, and all end with the network.
 
 The kernel kills them when their parent ends, by any cause (PR_SET_PDEATHSIG, set by setpriv).
 """
@@ -33,10 +33,10 @@ def start_time(pid: int) -> int | None:
 
 
 @contextlib.contextmanager
-def undisturbed() -> Iterator[None]:
+def signals_blocked() -> Iterator[None]:
     """Block the signals that end a network during a step that cannot be undone halfway.
 
-    Processes started inside are not interrupted by Ctrl-C at the terminal either: only for short ones.
+    Ctrl-C at the terminal does not interrupt processes started inside either, so they must be short.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
@@ -47,8 +47,8 @@ def undisturbed() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def before_others() -> Iterator[None]:
-    """Start processes inside with real-time priority.
+def real_time_priority() -> Iterator[None]:
+    """Start processes inside this context with real-time priority.
 
     Without the permission they have normal priority.
     """
@@ -76,7 +76,7 @@ class Child:
 
         With ``real_time`` it has real-time priority, if the system permits it.
         """
-        with log.open("wb") as output, before_others() if real_time else contextlib.nullcontext():
+        with log.open("wb") as output, real_time_priority() if real_time else contextlib.nullcontext():
             process = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", "--", *command],
                 stdin=subprocess.DEVNULL,
@@ -123,7 +123,7 @@ def stop_all(children: Iterable[Child]) -> None:
             child.process.wait()
 
 
-def kill_guests(shells: Iterable[int]) -> None:
+def kill_host_processes(shells: Iterable[int]) -> None:
     """Kill all processes in the network namespaces of these shells, except the shells: also daemons of users.
 
     A daemon would keep the namespace with its links.  Mininet itself ends the shells later.

@@ -22,7 +22,7 @@ class Program:
 
     #: BMv2 JSON.
     json: Path
-    #: P4Info as text, for P4Runtime clients; none for a program that was given as JSON.
+    #: P4Info as text, for P4Runtime clients; ``None`` for a program that was given as JSON.
     p4info: Path | None
 
     def tables(self) -> dict[str, Any]:

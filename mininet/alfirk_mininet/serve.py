@@ -3,8 +3,8 @@
 ``{"event":"ready","switches":{"s1":"127.0.0.1:50001",..},"hosts":{"h1":"DIR/h1.sock",..},
 "interfaces":{"s1":{"1":"s1-eth1",..},..},"processes":[4711,..]}`` is printed once every process is ready.
 The network exists until stdin closes or SIGTERM arrives; then it is removed and the exit code is 0.
-A line ``{"kill":"h3"}`` on stdin kills a node's process, and ``{"cut":"s1-eth1"}`` takes a switch's
-interface down, so that a program can observe its network without them.  ``{"restore":"s1-eth1"}`` brings it
+A line ``{"kill":"h3"}`` on stdin kills a node's process, and ``{"cut":"s1-eth1"}`` sets a switch's
+interface down, to test how the program handles the failure.  ``{"restore":"s1-eth1"}`` sets it
 up again.
 ``{"event":"failed","what":"..","hint":".."}`` is printed, with exit code 1, when something cannot start or a
 process ends.
@@ -45,7 +45,7 @@ def serve(topology_file: Path, settings: Settings) -> int:
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
     try:
-        # `alfirk run` blocks the signals, and processes inherit that: unblocked, so that SIGTERM ends them.
+        # Unblock the signals: `alfirk run` blocks them, and its child processes inherit that.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM, signal.SIGINT))
         topology = Topology.load(topology_file, settings.alfirk)
         with _uninterrupted_end(Network(topology, settings)) as network:
@@ -110,13 +110,13 @@ def _watch(network: Network) -> None:
                     return
                 *lines, unread = (unread + chunk).split(b"\n")
                 for line in lines:
-                    doomed = _obey(network, line)
+                    doomed = _execute(network, line)
                     if doomed is not None:
                         selector.unregister(watched[doomed.what])
                         doomed.process.kill()
 
 
-def _obey(network: Network, line: bytes) -> Child | None:
+def _execute(network: Network, line: bytes) -> Child | None:
     """Execute a request; return the process to kill, if it is a request for that."""
     hint = 'write {"kill":"h3"}, {"cut":"s1-eth1"} or {"restore":"s1-eth1"}'
     try:

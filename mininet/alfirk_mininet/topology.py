@@ -1,7 +1,7 @@
-"""The network as data.
+"""The network of a topology file as data.
 
-``alfirk topology check`` reads the file, and has the last word about it: what stands here is what it says.
-No root, no Mininet.
+``alfirk topology check`` parses and validates the file; this module only loads its JSON output.
+Needs neither root nor Mininet.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class TopologyError(ValueError):
-    """A topology that cannot be used, or cannot be read here."""
+    """The topology file is invalid, or the ``alfirk`` command that reads it failed."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Host:
     """A host with one network port."""
 
     name: str
-    #: The address, and the prefix that the host takes for its own link.
+    #: The address with the prefix length of the host's subnet.
     ip: IPv4Interface
     mac: str
 
@@ -59,7 +59,7 @@ class End:
 
 @dataclass(frozen=True)
 class Attributes:
-    """What a link does to packets, the same in both directions."""
+    """Rate, delay, MTU and queue of a link, the same in both directions."""
 
     #: Serialisation rate in bits per second.
     rate_bps: int
@@ -67,7 +67,7 @@ class Attributes:
     delay_ns: int
     #: The largest IP packet in bytes.
     mtu: int
-    #: The queue at each sending end in bytes of frames.
+    #: Capacity of the queue at each end, in bytes of frames.
     queue_bytes: int
 
 
@@ -82,7 +82,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Topology:
-    """A valid network: unique names, ids and addresses, every host on one switch, all in one piece."""
+    """A valid network: unique names, ids and addresses; each host on one switch; all nodes connected."""
 
     name: str
     switches: tuple[Switch, ...]
@@ -91,7 +91,7 @@ class Topology:
 
     @staticmethod
     def load(path: str | Path, alfirk: Path | None = None) -> Topology:
-        """Have ``alfirk`` read a file, or make what a word such as ``fat-tree:8`` stands for."""
+        """Load a file, or a generated topology such as ``fat-tree:8``, with the ``alfirk`` command."""
         command = [str(alfirk or find_alfirk()), "topology", "check", "--json", "--", str(path)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -104,7 +104,7 @@ class Topology:
 
     @staticmethod
     def of(data: Mapping[str, Any]) -> Topology:
-        """Take what ``alfirk topology check --json`` printed."""
+        """Create a topology from the output of ``alfirk topology check --json``."""
         network = data["network"]
         if network["switching"]:
             _LOG.warning(

@@ -1,4 +1,4 @@
-"""Entries of tables as command lines for a switch: pure, from JSON to text."""
+"""Conversion of table entries in JSON to command lines of a switch; runs no process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from alfirk_mininet.entries import commands
 from alfirk_mininet.errors import NetworkError
 
-#: What BMv2 JSON says of two tables.
+#: BMv2 JSON of two tables.
 PROGRAM: dict[str, Any] = {
     "header_types": [
         {"name": "ethernet_t", "fields": [["dst", 48, False], ["type", 16, False]]},
@@ -49,7 +49,7 @@ def _table(**entry: Any) -> list[str]:
     return commands({"table_entries": [entry]}, PROGRAM)
 
 
-def values_are_numbers_and_addresses_in_the_order_of_the_program() -> None:
+def key_and_action_values_follow_the_order_of_the_program() -> None:
     line = _table(
         table="I.routes",
         match={"hdr.ipv4.dst": ["10.0.1.1", 32]},
@@ -73,7 +73,7 @@ def omitted_keys_match_everything_and_priorities_are_inverted() -> None:
     assert whole.startswith("table_add I.acl I.drop 0&&&0 0->0xffff => ")
 
 
-def default_actions_groups_and_sessions() -> None:
+def default_actions_groups_and_sessions_become_command_lines() -> None:
     lines = commands(
         {
             "table_entries": [{"table": "I.routes", "default_action": True, "action_name": "I.drop"}],
@@ -109,7 +109,7 @@ def default_actions_groups_and_sessions() -> None:
         ({"table": "I.routes"}, "action_name"),
     ],
 )
-def names_that_the_program_lacks_are_reported(entry: dict[str, Any], what: str) -> None:
+def names_missing_in_the_program_are_reported(entry: dict[str, Any], what: str) -> None:
     with pytest.raises(NetworkError) as refused:
         _table(**entry)
     assert what in refused.value.what

@@ -1,6 +1,6 @@
-"""Labs for containerlab and Kathara, carried out without them: a namespace for each container.
+"""Exported networks for containerlab and Kathara, built without these programs: one namespace per container.
 
-What the two programs do beside that, images and their own networks, is not tried here.
+Images and the programs' own management networks are not tested.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class End:
 
 @dataclass
 class Lab:
-    """What a lab's files say."""
+    """Nodes and links of a lab, parsed from its files."""
 
     links: list[tuple[End, End]] = field(default_factory=list)
-    #: What containers run from their start on, before they have links.
+    #: Commands that containers run at their start, before they have links.
     commands: dict[str, list[str]] = field(default_factory=dict)
-    #: Scripts for containers with their links, in order.
+    #: (container, script) to run once the links exist, in order.
     scripts: list[tuple[str, str]] = field(default_factory=list)
-    #: Ports of this machine by devices, and the port in the device.
+    #: Published ports: port of this machine to (device, port in the device).
     ports: dict[int, tuple[str, int]] = field(default_factory=dict)
 
 
@@ -66,7 +66,7 @@ def _containerlab(folder: Path) -> Lab:
         assert link["type"] == "veth"
         first, second = (End(end["node"], end["interface"], end.get("mac")) for end in link["endpoints"])
         lab.links.append((first, second))
-        # Containerlab sets it, at both ends.
+        # Containerlab sets the MTU at both ends.
         lab.scripts += [
             (end.device, f"ip link set dev {end.interface} mtu {link['mtu']}") for end in (first, second)
         ]
@@ -99,7 +99,7 @@ def _kathara(folder: Path) -> Lab:
 
 
 class Carried:
-    """A lab as namespaces."""
+    """A lab that runs in namespaces."""
 
     def __init__(self, lab: Lab, folder: Path) -> None:
         self.folder = folder
@@ -124,7 +124,7 @@ class Carried:
                 self.run(end.device, f"ip link set dev {end.interface} up")
         for name, script in lab.scripts:
             self.run(name, script)
-        #: Where ports of this machine lead to: a link to each device that has one.
+        #: Address of each device with published ports, on a link to this machine.
         self.addresses: dict[int, str] = {}
         for number, (outside, (name, inside)) in enumerate(sorted(lab.ports.items()), start=1):
             _ip(f"link add name lab{number} type veth peer name mgmt netns {self.processes[name].pid}")
@@ -134,7 +134,7 @@ class Carried:
             self.addresses[outside] = f"172.31.{number}.2:{inside}"
 
     def _made(self, end: End) -> str:
-        """Say how `ip` makes an end."""
+        """Return the arguments of `ip link` that create this end."""
         address = f"address {end.mac} " if end.mac else ""
         return f"name {end.interface} {address}netns {self.processes[end.device].pid}"
 
@@ -164,7 +164,7 @@ class Carried:
         return done.stdout
 
     def end(self) -> None:
-        """End all that runs in the devices."""
+        """End all processes in the devices."""
         names = {os.readlink(f"/proc/{process.pid}/ns/net") for process in self.processes.values()}  # noqa: PTH115
         for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
@@ -191,7 +191,7 @@ def _until(condition: Callable[[], bool], what: str, seconds: float = 60) -> Non
 
 @contextlib.contextmanager
 def _controller(folder: Path, carried: Carried) -> Iterator[None]:
-    """Start the controller as the head of the files says, with the ports where they lead to here."""
+    """Start the controller as the comment in the lab's file says, with the devices' addresses here."""
     program = [folder / "main.json", folder / "main.p4info.txtpb"]
     source = ROOT / "p4src" / "v1model" / "main.p4"
     compiling: list[str | Path] = [ALFIRK, "p4c", source, "-o", program[0]]

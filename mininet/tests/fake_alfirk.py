@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Replaces the alfirk command in tests of its processes' lifetime, not of their function.
+"""Replaces the alfirk command in tests that only start and stop its processes.
 
-A file DIE_<what> in the working directory of the log makes `what` end at its start.
+A file DIE_<what> in the log's folder makes the process `what` (switch or host) fail at its start.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Replaces podman and docker: a container is a process with a network namespace of its own.
 
-A file for each container, in the folder FAKE_ENGINE, has the number of its process.
+For each container, a file in the folder FAKE_ENGINE has its process id.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _run(words: list[str]) -> None:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     ) as process:
-        # It is there when unshare has become what it starts.
+        # The namespace exists when unshare has executed its command.
         while Path(f"/proc/{process.pid}/comm").read_text() != "sleep\n":
             pass
         (FOLDER / name).write_text(str(process.pid))

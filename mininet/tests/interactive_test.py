@@ -40,7 +40,7 @@ def network(tmp_path: Path) -> Iterator[Network]:
         stop_all([controller])
 
 
-def hosts_reach_each_other_over_the_fabric(network: Network) -> None:
+def kernels_of_hosts_ping_each_other_over_the_fabric(network: Network) -> None:
     first, *others = network.hosts
     for other in (others[0], others[-1]):
         address = other.address.partition("/")[0]
@@ -48,7 +48,7 @@ def hosts_reach_each_other_over_the_fabric(network: Network) -> None:
         assert " 0% packet loss" in answer, answer
 
 
-def daemons_of_users_end_with_their_host(tmp_path: Path) -> None:
+def daemons_started_on_a_host_end_with_the_network(tmp_path: Path) -> None:
     settings = Settings(ALFIRK, tmp_path, kernel_ip=True, rdma=False)
     with Network(Topology.load(LEAF_SPINE), settings) as up:
         up.hosts[0].cmd("setsid sleep 1000.25 >/dev/null 2>&1 &")
@@ -58,7 +58,7 @@ def daemons_of_users_end_with_their_host(tmp_path: Path) -> None:
     assert not _running("sleep", "1000.25")
 
 
-def tcp_segments_leave_with_their_checksums(network: Network) -> None:
+def tcp_segments_have_valid_checksums(network: Network) -> None:
     first, last = network.hosts[0], network.hosts[-1]
     address = last.address.partition("/")[0]
     last.cmd("iperf -s -p 5001 >/dev/null 2>&1 &")
@@ -74,7 +74,7 @@ def tcp_segments_leave_with_their_checksums(network: Network) -> None:
 
 
 def _running(*command: str) -> bool:
-    """Tell whether a process with this command line is there."""
+    """Whether a process with this command line runs."""
     wanted = b"\0".join(word.encode() for word in command) + b"\0"
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):

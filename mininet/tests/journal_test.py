@@ -12,7 +12,7 @@ from alfirk_mininet.process import start_time
 
 
 class _Signal(BaseException):
-    """What a signal handler raises, wherever the program stands."""
+    """Raised by a signal handler, at any point of the program."""
 
 
 @pytest.mark.parametrize("broken", ["write_text", "replace"])
@@ -23,7 +23,7 @@ def interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     def stop(path: Path, *arguments: str) -> NoReturn:
         if broken == "write_text":
-            # Half of it is out.
+            # A part of the record is written.
             whole(path, arguments[0][:5])
         raise _Signal
 
@@ -47,10 +47,10 @@ def clean_keeps_files_of_running_networks(tmp_path: Path) -> None:
     journal.close()
 
 
-def networks_of_a_namespace_have_numbers_of_their_own(tmp_path: Path) -> None:
+def networks_in_one_namespace_get_different_numbers(tmp_path: Path) -> None:
     namespace = Path("/proc/self/ns/net").stat().st_ino
     for name, number, where in (("1", 1, namespace), ("2", 2, 0)):
-        # Process 1 lives as long as anything does.
+        # Process 1 always runs.
         record: dict[str, object] = {
             "owner": 1,
             "owner_started": start_time(1),
@@ -60,7 +60,7 @@ def networks_of_a_namespace_have_numbers_of_their_own(tmp_path: Path) -> None:
         record |= {"namespace": where, "number": number, "containers": []}
         (tmp_path / f"{name}.json").write_text(json.dumps(record))
     journal = Journal(tmp_path)
-    # That of another namespace has no part in it.
+    # The record of another namespace is ignored.
     assert journal.number == 2
     assert journal.number == 2
     journal.close()
@@ -77,7 +77,7 @@ def interfaces_of_running_networks_are_kept(tmp_path: Path, monkeypatch: pytest.
     record = json.loads(next(tmp_path.iterdir()).read_text())
     dead = {**record, "owner": 0, "owner_started": 1, "interfaces": ["s1-eth1", "s1-eth2"]}
     (tmp_path / "0.json").write_text(json.dumps(dead))
-    # Of a namespace that has ended.
+    # From a namespace that no longer exists.
     gone = {**dead, "namespace": 0, "interfaces": ["s1-eth3"]}
     (tmp_path / "gone.json").write_text(json.dumps(gone))
     assert len(clean(tmp_path)) == 2

@@ -1,4 +1,4 @@
-"""A network's life: it starts completely, reports that, and leaves nothing behind however it ends."""
+"""A network starts completely and reports it; however it ends, no process, interface or file is left."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _eventually(condition: Callable[[], bool], what: str, seconds: float = 10) -
 
 
 class Served:
-    """A `serve` process and what it says."""
+    """A `serve` process and the events that it prints."""
 
     def __init__(self, workdir: Path, topology: Path = TESTBED, **environment: str) -> None:
         self.workdir = workdir
@@ -77,7 +77,7 @@ class Served:
 
 @pytest.fixture
 def before(tmp_path: Path) -> Iterator[set[str]]:
-    """Interfaces that were there before; afterwards nothing else may be."""
+    """Return the existing interfaces; after the test, check that there are no others."""
     interfaces = _names_of_interfaces()
     yield interfaces
     assert _names_of_interfaces() == interfaces
@@ -102,7 +102,7 @@ def network_is_ready_when_reported_and_gone_when_stdin_closes(tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("before")
-def sigterm_ends_it_cleanly(tmp_path: Path) -> None:
+def sigterm_removes_the_network(tmp_path: Path) -> None:
     served = Served(tmp_path)
     assert served.event()["event"] == "ready"
     served.process.send_signal(signal.SIGTERM)
@@ -110,7 +110,7 @@ def sigterm_ends_it_cleanly(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("before")
-def sigterm_while_building_ends_it_cleanly(tmp_path: Path) -> None:
+def sigterm_during_the_start_removes_the_network(tmp_path: Path) -> None:
     served = Served(tmp_path, ROOT / "topologies" / "fat-tree-k4.yaml")
     _eventually(lambda: any("-eth" in name for name in _names_of_interfaces()), "first interface")
     served.process.send_signal(signal.SIGTERM)
@@ -119,7 +119,7 @@ def sigterm_while_building_ends_it_cleanly(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("victim", ["switch", "host"])
 @pytest.mark.usefixtures("before")
-def end_of_a_child_is_reported_and_ends_the_network(tmp_path: Path, victim: str) -> None:
+def exit_of_a_child_process_is_reported_and_ends_the_network(tmp_path: Path, victim: str) -> None:
     served = Served(tmp_path)
     assert served.event()["event"] == "ready"
     marker = {"switch": "s1-eth1", "host": "h3.sock"}[victim]
@@ -134,7 +134,7 @@ def end_of_a_child_is_reported_and_ends_the_network(tmp_path: Path, victim: str)
 
 @pytest.mark.parametrize("part", ["switch", "host"])
 @pytest.mark.usefixtures("before")
-def part_that_cannot_start_is_reported_with_its_log(tmp_path: Path, part: str) -> None:
+def process_that_cannot_start_is_reported_with_its_log(tmp_path: Path, part: str) -> None:
     served = Served(tmp_path, FAKE_ALFIRK_FAILS=part)
     event = served.event()
     assert event["event"] == "failed"
@@ -146,7 +146,7 @@ def part_that_cannot_start_is_reported_with_its_log(tmp_path: Path, part: str) -
 
 
 @pytest.mark.usefixtures("before")
-def next_run_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+def next_run_removes_remains_of_a_killed_run(tmp_path: Path) -> None:
     topology = ROOT / "topologies" / "fat-tree-k4.yaml"
     first = Served(tmp_path, topology)
     assert first.event()["event"] == "ready"
@@ -161,7 +161,7 @@ def next_run_removes_what_a_killed_one_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("before")
-def clean_leaves_living_networks_alone(tmp_path: Path) -> None:
+def clean_keeps_running_networks(tmp_path: Path) -> None:
     served = Served(tmp_path)
     assert served.event()["event"] == "ready"
     done = subprocess.run(
@@ -173,7 +173,7 @@ def clean_leaves_living_networks_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("before")
-def interface_in_use_is_named_and_left_alone(tmp_path: Path) -> None:
+def existing_interface_is_reported_and_kept(tmp_path: Path) -> None:
     subprocess.run(["ip", "link", "add", "s1-eth2", "type", "veth"], check=True)
     try:
         served = Served(tmp_path)
@@ -188,7 +188,7 @@ def interface_in_use_is_named_and_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("before")
-def bad_topology_is_refused_with_its_line(tmp_path: Path) -> None:
+def invalid_topology_is_rejected_with_its_line(tmp_path: Path) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text("name: bad\nswitches:\n  - {name: s1}\n")
     served = Served(tmp_path / "work", bad)
@@ -199,7 +199,7 @@ def bad_topology_is_refused_with_its_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("before")
-def workdir_too_deep_for_sockets_is_refused(tmp_path: Path) -> None:
+def workdir_too_long_for_socket_paths_is_rejected(tmp_path: Path) -> None:
     served = Served(tmp_path / ("deep" * 30))
     event = served.event()
     assert event["event"] == "failed"

@@ -1,4 +1,4 @@
-"""Runs over several machines, which are namespaces with an sshd each."""
+"""Runs on several machines; each machine is a namespace with an sshd."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def file_reaches_every_host_of_a_fat_tree_over_three_machines(site: Site) -> Non
     assert 0 < report["machines"]["crossing_links"] <= 16
 
 
-def hosts_may_be_apart_from_their_switches_and_this_machine_takes_part(site: Site, tmp_path: Path) -> None:
+def host_and_its_switch_can_be_on_different_machines(site: Site, tmp_path: Path) -> None:
     captures = tmp_path / "captures"
     file = ROOT / "topologies" / "leaf-spine.yaml"
     report = _report(
@@ -79,11 +79,11 @@ def hosts_may_be_apart_from_their_switches_and_this_machine_takes_part(site: Sit
     )
     (result,) = report["results"]
     assert result["receivers_verified"] == 15
-    # Of hosts on both machines.
+    # From hosts on both machines.
     assert {f"h{number}.pcap" for number in range(1, 17)} <= {path.name for path in captures.iterdir()}
 
 
-def times_on_a_slow_clock_do_not_depend_on_machines(site: Site) -> None:
+def slow_clock_on_two_machines_agrees_with_the_simulator(site: Site) -> None:
     file = ROOT / "topologies" / "leaf-spine.yaml"
     flags = ("--topology", str(file), "--size", "64KiB", "--algorithms", "alfirk", "--group", "6")
     machines = ("--machines", "m1,m2", "--scale", "10000")
@@ -108,7 +108,7 @@ def killed_run_leaves_nothing_on_any_machine(site: Site, number: signal.Signals)
     machines = site.machines[:2]
     eventually(lambda: all(machine.networks() for machine in machines), "both machines have a network")
     eventually(lambda: all("s" in "".join(m.interfaces()) for m in machines), "there are interfaces")
-    # nsenter has become the command: it is that process.
+    # nsenter has executed the command, so this is the command's process.
     process.send_signal(number)
     assert process.wait(60) != 0
 

@@ -29,7 +29,7 @@ def _nothing_is_left() -> Iterator[None]:
 
 
 def _job(topology: str, *flags: str, scale: str = "off") -> dict[str, Any]:
-    """Run the main job; as fast as processors let it, if no scale is given."""
+    """Run the main job and return its report; by default without a slowed clock."""
     file = ROOT / "topologies" / f"{topology}.yaml"
     given = ("--driver", "mininet", "--scale", scale, "--topology", str(file))
     command = [str(ALFIRK), "run", "--json", *given, *flags]
@@ -70,7 +70,7 @@ def all_collectives_run_on_the_testbed(collective: str) -> None:
     assert all(result["verified"] for result in report["results"])
 
 
-def stalled_group_is_replaced_and_used_again() -> None:
+def slow_group_falls_back_to_chain_and_later_returns() -> None:
     report = _job(
         "testbed",
         *("--size", "256MiB", "--algorithms", "alfirk", "--fallback", "chain", "--fallback-below", "20%"),
@@ -85,7 +85,7 @@ def stalled_group_is_replaced_and_used_again() -> None:
     assert held == sorted(held)
 
 
-def members_are_served_beside_a_hostile_one() -> None:
+def hostile_member_does_not_disturb_the_others() -> None:
     usual = ("--group", "16", "--size", "4MiB", "--algorithms", "alfirk")
     (alone,) = _job("fat-tree-k4", *usual)["results"]
     (beside,) = _job("fat-tree-k4", *usual, "--hostile", "h5,h6")["results"]
@@ -102,7 +102,7 @@ def lost_frames_are_retransmitted() -> None:
     assert result["retransmissions"] > 0
 
 
-def times_on_a_slow_clock_are_those_of_virtual_time() -> None:
+def times_on_a_slow_clock_agree_with_the_simulator() -> None:
     file = ROOT / "topologies" / "testbed.yaml"
     flags = ("--size", "256KiB", "--scale", "15000", "--tolerance", "25%", "--json", "--topology", str(file))
     command = [str(ALFIRK), "compare-drivers", *flags]
@@ -114,14 +114,14 @@ def times_on_a_slow_clock_are_those_of_virtual_time() -> None:
     assert clock["scale"] == 15000
     assert clock["is_chosen_here"] is False
     assert all(load["network_busy"] > 0 for load in clock["load"])
-    # A machine that does too much else is named as the cause.
+    # If the machine is too busy, the report names that as the cause.
     short = any(load["is_limited"] for load in clock["load"])
     assert compared["agrees"] is True or short, compared
     assert compared["alfirk_stays_first"] is True or short, compared
 
 
-def timers_run_on_the_slow_clock() -> None:
-    # Only the ACK timeout tells that the last packet is lost: on fast equipment one to four times 262 us.
+def timers_use_the_slow_clock() -> None:
+    # The loss of the last packet is only detected by the ACK timeout: one to four times 262 us.
     flags = ("--size", "4KiB", "--algorithms", "unicast", "--group", "2", "--lose", "h2:to:data:1")
     for scale in (2000, 6000):
         (result,) = _job("testbed", *flags, scale=str(scale))["results"]
@@ -129,7 +129,7 @@ def timers_run_on_the_slow_clock() -> None:
         assert 262_000 <= result["completion_ns"] <= 4 * 262_144 + 50_000
 
 
-def a_scale_is_chosen_by_the_machine() -> None:
+def clock_scale_fits_the_speed_of_the_machine() -> None:
     report = _job("testbed", "--size", "64KiB", "--algorithms", "alfirk", scale="auto")
     assert report["results"][0]["verified"] is True
     assert report["clock"]["is_chosen_here"] is True

@@ -1,4 +1,4 @@
-"""Networks that Mininet's own command line builds."""
+"""Networks built by Mininet's own command line `mn`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _start(folder: Path, *flags: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        # Sockets have short paths only.
+        # Paths of Unix sockets are limited to 107 bytes.
         env={**os.environ, "ALFIRK": str(ALFIRK), "TMPDIR": str(folder)},
     )
 
@@ -48,7 +48,7 @@ def _mn(folder: Path, *flags: str, lines: list[str]) -> str:
     return output
 
 
-def a_fat_tree_pings_measures_and_broadcasts(tmp_path: Path) -> None:
+def fat_tree_supports_pingall_iperf_and_broadcast(tmp_path: Path) -> None:
     output = _mn(
         tmp_path,
         *("--topo", "fattree,k=4", "--switch", "alfirk"),
@@ -66,7 +66,7 @@ def a_fat_tree_pings_measures_and_broadcasts(tmp_path: Path) -> None:
     assert "Results: 0% dropped (240/240 received)" in output
     assert re.search(r"Results: \['[\d.]+ [GM]bits/sec', '[\d.]+ [GM]bits/sec'\]", output), output
     assert re.search(r"alfirk .* 15/15 ", output), output
-    # Mininet makes addresses of names; the first and the last host of another source.
+    # Mininet derives addresses from the hosts' names.
     assert re.search(r"h3 sends to 2 receivers", output), output
     assert re.search(r"alfirk .* 2/2 ", output), output
     around, nowhere = output.split(" ping statistics ---")[-2:]
@@ -75,7 +75,7 @@ def a_fat_tree_pings_measures_and_broadcasts(tmp_path: Path) -> None:
     assert "cannot report the link" not in output
 
 
-def any_simple_switch_grpc_is_a_switch_and_captures(tmp_path: Path) -> None:
+def other_simple_switch_grpc_can_be_used_and_captures_packets(tmp_path: Path) -> None:
     other = tmp_path / "simple_switch_grpc"
     other.symlink_to(ALFIRK.absolute())
     output = _mn(
@@ -133,7 +133,7 @@ def custom_program_runs_on_any_topology(tmp_path: Path) -> None:
     assert entries.exists()
     assert re.search(r"s1: device id 1, P4Runtime 127\.0\.0\.1:\d+, Thrift 127\.0\.0\.1:\d+", output), output
     assert "2 received, 0% packet loss" in output, output
-    # TCP's checksums are those of the frames.
+    # iperf only works if TCP checksums are valid.
     assert re.search(r"Results: \['[\d.]+ [GM]bits/sec'", output), output
 
 
@@ -142,12 +142,12 @@ def controller_serves_mininets_topologies(tmp_path: Path) -> None:
     assert "Results: 0% dropped (6/6 received)" in output, output
 
 
-def names_of_topologies_are_those_of_alfirk(tmp_path: Path) -> None:
+def mn_lists_the_topology_names_of_alfirk(tmp_path: Path) -> None:
     output = _mn(tmp_path, "--topo", "leaf-spine:2,1,1", "--switch", "alfirk", lines=["pingall"])
     assert "Results: 0% dropped (2/2 received)" in output, output
 
 
-def alfirk_bcast_has_help() -> None:
+def alfirk_bcast_command_has_help() -> None:
     helped = subprocess.run(
         [ROOT / "mininet" / "bin" / "alfirk-bcast", "--help"], capture_output=True, text=True, check=True
     )
@@ -163,7 +163,7 @@ def bad_program_is_reported_with_compiler_errors(tmp_path: Path) -> None:
     assert "error" in output
 
 
-def two_prompts_run_at_a_time(tmp_path: Path) -> None:
+def two_mininet_prompts_run_at_once(tmp_path: Path) -> None:
     first, second = (_start(tmp_path, "--topo", "testbed", "--switch", "alfirk") for _ in range(2))
     for process in (first, second):
         output, _ = process.communicate("pingall\nexit\n", timeout=120)
@@ -171,14 +171,14 @@ def two_prompts_run_at_a_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def a_signal_ends_this_network_and_no_other(tmp_path: Path, number: signal.Signals) -> None:
+def signal_ends_only_the_network_of_its_process(tmp_path: Path, number: signal.Signals) -> None:
     ended, other = (_start(tmp_path, "--topo", "testbed", "--switch", "alfirk") for _ in range(2))
     for process in (ended, other):
         assert process.stdout
         while "Starting CLI" not in process.stdout.readline():
             assert process.poll() is None
     if number == signal.SIGINT:
-        # At the prompt Ctrl-C is for commands, as in any shell; a second network is what it must not touch.
+        # At the prompt, Ctrl-C only interrupts a command. The signal must not affect the second network.
         ended.send_signal(number)
         ended.communicate("exit\n", timeout=60)
     else:
@@ -209,13 +209,13 @@ net.stop()
 
 
 @pytest.mark.parametrize("installed", [False, True])
-def a_script_imports_the_switch_from_a_clone_and_an_installation(tmp_path: Path, installed: bool) -> None:
+def script_imports_the_switch_class_from_a_clone_or_an_installation(tmp_path: Path, installed: bool) -> None:
     script = tmp_path / "mine.py"
     entries = _entries(tmp_path / "s1.json")
     script.write_text(f"PROGRAM, ENTRIES = {str(L2)!r}, {str(entries)!r}\n{SCRIPT}")
     runner = ROOT / "mininet" / "run"
     if installed:
-        # What `make install` does for it.
+        # The part of `make install` for this package.
         room = tmp_path / "prefix" / "share" / "alfirk" / "mininet"
         room.mkdir(parents=True)
         shutil.copytree(ROOT / "mininet" / "alfirk_mininet", room / "alfirk_mininet")
@@ -238,7 +238,7 @@ def a_script_imports_the_switch_from_a_clone_and_an_installation(tmp_path: Path,
     assert "1 received" in done.stdout
 
 
-def hosts_are_containers_of_any_engine(tmp_path: Path) -> None:
+def hosts_can_be_containers_of_podman_or_docker(tmp_path: Path) -> None:
     done = subprocess.run(
         [
             *("mn", "--custom", str(CUSTOM), "--topo", "linear,2", "--switch", "alfirk"),

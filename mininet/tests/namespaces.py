@@ -1,4 +1,4 @@
-"""Network namespaces that stand for machines: each with an sshd, and a router between them."""
+"""Simulates several machines by network namespaces, each with an sshd, joined by a router."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT = Path(__file__).parents[2]
-#: Unpacked by tools/setup.
+#: The OpenSSH server that tools/setup unpacks.
 SSHD = ROOT / ".venv" / "openssh-server" / "usr" / "sbin" / "sshd"
-#: What a link of 4,200 bytes needs in VXLAN.
+#: The MTU that VXLAN needs for links with an MTU of 4,200 bytes.
 MTU = 4250
 
 _APART = ("unshare", "--net", "--mount", "--propagation", "private")
@@ -32,11 +32,11 @@ class Machine:
         self._site = site
         self._process = subprocess.Popen([*_APART, "sleep", "infinity"], stdin=subprocess.DEVNULL)
         self.pid = self._process.pid
-        # It is there when unshare has become what it starts.
+        # The namespace exists when unshare has executed its command.
         _until(lambda: Path(f"/proc/{self.pid}/comm").read_text() == "sleep\n")
         self._sshd: subprocess.Popen[bytes] | None = None
         users = site.folder / "passwd"
-        # Its own /run, where networks are written down and sshd has a folder. /sys shows its interfaces.
+        # A /run of its own, for the journals of networks and for sshd; its /sys shows only its interfaces.
         self.sh(
             f"mount -t tmpfs run /run && mkdir -p /run/sshd && mount --bind {users} /etc/passwd"
             " && mount -t sysfs sysfs /sys && ip link set lo up"
@@ -55,7 +55,7 @@ class Machine:
         return done.stdout
 
     def start_sshd(self) -> None:
-        """Let the site log in."""
+        """Start sshd, so that the site can log in."""
         config = self._site.folder / "sshd_config"
         command = self.command(str(_sshd()), "-D", "-e", "-f", str(config))
         with (self._site.folder / f"{self.name}.sshd").open("wb") as log:
@@ -63,11 +63,11 @@ class Machine:
         _until(lambda: "listening on 0.0.0.0" in (self._site.folder / f"{self.name}.sshd").read_text())
 
     def interfaces(self) -> set[str]:
-        """Name its interfaces."""
+        """Return the names of the machine's network interfaces."""
         return set(self.sh("ls /sys/class/net").split())
 
     def networks(self) -> list[str]:
-        """List what is written down of networks."""
+        """List the journal files of networks on this machine."""
         return self.sh("ls /run/alfirk 2>/dev/null || true").split()
 
     def agents(self) -> list[int]:
@@ -75,7 +75,7 @@ class Machine:
         found = []
         here = Path(f"/proc/{self.pid}/ns/net").readlink()
         for process in Path("/proc").glob("[0-9]*"):
-            # It may end meanwhile.
+            # The process may end meanwhile.
             with contextlib.suppress(OSError):
                 is_agent = b"\0machine\0--connection\0" in (process / "cmdline").read_bytes()
                 if is_agent and (process / "ns" / "net").readlink() == here:
@@ -83,7 +83,7 @@ class Machine:
         return found
 
     def end(self) -> None:
-        """Take it away."""
+        """End the machine's processes and remove its namespace."""
         for process in (self._sshd, self._process):
             if process:
                 process.kill()
@@ -91,7 +91,7 @@ class Machine:
 
 
 class Site:
-    """Some machines; the namespace of `router` stands between them, and is where commands are given."""
+    """Several machines joined by the namespace `router`, from which commands are run."""
 
     def __init__(self, folder: Path, machines: int, mtu: int = MTU) -> None:
         self.folder = folder
@@ -121,15 +121,15 @@ class Site:
             machine.end()
 
     def names(self) -> str:
-        """Name the machines as --machines has them."""
+        """Return the machines' names in the form of --machines."""
         return ",".join(machine.name for machine in self.machines)
 
     def shell(self) -> str:
-        """Give the remote shell that knows them."""
+        """Return the remote shell command (ssh with the site's configuration)."""
         return f"ssh -T -F {self.folder / 'ssh_config'}"
 
     def run(self, alfirk: Path, *flags: str, remote: str | None = None) -> list[str]:
-        """Build the command line of a run over the machines."""
+        """Build the command line of `alfirk run` on the machines."""
         there = remote or f"env PYTHONPATH={ROOT / 'mininet'} {alfirk}"
         driver = ("--driver", "mininet", "--remote-shell", self.shell(), "--remote-alfirk", there)
         return self.router.command(str(alfirk), "run", "--json", *driver, *flags)
@@ -152,7 +152,7 @@ def _sshd() -> Path:
 
 
 def _write_passwd(folder: Path) -> None:
-    """Write the system's users, with the one that sshd wants, whether that is installed or not."""
+    """Write a passwd file with the user that sshd requires, even where sshd is not installed."""
     text = Path("/etc/passwd").read_text()
     try:
         pwd.getpwnam("sshd")
@@ -172,7 +172,7 @@ def _until(condition: Callable[[], bool], seconds: float = 20) -> None:
 
 
 def eventually(condition: Callable[[], bool], what: str, seconds: float = 30) -> None:
-    """Wait until something is so, and say what, if it does not come to that."""
+    """Wait until the condition is true; after the time limit, fail with `what` in the message."""
     try:
         _until(condition, seconds)
     except AssertionError as error:

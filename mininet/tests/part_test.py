@@ -37,7 +37,7 @@ def _part(tmp_path: Path, *, kernel: bool = False, fragments: bool = False) -> P
     return Part.load(file)
 
 
-def this_machines_ends_of_crossing_links_are_found(tmp_path: Path) -> None:
+def local_ends_of_links_to_other_machines_are_found(tmp_path: Path) -> None:
     crossings = _part(tmp_path).crossings(_TOPOLOGY)
     ends = [(str(crossing.end), crossing.vni, crossing.remote, crossing.outside) for crossing in crossings]
     assert ends == [
@@ -47,14 +47,14 @@ def this_machines_ends_of_crossing_links_are_found(tmp_path: Path) -> None:
     ]
 
 
-def mininet_gets_the_nodes_of_this_machine_and_no_link_to_others(tmp_path: Path) -> None:
+def mininet_builds_only_nodes_and_links_of_this_machine(tmp_path: Path) -> None:
     settings = Settings(Path("alfirk"), tmp_path, part=_part(tmp_path))
     topo = AlfirkTopo(_TOPOLOGY, settings)
     assert topo.nodes() == ["h2", "s1"]
     assert topo.links() == []
 
 
-def one_process_forwards_all_links_without_kernel_vxlan(tmp_path: Path) -> None:
+def without_kernel_vxlan_one_process_forwards_all_links(tmp_path: Path) -> None:
     part = _part(tmp_path, fragments=True)
     line = part.forwarder(Path("/bin/alfirk"), part.crossings(_TOPOLOGY))
     assert " ".join(line) == (
@@ -63,7 +63,7 @@ def one_process_forwards_all_links_without_kernel_vxlan(tmp_path: Path) -> None:
     )
 
 
-def kernel_links_have_the_same_segments_and_machines(tmp_path: Path) -> None:
+def kernel_vxlan_links_have_the_same_segments_and_machines(tmp_path: Path) -> None:
     part = _part(tmp_path, kernel=True)
     (command,) = part.kernel_link("s1-eth2", part.crossings(_TOPOLOGY)[1])
     assert command == (

@@ -7,24 +7,24 @@ import signal
 from typing import NoReturn
 
 import pytest
-from alfirk_mininet.process import undisturbed
+from alfirk_mininet.process import signals_blocked
 
 
 class _Signal(BaseException):
-    """What the handler raises."""
+    """Raised by the signal handler."""
 
 
 def _stop(*_: object) -> NoReturn:
     raise _Signal
 
 
-def signal_waits_until_the_step_is_complete() -> None:
+def signal_is_handled_after_the_uninterrupted_step() -> None:
     done = []
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     usual = signal.signal(signal.SIGTERM, _stop)
     try:
         with pytest.raises(_Signal):  # noqa: PT012 - the signal comes at the end of the block
-            with undisturbed():
+            with signals_blocked():
                 os.kill(os.getpid(), signal.SIGTERM)
                 done.append("step")
             done.append("next")

@@ -1,4 +1,4 @@
-"""Mistakes with networks that are run by hand: kill one, stop one at any moment, run two, slow links."""
+"""Networks are killed, interrupted at any moment, run two at once, or have slow links, as users may do."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _report(run: subprocess.Popen[str]) -> dict[str, Any]:
     return report
 
 
-#: How a run is seen to be in a phase, given the folder of the run.
+#: Detects that a run is in a phase, from the files in its folder.
 PHASES: dict[str, Callable[[Path], bool]] = {
     "building": lambda folder: (folder / "topology.yaml").exists(),
     "starting switches": lambda folder: bool(list(folder.glob("s*.log"))),
@@ -90,8 +90,8 @@ PHASES: dict[str, Callable[[Path], bool]] = {
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("phase", PHASES)
-def signal_in_any_phase_leaves_nothing(phase: str, number: signal.Signals) -> None:
-    # A clock on which the transfer takes a minute.
+def signal_in_any_phase_leaves_no_process_and_no_file(phase: str, number: signal.Signals) -> None:
+    # With this clock the transfer takes a minute.
     run = _start("--topology", "testbed", "--size", "1MiB", "--scale", "500000")
     folder = _workdir(run)
     _until(lambda: PHASES[phase](folder) or run.poll() is not None, phase)
@@ -110,11 +110,11 @@ def signal_in_any_phase_leaves_nothing(phase: str, number: signal.Signals) -> No
     assert took < 10, took
 
 
-def signal_during_shutdown_leaves_nothing() -> None:
+def signal_during_shutdown_leaves_no_process_and_no_file() -> None:
     run = _start("--topology", "testbed", "--size", "64KiB", "--scale", "off")
     folder = _workdir(run)
     _until(lambda: (folder / "message").exists() or run.poll() is not None, "the transfer")
-    # The last thing that happens to hosts.
+    # The sockets are removed when the hosts end.
     _until(lambda: not list(folder.glob("h*.sock")), "the end of the hosts")
     run.send_signal(signal.SIGTERM)
     run.communicate(timeout=60)
@@ -122,7 +122,7 @@ def signal_during_shutdown_leaves_nothing() -> None:
     assert not _processes(folder)
 
 
-def two_networks_run_at_a_time() -> None:
+def two_networks_run_at_once() -> None:
     runs = [
         _start("--topology", "testbed", "--size", "256KiB", "--scale", "20000", "--json") for _ in range(2)
     ]
@@ -130,18 +130,18 @@ def two_networks_run_at_a_time() -> None:
         assert report["results"][0]["verified"] is True
 
 
-def a_start_after_a_kill_needs_no_cleaning() -> None:
+def run_after_a_killed_run_needs_no_cleaning() -> None:
     killed = _start("--topology", "testbed", "--size", "1MiB", "--scale", "500000")
     folder = _workdir(killed)
     _until(lambda: (folder / "message").exists() or killed.poll() is not None, "the transfer")
     killed.kill()
     killed.communicate()
-    # At once: the processes of the other one may not even have ended.
+    # Immediately, when the killed run's processes may still run.
     report = _report(_start("--topology", "testbed", "--size", "64KiB", "--scale", "20000", "--json"))
     assert report["results"][0]["verified"] is True
     _until(lambda: not _processes(folder), "the killed network ends by itself")
-    _until(lambda: not list(Path("/run/alfirk").glob("*")), "and is written down no more")
-    # Its folder goes with the next start, or has gone with the last one.
+    _until(lambda: not list(Path("/run/alfirk").glob("*")), "its journal is removed")
+    # The next start removes its folder, if the last one did not.
     _report(_start("--topology", "testbed", "--size", "4KiB", "--scale", "off", "--json"))
     assert not folder.exists()
 
@@ -155,13 +155,13 @@ def slow_links_run_in_real_time(tmp_path: Path) -> None:
     report = json.loads(out)
     assert report["results"][0]["verified"] is True
     assert report["clock"]["is_chosen_here"] is True
-    # 1 on an idle machine, and never a scale with which the run takes too long.
+    # 1 on an idle machine, and never so slow that the run takes too long.
     assert report["clock"]["scale"] <= 30, report["clock"]
     assert "the transfers take about" in err
 
 
 def too_long_runs_are_rejected_before_the_start(tmp_path: Path) -> None:
-    # A hop of half a microsecond needs a slow clock, on which what goes over the other links takes an hour.
+    # A link of half a microsecond needs a slow clock, on which the other links take an hour.
     fast = SLOW.replace("links:\n", 'links:\n  - {ends: [h4, "s2:4"], rate: 400Gbps, delay: 1ns}\n')
     host = '  - {name: h4, ip: 10.0.0.4/8, mac: "02:00:00:00:00:04"}\n'
     topology = tmp_path / "fast.yaml"
@@ -177,7 +177,7 @@ def too_long_runs_are_rejected_before_the_start(tmp_path: Path) -> None:
 def progress_is_reported_without_a_terminal() -> None:
     run = _start("--topology", "testbed", "--size", "1MiB", "--scale", "500000")
     assert run.stderr
-    # After ten seconds; where the network stands by then it is about the transfer.
+    # After ten seconds: about the transfer, or about the start if the network is not ready.
     line = run.stderr.readline()
     run.send_signal(signal.SIGTERM)
     run.communicate(timeout=60)

@@ -18,13 +18,13 @@ from alfirk_mininet.nodes import Settings
 FAT_TREE = Topology.load(Path(__file__).parents[2] / "topologies" / "fat-tree-k4.yaml")
 
 
-def each_link_loses_at_one_of_its_ends() -> None:
+def each_link_drops_frames_at_one_end_only() -> None:
     lossy = {(s.name, port) for s in FAT_TREE.switches for port in topo.lossy_ports(FAT_TREE, s.name)}
     for link in FAT_TREE.links:
         assert len({(link.a.node, link.a.port), (link.b.node, link.b.port)} & lossy) == 1
 
 
-def nodes_and_ports_are_those_of_the_file() -> None:
+def nodes_and_ports_match_the_file() -> None:
     mininet_topo = topo.AlfirkTopo(FAT_TREE, Settings(Path("alfirk"), Path("/tmp")))
     assert sorted(mininet_topo.switches()) == sorted(switch.name for switch in FAT_TREE.switches)
     assert sorted(mininet_topo.hosts()) == sorted(host.name for host in FAT_TREE.hosts)
@@ -32,7 +32,7 @@ def nodes_and_ports_are_those_of_the_file() -> None:
     assert mininet_topo.port("p4a2", "c4") == (4, 4)
 
 
-def interface_names_fit_whatever_nodes_are_called() -> None:
+def interface_names_fit_the_kernel_limit_for_any_node_name() -> None:
     assert switch_interface("s1", 1, 12) == "s1-eth12"
     assert host_interface("h1") == "h1-eth0"
     for name in ("aggregation-switch-17", "a" * 64):

@@ -39,7 +39,7 @@ def every_shipped_topology_is_valid() -> None:
         assert Topology.load(file).switches
 
 
-def whole_file_is_loaded(tmp_path: Path) -> None:
+def all_parts_of_a_file_are_loaded(tmp_path: Path) -> None:
     topology = _load(tmp_path, SMALL)
     assert topology.name == "small"
     assert topology.switches == (Switch("s1", 1), Switch("s2", 2))
@@ -79,7 +79,7 @@ def generator_names_are_accepted() -> None:
         ("rate: 40Gbps", "rate: 40", "`40` has no unit for a rate"),
     ],
 )
-def errors_of_alfirk_are_reported(tmp_path: Path, old: str, new: str, error: str) -> None:
+def errors_of_the_alfirk_command_are_reported(tmp_path: Path, old: str, new: str, error: str) -> None:
     assert old in SMALL
     with pytest.raises(TopologyError) as caught:
         _load(tmp_path, SMALL.replace(old, new))
@@ -87,17 +87,19 @@ def errors_of_alfirk_are_reported(tmp_path: Path, old: str, new: str, error: str
     assert not str(caught.value).startswith("alfirk: ")
 
 
-def missing_file_is_named() -> None:
+def missing_topology_file_is_reported() -> None:
     with pytest.raises(TopologyError, match=r"cannot read the topology /nowhere/t\.yaml"):
         Topology.load("/nowhere/t.yaml")
 
 
-def missing_command_is_named() -> None:
+def missing_alfirk_command_is_reported() -> None:
     with pytest.raises(TopologyError, match=r"cannot run /nowhere/alfirk: .*set ALFIRK"):
         Topology.load("testbed", Path("/nowhere/alfirk"))
 
 
-def named_command_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def alfirk_command_is_taken_from_environment_or_build(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("ALFIRK", "/opt/alfirk")
     assert find_alfirk() == Path("/opt/alfirk")
     monkeypatch.delenv("ALFIRK")

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.root
 
 ALFIRK = Path(os.environ.get("ALFIRK", ROOT / "target" / "release" / "alfirk"))
-#: Of experiments: no kernel answers it.
+#: EtherType for experiments; the kernel does not answer it.
 ETHERTYPE = 0x88B5
 
-#: Prints what comes in at an interface as JSON, until a frame ends in a full stop.
+#: Prints the frames received on an interface as JSON; ends after a frame whose last byte is a full stop.
 _LISTEN = """
 import json, socket, sys
 frames = []
@@ -70,7 +70,7 @@ def _frame(payload: bytes) -> bytes:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """Two machines, each with a link 7 that ends in `in`, and what carries it."""
+    """Two machines joined by link 7 (interface `in` on each), carried by `alfirk vxlan`."""
     with Site(tmp_path_factory.mktemp("site"), 2) as site:
         processes = []
         for machine, other in zip(site.machines, reversed(site.machines), strict=True):
@@ -87,7 +87,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             assert process.wait(20) == 0
 
 
-def frames_arrive_as_they_were_sent(site: Site) -> None:
+def frames_arrive_unchanged(site: Site) -> None:
     here, there = site.machines
     sent = [_frame(bytes([number]) * size) for number, size in enumerate([46, 1500, 4200])]
     sent.append(_frame(b"The last one."))
@@ -103,7 +103,7 @@ def packets_between_machines_are_vxlan(site: Site) -> None:
     frame = _frame(b"x" * 4199 + b".")
     _send(here, "in", frame)
     on_the_way = [packet for packet in map(Ether, listener.frames()) if VXLAN in packet]
-    # The kernel sends frames of its own through the link, such as IPv6's.
+    # The kernel also sends frames through the link, such as IPv6 neighbour discovery.
     (packet,) = [packet for packet in on_the_way if bytes(packet[VXLAN].payload)[12:14] == frame[12:14]]
     assert (packet["IP"].src, packet["IP"].dst) == tuple(machine.address for machine in site.machines)
     assert packet["IP"].flags == "DF"

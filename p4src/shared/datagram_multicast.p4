@@ -3,9 +3,9 @@
 //   groups ──> replicate ──> PRE group ──> one copy per port; that of the port it came from is dropped in egress
 //
 // RoCEv2 maps a multicast GID to an IPv4 group address (224.0.0.0/4) and to the MAC address of RFC 1112, and queue pairs
-// receive it under number 0xffffff (IBTA vol. 1, annex A17.3.2 and section 10.5). Nothing is changed on the way: to its hosts the fabric
-// is one link, and group traffic often starts with a TTL of 1. A group's table entries are on every switch, so that those
-// outside its tree lead to it.
+// receive it under number 0xffffff (IBTA vol. 1, annex A17.3.2 and section 10.5). Packets are not changed, not even the TTL: to its
+// hosts the fabric is one link, and group traffic often starts with a TTL of 1. Every switch has entries of each group; a switch
+// outside the group's tree forwards towards the tree.
 
 #ifndef ALFIRK_DATAGRAM_MULTICAST_P4
 #define ALFIRK_DATAGRAM_MULTICAST_P4
@@ -14,7 +14,7 @@ control DatagramMulticast(inout headers_t hdr,
                           inout metadata_t meta,
                           inout bit<16> mcast_grp) {
     @id(10) DIRECT_COUNTER(groups_counter);
-    // Between the MAC address and the one that belongs to the IPv4 address.
+    // XOR of the lower 23 bits of the destination MAC address and of the IPv4 group address; 0 if both match.
     bit<23> mac_difference;
 
     @id(24)
@@ -23,7 +23,7 @@ control DatagramMulticast(inout headers_t hdr,
         meta.drop_reason = Drop.NO_ROUTE;
     }
 
-    // PRE groups behind those of reliable multicast, which are 1 to MAX_GROUPS.
+    // PRE groups of datagrams follow those of reliable multicast, which are 1 to MAX_GROUPS.
     @id(25)
     action replicate(bit<16> index) {
         groups_counter.count();
@@ -40,7 +40,7 @@ control DatagramMulticast(inout headers_t hdr,
         size = MAX_DATAGRAM_GROUPS;
     }
 
-    // A condition compares fewer bits on some targets.
+    // A table instead of a condition, because conditions of some targets compare fewer bits.
     @hidden
     table same_mac {
         key = { mac_difference: exact; }

@@ -1,16 +1,16 @@
-// Multicast forwarding table: which group is this, and which of its paths?
+// Multicast forwarding table: looks up the packet's group, and the path of its ingress port.
 //
 //   dstIP = McstID ──> groups ──> group_index ─┐
 //   ingress port ──────────────────────────────┴─> mft ──> path_index, absent, is_host
 //
-// All members of a group know it by its McstID, an address that looks like unicast.
-// A path is a port of the group's tree; paths are numbered densely from 0 per group
-// and switch, `paths` of them. `absent` says where a path's neighbours in the tournament
-// tree are missing (min_psn_tree.p4). `min_psn` and `icrc` are the group's strategies,
-// MinPsn and IcrcMode of constants.p4. `virtual_qpn` is the queue pair that members address
-// (bridge_entry.p4): the group's own, or one for hosts that cannot be given another with each group. `window` is the number of
-// packets, 1 to 2^23 - 1, that a source may be ahead of what was last acknowledged to it (sender.p4). `is_selective` says that
-// the group's queue pairs repeat selectively, so that NAK_SELECTIVE has a meaning (classify.p4).
+// The McstID is the IPv4 address to which members send; it is a unicast address.
+// A path is a port of the group's tree. `paths` paths are numbered 0, 1, ... per group
+// and switch. `absent` marks nodes of the tournament tree without paths, next to those
+// of this path (min_psn_tree.p4). `min_psn` and `icrc` are the group's strategies:
+// MinPsn and IcrcMode of constants.p4. `virtual_qpn` is the destination queue pair number of members' packets
+// (bridge_entry.p4): the group's own, or FIXED_VIRTUAL_QPN for hosts that use the same number in every group. `window`: packets,
+// 1 to 2^23 - 1, that a source may send beyond the last acknowledged one (sender.p4). `is_selective`: the group's
+// queue pairs use selective repeat, so NAK_SELECTIVE is accepted (classify.p4).
 //
 // Cepheus, section III-B, "MFT Structure".
 

@@ -1,4 +1,4 @@
-// Every header that the pipelines know, in the order of the wire.
+// All headers of the pipelines, in wire order.
 
 #ifndef ALFIRK_HEADERS_P4
 #define ALFIRK_HEADERS_P4
@@ -20,34 +20,34 @@ header packet_out_t {
     port_t egress_port;
 }
 
-// Register access by PacketOut, which works on every target: P4Runtime servers of
-// BMv2 refuse RegisterEntry. The answer is the same header in a PacketIn.
-//   INIT_GROUP  all state of `group` for `count` paths as before PSN value[23:0], after value[47:24] messages; on Tofino the source is
-//               behind port value[63:48], on v1model it is where the next data comes from
-//   READ        value := reg of `group` (and of path `index`, where it is per path)
-//   WRITE       the other way round
-//   INIT_REGIONS  what `count` receivers, from `group` ++ `index` on, got announced of memory: as before PSN value[23:0]
-// `index` counts the paths done while INIT_GROUP recirculates. Of registers that have a cell for each receiver, `group` ++
-// `index` is the receiver's number.
+// Register access by PacketOut, which works on every target: the P4Runtime server of
+// BMv2 rejects RegisterEntry. The reply is the same header in a PacketIn.
+//   INIT_GROUP  initialises `group` with `count` paths: the next PSN is value[23:0], the MSN value[47:24]; on Tofino the port of the
+//               source is value[63:48], on v1model the sender of the next data becomes the source
+//   READ        value := reg of `group` (and of path `index`, if it has a cell per path)
+//   WRITE       reg of `group` (and of path `index`) := value
+//   INIT_REGIONS  clears the memory regions announced to `count` receivers, from slot `group` ++ `index` on, as before PSN value[23:0]
+// While INIT_GROUP recirculates, `index` is the number of initialised paths. For registers with a cell per receiver, `group` ++
+// `index` is the receiver's slot.
 @contract header register_control_t {
-    bit<8> op;
-    bit<8> status;
-    bit<8> reg;
-    bit<8> count;
-    bit<16> group;
-    bit<16> index;
-    bit<64> value;
-    bit<32> cookie;
+    bit<8> op;  // RegisterOp
+    bit<8> status;  // RegisterStatus, in replies
+    bit<8> reg;  // RegisterName, for READ and WRITE
+    bit<8> count;  // number of paths or receivers to initialise
+    bit<16> group;  // index of the group
+    bit<16> index;  // path, or number of initialised paths
+    bit<64> value;  // value read or to be written
+    bit<32> cookie;  // chosen by the controller, repeated in the reply
 }
 
-// Before an ACK or NAK that goes to the controller or comes from it (MinPsn.PUNT).
-//   PacketIn   `port` is the source's (0: none yet), with what was last acknowledged to it
-//   PacketOut  the feedback to send, through `port`; 0 means the source's
+// Header before an ACK or NAK to or from the controller (MinPsn.PUNT).
+//   PacketIn   `port` is that of the source (0: none yet); PSN and MSN are those last acknowledged to it
+//   PacketOut  the feedback to send through `port`; 0 means the port of the source
 @contract header feedback_t {
-    bit<16> group;
-    bit<16> port;
-    psn_t agg_psn;
-    msn_t agg_msn;
+    bit<16> group;  // index of the group
+    bit<16> port;  // port of the source, or egress port
+    psn_t agg_psn;  // PSN last acknowledged to the source
+    msn_t agg_msn;  // MSN last acknowledged to the source
 }
 
 header ethernet_t {
@@ -56,7 +56,7 @@ header ethernet_t {
     bit<16> ether_type;
 }
 
-// A VLAN or priority tag, behind the EtherType that announces it (IEEE 802.1Q, section 9.6).
+// A VLAN or priority tag, after the EtherType that announces it (IEEE 802.1Q, section 9.6).
 header vlan_tag_t {
     bit<3> pcp;
     bit<1> dei;
@@ -133,13 +133,13 @@ header aeth_t {
     msn_t msn;
 }
 
-// The 16 bytes behind the BTH of a CNP (IBTA annex A17.9.3).
+// The 16 reserved bytes after the BTH of a CNP (IBTA annex A17.9.3).
 header cnp_t {
     bit<128> reserved;
 }
 
-// XOR differences between what the sender writes to and a receiver's memory region, with the constants
-// that keep the ICRC of a packet with a RETH (memory_regions.p4).
+// XOR differences between the sender's virtual address and R_Key and those of a receiver's memory region, with the
+// constants that keep the ICRC of a packet with a RETH valid (memory_regions.p4).
 header mr_info_t {
     bit<64> va_xor;
     bit<32> rkey_xor;
@@ -148,15 +148,15 @@ header mr_info_t {
 }
 
 #ifndef NO_PAYLOAD_HEADER
-// Immediate data, payload and padding, up to an MTU of 4096; parsed for IcrcMode.RECOMPUTE alone. A target that cannot
-// hash a payload says NO_PAYLOAD_HEADER.
+// Immediate data, payload and padding, up to an MTU of 4096; parsed only for IcrcMode.RECOMPUTE. A target that cannot
+// hash a payload defines NO_PAYLOAD_HEADER.
 header payload_t {
     varbit<32800> data;
 }
 #endif
 
 // Invariant CRC, least significant byte first (IBTA vol. 1, section 7.8.1 and annex A17).
-// Parsed only where it is computed: elsewhere it stays at the end of the payload, untouched.
+// Parsed only if the pipeline computes it; otherwise it remains unchanged at the end of the payload.
 header icrc_t {
     bit<32> crc;
 }

@@ -1,8 +1,8 @@
-// What an ICRC covers, and in which form.
+// Fields that an ICRC covers, and their form in its computation.
 //
-// CRC-32 as in Ethernet over eight bytes of ones (the place of a GRH), then IPv4 to the end of the payload, where the
-// fields that routers change read as ones: TOS, TTL, IPv4 checksum, UDP checksum and the BTH byte of FECN, BECN and
-// reserved bits (IBTA annex A17.3.3). Lists of fields, because each target has a hash of its own.
+// CRC-32 as in Ethernet over eight bytes of ones (in place of a GRH), then from IPv4 to the end of the payload. Fields that
+// routers change are replaced by ones: TOS, TTL, IPv4 checksum, UDP checksum, and the BTH byte with FECN, BECN and
+// reserved bits (IBTA annex A17.3.3). These are lists of fields, because each target has its own hash extern.
 
 #ifndef ALFIRK_ICRC_FIELDS_P4
 #define ALFIRK_ICRC_FIELDS_P4
@@ -22,7 +22,7 @@
 #define ICRC_FIELDS_OF_RETH hdr.reth.va, hdr.reth.r_key, hdr.reth.dma_length
 #define ICRC_FIELDS_OF_MR_INFO hdr.mr_info.va_xor, hdr.mr_info.rkey_xor, hdr.mr_info.id_xor, hdr.mr_info.sport_xor
 
-// A CRC goes out least significant byte first.
+// A CRC is transmitted least significant byte first.
 #define ICRC_ON_THE_WIRE(crc) ((crc)[7:0] ++ (crc)[15:8] ++ (crc)[23:16] ++ (crc)[31:24])
 
 #endif  // ALFIRK_ICRC_FIELDS_P4

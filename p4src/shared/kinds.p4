@@ -7,10 +7,10 @@
 enum bit<4> Kind {
     NONE = 0,       // not a packet of a group
     DATA = 1,       // SEND or WRITE
-    ACK = 2,
+    ACK = 2,  // positive acknowledgement
     NAK = 3,        // PSN sequence error, or RNR
     FATAL_NAK = 4,  // the receiver's queue pair is in the error state
-    CNP = 5,
+    CNP = 5,  // congestion notification
     READ = 6,       // READ or ATOMIC, which a group cannot execute
     MIN_SEARCH = 7,  // an ACK that recirculates to find the minimum
     COMMAND = 8,    // an ACK or NAK that the controller sends
@@ -21,7 +21,7 @@ enum bit<4> Kind {
 
 // Decision of ingress on a group's packet, which egress executes.
 enum bit<3> Verdict {
-    NONE = 0,
+    NONE = 0,  // no verdict: the packet is not of a group, or is dropped
     REPLICATE = 1,  // data: one copy for each path
     PASS = 2,       // to the source: a CNP, a selective or fatal NAK
     FEEDBACK = 3,   // a merged ACK or NAK to the source
@@ -33,7 +33,7 @@ enum bit<3> Verdict {
 
 // Roles of clones and recirculated packets, chosen by ingress.
 enum bit<2> Role {
-    NONE = 0,
+    NONE = 0,  // any other packet
     WALK = 1,  // searches the minimum, node by node
     PROBE = 2  // the same on behalf of old data, which is acknowledged if all paths have it
 }

@@ -1,4 +1,4 @@
-// Types and arithmetic that every target shares.
+// Types and arithmetic shared by all targets.
 
 #ifndef ALFIRK_TYPES_P4
 #define ALFIRK_TYPES_P4

@@ -49,7 +49,7 @@ control PathWords(inout headers_t hdr, inout ingress_metadata_t meta) {
     action of_nak() {
         meta.carried.word = meta.psn - PSN_WORD_ONE;
         meta.top = meta.psn - 1;
-        // No port's: it is compared with what was sent as data is, and must not be taken for the source's (sender.p4).
+        // No port has this value. The word is compared like that of data, but must not match the port of the source (sender.p4).
         meta.port_word = 0xffff;
     }
 
@@ -99,7 +99,7 @@ control Admission(inout headers_t hdr, inout ingress_metadata_t meta, inout bool
         meta.drop_reason = reason;
     }
 
-    // The path was found already, and has said so; or register control says it by its status.
+    // For packets whose drop reason is already set, and for register control, whose reply has a status.
     action refuse_silently() {}
 
     action refuse_flawed() {
@@ -109,8 +109,8 @@ control Admission(inout headers_t hdr, inout ingress_metadata_t meta, inout bool
 #define UDP_OFFSET ((bit<16>)UDP_OFFSET_BYTES)
 #define PARTITION 0x7fff &&& 0x7fff
 
-    // A request whose lengths do not fit would be dropped by its receivers, and here it would have counted as sent. (That a frame is as long
-    // as it says is not checked: no parser knows a frame's length.)
+    // Receivers drop a request with inconsistent lengths, so it must not be recorded as sent. (The length of the frame itself is not
+    // checked, because a parser has no access to it.)
 #define REFUSED_REQUEST(kind) \
             (_, _, _, kind, UDP_OFFSET, _, 0, PARTITION, _, _, _, _, _): refuse(Drop.NOT_A_MEMBER); \
             (_, _, _, kind, UDP_OFFSET, _, 0, _, _, _, _, _, _): refuse(Drop.WRONG_PKEY); \
@@ -146,12 +146,12 @@ control Admission(inout headers_t hdr, inout ingress_metadata_t meta, inout bool
             (_, _, _, Kind.DATA, UDP_OFFSET, _, 0, PARTITION, _, 1, 1, 1, _): admit();
             (_, _, _, Kind.DATA, UDP_OFFSET, _, 0, PARTITION, _, 1, 1, 0, _): refuse(Drop.MAY_NOT_SEND);
             (_, _, _, Kind.DATA, UDP_OFFSET, _, 0, PARTITION, _, 0, _, _, 0): admit();
-            // Between switches it has been answered by its first one.
+            // On links between switches: the first switch has already replied to it.
             (_, _, _, Kind.READ, UDP_OFFSET, _, 0, PARTITION, _, 1, 1, _, _): admit();
             (_, _, _, Kind.READ, UDP_OFFSET, _, 0, PARTITION, _, 0, _, _, 0): refuse(Drop.UNSUPPORTED_OPCODE);
             REFUSED_REQUEST(Kind.DATA)
             REFUSED_REQUEST(Kind.READ)
-            // What is left is feedback and CNPs. Their lengths are written anew.
+            // The remaining packets are feedback and CNPs, whose length fields are rewritten.
             (_, _, _, _, _, ICRC_RESIDUE, 0, PARTITION, _, 1, 1, _, _): admit();
             (_, _, _, _, _, ICRC_RESIDUE, 0, PARTITION, _, 0, _, _, 0): admit();
             (_, _, _, _, _, ICRC_RESIDUE, 0, PARTITION, _, _, _, _, _): refuse(Drop.NOT_A_MEMBER);

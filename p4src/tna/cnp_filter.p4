@@ -18,7 +18,7 @@ control CnpFilter(inout ingress_metadata_t meta) {
     Register<cnp_count_t, group_cell_t>(MAX_GROUPS) worst;
     bit<1> passes = 0;
 
-    // A count is in the upper 8 bits, CNP_LIMIT of them below 255: it saturates with the one that is too many.
+    // The count is in the upper 8 bits, in steps such that it saturates at CNP_LIMIT + 1.
 #define CNP_COUNT_STEP (0x10000 / (CNP_LIMIT + 1))
 
     RegisterAction<cnp_count_t, cell_t, bit<16>>(paths) count = {
@@ -62,13 +62,13 @@ control CnpFilter(inout ingress_metadata_t meta) {
         passes = compare.execute(CELL_GROUP(meta.carried.cell));
     }
 
-    // It says nothing about congestion.
+    // Drops a CNP beyond the limit, which has no information about congestion.
     action limit() {
         meta.drop_reason = Drop.CNP_LIMITED;
         passes = 1;
     }
 
-    // A default action has no hash unit, which computes the group's cell: so every CNP hits an entry.
+    // A default action has no hash unit to compute the group's cell, so constant entries match every CNP.
     table counted {
         key = { meta.cnp_word[15:8]: ternary @name("count"); }
         actions = { compare_cnp; limit; @defaultonly NoAction; }

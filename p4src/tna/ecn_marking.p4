@@ -1,13 +1,13 @@
 // ECN marking (RFC 3168) by queue length with DCQCN's parameters, with the same entries as v1model/ecn_marking.p4.
 //
-// Between k_min and k_max the chance of a mark rises with the queue. Nothing multiplies here; a table of the driver's does
-// (Wred): a drop probability for ranges of a value, for each port. Its value is the queue as the packet left it.
+// Between k_min and k_max the marking probability rises with the queue length. The ALUs cannot multiply, so the extern Wred is
+// used: it has a probability per port and range of a value. The value is the queue length when the packet was dequeued.
 
 #ifndef ALFIRK_ECN_MARKING_P4
 #define ALFIRK_ECN_MARKING_P4
 
 control EcnMarking(inout headers_t hdr, in egress_intrinsic_metadata_t eg_intr_md) {
-    // By port; 1 is a mark.
+    // Indexed by port; result 1 means that the packet is marked.
     Wred<bit<19>, port_t>(SIZE_PORTS, 1, 0) profiles;
     bit<8> is_marked = 0;
 

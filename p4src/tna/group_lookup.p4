@@ -1,15 +1,15 @@
 // Multicast forwarding table, and the entry half of the bridge: lookup of group, path and member.
 //
 //   dstIP = McstID ─────────────┬─> groups   ──> virtual_qpn ───────────┐
-//   ingress port ───────────────┼─> mft      ──> cell, absent, is_host ─┼─> admission ──> in, or why not
+//   ingress port ───────────────┼─> mft      ──> cell, absent, is_host ─┼─> admission ──> admitted, or drop reason
 //   srcIP ──────────────────────┴─> members  ──> two XORs ──────────────┘
 //
 // The tables of ../shared/group_lookup.p4 and ../shared/bridge_entry.p4 in two stages instead of four, with the same
 // entries. Their key is the McstID instead of the group's index, so that no table depends on another. Together with the
 // following steps (ack_aggregate.p4), four stages would exceed Tofino's twelve.
 //
-// `cell` is the group's index ++ the path's. An entry of `mft` carries what those of `groups` and `mft` do, but for the
-// strategies: there is the tree for the minimum, and neutral constants for the ICRC.
+// `cell` is the group's index ++ the path's index. An entry of `mft` has the parameters of `groups` and `mft` of the shared
+// tables, except the strategies: this target has only the tree for the minimum, and neutral constants for the ICRC.
 
 #ifndef ALFIRK_GROUP_LOOKUP_P4
 #define ALFIRK_GROUP_LOOKUP_P4
@@ -26,7 +26,7 @@ control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bo
         groups_counter.count();
     }
 
-    // What the group is to the controller stands here, too: its paths and its strategies, of which this target has one each.
+    // The parameters `paths`, `min_psn` and `icrc` are only for the controller, which reads them back; this target ignores them.
     @id(22)
     action set_group_with_qpn(bit<16> group_index, bit<8> paths, bit<2> min_psn, bit<2> icrc, qpn_t virtual_qpn) {
         groups_counter.count();
@@ -35,7 +35,7 @@ control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bo
         meta.window = (psn_word_t)((bit<32>)DEFAULT_WINDOW << 8);
     }
 
-    // `is_selective` is the controller's: no receiver behind this target repeats selectively (parser.p4).
+    // `is_selective` is only for the controller: this target does not support selective repeat (parser.p4).
     @id(26)
     action set_group_with_limits(bit<16> group_index, bit<8> paths, bit<2> min_psn, bit<2> icrc, qpn_t virtual_qpn,
                                  bit<24> window, bit<1> is_selective) {

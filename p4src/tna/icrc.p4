@@ -60,7 +60,7 @@ control Icrc(inout headers_t hdr, inout egress_metadata_t meta) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) of_cnp;
     Hash<bit<32>>(HashAlgorithm_t.CRC32) of_empty_write;
 
-    // As a hash, bytes change places in one stage; as assignments, in one for each.
+    // An identity hash reverses the byte order in one stage; assignments would need one stage per byte.
     action write() {
         @in_hash {
             hdr.icrc.crc = ICRC_ON_THE_WIRE(meta.crc);

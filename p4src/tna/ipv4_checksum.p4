@@ -1,8 +1,8 @@
-// IPv4 header checksum (RFC 791). The ICRC does not cover it, so a rewritten
-// packet's checksum is made anew without any effect on the ICRC.
+// IPv4 header checksum (RFC 791). The ICRC does not cover it, so it can be
+// recomputed after a rewrite without changing the ICRC.
 //
-// Checked in the parsers (parser.p4) and made in the egress deparser. Headers with options are routed unverified and get
-// none: their words behind the fixed part are not parsed.
+// Verified in the parsers (parser.p4) and computed in the egress deparser. Headers with options are routed without
+// verification or update, because options are not parsed.
 
 #ifndef ALFIRK_IPV4_CHECKSUM_P4
 #define ALFIRK_IPV4_CHECKSUM_P4

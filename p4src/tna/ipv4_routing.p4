@@ -4,8 +4,8 @@
 //            ├─ to_switch ───────────────> port
 //            └─ ecmp ── next_hops ───────> port
 //
-// v1model/ipv4_routing.p4 with the same tables; but hash() takes no size that is known at run time, and there is no
-// modulo. So the lower bits of the hash are the index, and `size` is a mask: next hops are written until their number is a
+// The tables are those of v1model/ipv4_routing.p4. But a hash cannot be reduced modulo a size known only at run time. So
+// the index is the hash ANDed with the parameter `mask`, and the controller writes a number of next hops that is a
 // power of two.
 
 #ifndef ALFIRK_IPV4_ROUTING_P4

@@ -111,7 +111,7 @@ control ingress(inout headers_t hdr,
                 check_register_control.apply(hdr, meta, ig_tm_md);
             } else if (hdr.ipv4.isValid()) {
                 packet_words.apply(hdr, meta);
-                // Registration reaches the controller as it came, before the group exists and after.
+                // Registration packets reach the controller unmodified, whether the group exists or not.
                 if (hdr.udp.isValid() && hdr.udp.dst_port == UDP_PORT_MRP) {
                     is_mrp = true;
                 } else {
@@ -120,7 +120,7 @@ control ingress(inout headers_t hdr,
             }
             if (is_of_group) {
                 admission.apply(hdr, meta, is_admitted);
-                // Here and not at the end: no packet is routed before, so that neither waits for the other's stages.
+                // Before routing, so that both can be placed in the same stages.
                 if (is_admitted) {
                     ack_aggregate.apply(hdr, meta, ig_dprsr_md, ig_tm_md);
                 }
@@ -142,7 +142,7 @@ control ingress(inout headers_t hdr,
                     }
                 }
                 if (is_mrp) {
-                    // As a mirror, for no other packet can be cut: it has no port to leave by itself.
+                    // The packet is sent as a mirror, because only mirrors can be truncated; the original has no egress port.
                     meta.drop_reason = Drop.NONE;
                     meta.carried.packet_in_reason = PacketInReason.MRP;
                     meta.mirror_session = SESSION_OF_REGISTRATIONS;
@@ -202,11 +202,11 @@ control egress(inout headers_t hdr,
             is_own_copy = true;
         }
         if (meta.carried.origin == Origin.ANSWER) {
-            // As its sender sent it: a mirror is made before the bridge's entry.
+            // The mirror is a copy of the received packet, before the entry half of the bridge.
             data_to_ack.apply(hdr);
         } else if (meta.carried.origin == Origin.SWITCHED && meta.carried.kind != Kind.NONE
                    && (hdr.aeth.isValid() || hdr.cnp.isValid())) {
-            // From here on only PSN and AETH are a member's.
+            // After this, only PSN and AETH are from a member's frame.
             feedback_frame.apply(hdr, FEEDBACK_TTL);
         }
         ecn_marking.apply(hdr, eg_intr_md);
@@ -217,7 +217,7 @@ control egress(inout headers_t hdr,
             hdr.packet_in.ingress_port = meta.carried.ingress_port;
             punt_limit.apply(meta);
         } else if (meta.carried.kind == Kind.NONE) {
-            // No group's.
+            // The copy of a datagram for its own ingress port; it does not belong to a reliable group.
             if (is_own_copy && meta.carried.is_datagram == 1) {
                 meta.drop_reason = Drop.OWN_COPY;
             }
@@ -238,7 +238,7 @@ control egress(inout headers_t hdr,
                     meta.drop_reason = Drop.ALREADY_ACKED;
                 }
             }
-            // In conditions of a stage each: what the source is sent, and where the packet goes, are found side by side.
+            // Separate conditions, so that the content of feedback and its egress port are computed in parallel stages.
             if (hdr.aeth.isValid() && meta.carried.kind != Kind.REGISTERS) {
                 feedback.apply(hdr, meta);
             }

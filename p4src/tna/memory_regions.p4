@@ -73,7 +73,7 @@ control MemoryRegions(inout headers_t hdr, inout egress_metadata_t meta, in rece
     REGION(rkey, write_rkey, clear_rkey, read_rkey, hdr.mr_info.rkey_xor)
     REGION(neutral, write_neutral, clear_neutral, read_neutral, neutral_announced)
 
-    // All that is done with an array is one table's, which has it in its stage.
+    // One table per array has all accesses to it, because an array belongs to one stage.
 #define REGION_TABLE(name, write, clear, use) \
     action do_##write() { write.execute(cell); } \
     action do_##clear() { clear.execute(cell); } \
@@ -138,7 +138,7 @@ control MemoryRegions(inout headers_t hdr, inout egress_metadata_t meta, in rece
         hdr.udp.length = EMPTY_WRITE_UDP_BYTES;
     }
 
-    // Conditions of a stage each, so that other steps can stand beside them (ack_aggregate.p4).
+    // Nested conditions of one stage each, so that other steps can share the stages (ack_aggregate.p4).
     apply {
         if (hdr.mr_info.isValid()) {
             neutral_announced = hdr.mr_info.id_xor ++ hdr.mr_info.sport_xor;

@@ -84,7 +84,7 @@ header carried_t {
     bit<1> is_new;
     // The packet is from the port of the current source.
     bit<1> is_source;
-    // A NAK whose PSN is what the source is to be sent; a READ whose PSN its refusal is to have.
+    // The reply has the packet's own PSN: a NAK that is forwarded to the source, or a READ that is refused.
     bit<1> is_own_nak;
     bit<1> is_datagram;
     bit<8> packet_in_reason;
@@ -93,9 +93,9 @@ header carried_t {
     cell_t cell;
     // Oldest word so far; the group's minimum after the last level.
     psn_word_t minimum;
-    // NAK that feedback becomes, 0 for none (waiting_nak.p4).
+    // Word of the pending NAK that replaces this feedback; 0 if none (waiting_nak.p4).
     psn_word_t waited;
-    // Acknowledged PSN as a word, which the path's register takes if it is newer.
+    // Acknowledged PSN as a word; stored in the path's register if it is newer.
     psn_word_t word;
 }
 
@@ -112,7 +112,7 @@ struct ingress_metadata_t {
     bit<1> is_host;
     bit<1> is_member;
     bit<1> may_send;
-    // Between switches: srcIP is dstIP.
+    // srcIP minus dstIP: 0 on links between switches, where both are the McstID.
     ipv4_addr_t address_difference;
     bit<1> is_multicast;
     bit<32> source_difference;

@@ -7,10 +7,10 @@
 //   level 0          0 1   2 3   4 5   6 7                  node = path >> 1
 //   leaves           0 1   2 3   4 5   6 7                  path
 //
-// A node has two children, each in a register array of its own. A packet of path p writes its own child, reads its
-// sibling and carries the older word one level up; what it carries out of the last level is the minimum, with the path that
-// holds it in the lower 8 bits. PATH_BITS levels, each one stage; no loop, no recirculation; and atomic, because every
-// packet goes through the stages in the same order.
+// A node has two children, each in a register array of its own. A packet of path p writes its own child, reads the
+// sibling, and passes the older word to the next level. The result of the last level is the minimum, with its path in the
+// lower 8 bits. There are PATH_BITS levels of one stage each, without loops or recirculation. The search is atomic, because
+// every packet passes the stages in the same order.
 //
 // v1model/min_psn_tree.p4 has four children per node. Here a register array is accessed once per packet, and a stateful ALU
 // compares one memory word with one field, so three siblings would need three stages.
@@ -30,7 +30,7 @@
 control TreeLeaves(inout ingress_metadata_t meta) {
     Register<psn_word_t, cell_t>(SIZE_PATHS) leaves;
 
-    // `top` decides: of equal PSNs the last acknowledgement counts, but not what the sender sends again.
+    // Compares with `top`: an acknowledgement of an equal PSN is stored, a retransmission of the sender is not.
     RegisterAction<psn_word_t, cell_t, psn_word_t>(leaves) raise = {
         void apply(inout psn_word_t value, out psn_word_t word) {
             if (meta.top - value >= 0) {
@@ -66,7 +66,7 @@ control TreeLeaves(inout ingress_metadata_t meta) {
         meta.in_tree = 1;
     }
 
-    // `turn` and `is_caught_up`: what sender.p4 says of data; `source`: what it says of feedback.
+    // `turn` and `is_caught_up`: results of sender.p4 for data; `source`: its result for feedback.
     table leaf {
         key = {
             meta.carried.kind: ternary;

@@ -28,8 +28,8 @@
 #include "metadata.p4"
 #include "ipv4_checksum.p4"
 
-// The PSN of the BTH that comes next, the MSN of the AETH, and what register control sets both to, as words with something
-// in their lower 8 bits.
+// The PSN of the next BTH, the MSN of the AETH, and the value of both in register control, as words whose lower 8 bits are
+// arbitrary.
 #define PSN_WORD(packet) packet.lookahead<bit<104>>()[31:0]
 #define MSN_WORD(packet) packet.lookahead<bit<40>>()[31:0]
 #define REGISTER_VALUE_WORD(packet) packet.lookahead<bit<136>>()[31:0]
@@ -170,7 +170,7 @@ parser IngressParser(packet_in packet,
         transition accept;
     }
 
-    // Options and fragments are routed but not looked into.
+    // Packets with IP options and fragments are routed, but not parsed further.
     state parse_ipv4 {
         packet.extract(hdr.ipv4);
         ipv4_checksum.add(hdr.ipv4);
@@ -249,8 +249,8 @@ parser IngressParser(packet_in packet,
         }
     }
 
-    // A request is as long as its headers and padding at least, and of transport version 0. That the length of IPv4 is that of
-    // UDP and an IPv4 header is checked in admission.p4.
+    // A valid request is at least as long as its headers and padding, and has transport version 0. admission.p4 checks that the
+    // IPv4 length equals the UDP length plus the IPv4 header.
 #define MALFORMED_ROWS(below_1, mask_1, below_2, mask_2, bytes) \
             (_, _, 1 &&& 1): malformed; \
             (_, _, 2 &&& 2): malformed; \
@@ -334,8 +334,8 @@ parser IngressParser(packet_in packet,
         transition accept;
     }
 
-    // IBTA vol. 1, table 45. A requester takes a NAK of any code as an ACK of what is before its PSN, so what is reserved goes
-    // no further; nor does a selective NAK, for no receiver behind this target repeats selectively.
+    // IBTA vol. 1, table 45. A requester takes a NAK of any code as an ACK of all packets before its PSN, so reserved syndromes
+    // are dropped. Selective NAKs are dropped as well, because this target does not support selective repeat.
     state parse_aeth {
         packet.extract(hdr.aeth);
         packet.extract(hdr.icrc);
@@ -467,7 +467,7 @@ parser EgressParser(packet_in packet,
         }
     }
 
-    // Only a header without options has its checksum written (ipv4_checksum.p4).
+    // The checksum is updated only for headers without options (ipv4_checksum.p4).
     state parse_ipv4 {
         packet.extract(hdr.ipv4);
         transition select(hdr.ipv4.version, hdr.ipv4.ihl) {
@@ -484,7 +484,7 @@ parser EgressParser(packet_in packet,
         }
     }
 
-    // A parser has 32 bits to match with, of which the origin is 8 as far as parse_udp.
+    // A parser state matches at most 32 bits; the origin takes 8 of them up to parse_udp.
     state parse_protocol {
         transition select(hdr.ipv4.protocol) {
             IP_PROTOCOL_UDP: parse_udp;
@@ -501,7 +501,7 @@ parser EgressParser(packet_in packet,
         }
     }
 
-    // The mirror ends here (ack_aggregate.p4).
+    // The mirror is truncated after the BTH (ack_aggregate.p4).
     state parse_bth_of_answer {
         packet.extract(hdr.bth);
         transition accept;
@@ -526,7 +526,7 @@ parser EgressParser(packet_in packet,
         transition accept;
     }
 
-    // The receiver's address, before the bridge changes it.
+    // Extracts the receiver's address before the exit half of the bridge changes it.
     state parse_reth_of_region {
         meta.region_owner = packet.lookahead<bit<64>>()[31:0];
         packet.extract(hdr.reth);

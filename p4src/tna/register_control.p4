@@ -31,14 +31,14 @@ control CheckRegisterControl(inout headers_t hdr, inout ingress_metadata_t meta,
         meta.psn = meta.psn & -PSN_WORD_ONE;
     }
 
-    // Where the source is; an action of its own, as one table has 32 bits of hashes.
+    // Sets the port of the source; a separate action, because one table has at most 32 hash bits.
     action set_source() {
         @in_hash {
             meta.port_word = (bit<32>)hdr.register_control.value[63:48];
         }
     }
 
-    // The source's window: made by egress (retransmission_filter.p4).
+    // Advances the window of the source; the packet was created by egress (retransmission_filter.p4).
     action raise_window() {
         @in_hash {
             meta.carried.cell = hdr.register_control.group[15 - PATH_BITS:0] ++ (bit<PATH_BITS>)0;
@@ -46,7 +46,7 @@ control CheckRegisterControl(inout headers_t hdr, inout ingress_metadata_t meta,
         meta.acked = meta.psn & -PSN_WORD_ONE;
     }
 
-    // What is announced of memory is egress's (memory_regions.p4).
+    // Announced memory regions are stored in egress (memory_regions.p4).
     action init_regions() {
         hdr.register_control.status = RegisterStatus.OK;
     }
@@ -72,7 +72,7 @@ control CheckRegisterControl(inout headers_t hdr, inout ingress_metadata_t meta,
         ig_tm_md.ucast_egress_port = CPU_PORT;
         set_source();
         operations.apply();
-        // `count` are left, this one included.
+        // `count` is the number of remaining paths or receivers, including this one.
         if (hdr.register_control.count != 0 && hdr.register_control.count != 1) {
             ig_tm_md.ucast_egress_port = RECIRCULATION_PORT;
         }

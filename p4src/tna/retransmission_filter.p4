@@ -13,7 +13,7 @@
 #ifndef ALFIRK_RETRANSMISSION_FILTER_P4
 #define ALFIRK_RETRANSMISSION_FILTER_P4
 
-// What of a packet and of what it carries the controls below need, and which path of the registers is asked.
+// Computes the inputs of the controls below from the packet and its carried header, and the path whose registers are accessed.
 control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<16> rid) {
     action of_copy() {
         meta.filter_cell = meta.carried.cell[15:PATH_BITS] ++ rid[PATH_BITS - 1:0];
@@ -28,7 +28,7 @@ control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<1
         meta.msn_way = MsnWay.RECORD;
     }
 
-    // What it counts is old as well, and its slack has no order with the newest one's.
+    // Old feedback: its MSN is old as well, and its slack cannot be compared with that of the newest one.
     action of_old_record() {
         meta.filter_cell = meta.carried.cell;
         meta.record = meta.carried.word;
@@ -115,7 +115,7 @@ control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<1
 
 // Turns a record into the packet that advances the source's window.
 //
-// Only what ingress reads of it is set: the fields of a container take either constants or a shifted PSN, not both.
+// Only the fields that ingress reads are set: one action cannot write both constants and a shifted PSN to one container.
 control WindowUpdate(inout headers_t hdr, in egress_metadata_t meta) {
     action make() {
         hdr.packet_out.setValid();
@@ -200,11 +200,11 @@ struct path_msn_t {
     psn_word_t slack;
 }
 
-// `msn_cell`: of a record its path, else the path at the minimum, or the one that asks.
+// `msn_cell`: path of a record; otherwise the path at the minimum, or that of a request with a reply.
 //
-// An MSN is a claim of one member. Each message has at least one packet, so that a count rises by as many PSNs as were acknowledged
-// since it last rose at most: PSN - MSN, the slack, does not fall. Of a count that does, or that falls itself, nothing is kept,
-// and the last one stands.
+// An MSN is a claim of one member. Each message has at least one packet, so the MSN increases by at most the number of newly
+// acknowledged PSNs. Hence the slack, PSN - MSN, never decreases. An MSN that would decrease the slack, or that decreases itself,
+// is ignored, and the last one is kept.
 control PathMsn(inout egress_metadata_t meta) {
     Register<path_msn_t, cell_t>(SIZE_PATHS) msns;
 

@@ -17,7 +17,7 @@
 //
 // A NAK of the next unsent PSN is an ACK of all that was sent (`turn` is TURN_PSN then, ack_aggregate.p4).
 //
-// Data of the source whose path has acknowledged all before it, without it being what comes next, is old.
+// Data of the source is old if its path has acknowledged all before it, and it is not the next PSN.
 // A stateful ALU has one result, so `senders` is stored twice: one copy classifies data, the other returns the source's port.
 // Both are always changed in the same way.
 
@@ -46,7 +46,7 @@ control PathAcknowledged(inout headers_t hdr, inout ingress_metadata_t meta) {
             }
         }
     };
-    // `acked` of data is its PSN as if a NAK acknowledged all before it.
+    // For data, `acked` is the word of a NAK of its PSN, which acknowledges all before it.
     RegisterAction<psn_word_t, cell_t, bit<1>>(acked) ask = {
         void apply(inout psn_word_t value, out bit<1> is_caught_up) {
             if (value - meta.acked > -2) {
@@ -124,9 +124,9 @@ control Sender(inout headers_t hdr, inout ingress_metadata_t meta) {
     SENDER_CHANGES(senders, continue_as_source, take_turn, set_sender)
     SENDER_CHANGES(sources, continue_in_sources, take_turn_in_sources, set_source)
 
-    // Of feedback: the source's port, or 0 if it is beyond what was sent, or there was no source yet.
-    // An ACK of `sent` is 255 beyond it, a NAK of what comes next 256. What acknowledges a PSN just half the number space away has no order
-    // with it, and counts as beyond.
+    // For feedback: returns the port of the source, or 0 if the feedback is beyond the newest PSN sent, or there was no source yet.
+    // The word of an ACK of `sent` is 255 above it, that of a NAK of the next PSN 256. A PSN exactly half the PSN space away has no
+    // serial order, and is treated as beyond.
     RegisterAction<sender_t, group_cell_t, bit<32>>(sources) ask = {
         void apply(inout sender_t value, out bit<32> port) {
             if (meta.acked - value.sent > PSN_WORD_ONE || meta.acked - value.sent < -0x7ffffeff) {
@@ -169,7 +169,7 @@ control Sender(inout headers_t hdr, inout ingress_metadata_t meta) {
         const entries = {
             (Kind.DATA, 0, 0): continue_senders();
             (Kind.DATA, 1, 0): take_senders();
-            // From no port: nothing changes.
+            // The source is not known, so the register is not changed.
             (Kind.NAK, 0, 0): continue_senders();
             (Kind.CNP, 0, 0): look_at_senders();
             (Kind.READ, 0, 0): look_at_senders();

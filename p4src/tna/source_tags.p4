@@ -1,12 +1,12 @@
 // VLAN tags of a group's feedback: those of the newest data of its source. See v1model/source_tags.p4.
 //
-// The parser takes the EtherType of the Ethernet header with the 16 bits behind it as one word, and that of the outer tag likewise:
+// The parser extracts the EtherType of the Ethernet header and the following 16 bits as one word; also that of the outer tag:
 //
 //   0x0800 ++ ...        untagged
 //   0x8100 ++ tag        0x0800 ++ ...      one tag
 //   0x88a8 ++ tag        0x8100 ++ tag      two tags
 //
-// Data that comes to its own port in egress, where it ends, leaves its words here; feedback takes them up.
+// The copy of data for its own ingress port stores its words here in egress, and is dropped; feedback reads them.
 
 #ifndef ALFIRK_SOURCE_TAGS_P4
 #define ALFIRK_SOURCE_TAGS_P4
@@ -80,7 +80,7 @@ control SourceTags(inout headers_t hdr, inout egress_metadata_t meta) {
         hdr.inner_tag.ether_type = ETHERTYPE_IPV4;
     }
 
-    // Untagged by ../shared/feedback_frame.p4.
+    // ../shared/feedback_frame.p4 has removed all tags before.
     table tags {
         key = {
             meta.outer_word[31:16]: ternary @name("outer_type");

@@ -16,7 +16,7 @@
 #ifndef ALFIRK_SOURCE_WINDOW_P4
 #define ALFIRK_SOURCE_WINDOW_P4
 
-// For the second stage: of data, what must have been acknowledged.
+// Second stage: computes the PSN that must be acknowledged before this data may pass, its PSN minus the window.
 control WindowStart(inout ingress_metadata_t meta) {
     action subtract() {
         meta.window = meta.acked - meta.window;

@@ -25,7 +25,7 @@
 
 const bit<8> NAK_RANK_SEQUENCE = 33;
 
-// Of ingress_metadata_t.ahead and distance.
+// Ternary match of a non-negative value of ingress_metadata_t.ahead or distance.
 #define NOT_NEGATIVE 0 &&& 0x80000000
 #define NOT_PASSED 0
 #define PASSED_BY_ALL 0x80000000 &&& 0x80000000
@@ -172,10 +172,10 @@ control FinalVerdict(inout ingress_metadata_t meta, in bool is_admitted,
         }
     };
 
-    // Data that is dropped here, for lack of a stage to come.
+    // Counts data dropped in the last stage, where the counter of drop reasons has already passed.
     @id(3) Counter<bit<64>, bit<8>>(SIZE_DROP_REASONS, CounterType_t.PACKETS) late_drops;
 
-    // The multicast copies and a unicast one are dropped, the mirror is not.
+    // Drops the multicast copies and the unicast packet, but not the mirror.
     action answer() {
         meta.mirror_origin = Origin.ANSWER;
         meta.mirror_session = meta.answer_session;
@@ -183,7 +183,7 @@ control FinalVerdict(inout ingress_metadata_t meta, in bool is_admitted,
         ig_dprsr_md.drop_ctl = 1;
     }
 
-    // A refusal completes nothing of its sender that some receiver may lack: its PSN is that of the request, if all have what is before.
+    // A fatal NAK acknowledges all packets before its PSN. It has the PSN of the request only if all receivers have all before it.
     action answer_own() {
         meta.carried.is_own_nak = 1;
         meta.mirror_origin = Origin.ANSWER;

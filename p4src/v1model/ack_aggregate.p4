@@ -57,7 +57,7 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
     RefusalLimit() refusal_limit;
     Decide() decide;
     SourceTags() source_tags;
-    // Last acknowledged to the source: AckPSN ++ MSN.
+    // Position last acknowledged to the source: AckPSN ++ MSN.
     register<bit<48>>(MAX_GROUPS) agg;
     // Packets processed under each strategy, see Work.
     @id(3) counter(SIZE_WORK, CounterType.packets) work;

@@ -52,7 +52,7 @@ control CnpFilter(inout metadata_t meta, in bit<48> now) {
             top_count = top[7:0] >> (window - top[31:16])[2:0];
         }
         if (meta.drop_reason != Drop.NONE) {
-            // It says nothing about congestion.
+            // A CNP beyond the limit has no information about congestion.
         } else if (top[15:8] == meta.path_index || (bit<8>)count > top_count) {
             worst.write((bit<32>)meta.group_index, window ++ meta.path_index ++ (bit<8>)count);
         } else {

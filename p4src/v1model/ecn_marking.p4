@@ -1,13 +1,13 @@
-// Packets that waited in a long queue are marked (RFC 3168), with DCQCN's profile:
+// ECN marking of packets that waited in a long queue (RFC 3168), with the profile of DCQCN:
 //
-//   chance of a mark                 never below k_min packets, always from k_max on,
-//     1 ┤        ┌──────             and in between rising to p_max
+//   marking probability              0 up to k_min packets, 1 from k_max packets on,
+//     1 ┤        ┌──────             and rising to p_max in between
 //       │        │
 // p_max ┤      ／
 //     0 ┼────／─────────── queue     slope = p_max * 2^16 / (k_max - k_min)
 //          k_min k_max
 //
-// The ICRC does not cover the bits, and the IPv4 checksum is made anew.
+// The ICRC does not cover the ECN bits, and the IPv4 checksum is recomputed.
 
 #ifndef ALFIRK_ECN_MARKING_P4
 #define ALFIRK_ECN_MARKING_P4

@@ -1,4 +1,4 @@
-// What shared controls need of a target under the target's own names.
+// Externs that shared controls need, mapped to those of this target.
 
 #ifndef ALFIRK_EXTERNS_P4
 #define ALFIRK_EXTERNS_P4

@@ -1,17 +1,17 @@
 // ICRCs that the pipeline computes.
 //
-// Which fields they cover, and how, is in ../shared/icrc_fields.p4.
+// ../shared/icrc_fields.p4 has the fields that they cover.
 //
-// Feedback, CNPs included, changes in ways that no constant can foresee (a merged PSN, another
-// syndrome), and it is short: it is always recomputed, and so are memory regions. Data
-// keeps its ICRC by neutral bridging, see bridge_entry.p4, unless its group's mode is
-// IcrcMode.RECOMPUTE: then its payload is parsed. What is recomputed on the way out must
-// have been right on the way in, or a fault would get a valid ICRC.
+// The ICRC of feedback, CNPs and announcements of memory regions is always recomputed: these packets are short,
+// and their changes (a merged PSN, another syndrome) are not constant. Data keeps its ICRC
+// by neutral bridging (bridge_entry.p4), unless the group's mode is IcrcMode.RECOMPUTE; then
+// its payload is parsed. If the ICRC is recomputed in egress, ingress verifies the received one;
+// otherwise a corrupted packet would get a valid ICRC.
 
 #ifndef ALFIRK_ICRC_P4
 #define ALFIRK_ICRC_P4
 
-// Of every packet whose ICRC is parsed; the result, in the order of the wire, in meta.icrc.
+// Computes the ICRC of every packet whose ICRC is parsed; the result is in meta.icrc, in wire order.
 control Icrc(inout headers_t hdr, inout metadata_t meta) {
     bit<32> crc;
 
@@ -26,7 +26,7 @@ control Icrc(inout headers_t hdr, inout metadata_t meta) {
             hash(crc, HashAlgorithm.crc32, 32w0,
                  { ICRC_FIELDS_TO_BTH, ICRC_FIELDS_OF_RETH, ICRC_FIELDS_OF_MR_INFO }, 33w0x100000000);
         } else if (!hdr.payload.isValid()) {
-            // The empty WRITE that is left of a memory region.
+            // The empty WRITE that replaces an announcement of a memory region.
             hash(crc, HashAlgorithm.crc32, 32w0,
                  { ICRC_FIELDS_TO_BTH, ICRC_FIELDS_OF_RETH }, 33w0x100000000);
         } else if (hdr.reth.isValid()) {

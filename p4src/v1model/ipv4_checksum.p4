@@ -1,5 +1,5 @@
-// IPv4 header checksum (RFC 791). The ICRC does not cover it, so a rewritten
-// packet's checksum is made anew without any effect on the ICRC.
+// IPv4 header checksum (RFC 791). The ICRC does not cover it, so it can be
+// recomputed after a rewrite without changing the ICRC.
 
 #ifndef ALFIRK_IPV4_CHECKSUM_P4
 #define ALFIRK_IPV4_CHECKSUM_P4
@@ -8,7 +8,7 @@
     { ip.version, ip.ihl, ip.dscp, ip.ecn, ip.total_len, ip.identification, \
       ip.flags, ip.frag_offset, ip.ttl, ip.protocol, ip.src, ip.dst }
 
-// Headers with options are routed unverified: their words behind the fixed part are not parsed.
+// Headers with options are routed without verification, because options are not parsed.
 control VerifyIpv4Checksum(inout headers_t hdr, inout metadata_t meta) {
     apply {
         verify_checksum(hdr.ipv4.isValid() && hdr.ipv4.ihl == 5,

@@ -4,9 +4,9 @@
 //            ├─ to_switch ───────────────> port
 //            └─ ecmp ── next_hops ───────> port
 //
-// RoCEv2 senders vary the UDP source port by queue pair, which makes it the entropy
-// of the hash. The seed differs by switch: with one hash in every tier, all flows
-// that reach an aggregation switch would pick the same uplink again.
+// RoCEv2 senders vary the UDP source port per queue pair, so it is the entropy of the
+// hash. Each switch has another seed: with the same hash in every layer, all flows
+// that reach an aggregation switch would select the same uplink again.
 
 #ifndef ALFIRK_IPV4_ROUTING_P4
 #define ALFIRK_IPV4_ROUTING_P4
@@ -89,7 +89,7 @@ control Ipv4Routing(inout headers_t hdr,
                 ecmp: { next_hops.apply(); }
                 default: {}
             }
-            // What finds no way stays as it came: a registration goes to the controller.
+            // A packet without a route is not changed, because a registration packet still goes to the controller.
             if (meta.drop_reason == Drop.NONE) {
                 hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
             }

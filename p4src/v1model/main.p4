@@ -1,7 +1,7 @@
 // Alfirk's data plane for v1model: reliable RDMA multicast on ordinary RC queue pairs.
 //
-// This file is the table of contents. ../shared has all that needs no extern of v1model, this folder the rest.
-// The protocol's rules begin in ack_aggregate.p4, the ICRC algebra in bridge_entry.p4 and bridge_exit.p4.
+// This file connects the controls. ../shared has the controls without externs of v1model, this folder the others.
+// The protocol rules start in ack_aggregate.p4, the ICRC algebra in bridge_entry.p4 and bridge_exit.p4.
 
 #include <core.p4>
 #include <v1model.p4>
@@ -116,7 +116,7 @@ control ingress(inout headers_t hdr,
             }
             if (meta.kind != Kind.NONE && meta.drop_reason == Drop.NONE) {
                 if (hdr.icrc.isValid()) {
-                    // What is recomputed on the way out must have been right on the way in.
+                    // If the ICRC is recomputed in egress, the received one must be valid.
                     icrc.apply(hdr, meta);
                     if (meta.icrc != hdr.icrc.crc) {
                         meta.drop_reason = Drop.DATA_ICRC;
@@ -125,7 +125,7 @@ control ingress(inout headers_t hdr,
                         }
                     }
                 } else if (meta.icrc_mode == IcrcMode.RECOMPUTE) {
-                    // A McstID whose payload is not parsed: the ICRC could not be recomputed, and receivers would drop the packet.
+                    // The payload is not parsed for this McstID, so the ICRC cannot be recomputed, and receivers would drop the packet.
                     meta.drop_reason = Drop.DATA_ICRC;
                 }
                 if (meta.drop_reason == Drop.NONE) {
@@ -136,14 +136,14 @@ control ingress(inout headers_t hdr,
 
         if (meta.kind != Kind.NONE && meta.drop_reason == Drop.NONE) {
             if ((hdr.aeth.isValid() || hdr.cnp.isValid()) && meta.kind != Kind.MIN_SEARCH) {
-                // From here on only PSN and AETH are a member's, or the controller's.
+                // After this, only PSN and AETH are from a member's frame, or from the controller.
                 feedback_frame.apply(hdr, meta.kind == Kind.COMMAND ? hdr.ipv4.ttl : FEEDBACK_TTL);
             }
             ack_aggregate.apply(hdr, meta, standard_metadata.ingress_global_timestamp,
                                 standard_metadata.egress_spec);
         }
 
-        // Asked here, because most packets go nowhere near the controller.
+        // Checked here, so that only packets to the controller are metered.
         if (meta.drop_reason == Drop.NONE && (meta.packet_in_reason != 0 || meta.icrc_mode == IcrcMode.PUNT)) {
             punt_limit.apply(meta);
         }
@@ -151,20 +151,20 @@ control ingress(inout headers_t hdr,
         // The clone session of a port has the port's number and leads back to it.
         clone_session = (bit<32>)meta.origin_port;
         if (meta.drop_reason == Drop.NONE && meta.verdict == Verdict.RECORD && meta.role != Role.NONE) {
-            // The filter has learned of it before the walk.
+            // The retransmission filter was updated before the walk.
             meta.drop_reason = Drop.FEEDBACK_MERGED;
         }
         if (meta.verdict == Verdict.REPLICATE) {
-            // PRE group 0 means none.
+            // PRE group 0 means no replication.
             standard_metadata.mcast_grp = meta.group_index + 1;
             is_cloned = meta.role == Role.PROBE || meta.packet_in_reason != 0;
         }
         if (meta.kind == Kind.DATA && meta.drop_reason == Drop.NONE
             && (meta.verdict == Verdict.WALK || meta.verdict == Verdict.PUNT)) {
-            // The data ends here; the packet goes on as the question whether all have it.
+            // The data is dropped; the packet continues as a probe whether all paths have the data.
             drops.count((bit<32>)(bit<8>)Drop.NOT_THE_SOURCE);
         }
-        // What is dropped is not cloned: one question at the end, for whatever reason.
+        // Dropped packets are not cloned: a single check at the end covers all drop reasons.
         if (meta.drop_reason != Drop.NONE) {
             drops.count((bit<32>)meta.drop_reason);
             is_cloned = false;
@@ -244,18 +244,18 @@ control egress(inout headers_t hdr,
             is_packet_in = true;
         } else if (meta.verdict != Verdict.NONE) {
             if (hdr.mr_info.isValid()) {
-                // The bridge changes the address.
+                // Saved here, because the exit half of the bridge changes the address.
                 region_owner = hdr.reth.va[31:0];
             }
             bridge_exit.apply(hdr, meta, standard_metadata.egress_port, is_to_host, receiver);
             if (is_to_host && meta.kind == Kind.SELECTIVE_NAK) {
-                // A requester takes any NAK as an ACK of what is before its PSN (selective_nak.p4).
+                // A requester takes any NAK as an ACK of all packets before its PSN (selective_nak.p4).
                 hdr.aeth.msn = hdr.bth.psn;
                 hdr.bth.psn = meta.last_acked[47:24] + 1;
             }
         } else if (standard_metadata.instance_type == INSTANCE_REPLICATION
                    && standard_metadata.egress_port == standard_metadata.ingress_port) {
-            // Of a datagram.
+            // The copy of a datagram for its own ingress port.
             meta.drop_reason = Drop.OWN_COPY;
         } else {
             is_packet_in = meta.packet_in_reason != 0;
@@ -265,7 +265,7 @@ control egress(inout headers_t hdr,
             memory_regions.apply(hdr, meta, receiver, region_owner);
         }
         if (is_answer) {
-            // Last of all that looks at the header, because INIT_GROUP's index moves on.
+            // After all other controls that read the header, because this one increments the index of INIT_GROUP.
             answer_register_control.apply(hdr);
         }
 
@@ -301,7 +301,7 @@ control egress(inout headers_t hdr,
                 icrc.apply(hdr, meta);
                 hdr.icrc.crc = meta.icrc;
                 if (hdr.aeth.isValid()) {
-                    // Behind data that was answered its payload is still there, and behind feedback what its member has put there.
+                    // Removes the payload of data that has become an ACK, and bytes that a member has appended to feedback.
                     truncate(ACK_FRAME_BYTES + TAGS_BYTES(hdr));
                 } else if (hdr.cnp.isValid()) {
                     truncate(CNP_FRAME_BYTES + TAGS_BYTES(hdr));

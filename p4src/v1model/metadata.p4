@@ -1,4 +1,4 @@
-// What the controls pass on to each other about one packet, and v1model's own constants.
+// Metadata that the controls exchange about one packet, and constants of v1model.
 
 #ifndef ALFIRK_METADATA_P4
 #define ALFIRK_METADATA_P4
@@ -11,29 +11,29 @@ const port_t CPU_PORT = 510;
 
 // standard_metadata.instance_type as BMv2 sets it (simple_switch document, "intrinsic metadata").
 const bit<32> INSTANCE_INGRESS_CLONE = 1;
-const bit<32> INSTANCE_EGRESS_CLONE = 2;
-const bit<32> INSTANCE_RECIRCULATED = 4;
-const bit<32> INSTANCE_REPLICATION = 5;
+const bit<32> INSTANCE_EGRESS_CLONE = 2;  // clone made in egress
+const bit<32> INSTANCE_RECIRCULATED = 4;  // recirculated packet
+const bit<32> INSTANCE_REPLICATION = 5;  // copy made by the replication engine
 
-// What clones and recirculated packets keep.
+// Field list of the metadata that clones and recirculated packets keep.
 #define FIELD_LIST_CARRIED 1
 
-// No path at all.
+// Path index that means no path.
 const path_t PATH_NONE = 0xff;
 
 struct metadata_t {
-    // Set once by some control; the packet is dropped and counted at the pipeline's end.
+    // Drop reason, set by at most one control; the packet is dropped and counted at the end of the pipeline.
     bit<8> drop_reason;
     @field_list(FIELD_LIST_CARRIED)
     bit<8> packet_in_reason;
     Kind kind;
-    // The queue pair number that all members of the group address.
+    // Destination queue pair number of all packets that members send to the group.
     qpn_t virtual_qpn;
-    // Packets that a source may be ahead of what was last acknowledged to it.
+    // Maximum number of packets that a source may send beyond the last acknowledged one.
     bit<24> window;
-    // The group's queue pairs repeat selectively.
+    // The group's queue pairs use selective repeat.
     bit<1> is_selective;
-    // Register control of cells that receivers have, not groups.
+    // Register control of registers with a cell per receiver, not per group.
     bit<1> is_of_receivers;
     // An ACK or a NAK that is not fatal.
     bit<1> is_feedback;
@@ -75,7 +75,7 @@ struct metadata_t {
     @field_list(FIELD_LIST_CARRIED)
     bit<16> path_msn;
 
-    // For the controller: port of the source, and what was last acknowledged to it.
+    // For the controller: port of the source, and position last acknowledged to it.
     @field_list(FIELD_LIST_CARRIED)
     bit<16> source_port;
     @field_list(FIELD_LIST_CARRIED)

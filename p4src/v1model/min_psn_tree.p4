@@ -8,19 +8,19 @@
 //   path      0 1 2 3  4 5 6 7  ...
 //
 // A node has four children, each in a register of its own. A packet of path p writes
-// its own child, reads the others and carries the oldest word (see word_t) one level
-// up; what it carries out of the last level is the minimum, with the MSN that belongs to
-// it. PATH_BITS / 2 levels, no loop, no recirculation; and atomic, because every packet
-// goes through the levels in the same order. Four children rather than two take a third
-// less memory for as many register accesses. If PATH_BITS is odd, the node on top has two.
+// its own child, reads the others, and passes the oldest word (see word_t) to the next
+// level. The result of the last level is the minimum, with its MSN. There are PATH_BITS / 2
+// levels, without loops or recirculation. The search is atomic, because every packet
+// passes the levels in the same order. Four children instead of two need a third less
+// memory for the same number of register accesses. If PATH_BITS is odd, the top node has two.
 //
-// Serial numbers have no infinity to mark an unused child with. Bit 4 L + c of `absent`
-// says that at level L, child c of the path's node holds no path; it is passed over.
+// Serial numbers have no infinity for unused children. If bit 4 L + c of `absent` is set,
+// child c of the path's node at level L contains no path, and is skipped.
 //
-// No paper has this; Cepheus and Gleam compare port by port (min_psn_walk.p4).
+// Not in a paper: Cepheus and Gleam compare port by port (min_psn_walk.p4).
 //
-// Leaves keep the newest word of their path: an old or duplicated ACK changes nothing.
-// They serve all three strategies; min_psn_walk.p4 looks at them one node after another.
+// Leaves store the newest word of their path: an old or duplicate ACK changes nothing.
+// All three strategies use them; min_psn_walk.p4 reads them one node per pass.
 
 #ifndef ALFIRK_MIN_PSN_TREE_P4
 #define ALFIRK_MIN_PSN_TREE_P4

@@ -29,7 +29,7 @@
 // far (search packet). `is_accepted`: the path's newest PSN has advanced or was repeated. `is_rise`: it has advanced.
 control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_accepted, in bool is_rise,
                    out SearchState outcome) {
-    // busy ++ dirty ++ start in microseconds, or 0 ++ tri_path ++ minimum found by the last walk.
+    // State: busy ++ dirty ++ start in microseconds (0 if no walk runs) ++ tri_path ++ minimum found by the last walk.
     register<bit<64>>(MAX_GROUPS) walks;
     RegisterAccess(RegisterName.AGG, RegisterOp.INIT_GROUP) access;
     bit<64> known;

@@ -11,8 +11,8 @@
 //                               │        │      └────> [reth] ──> payload untouched
 //                               └ tcp    └ payload untouched
 //
-// An ICRC is parsed only where the pipeline rewrites it. Behind a payload it stays
-// where it is: neutral bridging needs no change of it.
+// An ICRC is parsed only if the pipeline rewrites it. After a payload that is not
+// parsed it remains unchanged, as neutral bridging requires.
 
 #ifndef ALFIRK_PARSER_P4
 #define ALFIRK_PARSER_P4
@@ -26,7 +26,7 @@ parser AlfirkParser(packet_in packet,
                     inout metadata_t meta,
                     inout standard_metadata_t standard_metadata) {
     state start {
-        // What recirculates is either a walk's packet or INIT_GROUP.
+        // A recirculated packet is either a search packet of a walk, or INIT_GROUP.
         transition select(meta.role, standard_metadata.instance_type, standard_metadata.ingress_port) {
             (Role.NONE, INSTANCE_RECIRCULATED, _): parse_packet_out;
             (Role.NONE, _, CPU_PORT): parse_packet_out;
@@ -88,7 +88,7 @@ parser AlfirkParser(packet_in packet,
         transition accept;
     }
 
-    // Options and later fragments are routed but not looked into.
+    // Packets with IP options and later fragments are routed, but not parsed further.
     state parse_ipv4 {
         packet.extract(hdr.ipv4);
         transition select(hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.frag_offset, hdr.ipv4.protocol) {

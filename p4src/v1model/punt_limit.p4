@@ -1,7 +1,7 @@
 // Rate limit of packets to the controller, so that no port can overload it.
 //
 //   packet_in_reason ──┐
-//   origin port ───────┴──> a meter: green passes, the rest ends here
+//   origin port ───────┴──> meter: green packets pass, all others are dropped
 //
 // Packets of hosts to the controller are metered by kind and port: registrations and fatal NAKs; feedback, old data, data and
 // CNPs of groups whose minimum PSN or ICRC the controller computes. Over the limit, old data of the source is forwarded,
@@ -28,7 +28,7 @@ control PuntLimit(inout metadata_t meta) {
         reason = meta.packet_in_reason;
         if (meta.icrc_mode == IcrcMode.PUNT
             && (meta.verdict == Verdict.REPLICATE || (meta.verdict == Verdict.PASS && meta.kind == Kind.CNP))) {
-            // Each copy goes to the controller.
+            // With IcrcMode.PUNT, each copy for a host goes to the controller.
             reason = PacketInReason.ICRC;
         }
         if (reason != 0) {

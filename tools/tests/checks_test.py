@@ -10,7 +10,7 @@ import checks
 import pytest
 
 
-def nextest_summary_is_read() -> None:
+def nextest_summary_is_parsed() -> None:
     output = """
         PASS [   0.1s] alfirk-roce psn::wraps
      Summary [  12.345s] 52 tests run: 49 passed (2 slow), 1 failed, 2 timed out, 3 skipped
@@ -19,7 +19,7 @@ def nextest_summary_is_read() -> None:
     assert checks.count_nextest(output) == checks.Count(49, 3, 3)
 
 
-def nextest_that_stopped_early_counts_what_ran() -> None:
+def nextest_run_that_stopped_early_counts_only_finished_tests() -> None:
     output = "Summary [   1.0s] 5/52 tests run: 4 passed, 1 failed, 0 skipped"
     assert checks.count_nextest(output) == checks.Count(4, 1, 0)
 
@@ -42,7 +42,7 @@ def libtest_results_are_added_up() -> None:
         ("40 passed, 2 failed", (40, 2, 0)),
     ],
 )
-def pytest_and_our_own_runners_are_read(line: str, count: tuple[int, int, int]) -> None:
+def pytest_and_custom_runner_summaries_are_parsed(line: str, count: tuple[int, int, int]) -> None:
     assert checks.count_pytest(f"....\n{line}\n") == checks.Count(*count)
 
 
@@ -51,15 +51,15 @@ def command_that_fails_before_its_tests_counts_as_one_failure(tmp_path: Path) ->
     assert checks.Runner(tmp_path).run(check) == checks.Count(0, 1)
 
 
-def command_that_is_not_there_counts_as_one_failure(tmp_path: Path) -> None:
+def missing_command_counts_as_one_failure(tmp_path: Path) -> None:
     assert checks.Runner(tmp_path).run(checks.Check("absent", ["/nowhere/at/all"])) == checks.Count(0, 1)
 
 
-def command_without_tests_of_its_own_counts_as_one(tmp_path: Path) -> None:
+def command_without_a_test_summary_counts_as_one_test(tmp_path: Path) -> None:
     assert checks.Runner(tmp_path).run(checks.Check("linter", ["true"])) == checks.Count(1, 0)
 
 
-def command_that_hangs_is_stopped_with_all_it_started(tmp_path: Path) -> None:
+def hanging_command_is_killed_with_its_children(tmp_path: Path) -> None:
     command = ["sh", "-c", "sleep 1000 & echo $! > child; wait"]
     check = checks.Check("hangs", ["sh", "-c", f"cd {tmp_path}; {command[2]}"], limit=1)
     assert checks.Runner(tmp_path).run(check) == checks.Count(0, 1)
@@ -79,11 +79,11 @@ def command_that_hangs_is_stopped_with_all_it_started(tmp_path: Path) -> None:
         ("// ```\n// no documentation\n// ```\n", False),
     ],
 )
-def examples_that_rustdoc_runs_are_found(source: str, runs: bool) -> None:
+def examples_run_by_rustdoc_are_counted(source: str, runs: bool) -> None:
     assert checks.has_doc_test(source) == runs
 
 
-def lanes_run_side_by_side_and_their_checks_in_turn(tmp_path: Path) -> None:
+def lanes_run_in_parallel_and_their_checks_in_order(tmp_path: Path) -> None:
     def wait_for(file: str, then: str) -> checks.Check:
         script = f"until [ -e {tmp_path}/{file} ]; do sleep 0.01; done; touch {tmp_path}/{then}"
         return checks.Check(then, ["sh", "-c", script], limit=60)
@@ -93,7 +93,7 @@ def lanes_run_side_by_side_and_their_checks_in_turn(tmp_path: Path) -> None:
     assert checks.Runner(tmp_path).run_stage(lanes) == checks.Count(4, 0)
 
 
-def every_check_is_in_one_stage_whatever_is_asked_for() -> None:
+def every_check_is_in_exactly_one_stage() -> None:
     def names(*, lint: bool, test: bool) -> list[str]:
         stages = checks.stages(lint=lint, test=test, root=True)
         return sorted(check.name for lanes in stages for lane in lanes for check in lane)

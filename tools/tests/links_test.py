@@ -33,7 +33,7 @@ def _in_a_comment(text: str) -> list[str]:
         "`alfirk --log debug run --size 1`, `alfirk VERB --help`",
     ],
 )
-def what_exists_is_no_problem(text: str) -> None:
+def links_to_existing_targets_are_accepted(text: str) -> None:
     assert _on_a_page(text) == []
 
 
@@ -54,25 +54,25 @@ def what_exists_is_no_problem(text: str) -> None:
         ("[a](#none)", "no heading for #none"),
     ],
 )
-def what_does_not_exist_is_found(text: str, problem: str) -> None:
+def links_to_missing_targets_are_reported(text: str, problem: str) -> None:
     assert _on_a_page(text) == [problem]
 
 
-def comments_may_name_a_file_from_its_module_on() -> None:
+def comment_can_name_a_file_relative_to_its_module() -> None:
     assert _in_a_comment("// See rc/config.rs and `config.rs`.\nlet a = b/none.rs;\n") == []
     assert _in_a_comment("fn f() {}\n    /// In `rc/none.rs`.\n") == ["no file or folder rc/none.rs"]
     assert _in_a_comment("// In rc/none.rs.\n") == ["no file or folder rc/none.rs"]
 
 
-def problems_have_their_line() -> None:
+def problems_are_reported_with_their_line() -> None:
     problems = list(_CHECKER.markdown("README.md", "a\n\n`alfirk none`\n```sh\n\nalfirk none\n```\n"))
     assert sorted(problem.line for problem in problems) == [3, 6]
 
 
-def verbs_are_read_from_every_group_of_a_help() -> None:
+def subcommands_are_read_from_all_groups_of_the_help() -> None:
     text = "Experiments:\n  run  Runs\n\nP4:\n  p4c\n          Compiles\n\nOptions:\n  -h, --help  Help\n"
     assert links.verbs_of(text) == ["run", "p4c"]
 
 
-def headings_are_linked_as_github_has_it() -> None:
+def heading_anchors_follow_githubs_rules() -> None:
     assert links.anchors("# A `b`, c\n```\n# no\n```\n## The way-d\n") == {"a-b-c", "the-way-d"}

@@ -24,7 +24,7 @@ def _command(path: Path, lines: str) -> Path:
     return path
 
 
-def programs_are_files_that_make_a_switch(tmp_path: Path) -> None:
+def only_files_with_a_switch_package_are_programs(tmp_path: Path) -> None:
     _program(tmp_path, "b.p4", "t2na")
     _program(tmp_path, "a/main.p4")
     (tmp_path / "headers.p4").write_text("header h_t { bit<8> a; }\n")
@@ -32,7 +32,7 @@ def programs_are_files_that_make_a_switch(tmp_path: Path) -> None:
     assert found == [("a.main", "tna", "tofino"), ("b", "t2na", "tofino2")]
 
 
-def a_list_says_programs_and_their_flags(tmp_path: Path) -> None:
+def list_file_gives_programs_and_their_flags(tmp_path: Path) -> None:
     _program(tmp_path, "fabric/main.p4")
     lines = "# all of them\nfabric/main.p4 --name upf -Ishared -DWITH_UPF --arch t2na\n\n"
     (tmp_path / compare.LIST).write_text(lines)
@@ -52,7 +52,7 @@ def _resources(folder: Path, srams: int) -> None:
     (folder / "pipe" / "logs" / "resources.json").write_text(json.dumps(logs))
 
 
-def what_bf_p4c_has_written_is_read_again(tmp_path: Path) -> None:
+def stored_output_of_bf_p4c_is_reused(tmp_path: Path) -> None:
     program = compare.program(tmp_path, _program(tmp_path, "a.p4").name, [])
     _resources(tmp_path / "out", 4)
     figures = compare.of_bf_p4c(None, program, tmp_path / "out", 1)
@@ -60,7 +60,7 @@ def what_bf_p4c_has_written_is_read_again(tmp_path: Path) -> None:
     assert figures.sram == (("Ingress.t", 4),)
 
 
-def an_error_of_bf_p4c_is_kept(tmp_path: Path) -> None:
+def error_of_bf_p4c_is_stored(tmp_path: Path) -> None:
     program = compare.program(tmp_path, _program(tmp_path, "a.p4").name, [])
     compiler = _command(tmp_path / "bf-p4c", "echo 'a.p4(1): error: no room' >&2\nexit 1\n")
     for asked in (str(compiler), None):
@@ -68,18 +68,18 @@ def an_error_of_bf_p4c_is_kept(tmp_path: Path) -> None:
         assert figures.failure == "a.p4(1): error: no room"
 
 
-def pipes_have_stages_of_their_own() -> None:
+def stages_are_counted_per_pipe() -> None:
     pipes = [compare.Figures(3, (6, 1), (("t", 6),)), compare.Figures(2, (1, 0), (("u", 1),))]
     assert compare.added(pipes) == compare.Figures(3, (7, 1), (("t", 6), ("u", 1)))
 
 
-def the_first_error_is_no_note_and_no_name() -> None:
+def first_error_skips_warnings_and_identifiers() -> None:
     said = ["a.p4(1): warning: 'debug' is unused", " typedef error E;", "error[E0404]: no", "error: 1 error"]
     assert compare.first_error("\n".join(said), 1) == "error[E0404]: no"
     assert compare.first_error("", 3) == "exit code 3"
 
 
-def our_report_is_added_up(tmp_path: Path) -> None:
+def resources_of_our_report_are_summed(tmp_path: Path) -> None:
     program = compare.program(tmp_path, _program(tmp_path, "a.p4").name, [])
     report = {
         "needed": 3,
@@ -95,7 +95,7 @@ def our_report_is_added_up(tmp_path: Path) -> None:
     assert (figures.sram, figures.tcam) == ((("t", 6),), (("t", 1),))
 
 
-def programs_are_near_within_a_stage_and_a_fifth(tmp_path: Path) -> None:
+def summary_counts_programs_within_one_stage_and_a_fifth(tmp_path: Path) -> None:
     program = compare.program(tmp_path, _program(tmp_path, "a.p4").name, [])
     rows = [
         compare.Compared(program, compare.Figures(3, (12, 0, 0, 1, 0)), compare.Figures(2, (10, 0, 0, 1, 0))),

@@ -29,7 +29,7 @@ def _found(text: str, *, review: bool = False) -> list[str]:
         ("The other room has it", ["other room"]),
     ],
 )
-def listed_words_are_found(text: str, found: list[str]) -> None:
+def listed_words_are_reported(text: str, found: list[str]) -> None:
     assert _found(text) == found
 
 
@@ -47,22 +47,22 @@ def listed_words_are_found(text: str, found: list[str]) -> None:
         "MAC learning stands for a standard function",
     ],
 )
-def words_of_the_field_are_not_found(text: str) -> None:
+def words_of_the_field_are_not_reported(text: str) -> None:
     assert _found(text) == []
 
 
-def words_for_review_are_listed_apart() -> None:
+def words_for_review_are_listed_separately() -> None:
     assert _found("The section says so") == []
     assert _found("The section says so", review=True) == ["says"]
 
 
-def hits_have_the_line_where_a_phrase_begins() -> None:
+def hit_is_reported_at_the_first_line_of_its_phrase() -> None:
     hits = words.find_hits("a.py", "first\n# so\n# many\nlast, told\n", _RULES.words)
     assert [(hit.line, hit.found) for hit in hits] == [(2, "so many"), (4, "told")]
     assert str(hits[1]).startswith("a.py:4: told -> reported")
 
 
-def history_and_foreign_text_are_exempt() -> None:
+def changelog_and_vendored_text_are_exempt() -> None:
     exempt = ["CHANGELOG.md", "Cargo.lock", "p4runtime/proto/p4/v1/p4runtime.proto", "a/b/c.snap"]
     assert [path for path in exempt if not _RULES.is_exempt(path)] == []
     assert not _RULES.is_exempt("README.md")

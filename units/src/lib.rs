@@ -21,7 +21,7 @@ pub struct Quantity {
     also_read: &'static [(&'static str, u64)],
 }
 
-/// Bits per second.
+/// Rates of bits; the base unit is 1 bit per second.
 pub const RATE: Quantity = Quantity {
     what: "rate",
     example: "100Gbps",
@@ -35,7 +35,7 @@ pub const RATE: Quantity = Quantity {
     also_read: &[],
 };
 
-/// Packets per second.
+/// Rates of packets; the base unit is 1 packet per second.
 pub const PACKET_RATE: Quantity = Quantity {
     what: "rate",
     example: "2kpps",
@@ -43,7 +43,7 @@ pub const PACKET_RATE: Quantity = Quantity {
     also_read: &[],
 };
 
-/// Nanoseconds.
+/// Times; the base unit is 1 nanosecond.
 pub const TIME: Quantity = Quantity {
     what: "time",
     example: "500ns",
@@ -56,7 +56,7 @@ pub const TIME: Quantity = Quantity {
     also_read: &[],
 };
 
-/// Bytes.
+/// Sizes of data; the base unit is 1 byte.
 pub const SIZE: Quantity = Quantity {
     what: "size",
     example: "1MiB",
@@ -75,7 +75,7 @@ pub enum UnitError {
     /// There is no number, or other text before the unit.
     #[error("`{text}` is not a {what}: write a number and a unit, such as {example}")]
     NotANumber {
-        /// The text as written.
+        /// The invalid text.
         text: String,
         /// `rate`, `time` or `size`.
         what: &'static str,
@@ -88,7 +88,7 @@ pub enum UnitError {
         unit_text(unit)
     )]
     Unit {
-        /// The text as written.
+        /// The invalid text.
         text: String,
         /// The text after the number; may be empty.
         unit: String,
@@ -100,7 +100,7 @@ pub enum UnitError {
     /// Not a whole number of base units, or 2^64 or more.
     #[error("`{text}` is not a whole number of {base} below 2^64")]
     Range {
-        /// The text as written.
+        /// The invalid text.
         text: String,
         /// The base unit: `bps`, `ns` or `B`.
         base: &'static str,
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_quantities_say_how_to_write_them() {
+    fn malformed_quantities_are_rejected_with_the_right_form() {
         let message = |r: Result<u64, UnitError>| r.unwrap_err().to_string();
         assert_eq!(
             message(RATE.parse("fast")),

@@ -1,4 +1,4 @@
-// The fabric: nodes and links in layers, the group's tree, the load of links, and frames on their way.
+// The fabric view: nodes in layers, links with their load, the group's tree, and frames in flight.
 
 import { layout } from "./layout.js";
 
@@ -17,7 +17,7 @@ export class FabricView {
     this.hovered = null;
   }
 
-  // Fits the canvas to its box.
+  // Resizes the canvas to its element.
   resize() {
     const { clientWidth: width, clientHeight: height } = this.canvas;
     const scale = window.devicePixelRatio || 1;
@@ -37,7 +37,7 @@ export class FabricView {
     };
   }
 
-  // The node near a point of the canvas.
+  // Returns the node near a point of the canvas.
   nodeAt(x, y) {
     let best = null;
     let distance = 16;
@@ -64,7 +64,7 @@ export class FabricView {
 
     const tree = trace.treeAt(t);
 
-    // Where hosts are close together, links are thin.
+    // Links are thinner in fabrics whose hosts are drawn close together.
     const thin = Math.min(1, Math.max(0.3, this.places.reduce((least, place) => Math.min(least, place?.gap ?? 1), 1) * size.width / 30));
     context.lineCap = "round";
     trace.links.forEach((link, number) => {
@@ -117,7 +117,7 @@ export class FabricView {
           context.fillStyle = colours.raised;
           context.fillRect(at.x - width / 2, y - 12, width, 16);
         }
-        // Links do not go through names.
+        // Keep links from crossing node names.
         context.strokeStyle = colours.back;
         context.lineWidth = 4;
         if (!isLabelled) context.strokeText(node.name, at.x, y);
@@ -131,13 +131,13 @@ export class FabricView {
   frame(context, colours, points, frame, t, radius) {
     const [from, to] = [points[frame.from], points[frame.to]];
     const isLost = frame.lost !== null && frame.lost.t <= t;
-    // A lost frame disappears in the middle of its link.
+    // A lost frame is drawn up to the middle of its link.
     const until = frame.lost === null ? t : Math.min(t, frame.lost.t);
-    const way = frame.lost?.why === "loss" ? 0.5 : (until - frame.t) / (frame.arrives - frame.t);
+    const position = frame.lost?.why === "loss" ? 0.5 : (until - frame.t) / (frame.arrives - frame.t);
     const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
-    // Each direction is drawn on its own side.
+    // The two directions are drawn on opposite sides of the link.
     const aside = { x: (-(to.y - from.y) / length) * 3, y: ((to.x - from.x) / length) * 3 };
-    const at = { x: from.x + (to.x - from.x) * way + aside.x, y: from.y + (to.y - from.y) * way + aside.y };
+    const at = { x: from.x + (to.x - from.x) * position + aside.x, y: from.y + (to.y - from.y) * position + aside.y };
     if (isLost) return cross(context, at, colours.lost);
     context.fillStyle = colours[frame.kind];
     context.beginPath();

@@ -1,6 +1,6 @@
 // Positions of nodes: in layers, hosts at the bottom, each switch above its neighbours nearer to hosts.
 
-// Positions from 0 to 1 by node; the controller has none.
+// Returns each node's position, with coordinates from 0 to 1; the controller has no position.
 export function layout(trace) {
   const layers = layersOf(trace);
   const places = trace.nodes.map(() => null);
@@ -43,7 +43,7 @@ function layersOf(trace) {
 
 const uplink = (trace, host) => trace.neighbours[host][0]?.node ?? 0;
 
-// Centred above the nodes below.
+// Preferred horizontal position: centred above the node's neighbours in the layer below.
 function wantedAt(trace, layers, places, node) {
   const below = trace.neighbours[node].filter(({ node: other }) => layers[other] < layers[node]);
   const xs = below.map(({ node: other }) => places[other]?.x ?? 0.5);

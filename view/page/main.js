@@ -64,18 +64,18 @@ async function load(run) {
 
 async function more(into, run) {
   const answer = await fetch(`traces/${run}?from=${into.bytes}`);
-  if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
+  if (!answer.ok) throw new Error(`the server replied with status ${answer.status}`);
   into.append(new Uint8Array(await answer.arrayBuffer()));
 }
 
-// The trace still grows.
+// Loads further lines while the run continues.
 async function grow() {
   if (trace !== null && runs[state.run].live) {
     const before = trace.bytes;
     try {
       await more(trace, state.run);
     } catch {
-      // The run has ended; the trace stays.
+      // The run and its server have ended; keep what was loaded.
       runs[state.run].live = false;
     }
     if (trace.bytes !== before) {
@@ -155,7 +155,7 @@ function dark(is) {
   changed = true;
 }
 
-// Times with many events.
+// Draws the number of events over time, as a background of the time slider.
 function drawActivity() {
   const canvas = byId("activity");
   const { clientWidth: width, clientHeight: height } = canvas;
@@ -223,7 +223,7 @@ function draw(from, to) {
     });
     byId("decisions-note").textContent = `${drawn.shown} of ${drawn.all}`;
   }
-  // Tables need only be updated four times a second while time runs.
+  // While playing, tables are updated four times a second only.
   const key = `${state.run} ${state.node} ${state.playing ? Math.floor(performance.now() / 250) : t} ${trace.bytes}`;
   if (key !== drawnPanel) {
     drawnPanel = key;
@@ -308,7 +308,7 @@ function listen() {
     if (trace === null || event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
     const { tagName, type } = event.target;
     if (tagName === "SELECT" || (tagName === "INPUT" && type === "search")) return;
-    // Space presses a focused button.
+    // Space would also press the focused button.
     if (event.key === " " && (tagName === "BUTTON" || type === "checkbox")) return;
     const act = KEYS[event.key];
     if (act) {
@@ -341,7 +341,7 @@ async function main() {
   try {
     runs = await (await fetch("traces")).json();
   } catch (error) {
-    return trouble(`The server does not answer: ${error.message}`);
+    return trouble(`The server does not reply: ${error.message}`);
   }
   byId("traces").replaceChildren(...runs.map((run, at) => element("option", { value: `${at}` }, run.name)));
   const run = Math.min(runs.length - 1, Math.max(0, Number(asked.get("run")) || 0));

@@ -1,4 +1,4 @@
-// Text panels: about the chosen node, and notes of controller and hosts.
+// Text panels: details of the selected node, and notes of the controller and hosts.
 
 import { ahead, countUntil, time } from "./trace.js";
 
@@ -14,7 +14,7 @@ export function element(name, properties = {}, ...children) {
 const facts = (...pairs) =>
   element("dl", { className: "facts" }, ...pairs.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, `${value}`)]));
 
-// Names are on the left, numbers on the right.
+// Builds a table; names are aligned to the left, numbers to the right.
 const cellsOf = (name, texts, left) => texts.map((text, at) => element(name, { className: at === left ? "left" : "" }, `${text}`));
 
 // `left` is the column of names.
@@ -23,7 +23,7 @@ const table = (head, rows, left) =>
     element("thead", {}, element("tr", {}, ...cellsOf("th", head, left))),
     element("tbody", {}, ...rows.map((row) => element("tr", { className: row.className ?? "" }, ...cellsOf("td", row.texts, left)))));
 
-// Describes one node in `box`.
+// Fills `box` with the details of one node.
 export function panel(box, trace, node, t) {
   if (node === null) return box.replaceChildren(...overview(trace, t));
   const about = trace.nodes[node];
@@ -50,8 +50,8 @@ function overview(trace, t) {
       ["lost on a link", lost.toLocaleString("en")], ["dropped before one", countUntil(trace.drops, t).toLocaleString("en")]),
     element("h2", {}, "Members"),
     element("p", {}, `${names[0] ?? "no member"} sends to ${names.length - 1} receivers`),
-    element("p", { className: "faint" }, note ? `${trace.nodes[note.n].name}: ${note.text}` : "nothing has happened yet"),
-    element("p", { className: "faint" }, "Choose a switch to see its MFT, or a host."),
+    element("p", { className: "faint" }, note ? `${trace.nodes[note.n].name}: ${note.text}` : "no event yet"),
+    element("p", { className: "faint" }, "Select a switch to see its multicast forwarding table (MFT), or a host."),
   ];
 }
 
@@ -59,8 +59,8 @@ function aboutSwitch(trace, node, t) {
   const states = trace.statesAt(node, t);
   if (states.length === 0) {
     const why = trace.states.size === 0
-      ? "No switch has shown a group: the algorithm uses none, or the group's strategies are others than tree and neutral, or the switches are Tofinos."
-      : "No group here at this time.";
+      ? "The trace has no group state of any switch. It is recorded only for groups with the strategies tree and neutral, on v1model switches."
+      : "No group on this switch at this time.";
     return [element("p", { className: "faint" }, why), ...ports(trace, node, t)];
   }
   return [...states.flatMap((state) => mft(trace, node, state)), ...ports(trace, node, t)];
@@ -91,7 +91,7 @@ function mft(trace, node, { group, paths, feedback }) {
   return parts;
 }
 
-// Frames that a node has sent, by port.
+// Counts of frames that a node has sent, by port.
 function ports(trace, node, t) {
   const sent = new Map();
   const last = countUntil(trace.frames, t);

@@ -11,8 +11,8 @@ const RIGHT = 60;
 const MIN_GAP = 122;
 const MAX_GAP = 260;
 
-// Nodes from a source to a receiver: along the group's tree if there is one, else on the shortest path of links with traffic.
-export function way(trace, source, receiver, t) {
+// Returns the nodes from a source to a receiver: along the group's tree if there is one, else on the shortest path of links with traffic.
+export function pathBetween(trace, source, receiver, t) {
   const tree = trace.treeAt(t);
   const carried = new Set(trace.frames.map((frame) => frame.link));
   const search = (may) => {
@@ -35,20 +35,20 @@ export function way(trace, source, receiver, t) {
   return search((link) => tree.has(link)) ?? search((link) => carried.has(link)) ?? search(() => true) ?? [source, receiver];
 }
 
-// Short name of a frame.
+// Returns the short name of a frame.
 export function label(text) {
   const behind = text.replace(/^\S+ > \S+ /, "");
   return behind.replace(/ PsnSequenceError/, "").replace(/ qp \d+/, "").replace(/ \d+ B( ackreq)?$/, "");
 }
 
-// Draws into `box`; returns the numbers of drawn and of all arrows.
+// Draws into `box`; returns the number of drawn arrows and of all arrows.
 export function draw(box, trace, { t, receiver, onlyFeedback }) {
-  const nodes = way(trace, trace.header.members[0], receiver, t);
+  const nodes = pathBetween(trace, trace.header.members[0], receiver, t);
   const places = new Map(nodes.map((node, at) => [node, at]));
   const isBetween = (frame) => Math.abs((places.get(frame.from) ?? -9) - (places.get(frame.to) ?? 9)) === 1;
   const isWanted = (frame) => isBetween(frame) && (!onlyFeedback || frame.kind !== "data" || frame.lost !== null);
   const all = trace.frames.filter(isWanted);
-  // The current time is at a third of the height.
+  // The current time is drawn at a third of the height.
   const current = countUntil(all, t);
   const first = Math.max(0, Math.min(current - Math.floor(ROWS / 3), all.length - ROWS));
   const shown = all.slice(first, first + ROWS);

@@ -8,13 +8,13 @@ const MODULUS = 1 << 24;
 
 export const wireBytes = (len) => Math.max(len, SHORTEST) + AROUND;
 
-// Distance of a PSN to another: -2^23 to 2^23 - 1.
+// Signed difference of two PSNs modulo 2^24: -2^23 to 2^23 - 1.
 export function ahead(psn, other) {
   const distance = (psn - other + MODULUS) % MODULUS;
   return distance < MODULUS / 2 ? distance : distance - MODULUS;
 }
 
-// Number of items whose `t` is at most `t`.
+// Returns the number of items whose time is at most `t`; items are sorted by time.
 export function countUntil(items, t) {
   let low = 0;
   let high = items.length;
@@ -144,13 +144,13 @@ export class Trace {
     states.push({ t: event.t, group: event.group, paths, feedback: event.feedback ?? null });
   }
 
-  // Interesting time span: the transfer alone, or everything.
+  // Returns the time span to show: the transfer only, or with `whole` also set-up and registration.
   range(whole) {
     const begin = whole || this.begin === null ? 0 : this.begin;
     return [begin, Math.max(this.lastTime, begin + 1)];
   }
 
-  // Frames that are on a link, or were lost there less than `fade` ago.
+  // Returns the frames that are on a link at `t`, or were lost there less than `fade` ns before.
   inFlight(t, fade) {
     const found = [];
     const last = countUntil(this.frames, t);
@@ -163,7 +163,7 @@ export class Trace {
     return found;
   }
 
-  // Frames that were dropped before transmission less than `fade` ago.
+  // Returns the frames that were dropped before transmission less than `fade` ns before `t`.
   dropped(t, fade) {
     const last = countUntil(this.drops, t);
     const found = [];
@@ -171,7 +171,7 @@ export class Trace {
     return found;
   }
 
-  // Used share of each link's rate until `t`, in the busier direction.
+  // Returns the used share of each link's rate in the `window` ns before `t`, in the busier direction.
   loads(t, window) {
     const used = new Map();
     for (let at = countUntil(this.frames, t) - 1; at >= 0 && this.frames[at].t > t - window; at -= 1) {
@@ -188,7 +188,7 @@ export class Trace {
     return loads;
   }
 
-  // A switch's state of every group.
+  // Returns a switch's state of every group at `t`.
   statesAt(node, t) {
     const groups = this.states.get(node);
     if (!groups) return [];
@@ -196,7 +196,7 @@ export class Trace {
     return last.filter((state) => state && state.paths.length > 0);
   }
 
-  // Links of all group trees.
+  // Returns the links of all group trees at `t`.
   treeAt(t) {
     const links = new Set();
     for (const node of this.states.keys()) {
@@ -210,7 +210,7 @@ export class Trace {
     return links;
   }
 
-  // Time of the next event after `t`, or of the last one before it.
+  // Returns the time of the next event after `t`, or of the last one before it.
   neighbour(t, forwards) {
     const lists = [this.frames, this.notes, this.drops];
     const times = lists.map((items) => {
@@ -224,14 +224,14 @@ export class Trace {
     return forwards ? Math.min(...known) : Math.max(...known);
   }
 
-  // Time of the next loss or NAK, or of the previous one.
+  // Returns the time of the next loss or NAK after `t`, or of the previous one.
   nextLoss(t, forwards) {
     const at = forwards ? countUntil(this.losses, t) : countUntil(this.losses, t - 1) - 1;
     return this.losses[at]?.t ?? t;
   }
 }
 
-// Formats nanoseconds.
+// Formats a time in nanoseconds as microseconds with separators.
 export function time(ns) {
   const text = (ns / 1000).toFixed(3);
   const [whole, part] = text.split(".");

@@ -74,10 +74,10 @@ impl io::Write for Growing {
 
 /// A recorded trace that the page can select.
 #[derive(Clone, Debug)]
-pub struct Exhibit {
+pub struct ServedTrace {
     /// Name on the page.
     pub name: String,
-    /// Its bytes so far.
+    /// Bytes of the trace; more are added while the run continues.
     pub bytes: Growing,
     /// Whether more bytes may follow.
     pub is_live: bool,
@@ -111,19 +111,19 @@ impl Listener {
     /// Those of the system.
     pub async fn serve(
         self,
-        exhibits: Vec<Exhibit>,
+        traces: Vec<ServedTrace>,
         until: impl std::future::Future<Output = ()> + Send + 'static,
     ) -> io::Result<()> {
         let listener = tokio::net::TcpListener::from_std(self.0)?;
         // Open connections of browsers are closed, too.
         tokio::select! {
-            ended = async { axum::serve(listener, router(exhibits)).await } => ended,
+            ended = async { axum::serve(listener, router(traces)).await } => ended,
             () = until => Ok(()),
         }
     }
 }
 
-fn router(exhibits: Vec<Exhibit>) -> Router {
+fn router(traces: Vec<ServedTrace>) -> Router {
     let mut router = Router::new();
     for (path, kind, bytes) in PARTS {
         router = router.route(path, get(move || async move { answer(kind, bytes) }));
@@ -131,7 +131,7 @@ fn router(exhibits: Vec<Exhibit>) -> Router {
     router
         .route("/traces", get(list))
         .route("/traces/{index}", get(trace))
-        .with_state(Arc::new(exhibits))
+        .with_state(Arc::new(traces))
 }
 
 /// A response that is not cached, with the content security policy.
@@ -156,11 +156,11 @@ struct Listed<'e> {
     live: bool,
 }
 
-async fn list(State(exhibits): State<Arc<Vec<Exhibit>>>) -> Response {
-    let listed = exhibits.iter().map(|exhibit| Listed {
-        name: &exhibit.name,
-        bytes: exhibit.bytes.len(),
-        live: exhibit.is_live,
+async fn list(State(traces): State<Arc<Vec<ServedTrace>>>) -> Response {
+    let listed = traces.iter().map(|served| Listed {
+        name: &served.name,
+        bytes: served.bytes.len(),
+        live: served.is_live,
     });
     let listed: Vec<Listed<'_>> = listed.collect();
     match serde_json::to_vec(&listed) {
@@ -177,12 +177,12 @@ struct Part {
 }
 
 async fn trace(
-    State(exhibits): State<Arc<Vec<Exhibit>>>,
+    State(traces): State<Arc<Vec<ServedTrace>>>,
     Path(index): Path<usize>,
     Query(part): Query<Part>,
 ) -> Response {
-    match exhibits.get(index) {
-        Some(exhibit) => answer("application/jsonl", exhibit.bytes.from(part.from)),
+    match traces.get(index) {
+        Some(served) => answer("application/jsonl", served.bytes.from(part.from)),
         None => StatusCode::NOT_FOUND.into_response(),
     }
 }
@@ -197,7 +197,7 @@ mod tests {
     fn ask(request: &str) -> String {
         let mut bytes = Growing::default();
         bytes.write_all(b"0123456789").unwrap();
-        let exhibit = Exhibit {
+        let served = ServedTrace {
             name: "chain \"1\"".to_owned(),
             bytes,
             is_live: false,
@@ -222,13 +222,13 @@ mod tests {
             let _ = until.await;
         };
         runtime
-            .block_on(listener.serve(vec![exhibit], until))
+            .block_on(listener.serve(vec![served], until))
             .unwrap();
         client.join().unwrap()
     }
 
     #[test]
-    fn every_part_is_served_and_loads_nothing_from_elsewhere() {
+    fn every_file_of_the_page_is_served_and_loads_no_external_resource() {
         for (path, kind, bytes) in PARTS {
             let answer = ask(&format!("GET {path}"));
             assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn traces_are_listed_and_given_from_any_byte() {
+    fn traces_are_listed_and_served_from_any_offset() {
         let listed = ask("GET /traces");
         assert!(
             listed.ends_with("[{\"name\":\"chain \\\"1\\\"\",\"bytes\":10,\"live\":false}]"),
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_refused() {
+    fn missing_files_are_rejected() {
         for (request, status) in [
             ("GET /traces/1", "404"),
             ("GET /traces/x", "400"),

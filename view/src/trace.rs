@@ -92,9 +92,9 @@ pub enum Event {
 pub struct FrameEvent {
     /// Time in nanoseconds.
     pub t: u64,
-    /// The sending node.
+    /// Index of the sending node in the header's list.
     pub n: usize,
-    /// The sending port.
+    /// Port of the sending node.
     pub p: u32,
     /// Length in bytes, from the Ethernet header to the last byte before the FCS.
     pub len: usize,
@@ -148,7 +148,7 @@ pub struct LostEvent {
 pub struct NoteEvent {
     /// Time in nanoseconds.
     pub t: u64,
-    /// The node.
+    /// Index of the node in the header's list.
     pub n: usize,
     /// Text of the note.
     pub text: String,
@@ -160,7 +160,7 @@ pub struct NoteEvent {
 pub struct MftEvent {
     /// Time in nanoseconds.
     pub t: u64,
-    /// The switch.
+    /// Index of the switch in the header's list of nodes.
     pub n: usize,
     /// The group's address (McstID).
     pub group: Ipv4Addr,
@@ -177,7 +177,7 @@ pub struct MftEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PathState {
-    /// Path index.
+    /// Index of the path in the group, from 0.
     pub path: usize,
     /// Port of the switch.
     pub port: u32,
@@ -190,7 +190,7 @@ pub struct PathState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FeedbackState {
-    /// Smallest AckPSN.
+    /// Smallest AckPSN of all paths: all receivers have acknowledged it.
     pub minimum: u32,
     /// Last PSN acknowledged to the source.
     pub last_acked: u32,
@@ -332,7 +332,7 @@ pub enum TraceError {
     /// A line is not an event.
     #[error("line {line}: {why}")]
     Line {
-        /// Line number.
+        /// Number of the line in the file, from 1.
         line: usize,
         /// Error of the parser.
         why: String,
@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_that_reaches_its_limit_says_so() {
+    fn a_trace_reports_that_it_reached_its_limit() {
         let events: Vec<Event> = (0..100).map(|t| note(t, "a note of some length")).collect();
         let bytes = written(&events, 1_000);
         let (_, read) = read(&bytes[..]).unwrap();
@@ -592,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
+    fn errors_are_reported_with_their_line() {
         let bytes = written(&[note(5, "a")], u64::MAX);
         let whole = String::from_utf8(bytes).unwrap();
         let with = |line: &str| {

@@ -28,7 +28,7 @@ FLAGS = [
     "--window-size=1400,850",
 ]
 PATIENCE = 60.0
-# Keys to which the browser itself reacts.
+# Keys that have a function in the browser itself.
 VIRTUAL_KEYS = {"Escape": 27, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39}
 
 

@@ -109,7 +109,7 @@ def _now(browser: Browser) -> int:
     return int(browser.value("new URLSearchParams(location.hash.slice(1)).get('t')"))
 
 
-def all_frames_are_there_and_counted(browser: Browser, page: str, recorded: Recorded) -> None:
+def all_frames_of_the_trace_are_counted(browser: Browser, page: str, recorded: Recorded) -> None:
     browser.open(page)
     assert browser.value("document.body.dataset.frames") == str(len(recorded.of("tx")))
     browser.key("End")
@@ -122,9 +122,7 @@ def all_frames_are_there_and_counted(browser: Browser, page: str, recorded: Reco
     assert facts["lost on a link"] == str(len(lost))
 
 
-def frames_are_on_links_from_their_first_bit_to_their_last(
-    browser: Browser, page: str, recorded: Recorded
-) -> None:
+def frames_are_drawn_from_first_bit_to_last_bit(browser: Browser, page: str, recorded: Recorded) -> None:
     frames = recorded.of("tx")
     at = frames[len(frames) // 2]["t"]
     # 100 Gbit/s and 500 ns; FCS, preamble and gap are 24 bytes; a lost frame is shown for at least 2 us.
@@ -143,7 +141,7 @@ def frames_are_on_links_from_their_first_bit_to_their_last(
     assert browser.value("document.body.dataset.inFlight") == str(on_links + gone)
 
 
-def a_switch_shows_its_mft_at_any_time(browser: Browser, page: str, recorded: Recorded) -> None:
+def switch_panel_shows_the_mft_at_any_time(browser: Browser, page: str, recorded: Recorded) -> None:
     changes = [event for event in recorded.of("mft") if event["count"]]
     for event in (changes[len(changes) // 3], changes[len(changes) // 2], changes[-1]):
         switch = recorded.names[event["n"]]
@@ -160,7 +158,7 @@ def a_switch_shows_its_mft_at_any_time(browser: Browser, page: str, recorded: Re
         assert waits in browser.text("#panel")
 
 
-def keys_move_through_time(browser: Browser, page: str, recorded: Recorded) -> None:
+def keys_change_the_time(browser: Browser, page: str, recorded: Recorded) -> None:
     browser.open(page)
     assert _now(browser) == recorded.begin
     times = sorted(
@@ -184,7 +182,7 @@ def keys_move_through_time(browser: Browser, page: str, recorded: Recorded) -> N
     browser.key("z")
 
 
-def time_runs_until_it_is_stopped_or_over(browser: Browser, page: str) -> None:
+def playing_ends_at_pause_or_at_the_end(browser: Browser, page: str) -> None:
     browser.open(page)
     begin = browser.text("#now")
     browser.key(" ")
@@ -225,7 +223,7 @@ def views_themes_and_help_have_keys(browser: Browser, page: str) -> None:
     assert browser.text("#panel h2") == "Frames on links so far"
 
 
-def a_click_chooses_the_node_that_is_there(browser: Browser, page: str) -> None:
+def click_selects_the_node_at_its_position(browser: Browser, page: str) -> None:
     browser.open(page)
     box = "document.getElementById('canvas').getBoundingClientRect()"
     x, y, width, height = (browser.value(f"{box}.{side}") for side in ("x", "y", "width", "height"))
@@ -236,7 +234,7 @@ def a_click_chooses_the_node_that_is_there(browser: Browser, page: str) -> None:
     assert browser.text("#panel h2") == "Frames on links so far"
 
 
-def the_sequence_has_losses_and_naks_in_order(browser: Browser, page: str, recorded: Recorded) -> None:
+def sequence_view_has_losses_and_naks_in_order(browser: Browser, page: str, recorded: Recorded) -> None:
     lost = next(event for event in recorded.of("lost") if event["t"] > recorded.begin)
     browser.open(f"{page}#t={lost['t']}&view=sequence&feedback=1")
     times = [float(text.split()[0].replace(",", "")) for text in _texts(browser, "#diagram .at")]
@@ -252,7 +250,7 @@ def the_sequence_has_losses_and_naks_in_order(browser: Browser, page: str, recor
     assert _texts(browser, "#diagram .cross")
 
 
-def decisions_are_listed_and_lead_to_their_time(browser: Browser, page: str, recorded: Recorded) -> None:
+def click_on_a_decision_sets_its_time(browser: Browser, page: str, recorded: Recorded) -> None:
     browser.open(f"{page}#view=decisions&whole=1")
     listed = browser.text("#notes")
     assert "group 10.255.0.1 is ready: 16 members" in listed
@@ -265,16 +263,16 @@ def decisions_are_listed_and_lead_to_their_time(browser: Browser, page: str, rec
     assert _now(browser) == ready
 
 
-def another_run_can_be_chosen(browser: Browser, page: str) -> None:
+def another_run_can_be_selected(browser: Browser, page: str) -> None:
     browser.open(page)
     runs = "document.getElementById('traces')"
     browser.value(f"{runs}.value = '1', {runs}.dispatchEvent(new Event('change'))")
     browser.wait("document.getElementById('about').innerText.startsWith('chain')")
     browser.key("p")
-    assert "No switch has shown a group" in browser.text("#panel")
+    assert "The trace has no group state" in browser.text("#panel")
 
 
-def a_fabric_of_128_hosts_is_drawn(browser: Browser, tmp_path: Path) -> None:
+def fabric_of_128_hosts_is_drawn(browser: Browser, tmp_path: Path) -> None:
     k8 = [ALFIRK, "topology", "fat-tree", "--k", "8"]
     topology = subprocess.run(k8, check=True, capture_output=True).stdout
     (tmp_path / "k8.yaml").write_bytes(topology)
@@ -291,7 +289,7 @@ def a_fabric_of_128_hosts_is_drawn(browser: Browser, tmp_path: Path) -> None:
         browser.wait("document.body.dataset.inFlight > 20")
 
 
-def nothing_is_loaded_from_elsewhere_and_nothing_fails(browser: Browser, page: str) -> None:
+def page_loads_nothing_from_other_servers_and_has_no_errors(browser: Browser, page: str) -> None:
     browser.open(page)
     elsewhere = [
         url for url in browser.loaded if not url.startswith(("http://127.0.0.1:", "about:", "data:"))

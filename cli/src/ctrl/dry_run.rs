@@ -25,6 +25,7 @@ use super::bfrt;
 use crate::exit::{print, Failure, Outcome};
 use crate::program::{self, Target};
 
+/// Writes the entries of all switches for the groups of `--group`, without connecting to a switch.
 pub fn run(args: &CtrlArgs, format: DryRun) -> Outcome {
     let DryRun::Bfrt = format;
     let topology = topology(args)?;

@@ -8,7 +8,7 @@ use std::path::Path;
 use alfirk_ctrl::client::Journal;
 use alfirk_ctrl::controller::GroupStatus;
 use alfirk_sim::capture::watch;
-use alfirk_view::server::{Exhibit, Growing};
+use alfirk_view::server::{Growing, ServedTrace};
 use alfirk_view::trace::{Event, MftEvent, NoteEvent, PathState, Writer};
 
 use crate::exit::Failure;
@@ -39,7 +39,7 @@ pub fn serve(address: SocketAddr, topology: &Path) -> Result<Box<dyn Journal>, F
     let at = listener.address().map_err(Failure::failed)?;
     let header = watch::header(&topology, "controller", &[]);
     let bytes = Growing::default();
-    let exhibit = Exhibit {
+    let trace = ServedTrace {
         name: format!("controller of {}", topology.name()),
         bytes: bytes.clone(),
         is_live: true,
@@ -49,7 +49,7 @@ pub fn serve(address: SocketAddr, topology: &Path) -> Result<Box<dyn Journal>, F
         .build()
         .map_err(Failure::failed)?;
     std::thread::spawn(move || {
-        let served = runtime.block_on(listener.serve(vec![exhibit], std::future::pending()));
+        let served = runtime.block_on(listener.serve(vec![trace], std::future::pending()));
         if let Err(error) = served {
             tracing::error!("the page's server failed: {error}");
         }

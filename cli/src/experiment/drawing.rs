@@ -38,6 +38,7 @@ pub struct Drawing {
 }
 
 impl Drawing {
+    /// Draws a picture as SVG and PNG.
     pub fn of(name: String, picture: &impl Picture) -> Drawing {
         static LETTERS: Once = Once::new();
         LETTERS.call_once(|| {
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_have_the_words() {
+    fn both_formats_contain_the_text() {
         let drawing = Drawing::of("a".to_owned(), &Word);
         assert!(drawing.svg.contains("goodput"));
         let decoder = png::Decoder::new(std::io::Cursor::new(&drawing.png));

@@ -26,6 +26,7 @@ pub enum Kind {
 pub struct Flags(Vec<(String, Kind)>);
 
 impl Flags {
+    /// Reads the flags of `alfirk run` from its command-line definition.
     pub fn new() -> Flags {
         let command = command();
         let flags = command.get_arguments().filter_map(|argument| {

@@ -37,7 +37,7 @@ use flags::Flags;
 use points::Point;
 use spec::{Experiment, Extent};
 use store::{Record, Store, Use, VERSION};
-pub use table::Sheet;
+pub use table::CellTable;
 use variations::Varied;
 
 /// Run `alfirk run` with all combinations of flags in a file, and write tables, plots and a CSV file.
@@ -109,6 +109,7 @@ struct Place {
     quick: bool,
 }
 
+/// Runs `alfirk experiment`.
 pub fn run(args: Args) -> Outcome {
     match args.verb {
         Verb::Run { place, jobs, again } => {
@@ -246,7 +247,7 @@ impl Set {
     pub fn measure_missing(&self, again: bool, jobs: Option<u32>) -> Outcome {
         self.store.make()?;
         let _hold = self.store.hold(Use::Alone)?;
-        self.store.tidy()?;
+        self.store.remove_incomplete()?;
         let missing = match again {
             true => self.points.iter().collect(),
             false => self.missing()?,
@@ -459,6 +460,7 @@ impl Results<'_> {
             .collect()
     }
 
+    /// The results of all points as CSV.
     pub fn csv(&self) -> Vec<u8> {
         let varied = variations::flags(self.experiment, &self.experiment.sweep);
         rows::csv(&self.axes, &varied, &self.some(&self.records))
@@ -473,7 +475,7 @@ impl Results<'_> {
     }
 
     /// All tables of the experiment, cell by cell.
-    pub fn sheets(&self) -> Vec<Sheet> {
+    pub fn sheets(&self) -> Vec<CellTable> {
         let tables = self.experiment.tables.iter();
         tables
             .flat_map(|table| table::sheets(table, &self.axes, &self.swept()))
@@ -492,6 +494,7 @@ impl Results<'_> {
         drawn
     }
 
+    /// Compares the measured ratio of each claim with the published one.
     pub fn findings(&self) -> Vec<Finding<'_>> {
         let claims = self.experiment.claims.iter();
         claims
@@ -532,7 +535,7 @@ impl Results<'_> {
         match wrong.is_empty() {
             true => Ok(()),
             false => Err(Failure::failed(format_args!(
-                "some receivers do not hold the bytes that were sent, in {}",
+                "some receivers do not have the bytes that were sent, in {}",
                 wrong.join(", ")
             ))),
         }

@@ -74,11 +74,11 @@ pub fn enumerate(experiment: &Experiment) -> Result<Vec<Point>, Failure> {
         let mut settings = experiment.fixed.clone();
         settings.extend(chosen.iter().map(|(_, setting)| (*setting).clone()));
         let mut whole = settings.clone();
-        bring_along(experiment, &mut whole);
+        add_dependent_flags(experiment, &mut whole);
         for algorithm in algorithms(&whole)? {
             let mut settings = settings.clone();
             replace(&mut settings, given(ALGORITHMS, algorithm));
-            if bring_along(experiment, &mut settings) {
+            if add_dependent_flags(experiment, &mut settings) {
                 check(&settings)?;
             }
             points.extend(repeats(experiment, &settings));
@@ -130,7 +130,7 @@ pub fn check(settings: &[Setting]) -> Result<Config, Failure> {
 }
 
 /// Adds the flags that belong to values of axes; returns whether there were any.
-fn bring_along(experiment: &Experiment, settings: &mut Vec<Setting>) -> bool {
+fn add_dependent_flags(experiment: &Experiment, settings: &mut Vec<Setting>) -> bool {
     let mut any = false;
     for extra in &experiment.per {
         let is_value = |setting: &Setting| {

@@ -110,7 +110,7 @@ impl Store {
     ///
     /// # Errors
     /// The folder cannot be read.
-    pub fn tidy(&self) -> Result<(), Failure> {
+    pub fn remove_incomplete(&self) -> Result<(), Failure> {
         let unreadable = |error| unusable("read", &self.points, &error);
         for entry in fs::read_dir(&self.points).map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;
@@ -197,11 +197,11 @@ impl Store {
 fn holder(file: &fs::File) -> Option<u32> {
     let inode = file.metadata().ok()?.ino().to_string();
     let locks = fs::read_to_string("/proc/locks").ok()?;
-    holder_in(&locks, &inode)
+    lock_holder(&locks, &inode)
 }
 
 /// Finds the process in the text of `/proc/locks`: `1: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF`.
-fn holder_in(locks: &str, inode: &str) -> Option<u32> {
+fn lock_holder(locks: &str, inode: &str) -> Option<u32> {
     locks.lines().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (process, place) = (words.get(4)?, words.get(5)?);
@@ -244,8 +244,8 @@ mod tests {
     fn lock_owner_is_found_by_inode() {
         let locks = "1: POSIX  ADVISORY  WRITE 7 fe:00:99 0 EOF\n2: FLOCK  ADVISORY  WRITE 8 fe:00:98 0 EOF\n\
             2: -> FLOCK  ADVISORY  WRITE 6 fe:00:98 0 EOF\n3: FLOCK  ADVISORY  READ 9 fe:00:99 0 EOF\n";
-        assert_eq!(holder_in(locks, "99"), Some(9));
-        assert_eq!(holder_in(locks, "98"), Some(8));
-        assert_eq!(holder_in(locks, "9"), None);
+        assert_eq!(lock_holder(locks, "99"), Some(9));
+        assert_eq!(lock_holder(locks, "98"), Some(8));
+        assert_eq!(lock_holder(locks, "9"), None);
     }
 }

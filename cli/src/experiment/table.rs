@@ -51,14 +51,14 @@ pub fn stats(slice: &Slice<'_>, at: [(&str, &str); 2], column: &str) -> Option<S
 }
 
 /// A table of cells.
-pub struct Sheet {
+pub struct CellTable {
     pub title: String,
     /// Rows of cells; the first row has the names of columns.
     pub lines: Vec<Vec<String>>,
 }
 
 /// The table of each slice: means, and ranges if repeats differ.
-pub fn sheets(table: &Table, axes: &[&str], records: &[(&Point, &Record)]) -> Vec<Sheet> {
+pub fn sheets(table: &Table, axes: &[&str], records: &[(&Point, &Record)]) -> Vec<CellTable> {
     let mut sheets = Vec::new();
     for slice in slices(axes, [&table.rows, &table.columns], records) {
         let comma = if slice.title.is_empty() { "" } else { ", " };
@@ -75,7 +75,7 @@ pub fn sheets(table: &Table, axes: &[&str], records: &[(&Point, &Record)]) -> Ve
             lines.push(line);
         }
         let title = format!("{}{comma}{}", table.value, slice.title);
-        sheets.push(Sheet { title, lines });
+        sheets.push(CellTable { title, lines });
     }
     sheets
 }

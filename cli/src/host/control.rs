@@ -157,6 +157,7 @@ impl Control {
         }
     }
 
+    /// Whether a client is connected.
     pub(super) fn has_clients(&self) -> bool {
         !self.clients.is_empty()
     }

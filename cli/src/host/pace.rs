@@ -40,6 +40,7 @@ struct DelayedEvent {
 }
 
 impl Pace {
+    /// Creates the pace of a host with the delays of `model`, on a link with these properties.
     pub(super) fn new(model: Model, link: LinkOptions) -> Pace {
         Pace {
             model,

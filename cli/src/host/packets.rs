@@ -34,6 +34,7 @@ pub(super) struct PacketStation {
 }
 
 impl PacketStation {
+    /// Opens a packet socket on the interface.
     pub(super) fn open(
         host: Host,
         interface: &str,

@@ -21,6 +21,7 @@ pub(super) struct RdmaStation {
 }
 
 impl RdmaStation {
+    /// Opens the RDMA device.
     pub(super) fn open(
         device: &str,
         name: Option<&str>,

@@ -17,7 +17,7 @@ use crate::doctor;
 use crate::exit::{Failure, Outcome};
 use crate::run::mininet::load::Counters;
 use crate::run::mininet::network::{count_packets, InterfaceCounter, MininetNetwork, NetworkSpec};
-use crate::run::mininet::scale::wake;
+use crate::run::mininet::scale::measure_wake_latency;
 use crate::run::mininet::signals::Signals;
 use crate::run::processors;
 use crate::vxlan::check_mtu;
@@ -25,6 +25,7 @@ use crate::vxlan::check_mtu;
 /// Name of the captures' folder inside that of the run.
 const CAPTURES: &str = "pcaps";
 
+/// Builds and controls this machine's part of a network, by requests on standard input.
 pub fn run(connection: &str) -> Outcome {
     let broken = |error: io::Error| Failure::failed(format_args!("alfirk machine: {error}"));
     let signals = Signals::hold()?;
@@ -297,7 +298,7 @@ fn hello(connection: &str) -> Hello {
         address,
         client,
         processors: processors(),
-        wake_ns: wake(),
+        wake_ns: measure_wake_latency(),
         boot: boot.trim().to_owned(),
         kernel_vxlan: kernel_has_vxlan(),
     }

@@ -15,7 +15,7 @@ pub struct Hello {
     pub version: String,
     /// Requirements of a network that it lacks, and how to install them.
     pub missing: Vec<String>,
-    /// Its address in the connection.
+    /// Address by which the machine was reached.
     pub address: Option<Ipv4Addr>,
     /// Address of the connection's other end.
     pub client: Option<Ipv4Addr>,

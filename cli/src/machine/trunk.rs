@@ -136,14 +136,14 @@ impl Trunk {
     /// Distributes received frames until the connection ends; then ends every stream.
     fn receive(&self, input: File) {
         // The error is not needed: the user of the connection notices its end, and the responses show why.
-        let _ = self.pass_on(&mut TimedReader(input));
+        let _ = self.forward_streams(&mut TimedReader(input));
         let open = self.streams().take();
         for socket in open.into_iter().flat_map(BTreeMap::into_values) {
             let _ = socket.shutdown(Shutdown::Both);
         }
     }
 
-    fn pass_on(&self, input: &mut TimedReader) -> io::Result<()> {
+    fn forward_streams(&self, input: &mut TimedReader) -> io::Result<()> {
         let mut contents = Vec::new();
         loop {
             let mut bytes = [0; HEADER];

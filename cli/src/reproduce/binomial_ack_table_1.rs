@@ -124,6 +124,7 @@ pub fn measure_all() -> Result<Table, Failure> {
 }
 
 impl Table {
+    /// The table as JSON.
     pub fn json(&self) -> Value {
         let rows = self.0[0].iter().zip(PAPER).map(|(row, (_, mpi, own))| {
             json!({
@@ -150,6 +151,7 @@ impl Table {
         json!({ "message_bytes": MESSAGE, "seed": SEED, "rows": rows, "cases": cases })
     }
 
+    /// The table as text.
     pub fn text(&self) -> String {
         let less = |mpi: f64, own: f64| 100.0 * (mpi - own) / mpi;
         let mut out = format!(

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::experiment::claims::{Finding, TOLERANCE};
-use crate::experiment::{Results, Sheet};
+use crate::experiment::{CellTable, Results};
 
 const STYLE: &str = "
 :root { color-scheme: light dark; --line: #ccc; --paper: #fff; --ink: #1a1a1a; --link: #0b5394; --good: #1b7f4b; --near: #7a5c00; --other: #b3401e; }
@@ -157,7 +157,7 @@ fn section(results: &Results<'_>, quick: bool) -> String {
 }
 
 /// A table of results as HTML.
-fn numbers(sheet: &Sheet) -> String {
+fn numbers(sheet: &CellTable) -> String {
     let mut out = format!(
         "<div class=\"wide\"><table class=\"numbers\"><caption>{}</caption>\n",
         text(&sheet.title)

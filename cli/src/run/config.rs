@@ -18,6 +18,7 @@ use super::args::workload::WorkloadSettings;
 use super::input::Source;
 use crate::exit::Failure;
 
+/// Where a run takes place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Driver {
     /// Virtual time, in this process

@@ -29,6 +29,7 @@ pub struct Input {
 }
 
 impl Input {
+    /// Reads or generates the data.
     pub fn load(source: &Source, seed: u64) -> Result<Input, Failure> {
         let (file, bytes) = match source {
             Source::File(path) => {

@@ -21,7 +21,7 @@ use alfirk_roce::collective::Algorithm;
 use alfirk_sim::engine::FaultProbabilities;
 use alfirk_sim::network::Network;
 use alfirk_sim::VirtualFabric;
-use alfirk_view::server::{Exhibit, Growing};
+use alfirk_view::server::{Growing, ServedTrace};
 
 pub use args::Args;
 pub(crate) use args::{hardware, machines, share};
@@ -35,6 +35,7 @@ pub(crate) use summary::name;
 use crate::exit::{print, Failure, Outcome};
 use crate::program::{self, CompiledProgram};
 
+/// Runs `alfirk run`.
 pub fn run(args: Args) -> Outcome {
     if args.algorithms.list_algorithms {
         return print(algorithms());
@@ -84,16 +85,16 @@ pub fn run(args: Args) -> Outcome {
 }
 
 /// Recordings of the algorithms for the page, in the order of the configuration.
-struct Page(Vec<Exhibit>);
+struct Page(Vec<ServedTrace>);
 
 impl Page {
     fn new(config: &Config) -> Page {
-        let exhibit = |algorithm: &Algorithm| Exhibit {
+        let served_trace = |algorithm: &Algorithm| ServedTrace {
             name: algorithm.to_string(),
             bytes: Growing::default(),
             is_live: false,
         };
-        Page(config.algorithms.iter().map(exhibit).collect())
+        Page(config.algorithms.iter().map(served_trace).collect())
     }
 }
 
@@ -178,7 +179,7 @@ fn run_virtual(
     let numbered = config.algorithms.iter().enumerate();
     let mut waiting: Vec<_> = numbered.zip(&mut rows).rev().collect();
     if threads > 1 {
-        waiting.sort_by_key(|((_, algorithm), _)| effort(**algorithm));
+        waiting.sort_by_key(|((_, algorithm), _)| duration_rank(**algorithm));
     }
     let waiting = Mutex::new(waiting);
     let work = || loop {
@@ -202,8 +203,8 @@ fn run_virtual(
         .collect()
 }
 
-/// Estimated duration by packets on the links. The longest run is started first, which balances the processors.
-fn effort(algorithm: Algorithm) -> u8 {
+/// Rank of an algorithm by the expected duration of its run. The longest run is started first, which balances the processors.
+fn duration_rank(algorithm: Algorithm) -> u8 {
     match algorithm {
         Algorithm::Alfirk => 0,
         Algorithm::Binomial => 1,

@@ -70,6 +70,7 @@ pub struct Run {
 }
 
 impl Bars {
+    /// Creates the progress bars, which are hidden without a terminal.
     pub fn new() -> Bars {
         Bars::on(target(), true)
     }
@@ -153,6 +154,7 @@ pub fn target() -> ProgressDrawTarget {
 }
 
 impl Bar {
+    /// Updates the bar.
     pub fn show(&self, progress: Progress) {
         self.run.bytes.store(progress.bytes, Ordering::Relaxed);
         self.run.total.store(progress.total, Ordering::Relaxed);
@@ -168,6 +170,7 @@ impl Bar {
         &self.run
     }
 
+    /// Removes the bar of an ended run.
     pub fn finish(self) {
         self.drawn.finish_and_clear();
         let is_other = |run: &Arc<Run>| !Arc::ptr_eq(run, &self.run);
@@ -365,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_is_reported_while_no_algorithm_runs() {
+    fn phases_are_reported_between_algorithms() {
         let bars = Bars::hidden();
         let phase = bars.phase("building the network");
         assert_eq!(bars.runs().lines(), ["building the network, for 0.0 s"]);
@@ -377,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_can_be_waited_for_and_the_first_one_counts() {
+    fn signals_can_be_awaited_and_the_first_one_is_kept() {
         let runs = Runs::default();
         assert!(runs.interruption().is_none());
         runs.can_be_interrupted().unwrap();

@@ -86,6 +86,7 @@ impl Records {
         Ok(Records(records))
     }
 
+    /// Completes and closes all recordings.
     pub fn finish(self) -> Result<(), Failure> {
         for (path, record) in self.0 {
             record.finish().map_err(|error| {

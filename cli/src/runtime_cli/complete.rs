@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_that_the_argument_may_be() {
+    fn completion_offers_names_valid_for_the_argument() {
         assert_eq!(candidates(&sample(), "table_add MyE").0, 10);
         assert_eq!(complete("table_add MyE"), ["MyEgress.route"]);
         assert_eq!(complete("table_dump ac"), ["MyIngress.acl"]);

@@ -6,6 +6,7 @@ use std::io;
 
 use alfirk_thrift::{simple_pre, simple_pre_lag, simple_switch, standard, Failure};
 
+/// Result of a command.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// An error of one command. Its texts are those of BMv2's CLI, which scripts search for.
@@ -26,6 +27,7 @@ pub enum Error {
 }
 
 impl Error {
+    /// Creates an error of the command line.
     pub fn input(what: impl Display) -> Error {
         Error::Input(what.to_string())
     }

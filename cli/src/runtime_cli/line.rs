@@ -24,6 +24,7 @@ pub struct Lines {
 }
 
 impl Lines {
+    /// Splits a line into the command and its arguments.
     pub fn read<'l>(&'l mut self, text: &'l str) -> Line<'l> {
         let text = match text.trim() {
             "" => self.last.as_str(),
@@ -58,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_ends_where_its_name_does() {
+    fn commands_are_split_into_name_and_arguments() {
         let mut lines = Lines::default();
         assert_eq!(
             lines.read(" table_add t a 1 => \n"),
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_line_repeats_the_one_before() {
+    fn an_empty_line_repeats_the_previous_command() {
         let mut lines = Lines::default();
         assert_eq!(lines.read(""), Line::Nothing);
         lines.read("mc_node_create 1 2");

@@ -78,7 +78,7 @@ pub enum Pre {
 /// Runs the verb.
 pub fn run(args: &Args) -> Outcome {
     let mut out = io::stdout();
-    match converse(args, &mut out) {
+    match run_commands(args, &mut out) {
         Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             Err(Failure::PipeClosed)
         }
@@ -94,7 +94,7 @@ enum Connected {
     No,
 }
 
-fn converse(args: &Args, out: &mut dyn Write) -> error::Result<Connected> {
+fn run_commands(args: &Args, out: &mut dyn Write) -> error::Result<Connected> {
     let Ok(mut connection) = Connection::open((args.thrift_ip.as_str(), args.thrift_port)) else {
         // To stdout, as BMv2's CLI does; scripts search for it there.
         writeln!(

@@ -24,24 +24,27 @@ pub struct ProgramNames {
     pub custom_crcs: BTreeMap<String, u32>,
 }
 
+/// An action with its parameters.
 #[derive(Debug)]
 pub struct Action {
     pub name: String,
     pub params: Vec<Param>,
 }
 
+/// A parameter of an action.
 #[derive(Debug)]
 pub struct Param {
     pub name: String,
     pub bits: u32,
 }
 
+/// A table with its keys and actions.
 #[derive(Debug)]
 pub struct Table {
     pub name: String,
     pub match_type: MatchType,
     pub keys: Vec<Key>,
-    /// Full names.
+    /// Full names of the table's actions.
     pub actions: Vec<String>,
     pub kind: TableType,
     /// Action profile of an indirect table.
@@ -49,6 +52,7 @@ pub struct Table {
     pub support_timeout: bool,
 }
 
+/// A key field of a table.
 #[derive(Debug)]
 pub struct Key {
     pub name: String,
@@ -56,6 +60,7 @@ pub struct Key {
     pub bits: u32,
 }
 
+/// An action profile.
 #[derive(Debug)]
 pub struct Profile {
     pub name: String,
@@ -66,11 +71,12 @@ pub struct Profile {
     pub tables: usize,
 }
 
+/// A meter array or a direct meter.
 #[derive(Debug)]
 pub struct Meter {
     pub name: String,
     pub rate_count: usize,
-    /// The table of a direct meter.
+    /// Name of the table, for a direct meter.
     pub table: Option<String>,
 }
 
@@ -78,10 +84,11 @@ pub struct Meter {
 #[derive(Debug)]
 pub struct Array {
     pub name: String,
-    /// The table of a direct counter.
+    /// Name of the table, for a direct counter.
     pub table: Option<String>,
 }
 
+/// A parser value set.
 #[derive(Debug)]
 pub struct ValueSet {
     pub name: String,
@@ -205,26 +212,32 @@ impl ProgramNames {
         Ok(())
     }
 
+    /// Finds a table by its name or a unique suffix of it.
     pub fn table(&self, name: &str) -> Result<&Table> {
         find(&self.tables, name).ok_or_else(|| no_such("table", name))
     }
 
+    /// Finds an action profile by its name or a unique suffix of it.
     pub fn profile(&self, name: &str) -> Result<&Profile> {
         find(&self.profiles, name).ok_or_else(|| no_such("action profile", name))
     }
 
+    /// Finds a meter by its name or a unique suffix of it.
     pub fn meter(&self, name: &str) -> Result<&Meter> {
         find(&self.meters, name).ok_or_else(|| no_such("meter", name))
     }
 
+    /// Finds a counter array by its name or a unique suffix of it.
     pub fn counter(&self, name: &str) -> Result<&Array> {
         find(&self.counters, name).ok_or_else(|| no_such("counter", name))
     }
 
+    /// Finds a register array by its name or a unique suffix of it.
     pub fn register(&self, name: &str) -> Result<&Array> {
         find(&self.registers, name).ok_or_else(|| no_such("register", name))
     }
 
+    /// Finds a parser value set by its name or a unique suffix of it.
     pub fn value_set(&self, name: &str) -> Result<&ValueSet> {
         find(&self.value_sets, name).ok_or_else(|| no_such("parser value set", name))
     }

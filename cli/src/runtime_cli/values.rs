@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_value_sets_fit_their_width() {
+    fn value_set_members_are_checked_against_their_width() {
         assert_eq!(value_set_member("0x1ff", 9).unwrap(), [1, 0xff]);
         assert_eq!(
             message(value_set_member("0x200", 9)),

@@ -14,8 +14,9 @@ use alfirk_roce::wire::vxlan;
 use crate::exit::{print, Failure, Outcome};
 use crate::run::machines::{MachineName, PlacementArgs};
 
-/// P4Runtime port in a container, and the first port of a machine that is mapped to one.
+/// P4Runtime port in a container.
 pub(super) const GRPC: u16 = 9559;
+/// First port of a machine that is mapped to a container's P4Runtime port.
 pub(super) const FIRST_PORT: usize = 20_001;
 /// Path of the control socket in a container.
 pub(super) const CONTROL: &str = "/run/alfirk-host.sock";
@@ -38,6 +39,7 @@ pub struct Args {
     placement: PlacementArgs,
 }
 
+/// Runs `alfirk topology containerlab`.
 pub fn run(args: &Args) -> Outcome {
     let topology = super::read(&args.file)?;
     let (machines, placement) = match args.placement.check(&topology)? {
@@ -238,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn each_machine_has_its_nodes_and_ends_of_links() {
+    fn each_machine_gets_its_nodes_and_link_ends() {
         let topology = leaf_spine(2, 1, 2).unwrap();
         let placement = Placement::new(&topology, 2, &std::collections::BTreeMap::new()).unwrap();
         let addresses = [1, 2].map(|last| Ipv4Addr::new(192, 0, 2, last));

@@ -31,6 +31,7 @@ pub struct Args {
     out: PathBuf,
 }
 
+/// Runs `alfirk topology kathara`.
 pub fn run(args: &Args) -> Outcome {
     let topology = super::read(&args.file)?;
     check_names(&topology)?;
@@ -170,7 +171,7 @@ mod tests {
     use alfirk_ctrl::topology::{leaf_spine, testbed};
 
     #[test]
-    fn interfaces_count_from_zero_and_links_have_two_ends() {
+    fn interfaces_are_numbered_from_zero_and_links_have_two_ends() {
         let topology = leaf_spine(2, 1, 2).unwrap();
         let files = files(&topology, "alfirk:1");
         let content = |name: &str| &files.iter().find(|(file, _)| file == name).unwrap().1;

@@ -172,7 +172,7 @@ pub struct TooSmall {
     pub carries: u32,
     /// MTU of the links in bytes.
     pub link_mtu: u32,
-    /// The flag that permits fragmentation.
+    /// Command-line flag that permits fragmentation.
     pub flag: &'static str,
 }
 
@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn batches_arrive_whole_and_in_order() {
+    fn batches_arrive_complete_and_in_order() {
         let [a, b] = [1, 2].map(|last| Ipv4Addr::new(127, 0, 0, last));
         // Both sockets use the same port: one that was free a moment before.
         let free = || UdpSocket::bind((a, 0))?.local_addr();

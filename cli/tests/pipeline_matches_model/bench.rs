@@ -17,7 +17,7 @@ use crate::wire::{MCST_ID, VIRTUAL_QPN};
 pub const CPU_PORT: u32 = 510;
 pub const GROUP_INDEX: u16 = 5;
 const COOKIE: u32 = 0xc0ff_ee00;
-/// The path byte of a word that a sender's data wrote.
+/// The path byte of a cell that was written by a sender's data.
 const BY_SENDER: u64 = 0xff;
 const PATH_NONE: u64 = 0xff;
 const WORK_CELLS: u64 = 8;

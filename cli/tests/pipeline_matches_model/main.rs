@@ -238,7 +238,7 @@ fn check(strategy: Strategy, scene: &Scene, script: &Script) -> TestCaseResult {
 
 /// A sender's word does not contain its path: of two equal words, a walk keeps the first one.
 #[test]
-fn walk_keeps_the_first_of_two_senders_at_one_number() {
+fn the_walk_keeps_the_first_of_two_sources_at_the_same_psn() {
     let scene = Scene {
         paths: 7,
         path_bits: 6,

@@ -5,10 +5,10 @@ use proptest::prelude::*;
 
 /// Packets of a message.
 const MESSAGE: u32 = 4;
-/// Offsets begin here, so that the oldest are before the group's first.
+/// Offset of the group's first PSN: smaller offsets are PSNs from before the group.
 const FIRST: u32 = 8;
 const MICROSECOND: u64 = 1_000;
-/// Through these of Tofino's nothing leaves.
+/// First of Tofino's recirculation ports, which send no packets out.
 const FIRST_RECIRCULATION_PORT: Port = 68;
 const RECIRCULATION_PORTS: u32 = 4;
 
@@ -24,7 +24,7 @@ pub struct Scene {
     pub initial_msn: u32,
     /// Initial value of the clock in nanoseconds.
     pub start: u64,
-    /// Packets that a source may be ahead.
+    /// Window of the source in packets.
     pub window: u32,
     /// Whether selective NAKs are enabled.
     pub is_selective: bool,
@@ -53,7 +53,7 @@ impl Scene {
         Space::PSN.add(self.initial_psn, offset.wrapping_sub(FIRST))
     }
 
-    /// Messages completed when everything up to `offset` has arrived: all responders count the same.
+    /// Number of completed messages when all packets up to `offset` have arrived; the same at all responders.
     fn msn(&self, offset: u32) -> u32 {
         let messages = (offset + 1).saturating_sub(FIRST) / MESSAGE;
         Space::PSN.add(self.initial_msn, messages)
@@ -125,7 +125,7 @@ pub enum Packet {
         syndrome: u8,
         msn: u32,
     },
-    /// An ACK whose other header fields are not a receiver's.
+    /// An ACK with header fields that no receiver would send.
     OddAnswer {
         port: Port,
         psn: u32,
@@ -157,11 +157,11 @@ pub enum Odd {
 /// Defects of a frame that must be rejected.
 #[derive(Clone, Copy, Debug)]
 pub enum Refused {
-    /// Data with a transport version.
+    /// Data with a transport version other than 0.
     Version,
-    /// Data whose lengths do not fit each other.
+    /// Data with inconsistent lengths.
     Lengths,
-    /// Data that is cut off.
+    /// Truncated data.
     Cut,
     /// Data with more padding than payload.
     Padding,
@@ -243,10 +243,10 @@ pub enum Step {
         path: u32,
         count: u32,
     },
-    /// The source, or another, sends near the end of its window.
+    /// The source, or another sender, sends near the end of its window.
     Leap {
         path: Option<u32>,
-        /// From the window's end.
+        /// Offset from the window's end.
         ahead: i32,
     },
     Wait {
@@ -267,11 +267,11 @@ pub enum Step {
 #[derive(Clone, Debug)]
 pub struct Script {
     pub steps: Vec<Step>,
-    /// Most packets are taken to their end at once.
+    /// Whether most packets pass the switch completely before the next event.
     pub is_hasty: bool,
 }
 
-/// What faulty and hostile members send, too.
+/// Scripts that also contain packets of faulty and hostile members.
 pub fn hostile() -> impl Strategy<Value = Script> {
     let path = || 0u32..64;
     let near = || prop_oneof![4 => -9i32..4, 1 => Just(1 << 23), 1 => Just((1 << 23) - 1), 1 => any::<i32>()];

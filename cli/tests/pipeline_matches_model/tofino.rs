@@ -17,17 +17,17 @@ use crate::bench::{self, CPU_PORT, GROUP_INDEX, PATH_BITS};
 use crate::script::{self, Event, Packet, Refused, Scene, Script};
 use crate::wire::{self, MCST_ID, VIRTUAL_QPN};
 
-/// Sessions for answers begin here, and cut a packet behind the BTH.
+/// First mirror session for replies; these sessions truncate a packet after the BTH.
 const FIRST_ANSWER: u32 = 512;
 const ANSWER_BYTES: u32 = 20 + 54 + 8;
-/// Sessions for feedback that goes to the controller or recirculates cut a packet behind the ICRC.
+/// Length to which mirror sessions truncate feedback to the controller and to the recirculation port: up to the ICRC.
 const FEEDBACK_BYTES: u32 = 20 + 62 + 8;
-/// Records of feedback that raised the minimum recirculate by this port, whose session has its number.
+/// Port and mirror session for records of feedback that raised the minimum.
 const RECIRCULATION_PORT: u32 = 68;
-/// In words of acknowledgements: a sender's.
+/// The path byte of a cell that was written by a sender's data.
 const BY_SENDER: u32 = 0xff;
 
-/// Cells of all groups' paths have 16 bits.
+/// Maximum of PATH_BITS; the index of a cell, group and path, has 16 bits.
 const MOST_PATH_BITS: u32 = 6;
 
 static PROGRAMS: LazyLock<Vec<Arc<LoadedProgram>>> =
@@ -155,7 +155,7 @@ impl Pair {
                 let queued = model.feedback(port, feedback);
                 (port, wire::odd(feedback, odd), queued)
             }
-            // A parser does not see the length of a frame: truncated data is copied, and its receivers drop it.
+            // A parser does not have the length of a frame: truncated data is replicated, and its receivers drop it.
             Packet::Refused {
                 what: Refused::Cut, ..
             } => return Ok(()),
@@ -265,7 +265,7 @@ impl Pair {
                 "filter {}",
                 path
             );
-            // A NAK acknowledges the PSN before its own, which is there above zeros.
+            // A NAK acknowledges the PSN before its own; its cell has its own PSN and a lower byte of 0.
             let acked = read("ingress.admission.path_acknowledged.acked", cell);
             let acked = acked.wrapping_sub(u64::from(acked & 0xff == 0)) as u32 >> 8;
             prop_assert_eq!(acked, sender.acked[path], "acked {}", path);

@@ -112,10 +112,10 @@ pub fn refused(psn: u32, what: Refused) -> Vec<u8> {
     frame
 }
 
-/// Of the BTH.
+/// Offset of the BTH in a frame.
 const BTH: usize = 42;
 
-/// Corrects checksum and ICRC, whatever the lengths are.
+/// Sets checksum and ICRC to valid values, also if the lengths are inconsistent.
 fn seal(frame: &mut [u8]) {
     let checksum = ipv4_checksum(frame);
     frame[24..26].copy_from_slice(&checksum);
@@ -136,7 +136,7 @@ fn ipv4_checksum(frame: &[u8]) -> [u8; 2] {
     alfirk_roce::wire::ipv4::checksum(&header).to_be_bytes()
 }
 
-/// CRC-32 as in Ethernet.
+/// CRC-32 of Ethernet.
 fn crc32(bytes: &[u8]) -> u32 {
     let step = |crc: u32, byte: &u8| {
         let first = crc ^ u32::from(*byte);
@@ -156,7 +156,7 @@ pub fn check_form(port: Port, frame: &[u8]) {
     let is_cnp = opcode == Some(OPCODE_CNP);
     let (total, ttls) = match is_cnp {
         true => (60, [63, 63]),
-        // An answer's way begins here.
+        // The switch is the first hop of its own reply.
         false => (48, [63, 64]),
     };
     assert_eq!(frame.len(), 14 + usize::from(total), "{frame:02x?}");
@@ -225,7 +225,7 @@ pub fn parse(port: Port, frame: &[u8]) -> Sent {
     if port == CPU_PORT {
         return parse_packet_in(frame);
     }
-    // What Tofino answers has padding behind it.
+    // Replies of Tofino have padding at the end.
     let length = usize::from(u16::from_be_bytes([frame[16], frame[17]]));
     let frame = &frame[..frame.len().min(14 + length)];
     let packet = &frame[14..];

@@ -1,7 +1,7 @@
 //! Fabrics of mixed rates, delays and queues, with default flags: a group is paced at its slowest path, all members receive all bytes,
 //! and no member is removed.
 //!
-//! `make test` tries a few. The long tests are for a release build of the command:
+//! `make test` runs a few. The long tests are for a release build of the command:
 //!
 //! ```sh
 //! ALFIRK_ANY_FABRIC_COMMAND=target/release/alfirk \
@@ -220,7 +220,7 @@ impl Exact {
 #[derive(Debug, Clone, Copy)]
 struct Figures {
     seed: u64,
-    /// Ratio of completion to the ideal, of a long message.
+    /// Ratio of the completion time to the ideal one; `None` for short messages.
     of_ideal: Option<f64>,
     /// Ratio of retransmitted packets to those of the message.
     resent: f64,
@@ -340,21 +340,21 @@ links:
 }
 
 #[test]
-fn slow_link_between_two_switches_costs_no_more_than_its_rate() {
+fn a_slow_link_between_switches_limits_only_the_rate() {
     let yaml = two_switches("1Gbps", "10Gbps");
     let case = Case::of("slow-link", &yaml, 1 << 20);
     case.check(Exact::Always, None).unwrap();
 }
 
 #[test]
-fn ten_megabits_everywhere_take_as_long_as_they_take() {
+fn slow_links_take_their_serialisation_time() {
     let yaml = two_switches("10Mbps", "10Mbps");
     let case = Case::of("slow-links", &yaml, 256 << 10);
     case.check(Exact::Always, None).unwrap();
 }
 
 #[test]
-fn group_goes_at_the_rate_of_its_slowest_path_on_any_fabric() {
+fn a_group_has_the_rate_of_its_slowest_path_on_any_fabric() {
     let run = |seed| Case::drawn(seed, 1 << 20).check(Exact::UpTo(4_000), None);
     let (figures, failures) = each(1, 25, run);
     show("fabrics", &figures, &failures);
@@ -364,7 +364,7 @@ fn group_goes_at_the_rate_of_its_slowest_path_on_any_fabric() {
 }
 
 #[test]
-fn healthy_members_stay_where_links_lose_packets() {
+fn members_behind_lossy_links_are_not_removed() {
     let (figures, failures) = each(1_000_001, 40, |seed| {
         Case::lossy(seed).check(Exact::UpTo(0), None)
     });
@@ -373,9 +373,9 @@ fn healthy_members_stay_where_links_lose_packets() {
     assert!(figures.iter().any(|of_run| of_run.resent > 0.0));
 }
 
-/// A relay takes at most little longer than all its copies in sequence through the bottleneck of the group's tree.
+/// An overlay takes at most slightly longer than all its copies in sequence through the bottleneck of the group's tree.
 #[test]
-fn overlays_take_no_longer_than_their_copies_at_the_bottleneck() {
+fn overlays_take_the_time_of_their_copies_at_the_bottleneck() {
     let yaml = two_switches("100Mbps", "10Gbps");
     let slow = Case::of("overlays", &yaml, 128 << 10);
     let results = slow.run("all", "fast", None).unwrap();

@@ -38,7 +38,7 @@ fn what_datagrams_cannot_do() {
 }
 
 #[test]
-fn topology_that_cannot_be_read() {
+fn an_unreadable_topology_is_rejected() {
     refused(
         2,
         &["run", "--topology", "no/such.yaml"],
@@ -57,7 +57,7 @@ fn malformed_topology_is_reported_with_its_line() {
 }
 
 #[test]
-fn a_tree_policy_that_the_topology_cannot_have() {
+fn a_tree_policy_that_does_not_fit_the_topology_is_rejected() {
     let leaf_spine = concat!(env!("CARGO_MANIFEST_DIR"), "/../topologies/leaf-spine.yaml");
     refused(
         2,
@@ -71,7 +71,7 @@ fn a_tree_policy_that_the_topology_cannot_have() {
 }
 
 #[test]
-fn invalid_tables_of_n_trees() {
+fn invalid_requests_for_n_tree_tables_are_rejected() {
     let tree = ["topology", "n-tree", "--ports", "4", "--levels", "3"];
     let with = |more: &[&'static str]| [&tree[..], more].concat();
     refused(
@@ -136,7 +136,7 @@ fn invalid_scales() {
 }
 
 #[test]
-fn drivers_that_cannot_be_compared() {
+fn incomparable_drivers_are_rejected() {
     let compare = |more: &[&'static str]| [&["compare-drivers"], more].concat();
     refused(2, &compare(&["--scale", "off"]), &["--scale off"]);
     refused(
@@ -244,14 +244,14 @@ fn unknown_algorithm() {
 }
 
 #[test]
-fn group_too_small_or_too_large() {
+fn a_group_too_small_or_too_large_is_rejected() {
     run(&["--group", "1"], &["--group 1", "2 or more"]);
     run(&["--group", "0"], &["--group 0"]);
     run(&["--group", "5"], &["--group 5", "only 4 hosts"]);
 }
 
 #[test]
-fn input_that_is_empty_unreadable_or_both_given() {
+fn invalid_input_flags_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let empty = file(folder.path(), "empty", "");
     run(&["--input", &empty], &["empty", "no bytes to send"]);
@@ -273,7 +273,7 @@ fn input_that_is_empty_unreadable_or_both_given() {
 }
 
 #[test]
-fn p4_program_that_is_missing_or_wrong() {
+fn a_missing_or_invalid_p4_program_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     run(&["--p4src", "no/such.p4"], &["no/such.p4"]);
     let wrong = file(
@@ -285,7 +285,7 @@ fn p4_program_that_is_missing_or_wrong() {
 }
 
 #[test]
-fn p4_program_that_is_another_one() {
+fn an_unsupported_p4_program_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let other = file(folder.path(), "other.p4", OTHER_PROGRAM);
     run(&["--p4src", &other], &["ingress."]);
@@ -306,7 +306,7 @@ fn numbers_out_of_range() {
 }
 
 #[test]
-fn mtu_that_the_links_do_not_carry() {
+fn an_mtu_too_large_for_the_links_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let text = fs::read_to_string(TESTBED)
         .unwrap()
@@ -320,7 +320,7 @@ fn mtu_that_the_links_do_not_carry() {
 }
 
 #[test]
-fn records_that_cannot_be_written() {
+fn unwritable_records_are_rejected() {
     run(
         &["--trace", "/no/such/folder/trace"],
         &["--trace", "/no/such/folder"],
@@ -349,7 +349,7 @@ fn trace_of_mininet() {
 }
 
 #[test]
-fn controller_without_switch() {
+fn a_controller_without_switches_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let [json, info] = data_plane(folder.path());
     // Port 9 is "discard": no process listens there.
@@ -372,7 +372,7 @@ fn controller_without_switch() {
 }
 
 #[test]
-fn unknown_flag_and_unknown_verb() {
+fn unknown_flags_and_verbs_are_rejected() {
     run(&["--colour"], &["--colour"]);
     refused(2, &["runn"], &["runn"]);
 }
@@ -397,7 +397,7 @@ V1Switch(p(), check(), ingress(), egress(), compute(), deparse()) main;
 ";
 
 #[test]
-fn write_mode_without_a_write() {
+fn a_write_mode_without_write_is_rejected() {
     run(&["--write", "uniform"], &["--write", "--op write"]);
 }
 
@@ -436,7 +436,7 @@ fn invalid_suspensions() {
 }
 
 #[test]
-fn algorithms_that_the_topology_or_the_flags_rule_out() {
+fn algorithms_excluded_by_topology_or_flags_are_rejected() {
     run(
         &["--algorithms", "rdmc-hybrid"],
         &["rdmc-hybrid", "one rack", "rdmc-binomial-pipeline"],
@@ -490,7 +490,7 @@ fn invalid_collectives() {
 }
 
 #[test]
-fn a_topology_that_check_takes_is_one_that_run_takes() {
+fn a_topology_accepted_by_check_is_accepted_by_run() {
     let folder = tempfile::tempdir().unwrap();
     let testbed = fs::read_to_string(TESTBED).unwrap();
     for (name, from, to, words) in [
@@ -510,7 +510,7 @@ fn a_topology_that_check_takes_is_one_that_run_takes() {
 }
 
 #[test]
-fn what_a_built_in_name_means_does_not_depend_on_the_working_directory() {
+fn built_in_names_do_not_depend_on_the_working_directory() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["testbed", "fat-tree:4"] {
         fs::create_dir(folder.path().join(name)).unwrap();

@@ -20,7 +20,7 @@ fn data(seed: u64, len: usize) -> Arc<[u8]> {
     stream::bytes(seed, "broadcast", len).into()
 }
 
-/// The members take turns as the root, and one joins and one leaves on the way.
+/// The members are the root in turn, and meanwhile one member joins and one leaves.
 fn broadcasts(connections: Connections, faults: FaultProbabilities, members: usize, seed: u64) {
     let topology = fat_tree(4).unwrap();
     let mut fabric = fabric(&topology, faults, seed);
@@ -59,7 +59,7 @@ fn every_byte_arrives_without_loss_on_retained_and_on_new_connections() {
 }
 
 #[test]
-fn every_byte_arrives_under_loss_of_everything() {
+fn every_byte_arrives_with_loss_of_all_packet_kinds() {
     let faults = FaultProbabilities::lossy(0.01);
     for connections in [Connections::Retained, Connections::PerPacket] {
         for seed in 1..=4 {
@@ -69,7 +69,7 @@ fn every_byte_arrives_under_loss_of_everything() {
 }
 
 #[test]
-fn acknowledgements_take_as_many_cycles_as_the_tree_has_levels() {
+fn acknowledgements_take_one_cycle_per_level_of_the_tree() {
     let topology = fat_tree(4).unwrap();
     let mut completed = Vec::new();
     for members in [2, 4, 8, 16] {
@@ -79,7 +79,7 @@ fn acknowledgements_take_as_many_cycles_as_the_tree_has_levels() {
             group.join(&mut fabric, HostIndex(host)).unwrap();
         }
         let data = data(1, 1_000);
-        // The first one makes the connections.
+        // The first broadcast also creates the connections.
         for _ in 0..2 {
             let result = group
                 .broadcast(&mut fabric, HostIndex(0), &data, LIMIT)
@@ -93,7 +93,7 @@ fn acknowledgements_take_as_many_cycles_as_the_tree_has_levels() {
         kept.iter().zip(&new).all(|(kept, new)| kept < new),
         "{kept:?} {new:?}"
     );
-    // A level more costs one way of an acknowledgement, and not twice as many.
+    // One more level of the tree takes one more one-way delay of an acknowledgement, not two.
     for pair in kept.windows(2) {
         let level = pair[1] - pair[0];
         assert!((1_000..15_000).contains(&level), "{kept:?}");
@@ -102,7 +102,7 @@ fn acknowledgements_take_as_many_cycles_as_the_tree_has_levels() {
 
 /// A root that sends continuously is limited by its window, so that receivers always have buffers and no timer expires.
 #[test]
-fn a_long_message_needs_no_repair_when_nothing_is_lost() {
+fn a_long_message_without_loss_has_no_retransmissions() {
     let arguments = ["run", "--algorithms", "binomial-ack", "--json"];
     let report = json(&[&arguments[..], &["--size", "2MiB"]].concat());
     let row = &report["results"][0];
@@ -114,9 +114,9 @@ fn a_long_message_needs_no_repair_when_nothing_is_lost() {
     assert!((2 << 20..(2 << 20) + 100_000).contains(&sent), "{row}");
 }
 
-/// Of 16 members in rank order, 15 is a leaf of the root's tree, 12 has members below it, and 8 has half of all.
+/// Among 16 members in rank order, member 15 is a leaf of the root's tree, 12 has members below it, and 8 has half of all members below it.
 #[test]
-fn a_group_goes_on_without_members_that_die() {
+fn a_group_continues_without_failed_members() {
     let arguments = [
         "run",
         "--algorithms",
@@ -141,7 +141,7 @@ fn a_group_goes_on_without_members_that_die() {
     }
 }
 
-/// The figures are the model's; what the table must show is their order.
+/// The times depend on the host model, so only their order is checked.
 #[test]
 fn table_1_is_printed_by_one_command() {
     let folder = tempfile::tempdir().unwrap();
@@ -153,7 +153,7 @@ fn table_1_is_printed_by_one_command() {
     assert_eq!(rows.len(), 6);
     for row in rows {
         let ns = |name: &str| row[name].as_u64().unwrap();
-        // Two nodes are one step for both, and a datagram has a longer header.
+        // With two nodes both take one step, and datagrams have longer headers.
         let is_tree = row["nodes"].as_u64() > Some(2);
         assert!(!is_tree || ns("multicast_ns") < ns("mpi_ns"), "{row}");
         assert!(ns("multicast_ns") < ns("retained_connections_ns"), "{row}");
@@ -162,7 +162,7 @@ fn table_1_is_printed_by_one_command() {
             "{row}"
         );
     }
-    // Multicast takes the same for seven nodes as for two, and MPI does not.
+    // Multicast takes the same time with seven nodes as with two, but MPI does not.
     let (seven, two) = (&rows[0], &rows[5]);
     assert_eq!((&seven["nodes"], &two["nodes"]), (&7.into(), &2.into()));
     assert!(seven["mpi_ns"].as_u64() > two["mpi_ns"].as_u64());

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::common::{good, json, TESTBED};
 use crate::network::{fabric, job, run};
 
-/// Runs an algorithm, and checks that every member ends up with its data.
+/// Runs an algorithm, and checks that every member has its data at the end.
 fn delivers(topology: &Topology, job: &Job, algorithm: Algorithm, loss: f64) -> Result<(), String> {
     let what = format!("{algorithm} {} of {}", job.collective, job.members.len());
     let mut fabric = fabric(topology, FaultProbabilities::lossy(loss), job.seed);
@@ -35,7 +35,7 @@ fn of(collective: Collective, members: usize, size: usize, seed: u64) -> Job {
     };
     Job {
         collective,
-        // A block of RDMC's is a slice of the others, so there are some of both.
+        // Length of RDMC's blocks and of the other algorithms' slices, so that each message has several.
         block: Some(4_096),
         time_limit: Some(20_000_000_000),
         ..job(members, size, seed)
@@ -57,21 +57,21 @@ fn every_algorithm_delivers(topology: &Topology, members: usize, size: usize) {
 }
 
 #[test]
-fn groups_of_2_to_20_get_every_byte_by_every_algorithm_with_loss() {
+fn every_algorithm_delivers_to_2_to_20_members_with_loss() {
     for members in 2..=20 {
         every_algorithm_delivers(&forty_hosts(), members, 10_000);
     }
 }
 
 #[test]
-fn groups_of_21_to_40_get_every_byte_by_every_algorithm_with_loss() {
+fn every_algorithm_delivers_to_21_to_40_members_with_loss() {
     for members in 21..=40 {
         every_algorithm_delivers(&forty_hosts(), members, 10_000);
     }
 }
 
 #[test]
-fn a_group_of_512_gets_every_byte_by_every_algorithm_with_loss() {
+fn every_algorithm_delivers_to_512_members_with_loss() {
     let topology = leaf_spine(16, 2, 32).unwrap();
     for algorithm in Collective::Broadcast.algorithms() {
         let job = of(Collective::Broadcast, 512, 6_000, 1);
@@ -119,7 +119,7 @@ fn survivors_of_a_failure_get_every_byte_by_rdmc() {
 }
 
 #[test]
-fn a_source_that_all_others_leave_is_done() {
+fn a_source_without_other_members_is_done() {
     let topology = forty_hosts();
     let job = Job {
         kills: vec![kill(&topology, 1, 5_000), kill(&topology, 2, 20_000)],
@@ -158,7 +158,7 @@ proptest! {
     #![proptest_config(Cost::Fabric.cases())]
 
     #[test]
-    fn groups_of_any_size_get_every_byte_by_every_algorithm_whatever_the_loss(
+    fn every_algorithm_delivers_to_any_group_with_any_loss(
         collective in prop::sample::select(Collective::ALL.to_vec()),
         which in 0usize..100,
         fan_out in 1u32..12,
@@ -189,7 +189,7 @@ proptest! {
 }
 
 #[test]
-fn every_collective_is_a_run_away() {
+fn every_collective_runs_by_its_flag() {
     for (collective, algorithms) in [
         ("barrier", "alfirk,binomial,dissemination"),
         ("scatter", "unicast,binomial"),

@@ -1,4 +1,4 @@
-//! Runs the command.
+//! Helpers that run the `alfirk` command.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub fn alfirk(arguments: &[&str]) -> Output {
         .expect("the command was built with the tests")
 }
 
-/// Runs it, expects exit code 0, and returns its output.
+/// Runs the command, expects exit code 0, and returns its output.
 pub fn good(arguments: &[&str]) -> Vec<u8> {
     let output = alfirk(arguments);
     let message = String::from_utf8_lossy(&output.stderr);
@@ -24,7 +24,7 @@ pub fn good(arguments: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// Runs it, and parses its output as one JSON object.
+/// Runs the command, and parses its output as one JSON object.
 pub fn json(arguments: &[&str]) -> serde_json::Value {
     serde_json::from_slice(&good(arguments)).expect("the output is one JSON object")
 }

@@ -1,4 +1,4 @@
-//! Unreliable datagrams to multicast groups, on compiled pipelines with groups that the controller makes.
+//! Unreliable datagrams to multicast groups that the controller creates on compiled pipelines.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -20,7 +20,7 @@ const GROUP: Ipv4Addr = Ipv4Addr::new(239, 129, 0, 1);
 const QKEY: u32 = 0x0b1b_0b1b;
 const MTU: PathMtu = PathMtu::B4096;
 
-/// Every host has a queue pair that is attached to the group, whether the fabric delivers it there or not.
+/// All hosts have a queue pair attached to the group, also hosts to which the fabric does not deliver its datagrams.
 struct Hosts {
     fabric: VirtualFabric,
     topology: Topology,

@@ -1,4 +1,4 @@
-//! Experiments: every point is run once, kept, and equal to the run by itself.
+//! Experiments: every point is run once and stored, with the same result as a separate run.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ plots:
   - {name: completion, x: size, y: completion_ns, lines: algorithms}
 ";
 
-/// The points of an experiment in a folder of its own, with their commands.
+/// The points of an experiment with their commands; results are in the folder `out`.
 fn list(spec: &str, out: &str) -> Vec<Value> {
     let list = json(&["experiment", "list", spec, "--out", out, "--json"]);
     list.as_array().expect("it is a list").clone()
@@ -53,7 +53,7 @@ fn files(folder: &Path) -> Vec<(String, Digest)> {
 }
 
 #[test]
-fn a_point_is_the_run_that_its_command_names() {
+fn a_point_equals_the_run_of_its_command() {
     let folder = tempfile::tempdir().unwrap();
     let spec = file(folder.path(), "small.yaml", SMALL);
     let out = folder.path().join("out");
@@ -91,7 +91,7 @@ fn a_point_is_the_run_that_its_command_names() {
 }
 
 #[test]
-fn results_do_not_depend_on_who_runs_them_or_in_which_order() {
+fn results_do_not_depend_on_the_process_or_the_order() {
     let folder = tempfile::tempdir().unwrap();
     let spec = file(folder.path(), "small.yaml", SMALL);
     let [together, alone] = ["together", "alone"].map(|name| folder.path().join(name));
@@ -106,7 +106,7 @@ fn results_do_not_depend_on_who_runs_them_or_in_which_order() {
 }
 
 #[test]
-fn a_run_that_was_stopped_goes_on_with_the_points_that_are_missing() {
+fn an_interrupted_run_continues_with_the_missing_points() {
     let folder = tempfile::tempdir().unwrap();
     let spec = file(folder.path(), "small.yaml", SMALL);
     let out = folder.path().join("out");
@@ -117,7 +117,7 @@ fn a_run_that_was_stopped_goes_on_with_the_points_that_are_missing() {
         .map(|point| point["point"].as_str().unwrap().to_owned())
         .collect();
     let point = |id: &String| out.join(format!("points/{id}.json"));
-    // One is missing, another one was half written when the run was killed.
+    // One point is missing, and another one was incompletely written when the run was killed.
     fs::remove_file(point(&ids[2])).unwrap();
     let half = out.join(format!("points/.{}.json.4711", ids[3]));
     fs::write(&half, &fs::read(point(&ids[3])).unwrap()[..20]).unwrap();
@@ -130,7 +130,7 @@ fn a_run_that_was_stopped_goes_on_with_the_points_that_are_missing() {
 }
 
 #[test]
-fn a_point_that_fails_is_named_and_the_others_are_kept() {
+fn a_failed_point_is_reported_and_the_others_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let text = "name: late\nrun: {topology: testbed, algorithms: alfirk}\nsweep: {size: [64B, 1KiB], time-limit: [1s, 1ns]}\n";
     let spec = file(folder.path(), "late.yaml", text);
@@ -149,7 +149,7 @@ fn a_point_that_fails_is_named_and_the_others_are_kept() {
 }
 
 #[test]
-fn all_algorithms_are_those_that_fit_the_rest() {
+fn all_selects_the_algorithms_that_fit_the_other_flags() {
     let folder = tempfile::tempdir().unwrap();
     let text = "name: all\nsweep: {topology: [testbed, fat-tree:4], algorithms: [all]}\n";
     let spec = file(folder.path(), "all.yaml", text);
@@ -164,7 +164,7 @@ fn all_algorithms_are_those_that_fit_the_rest() {
 }
 
 #[test]
-fn a_value_may_bring_flags_along_and_time_may_be_short() {
+fn values_can_add_flags_and_quick_can_shorten_runs() {
     let folder = tempfile::tempdir().unwrap();
     let text = "
 name: per
@@ -202,7 +202,7 @@ quick: {run: {group: 3}, sweep: {size: [64B]}}
             "{command}"
         );
     }
-    // A value that is not valid without the flags that belong to it.
+    // A value that is valid only together with its additional flags.
     let text = "
 name: grids
 run: {algorithms: [alfirk]}
@@ -224,7 +224,7 @@ per: {workload: {\"hpl:grid=1x64\": {topology: \"fat-tree:8\"}}}
 }
 
 #[test]
-fn claims_are_ratios_of_what_was_measured() {
+fn claims_are_ratios_of_measured_values() {
     let folder = tempfile::tempdir().unwrap();
     let text = "
 name: claims
@@ -239,7 +239,7 @@ claims:
     let spec = file(folder.path(), "claims.yaml", text);
     let out = folder.path().join("out");
     let said = run(&spec, out.to_str().unwrap(), &[]);
-    // A chain of 4 is three transfers one after another, each like the multicast to all.
+    // A chain of 4 takes three transfers in sequence, each as long as the multicast.
     assert!(
         said.contains("Three times.\n  measured 3.00, published 3.00: holds"),
         "{said}"
@@ -258,7 +258,7 @@ claims:
 }
 
 #[test]
-fn what_a_claim_depends_on_is_measured_beside_the_sweep() {
+fn variations_of_claims_are_measured_in_addition_to_the_sweep() {
     let folder = tempfile::tempdir().unwrap();
     let text = "
 name: varied
@@ -281,11 +281,11 @@ claims:
         said.contains("measured 3.00, published 3.00 to 5.20: explained"),
         "{said}"
     );
-    // Two relays of a chain of four cost this share of a transfer of 2.424 us.
+    // The two relays of a chain of four take this share of a transfer of 2.424 us.
     let cost = said.split("the paper's 5.20 at about ").nth(1).unwrap();
     let cost: f64 = cost.split(' ').next().unwrap().parse().unwrap();
     assert!((2.5..2.9).contains(&cost), "{said}");
-    // The sweep's two, two for each cost, and one of the multicast alone for each pace.
+    // Points: two of the sweep, two for each relay time, and one of the multicast for each packet interval.
     assert!(said.contains("10 of 10 points"), "{said}");
     let csv = fs::read_to_string(out.join("results.csv")).unwrap();
     assert!(
@@ -305,7 +305,7 @@ claims:
 }
 
 #[test]
-fn the_papers_figures_come_with_all_claims_and_one_page() {
+fn figures_of_the_papers_have_all_claims_and_one_page() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
     let said = json(&["reproduce", "all", "--quick", "--json", "--out", out]);
@@ -347,7 +347,7 @@ fn the_papers_figures_come_with_all_claims_and_one_page() {
 }
 
 #[test]
-fn files_that_make_no_experiment() {
+fn invalid_experiment_files_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let bad = |text: &str, words: &[&str]| {
         let spec = file(folder.path(), "bad.yaml", text);
@@ -462,7 +462,7 @@ fn files_that_make_no_experiment() {
 }
 
 #[test]
-fn results_that_are_not_of_this_experiment() {
+fn results_of_another_experiment_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let text = "name: one\nrun: {topology: testbed, size: 64B, algorithms: alfirk}\n";
     let spec = file(folder.path(), "one.yaml", text);
@@ -494,7 +494,7 @@ fn results_that_are_not_of_this_experiment() {
 }
 
 #[test]
-fn a_second_run_in_a_folder_is_refused_and_names_the_first() {
+fn a_second_run_in_a_folder_is_rejected_with_the_first_process() {
     let folder = tempfile::tempdir().unwrap();
     let long = SMALL.replace("[64B, 8KiB]", "[64MiB]") + "\n";
     let long = long.replace(
@@ -527,7 +527,7 @@ fn a_second_run_in_a_folder_is_refused_and_names_the_first() {
     assert!(!is_locked(&lock));
 }
 
-/// Whether a process holds a lock on a file that is there.
+/// Whether the file exists and a process holds a lock on it.
 fn is_locked(file: &Path) -> bool {
     let Ok(file) = fs::File::open(file) else {
         return false;

@@ -1,4 +1,4 @@
-//! `alfirk run` in virtual time, as a user runs it.
+//! `alfirk run` in virtual time, from the command line.
 
 use std::fs;
 
@@ -70,7 +70,7 @@ fn large_message_nearly_fills_the_link() {
 }
 
 #[test]
-fn group_of_a_fat_tree_is_served_through_all_layers() {
+fn a_group_reaches_all_layers_of_a_fat_tree() {
     let report = json(&[
         "run", "--group", "16", "--source", "h6", "--size", "64KiB", "--json",
     ]);
@@ -157,7 +157,7 @@ fn switched(arguments: &[&str]) -> serde_json::Value {
 }
 
 #[test]
-fn members_take_turns_as_the_source_of_one_group() {
+fn members_alternate_as_the_source_of_a_group() {
     for op in ["send", "write", "write-imm"] {
         let report = switched(&["--op", op]);
         let row = &report["results"][0];
@@ -181,7 +181,7 @@ fn source_changes_work_with_loss_and_with_feedback_in_flight() {
 }
 
 #[test]
-fn losses_everywhere_stop_no_algorithm() {
+fn every_algorithm_survives_loss_on_all_links() {
     let mut resent = 0;
     for seed in 1..=20 {
         let seed = seed.to_string();
@@ -195,7 +195,7 @@ fn losses_everywhere_stop_no_algorithm() {
 }
 
 #[test]
-fn losses_on_a_fat_tree_stop_no_member() {
+fn every_member_completes_with_loss_on_a_fat_tree() {
     for seed in ["1", "2"] {
         let report = json(&[
             "run",
@@ -245,7 +245,7 @@ fn same_seed_gives_the_same_bytes() {
 }
 
 #[test]
-fn traces_are_what_their_names_end_in() {
+fn the_kind_of_a_trace_follows_from_its_extension() {
     let folder = tempfile::tempdir().unwrap();
     let record = |name: &str| {
         let path = folder.path().join(name);
@@ -340,8 +340,8 @@ fn table_compares_the_algorithms() {
     assert_eq!(text.lines().filter(|l| l.contains("Gbit/s")).count(), 4);
 }
 
-/// Times of small and large messages in the model of hosts, switches and links, with and without losses. A change here means that
-/// virtual time passes differently than before, which needs a reason.
+/// Completion times of small and large messages, with and without losses, as a snapshot. A change of a time is a change of the
+/// simulation model, which needs a reason.
 #[test]
 fn times_and_counts_are_as_reviewed() {
     let leaf_spine = concat!(env!("CARGO_MANIFEST_DIR"), "/../topologies/leaf-spine.yaml");
@@ -381,7 +381,7 @@ fn file_is_sent_as_it_is() {
 }
 
 #[test]
-fn time_limit_names_who_is_not_done() {
+fn the_time_limit_names_unfinished_members() {
     let output = alfirk(&[
         "run",
         "--topology",

@@ -27,8 +27,8 @@ fn with(topology: Topology, switching: Switching) -> Topology {
     topology.with_switching(switching).unwrap()
 }
 
-/// A k = 4 fat-tree whose switches pause senders, with hardly more buffer than headroom where they share one, and 64 KiB
-/// for each input where they do not.
+/// A k = 4 fat-tree whose switches pause senders. Shared buffers are only slightly larger than the headroom; input queues
+/// have 64 KiB each.
 fn tight(queueing: Queueing) -> Topology {
     let text = fat_tree(4).unwrap().to_yaml();
     let text = text.replace("queue: 1MiB", "queue: 64KiB");
@@ -49,7 +49,7 @@ fn tight(queueing: Queueing) -> Topology {
 }
 
 #[test]
-fn no_load_makes_a_lossless_fat_tree_drop_or_stand_still() {
+fn a_lossless_fat_tree_neither_drops_nor_deadlocks_at_any_load() {
     let all = [
         Queueing::Output,
         Queueing::Input { speedup: 1 },
@@ -78,7 +78,7 @@ fn no_load_makes_a_lossless_fat_tree_drop_or_stand_still() {
             assert_eq!(row.dropped_packets, Some(0), "{what}");
             assert_eq!(row.retransmissions, 0, "{what}");
             let control = row.flow_control.expect("there is flow control");
-            // Members send in turn.
+            // With alfirk one member sends at a time, so no queue is congested.
             let is_congested = algorithm != Algorithm::Alfirk;
             assert_eq!(control.pauses > 0, is_congested, "{what}");
             let links = control.links.iter();
@@ -112,7 +112,7 @@ fn the_same_load_is_dropped_without_flow_control() {
 }
 
 #[test]
-fn groups_among_others_neither_lock_switches_nor_lose_a_packet() {
+fn groups_with_other_traffic_cause_neither_deadlock_nor_loss() {
     // Copies for the port where a packet came in, which the egress drops, must not wait for a paused link.
     let switches: [&[&str]; 3] = [
         &["--buffer", "256KiB"],
@@ -138,7 +138,7 @@ fn groups_among_others_neither_lock_switches_nor_lose_a_packet() {
 }
 
 #[test]
-fn groups_get_every_byte_through_input_queues() {
+fn groups_deliver_every_byte_through_input_queues() {
     for queueing in [
         Queueing::Input { speedup: 1 },
         Queueing::Input { speedup: 2 },
@@ -165,7 +165,7 @@ fn groups_get_every_byte_through_input_queues() {
     }
 }
 
-/// Sees of which class RoCE packets are, and whether there are PAUSE frames.
+/// Observer that records the classes of RoCE packets, and whether there are PAUSE frames.
 #[derive(Default)]
 struct Classes {
     roce: Vec<u8>,
@@ -244,7 +244,7 @@ fn trace_names_pauses() {
 }
 
 #[test]
-fn check_tells_the_headroom_and_prints_what_reads_back() {
+fn check_reports_headroom_and_prints_a_topology_that_parses() {
     let text = String::from_utf8(good(&["topology", "check", LOSSLESS])).unwrap();
     let tail = "\
 # buffer of a switch with 4 ports: 4MiB, of which 100952B headroom
@@ -256,7 +256,7 @@ fn check_tells_the_headroom_and_prints_what_reads_back() {
 }
 
 #[test]
-fn reports_of_usual_switches_and_hosts_do_not_speak_of_them() {
+fn reports_omit_default_switch_and_host_settings() {
     let report = json(&["run", "--topology", TESTBED, "--json", "--size", "4KiB"]);
     assert!(report["settings"].get("switching").is_none());
     assert!(report["settings"].get("host_model").is_none());
@@ -266,7 +266,7 @@ fn reports_of_usual_switches_and_hosts_do_not_speak_of_them() {
 }
 
 #[test]
-fn copies_at_hosts_cost_overlays_more_than_the_group() {
+fn copy_delays_of_hosts_slow_overlays_more_than_the_group() {
     let done = |more: &[&str]| {
         let arguments = ["run", "--size", "1MiB", "--json", "--algorithms"];
         let report = json(&[&arguments[..], &["alfirk,chain"], more].concat());
@@ -281,15 +281,15 @@ fn copies_at_hosts_cost_overlays_more_than_the_group() {
     let (alfirk, chain, _) = done(&[]);
     let (copied, relayed, model) = done(&["--host-model", "copy-rate=100Gbps"]);
     assert_eq!(model, "copy-rate=100Gbps");
-    // 1 MiB at 100 Gbit/s.
+    // Time to copy 1 MiB at 100 Gbit/s.
     let copy = (8.0 * f64::from(1 << 20) / 100.0).ceil() as u64;
     assert_eq!(copied, alfirk + copy);
-    // Each relay copies the slices, one after another; the last host as well.
+    // Each relay, and also the last host, copies the slices one after another.
     assert!(relayed > chain + copy / 2, "{relayed} after {chain}");
 }
 
 #[test]
-fn a_nic_that_is_slow_per_packet_limits_small_packets() {
+fn a_nic_with_a_cost_per_packet_limits_small_packets() {
     let done = |more: &[&str]| {
         let arguments = ["run", "--size", "256KiB", "--mtu", "256", "--json"];
         let chosen = ["--algorithms", "alfirk"];
@@ -297,13 +297,13 @@ fn a_nic_that_is_slow_per_packet_limits_small_packets() {
         report["results"][0]["completion_ns"].as_u64().unwrap()
     };
     let limited = done(&["--host-model", "packet-interval=200ns"]);
-    // 1,024 packets.
+    // Limits for 1,024 packets at 200 ns per packet.
     assert!(limited > 204_800 && limited < 220_000, "{limited}");
     assert!(done(&[]) < 100_000);
 }
 
 #[test]
-fn flags_that_do_not_fit_are_refused() {
+fn incompatible_flags_are_rejected() {
     let run = |more: &[&str], messages: &[&str]| refused(2, &[&["run"], more].concat(), messages);
     run(
         &["--queueing", "both"],

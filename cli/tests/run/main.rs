@@ -1,4 +1,4 @@
-//! `alfirk run`: as a user runs it, with wrong input, and on fabrics with faults.
+//! `alfirk run`: from the command line, with invalid input, and on fabrics with faults.
 
 mod any_fabric;
 mod bad_input;
@@ -10,11 +10,11 @@ mod experiments;
 mod fallback;
 mod groups;
 mod help;
-mod honest_ends;
 mod job;
 mod lossless;
 mod membership;
 mod mininet;
+mod missing_receivers;
 mod models;
 mod network;
 mod random;

@@ -21,12 +21,12 @@ use crate::network::fabric;
 use crate::strategies::MIN_PSNS;
 
 const MCST_ID: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 1);
-/// The PSNs wrap around soon.
+/// Parameters of the group; its PSNs wrap around after a few packets.
 const VIRTUAL_QPN: QpNum = QpNum::new(0xa1f);
 const FIRST: Psn = Psn::new(0xff_fff0);
 const MTU: usize = 1024;
 
-/// A group whose members send in turns.
+/// A group whose members are the source in turn.
 struct Flock {
     fabric: VirtualFabric,
     topology: Topology,
@@ -192,7 +192,7 @@ impl Flock {
 }
 
 #[test]
-fn a_member_that_joins_gets_the_next_message_and_one_that_left_none() {
+fn joined_members_receive_the_next_message_and_left_members_do_not() {
     for min_psn in MIN_PSNS {
         joins_and_leaves(min_psn);
     }
@@ -203,7 +203,7 @@ fn joins_and_leaves(min_psn: MinPsn) {
     let faults = FaultProbabilities::default();
     let mut flock = Flock::new(topology, &[0, 1], faults, 1, min_psn);
     flock.send(0, 30_000);
-    // On a leaf and spine that the tree did not have.
+    // The new member is at a leaf and a spine that were not in the tree.
     flock.join(2);
     flock.send(0, 5_000);
     flock.send(2, 5_000);
@@ -211,7 +211,7 @@ fn joins_and_leaves(min_psn: MinPsn) {
     flock.send(3, 30_000);
     flock.leave(1);
     flock.send(0, 2_000);
-    // The leader goes, too.
+    // The leader leaves as well.
     flock.leave(0);
     flock.send(2, 100);
     flock.join(0);
@@ -219,7 +219,7 @@ fn joins_and_leaves(min_psn: MinPsn) {
 }
 
 #[test]
-fn members_come_and_go_at_random_under_loss_and_no_message_is_lost_or_doubled() {
+fn random_joins_and_leaves_under_loss_neither_lose_nor_duplicate_messages() {
     let faults = FaultProbabilities {
         loss: 0.01,
         duplicate: 0.01,

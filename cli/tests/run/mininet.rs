@@ -10,7 +10,7 @@ use crate::common::TESTBED;
 /// Time limit of all operations.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Whether Mininet can run here; prints why not.
+/// Whether Mininet can run here; prints the reason if not.
 fn mininet_can_run() -> bool {
     // SAFETY: geteuid has no preconditions.
     let root = unsafe { libc::geteuid() } == 0;
@@ -45,7 +45,7 @@ fn processes(words: &[&str]) -> Vec<i32> {
 }
 
 #[test]
-fn mininet_run_delivers_and_a_dead_switch_ends_one_cleanly() {
+fn a_mininet_run_delivers_and_a_failed_switch_ends_it_cleanly() {
     if !mininet_can_run() {
         return;
     }
@@ -56,7 +56,7 @@ fn mininet_run_delivers_and_a_dead_switch_ends_one_cleanly() {
     network.killed_switch_ends_the_run();
 }
 
-/// A testbed whose nodes have names of their own: interfaces are named after them, and other networks may be up.
+/// A testbed with unique node names, because interfaces are named after nodes and other networks may exist.
 struct Testbed {
     switch: String,
     topology: tempfile::NamedTempFile,
@@ -159,7 +159,7 @@ impl Testbed {
             .unwrap();
         let folder = std::env::temp_dir().join(format!("alfirk-run-{}", child.id()));
         let start = Instant::now();
-        // The message lies in the folder as soon as the root is asked to send it.
+        // The file `message` exists as soon as the root is requested to send it.
         while !folder.join("message").exists() {
             assert!(start.elapsed() < LIMIT, "the transfer did not start");
             std::thread::sleep(Duration::from_millis(20));

@@ -1,4 +1,4 @@
-//! The exact model and the fast one do the same, to the byte of every frame and to the nanosecond, and so do one thread and several.
+//! The exact and the fast model send the same frames, byte for byte, at the same nanosecond; so do one and several threads.
 
 use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -26,7 +26,7 @@ use proptest::test_runner::TestCaseResult;
 use crate::common::{alfirk, json};
 use crate::network::{job, pipeline};
 
-/// Everything that was on any link, in order.
+/// All frames on all links, in order of time.
 #[derive(Clone, Default)]
 struct Seen(Rc<RefCell<Vec<String>>>);
 
@@ -42,7 +42,7 @@ impl Observer for Seen {
                 reason,
             } => (format!("{} {port} {len}", reason.as_str()), frame),
             Observation::Note(text) => (text.to_owned(), None),
-            // `cli/tests/view.rs` compares those.
+            // `cli/tests/view.rs` compares group states.
             Observation::Group { .. } => return,
         };
         let frame = frame.map(|frame| {
@@ -64,7 +64,7 @@ impl Observer for Seen {
     }
 }
 
-/// A run.
+/// Parameters of a random run.
 #[derive(Debug, Clone)]
 struct Scene {
     topology: Topology,
@@ -81,7 +81,7 @@ fn play(scene: &Scene, fidelity: Fidelity, is_seen: bool) -> (String, Vec<String
     (outcome, seen)
 }
 
-/// The same with `threads` threads, which are used even for little work; also returns the number of events.
+/// Like `play`, with `threads` threads, which are used even for little work; also returns the number of events.
 fn play_by(
     scene: &Scene,
     fidelity: Fidelity,
@@ -194,7 +194,7 @@ prop_compose! {
     }
 }
 
-/// Ways to send, and the regions of WRITEs.
+/// Random operations, with the memory regions of WRITEs.
 fn op() -> impl Strategy<Value = (TransferOp, WriteMode)> {
     prop_oneof![
         2 => Just((TransferOp::Send, WriteMode::Aligned)),
@@ -274,7 +274,7 @@ prop_compose! {
         if !job.kills.is_empty() || !is_group {
             job.switch_source = 0;
         }
-        // Marks at short queues, so that there are many.
+        // Low thresholds, so that many packets are marked.
         let ecn = marks.then(|| EcnProfile::new(1, 8, 0.5).expect("a profile"));
         Scene { topology, job, algorithm, faults, ecn }
     }
@@ -284,12 +284,12 @@ proptest! {
     #![proptest_config(ProptestConfig { max_shrink_iters: 60, ..Cost::Fabric.cases() })]
 
     #[test]
-    fn both_models_put_the_same_frames_on_the_same_links_at_the_same_times(scene in scene()) {
+    fn both_models_send_the_same_frames_at_the_same_times(scene in scene()) {
         same(&scene)?;
     }
 }
 
-/// Switches with queues of their own for each port, buffers that are shared, flow control, and queues at their inputs.
+/// Random switches: queues per port, shared buffers, flow control, or input queues.
 fn switching() -> impl Strategy<Value = Switching> {
     let buffer = || SharedBuffer {
         bytes: 1 << 20,
@@ -309,14 +309,14 @@ proptest! {
     #![proptest_config(ProptestConfig { max_shrink_iters: 60, ..Cost::Fabric.cases() })]
 
     #[test]
-    fn every_number_of_threads_gives_the_same(
+    fn results_do_not_depend_on_the_number_of_threads(
         scene in scene(),
         switching in switching(),
         fidelity in prop_oneof![Just(Fidelity::Exact), Just(Fidelity::Fast)],
         threads in 2usize..=4,
     ) {
         let mut scene = scene;
-        // One thread does everything where these end.
+        // Runs with failing switches and links always use one thread.
         scene.job.kills.retain(|kill| matches!(kill.victim, Victim::Host(_)));
         scene.topology = scene.topology.with_switching(switching).expect("there is room for headroom");
         let one = play_by(&scene, fidelity, false, 1);
@@ -338,7 +338,7 @@ fn no_report_depends_on_threads() {
 }
 
 #[test]
-fn a_run_that_is_recorded_says_that_it_has_one_thread() {
+fn a_recorded_run_reports_that_it_has_one_thread() {
     let folder = tempfile::tempdir().unwrap();
     let trace = |name: &str| folder.path().join(name);
     let run = |name: &str, threads| {

@@ -72,7 +72,7 @@ pub fn run(
 }
 
 #[test]
-fn loss_duplication_and_reordering_of_everything_stop_no_algorithm() {
+fn every_algorithm_survives_loss_duplication_and_reordering() {
     let topology = leaf_spine(2, 2, 2).unwrap();
     let faults = FaultProbabilities {
         loss: 0.01,
@@ -109,7 +109,7 @@ fn one_fabric_serves_one_algorithm_after_another() {
 /// Number of transmissions of each PSN by each node and port.
 type Seen = BTreeMap<(String, u32, u32), u32>;
 
-/// Remembers how often each data packet was seen in each direction of each link.
+/// Counts how often each data packet was sent in each direction of each link.
 struct Crossings(Rc<RefCell<Seen>>);
 
 impl Observer for Crossings {
@@ -146,7 +146,7 @@ fn no_copy_crosses_a_link_twice() {
 }
 
 #[test]
-fn hosts_drop_nothing_that_the_fabric_delivers() {
+fn hosts_accept_every_packet_that_the_fabric_delivers() {
     let topology = leaf_spine(2, 1, 2).unwrap();
     let mut fabric = fabric(&topology, FaultProbabilities::default(), 1);
     for algorithm in Collective::Broadcast.algorithms() {
@@ -163,7 +163,7 @@ fn hosts_drop_nothing_that_the_fabric_delivers() {
 }
 
 #[test]
-fn faults_bring_nothing_to_a_host_that_a_strict_stack_refuses() {
+fn faults_do_not_cause_packets_that_a_strict_stack_rejects() {
     let topology = leaf_spine(2, 2, 2).unwrap();
     let faults = FaultProbabilities {
         loss: 0.01,
@@ -196,7 +196,7 @@ fn faults_bring_nothing_to_a_host_that_a_strict_stack_refuses() {
             assert!(row.verified, "{what}");
             for host in topology.host_indexes() {
                 let stats = fabric.network().host(host).host().stats();
-                // Packets that are still on the way when their queue pair ends are not counted as errors.
+                // Packets in flight when their queue pair ends are not errors.
                 let implausible = stats.implausible() - stats.drops.unknown_qp;
                 assert_eq!(implausible, 0, "{what}: {stats:?}");
             }
@@ -221,7 +221,7 @@ fn failed_receiver_link_prevents_completion() {
 }
 
 #[test]
-fn dead_switch_is_named_when_a_group_needs_it() {
+fn a_failed_switch_is_named_when_a_group_needs_it() {
     let topology = testbed();
     let mut fabric = fabric(&topology, FaultProbabilities::default(), 1);
     fabric.network().kill_switch(SwitchIndex(0));

@@ -48,7 +48,7 @@ fn faults() -> impl Strategy<Value = FaultProbabilities> {
     })
 }
 
-/// A source gets an MSN from a switch that another source used before, and which has not received a newer one since.
+/// A switch sends the source an MSN from the time of another source, because it has not received a newer one since.
 #[test]
 fn former_source_may_receive_an_older_msn() {
     let topology = fat_tree(4).unwrap();
@@ -71,7 +71,7 @@ proptest! {
     #![proptest_config(Cost::Fabric.cases())]
 
     #[test]
-    fn every_message_completes_everywhere_byte_for_byte(
+    fn every_message_completes_at_every_receiver(
         topology_index in 0usize..4,
         members in 2usize..17,
         size in size(),
@@ -105,9 +105,9 @@ proptest! {
         let row = row.map_err(|error| TestCaseError::fail(error.to_string()))?;
         prop_assert!(row.verified);
         prop_assert_eq!(row.implausible_packets, 0);
-        // The way to the controller and back takes longer than a sender waits for its ACK.
+        // The round trip to the controller takes longer than the sender's ACK timeout.
         let is_punted = min_psn == MinPsn::Punt || icrc == IcrcMode::Punt;
-        // A source that begins before a switch has the feedback of its path is not yet believed there, and sends again.
+        // A switch drops data of a new source until it has received the feedback of that path, so the source retransmits.
         let is_hasty = switch_early && switch_source > 0;
         if faults.loss + faults.duplicate + faults.reorder == 0.0 && !is_punted && !is_hasty {
             prop_assert_eq!(row.retransmissions, 0);
@@ -119,13 +119,13 @@ proptest! {
         }
     }
 
-    /// Also between the packet that announces a region and the WRITE that needs it.
+    /// Some failures are between the packet that announces a region and the WRITE that uses it.
     #[test]
     fn failure_during_writes_with_announced_regions_does_not_affect_others(
         topology_index in 0usize..3,
         members in 3usize..5,
         dead in 1usize..3,
-        // A message of 32 KiB takes a few us, and telling its regions as long.
+        // A message of 32 KiB takes a few us, and so does the announcement of its regions.
         after in 0u64..150_000,
         op in prop_oneof![Just(TransferOp::Write), Just(TransferOp::WriteImm)],
         min_psn in prop::sample::select(MIN_PSNS.to_vec()),

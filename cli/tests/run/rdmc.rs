@@ -45,7 +45,7 @@ proptest! {
     /// RDMC's paper, section 4.5: "a delay e in sending a block leads to a maximum delay of e in the total time to send". (The paper's steps are
     /// synchronous; here they are not quite, so one block more is allowed.)
     #[test]
-    fn a_binomial_pipeline_loses_no_more_time_than_a_member_does(
+    fn a_suspension_delays_a_binomial_pipeline_by_at_most_its_own_duration(
         host in 0..MEMBERS,
         from in 0..1_500_000u64,
         lasts in 1_000..1_000_000u64,
@@ -81,15 +81,15 @@ fn a_binomial_pipeline_takes_its_steps() {
     assert!((19.0..22.0).contains(&steps), "{steps} steps instead of 19");
 }
 
-/// A suspension delays the members that need the application; a group's receivers are served by their NICs.
+/// A suspension delays algorithms whose members relay data in the application; a group's receivers need only their NICs.
 #[test]
-fn what_stands_still_is_the_application_and_not_the_nic() {
+fn a_suspension_stops_the_application_and_not_the_nic() {
     let suspension = || vec![suspended(1, 10_000, 1_000_000)];
     let chain = completion_ns(Algorithm::Chain, suspension());
     assert!(chain > 1_000_000, "{chain} ns");
     let before = completion_ns(Algorithm::Alfirk, Vec::new());
     let alfirk = completion_ns(Algorithm::Alfirk, suspension());
-    // The member itself says late that it has everything.
+    // The suspended member reports its completion late.
     assert!(
         (1_010_000..1_020_000 + before).contains(&alfirk),
         "{alfirk} ns"

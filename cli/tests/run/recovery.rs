@@ -1,4 +1,4 @@
-//! Cost of losses with selective repeat.
+//! Effect of packet loss with selective repeat.
 
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ fn goodput_under_loss_is_nearly_that_without() {
     for (loss, seeds, at_least, back) in [
         ("0.0001", 1..=1, 0.97, 0.95),
         ("0.001", 1..=1, 0.9, 0.6),
-        // How much time a few unlucky packets take differs most from seed to seed here.
+        // At this loss rate, the time of packets that are lost repeatedly varies most between seeds.
         ("0.01", 4..=7, 0.5, 0.1),
     ] {
         for seed in seeds {
@@ -46,7 +46,7 @@ fn goodput_under_loss_is_nearly_that_without() {
 
 /// Each of 15 receivers reports a packet that is lost at the source's link: the source sends it once.
 #[test]
-fn packets_lost_near_the_source_are_sent_again_once() {
+fn packets_lost_near_the_source_are_retransmitted_once() {
     let lossy = [
         "--size",
         "4MiB",
@@ -59,20 +59,20 @@ fn packets_lost_near_the_source_are_sent_again_once() {
     let dropped = result["dropped_packets"].as_u64().expect("a count");
     let again = result["retransmissions"].as_u64().expect("a count");
     assert!(dropped > 10, "{dropped}");
-    // Lost ACKs and the tail may have one more each.
+    // A lost ACK and the last packets can each cause one more retransmission.
     assert!(again <= dropped + 2, "{again} for {dropped}");
 }
 
-/// A hostile member sends any report. Selective NAKs of packets that all members have are dropped. Those of outstanding packets cost one
-/// retransmission each, and the others at most a fifth of their time.
+/// A hostile member sends arbitrary selective NAKs. Those of packets that all members have are dropped. Those of outstanding packets cause
+/// one retransmission each, and delay the other members by at most a fifth.
 #[test]
-fn hostile_member_costs_others_what_it_asks_for() {
+fn a_hostile_member_costs_only_the_retransmissions_it_requests() {
     let quiet = ["--size", "4MiB", "--algorithms", "alfirk"];
     let hostile = [&quiet[..], &["--hostile", "h5"]].concat();
     let quietly = run("selective-repeat", "0", &quiet);
     let result = run("selective-repeat", "0", &hostile);
     assert_eq!(result["receivers_verified"], 15);
-    // How much longer it takes, and how much more is sent.
+    // Ratios of the completion times and of the sent packets, with and without the hostile member.
     let share = |of: fn(&Value) -> f64| of(&result) / of(&quietly);
     let slower = share(nanoseconds);
     let more = share(|result| result["sender_payload_bytes"].as_f64().expect("bytes"));

@@ -1,4 +1,4 @@
-//! What a run in virtual time reports when it is stopped.
+//! Reports of runs in virtual time that are stopped by a signal.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -19,7 +19,7 @@ fn long_run() -> Child {
         .expect("the command was built with the tests")
 }
 
-/// Waits until the process holds SIGINT back, which it does before anything else.
+/// Waits until the process has blocked SIGINT, which is its first action.
 fn wait_until_it_holds_signals(child: &mut Child) {
     let status = format!("/proc/{}/status", child.id());
     let limit = Instant::now() + Duration::from_secs(600);

@@ -30,10 +30,10 @@ const LOSSY: FaultProbabilities = FaultProbabilities {
     reorder_window: 3_000,
 };
 
-/// Time in virtual nanoseconds.
+/// Virtual time of the restart in nanoseconds.
 const RESTART_AT: u64 = 1_500_000;
 
-/// Two leaves with nine paths each: three nodes of a walk.
+/// Two leaves with nine paths each, which are three nodes of the tree, and three passes of a walk.
 fn wide() -> Topology {
     leaf_spine(2, 1, 8).unwrap()
 }
@@ -65,7 +65,7 @@ fn runs(topology: &Topology, faults: FaultProbabilities, job: &Job) -> Row {
 }
 
 #[test]
-fn each_strategy_costs_what_it_says() {
+fn each_strategy_has_its_documented_cost() {
     let topology = wide();
     let work = |min_psn| {
         let job = by(min_psn, IcrcMode::Neutral, job(16, 300_000, 1));
@@ -76,14 +76,14 @@ fn each_strategy_costs_what_it_says() {
     assert_eq!((tree.recirculations, tree.punts), (0, 0));
     let (walk_acks, walk) = work(MinPsn::Walk);
     assert!(walk.recirculations > 0);
-    // Three nodes, one of which the ACK itself has seen.
+    // Of the three nodes, the ACK's first pass has read one.
     assert!(walk.recirculations <= 2 * walk.feedback);
     assert_eq!(walk.punts, 0);
     let (punt_acks, punt) = work(MinPsn::Punt);
-    // Nothing is sent again, which would ask, too.
+    // There are no retransmissions, which would also be punted, as probes.
     assert_eq!(punt.punts, punt.feedback);
     assert_eq!(punt.recirculations, 0);
-    // What receivers say is the same, and no host receives more with one than with the other.
+    // Receivers send the same feedback with both, and the source gets no more ACKs from the walk.
     assert_eq!(tree.feedback, walk.feedback);
     assert!(walk_acks <= acks);
     assert!(punt_acks > 0);
@@ -111,9 +111,9 @@ fn every_strategy_delivers_every_operation_under_loss() {
 
 /// Window and timeout include the delay of the controller, so that its replies are in time and the link is never idle.
 #[test]
-fn a_controller_that_finds_minima_costs_no_goodput_and_no_retransmission() {
+fn minima_by_the_controller_cost_no_goodput_and_no_retransmissions() {
     let topology = fat_tree(4).unwrap();
-    // More than is under way at once.
+    // Messages of more packets than can be outstanding.
     for (members, size) in [(4, 16 << 20), (16, 12 << 20)] {
         let runs = |min_psn| {
             let job = Job {
@@ -137,13 +137,13 @@ fn a_controller_that_finds_minima_costs_no_goodput_and_no_retransmission() {
 }
 
 #[test]
-fn a_message_goes_on_when_the_controller_that_finds_its_minima_starts_anew() {
+fn a_message_continues_after_a_restart_of_the_controller_that_finds_minima() {
     let topology = leaf_spine(2, 1, 3).unwrap();
     for (seed, keeps_state) in [(1, true), (2, false)] {
         for (faults, size) in [(FaultProbabilities::default(), 24 << 20), (LOSSY, 2 << 20)] {
             let built = Network::build(&topology, pipeline(), Model::default(), faults, seed);
             let mut network = built.unwrap();
-            // Registration is over by then, and the message has begun.
+            // At this time the group is registered, and the message is being sent.
             network.restart_controller(RESTART_AT, keeps_state);
             let mut fabric = VirtualFabric::bring_up(network).unwrap();
             let begun = fabric.now();
@@ -156,14 +156,14 @@ fn a_message_goes_on_when_the_controller_that_finds_its_minima_starts_anew() {
             assert_eq!(row.implausible_packets, 0, "seed {seed}, {faults:?}");
             let registered = begun + row.registration_ns.unwrap();
             assert!(registered < RESTART_AT && fabric.now() > RESTART_AT);
-            // Without a restart nothing is sent again.
+            // Without a restart there would be no retransmissions.
             assert!(row.retransmissions > 0, "seed {seed}, {faults:?}");
         }
     }
 }
 
 #[test]
-fn receivers_that_are_not_ready_are_waited_for() {
+fn receivers_that_are_not_ready_are_retried() {
     let topology = leaf_spine(2, 2, 3).unwrap();
     for (min_psn, op) in
         MIN_PSNS
@@ -186,7 +186,7 @@ fn receivers_that_are_not_ready_are_waited_for() {
 }
 
 #[test]
-fn regions_for_each_request_are_right_with_every_icrc() {
+fn regions_per_request_work_with_every_icrc_mode() {
     let topology = leaf_spine(2, 1, 2).unwrap();
     for icrc in ICRCS {
         let job = Job {
@@ -200,7 +200,7 @@ fn regions_for_each_request_are_right_with_every_icrc() {
 }
 
 #[test]
-fn sources_take_turns_with_every_strategy() {
+fn sources_alternate_with_every_strategy() {
     let topology = leaf_spine(2, 1, 3).unwrap();
     for min_psn in MIN_PSNS {
         for switch_early in [false, true] {
@@ -217,7 +217,7 @@ fn sources_take_turns_with_every_strategy() {
 }
 
 #[test]
-fn the_group_goes_on_without_a_dead_member_with_every_strategy() {
+fn the_group_continues_without_a_failed_member_with_every_strategy() {
     let topology = leaf_spine(2, 1, 3).unwrap();
     for min_psn in MIN_PSNS {
         let job = Job {
@@ -245,7 +245,7 @@ fn the_group_goes_on_without_a_dead_member_with_every_strategy() {
 }
 
 #[test]
-fn one_group_of_each_strategy_after_another_leaves_nothing_behind() {
+fn groups_of_all_strategies_in_sequence_leave_no_state() {
     let topology = leaf_spine(2, 1, 2).unwrap();
     let mut fabric = fabric(&topology, FaultProbabilities::default(), 1);
     for min_psn in MIN_PSNS.into_iter().chain(MIN_PSNS) {
@@ -256,7 +256,7 @@ fn one_group_of_each_strategy_after_another_leaves_nothing_behind() {
 }
 
 #[test]
-fn the_report_tells_what_a_strategy_costs() {
+fn the_report_has_the_cost_of_the_strategy() {
     let arguments = [
         "run",
         "--topology",
@@ -281,7 +281,7 @@ fn the_report_tells_what_a_strategy_costs() {
     );
 }
 
-/// Three receivers on links of 100, 50 and 20 Gbit/s, all sent to faster than their links.
+/// Three receivers on links of 100, 50 and 20 Gbit/s; the source sends faster than the slower links.
 const UNEQUAL: &str = r#"
 name: unequal
 defaults: {rate: 100Gbps, delay: 500ns, mtu: 4200, queue: 1MiB}
@@ -300,7 +300,7 @@ links:
 "#;
 
 #[test]
-fn congested_paths_mark_and_the_filter_passes_the_worst_ones_cnps() {
+fn only_cnps_of_the_most_congested_path_pass_the_filter() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("unequal.yaml");
     std::fs::write(&file, UNEQUAL).unwrap();
@@ -321,7 +321,7 @@ fn congested_paths_mark_and_the_filter_passes_the_worst_ones_cnps() {
         ])
     };
     let report = run("4,32,1");
-    // Packets of 4,096 bytes are frames of 4,154.
+    // Packets with a payload of 4,096 bytes are frames of 4,154 bytes.
     assert_eq!(run("16KiB,128KiB,1")["results"], report["results"]);
     let row = &report["results"][0];
     let count = |name: &str| row[name].as_u64().unwrap();
@@ -334,7 +334,7 @@ fn congested_paths_mark_and_the_filter_passes_the_worst_ones_cnps() {
     assert_eq!(count("retransmissions"), 0);
 }
 
-/// Samples the source's rate every 20 us while a message goes to all, and then a later one.
+/// Samples the source's rate every 20 us during a message to all, and during a later one.
 fn rates(topology: &Topology, ecn: Option<EcnProfile>) -> (Vec<f64>, Vec<f64>) {
     const SIZE: usize = 8 << 20;
     let config = ControllerConfig { ecn, ..pipeline() };
@@ -420,7 +420,7 @@ fn the_rate_falls_while_paths_are_congested_and_recovers_afterwards() {
     let topology = Topology::from_yaml("unequal.yaml", UNEQUAL).unwrap();
     let least = |rates: &[f64]| rates.iter().copied().fold(f64::MAX, f64::min);
     let (first, second) = rates(&topology, Some(EcnProfile::default()));
-    // Well below the line rate, and up again during the message.
+    // The rate falls clearly below the line rate, and rises again during the message.
     let at = first.iter().position(|rate| *rate < 60e9);
     let at = at.unwrap_or_else(|| panic!("it falls: {first:?}"));
     assert!(first[at..].iter().any(|rate| *rate > 1.2 * least(&first)));
@@ -430,7 +430,7 @@ fn the_rate_falls_while_paths_are_congested_and_recovers_afterwards() {
         second[0],
         least(&first)
     );
-    // Without marks nothing slows the source but its window.
+    // Without ECN marks, only the window limits the source.
     let (free, _) = rates(&topology, None);
     assert_eq!(least(&free), 100e9);
 }

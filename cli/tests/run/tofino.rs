@@ -80,7 +80,7 @@ fn tofino_2_has_the_same_data_plane() {
 }
 
 #[test]
-fn a_link_at_a_port_that_recirculates_is_refused() {
+fn a_link_at_a_recirculation_port_is_rejected() {
     let args = ["run", "--target", "t2na", "--topology", "leaf-spine:2,2,5"];
     let words =
         "--target t2na: switch l1 has a link at port 6, and ports 6 to 7 of this chip recirculate";
@@ -112,7 +112,7 @@ fn losses_on_all_links_are_repaired() {
 /// The MSN of an answer is that of the path at the minimum, so a wrong one of a hostile member there gets out (on v1model it is bounded:
 /// `p4src/shared/types.p4`, MSN_NEAR). A source counts it as implausible and uses the PSN. With seeds 2, 5, 9 and 20 it meets some.
 #[test]
-fn a_hostile_member_makes_no_difference() {
+fn a_hostile_member_does_not_affect_others() {
     let testbed = topology("testbed");
     let mut implausible = 0;
     for seed in (1..=9).chain([20]) {
@@ -149,7 +149,7 @@ fn groups_of_every_size_on_a_switch_are_served() {
 }
 
 #[test]
-fn what_it_lacks_is_refused_with_what_would_do() {
+fn unsupported_options_are_rejected_with_an_alternative() {
     let testbed = topology("testbed");
     for (flag, value, only) in [
         ("--min-psn", "walk", "tree"),
@@ -165,7 +165,7 @@ fn what_it_lacks_is_refused_with_what_would_do() {
 
 /// If entries identify a group by its address, the entries of the old part and of the new part are equal.
 #[test]
-fn a_group_goes_on_without_what_dies() {
+fn a_group_continues_without_failed_parts() {
     let k4 = topology("fat-tree-k4");
     for (victim, lost) in [("h9", true), ("c1", false), ("p1a1", false)] {
         let kill = format!("{victim}@60us");
@@ -207,7 +207,7 @@ fn pipeline() -> ControllerConfig {
 
 /// Registers of Tofino must get the port of the source, which only other switches know then.
 #[test]
-fn a_message_goes_on_when_a_switch_starts_anew() {
+fn a_message_continues_after_a_switch_restart() {
     // Virtual nanoseconds, from the moment when all switches are ready: the group is registered by then, and the message has begun.
     const RESTART_AFTER: u64 = 450_000;
     let topology = leaf_spine(2, 1, 3).unwrap();

@@ -34,7 +34,7 @@ struct Outcome {
     retransmissions: u64,
 }
 
-/// Groups of `size` members each: the leaders are neighbours, and each group has members all over the fabric.
+/// Runs one multicast per group in parallel: the leaders are neighbours, and each group has members in the whole fabric.
 fn run(policy: Policy, topology: &Topology, groups: usize, bytes: usize) -> Outcome {
     let mut fabric = fabric_by(policy, topology);
     let data: Arc<[u8]> = stream::bytes(1, "all groups", bytes).into();
@@ -45,7 +45,7 @@ fn run(policy: Policy, topology: &Topology, groups: usize, bytes: usize) -> Outc
             .map(HostIndex);
         let config = RcConfig {
             ack_timeout: HostTiming::FAST.ack_timeout,
-            // What all sources have under way fits into one queue, so that what is counted does not depend on which packets a full one
+            // The outstanding packets of all sources fit into one queue, so that counts do not depend on packets that a full queue
             // drops.
             window: 48,
             ..RcConfig::new(MTU)
@@ -123,7 +123,7 @@ fn run(policy: Policy, topology: &Topology, groups: usize, bytes: usize) -> Outc
     }
     let after = bytes_by_link(&mut fabric, topology);
     let carried = after.iter().map(|(end, bytes)| bytes - before[end]);
-    // Acknowledgements are small beside data.
+    // Links that carried only acknowledgements have far fewer bytes.
     let data_links: Vec<u64> = carried
         .filter(|carried| *carried > bytes as u64 / 2)
         .collect();
@@ -137,7 +137,7 @@ fn run(policy: Policy, topology: &Topology, groups: usize, bytes: usize) -> Outc
     }
 }
 
-/// What every switch has sent to other switches.
+/// Bytes that every switch has sent to other switches, by port.
 fn bytes_by_link(fabric: &mut VirtualFabric, topology: &Topology) -> BTreeMap<End, u64> {
     let mut bytes = BTreeMap::new();
     for switch in topology.switch_indexes() {
@@ -163,7 +163,7 @@ fn compare(ports: u32, levels: u32, groups: usize, bytes: usize) -> [Outcome; 3]
     outcomes
 }
 
-/// Four groups whose members are all over a 4-port 3-tree: as many as there are top switches.
+/// Four groups with members in the whole 4-port 3-tree, which has four top switches.
 #[test]
 fn cyclic_trees_of_several_groups_share_no_link_and_spanning_trees_share_a_root() {
     let [least_loaded, cyclic, spanning] = compare(4, 3, 4, 1 << 20);
@@ -173,7 +173,7 @@ fn cyclic_trees_of_several_groups_share_no_link_and_spanning_trees_share_a_root(
     );
     assert_eq!(least_loaded.messages_on_busiest, 1);
     assert!(cyclic.links_used > spanning.links_used);
-    // Four groups through one root take four times as long, but for the time before the first packet is there.
+    // Four groups through one root take four times as long, except for the delay of the first packet.
     let ratio = spanning.completion as f64 / cyclic.completion as f64;
     assert!((3.0..4.5).contains(&ratio), "{cyclic:?} {spanning:?}");
     assert_eq!(cyclic.retransmissions, 0);

@@ -64,7 +64,7 @@ fn flows_of_every_algorithm_share_a_fabric_with_loss() {
 }
 
 #[test]
-fn phase_begins_when_the_one_before_is_over() {
+fn a_phase_begins_when_the_previous_one_ends() {
     let topology = fat_tree(4).unwrap();
     let phases = |text| {
         delivers(
@@ -79,13 +79,13 @@ fn phase_begins_when_the_one_before_is_over() {
     assert_eq!(names, ["PB", "RS"]);
     let sum: u64 = row.phases.iter().map(|phase| phase.completion_ns).sum();
     assert_eq!(row.completion_ns, sum);
-    // Each alone takes as long.
+    // A phase takes at least as long as it does alone.
     let panel = phases("hpl:grid=1x4,panel=64KiB").phases[0].completion_ns;
     assert!(row.phases[0].completion_ns >= panel, "{row:?}");
 }
 
 #[test]
-fn rows_that_share_no_link_take_no_longer_than_one() {
+fn rows_without_shared_links_take_the_time_of_one() {
     // Each row is a rack.
     let topology = leaf_spine(4, 2, 4).unwrap();
     let rows = |text| {
@@ -104,11 +104,11 @@ fn rows_that_share_no_link_take_no_longer_than_one() {
 }
 
 #[test]
-fn background_slows_what_it_shares_links_with_and_is_not_waited_for() {
+fn background_flows_slow_shared_links_and_are_not_awaited() {
     let topology = fat_tree(4).unwrap();
     let alone = workload(&topology, "groups:count=1,size=16,bytes=256KiB");
     let mut loaded = alone.clone();
-    // The load takes 2.7 ms at the least: 8 times 4 MiB over one link of 100 Gbit/s.
+    // The background load takes at least 2.7 ms: 8 times 4 MiB over one link of 100 Gbit/s.
     loaded.load(&workload(&topology, "incast:senders=8,bytes=4MiB"));
     let alone = delivers(&topology, &alone, Algorithm::Alfirk, 0.0);
     let mut fabric = fabric(&topology, FaultProbabilities::default(), 1);
@@ -157,7 +157,7 @@ fn flow_begins_after_its_delay() {
 }
 
 #[test]
-fn deeper_queues_give_more_requests_per_second_and_longer_ones() {
+fn deeper_queues_increase_request_rate_and_latency() {
     let times = |depth: &str| {
         let workload = format!("storage:clients=2,requests=64,depth={depth}");
         let arguments = [
@@ -186,7 +186,7 @@ fn deeper_queues_give_more_requests_per_second_and_longer_ones() {
             "{name}: {shallow:?} {deep:?}"
         );
     }
-    // Three copies of everything take three times as long, where the link is what limits.
+    // Three copies take three times as long if the link is the bottleneck.
     let ratio = deep[0].0 as f64 / deep[1].0 as f64;
     assert!((2.0..3.1).contains(&ratio), "{ratio}");
 }
@@ -212,7 +212,7 @@ fn same_seed_gives_the_same_bytes() {
 }
 
 #[test]
-fn workloads_that_cannot_be_are_refused_with_one_line() {
+fn invalid_workloads_are_rejected_with_one_line() {
     let cases: [(&[&str], &[&str]); 8] = [
         (
             &["--workload", "hlp"],
@@ -265,11 +265,11 @@ fn workloads_that_cannot_be_are_refused_with_one_line() {
 }
 
 #[test]
-fn every_listed_workload_can_be_asked_for() {
+fn every_listed_workload_can_be_requested() {
     let list = String::from_utf8(good(&["run", "--list-workloads"])).unwrap();
     assert_eq!(list.lines().count(), 8);
     for line in list.lines() {
-        // HPL takes its lengths one way or the other, and computes only where it knows the matrix.
+        // HPL's lengths are given either directly or by the matrix; only with a matrix it computes.
         let by_length = line
             .replace(",n=16384,nb=128", "")
             .replace(",gflops=1000", "");
@@ -284,7 +284,7 @@ proptest! {
     #![proptest_config(Cost::Run.cases())]
 
     #[test]
-    fn any_crowd_of_groups_gets_every_byte(
+    fn any_number_of_parallel_groups_delivers_every_byte(
         count in 1u32..40,
         size in 2u32..16,
         bytes in 1u32..60_000,
@@ -299,9 +299,9 @@ proptest! {
     }
 }
 
-/// A multicast shares the ports of two of its receivers, one after the other, with unicasts.
+/// A multicast shares first the port of one receiver and then that of another with a unicast.
 #[test]
-fn a_broadcast_and_a_unicast_have_the_same_share_of_a_port() {
+fn a_broadcast_and_a_unicast_share_a_port_equally() {
     let report = json(&[
         "run",
         "--model",
@@ -361,7 +361,7 @@ fn groups_and_unicasts_share_a_bottleneck_fairly() {
             assert_eq!(row["verified"], true, "{row}");
             row
         };
-        // Windows that share the bottleneck's queue use all of it; DCQCN's first cuts are deep, and the way back takes milliseconds.
+        // Windows that share the bottleneck's queue use its full rate; DCQCN's first reductions are large, and the recovery takes milliseconds.
         for (congestion, least_gbps) in [("none", 90.0), ("dcqcn", 30.0)] {
             let row = run(congestion);
             let fairness = row["fairness"].as_f64().unwrap();

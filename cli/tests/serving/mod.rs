@@ -1,4 +1,4 @@
-//! Processes that run beside a test.
+//! Server processes for tests.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -8,7 +8,7 @@ pub struct Running(pub Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended on its own; the test has said so then.
+        // Fails if the process has already ended, which the test reports itself.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

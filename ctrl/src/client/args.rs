@@ -16,7 +16,7 @@ use super::files::{self, FileError, StateFile, SwitchAddress};
 use super::runner::{Journal, Runner, StartError};
 use super::service::ControlService;
 use crate::controller::{ConfigError, Controller, ControllerConfig, GroupRange};
-use crate::ecn::{BadProfile, EcnThresholds};
+use crate::ecn::{EcnThresholds, InvalidEcnProfile};
 use crate::strategy::{IcrcMode, MinPsn, Strategies, Window};
 use crate::tree::Policy;
 
@@ -205,52 +205,52 @@ pub struct CtrlArgs {
     pub json: bool,
 }
 
-/// What a dry run writes.
+/// Output format of `alfirk ctrl --dry-run`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum DryRun {
-    /// Scripts for bfrt_python, of Intel's SDE for Tofino
+    /// One script per switch for `bfrt_python`, the Python shell of Intel's Tofino SDE
     Bfrt,
 }
 
 /// Why `alfirk ctrl` ended.
 #[derive(Debug, thiserror::Error)]
 pub enum CtrlError {
-    /// An argument or file cannot be used.
+    /// A file is unreadable or invalid, or a switch address is malformed or missing.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Arguments that do not fit together.
+    /// The controller's configuration does not fit the topology or the pipeline.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// No pipeline to load.
+    /// `--p4info` or `--device-config` is missing, and this is not a dry run.
     #[error("give --p4info and --device-config, or --dry-run")]
     NoPipeline,
-    /// A time that makes no sense.
+    /// `--dead-after` is outside 0.01 to 86,400 seconds.
     #[error("--dead-after {0}: give seconds, from 0.01 to 86400")]
     DeadAfter(f64),
-    /// Lengths of queues that make no profile.
+    /// The thresholds of `--ecn` are not a valid ECN profile.
     #[error("--ecn {0}")]
-    Ecn(#[from] BadProfile),
-    /// The service's address cannot be used.
+    Ecn(#[from] InvalidEcnProfile),
+    /// The control service cannot bind its listening address.
     #[error("cannot listen on {address}: {error}")]
     Listen {
-        /// The address.
+        /// Address of `--listen`.
         address: SocketAddr,
-        /// Why.
+        /// Error of the operating system.
         error: std::io::Error,
     },
-    /// The runtime did not start.
+    /// The asynchronous runtime or a signal handler could not be created.
     #[error("cannot start: {0}")]
     Runtime(std::io::Error),
-    /// The fabric did not come up.
+    /// Not every switch became ready within `--wait` seconds, or a switch rejected its configuration.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The service broke down.
+    /// The gRPC server of the control service failed while running.
     #[error("the control service failed: {0}")]
     Service(tonic::transport::Error),
 }
 
 impl CtrlError {
-    /// Whether nothing was tried, because the input was bad (exit code 2 rather than 1).
+    /// Whether arguments or files are invalid, so that no switch was contacted: exit code 2 instead of 1.
     pub fn is_bad_input(&self) -> bool {
         matches!(
             self,
@@ -265,7 +265,7 @@ impl CtrlError {
 
 /// Runs the controller until SIGINT or SIGTERM.
 ///
-/// `announce` gets the line that says that the fabric is ready, `journal` all that the controller does.
+/// `announce` is called with one line of text when every switch is ready. `journal` receives each action of the controller.
 pub fn run(
     args: &CtrlArgs,
     announce: impl FnOnce(String),
@@ -297,7 +297,7 @@ fn prepare(args: &CtrlArgs) -> Result<(Controller, Vec<SwitchAddress>), CtrlErro
         policy: args.tree_policy,
         election_id: args.election_id,
         group_range: args.group_range,
-        // Another one with each start: what went before is known from saved state alone.
+        // A random seed per start, so that a restarted controller without saved state rarely reuses a number.
         virtual_qpn_seed: RandomState::new().build_hasher().finish() as u32,
         probe_interval_ns: dead_after / 8,
         dead_member_ns: dead_after,
@@ -340,10 +340,10 @@ async fn serve(
     let count = switches.len();
     let (mut runner, handle) = Runner::new(controller, switches);
     if let Some(path) = &args.state {
-        runner.keep_state(StateFile::new(path))?;
+        runner.use_state_file(StateFile::new(path))?;
     }
     if let Some(journal) = journal {
-        runner.keep_journal(journal);
+        runner.set_journal(journal);
     }
     let service = ControlServer::new(ControlService::new(handle.clone()));
     let server = Server::builder()

@@ -14,40 +14,40 @@ use super::files::SwitchAddress;
 use crate::controller::{Request, RequestId, Response};
 use crate::topology::SwitchIndex;
 
-/// How long to try to reach a switch before the attempt counts as failed.
+/// Timeout of one attempt to connect to a switch.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The pause after the first failed attempt; doubled after each further one.
+/// Pause before the first reconnection; doubled after each failed attempt.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-/// The longest pause.
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// Reads of large tables come in large messages.
-const LARGEST_MESSAGE: usize = 256 << 20;
+/// Maximum pause between two attempts to connect.
+const MAX_PAUSE: Duration = Duration::from_secs(2);
+/// Maximum size of a received gRPC message in bytes; reads of large tables need more than tonic's default of 4 MiB.
+const MAX_MESSAGE_BYTES: usize = 256 << 20;
 
-/// Reports of all connections that wait for the runner: however many frames hosts can make switches hand up, no more are kept here.
-pub(super) const MOST_REPORTS: usize = 8_192;
+/// Maximum number of queued reports of all connections together. It bounds memory when hosts cause many PacketIns.
+pub(super) const MAX_QUEUED_REPORTS: usize = 8_192;
 
-/// What the runner asks of a connection.
+/// Command of the runner to a connection: a unary P4Runtime call, or a message for the switch's stream.
 #[derive(Debug)]
 pub(super) enum Command {
     Request(RequestId, Request),
     Stream(StreamMessageRequest),
 }
 
-/// What a connection reports to the runner.
+/// Report of a connection to the runner.
 #[derive(Debug)]
 pub(super) enum Report {
-    /// Connected; commands go this way until the next report of this kind.  Dropping the sender ends the connection.
+    /// The switch is connected. The sender accepts commands for this connection; dropping it closes the connection.
     Up(mpsc::UnboundedSender<Command>),
-    /// An attempt failed, or the connection ended.
+    /// An attempt to connect failed, or a connection ended. `was_up`: it had been connected.
     Down { was_up: bool, why: String },
-    /// A call is answered.
+    /// Result of a call, with the id of its request.
     Reply(RequestId, Result<Response, Status>),
-    /// A message on the stream.
+    /// A message received on the switch's stream.
     Stream(StreamMessageResponse),
 }
 
-/// Keeps a switch connected until the runner is gone.
-pub(super) async fn keep(target: SwitchAddress, reports: mpsc::Sender<(SwitchIndex, Report)>) {
+/// Keeps a switch connected, with reconnection and backoff, until the runner has ended.
+pub(super) async fn maintain(target: SwitchAddress, reports: mpsc::Sender<(SwitchIndex, Report)>) {
     let mut pause = FIRST_PAUSE;
     loop {
         let (was_up, why) = match connect(&target.address).await {
@@ -62,7 +62,7 @@ pub(super) async fn keep(target: SwitchAddress, reports: mpsc::Sender<(SwitchInd
             return;
         }
         tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        pause = (pause * 2).min(MAX_PAUSE);
     }
 }
 
@@ -81,28 +81,32 @@ async fn connect(address: &str) -> Result<Channel, String> {
             root_cause(&error)
         )),
         Err(_) => Err(format!(
-            "cannot connect to {address}: no answer within {} s",
+            "cannot connect to {address}: no response within {} s",
             CONNECT_TIMEOUT.as_secs()
         )),
     }
 }
 
-/// Carries messages until something ends the connection; says what.
+/// Forwards messages in both directions until the connection ends, and returns the reason.
 async fn serve(
     switch: SwitchIndex,
     channel: Channel,
     reports: &mpsc::Sender<(SwitchIndex, Report)>,
 ) -> String {
-    let client = P4RuntimeClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
+    let client = P4RuntimeClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
     let (to_stream, stream_messages) = mpsc::unbounded_channel();
-    let (to_me, mut commands) = mpsc::unbounded_channel();
-    let (answers_to, mut answers) = mpsc::unbounded_channel();
-    let gone = || "the controller ends".to_owned();
-    if reports.send((switch, Report::Up(to_me))).await.is_err() {
-        return gone();
+    let (command_tx, mut commands) = mpsc::unbounded_channel();
+    let (reply_tx, mut reply_rx) = mpsc::unbounded_channel();
+    let shutting_down = || "the controller is shutting down".to_owned();
+    if reports
+        .send((switch, Report::Up(command_tx)))
+        .await
+        .is_err()
+    {
+        return shutting_down();
     }
 
-    // A switch may open its side of the stream only with its first message, which answers our first: so commands must
+    // A switch may open its side of the stream only with its first message, which reply_rx our first: so commands must
     // flow before the call returns.
     let mut opener = client.clone();
     let opening = opener.stream_channel(UnboundedReceiverStream::new(stream_messages));
@@ -119,16 +123,16 @@ async fn serve(
                     continue;
                 }
                 Some(Command::Request(id, request)) => {
-                    let (client, answers_to) = (client.clone(), answers_to.clone());
+                    let (client, reply_tx) = (client.clone(), reply_tx.clone());
                     tokio::spawn(async move {
                         let result = call(client, request).await.map_err(Status::from);
                         // The receiver is closed if the connection has ended meanwhile.
-                        let _ = answers_to.send((id, result));
+                        let _ = reply_tx.send((id, result));
                     });
                     continue;
                 }
             },
-            Some((id, result)) = answers.recv() => Report::Reply(id, result),
+            Some((id, result)) = reply_rx.recv() => Report::Reply(id, result),
             opened = &mut opening, if inbound.is_none() => match opened {
                 Ok(stream) => {
                     inbound = Some(stream.into_inner());
@@ -142,9 +146,9 @@ async fn serve(
                 None => return "the switch closed the stream".to_owned(),
             },
         };
-        // When the runner is behind, the stream is read no further: then its sender has to wait, or to drop.
+        // Backpressure: while the queue of reports is full, the stream is not read, so the switch must wait or drop.
         if reports.send((switch, report)).await.is_err() {
-            return gone();
+            return shutting_down();
         }
     }
 }
@@ -166,8 +170,11 @@ async fn call(
 ) -> Result<Response, tonic::Status> {
     match request {
         Request::GetPipeline(request) => {
-            let answer = client.get_forwarding_pipeline_config(request).await?;
-            let cookie = answer.into_inner().config.and_then(|config| config.cookie);
+            let response = client.get_forwarding_pipeline_config(request).await?;
+            let cookie = response
+                .into_inner()
+                .config
+                .and_then(|config| config.cookie);
             Ok(Response::Pipeline(cookie.map(|cookie| cookie.cookie)))
         }
         Request::SetPipeline(request) => {
@@ -193,7 +200,7 @@ fn ended(status: &tonic::Status) -> String {
     format!("the stream ended: {}", status.message())
 }
 
-/// Transport errors name their cause only at the end of the chain.
+/// Message of the innermost source of an error; tonic's outer transport errors only say "transport error".
 fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {

@@ -6,113 +6,113 @@ use alfirk_p4runtime::p4::config::v1::P4Info;
 use alfirk_p4runtime::{json, text, Message};
 
 use crate::controller::RestoreError;
-use crate::topology::{self, SwitchIndex, Topology, TopologyError, WordError};
+use crate::topology::{self, GeneratorSpecError, SwitchIndex, Topology, TopologyError};
 
-/// Why an input cannot be used.
+/// Error of an input file or argument of `alfirk ctrl`, or of its state file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// Not there, or not to be read.
+    /// A file does not exist or cannot be read.
     #[error("cannot read {what} {}: {error}", path.display())]
     Unreadable {
-        /// `topology file` or another.
+        /// Kind of file for the message, such as `topology file`.
         what: &'static str,
-        /// The file.
+        /// Path of the file that cannot be used.
         path: PathBuf,
-        /// Why.
+        /// Cause of the error.
         error: std::io::Error,
     },
-    /// The topology is wrong.
+    /// The topology file is invalid.
     #[error(transparent)]
     Topology(#[from] TopologyError),
-    /// A word that calls no generator of topologies.
+    /// A generator specification such as `fat-tree:4` is invalid.
     #[error(transparent)]
-    Word(#[from] WordError),
-    /// Not P4Info.
+    GeneratorSpec(#[from] GeneratorSpecError),
+    /// The file is not valid P4Info in the format that its extension states.
     #[error("{}: {reason}", path.display())]
     P4Info {
-        /// The file.
+        /// Path of the file that cannot be used.
         path: PathBuf,
-        /// Why.
+        /// Cause of the error.
         reason: String,
     },
-    /// Not a BMv2 JSON file.
+    /// The device configuration is not JSON.
     #[error("{} is not BMv2 JSON: {reason}; give the file that `alfirk p4c -o` wrote", path.display())]
     DeviceConfig {
-        /// The file.
+        /// Path of the file that cannot be used.
         path: PathBuf,
-        /// Why.
+        /// Cause of the error.
         reason: String,
     },
-    /// Not to be written.
+    /// A file cannot be written.
     #[error("cannot write {what} {}: {error}", path.display())]
     Unwritable {
-        /// `state file` or another.
+        /// Kind of file for the message, such as `state file`.
         what: &'static str,
-        /// The file.
+        /// Path of the file that cannot be used.
         path: PathBuf,
-        /// Why.
+        /// Cause of the error.
         error: std::io::Error,
     },
-    /// A state that cannot be taken up.
+    /// The groups in the state file cannot be restored.
     #[error("{}: {error}", path.display())]
     State {
-        /// The file.
+        /// Path of the file that cannot be used.
         path: PathBuf,
-        /// Why.
+        /// Cause of the error.
         error: RestoreError,
     },
-    /// Not `NAME=ADDRESS`.
-    #[error("{place}: `{text}` is not NAME=HOST:PORT, as s1=127.0.0.1:9559")]
+    /// A `--switch` argument or a line of the `--switches` file is not `NAME=HOST:PORT`.
+    #[error("{place}: `{text}` is not NAME=HOST:PORT, such as s1=127.0.0.1:9559")]
     SwitchAddress {
         /// Option, or file and line.
         place: String,
-        /// The text as written.
+        /// The invalid text, as in the option or file.
         text: String,
     },
-    /// A switch that the topology does not have.
+    /// The named switch is not in the topology.
     #[error("{place}: the topology has no switch `{name}`")]
     UnknownSwitch {
         /// Option, or file and line.
         place: String,
-        /// The name.
+        /// Name of the switch.
         name: String,
     },
-    /// One switch, two addresses.
-    #[error("{place}: switch {name} has an address already")]
+    /// A switch has more than one address.
+    #[error("{place}: switch {name} already has an address; give one")]
     SwitchTwice {
         /// Option, or file and line.
         place: String,
-        /// The name.
+        /// Name of the switch.
         name: String,
     },
-    /// Switches without address.
+    /// Switches of the topology have no address.
     #[error("no address for switch {}; give each with --switch NAME=HOST:PORT or in a --switches file", names.join(", "))]
     NoAddress {
-        /// Their names.
+        /// Names of the switches without an address.
         names: Vec<String>,
     },
 }
 
-/// Where a switch listens.
+/// P4Runtime server of one switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchAddress {
-    /// The switch.
+    /// Index of the switch in the topology.
     pub switch: SwitchIndex,
-    /// `HOST:PORT`.
+    /// Address of the switch's P4Runtime server, `HOST:PORT`.
     pub address: String,
 }
 
-/// The file that keeps the desired state over restarts of the controller.
+/// File of `--state`: stores the groups as JSON, so that a restarted controller can restore them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateFile(PathBuf);
 
 impl StateFile {
-    /// A file that need not be there yet, in a folder that is.
+    /// Names the file. It need not exist yet, but its folder must.
     pub fn new(path: impl Into<PathBuf>) -> StateFile {
         StateFile(path.into())
     }
 
-    /// What the file holds; `None` when it is not there.
+    /// Content of the file; `None` if it does not exist.
     pub(super) fn read(&self) -> Result<Option<String>, FileError> {
         match std::fs::read_to_string(&self.0) {
             Ok(text) => Ok(Some(text)),
@@ -148,7 +148,7 @@ impl StateFile {
 
 pub(super) fn read_topology(path: &Path) -> Result<Topology, FileError> {
     let name = path.display().to_string();
-    if topology::is_generated(&name) {
+    if topology::is_generator_spec(&name) {
         return Ok(topology::generate(&name)?);
     }
     let text = read(path, "topology file")?;
@@ -156,7 +156,7 @@ pub(super) fn read_topology(path: &Path) -> Result<Topology, FileError> {
     Ok(Topology::from_yaml(&name, &text)?)
 }
 
-/// Reads P4Info in the form that the file's name says: `.json`, `.bin` or `.pb`, else text.
+/// Reads P4Info: JSON from `.json`, binary protobuf from `.bin` or `.pb`, otherwise text format.
 pub(super) fn read_p4info(path: &Path) -> Result<P4Info, FileError> {
     let bytes = read(path, "P4Info file")?;
     let extension = path.extension().and_then(|e| e.to_str()).unwrap_or("");
@@ -171,7 +171,7 @@ pub(super) fn read_p4info(path: &Path) -> Result<P4Info, FileError> {
     })
 }
 
-/// Reads BMv2 JSON; the switch looks at its contents, here it need only be JSON.
+/// Reads BMv2 JSON. Only its syntax is checked; the switch validates the content.
 pub(super) fn read_device_config(path: &Path) -> Result<Vec<u8>, FileError> {
     let bytes = read(path, "device config")?;
     match serde_json::from_slice::<serde::de::IgnoredAny>(&bytes) {
@@ -183,7 +183,7 @@ pub(super) fn read_device_config(path: &Path) -> Result<Vec<u8>, FileError> {
     }
 }
 
-/// Gathers the addresses of all switches from options and a file of such lines (`#` starts a comment).
+/// Collects the addresses of all switches from `--switch` options and the lines of a `--switches` file.
 pub(super) fn switch_addresses(
     topology: &Topology,
     options: &[String],

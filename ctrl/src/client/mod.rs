@@ -1,8 +1,8 @@
 //! Driver for real networks: gRPC connections to switches, and the gRPC control service for clients.
 //!
-//! [`run`] is `alfirk ctrl`.  Below it, a runner owns the [`Controller`](crate::Controller), one task per switch
-//! maintains a connection, and a service turns calls into API requests. All decisions are made by the controller;
-//! this module contains only sockets, clocks and files.
+//! [`run`] is `alfirk ctrl`. It starts a runner that owns the [`Controller`](crate::Controller), one task per switch that
+//! maintains the connection, and a service that turns gRPC calls into API requests. The controller makes all decisions;
+//! this module only handles sockets, clocks and files.
 
 mod args;
 mod connection;

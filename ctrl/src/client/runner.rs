@@ -18,21 +18,21 @@ use crate::controller::{
 use crate::tables::Counts;
 use crate::topology::{LinkIndex, SwitchIndex};
 
-/// Reports of switches that are taken together: more of them would keep users waiting.
-const REPORTS_AT_ONCE: usize = 256;
+/// Maximum number of reports processed in one batch, so that calls of clients are not delayed longer.
+const MAX_REPORT_BATCH: usize = 256;
 
-/// Why a fabric did not come up.
+/// Error: not all switches became ready.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A switch refused what every further attempt would ask for again.
+    /// A switch rejected its configuration; a retry would fail in the same way.
     #[error(transparent)]
     Switch(#[from] SwitchError),
-    /// Switches that were not ready in time, each with what is wrong.
+    /// Some switches were not ready before the timeout.
     #[error("not all switches are ready after {seconds} s: {}", missing.join("; "))]
     NotReady {
-        /// How long was waited.
+        /// Time in seconds for which the command waited.
         seconds: f64,
-        /// One text per switch.
+        /// Name and state of each switch that is not ready.
         missing: Vec<String>,
     },
     /// The runner has ended.
@@ -40,60 +40,60 @@ pub enum StartError {
     Ended,
 }
 
-/// Takes down what a controller does. Times are nanoseconds on the controller's clock.
+/// Log of a controller's actions. Times are nanoseconds on the controller's clock.
 pub trait Journal: Send {
-    /// It has done something, or something has happened to it.
+    /// Records one effect or event of the controller as a line of text.
     fn note(&mut self, now: u64, text: String);
 
-    /// Its groups are others now.
+    /// Records the state of all groups, after a group was created, changed or removed.
     fn groups(&mut self, now: u64, groups: &[GroupStatus]);
 }
 
-/// Owns a controller and its connections; everything ends with it.
+/// Drives a controller on a real clock and real connections; dropping it closes the connections.
 pub struct Runner {
     controller: Controller,
     started: Instant,
-    /// Nanoseconds of real time for one of the controller's.
+    /// Nanoseconds of real time per nanosecond of the controller's clock.
     time_scale: u64,
     reports: mpsc::Receiver<(SwitchIndex, Report)>,
     calls: mpsc::UnboundedReceiver<Call>,
     commands: Vec<Option<mpsc::UnboundedSender<Command>>>,
-    /// Why each switch is not connected.
-    troubles: Vec<Option<String>>,
-    waiting: BTreeMap<Tag, Waiting>,
+    /// Reason why each switch is not connected, by switch index; `None` while it is connected.
+    connection_errors: Vec<Option<String>>,
+    waiting: BTreeMap<Tag, Pending>,
     next_tag: u64,
     ready: Vec<oneshot::Sender<Result<(), SwitchError>>>,
     news: Vec<mpsc::UnboundedSender<GroupNews>>,
-    /// Where the desired state is kept, and what is there.
+    /// File that stores the desired state, and its current content.
     state: Option<(StateFile, String)>,
     journal: Option<Box<dyn Journal>>,
     _connections: JoinSet<()>,
 }
 
-/// Asks a runner for things, from any task.
+/// Client side of a [`Runner`], usable from any task: sends it requests and waits for the replies.
 #[derive(Clone, Debug)]
 pub struct Handle {
     calls: mpsc::UnboundedSender<Call>,
 }
 
-/// What the controller has done to a group in use without being asked.
+/// Notification that the controller has changed a group in use on its own initiative.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GroupNews {
-    /// Members are out that did not answer, or that nothing leads to any more.
+    /// Members were removed because they did not respond or cannot be reached any more.
     Lost {
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
-        /// Their addresses.
+        /// IPv4 addresses of the members.
         members: Vec<Ipv4Addr>,
     },
-    /// The tree is another one.
+    /// The group's tree was rerouted around a failed link or switch.
     Rerouted {
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
     },
-    /// It is gone, because it has shown no sign of life for as long as groups are kept.
+    /// The group was removed because its lease expired (`--lease`).
     Expired {
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
     },
 }
@@ -119,7 +119,7 @@ enum Call {
     LeaveDatagrams(Ipv4Addr, Ipv4Addr, oneshot::Sender<Result<(), GroupError>>),
     Suspect(Ipv4Addr, oneshot::Sender<Result<(), GroupError>>),
     Refresh(Ipv4Addr, oneshot::Sender<Result<(), GroupError>>),
-    /// Names of two nodes, and whether the links between them are up; the answer is how many these are.
+    /// Names of two nodes, and whether the links between them are up. The reply is the number of these links.
     Link(String, String, bool, oneshot::Sender<usize>),
     News(mpsc::UnboundedSender<GroupNews>, oneshot::Sender<()>),
     Count(oneshot::Sender<Counts>),
@@ -128,26 +128,27 @@ enum Call {
 }
 
 #[derive(Debug)]
-enum Waiting {
+enum Pending {
     Register(oneshot::Sender<Result<GroupInfo, GroupError>>),
     Join(oneshot::Sender<Result<(QpNum, Psn), GroupError>>),
     Count(oneshot::Sender<Counts>),
-    /// A request whose answer holds nothing.
+    /// A request whose reply has no content but success or failure.
     Done(oneshot::Sender<Result<(), GroupError>>),
 }
 
 impl Handle {
-    /// Makes a group; `None` when the runner has ended.
+    /// Creates a group. `None` if the runner has ended.
     pub async fn register(&self, group: RegisterGroup) -> Option<Result<GroupInfo, GroupError>> {
         self.call(|reply| Call::Register(group, reply)).await
     }
 
-    /// Removes a group; `None` when the runner has ended.
+    /// Removes a group. `None` if the runner has ended.
     pub async fn deregister(&self, mcst_id: Ipv4Addr) -> Option<Result<(), GroupError>> {
         self.call(|reply| Call::Deregister(mcst_id, reply)).await
     }
 
-    /// Adds a member between two messages, and says with which PSN it starts; `None` when the runner has ended.
+    /// Adds a member between two messages. Returns the remote queue pair number and the initial PSN of its queue pair, or `None`
+    /// if the runner has ended.
     pub async fn join(
         &self,
         mcst_id: Ipv4Addr,
@@ -156,7 +157,7 @@ impl Handle {
         self.call(|reply| Call::Join(mcst_id, member, reply)).await
     }
 
-    /// Takes members out of a group; `None` when the runner has ended.
+    /// Removes members from a group. `None` if the runner has ended.
     pub async fn leave(
         &self,
         mcst_id: Ipv4Addr,
@@ -166,7 +167,7 @@ impl Handle {
             .await
     }
 
-    /// Has a host get what is sent to a group of datagrams; `None` when the runner has ended.
+    /// Adds a host to a multicast group of unreliable datagrams. `None` if the runner has ended.
     pub async fn join_datagrams(
         &self,
         group: Ipv4Addr,
@@ -176,7 +177,7 @@ impl Handle {
             .await
     }
 
-    /// The opposite; `None` when the runner has ended.
+    /// Removes a host from a multicast group of unreliable datagrams. `None` if the runner has ended.
     pub async fn leave_datagrams(
         &self,
         group: Ipv4Addr,
@@ -186,37 +187,37 @@ impl Handle {
             .await
     }
 
-    /// Says that a group makes no progress, so that dead members and links are looked for; `None` when the runner has
-    /// ended.
+    /// Reports that a group makes no progress; the controller then searches for failed members and links. `None` if the runner
+    /// has ended.
     pub async fn suspect(&self, mcst_id: Ipv4Addr) -> Option<Result<(), GroupError>> {
         self.call(|reply| Call::Suspect(mcst_id, reply)).await
     }
 
-    /// Keeps a group that may have nothing to send for a while; `None` when the runner has ended.
+    /// Renews the lease of a group that is idle. `None` if the runner has ended.
     pub async fn refresh(&self, mcst_id: Ipv4Addr) -> Option<Result<(), GroupError>> {
         self.call(|reply| Call::Refresh(mcst_id, reply)).await
     }
 
-    /// Says that the links between two nodes are down, or up again; answers how many these are, and `None` when the
-    /// runner has ended.
+    /// Reports that all links between two nodes are down, or up again. Returns the number of these links, 0 if a node is unknown,
+    /// or `None` if the runner has ended.
     pub async fn set_link(&self, a: &str, b: &str, is_up: bool) -> Option<usize> {
         let (a, b) = (a.to_owned(), b.to_owned());
         self.call(|reply| Call::Link(a, b, is_up, reply)).await
     }
 
-    /// All that happens to groups from now on; `None` when the runner has ended.
+    /// Subscribes to notifications about all groups. `None` if the runner has ended.
     pub async fn news(&self) -> Option<mpsc::UnboundedReceiver<GroupNews>> {
         let (to, news) = mpsc::unbounded_channel();
         self.call(|reply| Call::News(to, reply)).await?;
         Some(news)
     }
 
-    /// What the switches have counted; `None` when the runner has ended.
+    /// Reads the counters of all switches and returns their sums. `None` if the runner has ended.
     pub async fn count(&self) -> Option<Counts> {
         self.call(Call::Count).await
     }
 
-    /// Switches and groups as they are; `None` when the runner has ended.
+    /// State of all switches and groups. `None` if the runner has ended.
     pub async fn status(&self) -> Option<StatusReport> {
         self.call(Call::Status).await
     }
@@ -252,16 +253,16 @@ impl Handle {
 }
 
 impl Runner {
-    /// Starts to connect; nothing happens before [`Runner::run`] is polled.
+    /// Creates a runner and starts a connection task per switch. Reports are processed once [`Runner::run`] is polled.
     ///
     /// Must be called inside a tokio runtime.
     pub fn new(controller: Controller, switches: Vec<SwitchAddress>) -> (Runner, Handle) {
         let (to_calls, calls) = mpsc::unbounded_channel();
-        let (to_reports, reports) = mpsc::channel(connection::MOST_REPORTS);
+        let (to_reports, reports) = mpsc::channel(connection::MAX_QUEUED_REPORTS);
         let count = controller.topology().switches().len();
         let mut connections = JoinSet::new();
         for target in switches {
-            connections.spawn(connection::keep(target, to_reports.clone()));
+            connections.spawn(connection::maintain(target, to_reports.clone()));
         }
         let runner = Runner {
             controller,
@@ -270,7 +271,7 @@ impl Runner {
             reports,
             calls,
             commands: (0..count).map(|_| None).collect(),
-            troubles: vec![None; count],
+            connection_errors: vec![None; count],
             waiting: BTreeMap::new(),
             next_tag: 0,
             ready: Vec::new(),
@@ -282,24 +283,24 @@ impl Runner {
         (runner, Handle { calls: to_calls })
     }
 
-    /// Runs the clock N times slower than real time, as switches and hosts of an emulated network may do.
+    /// Runs the controller's clock `scale` times slower than real time, for an emulated network with a slowed clock.
     ///
-    /// To be called before [`Runner::run`].
+    /// Must be called before [`Runner::run`].
     pub fn set_time_scale(&mut self, scale: NonZeroU32) {
         self.time_scale = u64::from(scale.get());
     }
 
-    /// Has all that the controller does taken down.
+    /// Sets the journal that records the controller's actions.
     ///
-    /// To be called before [`Runner::run`].
-    pub fn keep_journal(&mut self, journal: Box<dyn Journal>) {
+    /// Must be called before [`Runner::run`].
+    pub fn set_journal(&mut self, journal: Box<dyn Journal>) {
         self.journal = Some(journal);
     }
 
-    /// Takes up the groups of a file, and keeps the file up to date from now on.
+    /// Restores the groups stored in a file, and rewrites the file after every change of groups.
     ///
-    /// To be called before [`Runner::run`].  A file that is not there is made.
-    pub fn keep_state(&mut self, file: StateFile) -> Result<(), FileError> {
+    /// Must be called before [`Runner::run`]. A missing file is created.
+    pub fn use_state_file(&mut self, file: StateFile) -> Result<(), FileError> {
         let text = match file.read()? {
             Some(text) => {
                 let restored = self.controller.restore(&text);
@@ -326,11 +327,13 @@ impl Runner {
         }
         match file.write(&text) {
             Ok(()) => *there = text,
-            Err(error) => tracing::error!("{error}; a restarted controller would not know"),
+            Err(error) => tracing::error!(
+                "{error}; a restarted controller will not restore the latest groups"
+            ),
         }
     }
 
-    /// Runs until every [`Handle`] is gone.
+    /// Runs until every [`Handle`] is dropped.
     pub async fn run(mut self) {
         loop {
             let wake = self.controller.poll_timeout();
@@ -338,7 +341,7 @@ impl Runner {
             let wake = wake.map(|at| tokio::time::Instant::from_std(self.started + at));
             tokio::select! {
                 report = self.reports.recv() => match report {
-                    Some(first) => self.take_reports(first),
+                    Some(first) => self.process_reports(first),
                     None => return,
                 },
                 call = self.calls.recv() => match call {
@@ -347,23 +350,23 @@ impl Runner {
                 },
                 () = sleep_until(wake) => self.handle([Event::Timeout]),
             }
-            self.act();
+            self.process_effects();
         }
     }
 
-    /// Takes a report and those that have come meanwhile, as far as they belong to the same connections.
-    fn take_reports(&mut self, first: (SwitchIndex, Report)) {
+    /// Processes a report together with those queued behind it, up to the next connection change or the batch limit.
+    fn process_reports(&mut self, first: (SwitchIndex, Report)) {
         let mut events = Vec::new();
         let mut next = Some(first);
         while let Some((switch, report)) = next {
             let changes = matches!(report, Report::Up(_) | Report::Down { .. });
             if changes && !events.is_empty() {
                 self.handle(std::mem::take(&mut events));
-                self.act();
+                self.process_effects();
             }
             events.push(self.event(switch, report));
-            let has_room = !changes && events.len() < REPORTS_AT_ONCE;
-            next = match has_room {
+            let may_take_more = !changes && events.len() < MAX_REPORT_BATCH;
+            next = match may_take_more {
                 true => self.reports.try_recv().ok(),
                 false => None,
             };
@@ -375,16 +378,16 @@ impl Runner {
         match report {
             Report::Up(commands) => {
                 self.commands[switch.0] = Some(commands);
-                self.troubles[switch.0] = None;
+                self.connection_errors[switch.0] = None;
                 Event::SwitchUp { switch }
             }
             Report::Down { was_up, why } => {
                 let name = &self.controller.topology().switch(switch).name;
-                if was_up || self.troubles[switch.0].is_none() {
+                if was_up || self.connection_errors[switch.0].is_none() {
                     tracing::warn!("switch {name}: {why}");
                 }
                 self.commands[switch.0] = None;
-                self.troubles[switch.0] = Some(why.clone());
+                self.connection_errors[switch.0] = Some(why.clone());
                 Event::SwitchDown { switch, why }
             }
             Report::Reply(request, result) => Event::Reply {
@@ -401,15 +404,15 @@ impl Runner {
         let tag = Tag(self.next_tag);
         match call {
             Call::Register(group, reply) => {
-                self.waiting.insert(tag, Waiting::Register(reply));
+                self.waiting.insert(tag, Pending::Register(reply));
                 self.handle([Event::Api(ApiRequest::Register { tag, group })]);
             }
             Call::Deregister(mcst_id, reply) => {
-                self.waiting.insert(tag, Waiting::Done(reply));
+                self.waiting.insert(tag, Pending::Done(reply));
                 self.handle([Event::Api(ApiRequest::Deregister { tag, mcst_id })]);
             }
             Call::Join(mcst_id, member, reply) => {
-                self.waiting.insert(tag, Waiting::Join(reply));
+                self.waiting.insert(tag, Pending::Join(reply));
                 self.handle([Event::Api(ApiRequest::Join {
                     tag,
                     mcst_id,
@@ -417,15 +420,15 @@ impl Runner {
                 })]);
             }
             Call::JoinDatagrams(group, host, reply) => {
-                self.waiting.insert(tag, Waiting::Done(reply));
+                self.waiting.insert(tag, Pending::Done(reply));
                 self.handle([Event::Api(ApiRequest::JoinDatagrams { tag, group, host })]);
             }
             Call::LeaveDatagrams(group, host, reply) => {
-                self.waiting.insert(tag, Waiting::Done(reply));
+                self.waiting.insert(tag, Pending::Done(reply));
                 self.handle([Event::Api(ApiRequest::LeaveDatagrams { tag, group, host })]);
             }
             Call::Leave(mcst_id, members, reply) => {
-                self.waiting.insert(tag, Waiting::Done(reply));
+                self.waiting.insert(tag, Pending::Done(reply));
                 self.handle([Event::Api(ApiRequest::Leave {
                     tag,
                     mcst_id,
@@ -433,15 +436,15 @@ impl Runner {
                 })]);
             }
             Call::Suspect(mcst_id, reply) => {
-                self.waiting.insert(tag, Waiting::Done(reply));
+                self.waiting.insert(tag, Pending::Done(reply));
                 self.handle([Event::Api(ApiRequest::Suspect { tag, mcst_id })]);
             }
             Call::Refresh(mcst_id, reply) => {
-                self.waiting.insert(tag, Waiting::Done(reply));
+                self.waiting.insert(tag, Pending::Done(reply));
                 self.handle([Event::Api(ApiRequest::Refresh { tag, mcst_id })]);
             }
             Call::Count(reply) => {
-                self.waiting.insert(tag, Waiting::Count(reply));
+                self.waiting.insert(tag, Pending::Count(reply));
                 self.handle([Event::Api(ApiRequest::Count { tag })]);
             }
             Call::Link(a, b, is_up, reply) => {
@@ -483,7 +486,7 @@ impl Runner {
         now / self.time_scale
     }
 
-    fn act(&mut self) {
+    fn process_effects(&mut self) {
         let mut replies = Vec::new();
         let now = self.now();
         while let Some(effect) = self.controller.poll() {
@@ -504,7 +507,7 @@ impl Runner {
                 Effect::Api(reply) => replies.push(reply),
             }
         }
-        // A group that was confirmed is there after a restart; the file is written once for all.
+        // Saved before the replies are sent, so that a confirmed group survives a restart. Written once per batch.
         if replies.iter().any(ApiReply::changes_groups) {
             self.save_state();
             if let Some(journal) = &mut self.journal {
@@ -516,7 +519,7 @@ impl Runner {
         }
     }
 
-    /// A connection that has just ended will report so; what was meant for it is lost with it.
+    /// Sends a command to a switch; dropped if the connection has ended, which is reported separately.
     fn send(&mut self, switch: SwitchIndex, command: Command) {
         if let Some(commands) = &self.commands[switch.0] {
             let _ = commands.send(command);
@@ -537,7 +540,7 @@ impl Runner {
                 }
             }
             ApiReply::GroupReady { tag, group } => {
-                if let Some(Waiting::Register(reply)) = self.waiting.remove(&tag) {
+                if let Some(Pending::Register(reply)) = self.waiting.remove(&tag) {
                     let _ = reply.send(Ok(group));
                 }
             }
@@ -546,7 +549,7 @@ impl Runner {
             | ApiReply::DatagramGroup { tag, .. }
             | ApiReply::Refreshed { tag, .. }
             | ApiReply::Probing { tag, .. } => {
-                if let Some(Waiting::Done(reply)) = self.waiting.remove(&tag) {
+                if let Some(Pending::Done(reply)) = self.waiting.remove(&tag) {
                     let _ = reply.send(Ok(()));
                 }
             }
@@ -556,27 +559,27 @@ impl Runner {
                 psn,
                 ..
             } => {
-                if let Some(Waiting::Join(reply)) = self.waiting.remove(&tag) {
+                if let Some(Pending::Join(reply)) = self.waiting.remove(&tag) {
                     let _ = reply.send(Ok((remote_qpn, psn)));
                 }
             }
             ApiReply::MembersLost { mcst_id, members } => {
                 let names: Vec<String> = members.iter().map(Ipv4Addr::to_string).collect();
                 tracing::warn!(
-                    "group {mcst_id} goes on without {}, which did not answer",
+                    "group {mcst_id} continues without {}, which did not respond",
                     names.join(", ")
                 );
-                self.tell(&GroupNews::Lost { mcst_id, members });
+                self.publish(&GroupNews::Lost { mcst_id, members });
             }
             ApiReply::GroupRerouted { mcst_id } => {
                 tracing::info!("group {mcst_id} is rerouted around a failure");
-                self.tell(&GroupNews::Rerouted { mcst_id });
+                self.publish(&GroupNews::Rerouted { mcst_id });
             }
             ApiReply::Failed { tag, error } => match self.waiting.remove(&tag) {
-                Some(Waiting::Register(reply)) => drop(reply.send(Err(error))),
-                Some(Waiting::Join(reply)) => drop(reply.send(Err(error))),
-                Some(Waiting::Done(reply)) => drop(reply.send(Err(error))),
-                Some(Waiting::Count(_)) | None => {}
+                Some(Pending::Register(reply)) => drop(reply.send(Err(error))),
+                Some(Pending::Join(reply)) => drop(reply.send(Err(error))),
+                Some(Pending::Done(reply)) => drop(reply.send(Err(error))),
+                Some(Pending::Count(_)) | None => {}
             },
             ApiReply::GroupFormed { group } => {
                 tracing::info!(
@@ -587,15 +590,15 @@ impl Runner {
             }
             ApiReply::GroupExpired { mcst_id } => {
                 tracing::warn!(
-                    "group {mcst_id} is removed: it showed no sign of life for as long as groups are kept (--lease)"
+                    "group {mcst_id} is removed: it was inactive for longer than its lease (--lease)"
                 );
-                self.tell(&GroupNews::Expired { mcst_id });
+                self.publish(&GroupNews::Expired { mcst_id });
             }
             ApiReply::GroupDissolved { mcst_id } => {
                 tracing::info!("group {mcst_id} is deregistered in band");
             }
             ApiReply::Counted { tag, counts } => {
-                if let Some(Waiting::Count(reply)) = self.waiting.remove(&tag) {
+                if let Some(Pending::Count(reply)) = self.waiting.remove(&tag) {
                     let _ = reply.send(counts);
                 }
             }
@@ -604,16 +607,16 @@ impl Runner {
     }
 
     /// Subscribers that have closed their channel are removed.
-    fn tell(&mut self, news: &GroupNews) {
+    fn publish(&mut self, news: &GroupNews) {
         self.news.retain(|to| to.send(news.clone()).is_ok());
     }
 
     fn switch_failed(&mut self, switch: SwitchIndex, error: SwitchError) {
         match error {
-            // Said when the connection reported it.
+            // Already logged when the connection reported it.
             SwitchError::Lost { .. } => {}
             SwitchError::Timeout { .. } | SwitchError::Call { .. } => {
-                tracing::warn!("{error}; connecting anew");
+                tracing::warn!("{error}; reconnecting");
                 self.commands[switch.0] = None;
             }
             // A retry would fail in the same way, so waiting clients get the error now.

@@ -32,7 +32,7 @@ pub struct ControlService {
 }
 
 impl ControlService {
-    /// A service that passes calls on to a runner.
+    /// Creates a service that forwards calls to a runner.
     pub fn new(handle: Handle) -> ControlService {
         ControlService { handle }
     }
@@ -78,7 +78,7 @@ impl Control for ControlService {
         let mcst_id = address("mcst_id", &request.mcst_id)?;
         let member = request
             .member
-            .ok_or_else(|| Status::invalid_argument("member: there is none"))?;
+            .ok_or_else(|| Status::invalid_argument("member: missing"))?;
         let (remote_qpn, psn) = self
             .handle
             .join(mcst_id, member_spec(member)?)
@@ -292,7 +292,7 @@ fn register_group(request: RegisterRequest) -> Result<RegisterGroup, Status> {
     })
 }
 
-/// A strategy by its name; the default for none.
+/// Parses a strategy by its command-line name; an empty name is the default.
 fn strategy<T>(field: &str, name: &str) -> Result<T, Status>
 where
     T: Default + ValueEnum,
@@ -304,7 +304,9 @@ where
         let known = T::value_variants().iter();
         let known = known.filter_map(|one| Some(one.to_possible_value()?.get_name().to_owned()));
         let known = known.collect::<Vec<_>>().join(", ");
-        Status::invalid_argument(format!("{field}: {name:?} is none of {known}"))
+        Status::invalid_argument(format!(
+            "{field}: unknown value {name:?}; use one of {known}"
+        ))
     })
 }
 
@@ -325,7 +327,7 @@ fn member_spec(member: Member) -> Result<MemberSpec, Status> {
 fn address(field: &str, text: &str) -> Result<Ipv4Addr, Status> {
     text.parse().map_err(|_| {
         Status::invalid_argument(format!(
-            "{field}: `{text}` is not an IPv4 address, as 10.0.0.1"
+            "{field}: `{text}` is not an IPv4 address, such as 10.0.0.1"
         ))
     })
 }
@@ -369,7 +371,7 @@ fn count(n: usize) -> u32 {
 }
 
 fn ended() -> Status {
-    Status::unavailable("the controller is ending")
+    Status::unavailable("the controller is shutting down")
 }
 
 fn status(error: &GroupError) -> Status {

@@ -1,4 +1,4 @@
-//! The driver over loopback, against the controller tests' switch behind a real gRPC server.
+//! The driver over loopback: a real gRPC server with the in-memory switch of the controller's tests.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -26,7 +26,7 @@ use crate::tables::Program;
 use crate::topology::{leaf_spine, testbed, SwitchIndex, Topology};
 use alfirk_roce::wire::QpNum;
 
-/// What no test should come near.
+/// Time limit of a test, far above its usual duration.
 const LIMIT: Duration = Duration::from_secs(20);
 
 #[derive(Clone)]
@@ -110,7 +110,7 @@ impl P4Runtime for FakeServer {
         }))
     }
 
-    /// Answers headers only with the first message, as some servers do.
+    /// Sends the response headers only with the first message, as some servers do.
     async fn stream_channel(
         &self,
         r: Request<Streaming<StreamMessageRequest>>,
@@ -276,7 +276,7 @@ async fn a_link_reported_down_is_avoided_and_watchers_are_notified() {
     );
 }
 
-/// Run it alone: `cargo test -p alfirk-ctrl --release -- --ignored --nocapture thousand`.
+/// Measures a fabric with a thousand switches. Run it alone: `cargo test -p alfirk-ctrl --release -- --ignored --nocapture thousand`.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a measurement"]
 async fn a_thousand_groups_of_sixteen() {
@@ -347,7 +347,7 @@ async fn wrong_requests_have_codes_and_messages() {
 
 #[tokio::test]
 async fn an_unreachable_switch_is_named_with_its_address() {
-    // A port that was free a moment ago.
+    // A port that is not in use.
     let listener = TcpListener::bind(loopback()).await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -369,14 +369,14 @@ async fn a_refused_pipeline_ends_the_wait_at_once() {
     let handle = control(testbed(), &[address]);
     assert_eq!(
         handle.ready(LIMIT).await.unwrap_err().to_string(),
-        "switch s1: the pipeline was refused: INVALID_ARGUMENT: no such pipeline"
+        "switch s1: SetForwardingPipelineConfig was rejected: INVALID_ARGUMENT: no such pipeline"
     );
 }
 
 #[tokio::test]
 async fn a_switch_that_comes_back_gets_everything_anew() {
     let fake = FakeServer::new();
-    // A process of its own, as far as sockets go: all of them close when it ends.
+    // A separate runtime simulates a process: all its sockets close when it ends.
     let process = tokio::runtime::Runtime::new().unwrap();
     let server = fake.clone();
     let listening = process.spawn(async move { server.listen(loopback()).await.0 });
@@ -412,20 +412,20 @@ async fn a_switch_that_comes_back_gets_everything_anew() {
 
     let (_, _server) = fresh.listen(address).await;
     handle.ready(LIMIT).await.unwrap();
-    // Its members are asked how far the group is; until they have answered its source may be further ahead than usual.
+    // The members are queried for the group's position; until they have replied, the source's window is larger than usual.
     let contents = fresh.0.lock().unwrap().contents();
     let usual = |text: &String| text.replace("400000, 0)", "10000, 0)");
     assert_eq!(contents.iter().map(usual).collect::<Vec<_>>(), before);
 }
 
-/// Runs `alfirk ctrl` as far as it goes with these arguments.
+/// Runs `alfirk ctrl` with these arguments, and returns its error.
 fn started(arguments: &[&str]) -> CtrlError {
     let args = CtrlArgs::try_parse_from([&["ctrl"], arguments].concat()).unwrap();
     run(&args, |line| panic!("unexpected: {line}"), None).unwrap_err()
 }
 
 #[test]
-fn bad_input_and_failures_have_different_errors() {
+fn invalid_input_and_failures_have_different_errors() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -492,7 +492,7 @@ fn bad_input_and_failures_have_different_errors() {
         ),
         (
             base(&topology, &p4info, &json, &["--switches", &twice]),
-            "twice:3: switch s1 has an address already",
+            "twice:3: switch s1 already has an address; give one",
         ),
     ];
     for (error, part) in cases {

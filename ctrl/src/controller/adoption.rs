@@ -35,8 +35,8 @@ pub(super) struct Orphan {
     ports: BTreeSet<u32>,
     /// Receivers, by port.
     receivers: BTreeMap<u32, Delivery>,
-    /// Members that only receive.
-    silent: BTreeSet<Ipv4Addr>,
+    /// Addresses of members that are not allowed to send.
+    receive_only: BTreeSet<Ipv4Addr>,
 }
 
 impl Orphan {
@@ -47,7 +47,7 @@ impl Orphan {
             strategies: group.strategies,
             ports: BTreeSet::new(),
             receivers: BTreeMap::new(),
-            silent: BTreeSet::new(),
+            receive_only: BTreeSet::new(),
         }
     }
 }
@@ -66,11 +66,11 @@ impl Controller {
             let slots = part.receivers.values().map(|delivery| delivery.slot);
             let (paths, slots) = (part.ports.len(), slots.collect());
             let control = &mut self.switches[switch.0];
-            if !is_ours && may_be && control.capacity.take_this(index, paths, slots) {
+            if !is_ours && may_be && control.capacity.reserve(index, paths, slots) {
                 control.orphans.insert(index, part);
                 let parts = self.orphans.entry(mcst_id).or_default();
                 parts.insert((switch, index));
-                self.addresses.take_this(u32::from(mcst_id));
+                self.addresses.reserve(u32::from(mcst_id));
             }
         }
     }
@@ -99,7 +99,7 @@ impl Controller {
             } else if let Some((key, member)) = self.program.members.parse(entry) {
                 if let Some(part) = part_of(&mut parts, key.group) {
                     if !member.may_send {
-                        part.silent.insert(key.src_ip);
+                        part.receive_only.insert(key.src_ip);
                     }
                 }
             }
@@ -140,7 +140,7 @@ impl Controller {
                     self.virtual_qpns.used(mcst_id, group.virtual_qpn);
                     self.groups.insert(mcst_id, Registration::in_use(group));
                     self.note_leader(mcst_id);
-                    self.sign_of_life(now, mcst_id);
+                    self.renew_lease(now, mcst_id);
                     self.submit(now, switch, Owner::Adoption(mcst_id), Task::Registers(read));
                 }
                 None => self.release_address(mcst_id),
@@ -174,7 +174,7 @@ impl Controller {
         for (_, _, part) in parts() {
             for delivery in part.receivers.values() {
                 let mut member = self.member(delivery)?;
-                member.spec.may_send = !part.silent.contains(&member.spec.ip);
+                member.spec.may_send = !part.receive_only.contains(&member.spec.ip);
                 members.push(member);
             }
         }
@@ -200,7 +200,7 @@ impl Controller {
             position: Position::before(Psn::new(0)),
             patience: Patience::UNKNOWN,
             strategies: first.strategies,
-            // Entries do not record it; if assumed, it would count towards the host's limit of groups.
+            // Entries do not record the origin. `true` would count the group towards the host's limit.
             in_band: false,
             switches: switches.collect(),
             source: None,

@@ -1,9 +1,9 @@
 //! Boot procedure: brings a switch to the desired state after its session has opened.
 //!
-//! The session has read all entries of the switch. The procedure writes the difference, first of the underlay, then of
-//! groups. It keeps the registers of a group if the group is published on the switch with the paths that it should have.
-//! Otherwise it initialises them from a PSN that every member is known to have acknowledged. Too old a PSN costs
-//! retransmissions; too new a PSN would acknowledge data that a member lacks.
+//! The session has read all entries of the switch. The procedure writes the missing entries, first those of the underlay,
+//! then those of groups. It keeps the registers of a group if the group is published on the switch with the expected paths.
+//! Otherwise it initialises them from a PSN that every member is known to have acknowledged. A PSN that is too old only
+//! causes retransmissions; one that is too new would acknowledge data that a member lacks.
 //!
 //! The position and the source of a group are read from the other switches of its tree ([`super::locate`]). They do not
 //! have them if the source may be a host of this switch. Then the registers start from a position known to be safe, and
@@ -49,7 +49,7 @@ pub(super) struct Boot {
     /// Entries found on the switch.
     found: Snapshot,
     /// Groups whose registers are kept.
-    sound: BTreeSet<Ipv4Addr>,
+    intact: BTreeSet<Ipv4Addr>,
     /// Registers of other switches, for the groups whose registers are lost.
     readings: BTreeMap<Ipv4Addr, Readings>,
     /// Initial register values, computed from the readings.
@@ -63,12 +63,12 @@ struct Start {
     /// Port of the source; 0 if there is none or it is unknown.
     source: u32,
     /// The position and source are certain; no recovery is needed.
-    is_sure: bool,
+    is_certain: bool,
 }
 
-/// Register of another switch to read.
+/// Register of a group that is read from another switch.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Question {
+pub(super) enum RegisterName {
     /// PSN and MSN last acknowledged to the source.
     LastAcked(Ipv4Addr),
     /// Newest PSN sent by the source.
@@ -77,12 +77,12 @@ pub(super) enum Question {
     Source(Ipv4Addr),
 }
 
-type Orders = Vec<Order<Question>>;
+type Orders = Vec<Order<RegisterName>>;
 
 /// No step is undone: a switch that rejects an entry is failed until it reconnects, and is then read again.
 impl Procedure for Boot {
-    type Place = SwitchIndex;
-    type Reading = Question;
+    type Key = SwitchIndex;
+    type Reading = RegisterName;
     type Failure = SwitchError;
 
     const NAME: &'static str = "boot";
@@ -131,25 +131,26 @@ impl Procedure for Boot {
     fn record_reading(
         &mut self,
         witness: SwitchIndex,
-        question: Question,
+        register: RegisterName,
         result: Result<u64, SwitchError>,
     ) {
-        let (Question::LastAcked(group) | Question::Sent(group) | Question::Source(group)) =
-            question;
+        let (RegisterName::LastAcked(group)
+        | RegisterName::Sent(group)
+        | RegisterName::Source(group)) = register;
         let reading = self.readings.entry(group).or_default().of(witness);
-        match (question, result) {
-            (Question::LastAcked(_), Ok(value)) => {
+        match (register, result) {
+            (RegisterName::LastAcked(_), Ok(value)) => {
                 reading.last_acked = Some(Position::from_register(value));
             }
-            (Question::Sent(_), Ok(value)) => reading.sent = Some(Psn::new(value as u32)),
-            (Question::Source(_), Ok(port)) => reading.source = Some(port as u32),
+            (RegisterName::Sent(_), Ok(value)) => reading.sent = Some(Psn::new(value as u32)),
+            (RegisterName::Source(_), Ok(port)) => reading.source = Some(port as u32),
             // Other switches or the members have the value.
             (_, Err(_)) => {}
         }
     }
 
-    fn over(controller: &mut Controller, now: u64, switch: SwitchIndex) {
-        controller.boot_over(now, switch);
+    fn ended(controller: &mut Controller, now: u64, switch: SwitchIndex) {
+        controller.boot_ended(now, switch);
     }
 }
 
@@ -174,13 +175,13 @@ impl Boot {
                 if !controller.has_position((mcst_id, on.switch)) {
                     continue;
                 }
-                let ask = |register, question| {
-                    let read = Task::Registers(registers::read(on.group_index, register, 0));
-                    Order::read(on.switch, read, question)
+                let read_order = |number, register| {
+                    let read = Task::Registers(registers::read(on.group_index, number, 0));
+                    Order::read(on.switch, read, register)
                 };
-                orders.push(ask(REGISTER_AGG, Question::LastAcked(mcst_id)));
-                orders.push(ask(REGISTER_SENT, Question::Sent(mcst_id)));
-                orders.push(ask(REGISTER_SRC_PORT, Question::Source(mcst_id)));
+                orders.push(read_order(REGISTER_AGG, RegisterName::LastAcked(mcst_id)));
+                orders.push(read_order(REGISTER_SENT, RegisterName::Sent(mcst_id)));
+                orders.push(read_order(REGISTER_SRC_PORT, RegisterName::Source(mcst_id)));
             }
         }
         orders
@@ -196,7 +197,7 @@ impl Boot {
             return Start {
                 position,
                 source: port.unwrap_or(0),
-                is_sure: port.is_some(),
+                is_certain: port.is_some(),
             };
         }
         let others = group.switches.len() - 1;
@@ -208,7 +209,7 @@ impl Boot {
             return Start {
                 position: known,
                 source: 0,
-                is_sure: true,
+                is_certain: true,
             };
         }
         // The source has sent at most a window beyond the last acknowledged PSN.
@@ -229,7 +230,7 @@ impl Boot {
                 ..position
             },
             source: group.port_of_source(&controller.topology, self.switch),
-            is_sure: false,
+            is_certain: false,
         }
     }
 
@@ -272,7 +273,7 @@ impl Boot {
     fn group_publication(&self, controller: &Controller) -> Orders {
         let lost = self.lost_groups(controller);
         let entries = lost.map(
-            |(group, on)| match self.start_of(controller, group).is_sure {
+            |(group, on)| match self.start_of(controller, group).is_certain {
                 true => group.publication(&controller.program, on),
                 false => group.wide_publication(&controller.program, on),
             },
@@ -280,13 +281,13 @@ impl Boot {
         entries.flat_map(|entry| self.write(vec![entry])).collect()
     }
 
-    /// Demand groups of the switch with lost registers.
+    /// Groups on this switch whose registers are lost and must be initialised.
     fn lost_groups<'a>(
         &'a self,
         controller: &'a Controller,
     ) -> impl Iterator<Item = (&'a Group, &'a GroupPart)> {
         let groups = controller.groups_on(self.switch);
-        groups.filter(|(group, _)| !self.sound.contains(&group.mcst_id))
+        groups.filter(|(group, _)| !self.intact.contains(&group.mcst_id))
     }
 }
 
@@ -303,7 +304,7 @@ impl Controller {
         });
         let boot = Boot {
             switch,
-            sound: here.map(|(group, _)| group.mcst_id).collect(),
+            intact: here.map(|(group, _)| group.mcst_id).collect(),
             found: snapshot,
             readings: BTreeMap::new(),
             starts: BTreeMap::new(),
@@ -328,7 +329,7 @@ impl Controller {
         self.queue_reply(ApiReply::SwitchFailed { switch, error });
     }
 
-    fn boot_over(&mut self, now: u64, switch: SwitchIndex) {
+    fn boot_ended(&mut self, now: u64, switch: SwitchIndex) {
         let control = &mut self.switches[switch.0];
         let phase = std::mem::replace(&mut control.boot, SwitchPhase::Off);
         let SwitchPhase::Booting(run) = phase else {
@@ -346,7 +347,7 @@ impl Controller {
                 self.unready.remove(&switch);
                 self.queue_reply(ApiReply::SwitchReady { switch });
                 for (mcst_id, start) in boot.starts {
-                    if !start.is_sure {
+                    if !start.is_certain {
                         self.recover(now, (mcst_id, switch), start.position);
                     }
                 }
@@ -377,7 +378,7 @@ impl Controller {
                     .get(mcst_id)
                     .and_then(|readings| readings.source(group));
                 group.source = source.or(group.source);
-                if start.is_sure {
+                if start.is_certain {
                     group.advance(start.position);
                 }
             }
@@ -428,7 +429,7 @@ impl Controller {
         };
         let mut updates: Vec<Update> = boot
             .lost_groups(self)
-            .filter(|(group, _)| group.is_shown(&self.program, found))
+            .filter(|(group, _)| group.is_published(&self.program, found))
             .map(|(group, _)| group.withdrawal(&self.program))
             .collect();
         updates.extend(found.surplus(
@@ -442,7 +443,7 @@ impl Controller {
     /// Frees the indexes and addresses that were reserved until this switch started again.
     fn discard_leftovers(&mut self, switch: SwitchIndex) {
         let control = &mut self.switches[switch.0];
-        control.capacity.clean();
+        control.capacity.end_quarantine();
         for (_, mcst_id) in std::mem::take(&mut control.leftovers) {
             self.release_address(mcst_id);
         }

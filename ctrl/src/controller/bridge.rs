@@ -17,7 +17,7 @@ use crate::strategy::{IcrcMode, Strategies};
 use crate::tables::{Delivery, Member};
 use crate::topology::{HostIndex, MacAddr};
 
-/// One member of a group, with its host and port in the topology.
+/// One member of a group, resolved to a host of the topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GroupMember {
     pub(super) host: HostIndex,

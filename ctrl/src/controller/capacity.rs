@@ -21,7 +21,7 @@ pub(super) struct Capacity {
     users: BTreeMap<u32, u32>,
     paths: Table,
     members: Table,
-    /// Allocated parts by index, including spoiled ones.
+    /// Allocated parts by group index, including quarantined ones.
     parts: BTreeMap<u32, Part>,
 }
 
@@ -56,13 +56,13 @@ pub(super) struct Allocation {
     pub(super) slots: BTreeMap<u32, u32>,
 }
 
-/// Error: a table has too few free entries.
+/// Error: a table has too few free entries for a part of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TableFull {
     pub(super) table: &'static str,
-    /// Entries needed.
+    /// Number of entries that the part needs.
     pub(super) needed: usize,
-    /// Entries left.
+    /// Number of free entries in the table.
     pub(super) left: usize,
 }
 
@@ -126,14 +126,14 @@ impl Capacity {
         Ok(Allocation { index, slots })
     }
 
-    /// Takes what a part has already on the switch; says whether that was free.
-    pub(super) fn take_this(&mut self, index: u16, paths: usize, slots: Vec<u32>) -> bool {
+    /// Allocates the index, entries and slots that a part already has on the switch. False if an index or slot is in use.
+    pub(super) fn reserve(&mut self, index: u16, paths: usize, slots: Vec<u32>) -> bool {
         let index = u32::from(index);
-        if !self.indexes.take_this(index) {
+        if !self.indexes.reserve(index) {
             return false;
         }
         for (n, slot) in slots.iter().enumerate() {
-            if !self.slots.take_this(*slot) {
+            if !self.slots.reserve(*slot) {
                 for taken in &slots[..n] {
                     self.slots.release(*taken);
                 }
@@ -154,21 +154,22 @@ impl Capacity {
         self.parts.insert(index, Part { paths, slots });
     }
 
-    /// Gives back what a part has.
+    /// Frees the index, entries and slots of a part.
     pub(super) fn release(&mut self, index: u16) {
         let index = u32::from(index);
         self.indexes.release(index);
         self.drop_part(index);
     }
 
-    /// The same with a part of which something may be left on the switch: it is not used again before [`Capacity::clean`].
-    pub(super) fn spoil(&mut self, index: u16) {
-        self.indexes.spoil(u32::from(index));
+    /// Removes a part whose entries may still be on the switch. Its resources stay allocated until
+    /// [`Capacity::end_quarantine`].
+    pub(super) fn quarantine(&mut self, index: u16) {
+        self.indexes.quarantine(u32::from(index));
     }
 
-    /// The switch holds nothing any more that should not be there.
-    pub(super) fn clean(&mut self) {
-        for index in self.indexes.clean() {
+    /// Frees the resources of quarantined parts, once the switch has no unwanted entries.
+    pub(super) fn end_quarantine(&mut self) {
+        for index in self.indexes.end_quarantine() {
             self.drop_part(index);
         }
     }
@@ -190,12 +191,12 @@ impl Capacity {
         }
     }
 
-    /// Groups that the switch holds.
+    /// Number of groups on the switch, without quarantined ones.
     pub(super) fn groups(&self) -> usize {
         self.indexes.in_use()
     }
 
-    /// Indexes, slots, and entries for paths and members that are left.
+    /// Free group indexes, receiver slots, path entries and member entries.
     #[cfg(test)]
     pub(super) fn left(&self) -> [usize; 4] {
         [
@@ -206,7 +207,7 @@ impl Capacity {
         ]
     }
 
-    /// There is an entry for each member next to the switch, as in the table of members, and no more slots than entries.
+    /// Free entries of `receivers`: it has one entry per attached member, as `members` has, and as many slots as entries.
     fn receivers_left(&self) -> usize {
         self.slots.size().saturating_sub(self.members.used)
     }
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_gets_all_or_nothing() {
+    fn a_part_is_allocated_completely_or_not_at_all() {
         let mut capacity = Capacity::new(&SIZES);
         let first = capacity.take(&wanted(4, &[1, 2, 3])).unwrap();
         assert_eq!(first.index, 0);
@@ -254,7 +255,7 @@ mod tests {
         assert_eq!((no.table, no.needed, no.left), ("groups", 1, 0));
         capacity.release(0);
         assert_eq!(capacity.groups(), 3);
-        // Slots come back as late as possible, like indexes.
+        // Slots are reused in round-robin order, like indexes.
         let again = capacity.take(&wanted(6, &[1, 2, 3, 4, 5, 6])).unwrap();
         assert_eq!(
             again.slots.values().copied().collect::<Vec<_>>(),
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_beside_another_keeps_its_hosts_slots() {
+    fn a_replacement_part_keeps_the_slots_of_its_hosts() {
         let mut capacity = Capacity::new(&SIZES);
         let old = capacity.take(&wanted(3, &[1, 2])).unwrap();
         let beside = Demand {
@@ -273,7 +274,7 @@ mod tests {
         let new = capacity.take(&beside).unwrap();
         assert_eq!(new.slots, [(1, 0), (2, 1), (3, 2)].into());
         capacity.release(old.index);
-        // The next ones do not get what the new part has.
+        // Later parts do not get slots of the new part.
         let other = capacity.take(&wanted(3, &[5, 6, 7])).unwrap();
         assert_eq!(other.slots.values().copied().collect::<Vec<_>>(), [3, 4, 5]);
         capacity.release(new.index);
@@ -281,25 +282,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spoiled_is_not_used_before_it_is_clean() {
+    fn quarantined_resources_are_not_reused_before_the_quarantine_ends() {
         let mut capacity = Capacity::new(&SIZES);
         let part = capacity.take(&wanted(8, &[1, 2, 3, 4])).unwrap();
-        capacity.spoil(part.index);
+        capacity.quarantine(part.index);
         assert_eq!(capacity.groups(), 0);
         assert_eq!(capacity.check(&wanted(5, &[])).unwrap_err().table, "mft");
-        capacity.clean();
+        capacity.end_quarantine();
         assert_eq!(capacity.check(&wanted(8, &[1, 2, 3, 4])), Ok(()));
     }
 
     #[test]
     fn existing_entries_are_adopted_if_no_group_owns_them() {
         let mut capacity = Capacity::new(&SIZES);
-        assert!(capacity.take_this(2, 3, vec![4, 5]));
-        assert!(!capacity.take_this(2, 1, vec![]));
-        assert!(!capacity.take_this(1, 1, vec![3, 4]));
-        assert!(!capacity.take_this(1, 1, vec![6]));
-        // Nothing is left of what was refused.
-        assert!(capacity.take_this(1, 1, vec![3]));
+        assert!(capacity.reserve(2, 3, vec![4, 5]));
+        assert!(!capacity.reserve(2, 1, vec![]));
+        assert!(!capacity.reserve(1, 1, vec![3, 4]));
+        assert!(!capacity.reserve(1, 1, vec![6]));
+        // A rejected reservation allocates nothing.
+        assert!(capacity.reserve(1, 1, vec![3]));
         assert_eq!(capacity.groups(), 2);
     }
 }

@@ -20,7 +20,7 @@ pub struct ControllerConfig {
     /// Target-specific configuration of the pipeline (P4Runtime `p4_device_config`): for BMv2 the bytes of its JSON. The same
     /// for all switches.
     pub device_config: Bytes,
-    /// Tree policy.
+    /// Policy that selects the ports of groups' trees.
     pub policy: Policy,
     /// Seed of the first virtual queue pair number; any value that differs at each start.
     pub virtual_qpn_seed: u32,
@@ -239,43 +239,43 @@ pub enum ConfigError {
     /// The group range has no usable address.
     #[error("{network}/{prefix_len} cannot be the range of group addresses; use unicast addresses and 8 to 30 bits")]
     GroupRange {
-        /// The range.
+        /// Network address of the group range.
         network: Ipv4Addr,
-        /// Its prefix length.
+        /// Prefix length of the group range.
         prefix_len: u8,
     },
     /// The address of a host is inside the group range.
     #[error("host {host} has the address {ip}, which lies in the range of group addresses {network}/{prefix_len}; move one of them")]
     HostInGroupRange {
-        /// The host.
+        /// Name of the host.
         host: String,
-        /// Its address.
+        /// Address of the host.
         ip: Ipv4Addr,
-        /// The range.
+        /// Network address of the group range.
         network: Ipv4Addr,
-        /// Its prefix length.
+        /// Prefix length of the group range.
         prefix_len: u8,
     },
     /// A host whose network does not cover the group range, so that it would send packets for groups to a gateway.
     #[error("host {host}: its prefix {ip}/{host_prefix_len} does not cover the group addresses {network}/{prefix_len}; widen it, so that the host resolves them by ARP")]
     GroupsOffLink {
-        /// The host.
+        /// Name of the host.
         host: String,
-        /// Its address.
+        /// IPv4 address of the host.
         ip: Ipv4Addr,
-        /// Its prefix length.
+        /// Prefix length of the host's network.
         host_prefix_len: u8,
-        /// The range.
+        /// Network address of the group range.
         network: Ipv4Addr,
-        /// Its prefix length.
+        /// Prefix length of the group range.
         prefix_len: u8,
     },
     /// A table of the pipeline is too small.
     #[error("switch {switch}: table {table} needs {needed} entries, but its size is {capacity}; compile p4src/ with larger sizes")]
     TableTooSmall {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
-        /// The table.
+        /// Name of the table in the P4 program.
         table: &'static str,
         /// Number of entries needed.
         needed: usize,

@@ -30,7 +30,7 @@ impl Controller {
             let id = self.submit(now, switch, Owner::Detached, Task::Counters);
             self.counting.reads.insert(id, tag);
         }
-        self.answer_count(tag);
+        self.reply_to_count(tag);
     }
 
     /// Adds the counters of a switch; failed reads are ignored.
@@ -43,10 +43,10 @@ impl Controller {
             (_, Err(error)) => tracing::warn!("counters are left out: {error}"),
             (None, Ok(_)) => {}
         }
-        self.answer_count(tag);
+        self.reply_to_count(tag);
     }
 
-    fn answer_count(&mut self, tag: Tag) {
+    fn reply_to_count(&mut self, tag: Tag) {
         if self.counting.reads.values().all(|of| *of != tag) {
             if let Some(mut counts) = self.counting.sums.remove(&tag) {
                 // Packets of the controller are not counted by switches.

@@ -94,7 +94,7 @@ impl Controller {
                     error: None,
                 };
                 self.datagrams.requests.insert(tag, request);
-                self.tell_datagrams(tag);
+                self.reply_to_datagram_request(tag);
             }
         }
     }
@@ -242,11 +242,11 @@ impl Controller {
             if let Err(error) = result {
                 request.error.get_or_insert(error);
             }
-            self.tell_datagrams(tag);
+            self.reply_to_datagram_request(tag);
         }
     }
 
-    fn tell_datagrams(&mut self, tag: Tag) {
+    fn reply_to_datagram_request(&mut self, tag: Tag) {
         let is_done = |request: &Request| request.pending.is_empty();
         if !self.datagrams.requests.get(&tag).is_some_and(is_done) {
             return;

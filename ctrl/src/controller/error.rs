@@ -12,26 +12,26 @@ use crate::tables::ConstraintError;
 /// Error of a task on one switch.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SwitchError {
-    /// The connection ended.
+    /// The connection to the switch ended.
     #[error("switch {switch}: connection lost: {why}")]
     Lost {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
-        /// Cause.
+        /// Cause of the end of the connection.
         why: String,
     },
-    /// Another controller took over.
+    /// Another controller with a higher election id is primary.
     #[error(
         "switch {switch}: another controller is primary; stop it, or use a higher election id"
     )]
     NotPrimary {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
     },
     /// The switch rejected the pipeline.
-    #[error("switch {switch}: the pipeline was refused: {status}")]
+    #[error("switch {switch}: SetForwardingPipelineConfig was rejected: {status}")]
     Pipeline {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
         /// Status of the reply.
         status: Status,
@@ -39,7 +39,7 @@ pub enum SwitchError {
     /// A call failed without details on updates.
     #[error("switch {switch}: {call} failed: {status}")]
     Call {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
         /// Name of the call, such as `Write`.
         call: &'static str,
@@ -47,23 +47,23 @@ pub enum SwitchError {
         status: Status,
     },
     /// The switch rejected one update.
-    #[error("switch {switch}: {entity}: {verb} refused: {}: {message}", code.as_str_name())]
+    #[error("switch {switch}: {entity}: {verb} was rejected: {}: {message}", code.as_str_name())]
     Refused {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
         /// Entity of the update.
         entity: String,
         /// `insert`, `modify` or `delete`.
         verb: &'static str,
-        /// Status code.
+        /// gRPC status code of the rejected update.
         code: Code,
         /// Status of the reply.
         message: String,
     },
-    /// The call timed out.
-    #[error("switch {switch}: no answer to {call} within {seconds} s")]
+    /// A call had no reply within the timeout.
+    #[error("switch {switch}: no reply to {call} within {seconds} s")]
     Timeout {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
         /// Name of the call.
         call: &'static str,
@@ -71,9 +71,9 @@ pub enum SwitchError {
         seconds: f64,
     },
     /// The pipeline rejected a register access.
-    #[error("switch {switch}: register access refused by the pipeline: {reason}")]
+    #[error("switch {switch}: the pipeline rejected a register access: {reason}")]
     Registers {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
         /// Reason, from the status of the reply.
         reason: &'static str,
@@ -93,10 +93,10 @@ impl SwitchError {
 /// Error of a request about a group.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum GroupError {
-    /// Fewer than two members.
-    #[error("a group of {0} cannot multicast; it takes two members or more")]
+    /// The group has fewer than two members; the value is their number.
+    #[error("a group needs two members or more, not {0}")]
     TooFewMembers(usize),
-    /// More members than hosts.
+    /// The group has more members than the topology has hosts.
     #[error("a group of {members} is larger than the topology, which has {hosts} hosts")]
     LargerThanTopology {
         /// Number of members requested.
@@ -116,22 +116,22 @@ pub enum GroupError {
     /// A host is listed more than once.
     #[error("host {host} ({ip}) is listed twice as a member; list each host once")]
     MemberTwice {
-        /// The host.
+        /// Name of the host.
         host: String,
-        /// Its address.
+        /// IPv4 address of the host.
         ip: Ipv4Addr,
     },
     /// The queue pair number is reserved.
-    #[error("member {0}: queue pair 0 is the fabric's own; give the number of the member's RC queue pair")]
+    #[error("member {0}: queue pair number 0 is reserved; give the number of the member's RC queue pair")]
     QueuePair(Ipv4Addr),
     /// The memory region is not aligned, so its addresses cannot be computed by XOR.
     #[error("member {ip}: a memory region of {len} bytes at {va:#x} is not aligned; it must start at a multiple of {alignment:#x}")]
     Region {
-        /// The member.
+        /// IPv4 address of the member.
         ip: Ipv4Addr,
         /// Virtual address of the region.
         va: u64,
-        /// Its length in bytes.
+        /// Length of the region in bytes.
         len: u64,
         /// Alignment in bytes that its length requires.
         alignment: u128,
@@ -142,17 +142,17 @@ pub enum GroupError {
     /// The address is outside the group range.
     #[error("{mcst_id} is not usable for a group; use an address of {network}/{prefix_len}, except its first and last")]
     OutsideRange {
-        /// Requested address.
+        /// Requested address of the group.
         mcst_id: Ipv4Addr,
-        /// The range.
+        /// Network address of the group range.
         network: Ipv4Addr,
-        /// Its prefix length.
+        /// Prefix length of the group range.
         prefix_len: u8,
     },
     /// The address is outside the range whose packets the pipeline parses up to the ICRC.
     #[error("the ICRCs of group {mcst_id} cannot be recomputed: parsers cover only addresses of {network}/17; use one of them, or neutral ICRCs", network = Ipv4Addr::from(RECOMPUTE_NETWORK))]
     NotRecomputed {
-        /// Requested address.
+        /// Requested address of the group.
         mcst_id: Ipv4Addr,
     },
     /// The address belongs to another group.
@@ -164,27 +164,27 @@ pub enum GroupError {
     /// All addresses of the range are in use.
     #[error("all addresses of {network}/{prefix_len} are in use; deregister a group, or set a larger range")]
     NoAddress {
-        /// The range.
+        /// Network address of the group range.
         network: Ipv4Addr,
-        /// Its prefix length.
+        /// Prefix length of the group range.
         prefix_len: u8,
     },
     /// A table of a switch has too few free entries.
-    #[error("switch {switch} cannot hold the group: {table}: {needed} needed, {left} free; deregister groups, or compile p4src/ with larger sizes")]
+    #[error("switch {switch} has no space for the group: table {table} needs {needed} entries and has {left} free; deregister groups, or compile p4src/ with larger sizes")]
     SwitchFull {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
         /// The table, or `receivers` for the slots of receivers.
         table: &'static str,
-        /// Entries needed.
+        /// Number of entries that the group needs.
         needed: usize,
         /// Number of free entries.
         left: usize,
     },
     /// The tree has too many ports on one switch.
-    #[error("switch {switch} would have {paths} ports in the group's tree; its pipeline handles {limit}; compile p4src/ with a larger PATH_BITS")]
+    #[error("switch {switch} has no space for the group: the tree needs {paths} ports there, and the pipeline supports {limit}; compile p4src/ with a larger PATH_BITS")]
     TooManyPaths {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
         /// Number of ports needed.
         paths: usize,
@@ -194,9 +194,9 @@ pub enum GroupError {
     /// A switch of the tree is not ready.
     #[error("switch {switch} of the group's tree is not ready: {why}")]
     SwitchNotReady {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
-        /// Reason.
+        /// Reason why the switch is not ready.
         why: String,
     },
     /// There is no group with that address.
@@ -205,29 +205,27 @@ pub enum GroupError {
     /// The host that is to leave is not a member.
     #[error("{ip} is not a member of group {mcst_id}")]
     NotMember {
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
-        /// The address.
+        /// IPv4 address of the host.
         ip: Ipv4Addr,
     },
     /// A member cannot be reached.
-    #[error(
-        "member {0} cannot be reached: every way to it leads through a link or switch that is down"
-    )]
+    #[error("member {0} cannot be reached: every path to it has a failed link or switch")]
     Unreachable(Ipv4Addr),
     /// Hosts that were invited did not agree.
-    #[error("group {mcst_id}: {} did not agree to be in it; have the hosts expect the queue pairs to be registered", members.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    #[error("group {mcst_id}: {} did not agree to join; start the application on these hosts, so that they accept the invitation", members.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
     NotAgreed {
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
-        /// Their addresses.
+        /// Addresses of the hosts that did not agree.
         members: Vec<Ipv4Addr>,
     },
     /// The group is not idle.
-    #[error("group {0} has messages under way; a member can join only between two of them")]
+    #[error("group {0} has a message in flight; a member can join only between two messages")]
     InUse(Ipv4Addr),
     /// The group is being created, changed or removed.
-    #[error("group {0} is being made, changed or removed; try again when that is done")]
+    #[error("group {0} is being created, changed or removed; retry later")]
     Busy(Ipv4Addr),
     /// No ICRC constants exist for the required rewrite.
     #[error(transparent)]
@@ -239,17 +237,23 @@ pub enum GroupError {
     #[error(transparent)]
     Switch(#[from] SwitchError),
     /// The group was removed from the controller, but not from every switch.
-    #[error("group {mcst_id} is removed, but left state behind: {}", join(unwind))]
+    #[error(
+        "group {mcst_id} is removed, but its entries remain on switches: {}",
+        join(unwind)
+    )]
     Removal {
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
         /// Errors, one per switch.
         unwind: Vec<SwitchError>,
     },
     /// A request failed, and so did undoing it.
-    #[error("{initial}; and undoing left state behind: {}", join(unwind))]
+    #[error(
+        "{initial}; undoing it failed and left entries on switches: {}",
+        join(unwind)
+    )]
     Unwind {
-        /// First error.
+        /// Error that caused the undo.
         initial: Box<GroupError>,
         /// Errors while undoing, one per switch.
         unwind: Vec<SwitchError>,

@@ -21,19 +21,19 @@ use crate::topology::{LinkIndex, SwitchIndex};
 pub enum Event {
     /// The connection to a switch and its stream are open. The state of the switch is unknown.
     SwitchUp {
-        /// The switch.
+        /// Index of the switch in the topology.
         switch: SwitchIndex,
     },
     /// The connection to a switch has ended. Pending requests get no reply.
     SwitchDown {
-        /// The switch.
+        /// Index of the switch in the topology.
         switch: SwitchIndex,
         /// Cause, for messages.
         why: String,
     },
     /// Reply to an [`Effect::Request`].
     Reply {
-        /// The switch.
+        /// Index of the switch in the topology.
         switch: SwitchIndex,
         /// Id of the request.
         request: RequestId,
@@ -42,14 +42,14 @@ pub enum Event {
     },
     /// A message from the switch's stream.
     Stream {
-        /// The switch.
+        /// Index of the switch in the topology.
         switch: SwitchIndex,
-        /// The message.
+        /// Message of the P4Runtime stream.
         message: StreamMessageResponse,
     },
     /// A link has gone down or come up.
     Link {
-        /// The link.
+        /// Index of the link in the topology.
         link: LinkIndex,
         /// Whether it carries packets.
         is_up: bool,
@@ -65,18 +65,18 @@ pub enum Event {
 pub enum Effect {
     /// A call to a switch; the driver passes its result as [`Event::Reply`].
     Request {
-        /// The switch.
+        /// Index of the switch in the topology.
         switch: SwitchIndex,
         /// Id to return in the reply.
         request: RequestId,
-        /// The call.
+        /// The call and its message.
         body: Request,
     },
     /// A message for the switch's stream.
     Stream {
-        /// The switch.
+        /// Index of the switch in the topology.
         switch: SwitchIndex,
-        /// The message.
+        /// Message of the P4Runtime stream.
         message: StreamMessageRequest,
     },
     /// A reply or notification to clients.
@@ -90,13 +90,13 @@ pub struct RequestId(pub u64);
 /// Calls of the controller (P4Runtime, section 16).
 #[derive(Clone, Debug)]
 pub enum Request {
-    /// `GetForwardingPipelineConfig`, for the cookie alone.
+    /// The call `GetForwardingPipelineConfig`, which requests only the cookie of the running pipeline.
     GetPipeline(GetForwardingPipelineConfigRequest),
-    /// `SetForwardingPipelineConfig`
+    /// The call `SetForwardingPipelineConfig`, which loads the pipeline.
     SetPipeline(Box<SetForwardingPipelineConfigRequest>),
-    /// `Write`
+    /// The call `Write`, with updates of entries.
     Write(WriteRequest),
-    /// `Read`
+    /// The call `Read`, of entries or counters.
     Read(ReadRequest),
 }
 
@@ -124,14 +124,14 @@ pub enum ApiRequest {
     Register {
         /// Id to return in the reply.
         tag: Tag,
-        /// The group.
+        /// Parameters of the group.
         group: RegisterGroup,
     },
     /// Remove a group. Reply: [`ApiReply::GroupRemoved`] or [`ApiReply::Failed`].
     Deregister {
         /// Id to return in the reply.
         tag: Tag,
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
     },
     /// Add a member between two messages. Reply: [`ApiReply::MemberJoined`] or [`ApiReply::Failed`].
@@ -140,16 +140,16 @@ pub enum ApiRequest {
     Join {
         /// Id to return in the reply.
         tag: Tag,
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
-        /// The new member.
+        /// The new member: address, queue pair and memory region.
         member: MemberSpec,
     },
     /// Remove members, at any time. Reply: [`ApiReply::MembersLeft`] or [`ApiReply::Failed`].
     Leave {
         /// Id to return in the reply.
         tag: Tag,
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
         /// Addresses of these members; at least two others must remain.
         members: Vec<Ipv4Addr>,
@@ -159,14 +159,14 @@ pub enum ApiRequest {
     Suspect {
         /// Id to return in the reply.
         tag: Tag,
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
     },
     /// Renew the lease of a group without traffic. Reply: [`ApiReply::Refreshed`] or [`ApiReply::Failed`].
     Refresh {
         /// Id to return in the reply.
         tag: Tag,
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
     },
     /// Add a host to a multicast group of unreliable datagrams. Reply: [`ApiReply::DatagramGroup`] or [`ApiReply::Failed`].
@@ -182,9 +182,9 @@ pub enum ApiRequest {
     LeaveDatagrams {
         /// Id to return in the reply.
         tag: Tag,
-        /// The group.
+        /// IPv4 address of the group.
         group: Ipv4Addr,
-        /// The host.
+        /// IPv4 address of the host.
         host: Ipv4Addr,
     },
     /// Read the counters of all switches. Reply: [`ApiReply::Counted`].
@@ -261,14 +261,14 @@ pub struct MemoryRegion {
 pub enum ApiReply {
     /// A switch has its pipeline, routes and groups.
     SwitchReady {
-        /// The switch.
+        /// Index of the switch in the topology.
         switch: SwitchIndex,
     },
     /// A switch cannot be used until it connects again.
     SwitchFailed {
-        /// The switch.
+        /// Index of the switch in the topology.
         switch: SwitchIndex,
-        /// Why.
+        /// Cause of the failure.
         error: SwitchError,
     },
     /// All switches are ready. Sent again whenever a switch was not ready meanwhile.
@@ -287,16 +287,16 @@ pub enum ApiReply {
     },
     /// A group is removed in band, for a leader host.
     GroupDissolved {
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
     },
     /// A member has joined.
     MemberJoined {
         /// Id of the request.
         tag: Tag,
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
-        /// The member.
+        /// IPv4 address of the member.
         ip: Ipv4Addr,
         /// Remote queue pair number for the member's queue pair.
         remote_qpn: QpNum,
@@ -307,59 +307,59 @@ pub enum ApiReply {
     MembersLeft {
         /// Id of the request.
         tag: Tag,
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
     },
     /// Members that did not respond were removed, so that the group can proceed.
     MembersLost {
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
         /// Addresses of these members.
         members: Vec<Ipv4Addr>,
     },
     /// The tree of a group was rerouted around a failure.
     GroupRerouted {
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
     },
     /// The group is monitored until it makes progress.
     Probing {
         /// Id of the request.
         tag: Tag,
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
     },
     /// The lease of a group is renewed.
     Refreshed {
         /// Id of the request.
         tag: Tag,
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
     },
     /// A group was removed because its lease expired.
     GroupExpired {
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
     },
     /// A group is removed.
     GroupRemoved {
         /// Id of the request.
         tag: Tag,
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
     },
     /// A request failed. No state remains on switches, unless the error reports it.
     Failed {
         /// Id of the request.
         tag: Tag,
-        /// Why.
+        /// Cause of the failure.
         error: GroupError,
     },
     /// The members of a datagram group are updated, on every switch that is ready.
     DatagramGroup {
         /// Id of the request.
         tag: Tag,
-        /// The group.
+        /// IPv4 address of the group.
         group: Ipv4Addr,
         /// Number of members.
         members: usize,
@@ -375,13 +375,13 @@ pub enum ApiReply {
     Status {
         /// Id of the request.
         tag: Tag,
-        /// The report.
+        /// State at the time of the request.
         report: StatusReport,
     },
 }
 
 impl ApiReply {
-    /// Whether the groups in use are others than before.
+    /// Whether the reply reports a change of the set of groups, their members or their trees.
     pub fn changes_groups(&self) -> bool {
         matches!(
             self,

@@ -23,8 +23,8 @@ use crate::tables::{
 use crate::topology::{HostIndex, Node, SwitchIndex, Topology};
 use crate::tree::Tree;
 
-/// Window of a source, in packets, while the position of its group may be old. Half of the range of serial comparison,
-/// because Tofino's pipeline takes data beyond it for data ahead.
+/// Window of a source, in packets, while the position of its group may be old. Half of the range of serial comparison:
+/// with a larger window, Tofino's pipeline would treat old data as data beyond the window.
 const WIDE_WINDOW: u32 = 1 << 22;
 /// Upper bound of the packets that a queue pair has outstanding.
 const MOST_OUTSTANDING: u32 = WIDE_WINDOW / 2;
@@ -54,8 +54,8 @@ pub(super) struct GroupPart {
     pub(super) paths: Vec<Path>,
 }
 
-/// Demand of a part of a tree on a switch.
-pub(super) fn wanted(
+/// Resources that a group's part on a switch needs. `kept`: receiver slots that ports keep from an old part.
+pub(super) fn demand_of(
     topology: &Topology,
     switch: SwitchIndex,
     ports: impl IntoIterator<Item = u32>,
@@ -369,8 +369,8 @@ impl Group {
         program.groups.delete(&self.key())
     }
 
-    /// Whether the entries `found` on a switch publish the group, with any index.
-    pub(super) fn is_shown(&self, program: &Program, found: &Snapshot) -> bool {
+    /// Whether the entries found on a switch publish the group, under any index.
+    pub(super) fn is_published(&self, program: &Program, found: &Snapshot) -> bool {
         let mut groups = found
             .table_entries()
             .filter_map(|e| program.groups.parse(e));

@@ -55,7 +55,7 @@ struct Probe {
     suspects: Option<Suspects>,
 }
 
-/// Members that may have failed.
+/// Members that may have failed, and the register values that decide about each.
 #[derive(Debug)]
 struct Suspects {
     members: Vec<Ipv4Addr>,
@@ -103,7 +103,7 @@ impl Probe {
 pub(super) struct Health {
     probes: BTreeMap<Ipv4Addr, Probe>,
     /// Time of the next reading of each group without pending reads.
-    looks: Timers<Ipv4Addr>,
+    next_readings: Timers<Ipv4Addr>,
     /// Time at which a disconnected switch is taken as failed.
     absent: BTreeMap<SwitchIndex, u64>,
     failed_links: BTreeSet<LinkIndex>,
@@ -125,14 +125,14 @@ impl Health {
     }
 
     /// Ends the monitoring of a group.
-    fn trust(&mut self, mcst_id: Ipv4Addr) {
+    fn stop_monitoring(&mut self, mcst_id: Ipv4Addr) {
         self.probes.remove(&mcst_id);
-        self.looks.clear(mcst_id);
+        self.next_readings.clear(mcst_id);
     }
 
     pub(super) fn poll_timeout(&self) -> Option<u64> {
         let absent = self.absent.values().copied();
-        absent.chain(self.looks.first()).min()
+        absent.chain(self.next_readings.first()).min()
     }
 }
 
@@ -144,7 +144,7 @@ impl Controller {
             return self.queue_reply(ApiReply::Failed { tag, error });
         }
         self.queue_reply(ApiReply::Probing { tag, mcst_id });
-        self.sign_of_life(now, mcst_id);
+        self.renew_lease(now, mcst_id);
         self.watch(now, mcst_id);
     }
 
@@ -160,7 +160,7 @@ impl Controller {
     }
 
     pub(super) fn health_timeout(&mut self, now: u64) {
-        while let Some(mcst_id) = self.health.looks.pop_due(now) {
+        while let Some(mcst_id) = self.health.next_readings.pop_due(now) {
             if self.health.probes.contains_key(&mcst_id) {
                 self.probe(now, mcst_id);
             }
@@ -205,7 +205,7 @@ impl Controller {
     /// Reads every path of a group.
     fn probe(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let Some(registration) = self.groups.get(&mcst_id).filter(|r| r.is_ready()) else {
-            self.health.trust(mcst_id);
+            self.health.stop_monitoring(mcst_id);
             return;
         };
         let mut reads = Vec::new();
@@ -219,7 +219,7 @@ impl Controller {
         }
         if reads.is_empty() {
             let next = now + self.probe_interval(mcst_id);
-            self.health.looks.set(mcst_id, next);
+            self.health.next_readings.set(mcst_id, next);
         }
         for ((switch, path), task) in reads {
             let id = self.submit(now, switch, Owner::Probe(mcst_id), task);
@@ -275,17 +275,17 @@ impl Controller {
         }
         if probe.pending.is_empty() {
             let next = now + self.probe_interval(mcst_id);
-            self.health.looks.set(mcst_id, next);
-            self.judge(now, mcst_id);
+            self.health.next_readings.set(mcst_id, next);
+            self.classify_paths(now, mcst_id);
         }
     }
 
-    fn judge(&mut self, now: u64, mcst_id: Ipv4Addr) {
+    fn classify_paths(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let (Some(probe), Some(registration)) = (
             self.health.probes.get_mut(&mcst_id),
             self.groups.get(&mcst_id).filter(|r| r.is_ready()),
         ) else {
-            self.health.trust(mcst_id);
+            self.health.stop_monitoring(mcst_id);
             return;
         };
         let psns = || probe.seen.values().map(|(psn, _)| *psn);
@@ -297,8 +297,8 @@ impl Controller {
         };
         if least == newest || probe.least.is_some_and(|before| before.precedes(least)) {
             // All paths have what was sent, or the group makes progress.
-            self.recoveries.has_moved(mcst_id);
-            self.health.trust(mcst_id);
+            self.recoveries.note_progress(mcst_id);
+            self.health.stop_monitoring(mcst_id);
             return;
         }
         probe.least.get_or_insert(least);
@@ -309,18 +309,18 @@ impl Controller {
         let (dead, links) = self.failed_parts(now, mcst_id, least, newest);
         if !links.is_empty() {
             // A blocked group does not prove a link failure: its source may have sent nothing since a frame was lost.
-            self.health.trust(mcst_id);
+            self.health.stop_monitoring(mcst_id);
             for link in links {
                 self.test_link(now, link);
             }
             self.watch(now, mcst_id);
         } else if !dead.is_empty() {
-            self.ask_about(now, mcst_id, dead);
+            self.read_claims_of(now, mcst_id, dead);
         }
     }
 
     /// Reads whether members that may have failed have acknowledged more than was sent according to their switches.
-    fn ask_about(&mut self, now: u64, mcst_id: Ipv4Addr, members: Vec<Ipv4Addr>) {
+    fn read_claims_of(&mut self, now: u64, mcst_id: Ipv4Addr, members: Vec<Ipv4Addr>) {
         let Some(registration) = self.groups.get(&mcst_id) else {
             return;
         };
@@ -351,7 +351,7 @@ impl Controller {
                 sent: BTreeMap::new(),
             });
         }
-        self.health.looks.clear(mcst_id);
+        self.health.next_readings.clear(mcst_id);
         for (switch, read, claim) in reads {
             let id = self.submit(now, switch, Owner::Probe(mcst_id), Task::Registers(read));
             let suspects = self.health.probes.get_mut(&mcst_id);
@@ -379,13 +379,13 @@ impl Controller {
             sent.precedes(*claimed).then_some(*switch)
         };
         let wrong: BTreeSet<SwitchIndex> = suspects.members.iter().filter_map(is_ahead).collect();
-        self.health.trust(mcst_id);
+        self.health.stop_monitoring(mcst_id);
         let wrong: Vec<SwitchIndex> = wrong
             .into_iter()
             .filter(|switch| self.recoveries.may_repair((mcst_id, *switch)))
             .collect();
         if wrong.is_empty() {
-            return self.lose(now, mcst_id, suspects.members);
+            return self.remove_members(now, mcst_id, suspects.members);
         }
         let msn = self
             .groups

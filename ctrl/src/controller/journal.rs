@@ -40,7 +40,7 @@ impl Controller {
                 switch,
                 result: Err(status),
                 ..
-            } => Some(format!("{}: refuses: {status}", self.name(*switch))),
+            } => Some(format!("{}: rejected: {status}", self.name(*switch))),
             Event::Stream { switch, message } => match message.update.as_ref()? {
                 stream_message_response::Update::Packet(packet) => {
                     let (name, len) = (self.name(*switch), packet.payload.len());
@@ -107,9 +107,9 @@ impl Controller {
             ApiReply::MembersLost { mcst_id, members } => {
                 let members: Vec<String> = members.iter().map(ToString::to_string).collect();
                 let members = members.join(", ");
-                format!("group {mcst_id}: goes on without {members}, lost")
+                format!("group {mcst_id}: continues without {members}, lost")
             }
-            ApiReply::GroupRerouted { mcst_id } => format!("group {mcst_id}: has another tree"),
+            ApiReply::GroupRerouted { mcst_id } => format!("group {mcst_id}: rerouted"),
             ApiReply::Probing { mcst_id, .. } => {
                 format!("group {mcst_id}: no progress; searching for failed members and links")
             }

@@ -24,14 +24,14 @@ use super::{ApiReply, Controller, Owner};
 use crate::constants::REGISTER_AGG;
 
 /// Checks per lease.
-const LOOKS: u64 = 8;
+const CHECKS_PER_LEASE: u64 = 8;
 
 /// Leases of all groups in use.
 #[derive(Debug, Default)]
 pub(super) struct Leases {
     leases: BTreeMap<Ipv4Addr, Lease>,
     /// Time of the next check of each group.
-    looks: Timers<Ipv4Addr>,
+    checks: Timers<Ipv4Addr>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -44,28 +44,28 @@ struct Lease {
 
 impl Leases {
     pub(super) fn poll_timeout(&self) -> Option<u64> {
-        self.looks.first()
+        self.checks.first()
     }
 
-    /// Grants a lease that begins with the first event.
-    pub(super) fn give(&mut self, mcst_id: Ipv4Addr) {
+    /// Grants a lease whose time starts at the first check.
+    pub(super) fn grant(&mut self, mcst_id: Ipv4Addr) {
         let lease = Lease {
             alive_at: None,
             last_acked: None,
         };
         self.leases.insert(mcst_id, lease);
-        self.looks.set(mcst_id, 0);
+        self.checks.set(mcst_id, 0);
     }
 
     pub(super) fn discard(&mut self, mcst_id: Ipv4Addr) {
         self.leases.remove(&mcst_id);
-        self.looks.clear(mcst_id);
+        self.checks.clear(mcst_id);
     }
 }
 
 impl Controller {
     /// Renews the lease of a group.
-    pub(super) fn sign_of_life(&mut self, now: u64, mcst_id: Ipv4Addr) {
+    pub(super) fn renew_lease(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let lease_ns = self.config.lease_ns;
         if lease_ns == 0 || !self.groups.get(&mcst_id).is_some_and(|r| r.is_ready()) {
             return;
@@ -76,7 +76,9 @@ impl Controller {
             last_acked: known.and_then(|lease| lease.last_acked),
         };
         self.leases.leases.insert(mcst_id, lease);
-        self.leases.looks.set(mcst_id, now + look_after(lease_ns));
+        self.leases
+            .checks
+            .set(mcst_id, now + check_interval(lease_ns));
     }
 
     /// Processes a client's request to renew the lease.
@@ -85,17 +87,17 @@ impl Controller {
             let error = GroupError::NoSuchGroup(mcst_id);
             return self.queue_reply(ApiReply::Failed { tag, error });
         }
-        self.sign_of_life(now, mcst_id);
+        self.renew_lease(now, mcst_id);
         self.queue_reply(ApiReply::Refreshed { tag, mcst_id });
     }
 
     pub(super) fn lease_timeout(&mut self, now: u64) {
-        while let Some(mcst_id) = self.leases.looks.pop_due(now) {
-            self.look_for_life(now, mcst_id);
+        while let Some(mcst_id) = self.leases.checks.pop_due(now) {
+            self.check_lease(now, mcst_id);
         }
     }
 
-    fn look_for_life(&mut self, now: u64, mcst_id: Ipv4Addr) {
+    fn check_lease(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let lease_ns = self.config.lease_ns;
         let (Some(lease), Some(registration)) = (
             self.leases.leases.get(&mcst_id).copied(),
@@ -122,15 +124,17 @@ impl Controller {
             (on.switch, Task::Registers(read))
         });
         if read.is_none() {
-            lease.alive_at = Some(unseen(alive_at, now, lease_ns));
+            lease.alive_at = Some(excluding_last_interval(alive_at, now, lease_ns));
         }
         self.leases.leases.insert(mcst_id, lease);
-        self.leases.looks.set(mcst_id, now + look_after(lease_ns));
+        self.leases
+            .checks
+            .set(mcst_id, now + check_interval(lease_ns));
         if let Some((switch, task)) = read {
             self.submit(now, switch, Owner::Lease(mcst_id), task);
         }
         if let Some(leader) = leader {
-            self.mrp_answer(mcst_id, leader, Kind::Alive, 0);
+            self.mrp_reply(mcst_id, leader, Kind::Alive, 0);
         }
     }
 
@@ -149,22 +153,24 @@ impl Controller {
             Ok(last_acked) => {
                 let before = lease.last_acked.replace(*last_acked);
                 if before.is_some_and(|before| before != *last_acked) {
-                    self.sign_of_life(now, mcst_id);
+                    self.renew_lease(now, mcst_id);
                 }
             }
             Err(_) => {
-                lease.alive_at = lease.alive_at.map(|at| unseen(at, now, lease_ns));
+                lease.alive_at = lease
+                    .alive_at
+                    .map(|at| excluding_last_interval(at, now, lease_ns));
             }
         }
     }
 }
 
 /// Nanoseconds from an activity or check to the next check.
-fn look_after(lease_ns: u64) -> u64 {
-    (lease_ns / LOOKS).max(1)
+fn check_interval(lease_ns: u64) -> u64 {
+    (lease_ns / CHECKS_PER_LEASE).max(1)
 }
 
 /// Time of the last activity, moved so that the time since the last check does not count.
-fn unseen(alive_at: u64, now: u64, lease_ns: u64) -> u64 {
-    (alive_at + look_after(lease_ns)).min(now)
+fn excluding_last_interval(alive_at: u64, now: u64, lease_ns: u64) -> u64 {
+    (alive_at + check_interval(lease_ns)).min(now)
 }

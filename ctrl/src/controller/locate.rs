@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_member_that_has_the_oldest_is_the_source() {
+    fn the_member_with_the_oldest_psn_is_the_source() {
         for base in [0, 0xff_fffe] {
             // Its reply is older than the base: it has sent for a long time.
             let old = [(Some(-7), true), (Some(8), true), (Some(6), true)];
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_has_just_begun_goes_on_with_what_comes_next() {
+    fn a_source_that_has_just_begun_continues_with_the_next_psn() {
         let all = [(Some(8), true), (Some(8), true), (Some(8), true)];
         assert_eq!(located(&evidence(3, &all)), (8, 0, true));
         // One lacks the first packet of the new source, which may be any member.
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_dead_is_within_a_window_of_the_others() {
+    fn a_member_without_reply_lacks_at_most_a_window() {
         let claims = [
             (None, false),
             (Some(1_000), true),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_the_silent_ones_is_the_source_and_the_likely_one_first() {
+    fn a_likely_member_without_reply_is_taken_as_the_source() {
         let claims = [
             (None, true),
             (Some(10), true),
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_switch_knows_comes_first() {
+    fn readings_of_other_switches_take_precedence() {
         let mut evidence = evidence(9, &[(Some(5), true), (Some(7), true)]);
         evidence.towards_source = Some(44);
         assert_eq!(located(&evidence), (5, 44, true));
@@ -296,7 +296,7 @@ mod tests {
         /// For any source and any missing packets, all receivers have the position, and the source is accepted from it: by its
         /// port, or because it sends the next PSN.
         #[test]
-        fn the_source_gets_on_from_the_position(
+        fn the_source_can_continue_from_the_position(
             base in 0u32..0x100_0000,
             ahead in 1i64..1_000_000,
             lags in prop::collection::vec(0i64..=128, 1..7),
@@ -322,7 +322,7 @@ mod tests {
 
         /// Whatever one faulty member reports, all honest receivers have the position.
         #[test]
-        fn one_member_alone_moves_no_position_beyond_what_the_others_have(
+        fn one_faulty_member_cannot_advance_the_position_beyond_the_others(
             base in 0u32..0x100_0000,
             ahead in 1i64..1_000_000,
             lags in prop::collection::vec(0i64..=128, 2..7),

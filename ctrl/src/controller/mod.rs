@@ -15,6 +15,7 @@ mod change;
 mod checkpoint;
 mod config;
 mod counting;
+mod creation;
 mod datagrams;
 mod duplicate;
 mod error;
@@ -25,7 +26,6 @@ mod journal;
 mod lease;
 mod links;
 mod locate;
-mod making;
 mod mrp;
 mod plan;
 mod pool;
@@ -68,11 +68,11 @@ use boot::{Boot, SwitchPhase};
 use capacity::Capacity;
 use change::{Change, Origin};
 use counting::Counting;
+use creation::Creation;
 use datagrams::Datagrams;
 use health::Health;
 use lease::Leases;
 use links::Markers;
-use making::Making;
 use mrp::Mrp;
 use pool::Pool;
 use punt::Punts;
@@ -131,7 +131,7 @@ pub struct Controller {
     datagrams: Datagrams,
 }
 
-/// One switch.
+/// The controller's state of one switch.
 struct SwitchControl {
     session: Session,
     boot: SwitchPhase,
@@ -150,7 +150,7 @@ struct SwitchControl {
 #[derive(Clone, Copy, Debug)]
 enum Owner {
     Boot(SwitchIndex),
-    Making(Making),
+    Creation(Creation),
     Change(Ipv4Addr),
     Removal(Ipv4Addr),
     Adoption(Ipv4Addr),
@@ -159,14 +159,14 @@ enum Owner {
     /// Read of a group's position.
     Checkpoint(Ipv4Addr),
     /// Recovery of a group's position on a switch.
-    Recovery(recovery::Place),
+    Recovery(recovery::PartKey),
     /// Check of a group's lease.
     Lease(Ipv4Addr),
     /// Read of a path's register, for a group whose minimum the controller computes.
     Path(SwitchIndex, u16),
     /// A change of a datagram group.
     Datagrams(Tag),
-    /// No one waits.
+    /// The result is not needed.
     Detached,
 }
 
@@ -230,7 +230,7 @@ impl Controller {
         })
     }
 
-    /// The network.
+    /// The network that this controller manages.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
@@ -245,7 +245,7 @@ impl Controller {
         self.handle_all(now, [event]);
     }
 
-    /// Processes events received by `now`. Feedback that switches pass up is answered once for all of these events.
+    /// Processes events received by `now`. Punted feedback is aggregated over all of them before replies are sent.
     pub fn handle_all(&mut self, now: u64, events: impl IntoIterator<Item = Event>) {
         for event in events {
             self.take(now, event);
@@ -295,7 +295,7 @@ impl Controller {
                 let report = self.status();
                 self.queue_reply(ApiReply::Status { tag, report });
             }
-            Event::Timeout => self.wake(now),
+            Event::Timeout => self.expire_timers(now),
         }
     }
 
@@ -392,7 +392,7 @@ impl Controller {
         id
     }
 
-    fn wake(&mut self, now: u64) {
+    fn expire_timers(&mut self, now: u64) {
         let due: Vec<_> = self
             .timers
             .iter()
@@ -453,8 +453,8 @@ impl Controller {
             Some(Owner::Boot(switch)) => {
                 self.advance::<Boot>(now, switch, task, result);
             }
-            Some(Owner::Making(making)) => {
-                self.advance::<Making>(now, making, task, result);
+            Some(Owner::Creation(creation)) => {
+                self.advance::<Creation>(now, creation, task, result);
             }
             Some(Owner::Change(mcst_id)) => {
                 self.advance::<Change>(now, mcst_id, task, result);
@@ -466,8 +466,8 @@ impl Controller {
                 self.probe_done(now, mcst_id, task, result);
             }
             Some(Owner::Checkpoint(mcst_id)) => self.checkpoint_read(mcst_id, result),
-            Some(Owner::Recovery(place)) => {
-                self.recovery_read(now, place, task, result);
+            Some(Owner::Recovery(part)) => {
+                self.recovery_read(now, part, task, result);
             }
             Some(Owner::Lease(mcst_id)) => self.lease_read(now, mcst_id, &result),
             Some(Owner::Path(switch, group)) => {

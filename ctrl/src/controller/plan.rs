@@ -8,7 +8,7 @@ use alfirk_roce::registration::Patience;
 use super::bridge::{Bridges, GroupMember, Terms};
 use super::error::GroupError;
 use super::event::{MemberSpec, MemoryRegion, RegisterGroup};
-use super::group::{wanted, Group, GroupPart};
+use super::group::{demand_of, Group, GroupPart};
 use super::position::Position;
 use super::Controller;
 use crate::constants::{RECOMPUTE_MASK, RECOMPUTE_NETWORK};
@@ -47,7 +47,7 @@ impl Controller {
         let mut switches = Vec::new();
         for (switch, ports) in tree.switches() {
             let ports = || ports.iter().copied();
-            let wanted = wanted(&self.topology, switch, ports(), BTreeMap::new());
+            let wanted = demand_of(&self.topology, switch, ports(), BTreeMap::new());
             let allocation = self.switches[switch.0].capacity.take(&wanted);
             let allocation = allocation.expect("capacity was checked before");
             let on = GroupPart::new(&self.topology, switch, &allocation, ports(), &bridges);
@@ -68,12 +68,13 @@ impl Controller {
         };
         self.loads.add(&group.tree);
         if let Err(error) = group.check(&self.program) {
-            self.give_back(&group);
+            self.release_plan(&group);
             return Err(error);
         }
         Ok(group)
     }
 
+    /// Looks up the hosts of members, and checks their addresses, queue pairs and memory regions.
     pub(super) fn resolve_members(
         &self,
         specs: &[MemberSpec],
@@ -139,7 +140,7 @@ impl Controller {
                 });
             }
             let ports = ports.iter().copied();
-            let wanted = wanted(&self.topology, switch, ports, kept(switch));
+            let wanted = demand_of(&self.topology, switch, ports, kept(switch));
             if let Err(no) = control.capacity.check(&wanted) {
                 return Err(GroupError::SwitchFull {
                     switch: name(),
@@ -152,6 +153,7 @@ impl Controller {
         Ok(())
     }
 
+    /// Allocates a group address: the requested one, or any free one that suits the ICRC strategy.
     pub(super) fn take_address(
         &mut self,
         wanted: Option<Ipv4Addr>,
@@ -168,7 +170,7 @@ impl Controller {
             Some(mcst_id) if recomputes && !is_parsed(u32::from(mcst_id)) => {
                 Err(GroupError::NotRecomputed { mcst_id })
             }
-            Some(mcst_id) => match self.addresses.take_this(u32::from(mcst_id)) {
+            Some(mcst_id) => match self.addresses.reserve(u32::from(mcst_id)) {
                 true => Ok(mcst_id),
                 false => Err(GroupError::Taken(mcst_id)),
             },
@@ -188,7 +190,7 @@ impl Controller {
     }
 
     /// Frees the allocations of a plan that was not written to any switch.
-    pub(super) fn give_back(&mut self, group: &Group) {
+    pub(super) fn release_plan(&mut self, group: &Group) {
         self.loads.remove(&group.tree);
         for on in &group.switches {
             self.switches[on.switch.0].capacity.release(on.group_index);

@@ -12,8 +12,8 @@ pub(super) struct Pool {
     last: u32,
     next: u32,
     used: BTreeSet<u32>,
-    /// Released numbers that must not be reused before [`Pool::clean`].
-    spoiled: BTreeSet<u32>,
+    /// Released numbers that must not be reused before [`Pool::end_quarantine`].
+    quarantined: BTreeSet<u32>,
 }
 
 impl Pool {
@@ -24,7 +24,7 @@ impl Pool {
             last,
             next: first,
             used: BTreeSet::new(),
-            spoiled: BTreeSet::new(),
+            quarantined: BTreeSet::new(),
         }
     }
 
@@ -37,7 +37,7 @@ impl Pool {
     pub(super) fn take_if(&mut self, fits: impl Fn(u32) -> bool) -> Option<u32> {
         let number = (self.next..=self.last)
             .chain(self.first..self.next)
-            .find(|n| fits(*n) && !self.used.contains(n) && !self.spoiled.contains(n))?;
+            .find(|n| fits(*n) && !self.used.contains(n) && !self.quarantined.contains(n))?;
         self.used.insert(number);
         self.next = match number == self.last {
             true => self.first,
@@ -48,12 +48,12 @@ impl Pool {
 
     /// Whether a number can be allocated.
     pub(super) fn is_free(&self, number: u32) -> bool {
-        let is_used = self.used.contains(&number) || self.spoiled.contains(&number);
+        let is_used = self.used.contains(&number) || self.quarantined.contains(&number);
         (self.first..=self.last).contains(&number) && !is_used
     }
 
     /// Allocates this number; false if it is in use.
-    pub(super) fn take_this(&mut self, number: u32) -> bool {
+    pub(super) fn reserve(&mut self, number: u32) -> bool {
         self.is_free(number) && self.used.insert(number)
     }
 
@@ -62,20 +62,20 @@ impl Pool {
         self.used.remove(&number);
     }
 
-    /// Releases a number that must not be reused before [`Pool::clean`].
-    pub(super) fn spoil(&mut self, number: u32) {
+    /// Releases a number that must not be reused before [`Pool::end_quarantine`].
+    pub(super) fn quarantine(&mut self, number: u32) {
         self.used.remove(&number);
-        self.spoiled.insert(number);
+        self.quarantined.insert(number);
     }
 
-    /// Makes spoiled numbers available, and returns them.
-    pub(super) fn clean(&mut self) -> BTreeSet<u32> {
-        std::mem::take(&mut self.spoiled)
+    /// Makes quarantined numbers available, and returns them.
+    pub(super) fn end_quarantine(&mut self) -> BTreeSet<u32> {
+        std::mem::take(&mut self.quarantined)
     }
 
     /// Number of available numbers.
     pub(super) fn left(&self) -> usize {
-        self.size() - self.used.len() - self.spoiled.len()
+        self.size() - self.used.len() - self.quarantined.len()
     }
 
     /// Size of the range.
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_back_as_late_as_possible() {
+    fn released_numbers_are_reused_as_late_as_possible() {
         let mut pool = Pool::new(5, 7);
         assert_eq!(pool.take(), Some(5));
         pool.release(5);
@@ -106,16 +106,16 @@ mod tests {
     }
 
     #[test]
-    fn spoiled_numbers_wait_for_cleaning() {
+    fn quarantined_numbers_are_not_reused_before_the_quarantine_ends() {
         let mut pool = Pool::new(0, 1);
-        assert!(pool.take_this(1));
-        assert!(!pool.take_this(1));
-        assert!(!pool.take_this(2));
-        pool.spoil(1);
-        assert!(!pool.take_this(1));
+        assert!(pool.reserve(1));
+        assert!(!pool.reserve(1));
+        assert!(!pool.reserve(2));
+        pool.quarantine(1);
+        assert!(!pool.reserve(1));
         assert_eq!(pool.take(), Some(0));
         assert_eq!(pool.take(), None);
-        pool.clean();
+        pool.end_quarantine();
         assert_eq!(pool.take(), Some(1));
         assert_eq!(pool.in_use(), 2);
     }

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn registers_and_init_group_hold_psn_and_msn() {
+    fn positions_convert_to_register_and_init_values() {
         let position = Position {
             psn: Psn::new(0xff_ffff),
             msn: 0x12_3456,
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_position_for_all_is_before_whatever_is_in_flight() {
+    fn for_all_is_older_than_everything_in_flight() {
         let here = Position {
             psn: Psn::new(5),
             msn: 2,

@@ -14,10 +14,10 @@
 //! A step that cannot be undone is firm: its failures are recorded, as are failures while undoing, and the procedure
 //! continues. So a [`Run`] always ends, done or undone, with a list of switches that may have leftover state.
 //!
-//! | procedure | steps | of what |
+//! | procedure | steps | subject |
 //! |---|---|---|
 //! | [`Boot`](super::boot) | entries and groups of one switch | a switch that has connected |
-//! | [`Making`](super::making) | registers, entries, publication | a group, or an agent's part of it |
+//! | [`Creation`](super::creation) | registers, entries, publication | a group, or an agent's part of it |
 //! | [`Change`](super::change) | new parts beside the old ones, then in their place | a group in use |
 //! | [`Removal`](super::removal) | withdrawal, entries | a group in use |
 
@@ -29,10 +29,10 @@ use super::session::{Task, TaskId};
 use super::{Controller, Owner};
 use crate::topology::SwitchIndex;
 
-/// A procedure, and its place in the controller.
+/// A procedure: its steps, and how the controller finds a running instance.
 pub(super) trait Procedure: Sized + 'static {
     /// Identifies a running instance.
-    type Place: Copy;
+    type Key: Copy;
     /// Identifies the value that a task reads.
     type Reading: Copy + fmt::Debug;
     /// Reason to turn back.
@@ -42,12 +42,12 @@ pub(super) trait Procedure: Sized + 'static {
     /// Steps in order.
     const STEPS: &'static [Step<Self>];
 
-    fn find(controller: &Controller, place: Self::Place) -> Option<&Run<Self>>;
+    fn find(controller: &Controller, key: Self::Key) -> Option<&Run<Self>>;
 
-    fn find_mut(controller: &mut Controller, place: Self::Place) -> Option<&mut Run<Self>>;
+    fn find_mut(controller: &mut Controller, key: Self::Key) -> Option<&mut Run<Self>>;
 
     /// Owner of its tasks.
-    fn owner(place: Self::Place) -> Owner;
+    fn owner(key: Self::Key) -> Owner;
 
     /// Records the value that a task has read, or its error. An error does not fail the step.
     fn record_reading(
@@ -58,10 +58,10 @@ pub(super) trait Procedure: Sized + 'static {
     );
 
     /// Called when a step has failed or the procedure is cancelled, before the completed steps are undone.
-    fn turned_back(_controller: &mut Controller, _now: u64, _place: Self::Place) {}
+    fn turned_back(_controller: &mut Controller, _now: u64, _place: Self::Key) {}
 
     /// Called when the procedure is done or undone; see [`Run::is_done`].
-    fn over(controller: &mut Controller, now: u64, place: Self::Place);
+    fn ended(controller: &mut Controller, now: u64, key: Self::Key);
 }
 
 /// A task for one switch.
@@ -93,7 +93,7 @@ impl<R> Order<R> {
 
 type Orders<P> = fn(&P, &Controller) -> Vec<Order<<P as Procedure>::Reading>>;
 type Completion<P> =
-    fn(&mut Controller, <P as Procedure>::Place) -> Result<(), <P as Procedure>::Failure>;
+    fn(&mut Controller, <P as Procedure>::Key) -> Result<(), <P as Procedure>::Failure>;
 
 /// One step of a procedure.
 pub(super) struct Step<P: Procedure> {
@@ -139,12 +139,12 @@ impl<P: Procedure> Step<P> {
 #[derive(Debug)]
 pub(super) struct Run<P: Procedure> {
     pub(super) procedure: P,
-    at: At,
+    at: Progress,
     waits_for: BTreeMap<TaskId, (SwitchIndex, Option<P::Reading>)>,
     /// First failure.
     failure: Option<P::Failure>,
     /// The procedure was cancelled.
-    is_called_off: bool,
+    is_cancelled: bool,
     /// First error of each switch in firm steps or while undoing.
     left: BTreeMap<SwitchIndex, SwitchError>,
     /// Switches that may have leftover state, now or after a delayed reply.
@@ -153,7 +153,7 @@ pub(super) struct Run<P: Procedure> {
 
 /// Current step of a procedure; all steps before it have begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
+enum Progress {
     Step(usize),
     Undo(usize),
     Done,
@@ -165,10 +165,10 @@ impl<P: Procedure> Run<P> {
     pub(super) fn new(procedure: P) -> Run<P> {
         Run {
             procedure,
-            at: At::Step(0),
+            at: Progress::Step(0),
             waits_for: BTreeMap::new(),
             failure: None,
-            is_called_off: false,
+            is_cancelled: false,
             left: BTreeMap::new(),
             doubtful: BTreeSet::new(),
         }
@@ -176,12 +176,12 @@ impl<P: Procedure> Run<P> {
 
     /// Whether every step is complete.
     pub(super) fn is_done(&self) -> bool {
-        self.at == At::Done
+        self.at == Progress::Done
     }
 
     /// Whether every step that had begun is undone.
     pub(super) fn is_undone(&self) -> bool {
-        self.at == At::Undone
+        self.at == Progress::Undone
     }
 
     /// Reason to turn back.
@@ -203,17 +203,17 @@ impl<P: Procedure> Run<P> {
     }
 
     /// Records that a switch has failed, so that the procedure's state there is unreliable.
-    pub(super) fn lose(&mut self, switch: SwitchIndex, error: SwitchError) {
+    pub(super) fn switch_failed(&mut self, switch: SwitchIndex, error: SwitchError) {
         match self.at {
-            At::Done | At::Undone => {
+            Progress::Done | Progress::Undone => {
                 self.doubtful.insert(switch);
             }
-            At::Step(_) | At::Undo(_) => self.note(switch, error),
+            Progress::Step(_) | Progress::Undo(_) => self.note(switch, error),
         }
     }
 
     fn note(&mut self, switch: SwitchIndex, error: SwitchError) {
-        let may_turn_back = matches!(self.at, At::Step(n) if !P::STEPS[n].is_firm);
+        let may_turn_back = matches!(self.at, Progress::Step(n) if !P::STEPS[n].is_firm);
         if !may_turn_back || !error.is_definite() {
             self.doubtful.insert(switch);
         }
@@ -226,11 +226,11 @@ impl<P: Procedure> Run<P> {
 
     fn turn(&mut self) {
         self.at = match self.at {
-            At::Step(n) if self.failure.is_some() || self.is_called_off => At::Undo(n),
-            At::Step(n) if n + 1 < P::STEPS.len() => At::Step(n + 1),
-            At::Step(_) => At::Done,
-            At::Undo(n) if n > 0 => At::Undo(n - 1),
-            At::Undo(_) => At::Undone,
+            Progress::Step(n) if self.failure.is_some() || self.is_cancelled => Progress::Undo(n),
+            Progress::Step(n) if n + 1 < P::STEPS.len() => Progress::Step(n + 1),
+            Progress::Step(_) => Progress::Done,
+            Progress::Undo(n) if n > 0 => Progress::Undo(n - 1),
+            Progress::Undo(_) => Progress::Undone,
             over => over,
         };
     }
@@ -263,24 +263,24 @@ impl Ending<GroupError> {
 
 impl Controller {
     /// Begins or continues a procedure, up to the next step with tasks.
-    pub(super) fn begin<P: Procedure>(&mut self, now: u64, place: P::Place) {
-        while let Some(run) = P::find(self, place) {
+    pub(super) fn begin<P: Procedure>(&mut self, now: u64, key: P::Key) {
+        while let Some(run) = P::find(self, key) {
             let orders = match run.at {
-                At::Step(n) => (P::STEPS[n].tasks)(&run.procedure, self),
-                At::Undo(n) => (P::STEPS[n].undo)(&run.procedure, self),
-                At::Done | At::Undone => return P::over(self, now, place),
+                Progress::Step(n) => (P::STEPS[n].tasks)(&run.procedure, self),
+                Progress::Undo(n) => (P::STEPS[n].undo)(&run.procedure, self),
+                Progress::Done | Progress::Undone => return P::ended(self, now, key),
             };
             let is_waiting = !orders.is_empty();
             for order in orders {
-                let id = self.submit(now, order.switch, P::owner(place), order.task);
-                if let Some(run) = P::find_mut(self, place) {
+                let id = self.submit(now, order.switch, P::owner(key), order.task);
+                if let Some(run) = P::find_mut(self, key) {
                     run.waits_for.insert(id, (order.switch, order.reading));
                 }
             }
             if is_waiting {
                 return;
             }
-            self.complete_step::<P>(now, place);
+            self.complete_step::<P>(now, key);
         }
     }
 
@@ -288,14 +288,14 @@ impl Controller {
     pub(super) fn advance<P: Procedure>(
         &mut self,
         now: u64,
-        place: P::Place,
+        key: P::Key,
         task: TaskId,
         result: Result<u64, SwitchError>,
     ) {
-        let Some(run) = P::find_mut(self, place) else {
+        let Some(run) = P::find_mut(self, key) else {
             return;
         };
-        // Otherwise the task belongs to an earlier procedure at this place.
+        // Otherwise the task belongs to an earlier instance with this key.
         let Some((switch, reading)) = run.waits_for.remove(&task) else {
             return;
         };
@@ -305,41 +305,41 @@ impl Controller {
             (None, Err(error)) => run.note(switch, error),
         }
         if run.waits_for.is_empty() {
-            self.complete_step::<P>(now, place);
-            self.begin::<P>(now, place);
+            self.complete_step::<P>(now, key);
+            self.begin::<P>(now, key);
         }
     }
 
     /// Cancels a procedure: it turns back once the current step is complete.
-    pub(super) fn call_off<P: Procedure>(&mut self, now: u64, place: P::Place) {
-        let Some(run) = P::find_mut(self, place) else {
+    pub(super) fn cancel<P: Procedure>(&mut self, now: u64, key: P::Key) {
+        let Some(run) = P::find_mut(self, key) else {
             return;
         };
-        run.is_called_off = true;
+        run.is_cancelled = true;
         if run.is_done() {
-            run.at = At::Undo(P::STEPS.len() - 1);
-            self.begin::<P>(now, place);
+            run.at = Progress::Undo(P::STEPS.len() - 1);
+            self.begin::<P>(now, key);
         }
     }
 
-    fn complete_step<P: Procedure>(&mut self, now: u64, place: P::Place) {
-        let Some(run) = P::find_mut(self, place) else {
+    fn complete_step<P: Procedure>(&mut self, now: u64, key: P::Key) {
+        let Some(run) = P::find_mut(self, key) else {
             return;
         };
         let mut result = Ok(());
-        if let (At::Step(n), None) = (run.at, &run.failure) {
-            result = (P::STEPS[n].complete)(self, place);
+        if let (Progress::Step(n), None) = (run.at, &run.failure) {
+            result = (P::STEPS[n].complete)(self, key);
         }
-        if let Some(run) = P::find_mut(self, place) {
+        if let Some(run) = P::find_mut(self, key) {
             if let Err(failure) = result {
                 run.failure = Some(failure);
             }
             let before = run.at;
             run.turn();
-            if let (At::Step(n), At::Undo(_)) = (before, run.at) {
+            if let (Progress::Step(n), Progress::Undo(_)) = (before, run.at) {
                 let (step, failure) = (P::STEPS[n].name, &run.failure);
                 tracing::debug!(procedure = P::NAME, step, ?failure, "turns back");
-                P::turned_back(self, now, place);
+                P::turned_back(self, now, key);
             }
         }
     }
@@ -350,9 +350,9 @@ impl<P: Procedure> Run<P> {
     /// Name of the current step, and whether it is being undone; `None` if the procedure has ended.
     pub(super) fn step(&self) -> Option<(&'static str, bool)> {
         match self.at {
-            At::Step(n) => Some((P::STEPS[n].name, false)),
-            At::Undo(n) => Some((P::STEPS[n].name, true)),
-            At::Done | At::Undone => None,
+            Progress::Step(n) => Some((P::STEPS[n].name, false)),
+            Progress::Undo(n) => Some((P::STEPS[n].name, true)),
+            Progress::Done | Progress::Undone => None,
         }
     }
 }

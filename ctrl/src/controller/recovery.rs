@@ -37,17 +37,17 @@ const ROUNDS: u32 = 8;
 const MAX_STALL_REPORTS: u32 = 4;
 
 /// A group on one switch.
-pub(super) type Place = (Ipv4Addr, SwitchIndex);
+pub(super) type PartKey = (Ipv4Addr, SwitchIndex);
 
 /// Running recoveries, at most one per group and switch of its tree.
 #[derive(Debug, Default)]
 pub(super) struct Recoveries {
-    open: BTreeMap<Place, Recovery>,
-    timers: Timers<Place>,
+    open: BTreeMap<PartKey, Recovery>,
+    timers: Timers<PartKey>,
     /// Member of each group that last reported no progress.
     stall_reporters: BTreeMap<Ipv4Addr, Ipv4Addr>,
     /// Parts repaired since their group last made progress.
-    repaired: BTreeSet<Place>,
+    repaired: BTreeSet<PartKey>,
 }
 
 #[derive(Debug)]
@@ -67,18 +67,18 @@ struct Recovery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Waiting for replies of members.
-    Asking,
+    Querying,
     /// Reading registers of switches.
     Reading,
     /// Writing registers.
-    Setting(Setting),
+    Writing(RegisterValues),
     /// The wide window is still in effect.
     Open,
 }
 
 /// Values for the registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Setting {
+struct RegisterValues {
     position: Position,
     source: u32,
     /// The position is the newest that all members have.
@@ -102,121 +102,121 @@ impl Recoveries {
     }
 
     /// Whether a part's recovery is running, or its position may not be the newest.
-    pub(super) fn is_open(&self, place: Place) -> bool {
-        self.open.contains_key(&place)
+    pub(super) fn is_open(&self, part: PartKey) -> bool {
+        self.open.contains_key(&part)
     }
 
-    pub(super) fn discard(&mut self, place: Place) {
-        self.open.remove(&place);
-        self.timers.clear(place);
+    pub(super) fn discard(&mut self, part: PartKey) {
+        self.open.remove(&part);
+        self.timers.clear(part);
     }
 
     pub(super) fn discard_group(&mut self, mcst_id: Ipv4Addr) {
-        let places = (mcst_id, SwitchIndex(0))..=(mcst_id, SwitchIndex(usize::MAX));
-        let places: Vec<Place> = self.open.range(places).map(|(place, _)| *place).collect();
-        for place in places {
-            self.discard(place);
+        let parts = (mcst_id, SwitchIndex(0))..=(mcst_id, SwitchIndex(usize::MAX));
+        let parts: Vec<PartKey> = self.open.range(parts).map(|(part, _)| *part).collect();
+        for part in parts {
+            self.discard(part);
         }
         self.stall_reporters.remove(&mcst_id);
-        self.has_moved(mcst_id);
+        self.note_progress(mcst_id);
     }
 
     pub(super) fn discard_switch(&mut self, switch: SwitchIndex) {
-        let places = self.open.keys().filter(|(_, at)| *at == switch);
-        for place in places.copied().collect::<Vec<_>>() {
-            self.discard(place);
+        let parts = self.open.keys().filter(|(_, at)| *at == switch);
+        for part in parts.copied().collect::<Vec<_>>() {
+            self.discard(part);
         }
     }
 
     /// Whether a part may be repaired, when a member claims more than was sent, instead of removing the member. Only once until
     /// the group makes progress: otherwise a faulty member could never be removed.
-    pub(super) fn may_repair(&mut self, place: Place) -> bool {
-        self.repaired.insert(place)
+    pub(super) fn may_repair(&mut self, part: PartKey) -> bool {
+        self.repaired.insert(part)
     }
 
     /// Records that a group makes progress.
-    pub(super) fn has_moved(&mut self, mcst_id: Ipv4Addr) {
+    pub(super) fn note_progress(&mut self, mcst_id: Ipv4Addr) {
         self.repaired.retain(|(of, _)| *of != mcst_id);
     }
 }
 
 impl Controller {
     /// Starts the recovery of a group on a switch whose registers started from `base`.
-    pub(super) fn recover(&mut self, now: u64, place: Place, base: Position) {
-        self.begin_recovery(now, place, base, 0);
+    pub(super) fn recover(&mut self, now: u64, part: PartKey, base: Position) {
+        self.begin_recovery(now, part, base, 0);
     }
 
     /// Processes a member's report that the group makes no progress. If the source is uncertain, it may be this member.
     pub(super) fn member_reports_stall(&mut self, now: u64, mcst_id: Ipv4Addr, member: Ipv4Addr) {
         self.recoveries.stall_reporters.insert(mcst_id, member);
-        let places = (mcst_id, SwitchIndex(0))..=(mcst_id, SwitchIndex(usize::MAX));
-        let open = self.recoveries.open.range(places);
+        let parts = (mcst_id, SwitchIndex(0))..=(mcst_id, SwitchIndex(usize::MAX));
+        let open = self.recoveries.open.range(parts);
         let uncertain = open.filter(|(_, recovery)| {
             recovery.stage == Stage::Open && recovery.stall_reports < MAX_STALL_REPORTS
         });
-        let again: Vec<(Place, Position, u32)> = uncertain
-            .map(|(place, recovery)| (*place, recovery.base, recovery.stall_reports + 1))
+        let again: Vec<(PartKey, Position, u32)> = uncertain
+            .map(|(part, recovery)| (*part, recovery.base, recovery.stall_reports + 1))
             .collect();
-        for (place, base, stall_reports) in again {
-            self.begin_recovery(now, place, base, stall_reports);
+        for (part, base, stall_reports) in again {
+            self.begin_recovery(now, part, base, stall_reports);
         }
     }
 
-    fn begin_recovery(&mut self, now: u64, place: Place, base: Position, stall_reports: u32) {
+    fn begin_recovery(&mut self, now: u64, part: PartKey, base: Position, stall_reports: u32) {
         let recovery = Recovery {
             base,
             stall_reports,
             round: 0,
-            stage: Stage::Asking,
+            stage: Stage::Querying,
             pending: BTreeMap::new(),
             claims: BTreeMap::new(),
             readings: Readings::default(),
         };
-        self.recoveries.open.insert(place, recovery);
-        self.ask_members_of(now, place);
+        self.recoveries.open.insert(part, recovery);
+        self.query_members(now, part);
     }
 
     /// Whether the recovery of a part can proceed now. Otherwise it is retried later, or dropped.
-    fn is_recoverable(&mut self, now: u64, place: Place) -> bool {
-        let (mcst_id, switch) = place;
+    fn is_recoverable(&mut self, now: u64, part: PartKey) -> bool {
+        let (mcst_id, switch) = part;
         let registration = self.groups.get(&mcst_id);
         let is_there = registration.is_some_and(|r| r.is_ready() && r.group().on(switch).is_some());
         if !is_there || !self.switches[switch.0].boot.is_ready() {
-            self.recoveries.discard(place);
+            self.recoveries.discard(part);
             return false;
         }
         let is_at_rest = registration.is_some_and(|r| r.is_at_rest());
         if !is_at_rest {
             // A change reads and writes registers itself.
-            if let Some(recovery) = self.recoveries.open.get_mut(&place) {
+            if let Some(recovery) = self.recoveries.open.get_mut(&part) {
                 if recovery.stage != Stage::Open {
-                    recovery.stage = Stage::Asking;
+                    recovery.stage = Stage::Querying;
                     recovery.claims.clear();
                 }
             }
             let next = now + self.config.probe_interval_ns;
-            self.recoveries.timers.set(place, next);
+            self.recoveries.timers.set(part, next);
         }
         is_at_rest
     }
 
     /// The group's part.
-    fn part_at(&self, (mcst_id, switch): Place) -> Option<(&Group, &GroupPart)> {
+    fn part_at(&self, (mcst_id, switch): PartKey) -> Option<(&Group, &GroupPart)> {
         let group = self.groups.get(&mcst_id)?.group();
         Some((group, group.on(switch)?))
     }
 
     /// Sends a duplicate to each member at the switch that has not replied.
-    fn ask_members_of(&mut self, now: u64, place: Place) {
-        let (mcst_id, switch) = place;
-        let Some(recovery) = self.recoveries.open.get(&place) else {
+    fn query_members(&mut self, now: u64, part: PartKey) {
+        let (mcst_id, switch) = part;
+        let Some(recovery) = self.recoveries.open.get(&part) else {
             return;
         };
         let (base, answered) = (recovery.base.psn, recovery.claims.clone());
-        if !self.is_recoverable(now, place) {
+        if !self.is_recoverable(now, part) {
             return;
         }
-        let Some((group, on)) = self.part_at(place) else {
+        let Some((group, on)) = self.part_at(part) else {
             return;
         };
         let psn = duplicate::psn(base);
@@ -236,19 +236,19 @@ impl Controller {
     }
 
     pub(super) fn recovery_timeout(&mut self, now: u64) {
-        while let Some(place) = self.recoveries.timers.pop_due(now) {
-            match self.recoveries.open.get(&place).map(|r| r.stage) {
-                Some(Stage::Asking) => self.read_claims(now, place),
-                Some(Stage::Open) => self.close_recovery(now, place),
-                Some(Stage::Reading | Stage::Setting(_)) | None => {}
+        while let Some(part) = self.recoveries.timers.pop_due(now) {
+            match self.recoveries.open.get(&part).map(|r| r.stage) {
+                Some(Stage::Querying) => self.read_claims(now, part),
+                Some(Stage::Open) => self.close_recovery(now, part),
+                Some(Stage::Reading | Stage::Writing(_)) | None => {}
             }
         }
     }
 
     /// Reads the replies of members, and the registers of the other switches in the tree.
-    fn read_claims(&mut self, now: u64, place: Place) {
-        let (mcst_id, switch) = place;
-        if !self.is_recoverable(now, place) {
+    fn read_claims(&mut self, now: u64, part: PartKey) {
+        let (mcst_id, switch) = part;
+        if !self.is_recoverable(now, part) {
             return;
         }
         let Some(group) = self.groups.get(&mcst_id).map(|r| r.group()) else {
@@ -257,9 +257,9 @@ impl Controller {
         let mut reads = Vec::new();
         for on in &group.switches {
             let index = on.group_index;
-            let mut read = |register, path, asked| {
-                let task = Task::Registers(registers::read(index, register, path));
-                reads.push((on.switch, task, asked));
+            let mut read = |number, path, register| {
+                let task = Task::Registers(registers::read(index, number, path));
+                reads.push((on.switch, task, register));
             };
             if on.switch == switch {
                 let members = (0..=u8::MAX)
@@ -273,24 +273,24 @@ impl Controller {
                 read(REGISTER_SRC_PORT, 0, RegisterRead::Source(on.switch));
             }
         }
-        self.ask_for(now, place, Stage::Reading, reads);
+        self.submit_tasks(now, part, Stage::Reading, reads);
     }
 
-    fn ask_for(
+    fn submit_tasks(
         &mut self,
         now: u64,
-        place: Place,
+        part: PartKey,
         stage: Stage,
         tasks: Vec<(SwitchIndex, Task, RegisterRead)>,
     ) {
-        if let Some(recovery) = self.recoveries.open.get_mut(&place) {
+        if let Some(recovery) = self.recoveries.open.get_mut(&part) {
             recovery.stage = stage;
             recovery.pending.clear();
         }
-        for (switch, task, asked) in tasks {
-            let id = self.submit(now, switch, Owner::Recovery(place), task);
-            if let Some(recovery) = self.recoveries.open.get_mut(&place) {
-                recovery.pending.insert(id, asked);
+        for (switch, task, register) in tasks {
+            let id = self.submit(now, switch, Owner::Recovery(part), task);
+            if let Some(recovery) = self.recoveries.open.get_mut(&part) {
+                recovery.pending.insert(id, register);
             }
         }
     }
@@ -299,17 +299,17 @@ impl Controller {
     pub(super) fn recovery_read(
         &mut self,
         now: u64,
-        place: Place,
+        part: PartKey,
         task: TaskId,
         result: Result<u64, SwitchError>,
     ) {
-        let Some(recovery) = self.recoveries.open.get_mut(&place) else {
+        let Some(recovery) = self.recoveries.open.get_mut(&part) else {
             return;
         };
-        let Some(asked) = recovery.pending.remove(&task) else {
+        let Some(register) = recovery.pending.remove(&task) else {
             return;
         };
-        match (asked, result) {
+        match (register, result) {
             (RegisterRead::Claim(path), Ok(value)) => {
                 let newest = Psn::new(value as u32);
                 if recovery.base.psn.precedes(newest) {
@@ -332,17 +332,17 @@ impl Controller {
             return;
         }
         match recovery.stage {
-            Stage::Reading => self.look_at_claims(now, place),
-            Stage::Setting(setting) => self.registers_set(now, place, setting),
-            Stage::Asking | Stage::Open => {}
+            Stage::Reading => self.evaluate_claims(now, part),
+            Stage::Writing(values) => self.registers_set(now, part, values),
+            Stage::Querying | Stage::Open => {}
         }
     }
 
     /// Writes the registers if all members have replied or were queried often enough; else queries again.
-    fn look_at_claims(&mut self, now: u64, place: Place) {
-        let (mcst_id, switch) = place;
-        let Some(evidence) = self.evidence(place) else {
-            return self.recoveries.discard(place);
+    fn evaluate_claims(&mut self, now: u64, part: PartKey) {
+        let (mcst_id, switch) = part;
+        let Some(evidence) = self.evidence(part) else {
+            return self.recoveries.discard(part);
         };
         let silent = evidence
             .locals
@@ -352,7 +352,7 @@ impl Controller {
         let mut others = group.into_iter().flat_map(|group| &group.switches);
         let are_others_open =
             others.any(|on| on.switch != switch && !self.has_position((mcst_id, on.switch)));
-        let Some(recovery) = self.recoveries.open.get_mut(&place) else {
+        let Some(recovery) = self.recoveries.open.get_mut(&part) else {
             return;
         };
         // Only the source's newest PSN may be older than the base.
@@ -364,14 +364,14 @@ impl Controller {
         };
         if evidence.locals.is_empty() && evidence.towards_source.is_none() && are_others_open {
             // Query the members again.
-            recovery.stage = Stage::Asking;
+            recovery.stage = Stage::Querying;
             let next = now + self.config.probe_interval_ns;
-            return self.recoveries.timers.set(place, next);
+            return self.recoveries.timers.set(part, next);
         }
         recovery.round += 1;
         if recovery.round < ROUNDS && !are_all {
-            recovery.stage = Stage::Asking;
-            return self.ask_members_of(now, place);
+            recovery.stage = Stage::Querying;
+            return self.query_members(now, part);
         }
         let Located {
             psn,
@@ -383,10 +383,10 @@ impl Controller {
             Some(least) if least.psn == psn => least,
             _ => Position { psn, ..base },
         };
-        if !self.is_recoverable(now, place) {
+        if !self.is_recoverable(now, part) {
             return;
         }
-        let Some((group, on)) = self.part_at(place) else {
+        let Some((group, on)) = self.part_at(part) else {
             return;
         };
         let name = &self.topology.switch(switch).name;
@@ -399,69 +399,69 @@ impl Controller {
             group.advance(position);
             group.source = member.or(group.source);
         }
-        let setting = Setting {
+        let values = RegisterValues {
             position,
             source,
             is_exact,
             is_complete: false,
         };
-        self.ask_for(
+        self.submit_tasks(
             now,
-            place,
-            Stage::Setting(setting),
+            part,
+            Stage::Writing(values),
             vec![(switch, task, RegisterRead::Nothing)],
         );
     }
 
     /// Continues after INIT_GROUP: writes the remaining registers, then the window.
-    fn registers_set(&mut self, now: u64, place: Place, setting: Setting) {
-        let (_, switch) = place;
-        if !self.is_recoverable(now, place) {
+    fn registers_set(&mut self, now: u64, part: PartKey, values: RegisterValues) {
+        let (_, switch) = part;
+        if !self.is_recoverable(now, part) {
             return;
         }
-        let Some((group, on)) = self.part_at(place) else {
+        let Some((group, on)) = self.part_at(part) else {
             return;
         };
         let entry = modify(group.publication(&self.program, on));
-        if !setting.is_complete && self.program.group_registers.is_none() {
-            let (position, source) = (setting.position, setting.source);
+        if !values.is_complete && self.program.group_registers.is_none() {
+            let (position, source) = (values.position, values.source);
             let accesses = registers::after_init(on.group_index, position, source);
             let tasks =
                 accesses.map(|access| (switch, Task::Registers(access), RegisterRead::Nothing));
             let tasks = tasks.collect();
-            let setting = Setting {
+            let values = RegisterValues {
                 is_complete: true,
-                ..setting
+                ..values
             };
-            return self.ask_for(now, place, Stage::Setting(setting), tasks);
+            return self.submit_tasks(now, part, Stage::Writing(values), tasks);
         }
-        if setting.is_exact {
+        if values.is_exact {
             self.submit(now, switch, Owner::Detached, Task::Write(vec![entry]));
-            return self.recoveries.discard(place);
+            return self.recoveries.discard(part);
         }
-        if let Some(recovery) = self.recoveries.open.get_mut(&place) {
+        if let Some(recovery) = self.recoveries.open.get_mut(&part) {
             recovery.stage = Stage::Open;
         }
         let close = now + self.config.dead_member_ns;
-        self.recoveries.timers.set(place, close);
+        self.recoveries.timers.set(part, close);
     }
 
     /// Restores the normal window, once the group has had time to make progress.
-    fn close_recovery(&mut self, now: u64, place: Place) {
-        let (_, switch) = place;
-        if !self.is_recoverable(now, place) {
+    fn close_recovery(&mut self, now: u64, part: PartKey) {
+        let (_, switch) = part;
+        if !self.is_recoverable(now, part) {
             return;
         }
-        let Some((group, on)) = self.part_at(place) else {
+        let Some((group, on)) = self.part_at(part) else {
             return;
         };
         let entry = modify(group.publication(&self.program, on));
         self.submit(now, switch, Owner::Detached, Task::Write(vec![entry]));
-        self.recoveries.discard(place);
+        self.recoveries.discard(part);
     }
 
     /// Collects the input of [`Evidence::locate`].
-    fn evidence(&self, (mcst_id, switch): Place) -> Option<Evidence> {
+    fn evidence(&self, (mcst_id, switch): PartKey) -> Option<Evidence> {
         let recovery = self.recoveries.open.get(&(mcst_id, switch))?;
         let group = self.groups.get(&mcst_id)?.group();
         let on = group.on(switch)?;

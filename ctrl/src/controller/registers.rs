@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_survive_the_wire() {
+    fn headers_round_trip() {
         let header = RegisterControl {
             op: 2,
             status: 3,

@@ -1,7 +1,7 @@
 //! Life cycle of a group, and its state.
 //!
 //! ```text
-//!  a user:    [Inviting] ──▶ Making ──▶ InUse ◀──▶ Changing
+//!  a client:  [Inviting] ──▶ Creating ──▶ InUse ◀──▶ Changing
 //!  a leader:  Growing ─────────────────▶  │
 //!                                         ▼
 //!                                      Removing ──▶ gone
@@ -16,10 +16,10 @@ use alfirk_roce::wire::mrp::{Kind, Refusal};
 use alfirk_roce::wire::Psn;
 
 use super::change::Change;
+use super::creation::Creation;
 use super::error::{GroupError, SwitchError};
 use super::event::{RegisterGroup, Tag};
 use super::group::{Group, GroupPart};
-use super::making::Making;
 use super::mrp::Growth;
 use super::procedure::Run;
 use super::removal::{Reason, Removal};
@@ -46,7 +46,7 @@ enum GroupState {
     /// Members are invited; nothing is written yet.
     Inviting(Tag),
     /// The group is created on a request through the control service.
-    Making(Tag, Run<Making>),
+    Creating(Tag, Run<Creation>),
     InUse,
     /// In use, while members or the tree change.
     Changing {
@@ -129,16 +129,16 @@ impl Registration {
         self.state = GroupState::InUse;
     }
 
-    pub(super) fn making(&self) -> Option<&Run<Making>> {
+    pub(super) fn creation(&self) -> Option<&Run<Creation>> {
         match &self.state {
-            GroupState::Making(_, run) => Some(run),
+            GroupState::Creating(_, run) => Some(run),
             _ => None,
         }
     }
 
-    pub(super) fn making_mut(&mut self) -> Option<&mut Run<Making>> {
+    pub(super) fn creation_mut(&mut self) -> Option<&mut Run<Creation>> {
         match &mut self.state {
-            GroupState::Making(_, run) => Some(run),
+            GroupState::Creating(_, run) => Some(run),
             _ => None,
         }
     }
@@ -210,13 +210,13 @@ impl Registration {
 
     /// Cancels running procedures that depend on a switch that has lost all its entries. Returns whether agents are creating a
     /// part there.
-    fn lose(&mut self, switch: SwitchIndex, error: &SwitchError) -> bool {
+    fn switch_failed(&mut self, switch: SwitchIndex, error: &SwitchError) -> bool {
         let is_there = self.group.on(switch).is_some();
         match &mut self.state {
-            GroupState::Making(_, run) if is_there => run.lose(switch, error.clone()),
-            GroupState::Removing(run) if is_there => run.lose(switch, error.clone()),
+            GroupState::Creating(_, run) if is_there => run.switch_failed(switch, error.clone()),
+            GroupState::Removing(run) if is_there => run.switch_failed(switch, error.clone()),
             GroupState::Changing { change, .. } if change.procedure.concerns(switch) => {
-                change.lose(switch, error.clone());
+                change.switch_failed(switch, error.clone());
             }
             GroupState::Growing(_) => return is_there,
             _ => {}
@@ -226,7 +226,7 @@ impl Registration {
 
     fn public_state(&self, is_whole: bool) -> status::GroupState {
         match self.state {
-            GroupState::Growing(_) | GroupState::Inviting(_) | GroupState::Making(..) => {
+            GroupState::Growing(_) | GroupState::Inviting(_) | GroupState::Creating(..) => {
                 status::GroupState::Registering
             }
             GroupState::InUse | GroupState::Changing { .. } if !is_whole => {
@@ -280,12 +280,12 @@ impl Controller {
         let GroupState::Inviting(tag) = registration.state else {
             return;
         };
-        let making = Making {
+        let creation = Creation {
             mcst_id,
             agent: None,
         };
-        registration.state = GroupState::Making(tag, Run::new(making));
-        self.begin::<Making>(now, making);
+        registration.state = GroupState::Creating(tag, Run::new(creation));
+        self.begin::<Creation>(now, creation);
     }
 
     /// Fails a registration because members have not agreed in time.
@@ -296,25 +296,25 @@ impl Controller {
         };
         let tag = *tag;
         if let Some(registration) = self.groups.remove(&mcst_id) {
-            self.give_back(&registration.group);
+            self.release_plan(&registration.group);
             self.note_leader(mcst_id);
             self.queue_reply(ApiReply::Failed { tag, error });
         }
     }
 
     /// Ends the creation of a group, which succeeded or was undone.
-    pub(super) fn group_made(&mut self, now: u64, mcst_id: Ipv4Addr) {
+    pub(super) fn group_created(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let Some(registration) = self.groups.get_mut(&mcst_id) else {
             return;
         };
         match std::mem::replace(&mut registration.state, GroupState::InUse) {
-            GroupState::Making(tag, run) if run.is_done() => {
+            GroupState::Creating(tag, run) if run.is_done() => {
                 let group = registration.group.info();
                 self.virtual_qpns.used(mcst_id, group.remote_qpn);
                 self.queue_reply(ApiReply::GroupReady { tag, group });
-                self.sign_of_life(now, mcst_id);
+                self.renew_lease(now, mcst_id);
             }
-            GroupState::Making(tag, run) => {
+            GroupState::Creating(tag, run) => {
                 let (_, ending) = run.end();
                 self.discard_group(mcst_id, &ending.doubtful);
                 if let Some(error) = ending.error() {
@@ -376,7 +376,7 @@ impl Controller {
             },
             Reason::Dissolved(leader) => {
                 if unwind.is_empty() {
-                    self.mrp_answer(mcst_id, leader, Kind::Confirm, 0);
+                    self.mrp_reply(mcst_id, leader, Kind::Confirm, 0);
                 }
                 ApiReply::GroupDissolved { mcst_id }
             }
@@ -384,7 +384,7 @@ impl Controller {
                 // The leader may be alive, so it is notified.
                 if let Some(leader) = group.members.first() {
                     let reason = Refusal::NoSuchGroup.bits();
-                    self.mrp_answer(mcst_id, leader.spec.ip, Kind::Refuse, reason);
+                    self.mrp_reply(mcst_id, leader.spec.ip, Kind::Refuse, reason);
                 }
                 ApiReply::GroupExpired { mcst_id }
             }
@@ -409,7 +409,7 @@ impl Controller {
             let control = &mut self.switches[on.switch.0];
             let index = on.group_index;
             if doubtful.contains(&on.switch) {
-                control.capacity.spoil(index);
+                control.capacity.quarantine(index);
                 control.leftovers.insert((u32::from(index), mcst_id));
             } else {
                 control.capacity.release(index);
@@ -428,12 +428,12 @@ impl Controller {
     ) {
         let mut grown = Vec::new();
         for (mcst_id, registration) in &mut self.groups {
-            if registration.lose(switch, error) {
+            if registration.switch_failed(switch, error) {
                 grown.push(*mcst_id);
             }
         }
         for mcst_id in grown {
-            self.growth_loses(now, mcst_id, switch, error);
+            self.growth_switch_failed(now, mcst_id, switch, error);
         }
     }
 }

@@ -30,7 +30,7 @@ pub(super) enum Reason {
 }
 
 impl Procedure for Removal {
-    type Place = Ipv4Addr;
+    type Key = Ipv4Addr;
     type Reading = Infallible;
     type Failure = GroupError;
 
@@ -56,7 +56,7 @@ impl Procedure for Removal {
         match reading {}
     }
 
-    fn over(controller: &mut Controller, _: u64, mcst_id: Ipv4Addr) {
+    fn ended(controller: &mut Controller, _: u64, mcst_id: Ipv4Addr) {
         controller.group_removed(mcst_id);
     }
 }

@@ -31,9 +31,9 @@ pub enum RestoreError {
     /// A saved group does not fit this network.
     #[error("the saved group {mcst_id} does not fit this network: {reason}; remove it from the saved state")]
     Group {
-        /// The group.
+        /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
-        /// Reason.
+        /// Reason why the group does not fit.
         reason: String,
     },
 }
@@ -202,7 +202,7 @@ impl Controller {
         let tree = Tree::from_ports(ports);
         let hosts: Vec<_> = members.iter().map(|member| member.host).collect();
         if !tree.spans(&self.topology, &hosts) {
-            return Err("its ports are not a tree over its members".to_owned());
+            return Err("its ports do not form a tree over its members".to_owned());
         }
         let virtual_qpn = QpNum::try_from(saved.virtual_qpn).map_err(|e| e.to_string())?;
         let terms = Terms::new(saved.mcst_id, virtual_qpn, saved.strategies);
@@ -236,8 +236,8 @@ impl Controller {
             .map_err(|e| e.to_string())?;
         for on in &group.switches {
             let slots = on.slots().map(|(_, slot)| slot).collect();
-            let room = &mut self.switches[on.switch.0].capacity;
-            if !room.take_this(on.group_index, on.paths.len(), slots) {
+            let capacity = &mut self.switches[on.switch.0].capacity;
+            if !capacity.reserve(on.group_index, on.paths.len(), slots) {
                 let name = &self.topology.switch(on.switch).name;
                 return Err(format!(
                     "index {} of switch {name} is taken, or a slot of its receivers",
@@ -247,7 +247,7 @@ impl Controller {
         }
         self.loads.add(&group.tree);
         if self.config.lease_ns > 0 {
-            self.leases.give(group.mcst_id);
+            self.leases.grant(group.mcst_id);
         }
         let mcst_id = group.mcst_id;
         self.groups.insert(mcst_id, Registration::in_use(group));

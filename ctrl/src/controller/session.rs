@@ -46,7 +46,7 @@ pub(super) enum Task {
     Counters,
     /// Wait until frames sent from a port have arrived at the neighbour (`links.rs`). Executed by the controller, not a session.
     Flush {
-        /// The port.
+        /// Egress port of the frames.
         port: u32,
     },
 }
@@ -108,9 +108,9 @@ enum State {
     /// Connected, but another controller is primary.
     Backup,
     /// Reading the pipeline cookie, until `deadline`.
-    Asking { request: RequestId, deadline: u64 },
+    ReadingCookie { request: RequestId, deadline: u64 },
     /// Reading the entities, until `deadline`.
-    Reading { deadline: u64 },
+    ReadingEntities { deadline: u64 },
     /// Loading the pipeline, until `deadline`.
     Loading { request: RequestId, deadline: u64 },
     /// Accepting tasks.
@@ -175,8 +175,8 @@ impl Session {
     pub(super) fn poll_timeout(&self) -> Option<u64> {
         let state = match self.state {
             State::Arbitrating { deadline, .. }
-            | State::Asking { deadline, .. }
-            | State::Reading { deadline }
+            | State::ReadingCookie { deadline, .. }
+            | State::ReadingEntities { deadline }
             | State::Loading { deadline, .. } => Some(deadline),
             State::Closed | State::Backup | State::Open => None,
         };
@@ -209,8 +209,8 @@ impl Session {
         matches!(
             self.state,
             State::Arbitrating { .. }
-                | State::Asking { .. }
-                | State::Reading { .. }
+                | State::ReadingCookie { .. }
+                | State::ReadingEntities { .. }
                 | State::Loading { .. }
         )
     }
@@ -332,7 +332,7 @@ impl Session {
                     status,
                 }),
             },
-            State::Asking {
+            State::ReadingCookie {
                 request: expected, ..
             } if expected == request => match result {
                 Ok(Response::Pipeline(Some(cookie))) if cookie == context.fingerprint => {
@@ -341,7 +341,7 @@ impl Session {
                 // Another, no or an unknown pipeline: load this one.
                 _ => self.load(now, context),
             },
-            State::Reading { .. } if self.is_reading(request) => {
+            State::ReadingEntities { .. } if self.is_reading(request) => {
                 self.read_done(now, context, request, result);
             }
             _ if self.counting.contains_key(&request) => self.counted(context, request, result),
@@ -350,7 +350,7 @@ impl Session {
             }
             _ => {
                 // Otherwise the reply is late, or belongs to an earlier connection.
-                if let Some(write) = self.writes.answered(request) {
+                if let Some(write) = self.writes.take_replied(request) {
                     let done = self
                         .writes
                         .finish(write, result, &self.name, context.program);
@@ -387,10 +387,10 @@ impl Session {
             State::Arbitrating { deadline, .. } if deadline <= now => {
                 self.fail(self.timed_out(context, "arbitration"));
             }
-            State::Asking { deadline, .. } if deadline <= now => {
+            State::ReadingCookie { deadline, .. } if deadline <= now => {
                 self.fail(self.timed_out(context, "GetForwardingPipelineConfig"));
             }
-            State::Reading { deadline } if deadline <= now => {
+            State::ReadingEntities { deadline } if deadline <= now => {
                 self.fail(self.timed_out(context, "Read"));
             }
             State::Loading { deadline, .. } if deadline <= now => {
@@ -398,7 +398,7 @@ impl Session {
             }
             _ => {}
         }
-        if let Some(write) = self.writes.late(now) {
+        if let Some(write) = self.writes.take_late(now) {
             let error = self.timed_out(context, "Write");
             let done = self.writes.fail(write, &error);
             self.written(done);
@@ -466,7 +466,7 @@ impl Session {
             return;
         };
         match header.reason {
-            PACKET_IN_REGISTERS => self.register_answer(now, &packet),
+            PACKET_IN_REGISTERS => self.register_reply(now, &packet),
             _ if self.state != State::Open => {}
             PACKET_IN_MRP => {
                 self.notices

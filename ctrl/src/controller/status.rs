@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 pub struct StatusReport {
     /// Every switch of the topology.
     pub switches: Vec<SwitchStatus>,
-    /// Every group.
+    /// Every group of the controller.
     pub groups: Vec<GroupStatus>,
     /// Names of failed switches and links, which routes and trees avoid.
     pub avoided: Vec<String>,
@@ -25,12 +25,12 @@ impl StatusReport {
     }
 }
 
-/// One switch.
+/// Status of one switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchStatus {
-    /// Its name.
+    /// Name of the switch.
     pub name: String,
-    /// State.
+    /// State of the switch.
     pub state: SwitchState,
     /// Number of groups on the switch.
     pub groups: usize,
@@ -43,23 +43,23 @@ pub struct SwitchStatus {
 pub enum SwitchState {
     /// Not connected, or failed.
     Down {
-        /// Cause.
+        /// Cause of the failure or disconnection.
         why: String,
     },
     /// The session or the boot procedure is in progress.
     Starting,
-    /// In use.
+    /// The switch has its pipeline, routes and groups.
     Ready,
 }
 
-/// One group.
+/// Status of one group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupStatus {
-    /// Its address.
+    /// Address of the group.
     pub mcst_id: Ipv4Addr,
-    /// State.
+    /// State of the group.
     pub state: GroupState,
-    /// Its members.
+    /// Addresses of the members.
     pub members: Vec<Ipv4Addr>,
     /// The switches of its tree, with the group's index and ports on each.
     pub switches: Vec<GroupOnSwitch>,
@@ -81,7 +81,7 @@ pub enum GroupState {
 /// A group on one switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupOnSwitch {
-    /// The switch.
+    /// Name of the switch.
     pub switch: String,
     /// The group's index there.
     pub group_index: u16,
@@ -92,15 +92,15 @@ pub struct GroupOnSwitch {
 /// Counters of registration packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MrpStats {
-    /// Accepted.
+    /// Number of accepted registration packets.
     pub accepted: u64,
-    /// Duplicates.
+    /// Number of repetitions of accepted packets.
     pub repeated: u64,
-    /// Malformed, from the wrong port, or unexpected; dropped.
+    /// Number of packets that are malformed, from the wrong port, or unexpected; they are dropped.
     pub wrong: u64,
-    /// Refused.
+    /// Number of packets answered with a refusal.
     pub refused: u64,
-    /// Dropped because of the host's rate limit.
+    /// Number of packets dropped because of the host's rate limit.
     pub limited: u64,
 }
 

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_due_comes_in_order_and_once() {
+    fn due_timers_are_returned_once_and_in_order() {
         let mut timers = Timers::default();
         for (key, at) in [('a', 30), ('b', 10), ('c', 20), ('b', 40), ('d', 20)] {
             timers.set(key, at);

@@ -25,9 +25,9 @@ pub enum VirtualQpnError {
     /// The last group with this address had the same number, and its queue pairs may still exist.
     #[error("queue pair number {virtual_qpn} was that of the last group with address {mcst_id}, whose queue pairs may still exist; use another one, or let the controller choose it")]
     Stale {
-        /// The address.
+        /// IPv4 address of the group.
         mcst_id: Ipv4Addr,
-        /// The number.
+        /// The requested virtual queue pair number.
         virtual_qpn: QpNum,
     },
 }
@@ -58,19 +58,19 @@ impl VirtualQpns {
             }),
             Some(virtual_qpn) => Ok(virtual_qpn),
             None => {
-                let given = self.take();
-                Ok(match last == Some(given) {
+                let number = self.take();
+                Ok(match last == Some(number) {
                     true => self.take(),
-                    false => given,
+                    false => number,
                 })
             }
         }
     }
 
     fn take(&mut self) -> QpNum {
-        let given = self.next;
-        self.next = QpNum::ordinary(given.get() - 1);
-        given
+        let number = self.next;
+        self.next = QpNum::ordinary(number.get() - 1);
+        number
     }
 
     /// Records the number of a group that was in use at an address.
@@ -91,20 +91,20 @@ mod tests {
     const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 1);
 
     #[test]
-    fn numbers_follow_each_other_and_pass_over_those_with_a_meaning() {
+    fn numbers_are_consecutive_and_skip_reserved_ones() {
         let mut qpns = VirtualQpns::new(u32::MAX);
         let first = qpns.next;
-        let given: Vec<u32> = (0..3)
+        let number: Vec<u32> = (0..3)
             .map(|_| qpns.choose(ADDRESS, None).unwrap().get())
             .collect();
-        assert_eq!(given, [first.get(), first.get() + 1, first.get() + 2]);
+        assert_eq!(number, [first.get(), first.get() + 1, first.get() + 2]);
         let mut qpns = VirtualQpns::new(0xff_fffc);
         assert_eq!(qpns.choose(ADDRESS, None), Ok(QpNum::new(0xff_fffe)));
         assert_eq!(qpns.choose(ADDRESS, None), Ok(QpNum::new(2)));
     }
 
     #[test]
-    fn an_address_never_gets_the_number_that_it_had_last() {
+    fn an_address_does_not_get_its_last_number_again() {
         let mut qpns = VirtualQpns::new(40);
         let first = qpns.next;
         qpns.used(ADDRESS, first);

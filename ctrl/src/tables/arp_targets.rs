@@ -9,16 +9,16 @@ use alfirk_roce::wire::MacAddr;
 use super::schema::{ActionIds, KeyIds, ProgramError, Schema};
 use super::Table;
 
-/// Key: a prefix of asked addresses.
+/// Key: a prefix of addresses for which ARP requests get a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ArpTarget {
     /// Any address of the prefix.
     pub network: Ipv4Addr,
-    /// 0 to 32.
+    /// Prefix length in bits, 0 to 32.
     pub prefix_len: u8,
 }
 
-/// The table; its one action answers with a [`MacAddr`].
+/// The table of ARP replies. Its only action replies with a [`MacAddr`].
 #[derive(Clone, Debug)]
 pub struct ArpTargets {
     key: KeyIds<1>,

@@ -9,7 +9,7 @@ use alfirk_p4runtime::p4::v1::{
 
 use super::multicast_groups::{pre_update, replica};
 
-/// The session that mirrors to one port.
+/// A clone session that mirrors packets to one port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CloneSession {
     /// Port and session id.
@@ -17,7 +17,7 @@ pub struct CloneSession {
 }
 
 impl CloneSession {
-    /// Adds the session; refused by the switch when it is there.
+    /// Update that inserts the session; the switch rejects it if the session exists.
     pub fn insert(self) -> Update {
         self.insert_as(self.port, 0)
     }

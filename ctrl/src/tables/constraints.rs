@@ -1,9 +1,11 @@
 //! Constraints of the P4 program on table entries, checked before any write.
 //!
-//! `@entry_restriction` of a table is a condition on the keys of its entries, in the language of p4-constraints: comparisons of keys
-//! (`name`, `name::value`, `name::mask`, `name::prefix_length`) and numbers, joined by `!`, `&&`, `||` and `->`.  `@refers_to(table, key)`
-//! of a key or of an action's parameter says that its value is a key of an entry of that table; all that one entry refers to in one table
-//! is in one entry, which must have been written before.
+//! `@entry_restriction` of a table is a condition on the keys of its entries, in the language of p4-constraints. It has
+//! comparisons of keys (`name`, `name::value`, `name::mask`, `name::prefix_length`) and numbers, joined by `!`, `&&`, `||` and
+//! `->`.
+//!
+//! `@refers_to(table, key)` of a key or action parameter is a foreign key: its value must be that key of an existing entry of
+//! `table`. All references of one entry to the same table must be satisfied by a single entry, written before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,25 +15,25 @@ use alfirk_p4runtime::p4::v1::{
     entity::Entity, field_match::FieldMatchType, table_action, update, TableEntry, Update,
 };
 
-/// The demands of a program.
+/// The constraints of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Constraints {
-    tables: BTreeMap<u32, Demands>,
+    tables: BTreeMap<u32, TableConstraints>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Demands {
+struct TableConstraints {
     name: String,
-    /// Names and widths of the keys, by id.
+    /// Name and width in bits of each key, by id.
     keys: BTreeMap<u32, (String, i32)>,
     restrictions: Vec<(String, Expr)>,
-    /// What keys refer to.
+    /// `@refers_to` annotations of keys.
     of_keys: Vec<Reference>,
-    /// What parameters refer to, by action.
+    /// `@refers_to` annotations of action parameters, by action id.
     of_params: BTreeMap<u32, Vec<Reference>>,
 }
 
-/// A key or parameter, and the key of another table where its value is to be found.
+/// A foreign key: `from` is a key or parameter, whose value must occur as `key` of an entry of `table`; all are ids.
 #[derive(Clone, Copy, Debug)]
 struct Reference {
     from: u32,
@@ -39,7 +41,7 @@ struct Reference {
     key: u32,
 }
 
-/// Why the program's annotations cannot be checked.
+/// Error: an annotation of the program cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("P4Info: {name}: {annotation}: {why}")]
 pub struct AnnotationError {
@@ -48,32 +50,32 @@ pub struct AnnotationError {
     why: String,
 }
 
-/// An entry that the program does not allow.
+/// Error: an entry violates a constraint of the program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConstraintError {
-    /// Of its keys.
-    #[error("an entry of {table} breaks the program's rule `{rule}`: {keys}")]
+    /// The keys violate the `@entry_restriction` of the table.
+    #[error("an entry of {table} violates @entry_restriction `{rule}`: {keys}")]
     Restriction {
-        /// The table.
+        /// Name of the table.
         table: String,
-        /// The condition.
+        /// The condition of `@entry_restriction`, as written in the program.
         rule: String,
         /// The keys as `name=value`.
         keys: String,
     },
-    /// Of what must be there before it.
-    #[error("an entry of {table} refers to an entry of {to} that is not there before it: {keys}")]
+    /// The entry to which this one refers (`@refers_to`) does not exist.
+    #[error("an entry of {table} refers to a missing entry of {to}: {keys}")]
     Reference {
-        /// The table.
+        /// Name of the table.
         table: String,
-        /// The table that it refers to.
+        /// The table with the missing entry.
         to: String,
         /// The keys as `name=value`.
         keys: String,
     },
 }
 
-/// A key's value, and what says which bits of it count.
+/// A match key: its value, and the bits that are matched.
 #[derive(Clone, Copy, Debug)]
 struct Key {
     value: u128,
@@ -82,22 +84,22 @@ struct Key {
 }
 
 impl Constraints {
-    /// Reads them from the annotations.
+    /// Parses the annotations of a program.
     pub fn of(p4info: &P4Info) -> Result<Constraints, AnnotationError> {
         let mut constraints = Constraints::default();
         for table in &p4info.tables {
             let Some(preamble) = &table.preamble else {
                 continue;
             };
-            let mut demands = Demands {
+            let mut of_table = TableConstraints {
                 name: preamble.name.clone(),
-                ..Demands::default()
+                ..TableConstraints::default()
             };
             for field in &table.match_fields {
                 let key = (field.name.clone(), field.bitwidth);
-                demands.keys.insert(field.id, key);
+                of_table.keys.insert(field.id, key);
                 let references = references(p4info, &preamble.name, field.id, &field.annotations)?;
-                demands.of_keys.extend(references);
+                of_table.of_keys.extend(references);
             }
             for text in &preamble.annotations {
                 let Some(rule) = text.strip_prefix("@entry_restriction(") else {
@@ -110,27 +112,31 @@ impl Constraints {
                     why,
                 };
                 let expr = Parser::new(rule, table).whole().map_err(wrong)?;
-                demands.restrictions.push((rule.to_owned(), expr));
+                of_table.restrictions.push((rule.to_owned(), expr));
             }
             for action in &table.action_refs {
                 let found = p4info.actions.iter().find(|a| id(&a.preamble) == action.id);
                 for param in found.iter().flat_map(|action| &action.params) {
                     let name = found.map_or("", |action: &Action| name(&action.preamble));
                     let references = references(p4info, name, param.id, &param.annotations)?;
-                    let of_action = demands.of_params.entry(action.id).or_default();
+                    let of_action = of_table.of_params.entry(action.id).or_default();
                     of_action.extend(references);
                 }
             }
-            constraints.tables.insert(preamble.id, demands);
+            constraints.tables.insert(preamble.id, of_table);
         }
         Ok(constraints)
     }
 
-    /// Whether these may be inserted one after the other, into tables that hold nothing that they refer to.
+    /// Checks that these insertions, applied in this order, satisfy all constraints. References must be to entries among them.
     pub fn check(&self, insertions: &[Update]) -> Result<(), ConstraintError> {
         let mut written: BTreeMap<u32, Vec<BTreeMap<u32, u128>>> = BTreeMap::new();
         let mut known: BTreeSet<(u32, Vec<(u32, u128)>)> = BTreeSet::new();
-        let referred: BTreeSet<u32> = self.tables.values().flat_map(Demands::referred).collect();
+        let referred: BTreeSet<u32> = self
+            .tables
+            .values()
+            .flat_map(TableConstraints::referred)
+            .collect();
         for update in insertions {
             let entity = update.entity.as_ref().and_then(|e| e.entity.as_ref());
             let Some(Entity::TableEntry(entry)) = entity else {
@@ -139,20 +145,20 @@ impl Constraints {
             if update.r#type == update::Type::Delete as i32 {
                 continue;
             }
-            let Some(demands) = self.tables.get(&entry.table_id) else {
+            let Some(constraints) = self.tables.get(&entry.table_id) else {
                 continue;
             };
-            let keys = demands.keys_of(entry);
-            for (rule, expr) in &demands.restrictions {
+            let keys = constraints.keys_of(entry);
+            for (rule, expr) in &constraints.restrictions {
                 if expr.eval(&keys) == 0 {
                     return Err(ConstraintError::Restriction {
-                        table: demands.name.clone(),
+                        table: constraints.name.clone(),
                         rule: rule.clone(),
-                        keys: demands.shown(&keys),
+                        keys: constraints.shown(&keys),
                     });
                 }
             }
-            for (table, wanted) in demands.references_of(entry, &keys) {
+            for (table, wanted) in constraints.references_of(entry, &keys) {
                 let is_there = known.contains(&(table, wanted.clone()))
                     || written.get(&table).is_some_and(|entries| {
                         let fits = |entry: &BTreeMap<u32, u128>| {
@@ -164,9 +170,9 @@ impl Constraints {
                 if !is_there {
                     let to = self.tables.get(&table).map_or("", |to| &to.name);
                     return Err(ConstraintError::Reference {
-                        table: demands.name.clone(),
+                        table: constraints.name.clone(),
                         to: to.to_owned(),
-                        keys: demands.shown(&keys),
+                        keys: constraints.shown(&keys),
                     });
                 }
                 known.insert((table, wanted));
@@ -180,13 +186,13 @@ impl Constraints {
     }
 }
 
-impl Demands {
+impl TableConstraints {
     fn referred(&self) -> impl Iterator<Item = u32> + '_ {
         let all = self.of_keys.iter().chain(self.of_params.values().flatten());
         all.map(|reference| reference.table)
     }
 
-    /// Keys that are left out match anything.
+    /// Match keys of an entry by id; an omitted key matches any value.
     fn keys_of(&self, entry: &TableEntry) -> BTreeMap<u32, Key> {
         let keys = self.keys.iter().map(|(id, (_, width))| {
             let field = entry.r#match.iter().find(|field| field.field_id == *id);
@@ -198,7 +204,7 @@ impl Demands {
         keys.collect()
     }
 
-    /// What an entry refers to: for each table, keys and their values.
+    /// Entries to which this entry refers: for each table, pairs of key id and value.
     fn references_of(
         &self,
         entry: &TableEntry,
@@ -330,7 +336,7 @@ fn plain(text: &str) -> &str {
     text.trim().trim_matches('"')
 }
 
-/// A condition. Truth is 1, and 0 the opposite.
+/// A condition; its value is a number, 1 for true and 0 for false.
 #[derive(Clone, Debug)]
 enum Expr {
     Number(u128),
@@ -381,7 +387,7 @@ impl Expr {
     }
 }
 
-/// Operators from those that bind least, and how they are written; longer ones first.
+/// Binary operators by increasing precedence. In each level, longer spellings precede their prefixes.
 const LEVELS: [&[(&str, Operator)]; 4] = [
     &[("->", Operator::Implies)],
     &[("||", Operator::Or)],
@@ -395,8 +401,8 @@ const LEVELS: [&[(&str, Operator)]; 4] = [
         (">", Operator::Gt),
     ],
 ];
-/// Parentheses and `!` in one another.
-const DEEPEST: usize = 64;
+/// Maximum nesting of parentheses and `!`.
+const MAX_DEPTH: usize = 64;
 
 struct Parser<'a> {
     rest: &'a str,
@@ -437,12 +443,12 @@ impl<'a> Parser<'a> {
     fn operator(&mut self, operators: &[(&str, Operator)]) -> Option<Operator> {
         operators
             .iter()
-            .find_map(|(text, operator)| self.eat(text).then_some(*operator))
+            .find_map(|(text, operator)| self.accept(text).then_some(*operator))
     }
 
     fn atom(&mut self) -> Result<Expr, String> {
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             return Err("it is nested too deeply".to_owned());
         }
         let expr = self.atom_at_depth();
@@ -451,12 +457,12 @@ impl<'a> Parser<'a> {
     }
 
     fn atom_at_depth(&mut self) -> Result<Expr, String> {
-        if self.eat("!") {
+        if self.accept("!") {
             return Ok(Expr::Not(Box::new(self.atom()?)));
         }
-        if self.eat("(") {
+        if self.accept("(") {
             let inner = self.level(0)?;
-            return match self.eat(")") {
+            return match self.accept(")") {
                 true => Ok(inner),
                 false => Err("a `)` is missing".to_owned()),
             };
@@ -483,13 +489,13 @@ impl<'a> Parser<'a> {
         }
         let key = self.keys.iter().find(|key| key.name == word);
         let key = key.ok_or_else(|| format!("there is no key `{word}`"))?.id;
-        if self.eat("::mask") {
+        if self.accept("::mask") {
             return Ok(Expr::Mask(key));
         }
-        if self.eat("::prefix_length") {
+        if self.accept("::prefix_length") {
             return Ok(Expr::PrefixLength(key));
         }
-        self.eat("::value");
+        self.accept("::value");
         Ok(Expr::Value(key))
     }
 
@@ -497,7 +503,7 @@ impl<'a> Parser<'a> {
         self.rest = self.rest.trim_start();
     }
 
-    fn eat(&mut self, text: &str) -> bool {
+    fn accept(&mut self, text: &str) -> bool {
         self.skip();
         match self.rest.strip_prefix(text) {
             Some(rest) => {

@@ -10,54 +10,54 @@ use crate::strategy::MinPsn;
 
 /// Cells of `ingress.ack_aggregate.work` per strategy.
 const WORK_STRIDE: u64 = 8;
-/// Index of CNPs that the filter has kept from the source, in `ingress.drops`.
+/// Index in `ingress.drops` of CNPs that were filtered.
 const CNP_FILTERED: u64 = alfirk_contract::Drop::CnpFiltered as u64;
-/// Index of copies of retransmissions that their path did not need, in `egress.drops`.
+/// Index in `egress.drops` of copies that their path had already acknowledged.
 const ALREADY_ACKED: u64 = alfirk_contract::Drop::AlreadyAcked as u64;
 
-/// Ids of the arrays.
+/// P4Info ids of the pipeline's counter arrays.
 #[derive(Clone, Copy, Debug)]
 pub struct Counters {
-    /// Tofino has none to spare.
+    /// `None` on Tofino, whose stages have no space for it.
     work: Option<u32>,
     ingress_drops: u32,
     egress_drops: u32,
     punts_limited: Option<u32>,
 }
 
-/// What finding minima has cost, counted over ACKs and NAKs.
+/// Cost of finding minima with one strategy, as numbers of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// That came in.
+    /// ACKs and NAKs received.
     pub feedback: u64,
-    /// That went to the source, or that the controller has sent there.
+    /// ACKs and NAKs forwarded to the source, by switches or by the controller.
     pub forwarded: u64,
     /// Passes through the pipeline beyond the first.
     pub recirculations: u64,
-    /// Handed to the controller, data that asks included.
+    /// Packets punted to the controller: feedback, and probes caused by retransmissions.
     pub punts: u64,
 }
 
-/// What switches have counted since they got their pipeline.
+/// Counters of the switches, since their pipelines were loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// By strategy: tree, walk, punt.
+    /// Cost of finding minima, by strategy: tree, walk, punt.
     pub work: [Work; 3],
-    /// CNPs of paths that were not the most congested one.
+    /// CNPs dropped because their path was not the most congested one, or beyond the rate.
     pub cnps_filtered: u64,
-    /// Copies of retransmissions that their path had acknowledged.
+    /// Copies of retransmissions dropped because their path had acknowledged them.
     pub copies_filtered: u64,
-    /// Packets that were not handed to the controller because their port had sent it too many.
+    /// Packets dropped instead of punted, because their port exceeded its rate limit.
     pub punts_limited: u64,
 }
 
 impl Counts {
-    /// What one strategy has cost.
+    /// Cost of finding minima with one strategy.
     pub fn work(&self, strategy: MinPsn) -> Work {
         self.work[usize::from(strategy.number())]
     }
 
-    /// What has been added since `earlier`; a switch that started anew meanwhile counts as having done nothing.
+    /// Difference to an earlier reading; 0 for a counter that has decreased because a switch was restarted.
     pub fn since(&self, earlier: &Counts) -> Counts {
         self.combine(earlier, u64::saturating_sub)
     }
@@ -106,7 +106,7 @@ impl Counters {
         })
     }
 
-    /// What to read for [`Counters::counts`]: whole arrays, one call.
+    /// Entities of one Read that returns the arrays for [`Counters::counts`].
     pub fn wanted(&self) -> Vec<entity::Entity> {
         let ids = [
             self.work,
@@ -123,14 +123,14 @@ impl Counters {
         entries.collect()
     }
 
-    /// Makes something of what was read; other entities are passed over.
+    /// Converts read counter entries to [`Counts`]; other entities are ignored.
     pub fn counts<'a>(&self, entities: impl IntoIterator<Item = &'a Entity>) -> Counts {
         let mut counts = Counts::default();
         for entity in entities {
             let Some(entity::Entity::CounterEntry(entry)) = &entity.entity else {
                 continue;
             };
-            // Index 0 may be left out.
+            // Servers may omit index 0.
             let index = entry.index.as_ref().map_or(0, |index| index.index);
             let packets = entry.data.as_ref().map_or(0, |data| data.packet_count);
             let (Ok(index), Ok(packets)) = (u64::try_from(index), u64::try_from(packets)) else {

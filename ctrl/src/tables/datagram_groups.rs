@@ -11,11 +11,11 @@ use super::Table;
 /// Key: the group's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DatagramGroupKey {
-    /// In 224.0.0.0/4.
+    /// A multicast address, in 224.0.0.0/4.
     pub group_ip: Ipv4Addr,
 }
 
-/// The table; its one action gives the group's index, from 0.
+/// The table of datagram groups. Its only action sets the group's index, from 0.
 #[derive(Clone, Debug)]
 pub struct DatagramGroups {
     key: KeyIds<1>,

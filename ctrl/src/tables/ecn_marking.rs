@@ -12,34 +12,33 @@ use super::{entity_update, table_update};
 /// Key: a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MarkingPort {
-    /// The port.
+    /// Egress port whose queue is marked.
     pub port: u32,
 }
 
-/// What a port does.
+/// ECN marking parameters of a port, as the pipeline's action takes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marking {
-    /// No marks while no more packets than this wait; 19 bits.
+    /// Queue length in packets up to which no packet is marked; 19 bits.
     pub min: u32,
-    /// Queue length from which on every packet is marked; 19 bits.
+    /// Queue length in packets from which on every packet is marked; 19 bits.
     pub max: u32,
-    /// Added to the chance, in units of 2^-16, for each packet above `min`.
+    /// Increase of the marking probability per queued packet above `min`, in units of 2^-16.
     pub rise: u32,
 }
 
-/// The table; its one action gives the profile. On Tofino a `Wred` takes its place, whose thresholds are a register to
-/// P4Runtime.
+/// The table of ECN profiles. Tofino has a `Wred` extern instead, whose thresholds P4Runtime accesses as a register.
 #[derive(Clone, Debug)]
 pub enum EcnMarking {
-    /// Of v1model.
+    /// The table of v1model.
     #[doc(hidden)]
     Table(ProfileTable),
-    /// Of Tofino: the register.
+    /// Register id of Tofino's `Wred`.
     #[doc(hidden)]
     Wred(u32),
 }
 
-/// Ids of the table.
+/// P4Info ids of v1model's table.
 #[derive(Clone, Debug)]
 pub struct ProfileTable {
     key: KeyIds<1>,
@@ -64,7 +63,7 @@ impl EcnMarking {
         }))
     }
 
-    /// Gives a port a profile.
+    /// Update that sets the profile of a port.
     pub fn set(&self, key: &MarkingPort, marking: &Marking) -> Update {
         match self {
             EcnMarking::Table(table) => {
@@ -89,7 +88,7 @@ impl EcnMarking {
         }
     }
 
-    /// The table's id; none of Tofino's.
+    /// Id of the table; `None` on Tofino, which has no table.
     pub fn id(&self) -> Option<u32> {
         match self {
             EcnMarking::Table(table) => Some(table.key.table()),
@@ -97,7 +96,7 @@ impl EcnMarking {
         }
     }
 
-    /// An entry's port, and what the port does.
+    /// Port and parameters of a table entry. `None` if it is not an entry of this table.
     pub fn parse(&self, entry: &TableEntry) -> Option<(MarkingPort, Option<Marking>)> {
         let EcnMarking::Table(table) = self else {
             return None;
@@ -123,8 +122,8 @@ impl Marking {
         [self.min, self.max, self.rise].map(u64::from)
     }
 
-    /// As a `Wred` of our switch has it: where marks begin, where all packets get one, and how many in a hundred just below
-    /// that.
+    /// Encodes the thresholds for the `Wred` of our switch: `min` and `max` as 4 bytes each, big-endian, then the probability in
+    /// percent just below `max`.
     fn thresholds(&self) -> [u8; 9] {
         let span = u64::from(self.max.saturating_sub(self.min));
         let share = (u64::from(self.rise) * span * 100)

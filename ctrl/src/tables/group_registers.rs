@@ -1,5 +1,5 @@
-//! Registers of a group that the controller reads by P4Runtime: those of Tofino's data plane, whose ALUs have no instruction left to
-//! reply to a packet. On v1model the pipeline replies (`RegisterOp.READ`).
+//! Registers of a group that the controller reads by P4Runtime on Tofino. There, the register ALUs have no free instruction to
+//! return a value in a packet. On v1model the pipeline itself replies (`RegisterOp.READ`).
 
 use alfirk_contract::RegisterControl;
 use alfirk_p4runtime::p4::v1::{entity, p4_data, Entity, Index, RegisterEntry};
@@ -9,20 +9,20 @@ use crate::constants::{
     REGISTER_ACK, REGISTER_AGG, REGISTER_CLAIMED, REGISTER_SENT, REGISTER_SRC_PORT,
 };
 
-/// Ids of the arrays.
+/// P4Info ids of the register arrays.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupRegisters {
-    /// What was last acknowledged to the source, as a word: the PSN above 8 bits.
+    /// PSN last acknowledged to the source, in the upper 24 bits of a 32-bit word.
     last_acked: u32,
-    /// The MSN that was sent with it, above 8 bits.
+    /// MSN last acknowledged to the source, in the upper 24 bits.
     last_acked_msns: u32,
-    /// The newest PSN that a source has sent, and the port that it is behind.
+    /// Newest PSN sent, and port of the source: a struct of two members.
     sources: u32,
-    /// What each path has acknowledged, as a word: the PSN above the path.
+    /// PSN acknowledged by each path, in the upper 24 bits; the path number in the lower 8 bits.
     leaves: u32,
-    /// The newest PSN that each path has acknowledged, true or not, above 8 bits.
+    /// Newest PSN in the feedback of each path, not checked against the newest PSN sent; in the upper 24 bits.
     claimed: u32,
-    /// Cells of a group in `leaves` and `claimed`.
+    /// Cells per group in `leaves` and `claimed`.
     paths: u32,
 }
 
@@ -38,7 +38,7 @@ impl GroupRegisters {
         })
     }
 
-    /// Registers to read for a `RegisterOp.READ`; none for a register that the controller does not read.
+    /// Cells to read by P4Runtime for a `RegisterOp.READ`; `None` for a register that the controller does not read.
     pub fn wanted(&self, read: &RegisterControl) -> Option<Vec<entity::Entity>> {
         let group = u32::from(read.group);
         let cells = match read.reg {
@@ -60,7 +60,7 @@ impl GroupRegisters {
         Some(entries.collect())
     }
 
-    /// What was read, in the form of v1model's answer (`RegisterName` says which); none when something is missing.
+    /// Converts read cells to the value that v1model's pipeline would return for the same read. `None` if a cell is missing.
     pub fn value<'a>(
         &self,
         read: &RegisterControl,
@@ -75,7 +75,7 @@ impl GroupRegisters {
             };
             let value = entry.data.as_ref().and_then(|data| match &data.data {
                 Some(p4_data::Data::Bitstring(bytes)) => word(bytes),
-                // Of `sources` the first member, the PSN above 8 bits, or the second one, the port.
+                // `sources`: the first member is the PSN in the upper 24 bits, the second one the port.
                 Some(p4_data::Data::Struct(parts)) => match &parts.members.get(member)?.data {
                     Some(p4_data::Data::Bitstring(bytes)) => word(bytes),
                     _ => None,
@@ -95,7 +95,7 @@ impl GroupRegisters {
             REGISTER_AGG => Some(u64::from(last_acked? >> 8) << 24 | u64::from(msn? >> 8)),
             REGISTER_SRC_PORT => source.map(u64::from),
             REGISTER_SENT => source.map(|word| u64::from(word >> 8)),
-            // The word of an ACK has ones below its PSN, that of a NAK zeros, which acknowledges the PSN before.
+            // An ACK has ones in the lower 8 bits. A NAK has zeros there, and acknowledges the PSN before its own.
             REGISTER_CLAIMED => claimed.map(|word| u64::from(word.wrapping_sub(1) >> 8)),
             REGISTER_ACK => leaf.map(u64::from),
             _ => None,
@@ -103,7 +103,7 @@ impl GroupRegisters {
     }
 }
 
-/// An `int<32>` in two's complement, of as few bytes as hold it (P4Runtime, section 8.4) or of all four.
+/// Decodes an `int<32>` in two's complement, big-endian, of 0 to 4 bytes (P4Runtime, section 8.4). `None` for more bytes.
 fn word(bytes: &[u8]) -> Option<u32> {
     let negative = bytes.first().is_some_and(|first| first & 0x80 != 0);
     let start = if negative { u32::MAX } else { 0 };

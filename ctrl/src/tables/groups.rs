@@ -13,39 +13,39 @@ use super::schema::{ActionIds, KeyIds, ProgramError, Schema};
 use super::Table;
 use crate::strategy::{IcrcMode, MinPsn, Strategies, Window};
 
-/// Key: the address that stands for the group.
+/// Key: the group's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GroupKey {
-    /// The McstID.
+    /// The McstID: the IPv4 address to which members send.
     pub mcst_id: Ipv4Addr,
 }
 
-/// What a switch is to know of a group.
+/// Parameters of a group on a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupEntry {
-    /// The group's number on this switch; in the PRE it is one more.
+    /// Index of the group on this switch, from 0. The id of its PRE multicast group is one more.
     pub group_index: u16,
-    /// Paths of the group on this switch.
+    /// Number of paths of the group on this switch, 1 to 128.
     pub paths: u8,
     /// The queue pair number that members address.
     pub virtual_qpn: QpNum,
-    /// How its feedback and ICRCs are handled.
+    /// Strategies for feedback and ICRCs.
     pub strategies: Strategies,
 }
 
-/// The table; its one action gives the group's index on this switch.
+/// The table that maps a group's address to its index and parameters on this switch.
 #[derive(Clone, Debug)]
 pub struct Groups {
     key: KeyIds<1>,
     set_group: SetGroup,
 }
 
-/// The action that the controller writes.
+/// The action of the table, which differs between pipelines.
 #[derive(Clone, Debug)]
 enum SetGroup {
-    /// With the source's window and the way that queue pairs recover from losses.
+    /// With parameters for the window of the source and for selective NAKs.
     WithLimits(ActionIds<7>),
-    /// Of a data plane that has one window for all groups, and no selective NAKs.
+    /// For pipelines with one window for all groups and without selective NAKs (Tofino).
     WithQpn(ActionIds<5>),
 }
 

@@ -13,7 +13,7 @@ use super::Table;
 /// Key: a member at its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MemberKey {
-    /// The group.
+    /// The group's key in tables: index or address.
     pub group: GroupName,
     /// The member's port.
     pub port: u32,
@@ -21,19 +21,19 @@ pub struct MemberKey {
     pub src_ip: Ipv4Addr,
 }
 
-/// What keeps the ICRC right when the source address becomes the McstID.
+/// Entry half of a member's bridge: the rewrite of packets from the member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// For every packet of the member.
+    /// XOR constants that keep the ICRC valid when the source address is replaced by the McstID.
     pub neutral: NeutralPair,
-    /// Whether its data counts, rather than its feedback alone.
+    /// Whether the member may be the source. Otherwise the switch drops its data, and accepts only its feedback.
     pub may_send: bool,
 }
 
 /// Parameters of both actions.
 const NEUTRAL_PARAMS: [(&str, i32); 2] = [("id_xor", 16), ("sport_xor", 16)];
 
-/// The table.
+/// The table of members at each port.
 #[derive(Clone, Debug)]
 pub struct Members {
     key: KeyIds<3>,
@@ -43,7 +43,7 @@ pub struct Members {
 }
 
 impl Members {
-    /// The control that the table and its actions stand in.
+    /// Name of the P4 control that contains the table and its actions.
     fn control(target: Target) -> &'static str {
         match target {
             Target::V1model => "ingress.bridge_entry",
@@ -51,7 +51,7 @@ impl Members {
         }
     }
 
-    /// The table's name.
+    /// Full name of the table.
     pub(super) fn name(target: Target) -> String {
         format!("{}.members", Members::control(target))
     }

@@ -10,39 +10,39 @@ use super::Table;
 /// Key: a port of a group's tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MftKey {
-    /// The group.
+    /// The group's key in tables: index or address.
     pub group: GroupName,
-    /// The port.
+    /// Port of the group's tree on the switch.
     pub port: u32,
 }
 
-/// Which path the port is.
+/// The path of a group that leaves by a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathEntry {
-    /// The group on this switch. None where it stands in the key, and was read there.
+    /// Index of the group on this switch. `None` in entries read from v1model, where the index is in the key.
     pub group_index: Option<u16>,
-    /// Number of the path, dense from 0.
+    /// Number of the path: 0, 1, ... without gaps.
     pub path_index: u8,
-    /// Which nodes of the min-PSN tree hold no path; see [`Mft::absent`].
+    /// Bit mask of the neighbour nodes in the min-PSN tree that have no path; see [`Mft::absent`].
     pub absent: u16,
-    /// Whether a member hangs from the port, rather than another switch.
+    /// Whether a member is attached to the port; false for another switch.
     pub is_host: bool,
 }
 
-/// The table.
+/// The table that maps ports of groups to paths (multicast forwarding table).
 #[derive(Clone, Debug)]
 pub struct Mft {
     key: KeyIds<2>,
     set_path: ActionIds<3>,
     target: Target,
-    /// Bits of a path's number.
+    /// Width of a path number in bits.
     path_bits: u32,
 }
 
 impl Mft {
     pub(super) const NAME: &'static str = "ingress.group_lookup.mft";
 
-    /// `paths` are those that a group may have.
+    /// Resolves the table. `paths`: maximum number of paths per group.
     pub(super) fn resolve(
         schema: &Schema,
         target: Target,
@@ -52,7 +52,7 @@ impl Mft {
         let path_bits = paths.max(2).next_power_of_two().ilog2();
         let (path, absent) = match target {
             Target::V1model => (("path_index", 8), 16),
-            // The group's index ++ the path's; the tree is binary.
+            // `cell` is the group index concatenated with the path index; Tofino's tree is binary.
             Target::Tofino => (("cell", 16), path_bits as i32),
         };
         Ok(Mft {
@@ -69,7 +69,7 @@ impl Mft {
         })
     }
 
-    /// Which nodes of the min-PSN tree hold none of `count` paths, of those that a path is compared with.
+    /// Bit mask of the min-PSN tree nodes compared with `path` that contain none of the `count` paths.
     pub fn absent(&self, path: usize, count: usize) -> u16 {
         match self.target {
             Target::V1model => absent_children(path, count),
@@ -130,21 +130,21 @@ impl Table for Mft {
     }
 }
 
-/// Levels of the min-PSN tree at the most, and bits of a path index that each of them takes.
+/// Maximum number of levels of v1model's min-PSN tree, and bits of the path index per level.
 const LEVELS: usize = 4;
 const LEVEL_BITS: usize = 2;
 
-/// Tofino's tree: bit L says that the sibling of a path's node at level L holds none of `count` paths
-/// (`p4src/tna/min_psn_tree.p4`).
+/// Bit mask for Tofino's binary tree (`p4src/tna/min_psn_tree.p4`). Bit L is set if the sibling of the path's node at level L
+/// contains none of the `count` paths.
 fn absent_siblings(path: usize, count: usize, levels: u32) -> u16 {
     let is_absent = |level: &u32| ((path >> level) ^ 1) << level >= count;
     (0..levels).filter(is_absent).map(|level| 1 << level).sum()
 }
 
-/// Bit 4 L + c: which children of a path's nodes in the min-PSN tree hold none of `count` paths (`p4src/v1model/min_psn_tree.p4`).
+/// Bit mask for v1model's tree (`p4src/v1model/min_psn_tree.p4`), whose nodes have four children. Bit 4 L + c is set if child c
+/// of the path's node at level L contains none of the `count` paths.
 ///
-/// Nodes have four children. Child c of the path's node at level L covers the paths whose bits from 2 L up are the
-/// node's number and c.
+/// Child c at level L covers the paths whose index, shifted right by 2 L bits, is the node's number followed by c.
 pub fn absent_children(path: usize, count: usize) -> u16 {
     let mut bits = 0;
     for level in 0..LEVELS {
@@ -166,7 +166,7 @@ mod tests {
     use super::absent_siblings;
 
     #[test]
-    fn a_sibling_is_absent_exactly_when_no_path_is_in_it() {
+    fn a_sibling_is_absent_if_and_only_if_it_contains_no_path() {
         for count in 1..=128 {
             for path in 0..count {
                 for level in 0..7 {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn children_without_paths_are_marked_level_by_level() {
+    fn children_without_paths_are_marked_on_every_level() {
         assert_eq!(absent(0, 1), 0b1110_1110_1110_1110);
         assert_eq!(absent(1, 2), 0b1110_1110_1110_1100);
         // Paths 4 and 5 of 6: the second leaf node has two, the node above it has two leaf nodes.
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_is_absent_exactly_when_no_path_is_in_it() {
+    fn a_child_is_absent_if_and_only_if_it_contains_no_path() {
         for count in 1..=128 {
             for path in 0..count {
                 for bit in 0..16 {

@@ -1,4 +1,5 @@
-//! `ingress.mirrors`, of Tofino's data plane: the mirror sessions of each port, which lead back to it, and those of the switch.
+//! `ingress.mirrors` of Tofino's data plane: mirror sessions that return packets to their ingress port, and mirror sessions of
+//! the switch as a whole.
 
 use alfirk_p4runtime::p4::config::v1::match_field::MatchType;
 use alfirk_p4runtime::p4::v1::{TableEntry, Update};
@@ -7,27 +8,27 @@ use super::clone_sessions::CloneSession;
 use super::schema::{ActionIds, KeyIds, ProgramError, Schema};
 use super::{table_update, update};
 
-/// Bits of a session's number, and the port by which packets recirculate: of Tofino, and of Tofino 2 (`p4src/tna/metadata.p4`).
+/// Width of a session id in bits, and the recirculation port, of Tofino and Tofino 2 (`p4src/tna/metadata.p4`).
 const CHIPS: [(i32, u32); 2] = [(10, 68), (8, 6)];
-/// Bytes of `carried_t`, which is before each mirror.
+/// Bytes of the header `carried_t`, which precedes each mirrored packet.
 const CARRIED_BYTES: i32 = 20;
 /// Bytes of two VLAN tags.
 const TAGS_BYTES: i32 = 8;
-/// Bytes of a mirror for an answer: a frame up to the end of the BTH.
+/// Length of a mirror from which a reply is built: the frame up to the end of the BTH.
 const ANSWER_BYTES: i32 = CARRIED_BYTES + 54 + TAGS_BYTES;
-/// Bytes of a mirror of feedback: a frame up to the end of the ICRC.
+/// Length of a mirror of feedback: the frame up to the end of the ICRC.
 const FEEDBACK_BYTES: i32 = CARRIED_BYTES + 62 + TAGS_BYTES;
-/// Bytes of a mirror of a registration packet: an Ethernet header, and an IPv4 packet of 1,500 bytes.
+/// Length of a mirror of a registration packet: an Ethernet header, and an IPv4 packet of 1,500 bytes.
 const REGISTRATION_BYTES: i32 = CARRIED_BYTES + 14 + 1500 + TAGS_BYTES;
 
-/// The table.
+/// The table that maps each port to its mirror sessions.
 #[derive(Clone, Debug)]
 pub struct Mirrors {
     key: KeyIds<1>,
     set_sessions: ActionIds<2>,
-    /// Sessions for records have the numbers of ports, those for answers begin behind them.
+    /// First session id for replies. Session ids below it equal port numbers, and are for records.
     first_answer: u32,
-    /// The port by which packets recirculate.
+    /// Port that recirculates packets.
     recirculation_port: u32,
 }
 
@@ -51,13 +52,15 @@ impl Mirrors {
         })
     }
 
-    /// Ports from 0 on that sessions have numbers for; the session of the CPU port is behind them.
+    /// Number of ports, from 0, that have session ids; the session id of the CPU port follows them.
     pub fn ports(&self) -> u32 {
         self.first_answer - 2
     }
 
-    /// The sessions that do not belong to a port (`p4src/tna/metadata.p4`): fatal NAKs for the controller have the number of the CPU port, in as
-    /// many bits as there are, and registrations the last number; records of feedback that recirculate have that of their port.
+    /// Inserts the sessions of the switch as a whole (`p4src/tna/metadata.p4`).
+    ///
+    /// Fatal NAKs to the controller use the CPU port's number, modulo the number of session ids. Registration packets use the
+    /// last session id. Recirculated records of feedback use the number of the recirculation port.
     pub fn of_switch(&self, cpu_port: u32) -> [Update; 3] {
         let sessions = 2 * self.first_answer;
         let to_cpu = CloneSession { port: cpu_port };
@@ -69,7 +72,7 @@ impl Mirrors {
         ]
     }
 
-    /// The session for answers to what comes by a port, and the entry that names it.
+    /// Inserts the session for replies to packets from a port, and the table entry of that port.
     pub fn insert(&self, port: u32) -> [Update; 2] {
         let answer = self.first_answer + port;
         let session = CloneSession { port }.insert_as(answer, ANSWER_BYTES);

@@ -1,7 +1,7 @@
 //! Entries of switches, one file per table family.
 //!
-//! Each family has a key, an action and turns them into P4Runtime entities; ids come from P4Info by name and are
-//! looked up once, in [`Program::resolve`]. The modules are independent of the purpose of an entry.
+//! Each family has a key type and an action type, and converts them to P4Runtime entities. Ids are looked up in P4Info by
+//! name, once, in [`Program::resolve`].
 
 mod arp_targets;
 mod clone_sessions;
@@ -53,40 +53,40 @@ pub use target::{GroupName, Target};
 
 /// A table family: one P4 table with its key and action types.
 pub trait Table {
-    /// What an entry matches.
+    /// Match fields of an entry.
     type Key;
-    /// What an entry does.
+    /// Action of an entry, with its parameters.
     type Action;
 
-    /// The entry that matches `key` and does `action`.
+    /// Creates the entry that matches `key` and executes `action`.
     fn entry(&self, key: &Self::Key, action: &Self::Action) -> TableEntry;
 
-    /// The entry of `key` without action, as deletions and reads name it.
+    /// Creates the entry of `key` without an action, as deletions and reads require.
     fn pattern(&self, key: &Self::Key) -> TableEntry;
 
-    /// The table's id.
+    /// P4Info id of the table.
     fn id(&self) -> u32;
 
-    /// Reads an entry back; `None` when it is not one that this family writes.
+    /// Parses an entry; `None` if it is of another table or form.
     fn parse(&self, entry: &TableEntry) -> Option<(Self::Key, Self::Action)>;
 
-    /// Adds an entry; refused by the switch when the key is there.
+    /// Update that inserts an entry; the switch rejects it if the key exists.
     fn insert(&self, key: &Self::Key, action: &Self::Action) -> Update {
         table_update(update::Type::Insert, self.entry(key, action))
     }
 
-    /// Replaces the action of an entry; refused by the switch when the key is not there.
+    /// Update that replaces the action of an entry; the switch rejects it if the key does not exist.
     fn modify(&self, key: &Self::Key, action: &Self::Action) -> Update {
         table_update(update::Type::Modify, self.entry(key, action))
     }
 
-    /// Removes an entry; refused by the switch when the key is not there.
+    /// Update that deletes an entry; the switch rejects it if the key does not exist.
     fn delete(&self, key: &Self::Key) -> Update {
         table_update(update::Type::Delete, self.pattern(key))
     }
 }
 
-/// Whether two updates are about the same entry of a table.
+/// Whether two updates concern the same table entry: equal table, match fields and priority.
 pub fn same_key(one: &Update, other: &Update) -> bool {
     let entry = |update: &Update| match update.entity.as_ref()?.entity.as_ref()? {
         entity::Entity::TableEntry(entry) => {
@@ -97,7 +97,7 @@ pub fn same_key(one: &Update, other: &Update) -> bool {
     entry(one).is_some_and(|key| entry(other) == Some(key))
 }
 
-/// An Ethernet address as a number, the first byte on the wire being the most significant.
+/// Converts an Ethernet address to a number; the first byte on the wire is the most significant.
 fn mac_bits(mac: MacAddr) -> u64 {
     mac.0
         .iter()
@@ -122,42 +122,42 @@ fn entity_update(kind: update::Type, entity: entity::Entity) -> Update {
     }
 }
 
-/// Every table family of the pipeline, with ids from P4Info, and the pipeline's sizes.
+/// All tables of the pipeline with ids from P4Info, and the sizes with which it was compiled.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// `ingress.arp_responder.arp_targets`
+    /// Table `ingress.arp_responder.arp_targets`: addresses for which switches answer ARP requests.
     pub arp_targets: ArpTargets,
-    /// `ingress.ipv4_routing.routes`
+    /// Table `ingress.ipv4_routing.routes`: unicast routes.
     pub routes: Routes,
-    /// `ingress.ipv4_routing.next_hops`
+    /// Table `ingress.ipv4_routing.next_hops`: ports of equal-cost groups.
     pub next_hops: NextHops,
-    /// `ingress.datagram_multicast.groups`
+    /// Table `ingress.datagram_multicast.groups`: multicast groups of unreliable datagrams.
     pub datagram_groups: DatagramGroups,
-    /// `ingress.group_lookup.groups`
+    /// Table `ingress.group_lookup.groups`: group addresses, with the groups' parameters.
     pub groups: Groups,
-    /// `ingress.group_lookup.mft`
+    /// Table `ingress.group_lookup.mft`: paths of groups, by port.
     pub mft: Mft,
     /// `ingress.bridge_entry.members`, on Tofino `ingress.group_lookup.members`
     pub members: Members,
-    /// `egress.bridge_exit.receivers`
+    /// Table `egress.bridge_exit.receivers`: rewrites of packets to members.
     pub receivers: Receivers,
-    /// `ingress.source_guard.hosts`
+    /// Table `ingress.source_guard.hosts`: the address that each host port may send from.
     pub source_guard: SourceGuard,
-    /// `egress.ecn_marking.profiles`
+    /// Table `egress.ecn_marking.profiles`: ECN thresholds of ports.
     pub ecn_marking: EcnMarking,
     /// `ingress.mirrors`, which only Tofino has.
     pub mirrors: Option<Mirrors>,
     /// `ingress.punt_limit.rates`, on Tofino `egress.punt_limit.rates`
     pub punt_rates: PuntRates,
-    /// Counter arrays.
+    /// Counter arrays of the pipeline.
     pub counters: Counters,
-    /// Registers that are read by P4Runtime, where packets do not read them.
+    /// Registers that are read by P4Runtime; `None` if the pipeline replies to register control packets.
     pub group_registers: Option<GroupRegisters>,
     /// Headers of PacketIn and PacketOut.
     pub packet_io: PacketIo,
-    /// Bounds that the pipeline was compiled with.
+    /// Table and register sizes with which the pipeline was compiled.
     pub sizes: Sizes,
-    /// What it was compiled for.
+    /// Target for which the pipeline was compiled.
     pub target: Target,
     names: schema::Names,
     constraints: Constraints,
@@ -168,9 +168,9 @@ pub struct Program {
 pub struct Sizes {
     /// Groups per switch: the size of `groups`.
     pub groups: u32,
-    /// Paths per group and switch: from the size of the registers that hold one cell for each.
+    /// Maximum number of paths of a group on a switch, derived from the size of the registers with one cell per path.
     pub paths: u32,
-    /// Entries of `datagram_groups`, each with a PRE group behind those of `groups`.
+    /// Entries of `datagram_groups`. The ids of their PRE groups follow those of `groups`.
     pub datagram_groups: u32,
     /// Entries of `mft`.
     pub mft: u32,
@@ -185,12 +185,16 @@ pub struct Sizes {
 }
 
 impl Program {
-    /// What the program demands of its entries.
+    /// Constraints of the program on its table entries.
     pub fn constraints(&self) -> &Constraints {
         &self.constraints
     }
 
-    /// Finds everything in P4Info, or says what is missing or different.
+    /// Looks up all tables, actions, registers and headers in P4Info.
+    ///
+    /// # Errors
+    ///
+    /// One of them is missing, or has a different form.
     pub fn resolve(p4info: &P4Info) -> Result<Program, ProgramError> {
         let schema = schema::Schema::new(p4info);
         let groups = Groups::resolve(&schema)?;
@@ -250,7 +254,7 @@ impl Program {
         })
     }
 
-    /// The ids of all tables that the controller writes.
+    /// P4Info ids of all tables that the controller writes.
     pub fn table_ids(&self) -> Vec<u32> {
         let tables = [
             self.arp_targets.id(),
@@ -273,7 +277,7 @@ impl Program {
             .collect()
     }
 
-    /// The group that an entity belongs to, if it is a group's.
+    /// Group to which an entity belongs; `None` for entities that do not depend on groups.
     pub fn group_of(&self, entity: &entity::Entity) -> Option<GroupName> {
         match entity {
             entity::Entity::TableEntry(entry) => {
@@ -294,7 +298,8 @@ impl Program {
         }
     }
 
-    /// Whether an update's key names a group by its address, so that two parts of the same group cannot be there side by side.
+    /// Whether the key of an update contains the group's address instead of its index. Two parts of one group cannot both have
+    /// such an entry on a switch.
     pub fn is_by_address(&self, update: &Update) -> bool {
         let entity = update.entity.as_ref().and_then(|e| e.entity.as_ref());
         match (self.target, entity) {
@@ -305,7 +310,7 @@ impl Program {
         }
     }
 
-    /// Whether an update is about the packet replication engine.
+    /// Whether an update concerns the packet replication engine.
     pub fn is_replication(&self, update: &Update) -> bool {
         let entity = update.entity.as_ref().and_then(|e| e.entity.as_ref());
         matches!(
@@ -314,7 +319,7 @@ impl Program {
         )
     }
 
-    /// What an update is about, for messages: `table ingress.group_lookup.groups`.
+    /// Name of an update's entity for messages, such as `table ingress.group_lookup.groups`.
     pub fn describe(&self, update: &Update) -> String {
         match update.entity.as_ref().and_then(|e| e.entity.as_ref()) {
             Some(entity::Entity::TableEntry(entry)) => match self.names.table(entry.table_id) {

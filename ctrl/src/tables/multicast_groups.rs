@@ -7,36 +7,36 @@ use alfirk_p4runtime::p4::v1::{
 
 use super::entity_update;
 
-/// One copy.
+/// One copy that the replication engine makes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Replica {
-    /// The port it leaves by.
+    /// Egress port of the copy.
     pub port: u32,
-    /// Its path index, which egress sees as the replication id.
+    /// Path index of the port in the group; egress reads it as the replication id (instance).
     pub path_index: u8,
 }
 
-/// The copies made of a group's data packets.
+/// A multicast group: the copies made of each data packet of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MulticastGroup {
-    /// The group on this switch; the engine's id is one more, for 0 means none to it.
+    /// Index of the group on this switch. The engine's multicast group id is one more, as id 0 means no multicast.
     pub group_index: u16,
-    /// Ordered by path.
+    /// Copies, ordered by path index.
     pub replicas: Vec<Replica>,
 }
 
 impl MulticastGroup {
-    /// Adds the group; refused by the switch when it is there.
+    /// Update that inserts the group; the switch rejects it if the group exists.
     pub fn insert(&self) -> Update {
         self.update(update::Type::Insert)
     }
 
-    /// Replaces the copies; refused by the switch when the group is not there.
+    /// Update that replaces the copies; the switch rejects it if the group does not exist.
     pub fn modify(&self) -> Update {
         self.update(update::Type::Modify)
     }
 
-    /// Removes the group; refused by the switch when it is not there.
+    /// Update that deletes the group; the switch rejects it if the group does not exist.
     pub fn delete(group_index: u16) -> Update {
         let group = MulticastGroup {
             group_index,
@@ -62,7 +62,8 @@ impl MulticastGroup {
     }
 }
 
-/// Ports are written as numbers: switches older than P4Runtime 1.4 know nothing else, and newer ones still take it.
+/// Creates a replica with its port as a number: servers older than P4Runtime 1.4 support only this form, and newer ones
+/// accept it.
 #[allow(deprecated)]
 pub(super) fn replica(port: u32, instance: u32) -> v1::Replica {
     v1::Replica {
@@ -82,7 +83,7 @@ pub(super) fn pre_update(
     entity_update(kind, entity::Entity::PacketReplicationEngineEntry(entry))
 }
 
-/// The group index of a multicast group entry.
+/// Group index of a multicast group entry; `None` for a clone session.
 pub(super) fn group_index(entry: &PacketReplicationEngineEntry) -> Option<u16> {
     match &entry.r#type {
         Some(packet_replication_engine_entry::Type::MulticastGroupEntry(group)) => {

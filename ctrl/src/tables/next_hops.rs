@@ -6,23 +6,23 @@ use alfirk_p4runtime::p4::v1::TableEntry;
 use super::schema::{ActionIds, KeyIds, ProgramError, Schema};
 use super::Table;
 
-/// Key: one member of one group.
+/// Key: one member of an ECMP group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NextHopKey {
-    /// Group id, as in [`super::Route::Ecmp`].
+    /// Id of the ECMP group, as in [`super::Route::Ecmp`].
     pub group: u16,
-    /// Position in the group, from 0.
+    /// Position of the member in the group, from 0; selected by hash.
     pub index: u16,
 }
 
-/// The port of that member.
+/// Next hop of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextHop {
-    /// A port to another switch.
+    /// Egress port, which leads to another switch.
     pub port: u32,
 }
 
-/// The table.
+/// The table of next hops of ECMP groups.
 #[derive(Clone, Debug)]
 pub struct NextHops {
     key: KeyIds<2>,

@@ -5,25 +5,25 @@ use alfirk_p4runtime::p4::v1::{PacketIn, PacketMetadata, PacketOut};
 
 use super::schema::{ProgramError, Schema};
 
-/// What the pipeline says of a frame that it punts to the controller.
+/// Header of a PacketIn: metadata of a frame that the pipeline punts to the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketInHeader {
     /// One of the `PACKET_IN_*` constants.
     pub reason: u8,
-    /// The port that the frame came from.
+    /// Ingress port of the frame; for `PACKET_IN_ICRC` its egress port.
     pub ingress_port: u32,
 }
 
-/// What the controller says of a frame that it hands to the pipeline.
+/// Header of a PacketOut: instructions to the pipeline for the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketOutHeader {
     /// One of the `PACKET_OUT_*` constants.
     pub kind: u8,
-    /// Where a forwarded frame leaves; 0 otherwise.
+    /// Egress port of a frame to forward; 0 for other kinds.
     pub egress_port: u32,
 }
 
-/// Ids of the metadata fields.
+/// P4Info ids of the metadata fields of both headers.
 #[derive(Clone, Debug)]
 pub struct PacketIo {
     packet_in: [u32; 3],
@@ -42,7 +42,7 @@ impl PacketIo {
         })
     }
 
-    /// The message that carries `payload` into the pipeline.
+    /// Creates the PacketOut that sends `payload` to the pipeline.
     pub fn packet_out(&self, header: PacketOutHeader, payload: Vec<u8>) -> PacketOut {
         let values = [u64::from(header.kind), 0, u64::from(header.egress_port)];
         let fields = self.packet_out.iter().zip(values);
@@ -57,7 +57,7 @@ impl PacketIo {
         }
     }
 
-    /// The header of a message to the pipeline, for who plays the switch; `None` when a field is missing or too wide.
+    /// Parses the header of a PacketOut, for simulated switches; `None` if a field is missing or too wide.
     pub fn packet_out_header(&self, packet: &PacketOut) -> Option<PacketOutHeader> {
         let [kind, _, egress_port] = self.packet_out;
         Some(PacketOutHeader {
@@ -66,7 +66,7 @@ impl PacketIo {
         })
     }
 
-    /// The header of a message from the pipeline; `None` when a field is missing or too wide.
+    /// Parses the header of a PacketIn; `None` if a field is missing or too wide.
     pub fn packet_in(&self, packet: &PacketIn) -> Option<PacketInHeader> {
         let [reason, _, ingress_port] = self.packet_in;
         Some(PacketInHeader {

@@ -7,28 +7,28 @@ use super::entity_update;
 use super::schema::{ProgramError, Schema};
 use super::target::Target;
 
-/// Ports that a pipeline can have: the meter's cells of one kind.
+/// Number of meter cells per kind of packet: one for each possible port.
 const PORTS: u32 = 512;
 
-/// What is metered.
+/// Key of a meter cell: kind of packet and port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PuntKey {
     /// One of the `PACKET_IN_*` constants.
     pub reason: u8,
-    /// The port that packets come by.
+    /// Ingress port of the packets.
     pub port: u32,
 }
 
-/// Packets in a second, and at once.
+/// Rate limit of one meter cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PuntRate {
     /// Packets per second, 1 or more.
     pub rate: u64,
-    /// Packets that may come together, 1 or more.
+    /// Maximum burst in packets, 1 or more.
     pub burst: u64,
 }
 
-/// The meter.
+/// The meter array of rate limits.
 #[derive(Clone, Copy, Debug)]
 pub struct PuntRates {
     meter: u32,
@@ -45,7 +45,7 @@ impl PuntRates {
         })
     }
 
-    /// Sets a cell's rate: meters have no insertions (P4Runtime § 9.4).
+    /// Update that sets the rate of a cell. Meters are only modified, never inserted (P4Runtime, section 9.4).
     pub fn set(&self, key: &PuntKey, rate: &PuntRate) -> Update {
         let PuntRate { rate, burst } = *rate;
         let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
@@ -54,7 +54,7 @@ impl PuntRates {
             index: Some(Index {
                 index: i64::from(u32::from(key.reason) * PORTS + key.port),
             }),
-            // Two equal buckets: what is not green is red.
+            // Both token buckets are equal, so that a packet is green or red, never yellow.
             config: Some(MeterConfig {
                 cir: number(rate),
                 cburst: number(burst),
@@ -67,7 +67,7 @@ impl PuntRates {
         entity_update(update::Type::Modify, entity::Entity::MeterEntry(entry))
     }
 
-    /// What to read for all cells.
+    /// Entity of a Read that returns all cells.
     pub fn wanted(&self) -> entity::Entity {
         entity::Entity::MeterEntry(MeterEntry {
             meter_id: self.meter,

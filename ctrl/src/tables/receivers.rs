@@ -13,13 +13,13 @@ use super::Table;
 /// Key: a member's port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReceiverKey {
-    /// The group on this switch.
+    /// Index of the group on this switch.
     pub group_index: u16,
     /// The member's port.
     pub port: u32,
 }
 
-/// What a copy becomes.
+/// Exit half of a member's bridge: the rewrite of a copy for the member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// The member's Ethernet address.
@@ -28,17 +28,17 @@ pub struct Delivery {
     pub ip: Ipv4Addr,
     /// The member's queue pair.
     pub qpn: QpNum,
-    /// What keeps the ICRC right, without and with RETH.
+    /// XOR constants that keep the ICRC valid, for packets without and with a RETH.
     pub neutral: ExitPairs,
-    /// From the group's virtual address to the member's.
+    /// XOR of the group's virtual address with that of the member's memory region.
     pub va_xor: u64,
-    /// From the group's R_Key to the member's.
+    /// XOR of the group's R_Key with the member's.
     pub rkey_xor: u32,
-    /// The member's number among all receivers of the switch: where it finds what was announced of the member's memory.
+    /// Slot of the member among all receivers of the switch: index into the registers of announced memory regions.
     pub slot: u32,
 }
 
-/// The table.
+/// The table of rewrites for receivers.
 #[derive(Clone, Debug)]
 pub struct Receivers {
     key: KeyIds<2>,

@@ -15,39 +15,39 @@ use super::Table;
 pub struct RouteKey {
     /// Any address of the prefix.
     pub network: Ipv4Addr,
-    /// 0 to 32.
+    /// Prefix length in bits, 0 to 32.
     pub prefix_len: u8,
 }
 
-/// What to do with the prefix.
+/// Forwarding decision for a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// Out of a port to a host, addressed to its MAC.
+    /// Forward to a host attached to this switch, with the host's Ethernet address as destination.
     ToHost {
         /// The host's port.
         port: u32,
-        /// The host's address.
+        /// The host's Ethernet address.
         mac: MacAddr,
     },
-    /// Out of a port to another switch.
+    /// Forward to another switch.
     ToSwitch {
-        /// The port.
+        /// Egress port towards the next switch or host.
         port: u32,
     },
-    /// To one of several ports by hash.
+    /// Forward to one of several equal-cost ports, selected by hash.
     Ecmp {
         /// Group id in `next_hops`.
         group: u16,
-        /// Members of the group, 1 or more.
+        /// Number of members of the ECMP group, 1 or more.
         size: u16,
-        /// Hash seed, different for each switch, so that tiers do not make the same choices.
+        /// Hash seed, different for each switch, so that the layers of a fabric choose independently.
         seed: u16,
     },
-    /// Nowhere, as without entry: for prefixes within one that has a route.
+    /// Drop, as without an entry: excludes a prefix from a shorter prefix that has a route.
     NoRoute,
 }
 
-/// The table.
+/// The table of unicast routes.
 #[derive(Clone, Debug)]
 pub struct Routes {
     key: KeyIds<1>,

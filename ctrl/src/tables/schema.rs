@@ -13,20 +13,20 @@ use alfirk_p4runtime::p4::v1::{
 
 use super::constraints::AnnotationError;
 
-/// Why a program is not the one that this controller can drive.
+/// Error: the P4 program does not have the tables, actions or headers that this controller needs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProgramError {
-    /// Something has no entry of its name.
+    /// P4Info has no object of this kind and name.
     #[error(
         "P4Info has no {kind} `{name}`; compile p4src/ of the same version as this controller"
     )]
     Missing {
         /// `table`, `action`, `match field`, ...
         kind: &'static str,
-        /// The full name, with its owner before it where it is a part.
+        /// Full name; for parts with the owner as prefix, `table.key`.
         name: String,
     },
-    /// A field or parameter of another width.
+    /// A field or parameter has an unexpected width.
     #[error("P4Info: {name} has {given} bits, not {expected}; compile p4src/ of the same version as this controller")]
     Width {
         /// Owner and name.
@@ -36,7 +36,7 @@ pub enum ProgramError {
         /// Bits that the controller writes.
         expected: i32,
     },
-    /// A key field of another match kind.
+    /// A match field has an unexpected match kind.
     #[error("P4Info: {name} is not matched {expected}; compile p4src/ of the same version as this controller")]
     MatchKind {
         /// Owner and name.
@@ -44,22 +44,22 @@ pub enum ProgramError {
         /// `exact` or `lpm`.
         expected: &'static str,
     },
-    /// Key fields, parameters or metadata that the controller does not know.
+    /// A table, action, header or meter has an unexpected number of parts.
     #[error("P4Info: {name} has {given} {parts}, not {expected}; compile p4src/ of the same version as this controller")]
     Count {
         /// The table, action or packet header.
         name: String,
         /// `match fields`, `parameters`, `metadata fields` or `cells`.
         parts: &'static str,
-        /// In P4Info.
+        /// Number of parts in P4Info.
         given: usize,
-        /// That the controller writes.
+        /// Number of parts that the controller expects.
         expected: usize,
     },
-    /// A demand on entries that cannot be read.
+    /// A constraint annotation cannot be parsed.
     #[error(transparent)]
     Annotation(#[from] AnnotationError),
-    /// Sizes that do not fit the contract.
+    /// The numbers of groups or paths are out of range.
     #[error("P4Info: {groups} groups with {paths} paths each; this controller handles 1 to 32768 groups with 1 to 128 paths")]
     Sizes {
         /// Groups per switch.
@@ -69,7 +69,7 @@ pub enum ProgramError {
     },
 }
 
-/// P4Info, by name.
+/// Lookup of objects in P4Info by name.
 pub(super) struct Schema<'a> {
     p4info: &'a P4Info,
 }
@@ -110,7 +110,7 @@ impl<'a> Schema<'a> {
         })
     }
 
-    /// An action with all its parameters, in the order given: name and width.
+    /// Looks up an action and all its parameters (name and width in bits); ids are returned in the given order.
     pub(super) fn action<const N: usize>(
         &self,
         name: &str,
@@ -147,7 +147,7 @@ impl<'a> Schema<'a> {
         })
     }
 
-    /// A counter array's id.
+    /// Id of a counter array.
     pub(super) fn counter(&self, name: &str) -> Result<u32, ProgramError> {
         let mut preambles = self
             .p4info
@@ -177,12 +177,12 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// A register array's cells.
+    /// Number of cells of a register array.
     pub(super) fn register_size(&self, name: &str) -> Result<u32, ProgramError> {
         Ok(u32::try_from(self.find_register(name)?.size).unwrap_or(0))
     }
 
-    /// A register array's id.
+    /// Id of a register array.
     pub(super) fn register(&self, name: &str) -> Result<u32, ProgramError> {
         let register = self.find_register(name)?;
         Ok(register.preamble.as_ref().map_or(0, |p| p.id))
@@ -195,7 +195,7 @@ impl<'a> Schema<'a> {
             .ok_or_else(|| missing("register", name))
     }
 
-    /// A controller header with all its fields, in the order given: name and width.
+    /// Looks up a controller header and all its fields (name and width in bits); ids are returned in the given order.
     pub(super) fn packet_header<const N: usize>(
         &self,
         name: &str,
@@ -255,7 +255,7 @@ pub(super) struct TableSchema<'a> {
 }
 
 impl TableSchema<'_> {
-    /// The table's size, at least 1.
+    /// Number of entries that the table can hold, at least 1.
     pub(super) fn size(&self) -> Result<u32, ProgramError> {
         match u32::try_from(self.table.size) {
             Ok(size) if size > 0 => Ok(size),
@@ -266,7 +266,7 @@ impl TableSchema<'_> {
         }
     }
 
-    /// All key fields, in the order given: name, match kind and width.
+    /// Looks up all match fields (name, match kind, width in bits); ids are returned in the given order.
     pub(super) fn key<const N: usize>(
         &self,
         fields: [(&str, MatchType, i32); N],
@@ -307,7 +307,7 @@ impl TableSchema<'_> {
     }
 }
 
-/// A table's id and those of its key fields.
+/// Ids of a table and of its match fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeyIds<const N: usize> {
     table: u32,
@@ -315,7 +315,7 @@ pub(super) struct KeyIds<const N: usize> {
 }
 
 impl<const N: usize> KeyIds<N> {
-    /// An entry that matches all fields exactly.
+    /// Creates an entry, without an action, that matches all fields exactly.
     pub(super) fn exact(&self, values: [u64; N]) -> TableEntry {
         let fields = self.fields.iter().zip(values);
         let matches = fields.map(|(id, value)| FieldMatch {
@@ -333,12 +333,12 @@ impl<const N: usize> KeyIds<N> {
 }
 
 impl<const N: usize> KeyIds<N> {
-    /// The table.
+    /// Id of the table.
     pub(super) fn table(&self) -> u32 {
         self.table
     }
 
-    /// The exact values of an entry of this table; `None` when it is another table's or lacks a field.
+    /// Values of the exact match fields of an entry; `None` if the entry is of another table or lacks a field.
     pub(super) fn values(&self, entry: &TableEntry) -> Option<[u64; N]> {
         if entry.table_id != self.table {
             return None;
@@ -360,7 +360,7 @@ fn number(bytes: &[u8]) -> Option<u64> {
 }
 
 impl KeyIds<1> {
-    /// The prefix of an entry of this table.
+    /// Value and prefix length of the LPM field of an entry; `None` if the entry is of another table.
     pub(super) fn prefix(&self, entry: &TableEntry) -> Option<(u32, u8)> {
         if entry.table_id != self.table {
             return None;
@@ -377,8 +377,8 @@ impl KeyIds<1> {
         }
     }
 
-    /// An entry that matches a prefix; bits beyond it are cleared, and a prefix of 0 bits is an absent match
-    /// (P4Runtime, "don't care" matches are left out).
+    /// Creates an entry, without an action, that matches a prefix; bits beyond the prefix are cleared. A prefix of 0 bits is an
+    /// omitted match field, P4Runtime's form of "don't care".
     pub(super) fn lpm(&self, value: u32, prefix_len: u8) -> TableEntry {
         let mask = u32::MAX
             .checked_shl(32 - u32::from(prefix_len.min(32)))
@@ -401,7 +401,7 @@ impl KeyIds<1> {
     }
 }
 
-/// An action's id and those of its parameters.
+/// Ids of an action and of its parameters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ActionIds<const N: usize> {
     id: u32,
@@ -409,7 +409,7 @@ pub(super) struct ActionIds<const N: usize> {
 }
 
 impl<const N: usize> ActionIds<N> {
-    /// The action with its arguments.
+    /// Creates a call of the action with these arguments.
     pub(super) fn call(&self, values: [u64; N]) -> TableAction {
         let params = self.params.iter().zip(values);
         let action = ActionMessage {
@@ -426,7 +426,7 @@ impl<const N: usize> ActionIds<N> {
         }
     }
 
-    /// The arguments of an entry that does this action; `None` when it does another.
+    /// Arguments of an entry's action; `None` if the entry has another action.
     pub(super) fn arguments(&self, entry: &TableEntry) -> Option<[u64; N]> {
         let call = match entry.action.as_ref()?.r#type.as_ref()? {
             table_action::Type::Action(call) if call.action_id == self.id => call,

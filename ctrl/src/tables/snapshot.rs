@@ -13,28 +13,28 @@ use alfirk_p4runtime::{bytestring, Message};
 
 use super::{entity_update, multicast_groups};
 
-/// Entities by identity: table and key, the kind and id of a replication entry, or a meter's cell.
+/// Entities of a switch by identity: table and key, kind and id of a replication entry, or cell of a meter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot(BTreeMap<Vec<u8>, entity::Entity>);
 
 impl Snapshot {
-    /// Takes what a switch answered to reads; default actions and unknown kinds of entities are left out.
+    /// Creates a snapshot of entities read from a switch, without default actions and kinds that the controller does not write.
     pub fn new(entities: impl IntoIterator<Item = Entity>) -> Snapshot {
         let entities = entities.into_iter().filter_map(|e| normal(&e.entity?));
         Snapshot(entities.map(|entity| (identity(&entity), entity)).collect())
     }
 
-    /// What a switch holds after these insertions, if it was empty.
+    /// Creates the snapshot of an empty switch after these insertions.
     pub fn of_updates<'a>(updates: impl IntoIterator<Item = &'a Update>) -> Snapshot {
         Snapshot::new(updates.into_iter().filter_map(|u| u.entity.clone()))
     }
 
-    /// Whether there is nothing.
+    /// Whether there are no entities.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Every table entry, ordered by table and key.
+    /// All table entries, ordered by table and key.
     pub fn table_entries(&self) -> impl Iterator<Item = &TableEntry> {
         self.0.values().filter_map(|entity| match entity {
             entity::Entity::TableEntry(entry) => Some(entry),
@@ -42,7 +42,7 @@ impl Snapshot {
         })
     }
 
-    /// The ids of all multicast groups of the replication engine.
+    /// Ids of all multicast groups of the replication engine.
     pub fn multicast_groups(&self) -> impl Iterator<Item = u32> + '_ {
         self.0.values().filter_map(|entity| match entity {
             entity::Entity::PacketReplicationEngineEntry(PacketReplicationEngineEntry {
@@ -52,7 +52,7 @@ impl Snapshot {
         })
     }
 
-    /// Whether what this update would insert is there already, exactly.
+    /// Whether the snapshot contains exactly the entity that this update inserts.
     pub fn holds(&self, insertion: &Update) -> bool {
         let entity = insertion.entity.as_ref().and_then(|e| e.entity.as_ref());
         entity
@@ -60,7 +60,7 @@ impl Snapshot {
             .is_some_and(|wanted| self.0.get(&identity(&wanted)) == Some(&wanted))
     }
 
-    /// The insertions that are still needed, as modifications where the key is there with another action.
+    /// Insertions whose entity is not in the snapshot; as modifications if the key exists with another action.
     pub fn missing(&self, insertions: Vec<Update>) -> Vec<Update> {
         if self.is_empty() {
             return insertions;
@@ -80,9 +80,9 @@ impl Snapshot {
         needed.collect()
     }
 
-    /// Deletions of everything that is not in `wanted` and that `spare` does not hold back, last written first.
+    /// Deletions of all entities whose identity is not in `wanted`, except those for which `spare` is true.
     ///
-    /// `first` names the table whose entries go before all others.  Meters' cells are set back.
+    /// Entries of the table with id `first` are deleted first, replication entries last. Meter cells are reset instead.
     pub fn surplus(
         &self,
         wanted: &Snapshot,
@@ -112,7 +112,7 @@ fn deletion(entity: &entity::Entity) -> Update {
             None => {}
         },
         entity::Entity::MeterEntry(entry) => {
-            // A cell cannot be removed, and has no rate unless it is given one.
+            // A meter cell cannot be deleted; without a configuration it has no limit.
             entry.config = None;
             return entity_update(update::Type::Modify, entity);
         }
@@ -121,7 +121,7 @@ fn deletion(entity: &entity::Entity) -> Update {
     entity_update(update::Type::Delete, entity)
 }
 
-/// The entity in the controller's own form; `None` for what the controller never writes.
+/// Normalises an entity to the form in which the controller writes it; `None` for kinds that it never writes.
 fn normal(entity: &entity::Entity) -> Option<entity::Entity> {
     match entity {
         entity::Entity::TableEntry(entry) if entry.is_default_action => None,
@@ -212,7 +212,7 @@ fn normal_replicas(replicas: &[v1::Replica]) -> Vec<v1::Replica> {
         .collect()
 }
 
-/// What makes two entities the same one: everything but what they do.
+/// Identity of an entity: its encoding without action, replicas or rate.
 fn identity(entity: &entity::Entity) -> Vec<u8> {
     deletion(entity).entity.unwrap_or_default().encode_to_vec()
 }
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_that_mean_the_same_are_equal() {
+    fn equivalent_encodings_are_equal() {
         let there = Snapshot::new([table_entry(&[0, 0, 5], &[0, 1], true)]);
         assert!(there.holds(&insertion(table_entry(&[5], &[1], false))));
         assert!(there
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn another_action_is_modified_and_another_key_inserted() {
+    fn a_changed_action_is_modified_and_a_new_key_inserted() {
         let there = Snapshot::new([table_entry(&[5], &[1], false)]);
         let wanted = [
             table_entry(&[5], &[2], false),
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn surplus_goes_with_the_named_table_first() {
+    fn surplus_entries_of_the_first_table_are_deleted_first() {
         let group = MulticastGroup {
             group_index: 4,
             replicas: vec![Replica {

@@ -8,14 +8,14 @@ use alfirk_p4runtime::p4::v1::TableEntry;
 use super::schema::{ActionIds, KeyIds, ProgramError, Schema};
 use super::Table;
 
-/// Key: a port with a host behind it.
+/// Key: a port to which a host is attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Attached {
-    /// The port.
+    /// Port to the host.
     pub port: u32,
 }
 
-/// The table; its one action gives the host's address.
+/// The table of attached hosts, against spoofed source addresses. Its only action sets the host's address.
 #[derive(Clone, Debug)]
 pub struct SourceGuard {
     key: KeyIds<1>,

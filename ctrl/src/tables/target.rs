@@ -7,14 +7,14 @@ use alfirk_p4runtime::p4::config::v1::P4Info;
 /// The target of a data plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// `simple_switch` and ours.
+    /// BMv2's `simple_switch`, or our switch.
     V1model,
-    /// Tofino, either chip.
+    /// Tofino or Tofino 2.
     Tofino,
 }
 
 impl Target {
-    /// By the architecture that P4Info names.
+    /// Target of the architecture in P4Info's package information.
     pub(super) fn of(p4info: &P4Info) -> Target {
         match p4info.pkg_info.as_ref().map(|package| &*package.arch) {
             Some("tna" | "t2na") => Target::Tofino,
@@ -22,16 +22,16 @@ impl Target {
         }
     }
 
-    /// How tables of this target name a group.
+    /// The part of a table key that identifies a group on this target.
     pub fn group_name(self, group_index: u16, mcst_id: Ipv4Addr) -> GroupName {
         match self {
             Target::V1model => GroupName::Index(group_index),
-            // Its tables are looked up side by side, all by what the packet itself says.
+            // Tofino looks these tables up in parallel with `groups`, so the key must come from the packet itself.
             Target::Tofino => GroupName::McstId(mcst_id),
         }
     }
 
-    /// The match field that names a group, and its width.
+    /// Name and width in bits of the match field that identifies a group.
     pub(super) fn group_field(self) -> (&'static str, i32) {
         match self {
             Target::V1model => ("group_index", 16),
@@ -39,7 +39,8 @@ impl Target {
         }
     }
 
-    /// Next hops that a group of equal costs is written as: there is no modulo on Tofino, so it takes a power of two.
+    /// Number of next-hop entries for an ECMP group of `ports` ports. A power of two on Tofino, which masks the hash instead of
+    /// computing a modulus.
     pub fn next_hops(self, ports: usize) -> usize {
         match self {
             Target::V1model => ports,
@@ -48,17 +49,17 @@ impl Target {
     }
 }
 
-/// What a table's key knows a group by.
+/// Identification of a group in a table key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GroupName {
-    /// Its number on this switch.
+    /// Index of the group on this switch.
     Index(u16),
-    /// Its address.
+    /// Address of the group.
     McstId(Ipv4Addr),
 }
 
 impl GroupName {
-    /// As a key has it.
+    /// Value of the match field.
     pub(super) fn value(self) -> u64 {
         match self {
             GroupName::Index(index) => u64::from(index),
@@ -66,7 +67,7 @@ impl GroupName {
         }
     }
 
-    /// From a key of a table of this target.
+    /// Parses the value of the match field of a table of this target.
     pub(super) fn from_value(target: Target, value: u64) -> Option<GroupName> {
         Some(match target {
             Target::V1model => GroupName::Index(u16::try_from(value).ok()?),
@@ -74,7 +75,7 @@ impl GroupName {
         })
     }
 
-    /// Whether a group is the one that is named.
+    /// Whether the group with this index and address is identified.
     pub fn is(self, group_index: u16, mcst_id: Ipv4Addr) -> bool {
         match self {
             GroupName::Index(index) => index == group_index,

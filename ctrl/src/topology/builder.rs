@@ -10,151 +10,151 @@ use super::model::{
 use super::switching::{full_frame, SwitchingProblem, ETHERNET_BYTES};
 use super::{MacAddr, Switching};
 
-/// Why a node or link cannot be part of a topology.
+/// Error: a node, link or parameter does not fit the topology.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// A name that cannot be used in `node:port`, in file names or in interface names.
+    /// The name has characters that are not allowed in `node:port`, file names or interface names.
     #[error(
-        "`{0}` cannot be a name; use 1 to 64 letters, digits, `.`, `_` or `-`, a letter first"
+        "`{0}` is not a valid name; use 1 to 64 letters, digits, `.`, `_` or `-`, starting with a letter"
     )]
     Name(String),
-    /// Two nodes of one name.
+    /// Two nodes have the same name.
     #[error("the name `{0}` is taken by another node; names are unique among switches and hosts")]
     DuplicateName(String),
-    /// Device id 0 cannot be distinguished from an unset one.
+    /// The device id is 0, which protobuf cannot distinguish from an unset field.
     #[error("switch {switch}: id 0 is not a P4Runtime device id; use 1 or more")]
     DeviceIdZero {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
     },
-    /// Two switches of one device id.
+    /// Two switches have the same device id.
     #[error("switch {switch}: id {id} is already the id of switch {other}; give it an unused one")]
     DuplicateDeviceId {
-        /// The later switch.
+        /// Name of the switch that was added later.
         switch: String,
-        /// The earlier one.
+        /// Name of the one that was added first.
         other: String,
-        /// The id of both.
+        /// P4Runtime device id of both.
         id: u64,
     },
-    /// Not an address that a host can have.
+    /// The address is not a unicast host address of its prefix.
     #[error("host {host}: {ip}/{prefix_len} is not a host's address; use a unicast address that is neither the network's nor its broadcast address, and a prefix of 1 to 30 bits")]
     Address {
-        /// The host.
+        /// Name of the host.
         host: String,
-        /// Its address.
+        /// IPv4 address of the host.
         ip: Ipv4Addr,
-        /// Its prefix length.
+        /// Prefix length of the address.
         prefix_len: u8,
     },
-    /// Two hosts of one address.
+    /// Two hosts have the same IPv4 address.
     #[error("host {host}: {ip} is already the address of host {other}; give it an unused one")]
     DuplicateIp {
-        /// The later host.
+        /// Name of the host that was added later.
         host: String,
-        /// The earlier one.
+        /// Name of the one that was added first.
         other: String,
-        /// The address of both.
+        /// IPv4 address of both hosts.
         ip: Ipv4Addr,
     },
-    /// Not a station address.
+    /// The Ethernet address is a multicast address or all zero.
     #[error("host {host}: {mac} is not a station's Ethernet address; the lowest bit of its first byte must be 0, and it must not be all zero")]
     Mac {
-        /// The host.
+        /// Name of the host.
         host: String,
-        /// Its address.
+        /// Ethernet address of the host.
         mac: MacAddr,
     },
-    /// Two hosts of one station address.
+    /// Two hosts have the same Ethernet address.
     #[error(
         "host {host}: {mac} is already the Ethernet address of host {other}; give it an unused one"
     )]
     DuplicateMac {
-        /// The later host.
+        /// Name of the host that was added later.
         host: String,
-        /// The earlier one.
+        /// Name of the one that was added first.
         other: String,
-        /// The address of both.
+        /// Ethernet address of both hosts.
         mac: MacAddr,
     },
-    /// A port out of range.
+    /// The port number is out of range.
     #[error(
         "switch {switch}: port {port} is out of range; ports are 1 to {}",
         End::MAX_PORT
     )]
     Port {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
-        /// The port.
+        /// Port number on the switch.
         port: u32,
     },
-    /// Two links on one port.
+    /// Two links use the same port of a switch.
     #[error("port {switch}:{port} is used by another link, to {other}; each port takes one")]
     PortTaken {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
-        /// The port.
+        /// Port number on the switch.
         port: u32,
-        /// The far end of the earlier link.
+        /// Far end of the link that already uses the end.
         other: String,
     },
-    /// A second link at a host.
+    /// A host has more than one link.
     #[error("host {host} has a link already, to {other}; a host has exactly one")]
     SecondLink {
-        /// The host.
+        /// Name of the host.
         host: String,
-        /// The far end of the earlier link.
+        /// Far end of the link that already uses the end.
         other: String,
     },
-    /// A link between two hosts.
+    /// A link connects two hosts.
     #[error("hosts {a} and {b} are linked to each other; link each to a switch")]
     HostToHost {
-        /// One host.
+        /// Name of the first host.
         a: String,
-        /// The other.
+        /// Name of the node at the other end.
         b: String,
     },
-    /// A link from a switch to itself.
+    /// A link connects a switch to itself.
     #[error("switch {switch} is linked to itself; a link joins two nodes")]
     Loop {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
     },
-    /// No rate.
-    #[error("a rate of 0 carries nothing; use 1bps or more")]
+    /// The rate of a link is 0.
+    #[error("a link rate of 0 is not allowed; use 1bps or more")]
     RateZero,
-    /// IPv4 asks for more (RFC 791: 68 bytes), and 64 KiB is the largest IP packet.
+    /// The MTU is below IPv4's minimum of 68 bytes (RFC 791) or above its maximum packet size of 65,535 bytes.
     #[error("an MTU of {0} is out of range; IPv4 packets need 68 to 65535 bytes")]
     Mtu(u32),
-    /// A queue that drops every full frame.
-    #[error("a queue of {queue_bytes} bytes holds no frame of an MTU of {mtu}; use {} bytes or more", u64::from(*mtu) + ETHERNET_BYTES)]
+    /// The queue is shorter than one full frame.
+    #[error("a queue of {queue_bytes} bytes is smaller than a frame of MTU {mtu}; use {} bytes or more", u64::from(*mtu) + ETHERNET_BYTES)]
     Queue {
-        /// The queue.
+        /// Length of the queue in bytes.
         queue_bytes: u64,
-        /// The MTU.
+        /// MTU of the link in bytes.
         mtu: u32,
     },
-    /// Machines are counted from 1.
-    #[error("{0} is to be on machine 0; machines are counted from 1")]
+    /// A node is assigned to machine 0, but machines are counted from 1.
+    #[error("{0} is assigned to machine 0; machines are counted from 1")]
     MachineZero(String),
-    /// A node in two places.
-    #[error("{0} is to be on two machines; name it once")]
+    /// A node is assigned to two machines.
+    #[error("{0} is assigned to two machines; list it once")]
     TwoMachines(String),
-    /// Switches cannot work so.
+    /// The parameters of queueing, buffers or flow control are not valid.
     #[error(transparent)]
     Switching(#[from] SwitchingProblem),
-    /// Nothing to forward with.
+    /// The topology has no switch.
     #[error("there is no switch; a topology has at least one")]
     NoSwitch,
-    /// A host without a link.
+    /// A host has no link.
     #[error("host {0} has no link; link it to a switch")]
     HostWithoutLink(String),
-    /// A switch that others cannot reach.
-    #[error("switch {switch} cannot be reached from switch {from}; a topology is one piece")]
+    /// The switches are not all connected.
+    #[error("switch {switch} cannot be reached from switch {from}; connect all switches")]
     NotConnected {
-        /// The first switch out of reach.
+        /// Name of the first switch that cannot be reached.
         switch: String,
-        /// The first switch.
+        /// The first switch of the topology, from which the search started.
         from: String,
     },
 }
@@ -169,7 +169,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A topology without nodes, whose links have the given attributes unless they state their own.
+    /// Creates a builder of an empty topology. `defaults`: attributes of links that have none of their own.
     pub fn new(name: impl Into<String>, defaults: LinkAttributes) -> Result<Builder, Problem> {
         let name = name.into();
         check_name(&name)?;
@@ -194,7 +194,7 @@ impl Builder {
         })
     }
 
-    /// Says how every switch queues, buffers and pauses. What depends on links is checked at the end.
+    /// Sets queueing, buffers and flow control of all switches. Sizes that depend on links are checked by [`Builder::build`].
     pub fn switching(&mut self, switching: Switching) -> Result<(), Problem> {
         switching.check()?;
         self.topology.switching = switching;
@@ -276,7 +276,7 @@ impl Builder {
 
     /// Adds a link with attributes of its own.
     ///
-    /// Panics when an end names a node that this builder did not give out.
+    /// Panics if an end has the index of a node that this builder did not create.
     pub fn link_with(
         &mut self,
         a: End,
@@ -310,7 +310,7 @@ impl Builder {
         Ok(link)
     }
 
-    /// Says on which machine a node is to be, by the machine's number, from 1.
+    /// Assigns a node to a machine, by the machine's number, from 1.
     pub fn machine(&mut self, node: Node, number: u32) -> Result<(), Problem> {
         let name = || self.topology.name_of(node).to_owned();
         if number == 0 {
@@ -325,12 +325,16 @@ impl Builder {
         }
     }
 
-    /// A node added before, by its name.
+    /// Node with this name, if it was added before.
     pub fn node_named(&self, name: &str) -> Option<Node> {
         self.topology.node_named(name)
     }
 
-    /// The topology, when it is whole.
+    /// Completes the topology.
+    ///
+    /// # Errors
+    ///
+    /// There is no switch, a host has no link, the network is not connected, or buffers are too small.
     pub fn build(mut self) -> Result<Topology, Problem> {
         if self.topology.switches.is_empty() {
             return Err(Problem::NoSwitch);
@@ -357,7 +361,7 @@ impl Builder {
         Ok(self.topology)
     }
 
-    /// The first switch without a way from the first one.
+    /// The first switch that cannot be reached from switch 0.
     fn unreached(&self) -> Option<SwitchIndex> {
         let mut seen = vec![false; self.topology.switches.len()];
         let mut todo = vec![SwitchIndex(0)];

@@ -1,12 +1,11 @@
-//! The network as data: switches, hosts and the links between them.
+//! Model of a network: switches, hosts and the links between them.
 //!
-//! A [`Topology`] is immutable and always valid: it comes from YAML ([`Topology::from_yaml`]), from a
-//! generator ([`fat_tree`], [`leaf_spine`], [`m_port_n_tree`], [`testbed`]) or from a [`Builder`], and each of
-//! them refuses duplicates, dangling links and networks in pieces.  [`Topology::to_yaml`] prints the same
-//! document back, so that what a generator makes and what a file says never differ.
+//! A [`Topology`] is immutable and always valid. It is parsed from YAML ([`Topology::from_yaml`]), generated ([`fat_tree`],
+//! [`leaf_spine`], [`m_port_n_tree`], [`testbed`]) or built by a [`Builder`]; each of them rejects duplicates, dangling links
+//! and unconnected networks. [`Topology::to_yaml`] prints a document that parses to the same topology.
 //!
-//! Shortest paths are in [`Paths`], and prefixes that stand for many hosts in [`PrefixTree`].  Nothing here reads files
-//! or knows about P4.
+//! [`Paths`] has the shortest paths, and [`PrefixTree`] aggregates routes to hosts. This module does no I/O and is independent
+//! of P4.
 
 mod builder;
 mod generate;
@@ -25,8 +24,8 @@ mod tests;
 pub use alfirk_roce::wire::MacAddr;
 pub use builder::{Builder, Problem};
 pub use generate::{
-    fat_tree, generate, is_generated, leaf_spine, m_port_n_tree, mesh, testbed, FatTreeShape,
-    GenerateError, WordError, GENERATED,
+    fat_tree, generate, is_generator_spec, leaf_spine, m_port_n_tree, mesh, testbed, FatTreeShape,
+    GenerateError, GeneratorSpecError, GENERATOR_FORMS,
 };
 pub use model::{
     End, Host, HostIndex, Link, LinkAttributes, LinkIndex, Neighbour, Node, Switch, SwitchIndex,

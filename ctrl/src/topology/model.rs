@@ -31,7 +31,7 @@ pub enum Node {
 /// A P4 switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Switch {
-    /// Unique among all nodes.
+    /// Name, unique among all switches and hosts.
     pub name: String,
     /// The P4Runtime device id, 1 or more, unique among switches.
     pub device_id: u64,
@@ -40,27 +40,27 @@ pub struct Switch {
 /// A host with one network port and one IPv4 address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// Unique among all nodes.
+    /// Name, unique among all switches and hosts.
     pub name: String,
-    /// The address, unique among hosts.
+    /// The IPv4 address, unique among hosts.
     pub ip: Ipv4Addr,
-    /// Length of the prefix that the host takes for its own link, 1 to 30.
+    /// Prefix length of the host's subnet in bits, 1 to 30. The host resolves addresses of the subnet by ARP.
     pub prefix_len: u8,
-    /// The station address, unique among hosts.
+    /// The Ethernet address, unique among hosts.
     pub mac: MacAddr,
 }
 
 /// One end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct End {
-    /// The node at this end.
+    /// Switch or host at this end of the link.
     pub node: Node,
     /// The port of a switch, 1 to [`End::MAX_PORT`]; 0 for a host, which has one port only.
     pub port: u32,
 }
 
 impl End {
-    /// The highest port of a switch.  v1model ports have 9 bits; 510 and 511 are left to the CPU and the drop port.
+    /// The highest port number of a switch. v1model ports have 9 bits; 510 is the CPU port and 511 the drop port.
     pub const MAX_PORT: u32 = 509;
 
     /// The network port of a host.
@@ -80,21 +80,21 @@ impl End {
     }
 }
 
-/// What a link does to packets; the same in both directions.
+/// Rate, delay, MTU and queue of a link; the same in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LinkAttributes {
     /// Serialisation rate in bits per second, above 0.
     pub rate_bps: u64,
     /// Propagation delay in nanoseconds.
     pub delay_ns: u64,
-    /// The largest IP packet in bytes, Ethernet header and trailer not counted.
+    /// Maximum size of an IP packet in bytes, without Ethernet header and trailer.
     pub mtu: u32,
-    /// The drop-tail queue at each sending end in bytes of frames, at least one full frame.
+    /// Capacity in bytes of the drop-tail queue at each end, at least one full frame.
     pub queue_bytes: u64,
 }
 
 impl LinkAttributes {
-    /// Nanoseconds from the moment when a packet joins a full queue until it has arrived at the far end.
+    /// Maximum latency of the link in nanoseconds: draining a full queue, serialisation of a full packet, and propagation.
     pub fn longest_ns(&self) -> u64 {
         let bits = (u128::from(self.queue_bytes) + u128::from(self.mtu)) * 8;
         let drain = bits * 1_000_000_000 / u128::from(self.rate_bps.max(1));
@@ -119,7 +119,7 @@ impl Default for LinkAttributes {
 /// A full-duplex link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Both ends, in the order of the file.
+    /// Both ends, in the order of the topology file.
     pub ends: [End; 2],
     /// Rate, delay, MTU and queue.
     pub attributes: LinkAttributes,
@@ -136,18 +136,18 @@ impl Link {
     }
 }
 
-/// What a node finds behind one of its ports.
+/// A neighbour of a node, seen from one of the node's ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Neighbour {
-    /// The node's own port.
+    /// Port of the node to which the neighbour is connected.
     pub port: u32,
-    /// The far end.
+    /// The far end of the link: the neighbour and its port.
     pub peer: End,
-    /// The link between.
+    /// Index of the link between the node and its neighbour.
     pub link: LinkIndex,
 }
 
-/// A valid network: unique names, ids and addresses, every host on exactly one switch, all in one piece.
+/// A valid network: unique names, ids and addresses, every host linked to exactly one switch, and all switches connected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     pub(super) name: String,
@@ -158,11 +158,11 @@ pub struct Topology {
     pub(super) links: Vec<Link>,
     pub(super) by_name: BTreeMap<String, Node>,
     pub(super) by_ip: BTreeMap<Ipv4Addr, HostIndex>,
-    /// Numbers of machines, from 1, of the nodes that have one.
+    /// Machine number, from 1, of each node that the file assigns to a machine.
     pub(super) machines: BTreeMap<Node, u32>,
-    /// Per switch, ordered by port.
+    /// Neighbours of each switch, ordered by port.
     pub(super) switch_neighbours: Vec<Vec<Neighbour>>,
-    /// Per host.
+    /// The neighbour of each host: its switch.
     pub(super) host_neighbours: Vec<Neighbour>,
 }
 
@@ -177,19 +177,19 @@ impl Topology {
         self.defaults
     }
 
-    /// How every switch queues, buffers and pauses.
+    /// Queueing, buffers and flow control of all switches.
     pub fn switching(&self) -> Switching {
         self.switching
     }
 
-    /// The same network with switches that work otherwise.
+    /// The same network with other queueing, buffers or flow control.
     pub fn with_switching(self, switching: Switching) -> Result<Topology, SwitchingProblem> {
         let topology = Topology { switching, ..self };
         topology.check_switching()?;
         Ok(topology)
     }
 
-    /// The same network with a link of another rate, in bits per second and above 0.
+    /// The same network with another rate of one link, in bits per second, above 0.
     pub fn with_rate(mut self, link: LinkIndex, rate_bps: u64) -> Topology {
         self.links[link.0].attributes.rate_bps = rate_bps;
         self
@@ -216,7 +216,7 @@ impl Topology {
         self.switching.buffer_of(links)
     }
 
-    /// The nodes that the file gives a machine, and its number, from 1.
+    /// The nodes that the topology file assigns to a machine, and the machine's number, from 1.
     pub fn stated_machines(&self) -> impl Iterator<Item = (Node, u32)> + '_ {
         self.machines.iter().map(|(node, number)| (*node, *number))
     }
@@ -299,7 +299,7 @@ impl Topology {
             .map(|(index, _)| LinkIndex(index))
     }
 
-    /// The name of a node.
+    /// Name of a node.
     pub fn name_of(&self, node: Node) -> &str {
         match node {
             Node::Switch(index) => &self.switch(index).name,
@@ -307,7 +307,7 @@ impl Topology {
         }
     }
 
-    /// An end as the file writes it: `h1`, `s1:2`.
+    /// Displays an end as in topology files: `h1`, `s1:2`.
     pub fn show_end(&self, end: End) -> impl fmt::Display + '_ {
         ShowEnd {
             name: self.name_of(end.node),
@@ -315,17 +315,17 @@ impl Topology {
         }
     }
 
-    /// What is behind each used port of a switch, ordered by port.
+    /// Neighbours of a switch, ordered by port.
     pub fn neighbours(&self, switch: SwitchIndex) -> &[Neighbour] {
         &self.switch_neighbours[switch.0]
     }
 
-    /// The one link of a host, seen from the host.
+    /// The neighbour of a host: its switch.
     pub fn uplink(&self, host: HostIndex) -> Neighbour {
         self.host_neighbours[host.0]
     }
 
-    /// The switch that a host hangs from, and the switch's port.
+    /// The switch to which a host is attached, and the switch's port.
     pub fn attachment(&self, host: HostIndex) -> (SwitchIndex, u32) {
         let peer = self.uplink(host).peer;
         match peer.node {
@@ -334,14 +334,14 @@ impl Topology {
         }
     }
 
-    /// What is behind one port of a switch, if anything.
+    /// Neighbour behind one port of a switch; `None` for an unused port.
     pub fn behind(&self, switch: SwitchIndex, port: u32) -> Option<Neighbour> {
         let ports = self.neighbours(switch);
         let at = ports.binary_search_by_key(&port, |n| n.port).ok()?;
         Some(ports[at])
     }
 
-    /// The links of the switches that are farthest from hosts: of a fat-tree those of its core, of a single switch all.
+    /// All links of the switches farthest from hosts: the core switches of a fat-tree, the spines of a leaf-spine network.
     pub fn core_links(&self) -> BTreeSet<LinkIndex> {
         let is_edge = |switch: &SwitchIndex| self.hosts_on(*switch).next().is_some();
         let mut layer: BTreeSet<SwitchIndex> = self.switch_indexes().filter(is_edge).collect();
@@ -363,7 +363,7 @@ impl Topology {
         of_core.map(|neighbour| neighbour.link).collect()
     }
 
-    /// The hosts on a switch with their ports, ordered by port.
+    /// The hosts attached to a switch, with the switch's ports, ordered by port.
     pub fn hosts_on(&self, switch: SwitchIndex) -> impl Iterator<Item = (u32, HostIndex)> + '_ {
         self.neighbours(switch)
             .iter()

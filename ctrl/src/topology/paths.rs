@@ -4,25 +4,24 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use super::{HostIndex, LinkIndex, Node, SwitchIndex, Topology};
 
-/// All shortest paths of a topology, counted in links.
+/// All shortest paths of a topology, by number of links.
 ///
-/// The ports towards a destination form a directed graph without cycles: each of them leads to a switch that is
-/// one link nearer.  Following any port at each switch is therefore a shortest path.
-///
-/// Hosts of one switch share what leads there.
+/// The ports towards a destination form a directed acyclic graph: each leads to a switch that is one link nearer. So any
+/// choice of ports is a shortest path. Hosts attached to the same switch share one table.
 #[derive(Clone, Debug)]
 pub struct Paths {
-    /// Per host: its row in `rows`, its switch's port to it, and its switch.
+    /// Per host: index of its switch in `rows`, the switch's port to it, and its switch.
     hosts: Vec<(usize, u32, SwitchIndex)>,
-    /// Per host: whether its link and its switch are usable.
+    /// Per host: whether its link and its switch are in use.
     alive: Vec<bool>,
-    /// Per switch with hosts: what each switch does to come nearer to it.
+    /// Per destination switch (one with hosts): the next hops of every switch towards it.
     rows: Vec<Vec<Hop>>,
-    /// Every set of ports that is in some row, each once; the first is empty.
+    /// Distinct sets of ports that occur in `rows`; the first is empty.
     sets: Vec<Box<[u32]>>,
 }
 
-/// Few switches have more than a few sets of ports, so each is kept once for all rows.
+/// Next hops of a switch: distance in links, and index of the set of ports. Sets are shared, as switches have few distinct
+/// ones.
 #[derive(Clone, Copy, Debug, Default)]
 struct Hop {
     distance: u32,
@@ -30,12 +29,12 @@ struct Hop {
 }
 
 impl Paths {
-    /// Finds the shortest paths; one breadth-first search per switch that has hosts.
+    /// Computes the shortest paths by one breadth-first search per switch with hosts.
     pub fn new(topology: &Topology) -> Paths {
         Paths::without(topology, &BTreeSet::new(), &BTreeSet::new())
     }
 
-    /// The shortest paths that use none of these links and switches.
+    /// Computes the shortest paths without these links and switches.
     pub fn without(
         topology: &Topology,
         links: &BTreeSet<LinkIndex>,
@@ -71,13 +70,13 @@ impl Paths {
         }
     }
 
-    /// Whether there is a way from `switch` to `host`.
+    /// Whether there is a path from `switch` to `host`.
     pub fn reaches(&self, switch: SwitchIndex, host: HostIndex) -> bool {
         let (row, _, own) = self.hosts[host.0];
         self.alive[host.0] && (own == switch || !self.towards(row, switch).is_empty())
     }
 
-    /// The ports of `switch` on shortest paths to `host`, in rising order; empty only when nothing leads there.
+    /// Ports of `switch` on shortest paths to `host`, in ascending order; empty if there is no path.
     ///
     /// On the host's own switch this is the one port of the host.
     pub fn next_hops(&self, switch: SwitchIndex, host: HostIndex) -> &[u32] {
@@ -89,20 +88,20 @@ impl Paths {
         }
     }
 
-    /// The sets of two or more ports of `switch` that are equally near to some hosts.
+    /// Sets of two or more equal-cost ports of `switch`, towards any hosts.
     pub fn equal_costs(&self, switch: SwitchIndex) -> BTreeSet<&[u32]> {
         let sets: BTreeSet<u32> = self.rows.iter().map(|row| row[switch.0].set).collect();
         let sets = sets.into_iter().map(|set| &*self.sets[set as usize]);
         sets.filter(|ports| ports.len() > 1).collect()
     }
 
-    /// The switch that a host is on; `None` when it or the host's link is not usable.
+    /// The switch to which a host is attached; `None` if it or the host's link is excluded.
     pub fn last_switch(&self, host: HostIndex) -> Option<SwitchIndex> {
         let (_, _, own) = self.hosts[host.0];
         self.alive[host.0].then_some(own)
     }
 
-    /// Links between `switch` and `host`: 1 on the host's own switch.  Only for hosts that it reaches.
+    /// Number of links from `switch` to `host`: 1 on the host's own switch. Only valid if the host is reachable.
     pub fn distance(&self, switch: SwitchIndex, host: HostIndex) -> u32 {
         let (row, _, _) = self.hosts[host.0];
         self.rows[row][switch.0].distance + 1
@@ -113,14 +112,14 @@ impl Paths {
     }
 }
 
-/// Breadth-first searches over one topology, with what they have in common.
+/// State shared by breadth-first searches over one topology.
 struct Search {
-    /// Per switch: the switches next to it, each with its port that leads back.
+    /// Per switch: adjacent switches, each with its port back to this switch.
     next: Vec<Vec<(SwitchIndex, u32)>>,
     sets: Vec<Box<[u32]>>,
-    /// Where each of them is.
+    /// Index of each set in `sets`.
     known: HashMap<Box<[u32]>, u32>,
-    /// Of the search under way, per switch: its distance once it is found, and the ports that lead nearer.
+    /// Current search, per switch: its distance once it is reached, and the ports that lead nearer to the target.
     found: Vec<(Option<u32>, Vec<u32>)>,
 }
 
@@ -147,7 +146,7 @@ impl Search {
         }
     }
 
-    /// Distance to `target` and ports towards it, for every switch.
+    /// Computes the distance to `target` and the ports towards it, for every switch.
     fn towards(&mut self, target: SwitchIndex) -> Vec<Hop> {
         for (distance, ports) in &mut self.found {
             *distance = None;

@@ -1,7 +1,7 @@
 //! Placement of nodes on machines, for networks too large for one machine.
 //!
-//! Links between machines cost more than those within one, so a placement has few of them, and hosts are where their switch is.
-//! Nothing here is random: the same topology and machines give the same placement.
+//! Links between machines are slower than links within one. So the placement minimises their number, and puts hosts on the
+//! machine of their switch. It is deterministic.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use super::{HostIndex, LinkIndex, Node, SwitchIndex, Topology};
 
 /// Maximum number of switches for which swaps of two are tried; the number of pairs is its square.
 const SWAPPED: usize = 400;
-/// Number of start switches from which a partition is grown.
+/// Maximum number of start switches from which a partition is grown; the best result is used.
 const SEEDS: usize = 16;
 
-/// A machine for every node, by its position in the list of machines.
+/// Assignment of every node to a machine; machines are numbered from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     machines: usize,
@@ -20,37 +20,39 @@ pub struct Placement {
     hosts: Vec<usize>,
 }
 
-/// Why there is no placement.
+/// Error: there is no placement.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlacementError {
-    /// A machine would have nothing to do.
+    /// There are more machines than switches, so that one would have no switch.
     #[error(
         "{machines} machines for {switches} switches: each needs at least one; name fewer machines"
     )]
     TooManyMachines {
-        /// Machines that there are.
+        /// Number of machines.
         machines: usize,
-        /// Switches of the topology.
+        /// Number of switches of the topology.
         switches: usize,
     },
-    /// A node is to be where there is no machine.
-    #[error("{node} is to be on machine {number}, and there are {machines}")]
+    /// The topology assigns a node to a machine that does not exist.
+    #[error("{node} is assigned to machine {number}, but there are {machines} machines")]
     NoSuchMachine {
-        /// The node.
+        /// Name of the node.
         node: String,
         /// The machine's number, from 1.
         number: u32,
-        /// Machines that there are.
+        /// Number of machines.
         machines: usize,
     },
 }
 
 impl Placement {
-    /// Places every node on one of `machines` machines: those that are `fixed` there (by the machine's position), those that the topology
-    /// gives a number, and the others so that machines have about the same number of nodes and few links cross.
+    /// Assigns every node to one of `machines` machines.
+    ///
+    /// Nodes in `fixed` go to the machine given there (from 0), nodes with a machine number in the topology to that machine. The
+    /// others are placed so that machines have about equal numbers of nodes, and few links cross machines.
     ///
     /// # Errors
-    /// There are more machines than switches, or the topology has a number beyond them.
+    /// There are more machines than switches, or the topology has a machine number above `machines`.
     pub fn new(
         topology: &Topology,
         machines: usize,
@@ -85,12 +87,12 @@ impl Placement {
         })
     }
 
-    /// How many machines there are.
+    /// Number of machines.
     pub fn machines(&self) -> usize {
         self.machines
     }
 
-    /// The machine of a node.
+    /// Machine of a node, from 0.
     pub fn of(&self, node: Node) -> usize {
         match node {
             Node::Switch(SwitchIndex(index)) => self.switches[index],
@@ -113,7 +115,7 @@ impl Placement {
         switches.chain(hosts)
     }
 
-    /// The links between machines, in the order of the topology, each with the machines of its two ends.
+    /// Links between different machines, in the order of the topology, each with the machines of both ends.
     pub fn crossing<'a>(
         &'a self,
         topology: &'a Topology,
@@ -126,26 +128,26 @@ impl Placement {
     }
 }
 
-/// What is known of the switches while places for them are looked for.
+/// Input of the search for a placement of switches.
 struct Search {
     machines: usize,
-    /// Nodes that are where a switch is: itself and its hosts.
+    /// Per switch: number of nodes placed with it, itself and its hosts.
     weight: Vec<usize>,
-    /// Links to other switches.
+    /// Per switch: the switches at the other ends of its links.
     links: Vec<Vec<usize>>,
-    /// Links to hosts that are fixed on a machine.
+    /// Per switch: machines of its hosts that are fixed on a machine.
     pulled: Vec<Vec<usize>>,
     fixed: Vec<Option<usize>>,
-    /// Nodes on a machine that are fixed without their switch.
+    /// Per machine: number of hosts that are fixed on it.
     apart: Vec<usize>,
-    /// Nodes that a machine should have.
+    /// Average number of nodes per machine, rounded up.
     share: usize,
-    /// Nodes that a machine may have.
+    /// Maximum number of nodes per machine.
     limit: usize,
 }
 
 type Places = Vec<usize>;
-const NOWHERE: usize = usize::MAX;
+const UNPLACED: usize = usize::MAX;
 
 impl Search {
     fn new(topology: &Topology, machines: usize, fixed: &BTreeMap<Node, usize>) -> Search {
@@ -183,7 +185,7 @@ impl Search {
         }
     }
 
-    /// The best of what growing from several switches leads to.
+    /// The best placement of those grown from several start switches.
     fn best(&self) -> Places {
         let count = self.weight.len();
         let step = count.div_ceil(SEEDS).max(1);
@@ -196,7 +198,8 @@ impl Search {
         best.expect("a topology has a switch")
     }
 
-    /// How bad it is: machines without a switch, nodes beyond what a machine may have, links that cross, the fullest machine.
+    /// Cost of a placement, in lexicographic order: machines without a switch, nodes above the limit, links between machines,
+    /// nodes of the fullest machine.
     fn cost(&self, places: &Places) -> (usize, usize, usize, usize) {
         let loads = self.loads(places);
         let empty = (0..self.machines).filter(|machine| !places.contains(machine));
@@ -204,7 +207,7 @@ impl Search {
         let crossing: usize = (0..places.len())
             .map(|switch| {
                 let peers = &self.links[switch];
-                // Each link is seen from both of its ends, so that hosts count twice, too.
+                // Each link between switches is counted at both ends, so links to hosts count twice, too.
                 let out = peers
                     .iter()
                     .filter(|p| places[**p] != places[switch])
@@ -219,13 +222,13 @@ impl Search {
 
     fn loads(&self, places: &Places) -> Vec<usize> {
         let mut loads = self.apart.clone();
-        for (switch, &place) in places.iter().enumerate().filter(|(_, p)| **p != NOWHERE) {
+        for (switch, &place) in places.iter().enumerate().filter(|(_, p)| **p != UNPLACED) {
             loads[place] += self.weight[switch];
         }
         loads
     }
 
-    /// Links from a switch to a machine.
+    /// Number of links from a switch to nodes on a machine.
     fn ties(&self, places: &Places, switch: usize, machine: usize) -> usize {
         let peers = self.links[switch].iter();
         let pulled = self.pulled[switch].iter();
@@ -233,30 +236,30 @@ impl Search {
             + pulled.filter(|m| **m == machine).count()
     }
 
-    /// Fills one machine after the other with what has the most links to what is there.
+    /// Greedy placement: fills one machine after the other with the switch that has the most links to it.
     fn grow(&self, seed: usize) -> Places {
-        let mut places: Places = self.fixed.iter().map(|f| f.unwrap_or(NOWHERE)).collect();
+        let mut places: Places = self.fixed.iter().map(|f| f.unwrap_or(UNPLACED)).collect();
         let before = self.loads(&places);
         for (machine, mut load) in before.into_iter().enumerate() {
             let is_last = machine + 1 == self.machines;
             loop {
-                // Each machine after this one gets a switch, too.
-                let rest = places.iter().filter(|p| **p == NOWHERE).count();
+                // Leave a switch for each remaining empty machine.
+                let rest = places.iter().filter(|p| **p == UNPLACED).count();
                 let empty = (machine + 1..self.machines).filter(|m| !places.contains(m));
                 let has = places.contains(&machine);
                 if rest == 0 || (has && !is_last && rest <= empty.count()) {
                     break;
                 }
-                let waiting = (0..places.len()).filter(|switch| places[*switch] == NOWHERE);
+                let waiting = (0..places.len()).filter(|switch| places[*switch] == UNPLACED);
                 let next = waiting.max_by_key(|&switch| {
                     let ties = self.ties(&places, switch, machine);
-                    let out = self.ties(&places, switch, NOWHERE);
+                    let out = self.ties(&places, switch, UNPLACED);
                     let from_seed = (switch + places.len() - seed) % places.len();
                     (ties, usize::MAX - out, usize::MAX - from_seed)
                 });
                 let next = next.expect("some are nowhere");
                 let would = load + self.weight[next];
-                // As near to the share as whole switches allow.
+                // Stop when another switch would exceed the share by more than half of what is missing now.
                 let fits = would.saturating_sub(self.share) <= self.share.saturating_sub(load) / 2;
                 if has && !is_last && !fits {
                     break;
@@ -268,7 +271,7 @@ impl Search {
         places
     }
 
-    /// Moves and swaps switches as long as that makes it better.
+    /// Local search: moves and swaps switches until the cost does not decrease any more.
     fn refine(&self, places: &mut Places) {
         let movable: Vec<usize> = (0..places.len())
             .filter(|switch| self.fixed[*switch].is_none())
@@ -276,7 +279,7 @@ impl Search {
         loop {
             let before = self.cost(places);
             for &switch in &movable {
-                self.improve(places, |trial| {
+                self.apply_best_change(places, |trial| {
                     let here = trial[switch];
                     (0..self.machines)
                         .filter(move |machine| *machine != here)
@@ -287,13 +290,13 @@ impl Search {
             if movable.len() <= SWAPPED && self.cost(places) == before {
                 for (nth, &one) in movable.iter().enumerate() {
                     let others = movable[nth + 1..].iter();
-                    // Only a swap of what has links elsewhere can bring anything.
+                    // A switch without links to other machines gains nothing by a swap.
                     if self.ties(places, one, places[one]) == self.links[one].len() {
                         continue;
                     }
                     for &other in others.clone() {
                         if self.gains(places, one, other) {
-                            self.improve(places, |trial| {
+                            self.apply_best_change(places, |trial| {
                                 vec![vec![(one, trial[other]), (other, trial[one])]]
                             });
                         }
@@ -306,7 +309,7 @@ impl Search {
         }
     }
 
-    /// Whether fewer links cross when two switches change their machines.
+    /// Whether swapping the machines of two switches reduces the number of links between machines.
     fn gains(&self, places: &Places, one: usize, other: usize) -> bool {
         let (here, there) = (places[one], places[other]);
         if here == there {
@@ -314,13 +317,17 @@ impl Search {
         }
         let won = self.ties(places, one, there) + self.ties(places, other, here);
         let lost = self.ties(places, one, here) + self.ties(places, other, there);
-        // Links between the two still cross afterwards, and were counted twice as won.
+        // Links between the two switches cross before and after, but were counted twice as gained.
         let between = self.links[one].iter().filter(|peer| **peer == other);
         won > lost + 2 * between.count()
     }
 
-    /// Makes the best of some changes, if it is one for the better.
-    fn improve(&self, places: &mut Places, changes: impl Fn(&Places) -> Vec<Vec<(usize, usize)>>) {
+    /// Applies the change with the lowest cost, if it reduces the cost.
+    fn apply_best_change(
+        &self,
+        places: &mut Places,
+        changes: impl Fn(&Places) -> Vec<Vec<(usize, usize)>>,
+    ) {
         let mut best = (self.cost(places), None);
         for change in changes(places) {
             let mut trial = places.clone();
@@ -355,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_with_their_switches_and_machines_have_the_same_work() {
+    fn hosts_stay_with_their_switches_and_machines_are_balanced() {
         for (topology, machines, most_crossing) in [
             (fat_tree(4).unwrap(), 2, 8),
             (fat_tree(4).unwrap(), 3, 12),
@@ -398,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_fixed_stays_and_the_rest_follows() {
+    fn fixed_nodes_stay_on_their_machines() {
         let topology = leaf_spine(2, 1, 2).unwrap();
         let node = |name| topology.node_named(name).unwrap();
         let (first, host) = (Node::Switch(SwitchIndex(0)), node("h1"));
@@ -410,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_the_file_count_from_one_and_others_overrule_them() {
+    fn machine_numbers_of_the_file_count_from_one_and_are_overridden_by_fixed_ones() {
         let text = leaf_spine(2, 1, 1).unwrap().to_yaml();
         let text = text.replace("switches:\n", "machines: {2: [h1], 1: [h2]}\nswitches:\n");
         let topology = Topology::from_yaml("t.yaml", &text).unwrap();
@@ -427,7 +434,7 @@ mod tests {
         let error = Placement::new(&topology, 1, &BTreeMap::new()).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "h1 is to be on machine 2, and there are 1"
+            "h1 is assigned to machine 2, but there are 1 machines"
         );
     }
 

@@ -1,8 +1,8 @@
 //! Aggregation of host routes into prefixes: the minimum set of routes of a switch.
 //!
-//! Hosts are the leaves of a binary tree over their addresses.  Every inner node is the longest prefix of the hosts
-//! below it and goes where its representative goes, its first host; so a node needs an entry of its own only where it
-//! goes another way than the node above:
+//! Hosts are the leaves of a binary tree over their addresses. Every inner node is the longest common prefix of the hosts
+//! below it, and is forwarded like its representative, the first of these hosts. So a node needs a route of its own only if
+//! its action differs from that of its parent:
 //!
 //! ```text
 //!   10.0.0.0/14 ── up                      an edge switch with the hosts 10.2.1.1 and 10.2.1.2 needs
@@ -14,10 +14,10 @@
 //!               └─ 10.2.1.2 ── to the second host
 //! ```
 //!
-//! That holds for any addresses on any network; how few entries there are depends on both.
+//! This is correct for any addresses and networks; the number of entries depends on both.
 //!
-//! An address that no host has goes the way of the representative of the longest prefix around it, at every switch of
-//! the same, and ends at that host's switch.  So it goes in no circle either.
+//! Packets to an address without a host follow the representative of the longest prefix that contains it, the same one at
+//! every switch. They are dropped at that host's switch, and so cannot loop.
 
 use std::net::Ipv4Addr;
 
@@ -26,14 +26,14 @@ use super::{HostIndex, Paths, SwitchIndex, Topology};
 /// A prefix of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Prefix {
-    /// The first address.
+    /// The first address of the prefix.
     pub network: Ipv4Addr,
-    /// Fixed bits, 0 to 32.
+    /// Prefix length in bits, 0 to 32.
     pub len: u8,
 }
 
 impl Prefix {
-    /// A prefix of 0 to 32 fixed bits; the others of `address` are cleared.
+    /// Creates a prefix of `len` bits, 0 to 32; the other bits of `address` are cleared.
     pub fn new(address: Ipv4Addr, len: u8) -> Prefix {
         Prefix {
             network: Ipv4Addr::from(u32::from(address) & mask(len)),
@@ -41,8 +41,8 @@ impl Prefix {
         }
     }
 
-    /// Whether the address lies in the prefix.
-    pub fn holds(self, address: Ipv4Addr) -> bool {
+    /// Whether the prefix contains the address.
+    pub fn contains(self, address: Ipv4Addr) -> bool {
         Prefix::new(address, self.len) == self
     }
 
@@ -59,18 +59,18 @@ fn mask(len: u8) -> u32 {
     u32::MAX.checked_shl(32 - u32::from(len)).unwrap_or(0)
 }
 
-/// Where the addresses of a prefix go.
+/// Destination of the addresses in a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// To a host.
+    /// A host.
     Host(HostIndex),
-    /// As far as the switch that a host is on.
+    /// The switch to which a host is attached, where packets are dropped unless a longer prefix matches.
     Towards(HostIndex),
-    /// Nowhere.
+    /// No destination: packets are dropped.
     Nowhere,
 }
 
-/// The tree of all hosts' addresses.
+/// Binary tree of prefixes over the addresses of all hosts.
 #[derive(Clone, Debug)]
 pub struct PrefixTree {
     nodes: Vec<Node>,
@@ -87,13 +87,13 @@ struct Node {
 }
 
 impl PrefixTree {
-    /// The tree for the hosts of a topology, of which those that have lost their link or switch go nowhere.
+    /// Builds the tree for the hosts of a topology. Hosts whose link or switch is excluded from `paths` have no destination.
     ///
-    /// No prefix that leads anywhere holds an address of `reserved`, and no host in it is reached.
+    /// `reserved`: a prefix without routes, such as the range of group addresses. Hosts inside it are not reachable.
     pub fn new(topology: &Topology, paths: &Paths, reserved: Prefix) -> PrefixTree {
         let mut leaves: Vec<Node> = topology
             .host_indexes()
-            .filter(|host| !reserved.holds(topology.host(*host).ip))
+            .filter(|host| !reserved.contains(topology.host(*host).ip))
             .map(|host| {
                 let switch = paths.last_switch(host);
                 Node {
@@ -119,21 +119,21 @@ impl PrefixTree {
         tree
     }
 
-    /// Adds the node of some leaves, in the order of their addresses; recurses at most 32 times.
+    /// Adds the subtree of these leaves, which are sorted by address. The recursion depth is at most 32.
     fn grow(&mut self, leaves: &[Node], reserved: Prefix) -> Option<usize> {
         let node = match leaves {
             [] => return None,
             [leaf] => *leaf,
             [first, .., last] => {
                 let prefix = first.prefix.common(last.prefix);
-                // The first bit in which they differ.
+                // The first bit in which the addresses differ.
                 let bit = 1u32 << (31 - prefix.len);
                 let is_left = |leaf: &Node| u32::from(leaf.prefix.network) & bit == 0;
                 let (left, right) = leaves.split_at(leaves.partition_point(is_left));
                 let below = [self.grow(left, reserved)?, self.grow(right, reserved)?];
                 let [left, right] = below.map(|node| &self.nodes[node]);
                 let place = match left.place {
-                    // A switch's default is nowhere, too, and no entry can be that wide.
+                    // A prefix of 0 bits needs no entry, as the default action drops, too.
                     _ if prefix.len == 0 || prefix.common(reserved) == prefix => Place::Nowhere,
                     Place::Host(host) => Place::Towards(host),
                     place => place,
@@ -150,11 +150,10 @@ impl PrefixTree {
         Some(self.nodes.len() - 1)
     }
 
-    /// What `switch` has to tell apart if it does `act` with each place, and `nothing` with addresses outside all
-    /// prefixes: the longest prefix that holds an address says what is done with it.  Longer prefixes come behind those that
-    /// hold them.
+    /// Minimum list of prefixes with actions for a switch, to be matched by the longest prefix.
     ///
-    /// `act` does the same with all hosts of one other switch.
+    /// `act`: action of the switch for a destination; it must be equal for all hosts attached to the same other switch. `nothing`:
+    /// action for addresses outside all prefixes. A prefix precedes the longer prefixes that it contains.
     pub fn entries<A: Copy + PartialEq>(
         &self,
         switch: SwitchIndex,

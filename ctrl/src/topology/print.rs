@@ -7,9 +7,9 @@ use super::{End, LinkAttributes, Node, Topology};
 use alfirk_units::{RATE, SIZE, TIME};
 
 impl Topology {
-    /// The YAML document that reads back as this very topology.
+    /// Prints a YAML document that parses to an equal topology.
     ///
-    /// Links state only what differs from the defaults.
+    /// Links contain only the attributes that differ from the defaults.
     pub fn to_yaml(&self) -> String {
         let mut out = String::new();
         self.write_yaml(&mut out)

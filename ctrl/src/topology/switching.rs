@@ -12,34 +12,41 @@ use super::LinkAttributes;
 /// Bytes of an Ethernet frame around its IP packet: addresses, type and frame check sequence.
 pub(super) const ETHERNET_BYTES: u64 = 18;
 
-/// Bytes that a PAUSE frame takes on the wire: the shortest frame, preamble and gap.
+/// Bytes of a PAUSE frame on the wire: a frame of minimum size, preamble and interframe gap.
 const PAUSE_WIRE_BYTES: u64 = 64 + 20;
 
-/// How every switch of a topology handles packets between its pipelines.
+/// Queueing, buffers and flow control of every switch of a topology, between its ingress and egress pipelines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Switching {
+    /// Position of the queues.
     pub queueing: Queueing,
-    /// One buffer for all ports of a switch; without it each port has the private queue of its link.
+    /// Buffer shared by all ports of a switch; `None` if each port has the private queue of its link.
     pub buffer: Option<SharedBuffer>,
-    /// Priority-based flow control (IEEE 802.1Q, clause 36).
+    /// Priority-based flow control (IEEE 802.1Q, clause 36); `None` if switches send no PAUSE frames.
     pub pfc: Option<Pfc>,
 }
 
-/// Where packets wait for their turn.
+/// Queueing discipline: position of the queues relative to the switch's crossbar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Queueing {
-    /// Behind the switch's fabric, in a queue of the output port.
+    /// Output queueing: one queue per output port, after the crossbar.
     #[default]
     Output,
-    /// Before it, in one queue of the input port: the first packet blocks those behind it until all of its copies
-    /// have left.
-    Input { speedup: u32 },
-    /// Before it, in a queue of the input port for each output port.
-    Voq { speedup: u32 },
+    /// Input queueing: one queue per input port, before the crossbar. A packet blocks those behind it until all of its copies
+    /// have crossed (head-of-line blocking).
+    Input {
+        /// Number of packets of one input port that may cross at the same time, 1 or more.
+        speedup: u32,
+    },
+    /// Virtual output queueing: one queue per input and output port, before the crossbar.
+    Voq {
+        /// Number of packets of one input port that may cross at the same time, 1 or more.
+        speedup: u32,
+    },
 }
 
 impl Queueing {
-    /// The packets of one input port that may cross at the same time; without a limit at output queues.
+    /// Number of packets of one input port that may cross at the same time; `None` for output queueing, which has no limit.
     pub fn speedup(self) -> Option<u32> {
         match self {
             Queueing::Output => None,
@@ -47,7 +54,7 @@ impl Queueing {
         }
     }
 
-    /// The word for it.
+    /// Name in topology files: `output`, `input` or `voq`.
     pub fn name(self) -> &'static str {
         match self {
             Queueing::Output => "output",
@@ -56,7 +63,7 @@ impl Queueing {
         }
     }
 
-    /// By its word; `None` for another word.
+    /// Discipline by its name in topology files; `None` for an unknown name.
     pub fn named(name: &str, speedup: u32) -> Option<Queueing> {
         match name {
             "output" => Some(Queueing::Output),
@@ -71,13 +78,13 @@ impl Queueing {
 /// Networking 6(2), 1998).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedBuffer {
-    /// Bytes of frames in all, headroom of PFC included.
+    /// Size of the buffer in bytes of frames, including the headroom of PFC.
     pub bytes: u64,
-    /// A queue may be as long as alpha times what is free.
+    /// Factor of the dynamic threshold: a queue may have at most alpha times the free bytes of the buffer.
     pub alpha: Alpha,
 }
 
-/// A positive number as a fraction: `1`, `8`, `1/4`.
+/// Factor of a dynamic threshold, a positive fraction: `1`, `8`, `1/4`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alpha {
     numerator: u32,
@@ -85,20 +92,20 @@ pub struct Alpha {
 }
 
 impl Alpha {
-    /// A queue may take all that is free.
+    /// Factor 1: a queue may be as long as the free space of the buffer.
     pub const ONE: Alpha = Alpha {
         numerator: 1,
         denominator: 1,
     };
 
-    /// That many times `free`, rounded down.
+    /// Multiplies `free` bytes by the factor, rounded down.
     pub fn of(self, free: u64) -> u64 {
         let product = u128::from(free) * u128::from(self.numerator);
         u64::try_from(product / u128::from(self.denominator)).unwrap_or(u64::MAX)
     }
 }
 
-/// Text that is no [`Alpha`].
+/// Error: the text is not an [`Alpha`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("alpha: `{0}` is not a number above 0; write it as 1, 8 or 1/4")]
 pub struct BadAlpha(pub String);
@@ -131,21 +138,20 @@ impl fmt::Display for Alpha {
 /// Priority-based flow control of one lossless class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pfc {
-    /// The lossless class, 0 to 7: that of the DSCP's upper three bits. Hosts send RoCE packets with its class
-    /// selector.
+    /// The lossless class, 0 to 7: the upper three bits of a packet's DSCP. Hosts send RoCE packets with its class selector.
     pub class: u8,
-    /// Bytes from one input port at which its link is paused; without it alpha times what is free, or at input queues
-    /// all but the headroom.
+    /// Buffered bytes of one input port at which its link is paused. `None`: alpha times the free bytes with a shared buffer, or
+    /// the whole queue except the headroom with input queues.
     pub xoff: Option<u64>,
-    /// Bytes at which it goes on; without it two full frames below the threshold.
+    /// Buffered bytes at which the link is resumed. `None`: two full frames below the pause threshold.
     pub xon: Option<u64>,
-    /// Bytes of each input port for what still comes when it has sent a PAUSE; without it as the link needs,
+    /// Bytes reserved per input port for packets that arrive after a PAUSE was sent. `None`: computed for the link by
     /// [`Pfc::headroom`].
     pub headroom: Option<u64>,
 }
 
 impl Pfc {
-    /// The class that operators usually give to RoCE.
+    /// The class usually assigned to RoCE.
     pub const USUAL_CLASS: u8 = 3;
 
     /// The DSCP of the lossless class: its class selector (RFC 2474, 4.2.2).
@@ -153,9 +159,10 @@ impl Pfc {
         self.class << 3
     }
 
-    /// Bytes that may still come over a link after the frame that made the receiver pause it: that frame, the frame
-    /// behind which the PAUSE waits, the PAUSE, what the cable holds in both directions, and the frame that the
-    /// sender has begun (IEEE 802.1Q, annex N).
+    /// Headroom in bytes: as configured, or the bytes that may arrive after the threshold is reached (IEEE 802.1Q, annex N).
+    ///
+    /// These are the frame that reached the threshold, the frame in transmission before the PAUSE, the PAUSE itself, the bytes on
+    /// the cable in both directions, and the frame that the sender is transmitting.
     pub fn headroom(&self, link: &LinkAttributes) -> u64 {
         let frame = full_frame(link);
         let cable = u128::from(link.delay_ns) * u128::from(link.rate_bps);
@@ -178,63 +185,93 @@ impl Default for Pfc {
     }
 }
 
-/// Bytes of the longest frame of a link.
+/// Size in bytes of a full frame of a link: MTU and Ethernet header and trailer.
 pub(super) fn full_frame(link: &LinkAttributes) -> u64 {
     u64::from(link.mtu) + ETHERNET_BYTES
 }
 
-/// Why switches cannot work so.
+/// Error: the parameters of queueing, buffers or flow control are not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SwitchingProblem {
+    /// The name of the queueing discipline is unknown.
     #[error("queueing: `{0}` is not known; use output, input or voq")]
     Queueing(String),
-    #[error("speedup: an input port that lets {0} packets cross is none; use 1 or more")]
+    /// The speedup is 0.
+    #[error("speedup: {0} is out of range; use 1 or more")]
     Speedup(u32),
-    #[error("speedup: output queues take every packet at once; leave it out, or use queueing: input or voq")]
+    /// A speedup is given with output queueing, which has no such limit.
+    #[error("speedup: not applicable to output queues; remove it, or use queueing: input or voq")]
     SpeedupOfOutput,
+    /// The factor of the shared buffer is not a positive number.
     #[error(transparent)]
     Alpha(#[from] BadAlpha),
-    #[error("alpha is a part of a shared buffer; give buffer, too")]
+    /// A factor is given without a shared buffer.
+    #[error("alpha: applies only to a shared buffer; give buffer, too")]
     AlphaAlone,
-    #[error("buffer: input queues have the private buffer of their link (its queue); leave it out, or use queueing: output")]
+    /// A shared buffer is given with input queues, which use the private queues of links.
+    #[error("buffer: not applicable to input queues, which use the queue of their link; remove it, or use queueing: output")]
     BufferOfInput,
+    /// The class is out of range.
     #[error("pfc: class {0} is out of range; use 0 to 7")]
     Class(u8),
+    /// The resume threshold is given without the pause threshold.
     #[error("pfc: xon is given without xoff; give both or neither")]
     XonAlone,
-    #[error("pfc: xon ({}) is above xoff ({}); the link would never rest", SIZE.show(*xon), SIZE.show(*xoff))]
-    XonAboveXoff { xon: u64, xoff: u64 },
-    #[error("port {end}: a headroom of {} holds no frame of an MTU of {mtu}; use {least} bytes or more", SIZE.show(*headroom))]
+    /// The resume threshold is above the pause threshold.
+    #[error("pfc: xon ({}) is above xoff ({}); use an xon of at most xoff", SIZE.show(*xon), SIZE.show(*xoff))]
+    XonAboveXoff {
+        /// Resume threshold in bytes.
+        xon: u64,
+        /// Pause threshold in bytes.
+        xoff: u64,
+    },
+    /// The headroom of a port is smaller than a full frame.
+    #[error("port {end}: a headroom of {} is smaller than a frame of MTU {mtu}; use {least} bytes or more", SIZE.show(*headroom))]
     Headroom {
+        /// The port, as `switch:port`.
         end: String,
+        /// Headroom in bytes.
         headroom: u64,
+        /// MTU of the link in bytes.
         mtu: u32,
+        /// Minimum headroom in bytes.
         least: u64,
     },
+    /// The shared buffer is smaller than the headroom and one full frame per port.
     #[error("switch {switch}: a buffer of {} is too small: {} are headroom of PFC, and each of {ports} ports needs a full frame; use {} or more", SIZE.show(*bytes), SIZE.show(*headroom), SIZE.show(*least))]
     BufferTooSmall {
+        /// Name of the switch.
         switch: String,
+        /// Size of its shared buffer in bytes.
         bytes: u64,
+        /// Headroom of all its ports in bytes.
         headroom: u64,
+        /// Number of its ports.
         ports: usize,
+        /// Minimum size in bytes.
         least: u64,
     },
+    /// The queue of an input port is smaller than its headroom and one full frame.
     #[error("port {end}: a queue of {} is too small for an input buffer with {} of headroom; use {} or more", SIZE.show(*queue), SIZE.show(*headroom), SIZE.show(*least))]
     InputTooSmall {
+        /// The port, as `switch:port`.
         end: String,
+        /// Length of its input queue in bytes.
         queue: u64,
+        /// Required headroom in bytes.
         headroom: u64,
+        /// Minimum length of the queue in bytes.
         least: u64,
     },
 }
 
 impl Switching {
-    /// Whether nothing is stated: switches as they are without a word.
+    /// Whether all parameters have their defaults.
     pub fn is_default(&self) -> bool {
         *self == Switching::default()
     }
 
-    /// What can be said without the switches.
+    /// Checks the parameters that do not depend on switches and links.
     pub(super) fn check(&self) -> Result<(), SwitchingProblem> {
         if self.queueing.speedup() == Some(0) {
             return Err(SwitchingProblem::Speedup(0));
@@ -255,8 +292,8 @@ impl Switching {
         }
     }
 
-    /// The shared buffer of a switch whose ports have these links: as stated, or with PFC at output queues as much as
-    /// the private queues and the headroom together; `None` if each port has its own.
+    /// The shared buffer of a switch with these links: as configured, or with PFC and output queues the sum of all private queues
+    /// and headrooms. `None` if each port has its own queue.
     pub fn buffer_of<'a>(
         &self,
         links: impl Iterator<Item = &'a LinkAttributes>,
@@ -272,7 +309,7 @@ impl Switching {
         })
     }
 
-    /// What can be said of one switch: `ports` are the names of its ends and their links.
+    /// Checks the sizes for one switch. `ports`: name (`switch:port`) and link attributes of each port.
     pub(super) fn check_switch(
         &self,
         name: &str,
@@ -323,7 +360,7 @@ impl Switching {
     }
 }
 
-/// As the topology file writes it.
+/// Writes the parameters in the form of topology files.
 impl fmt::Display for Switching {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{{queueing: {}", self.queueing.name())?;

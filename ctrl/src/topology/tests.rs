@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-/// A k = 4 fat-tree whose switches share 4 MiB and pause what they cannot hold.
+/// A k = 4 fat-tree whose switches have a shared buffer of 4 MiB and use PFC.
 fn lossless_fat_tree() -> Topology {
     let switching = Switching {
         buffer: Some(SharedBuffer {
@@ -15,7 +15,7 @@ fn lossless_fat_tree() -> Topology {
     fat_tree(4).unwrap().with_switching(switching).unwrap()
 }
 
-/// The 8-port 3-tree of Zhou, Lin and Chung (section 4): links of 2 Gbit/s and 20 ns, input queues, nothing lost.
+/// The 8-port 3-tree of Zhou, Lin and Chung (section 4): links of 2 Gbit/s and 20 ns, input queues, lossless.
 fn infiniband_tree() -> Topology {
     let text = m_port_n_tree(8, 3).unwrap().to_yaml();
     let (name, rest) = text.split_once('\n').unwrap();
@@ -72,7 +72,7 @@ fn links_take_the_defaults_they_do_not_state() {
 }
 
 #[test]
-fn queries_answer_from_both_ends() {
+fn queries_work_from_both_ends_of_a_link() {
     let topology = good();
     let (h1, s1) = (
         topology.host_named("h1").unwrap(),
@@ -92,7 +92,7 @@ fn queries_answer_from_both_ends() {
 }
 
 #[test]
-fn yaml_is_printed_as_it_was_read() {
+fn yaml_round_trips() {
     let topology = good();
     let text = topology.to_yaml();
     assert_eq!(Topology::from_yaml("t.yaml", &text), Ok(topology));
@@ -100,7 +100,7 @@ fn yaml_is_printed_as_it_was_read() {
 }
 
 #[test]
-fn names_that_yaml_would_take_for_other_types_survive() {
+fn names_that_look_like_other_yaml_types_round_trip() {
     let mut builder = Builder::new("null", LinkAttributes::default()).unwrap();
     builder.switch("no", 1).unwrap();
     let topology = builder.build().unwrap();
@@ -110,7 +110,7 @@ fn names_that_yaml_would_take_for_other_types_survive() {
     );
 }
 
-/// Replaces one piece of the good file and shows the error.
+/// Replaces one part of the valid file, and returns the error.
 fn broken(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "{from}");
     let text = GOOD.replacen(from, to, 1);
@@ -120,7 +120,7 @@ fn broken(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn mistakes_are_named_with_their_line_and_a_remedy() {
+fn errors_have_a_line_and_a_remedy() {
     let cases = [
         ("name: s2", "name: s1"),
         ("name: h2", "name: s1"),
@@ -167,14 +167,14 @@ fn mistakes_are_named_with_their_line_and_a_remedy() {
     insta::assert_snapshot!(shown);
 }
 
-/// As the good file, with switches that work so.
+/// The valid file with these switch parameters.
 fn with_switch(text: &str) -> Result<Topology, String> {
     let text = GOOD.replacen("switches:", &format!("switch: {{{text}}}\nswitches:"), 1);
     Topology::from_yaml("t.yaml", &text).map_err(|error| error.to_string())
 }
 
 #[test]
-fn what_is_said_of_switches_is_printed_as_it_was_read() {
+fn switch_parameters_round_trip() {
     for text in [
         "queueing: output, buffer: 1MiB, alpha: 8",
         "queueing: output, buffer: 1MiB, alpha: 1/4, pfc: {class: 0, xoff: 40KiB, xon: 20KiB, headroom: 100KiB}",
@@ -194,7 +194,7 @@ fn what_is_said_of_switches_is_printed_as_it_was_read() {
 }
 
 #[test]
-fn mistakes_about_switches_are_named_with_a_remedy() {
+fn errors_in_switch_parameters_have_a_remedy() {
     let cases = [
         "queueing: both",
         "speedup: 2",
@@ -220,9 +220,9 @@ fn mistakes_about_switches_are_named_with_a_remedy() {
 }
 
 #[test]
-fn headroom_holds_what_a_link_still_brings_after_a_pause() {
+fn headroom_covers_packets_that_arrive_after_a_pause() {
     let link = LinkAttributes::default();
-    // 500 ns at 100 Gbit/s are 6,250 bytes each way; three full frames and a PAUSE beside them.
+    // 500 ns at 100 Gbit/s are 6,250 bytes per direction; in addition three full frames and a PAUSE.
     let needed = 2 * 6_250 + 3 * (4_200 + 18) + 84;
     assert_eq!(Pfc::default().headroom(&link), needed);
     let stated = Pfc {
@@ -251,7 +251,7 @@ fn flow_control_without_a_buffer_shares_the_queues_and_adds_headroom() {
 }
 
 #[test]
-fn files_without_a_topology_are_refused() {
+fn files_without_a_topology_are_rejected() {
     for text in [
         "",
         "[]",
@@ -290,7 +290,7 @@ fn committed_files_are_the_generators_output() {
 }
 
 #[test]
-fn generators_refuse_what_they_cannot_build() {
+fn generators_reject_sizes_out_of_range() {
     for k in [0, 1, 3, 130] {
         assert!(fat_tree(k).is_err());
     }
@@ -330,7 +330,7 @@ fn generators_refuse_what_they_cannot_build() {
 }
 
 #[test]
-fn a_fat_tree_has_its_sizes_and_all_its_paths() {
+fn a_fat_tree_has_the_expected_sizes_and_paths() {
     for k in [2, 4, 8] {
         let topology = fat_tree(k).unwrap();
         let k = k as usize;
@@ -368,7 +368,7 @@ fn core_links_are_those_of_the_switches_farthest_from_hosts() {
 }
 
 #[test]
-fn a_fat_tree_of_fewer_pods_has_few_core_switches_and_is_as_wide() {
+fn a_fat_tree_with_fewer_pods_has_full_bisection_bandwidth() {
     for (k, pods) in [(8, 2), (8, 4), (12, 4), (64, 2)] {
         let topology = fat_tree_of_pods(k, pods).unwrap();
         assert_eq!(topology.hosts().len() as u32, pods * k * k / 4);
@@ -379,7 +379,7 @@ fn a_fat_tree_of_fewer_pods_has_few_core_switches_and_is_as_wide() {
         }
         let paths = Paths::new(&topology);
         let last = HostIndex(topology.hosts().len() - 1);
-        // One way up each of k/2 aggregation switches and each of its k/2 links, and down k/pods links side by side.
+        // One path over each of k/2 aggregation switches and each of its k/2 uplinks, and k/pods parallel links down.
         let ways = count_paths(&topology, &paths, HostIndex(0), last);
         assert_eq!(ways as u32, k * k / 4 * (k / pods));
     }
@@ -393,7 +393,7 @@ fn fat_tree_of_pods(k: u32, pods: u32) -> Result<Topology, GenerateError> {
 }
 
 #[test]
-fn pods_of_few_edge_switches_have_links_side_by_side() {
+fn pods_with_few_edge_switches_have_parallel_links() {
     // 1,024 hosts in three layers of switches with 64 ports, as Cepheus simulates them.
     let shape = FatTreeShape {
         k: 64,
@@ -418,7 +418,7 @@ fn pods_of_few_edge_switches_have_links_side_by_side() {
         (distance(0, 31), distance(0, 32), distance(0, 256)),
         (1, 3, 5)
     );
-    // 8 x 4 ways up to an aggregation switch, 32 from there to the core, 16 down to the pod, 4 to the edge switch.
+    // 8 x 4 choices up to an aggregation switch, 32 from there to the core, 16 down to the pod, 4 to the edge switch.
     assert_eq!(
         count_paths(&topology, &paths, HostIndex(0), HostIndex(256)),
         32 * 32 * 16 * 4
@@ -426,7 +426,7 @@ fn pods_of_few_edge_switches_have_links_side_by_side() {
 }
 
 #[test]
-fn any_two_hosts_of_a_mesh_have_a_link_for_themselves() {
+fn any_two_hosts_of_a_mesh_have_a_link_of_their_own() {
     let topology = mesh(5).unwrap();
     assert_eq!((topology.hosts().len(), topology.switches().len()), (5, 5));
     assert_eq!(topology.links().len(), 5 + 5 * 4 / 2);
@@ -448,7 +448,7 @@ fn any_two_hosts_of_a_mesh_have_a_link_for_themselves() {
 }
 
 #[test]
-fn a_fat_tree_of_16384_hosts_has_an_address_for_each() {
+fn a_fat_tree_of_16384_hosts_has_enough_addresses() {
     let topology = fat_tree_of_pods(64, 16).unwrap();
     assert_eq!(topology.hosts().len(), 16_384);
     assert_eq!(topology.switches().len(), 512 + 512 + 256);
@@ -458,7 +458,7 @@ fn a_fat_tree_of_16384_hosts_has_an_address_for_each() {
 }
 
 #[test]
-fn an_m_port_n_tree_has_its_sizes_and_all_its_paths() {
+fn an_m_port_n_tree_has_the_expected_sizes_and_paths() {
     for (m, n) in [(4, 1), (4, 2), (4, 3), (8, 2), (2, 3), (6, 3)] {
         let topology = m_port_n_tree(m, n).unwrap();
         let half = (m / 2) as usize;
@@ -480,7 +480,7 @@ fn an_m_port_n_tree_has_its_sizes_and_all_its_paths() {
     }
 }
 
-/// Different shortest paths between two hosts, each checked to be one.
+/// Counts the shortest paths between two hosts, and checks each.
 fn count_paths(topology: &Topology, paths: &Paths, from: HostIndex, to: HostIndex) -> usize {
     fn walk(topology: &Topology, paths: &Paths, at: SwitchIndex, to: HostIndex) -> usize {
         let ports = paths.next_hops(at, to);
@@ -503,7 +503,7 @@ fn count_paths(topology: &Topology, paths: &Paths, from: HostIndex, to: HostInde
 }
 
 #[test]
-fn leaves_of_a_leaf_spine_reach_each_other_by_every_spine() {
+fn leaf_switches_reach_each_other_by_every_spine() {
     let topology = leaf_spine(3, 2, 2).unwrap();
     let paths = Paths::new(&topology);
     let (first, last) = (

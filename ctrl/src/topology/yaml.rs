@@ -18,36 +18,36 @@ use alfirk_units::{Quantity, UnitError, RATE, SIZE, TIME};
 /// Error in a topology file: location, problem and remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopologyError {
-    /// The name of the file as the caller gave it.
+    /// Name of the file, as passed by the caller.
     pub file: String,
-    /// Line from 1; 0 when the error has no place of its own.
+    /// Line, from 1; 0 if the error has no location.
     pub line: u64,
-    /// Column from 1; 0 when the error has no place of its own.
+    /// Column, from 1; 0 if the error has no location.
     pub column: u64,
     /// What is wrong.
-    pub what: Box<What>,
+    pub kind: Box<TopologyErrorKind>,
 }
 
 /// The kinds of [`TopologyError`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum What {
-    /// Not YAML, or not of the expected form.
+pub enum TopologyErrorKind {
+    /// The text is not YAML, or does not have the expected structure.
     #[error("{0}")]
     Form(String),
     /// `ip` is not `ADDRESS/PREFIX`.
     #[error("host {host}: `{text}` is not an address with its prefix; write it as 10.0.0.1/8")]
     Ip {
-        /// The host.
+        /// Name of the host.
         host: String,
-        /// The text as written.
+        /// The invalid text in the file.
         text: String,
     },
     /// `mac` is malformed.
     #[error("host {host}: {error}")]
     Mac {
-        /// The host.
+        /// Name of the host.
         host: String,
-        /// Why.
+        /// Cause of the error.
         error: BadMac,
     },
     /// A rate, delay or size is malformed.
@@ -59,23 +59,23 @@ pub enum What {
     /// A link end names an unknown node.
     #[error("link end `{end}`: there is no node `{node}`; list it under switches or hosts")]
     UnknownNode {
-        /// The end as written.
+        /// Text of the link's end in the file.
         end: String,
-        /// The name in it.
+        /// Node name in the text of the end.
         node: String,
     },
-    /// A machine is to have a node that is not there.
+    /// `machines` lists an unknown node.
     #[error("machines: there is no node `{0}`; list it under switches or hosts")]
     PlacedUnknownNode(String),
-    /// A switch without port, or a host with one.
+    /// A link end names a switch without a port, or a host with a port.
     #[error("link end `{end}`: {hint}")]
     EndForm {
-        /// The end as written.
+        /// Text of the link's end in the file.
         end: String,
         /// How to write it.
         hint: String,
     },
-    /// The node or link does not fit the rest.
+    /// A node or link does not fit the topology.
     #[error(transparent)]
     Problem(#[from] Problem),
 }
@@ -86,22 +86,22 @@ impl fmt::Display for TopologyError {
         if self.line > 0 {
             write!(f, ":{}:{}", self.line, self.column)?;
         }
-        write!(f, ": {}", self.what)
+        write!(f, ": {}", self.kind)
     }
 }
 
 impl std::error::Error for TopologyError {}
 
 impl Topology {
-    /// Reads and checks a topology.
+    /// Parses and checks a topology in YAML; the format is documented in `topologies/README.md`.
     ///
-    /// `file` is only named in errors.  The form is described in `topologies/README.md`.
+    /// `file` is the name of the file in errors.
     pub fn from_yaml(file: &str, text: &str) -> Result<Topology, TopologyError> {
-        read(text).map_err(|At { location, what }| TopologyError {
+        read(text).map_err(|At { location, kind }| TopologyError {
             file: file.to_owned(),
             line: location.line(),
             column: location.column(),
-            what: Box::new(what),
+            kind: Box::new(kind),
         })
     }
 }
@@ -174,21 +174,21 @@ struct RawPfc {
     headroom: Option<Spanned<String>>,
 }
 
-/// Something wrong at a place.
+/// An error and its location in the file.
 struct At {
     location: Location,
-    what: What,
+    kind: TopologyErrorKind,
 }
 
 trait Locate<T> {
     fn at(self, location: Location) -> Result<T, At>;
 }
 
-impl<T, E: Into<What>> Locate<T> for Result<T, E> {
+impl<T, E: Into<TopologyErrorKind>> Locate<T> for Result<T, E> {
     fn at(self, location: Location) -> Result<T, At> {
         self.map_err(|error| At {
             location,
-            what: error.into(),
+            kind: error.into(),
         })
     }
 }
@@ -219,7 +219,7 @@ fn read(text: &str) -> Result<Topology, At> {
             Problem::Name(_) => file.name.referenced,
             _ => place,
         },
-        what: problem.into(),
+        kind: problem.into(),
     })?;
     if let Some(own) = &file.switch {
         builder
@@ -234,7 +234,7 @@ fn read(text: &str) -> Result<Topology, At> {
     for host in &file.hosts {
         let RawHost { name, ip, mac } = &host.value;
         let (address, prefix_len) = parse_ip(&ip.value)
-            .ok_or_else(|| What::Ip {
+            .ok_or_else(|| TopologyErrorKind::Ip {
                 host: name.clone(),
                 text: ip.value.clone(),
             })
@@ -242,7 +242,7 @@ fn read(text: &str) -> Result<Topology, At> {
         let mac = mac
             .value
             .parse::<MacAddr>()
-            .map_err(|error| What::Mac {
+            .map_err(|error| TopologyErrorKind::Mac {
                 host: name.clone(),
                 error,
             })
@@ -265,7 +265,7 @@ fn read(text: &str) -> Result<Topology, At> {
             queue,
         } = &link.value;
         let [a, b] = ends.value.as_slice() else {
-            return Err(What::Ends(ends.value.len())).at(ends.referenced);
+            return Err(TopologyErrorKind::Ends(ends.value.len())).at(ends.referenced);
         };
         let own = Attributes {
             rate: rate.clone(),
@@ -281,18 +281,18 @@ fn read(text: &str) -> Result<Topology, At> {
     for (number, names) in &file.machines {
         for name in names {
             let node = builder.node_named(&name.value);
-            let node = node.ok_or_else(|| What::PlacedUnknownNode(name.value.clone()));
+            let node = node.ok_or_else(|| TopologyErrorKind::PlacedUnknownNode(name.value.clone()));
             let node = node.at(name.referenced)?;
             builder.machine(node, *number).at(name.referenced)?;
         }
     }
     builder.build().map_err(|problem| At {
         location: locate(&file, &problem),
-        what: problem.into(),
+        kind: problem.into(),
     })
 }
 
-/// The place of a problem that shows only when everything is known.
+/// Location of an error that is found only after the whole file is read.
 fn locate(file: &File, problem: &Problem) -> Location {
     let found = match problem {
         Problem::HostWithoutLink(host) => file
@@ -318,7 +318,7 @@ fn form_error(error: &serde_saphyr::Error) -> At {
             format!("the key `{key}` is given twice; remove one")
         }
         _ => {
-            // The message repeats the place, which is shown in front of it.
+            // Remove the location, which the error has as a field.
             let text = inner.to_string();
             let text = text
                 .split_once(" at line ")
@@ -331,7 +331,7 @@ fn form_error(error: &serde_saphyr::Error) -> At {
     };
     At {
         location: error.location().unwrap_or(Location::UNKNOWN),
-        what: What::Form(message),
+        kind: TopologyErrorKind::Form(message),
     }
 }
 
@@ -351,7 +351,7 @@ fn attributes(own: &Attributes, defaults: LinkAttributes) -> Result<LinkAttribut
 fn switching(own: &RawSwitching) -> Result<Switching, At> {
     let wrong = |location, problem: SwitchingProblem| At {
         location,
-        what: Problem::from(problem).into(),
+        kind: Problem::from(problem).into(),
     };
     let size = |own: &Option<Spanned<String>>| match own {
         None => Ok(None),
@@ -400,16 +400,18 @@ fn parse_ip(text: &str) -> Option<(Ipv4Addr, u8)> {
     Some((address.parse().ok()?, prefix.parse().ok()?))
 }
 
-fn parse_end(builder: &Builder, text: &str) -> Result<End, What> {
+fn parse_end(builder: &Builder, text: &str) -> Result<End, TopologyErrorKind> {
     let (name, port) = match text.split_once(':') {
         Some((name, port)) => (name, Some(port)),
         None => (text, None),
     };
-    let node = builder.node_named(name).ok_or_else(|| What::UnknownNode {
-        end: text.to_owned(),
-        node: name.to_owned(),
-    })?;
-    let form = |hint: String| What::EndForm {
+    let node = builder
+        .node_named(name)
+        .ok_or_else(|| TopologyErrorKind::UnknownNode {
+            end: text.to_owned(),
+            node: name.to_owned(),
+        })?;
+    let form = |hint: String| TopologyErrorKind::EndForm {
         end: text.to_owned(),
         hint,
     };

@@ -1,17 +1,17 @@
 //! Cyclic multicast (Zhou, Lin and Chung, J. Supercomputing 40, 2007): the union of the paths from the leader to each member,
-//! each by the LID that cyclic selection gives the leader.
+//! each path by the LID that the leader selects cyclically.
 //!
-//! Leaders with other digits go up by other ports, so that groups spread over the fabric without any count of loads.
-//! The paper makes a table for each source.  A tree for the leader serves all members: it is one way up to the switch where the
-//! ways meet, and down from there, from wherever a packet comes.
+//! Leaders with different digits use different upward ports, so that groups are spread over the fabric without load counters.
+//! The paper computes a table per source. Here one tree, that of the leader, serves all sources of the group: a packet
+//! follows it up to the switch where the paths meet, and down from there.
 
 use super::View;
 use crate::topology::n_tree::NTree;
 use crate::topology::{HostIndex, SwitchIndex};
 
-/// The port of `at` on the way from `leader` to `member`.
+/// Port of `at` on the path from `leader` to `member`.
 ///
-/// Where it is broken, the next one that leads there takes its place, cyclically; the paper knows no failures.
+/// If it has failed, the next higher port that leads to the member is used, cyclically; the paper has no failures.
 pub(super) fn port(
     view: &View,
     labels: &NTree,

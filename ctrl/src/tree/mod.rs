@@ -1,8 +1,8 @@
 //! Multicast trees: which ports of which switches carry a group.
 //!
-//! A [`Tree`] spans the members of a group and has no root: every member may send, and a packet leaves a switch
-//! through every port of the tree except its ingress port.  Policies decide which of the equal-cost ports become part
-//! of it; [`PortLoads`] has the number of groups that use each port.
+//! A [`Tree`] spans the members of a group and has no root: every member may send, and a packet leaves a switch through every
+//! port of the tree except its ingress port. A [`Policy`] chooses among equal-cost ports; [`PortLoads`] has the number of
+//! groups that use each port.
 
 mod cyclic;
 mod load;
@@ -27,9 +27,9 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Grows a tree over `members`, of which the first one is the leader.
+    /// Builds a tree over `members`; the first one is the leader.
     ///
-    /// Panics when there is no member.
+    /// Panics if `members` is empty.
     pub fn grow(planner: &Planner, view: &View, members: &[HostIndex]) -> Tree {
         let root = planner.root(view, members);
         let mut tree = Tree::new(root);
@@ -39,7 +39,7 @@ impl Tree {
         tree
     }
 
-    /// Adds what is missing between the leader's switch and one more member.
+    /// Adds a member: the missing links of a path from the leader's switch to it.
     pub fn extend(&mut self, planner: &Planner, view: &View, leader: HostIndex, member: HostIndex) {
         let (from, _) = view.topology.attachment(leader);
         self.reach(planner, view, from, leader, member);
@@ -58,7 +58,7 @@ impl Tree {
         });
     }
 
-    /// The hosts of the tree and, for each, the port of `at` that leads to it.
+    /// For each host of the tree, the port of switch `at` that leads to it along the tree.
     pub fn ports_to_hosts(&self, topology: &Topology, at: SwitchIndex) -> BTreeMap<HostIndex, u32> {
         let mut found = BTreeMap::new();
         for first in self.ports_on(at) {
@@ -81,9 +81,9 @@ impl Tree {
         found
     }
 
-    /// Nanoseconds that a packet takes from one host of the tree to another at most, when all queues on its way are full.
+    /// Maximum latency in nanoseconds between two hosts of the tree, with full queues at all links.
     pub fn longest_ns(&self, topology: &Topology) -> u64 {
-        // The longest path of a tree ends where a longest path from anywhere ends.
+        // The farthest node from any start is an end of a longest path in a tree.
         let Some(&start) = self.ports.keys().next() else {
             return 0;
         };
@@ -91,7 +91,7 @@ impl Tree {
         self.farthest(topology, end).1
     }
 
-    /// The node that a packet from `start` reaches last, and when.
+    /// The node with the highest latency from `start`, and this latency in nanoseconds.
     fn farthest(&self, topology: &Topology, start: Node) -> (Node, u64) {
         let mut farthest = (start, 0);
         let mut todo = vec![(start, None, 0u64)];
@@ -114,7 +114,7 @@ impl Tree {
         farthest
     }
 
-    /// The tree without these hosts, and without the branches that led to them alone.
+    /// The tree without these hosts, and without branches that lead only to them.
     pub fn without(&self, topology: &Topology, hosts: &[HostIndex]) -> Tree {
         let mut ports = self.ports.clone();
         for host in hosts {
@@ -123,7 +123,7 @@ impl Tree {
                 ports.remove(&port);
             }
         }
-        // A switch with no port but the one to the rest of the tree is a dead end.
+        // A switch whose only port leads to the rest of the tree is a dead end.
         let dead_end = |ports: &BTreeMap<SwitchIndex, BTreeSet<u32>>| {
             ports.iter().find_map(|(switch, here)| {
                 let peer = |port: &u32| topology.behind(*switch, *port).map(|n| n.peer);
@@ -148,7 +148,7 @@ impl Tree {
         Tree { ports }
     }
 
-    /// All switches of the tree with their ports, both in rising order.
+    /// All switches of the tree with their ports, both in ascending order.
     pub fn switches(&self) -> impl Iterator<Item = (SwitchIndex, &BTreeSet<u32>)> {
         self.ports.iter().map(|(switch, ports)| (*switch, ports))
     }
@@ -160,24 +160,24 @@ impl Tree {
             .flat_map(|(switch, ports)| ports.iter().map(|port| (*switch, *port)))
     }
 
-    /// A tree of these ports, as far as they are one: see [`Tree::spans`].
+    /// Creates a tree of these ports without checking that they form one; see [`Tree::spans`].
     pub fn from_ports(ports: BTreeMap<SwitchIndex, BTreeSet<u32>>) -> Tree {
         Tree { ports }
     }
 
-    /// Adds the ports of another one.
+    /// Adds the ports of another tree.
     pub fn join(&mut self, part: &Tree) {
         for (switch, ports) in &part.ports {
             self.ports.entry(*switch).or_default().extend(ports);
         }
     }
 
-    /// The ports of one switch, in rising order.
+    /// The ports of one switch, in ascending order.
     pub fn ports_on(&self, switch: SwitchIndex) -> impl Iterator<Item = u32> + '_ {
         self.ports.get(&switch).into_iter().flatten().copied()
     }
 
-    /// Whether this is a tree indeed, whose hosts are exactly these.
+    /// Whether the ports form a tree whose hosts are exactly these.
     pub fn spans(&self, topology: &Topology, hosts: &[HostIndex]) -> bool {
         let mut found = BTreeSet::new();
         let mut link_ends = 0;
@@ -203,7 +203,7 @@ impl Tree {
                 }
             }
         }
-        // Connected, and one link less than switches: a tree.
+        // A connected graph with one link less than switches is a tree.
         reached.len() == self.ports.len()
             && link_ends == 2 * reached.len().saturating_sub(1)
             && found == hosts.iter().copied().collect()
@@ -225,7 +225,7 @@ impl Tree {
             .is_some_and(|ports| ports.contains(&port))
     }
 
-    /// Adds the link behind a port, with both its ends as far as they are switches.
+    /// Adds the link behind a port: the port, and the port at the far end if that is a switch.
     fn add_link(&mut self, topology: &Topology, switch: SwitchIndex, port: u32) {
         self.ports.entry(switch).or_default().insert(port);
         if let Some(neighbour) = topology.behind(switch, port) {
@@ -240,8 +240,8 @@ impl Tree {
 }
 
 impl View<'_> {
-    /// Of the ports of `at` that lead to `member`, the one with the fewest groups among those that the tree has, or else
-    /// among all; the lowest of equals (Gleam, algorithm 4).
+    /// Next hop of `at` towards `member` (Gleam, algorithm 4): a port of the tree if there is one, then the port with the fewest
+    /// groups, then the lowest number.
     fn least_loaded(
         &self,
         at: SwitchIndex,
@@ -257,13 +257,13 @@ impl View<'_> {
     }
 }
 
-/// What a policy may look at.
+/// Input of tree policies.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    /// The network.
+    /// The network in which the tree is built.
     pub topology: &'a Topology,
-    /// Its shortest paths.
+    /// Shortest paths of the network, without failed links and switches.
     pub paths: &'a crate::topology::Paths,
-    /// Groups per port so far.
+    /// Number of groups per port.
     pub loads: &'a PortLoads,
 }

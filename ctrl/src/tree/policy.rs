@@ -1,4 +1,4 @@
-//! Tree policies: their names, and how each chooses ports on one topology.
+//! Tree policies: names, and the choice of ports on one topology.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,15 +7,15 @@ use super::{cyclic, spanning, View};
 use crate::topology::n_tree::{NTree, NotAnNTree};
 use crate::topology::{HostIndex, SwitchIndex, Topology};
 
-/// How trees choose among ports of equal cost.
+/// Choice of trees among ports of equal cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// A port that the tree has already, else the one with the fewest groups (Gleam, algorithm 4).
+    /// A port that is already in the tree, otherwise the one with the fewest groups (Gleam, algorithm 4).
     #[default]
     ReuseLeastLoaded,
-    /// The union of the paths from the leader, which its digits choose; for m-port n-trees.
+    /// The union of the leader's paths by cyclic LID selection (Zhou et al., 2007); only for m-port n-trees.
     Cyclic,
-    /// One spanning tree of first ports, as OpenSM makes it.
+    /// A shortest-path tree from one root by the lowest ports, as in OpenSM.
     Spanning,
 }
 
@@ -23,7 +23,7 @@ impl Policy {
     /// All policies.
     pub const ALL: [Policy; 3] = [Policy::ReuseLeastLoaded, Policy::Cyclic, Policy::Spanning];
 
-    /// The name on the command line.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Policy::ReuseLeastLoaded => "reuse-least-loaded",
@@ -55,24 +55,28 @@ impl FromStr for Policy {
     }
 }
 
-/// A policy that a topology cannot have.
+/// Error: the policy is not applicable to the topology.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("tree policy cyclic: {0}; reuse-least-loaded and spanning take any network")]
 pub struct UnfitPolicy(#[from] NotAnNTree);
 
-/// A policy with what it has to know of one topology.
+/// A policy, with its data about one topology.
 #[derive(Clone, Debug)]
 pub enum Planner {
-    /// [`Policy::ReuseLeastLoaded`].
+    /// Plans for [`Policy::ReuseLeastLoaded`].
     ReuseLeastLoaded,
-    /// [`Policy::Cyclic`], with the labels of the nodes.
+    /// Plans for [`Policy::Cyclic`], with the labels of the nodes.
     Cyclic(NTree),
-    /// [`Policy::Spanning`].
+    /// Plans for [`Policy::Spanning`].
     Spanning,
 }
 
 impl Planner {
-    /// Fits a policy to a topology.
+    /// Prepares a policy for a topology.
+    ///
+    /// # Errors
+    ///
+    /// The policy is cyclic, and the topology is not an m-port n-tree.
     pub fn new(policy: Policy, topology: &Topology) -> Result<Planner, UnfitPolicy> {
         Ok(match policy {
             Policy::ReuseLeastLoaded => Planner::ReuseLeastLoaded,
@@ -81,7 +85,7 @@ impl Planner {
         })
     }
 
-    /// Whether a switch that knows the leader and the members behind some port, and no others, chooses as the whole tree would.
+    /// Whether a switch can choose a port from the leader and one member alone, without the other members of the group.
     pub fn is_local(&self) -> bool {
         match self {
             Planner::ReuseLeastLoaded | Planner::Cyclic(_) => true,
@@ -89,7 +93,7 @@ impl Planner {
         }
     }
 
-    /// Where a tree begins to grow; the first member is the leader.
+    /// The switch from which the tree is built. `members`: the first one is the leader.
     pub(super) fn root(&self, view: &View, members: &[HostIndex]) -> SwitchIndex {
         match self {
             Planner::ReuseLeastLoaded | Planner::Cyclic(_) => {
@@ -99,7 +103,7 @@ impl Planner {
         }
     }
 
-    /// The port by which the tree goes on from `at` to `member`, if it has these ports there already.
+    /// Chooses the port of `at` towards `member`. `has_port`: whether a port of `at` is already in the tree.
     pub fn port(
         &self,
         view: &View,

@@ -1,13 +1,13 @@
-//! One spanning tree for each group, as OpenSM makes it (`opensm/osm_mcast_mgr.c` and `osm_switch.c`).
+//! The multicast tree of OpenSM (`opensm/osm_mcast_mgr.c` and `osm_switch.c`).
 //!
-//! Its root is the switch whose farthest member is nearest; of equal ones that with the lowest GUID, here the lowest device id.
-//! From there every switch takes, towards each member, the first port with the fewest hops: there is no balance of
-//! loads, so that groups that reach over the whole fabric share one root and its links.
+//! The root is the switch with the smallest distance to its farthest member; among equals, the one with the lowest GUID, here
+//! the lowest device id. From the root, every switch uses the lowest port on a shortest path to each member. Loads are not
+//! balanced, so large groups share one root and its links.
 
 use super::View;
 use crate::topology::{HostIndex, SwitchIndex};
 
-/// The root of the tree for these members; the switch of the first one if none reaches all.
+/// Root of the tree for these members; the switch of the first member if no switch reaches all.
 pub(super) fn root(view: &View, members: &[HostIndex]) -> SwitchIndex {
     let (own, _) = view.topology.attachment(members[0]);
     let switches = view.topology.switch_indexes();
@@ -24,7 +24,7 @@ pub(super) fn root(view: &View, members: &[HostIndex]) -> SwitchIndex {
     candidates.min().map_or(own, |(_, _, switch)| switch)
 }
 
-/// The first port of `at` towards `member`, one of the tree before others.
+/// The lowest port of `at` on a shortest path to `member`; ports already in the tree are preferred.
 pub(super) fn port(
     view: &View,
     at: SwitchIndex,

@@ -22,7 +22,7 @@ fn grow_by(policy: Policy, topology: &Topology, loads: &PortLoads, members: &[Ho
     Tree::grow(&planner, &view, members)
 }
 
-/// Checks that the ports make a tree whose leaves are exactly the members.
+/// Checks that the ports form a tree whose leaves are exactly the members.
 fn assert_spans(topology: &Topology, tree: &Tree, members: &[HostIndex]) {
     let mut hosts = Vec::new();
     let mut links = BTreeSet::new();
@@ -43,7 +43,7 @@ fn assert_spans(topology: &Topology, tree: &Tree, members: &[HostIndex]) {
     let mut expected = members.to_vec();
     expected.sort();
     assert_eq!(hosts, expected);
-    // Connected, and as many switches as links and one more: a tree.
+    // A connected graph with one switch more than links is a tree.
     let switches = tree.switches().count();
     assert_eq!(links.len() + 1, switches);
     let mut seen = BTreeSet::new();
@@ -58,7 +58,7 @@ fn assert_spans(topology: &Topology, tree: &Tree, members: &[HostIndex]) {
         }
     }
     assert_eq!(seen.len(), switches);
-    // A switch with one port would be a dead end.
+    // A switch with one port would lead to no member.
     assert!(tree.switches().all(|(_, ports)| ports.len() >= 2));
 }
 
@@ -82,7 +82,7 @@ fn one_core_switch_carries_a_group_of_all_hosts() {
 }
 
 #[test]
-fn groups_spread_over_the_core() {
+fn groups_are_spread_over_the_core() {
     let topology = fat_tree(4).unwrap();
     let members: Vec<_> = topology.host_indexes().collect();
     let mut loads = PortLoads::default();
@@ -100,17 +100,17 @@ fn groups_spread_over_the_core() {
 }
 
 #[test]
-fn a_thousand_groups_load_links_of_a_layer_alike() {
+fn a_thousand_groups_balance_the_links_of_a_layer() {
     let topology = fat_tree(8).unwrap();
     let hosts = topology.hosts().len();
     let mut loads = PortLoads::default();
     for group in 0..1_000 {
-        // Strides that share no factor with the number of hosts scatter members all over.
+        // Strides without a common factor with the number of hosts spread the members over the fabric.
         let (first, stride) = (group * 7 % hosts, 2 * (group % 60) + 1);
         let members = (0..16).map(|n| HostIndex((first + n * stride) % hosts));
         loads.add(&grow(&topology, &loads, &members.collect::<Vec<_>>()));
     }
-    // What core switches carry towards each pod, and what edges carry upwards.
+    // Load of the core switches' ports to each pod, and of the edge switches' uplinks.
     for prefix in ["c", "p1e"] {
         let mut counts = Vec::new();
         for switch in topology.switch_indexes() {
@@ -139,7 +139,7 @@ fn a_removed_group_leaves_no_load() {
 }
 
 #[test]
-fn policies_are_known_by_name() {
+fn policies_are_parsed_by_name() {
     for policy in Policy::ALL {
         assert_eq!(policy.to_string().parse(), Ok(policy));
     }
@@ -149,7 +149,7 @@ fn policies_are_known_by_name() {
     );
 }
 
-/// The host with these digits.
+/// The host whose label has these digits.
 fn labelled(topology: &Topology, digits: &str) -> HostIndex {
     let labels = NTree::recognise(topology).unwrap();
     let label = digits.parse().unwrap();
@@ -173,7 +173,7 @@ fn the_cyclic_tree_of_p000_has_the_ports_of_section_3_3_2() {
             )
         })
         .collect();
-    // What the paper lists as outputs, and the ports that the packet comes in by.
+    // The output ports listed in the paper, and the input ports of the packet.
     let expected = [
         ("SW<00,0>", vec![1, 3]),
         ("SW<00,1>", vec![1, 3]),
@@ -212,7 +212,7 @@ fn cyclic_trees_are_the_unions_of_the_paths_for_every_pair_and_leader() {
                 for (switch, ports) in tree.switches() {
                     let table = &table[labels.switch(switch)];
                     assert!(table.is_subset(ports));
-                    // Besides, there is the one port by which the leader's packets come.
+                    // The tree also has the port through which the leader's packets arrive.
                     assert_eq!(ports.len(), table.len() + 1);
                 }
                 assert_eq!(tree.switches().count(), table.len());
@@ -222,13 +222,13 @@ fn cyclic_trees_are_the_unions_of_the_paths_for_every_pair_and_leader() {
 }
 
 #[test]
-fn cyclic_trees_of_different_leaders_spread_over_the_top_and_spanning_trees_do_not() {
+fn cyclic_trees_are_spread_over_the_top_and_spanning_trees_are_not() {
     let topology = m_port_n_tree(8, 3).unwrap();
     let hosts: Vec<_> = topology.host_indexes().collect();
     let tops = |policy| {
         let mut tops = BTreeSet::new();
         for leader in 0..16 {
-            // Members under all top ports.
+            // Members in all subtrees of the top level.
             let members: Vec<_> = (0..8).map(|n| hosts[(leader + 16 * n) % 128]).collect();
             let tree = grow_by(policy, &topology, &PortLoads::default(), &members);
             assert_spans(&topology, &tree, &members);
@@ -244,7 +244,7 @@ fn cyclic_trees_of_different_leaders_spread_over_the_top_and_spanning_trees_do_n
 }
 
 #[test]
-fn a_spanning_tree_has_its_root_where_the_farthest_member_is_nearest() {
+fn the_root_of_a_spanning_tree_minimises_the_distance_to_the_farthest_member() {
     let topology = fat_tree(4).unwrap();
     let named = |names: &[&str]| -> Vec<HostIndex> {
         let hosts = names.iter().map(|name| topology.host_named(name));
@@ -266,7 +266,7 @@ fn a_spanning_tree_has_its_root_where_the_farthest_member_is_nearest() {
 }
 
 #[test]
-fn cyclic_refuses_a_network_that_is_no_n_tree() {
+fn the_cyclic_policy_rejects_other_networks_than_n_trees() {
     let refusal = Planner::new(Policy::Cyclic, &leaf_spine(4, 2, 4).unwrap()).unwrap_err();
     assert_eq!(
         refusal.to_string(),
@@ -391,7 +391,7 @@ proptest! {
         let mut tree = Tree::grow(&planner, &view, &members);
         assert_spans(&topology, &tree, &members);
         prop_assert!(is_whole(&tree));
-        // What each switch's ports lead to is what the tree says.
+        // Each port leads to the hosts that the tree reports for it.
         for (switch, _) in tree.switches() {
             let found: BTreeSet<_> = tree.ports_to_hosts(&topology, switch).into_keys().collect();
             prop_assert_eq!(found, members.iter().copied().collect());

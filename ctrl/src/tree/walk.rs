@@ -1,18 +1,18 @@
 //! Construction of a tree from one switch to its members, for any policy.
 //!
-//! Gleam's algorithm 4 runs in every switch on the members that the switch above has sent its way.  Walking from the
-//! root to one member after the other makes the same choices in the same order.
+//! Gleam's algorithm 4 runs in every switch, on the members below it. Walking from the root to one member after the other
+//! makes the same choices in the same order.
 //!
-//! The papers leave open what happens when two branches meet.  On fat-trees and leaf-spine networks they never do.  On
-//! others a chosen port may lead to a switch that the tree has reached by another way: the walk then goes on
-//! from there, and the links of the detour are dropped, so that the result is a tree on every network.
+//! The papers do not define what happens if two branches meet, which is impossible on fat-trees and leaf-spine networks. On
+//! other networks, a chosen port may lead to a switch that is already in the tree. Then the walk continues from that switch,
+//! and the links of the detour are discarded, so that the result is always a tree.
 
 use super::{Tree, View};
 use crate::topology::{Node, SwitchIndex};
 
-/// Adds what is missing between `from`, a switch of the tree, and a member; `choose` names one of the next hops to it.
+/// Adds the missing links between `from`, a switch of the tree, and a member. `choose` returns a next hop towards the member.
 ///
-/// Ends because every step comes one link nearer to the member.
+/// It terminates because every step is one link nearer to the member.
 pub(super) fn reach(
     view: &View,
     tree: &mut Tree,
@@ -20,7 +20,7 @@ pub(super) fn reach(
     choose: impl Fn(&Tree, SwitchIndex) -> u32,
 ) {
     let mut at = from;
-    // Links beyond the last switch that was in the tree.
+    // Links after the last switch on the path that was already in the tree.
     let mut added: Vec<(SwitchIndex, u32)> = Vec::new();
     loop {
         let port = choose(tree, at);

@@ -7,30 +7,48 @@ use crate::fabric::FabricError;
 /// Why an algorithm has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
+    /// An operation of the fabric failed.
     #[error("{algorithm}: {error}")]
     Fabric {
+        /// Algorithm of the failed run.
         algorithm: Algorithm,
+        /// Error of the operation.
         error: FabricError,
     },
+    /// The transfer failed at a member.
     #[error("{algorithm}: host {host}: {why}")]
     Member {
+        /// Algorithm of the failed run.
         algorithm: Algorithm,
+        /// Name of the member's host.
         host: String,
+        /// Reason, from the member.
         why: String,
     },
+    /// The setup or the transfer exceeded the job's time limit.
     #[error("{algorithm}: {}", late(what, hosts, *seconds))]
     TimeLimit {
+        /// Algorithm of the failed run.
         algorithm: Algorithm,
+        /// State of the hosts that are late, such as `is not connected`.
         what: &'static str,
+        /// Names of the hosts that are late.
         hosts: Vec<String>,
+        /// Time limit that was exceeded, in seconds.
         seconds: f64,
     },
+    /// More packets were acknowledged to the source than a receiver has received.
     #[error("{algorithm}: {acknowledged} packets were acknowledged to {source_host}, but {host} has received {received} of them: a false acknowledgement")]
     FalseAcknowledgement {
+        /// Algorithm of the failed run.
         algorithm: Algorithm,
+        /// Name of the source's host.
         source_host: String,
+        /// Name of the receiver that lacks acknowledged packets.
         host: String,
+        /// Number of packets acknowledged to the source.
         acknowledged: u64,
+        /// Number of packets that the receiver has received in order.
         received: u64,
     },
 }

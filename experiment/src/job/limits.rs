@@ -445,7 +445,7 @@ fn of_all_pairs(network: &Network<'_>, members: &[HostIndex], scale: &Scale) -> 
     scale.limits(own, worst.unwrap_or_else(|| scale.start()), None)
 }
 
-/// A direction of a link: the link, and the index of the source_rank end (0 or 1).
+/// A direction of a link: the link, and the index of the sending end (0 or 1).
 type Direction = (LinkIndex, usize);
 
 /// Direction of the link to a neighbour.
@@ -532,7 +532,7 @@ impl Stream {
 pub(crate) struct Contention(BTreeMap<Direction, u64>);
 
 impl Contention {
-    /// Contention links of jobs that run at the same time, each with its algorithm.
+    /// Contended links of jobs that run at the same time, each with its algorithm.
     pub(crate) fn of<'j>(
         network: &Network<'_>,
         jobs: impl Iterator<Item = (&'j Job, Algorithm, Racks)>,

@@ -788,7 +788,7 @@ impl Run<'_> {
             let is_expected = self.layout.job.hostiles.contains(&host)
                 || self
                     .incidents
-                    .has_cut_off(self.layout.topology, source, host);
+                    .is_cut_off(self.layout.topology, source, host);
             let why = match reported.done[rank] {
                 Some((_, sha256)) if sha256 == self.expected(rank) => continue,
                 Some(_) => MissingReason::Wrong,

@@ -22,9 +22,11 @@ use crate::safeguard::SafeguardConfig;
 pub struct Job {
     /// Members, the source first.
     pub members: Vec<HostIndex>,
+    /// The message, with its SHA-256.
     pub data: Arc<ExpectedData>,
     /// Collective operation; a barrier has no data.
     pub collective: Collective,
+    /// RDMA operation of the message: SEND, WRITE, or WRITE with immediate.
     pub op: TransferOp,
     /// Memory regions of WRITEs to the group.
     pub write: WriteMode,
@@ -38,6 +40,7 @@ pub struct Job {
     pub sender: SenderSettings,
     /// Policy of the group's tree.
     pub tree_policy: Policy,
+    /// Path MTU of the members' queue pairs.
     pub mtu: PathMtu,
     /// Slices of algorithms that relay, and of WRITEs to the group with regions per request; each algorithm's default if `None`.
     pub slices: Option<u32>,
@@ -66,6 +69,7 @@ pub struct Job {
     pub mcst_id: Ipv4Addr,
     /// Seed of the group's initial PSN, unless that is given.
     pub seed: u64,
+    /// Initial PSN of the group; drawn from the seed if `None`.
     pub initial_psn: Option<Psn>,
     /// Registration path of the group.
     pub registration: Registration,
@@ -128,9 +132,11 @@ impl Job {
 pub struct SenderSettings {
     /// Maximum number of outstanding packets.
     pub window: Option<u32>,
+    /// Local ACK timeout.
     pub ack_timeout: Option<AckTimeout>,
     /// ACK timeouts in a row until a queue pair fails.
     pub retries: Option<Retries>,
+    /// Pacing rate of request packets.
     pub pace: Pace,
 }
 
@@ -175,6 +181,7 @@ pub enum Congestion {
 /// A permanent failure during the transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kill {
+    /// The host, switch or link that fails.
     pub victim: Victim,
     /// Name in messages.
     pub name: String,

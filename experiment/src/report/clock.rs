@@ -22,6 +22,7 @@ pub struct ClockSummary {
 /// Processor use during an algorithm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LoadSummary {
+    /// Name of the algorithm.
     pub algorithm: String,
     /// Share of all processors' time used by the network's processes, from 0 to 1.
     pub network_busy: f64,

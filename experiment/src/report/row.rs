@@ -13,6 +13,7 @@ use crate::workload::PhaseRow;
 /// Result of one algorithm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
+    /// Name of the algorithm.
     pub algorithm: String,
     /// Time in ns from the source's post until the last receiver's application holds the whole message, or until the run was given up
     /// ([`Row::given_up`]).
@@ -58,7 +59,7 @@ pub struct Row {
     pub retransmissions: u64,
     /// Frames lost on links and in queues; `None` if the driver does not count them.
     pub dropped_packets: Option<u64>,
-    /// Frames that members discarded because no correct fabric delivers them: wrong addresses, checksums, opcodes, PSNs or message counts.
+    /// Frames that members discarded because a correct fabric never delivers them: wrong addresses, checksums, opcodes, PSNs or
     /// message counts.
     pub implausible_packets: u64,
     /// Statistics of PAUSE frames; `None` without flow control.
@@ -230,7 +231,9 @@ impl FeedbackWork {
 /// Result of one part of the message, from one of several sources.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PartRow {
+    /// Name of the source's host.
     pub source: String,
+    /// Size of the part in bytes.
     pub bytes: u64,
     /// Time in ns from the source's post until the last other member's application holds the part.
     pub completion_ns: u64,
@@ -241,7 +244,9 @@ pub struct PartRow {
 /// A fallback to another algorithm.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fallback {
+    /// Name of the algorithm that ran instead.
     pub to: String,
+    /// Why there was no group.
     pub why: String,
 }
 
@@ -250,13 +255,15 @@ pub struct Fallback {
 pub struct Change {
     /// The algorithm from now on; `alfirk` is a return to the group.
     pub to: String,
+    /// Reason of the change.
     pub why: String,
     /// Time of the decision in ns after the source's post; 0 if decided before.
     pub at_ns: u64,
     /// Time in ns from the decision until the source sent again.
     pub took_ns: u64,
-    /// Number of slices that every receiver held, and number of all slices.
+    /// Number of slices that every receiver held at the change.
     pub held: u32,
+    /// Number of slices of the message.
     pub slices: u32,
 }
 

@@ -51,7 +51,7 @@ pub struct Settings {
     /// Queueing, buffers and flow control of switches, in the form of topology files; `None` for a queue per port and no other settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub switching: Option<String>,
-    /// Host model, in the form of `--host-model`; `None` for the default.
+    /// Delays of hosts, in the form of `--host-model`; `None` for the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_model: Option<String>,
 }

@@ -19,12 +19,16 @@ pub use hpl::HplLengths;
 /// A kind of application with its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// High-performance Linpack on a grid of `rows` x `columns` hosts, row by row. In each epoch the panel is broadcast in all rows in
-    /// parallel, then the rows to swap in all columns, by the next member each time.
+    /// High-performance Linpack on a grid of `rows` x `columns` hosts. In each epoch, the panel is broadcast in all rows of the
+    /// grid in parallel, then the matrix rows to swap in all columns. The source rotates over the members of a row or column.
     Hpl {
+        /// Number of rows of the grid.
         rows: u32,
+        /// Number of columns of the grid.
         columns: u32,
+        /// Number of epochs, each with one panel.
         epochs: u32,
+        /// Message lengths of each epoch.
         lengths: HplLengths,
         /// Algorithm of row swaps if the compared one uses no group of the fabric.
         swap_by: Algorithm,
@@ -32,44 +36,79 @@ pub enum Kind {
         gflops: Option<u32>,
     },
     /// Broadcasts in many groups in parallel, with random members.
-    Groups { count: u32, size: u32, bytes: u64 },
+    Groups {
+        /// Number of groups.
+        count: u32,
+        /// Number of members of each group, at least 2.
+        size: u32,
+        /// Size of each message in bytes.
+        bytes: u64,
+    },
     /// Clients of replicated storage with a fixed queue depth, writing to random replicas.
     Storage {
+        /// Number of clients, each with a group of its own.
         clients: u32,
+        /// Number of replicas of each client's data.
         replicas: u32,
+        /// Size of a request in bytes.
         io: u64,
+        /// Maximum number of outstanding requests of a client.
         depth: u32,
+        /// Number of requests of each client.
         requests: u32,
     },
     /// Parameter servers that send their share of a model, in buckets, to all workers in parallel.
     Training {
+        /// Number of parameter servers.
         servers: u32,
+        /// Number of workers.
         workers: u32,
+        /// Size of the model's parameters in bytes.
         parameters: u64,
+        /// Number of messages into which a server divides its share.
         buckets: u32,
     },
-    /// Many senders to one host, the last one.
-    Incast { senders: u32, bytes: u64 },
-    /// Unicasts from `count` hosts, each to another one: a part of a random permutation.
-    Pairs { count: u32, bytes: u64 },
-    /// A broadcast to a group of random members, and two unicasts among them: from the second member to the third, starting at `second`, and
-    /// from the fourth to the fifth, starting at `third`, in nanoseconds.
-    Fairness {
-        members: u32,
+    /// Unicasts from many senders to the last host at the same time.
+    Incast {
+        /// Number of senders.
+        senders: u32,
+        /// Size of each message in bytes.
         bytes: u64,
+    },
+    /// Unicasts from `count` hosts, each to another one: a part of a random permutation.
+    Pairs {
+        /// Number of senders.
+        count: u32,
+        /// Size of each message in bytes.
+        bytes: u64,
+    },
+    /// A broadcast to a group of random members, and two later unicasts among them: from the second member to the third, and from
+    /// the fourth to the fifth.
+    Fairness {
+        /// Number of members of the group.
+        members: u32,
+        /// Size of the broadcast in bytes.
+        bytes: u64,
+        /// Size of each unicast in bytes.
         unicast: u64,
+        /// Start of the first unicast (the second flow), in nanoseconds.
         second: u64,
+        /// Start of the second unicast (the third flow), in nanoseconds.
         third: u64,
     },
     /// Broadcasts and unicasts of `bytes` in parallel over one bottleneck, from the first hosts, each with one flow.
     Shared {
+        /// Number of broadcasts, each in a group of its own.
         groups: u32,
         /// Number of members of each group.
         size: u32,
+        /// Number of unicasts.
         unicasts: u32,
+        /// Size of each message in bytes.
         bytes: u64,
         /// Nanoseconds between the starts of two flows; groups and unicasts alternate.
         apart: u64,
+        /// Position of the bottleneck.
         meet: Meet,
     },
 }
@@ -115,38 +154,64 @@ impl Meet {
 /// Why a text is not a workload, or the topology cannot run it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KindError {
+    /// The name of the kind is unknown; with the list of all names.
     #[error("there is no workload `{0}`; there are {1}")]
     Unknown(String, String),
+    /// The kind does not have this key.
     #[error("{kind} has no key `{key}`; its keys are {keys}")]
     Key {
+        /// Name of the kind.
         kind: &'static str,
+        /// The unknown key.
         key: String,
+        /// The kind's keys.
         keys: String,
     },
+    /// A parameter has no value.
     #[error("`{0}` is not of the form KEY=VALUE")]
     NoValue(String),
+    /// A key is given twice.
     #[error("{kind} has `{key}` twice")]
-    Twice { kind: &'static str, key: String },
+    Twice {
+        /// Name of the kind.
+        kind: &'static str,
+        /// The repeated key.
+        key: String,
+    },
+    /// A required key is missing.
     #[error("{kind} needs {key}, such as {key}={example}")]
     Missing {
+        /// Name of the kind.
         kind: &'static str,
+        /// The missing key.
         key: &'static str,
+        /// An example of its value.
         example: &'static str,
     },
+    /// A value is malformed or out of range.
     #[error("{key}={value}: {why}")]
     Value {
+        /// Key of the invalid value.
         key: &'static str,
+        /// Text of the invalid value.
         value: String,
+        /// What is wrong, and what is allowed.
         why: String,
     },
+    /// The lengths of HPL's messages are given both by a matrix and directly.
     #[error("hpl takes either n and nb or panel and swap")]
     Lengths,
+    /// HPL has a computing speed, but no matrix that determines the number of operations.
     #[error("hpl: gflops needs n and nb, which determine the number of operations")]
     NoMatrix,
+    /// The topology has too few hosts.
     #[error("{what} needs {needs} hosts, and the topology has {has}")]
     Hosts {
+        /// Text of the workload on the command line.
         what: String,
+        /// Number of hosts that it needs.
         needs: u64,
+        /// Number of hosts of the topology.
         has: usize,
     },
 }
@@ -242,7 +307,7 @@ impl Kind {
         KINDS.iter().map(Syntax::example)
     }
 
-    /// The flows on `hosts`; random choices are drawn from `seed`.
+    /// Generates the flows on `hosts`; random choices are drawn from `seed`.
     ///
     /// # Errors
     /// [`KindError::Hosts`].

@@ -30,7 +30,7 @@ const VARIANTS: usize = 8;
 /// Groups are registered before a phase and removed after it; the time for that is not counted.
 ///
 /// # Errors
-/// The fabric fails or cannot hold a group; a member fails; a phase exceeds the job's time limit.
+/// The fabric fails or has no space for a group; a member fails; a phase exceeds the job's time limit.
 pub fn run_workload(
     fabric: &mut dyn SharedFabric,
     topology: &Topology,
@@ -66,7 +66,7 @@ struct Run<'a> {
     fabric: &'a mut dyn SharedFabric,
     topology: &'a Topology,
     job: &'a Job,
-    /// The compared algorithm.
+    /// Algorithm under comparison; its flows are measured.
     algorithm: Algorithm,
     /// Paths of the topology, computed on first use.
     paths: OnceCell<Paths>,

@@ -7,6 +7,7 @@ use serde::Serialize;
 pub struct Throughput {
     /// Length of an interval in ns; the first one begins with the phase.
     pub interval_ns: u64,
+    /// Throughput of each flow.
     pub flows: Vec<FlowThroughput>,
     /// Jain's fairness index of the active flows, averaged over all intervals in which more than one was active throughout: 1 for equal
     /// throughput, 1/n if one of n has all. A started flow without throughput counts as 0. `None` without such an interval. (R. Jain,

@@ -7,6 +7,7 @@ use super::{Claim, Extent, Place, Published, Side, SpecError, Variation};
 use crate::experiment::setting::Setting;
 
 impl Reader<'_> {
+    /// Parses the claims of an experiment.
     pub(super) fn claims(
         &self,
         value: Option<&Value>,

@@ -14,6 +14,7 @@ const KEYS: [&str; 11] = [
     "quick",
 ];
 
+/// Parser of an experiment file.
 pub(super) struct Reader<'a> {
     /// Path of the file as given.
     pub(super) file: String,
@@ -24,6 +25,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// Returns an error about this file.
     pub(super) fn wrong<T>(&self, what: impl Into<String>) -> Result<T, SpecError> {
         Err(SpecError {
             file: self.file.clone(),
@@ -31,6 +33,7 @@ impl Reader<'_> {
         })
     }
 
+    /// Parses and checks the text of the file.
     pub(super) fn experiment(&self, text: &str) -> Result<Experiment, SpecError> {
         let value: Value = match serde_saphyr::from_str(text) {
             Ok(value) => value,
@@ -151,6 +154,7 @@ impl Reader<'_> {
         Ok(per)
     }
 
+    /// Checks that `axis` is one of the sweep's axes. In errors, `place` names the part of the file.
     pub(super) fn swept(&self, place: &str, axis: &str, axes: &[&str]) -> Result<(), SpecError> {
         match axes.contains(&axis) {
             true => Ok(()),
@@ -220,6 +224,7 @@ impl Reader<'_> {
         }
     }
 
+    /// Parses the value of a flag, which may have a label and additional flags.
     pub(super) fn setting(
         &self,
         place: &str,
@@ -240,7 +245,8 @@ impl Reader<'_> {
             }
             (Kind::File, value) => {
                 let name = self.scalar(place, flag, value)?;
-                let generated = flag == "topology" && alfirk_ctrl::topology::is_generated(&name);
+                let generated =
+                    flag == "topology" && alfirk_ctrl::topology::is_generator_spec(&name);
                 Some(match generated {
                     true => name,
                     false => self.folder.join(name).display().to_string(),
@@ -252,6 +258,7 @@ impl Reader<'_> {
         Ok(Setting { flag, value })
     }
 
+    /// Parses the value of a flag without additional flags.
     pub(super) fn scalar(
         &self,
         place: &str,
@@ -315,6 +322,7 @@ impl Reader<'_> {
         Ok(name)
     }
 
+    /// Parses the name of a measured column of the results.
     pub(super) fn column(&self, place: &str, value: Option<&Value>) -> Result<String, SpecError> {
         let name = self.text(place, value)?;
         match MEASURED.contains(&name.as_str()) {
@@ -328,6 +336,7 @@ impl Reader<'_> {
         }
     }
 
+    /// Parses a list of maps; empty if `value` is `None`.
     pub(super) fn list<'v>(
         &self,
         place: &str,
@@ -342,6 +351,7 @@ impl Reader<'_> {
         }
     }
 
+    /// Checks that a value is a map.
     pub(super) fn map<'v>(
         &self,
         place: &str,
@@ -353,6 +363,7 @@ impl Reader<'_> {
         }
     }
 
+    /// Parses a required string.
     pub(super) fn text(&self, place: &str, value: Option<&Value>) -> Result<String, SpecError> {
         match value {
             Some(Value::String(text)) => Ok(text.clone()),
@@ -361,6 +372,7 @@ impl Reader<'_> {
         }
     }
 
+    /// Checks that a map has only the keys `keys`.
     pub(super) fn known(
         &self,
         place: &str,

@@ -15,7 +15,7 @@ use crate::run::config::Driver;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Fallback")]
 pub(super) struct FallbackArgs {
-    /// Algorithm when the fabric cannot hold the group: chain, binomial, unicast, kary:K, a ring, or none to fail
+    /// Algorithm when a switch has no space for the group: chain, binomial, unicast, kary:K, a ring, or none to fail
     #[arg(long, value_name = "ALGORITHM", default_value = "binomial")]
     fallback: String,
 

@@ -55,6 +55,7 @@ pub(super) struct FaultArgs {
 }
 
 impl FaultArgs {
+    /// Parses the values of `--loss`.
     pub(super) fn losses(&self, topology: &Topology, driver: Driver) -> Result<Losses, Failure> {
         Losses::parse(&self.loss, topology, driver)
     }

@@ -94,6 +94,7 @@ fn pace(text: &str) -> Result<Pace, String> {
 }
 
 impl GroupArgs {
+    /// The group's strategies for the minimum PSN and the ICRC, and its loss recovery.
     pub(super) fn strategies(&self) -> Strategies {
         Strategies {
             min_psn: self.min_psn,

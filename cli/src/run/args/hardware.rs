@@ -109,6 +109,7 @@ pub(in crate::run) struct ModelArgs {
 }
 
 impl ModelArgs {
+    /// Builds the host model from its flags.
     pub(super) fn check(&self) -> Result<Model, Failure> {
         let mut model = match &self.host_model {
             None => Model::default(),

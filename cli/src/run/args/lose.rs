@@ -102,7 +102,7 @@ mod tests {
     use alfirk_ctrl::topology::testbed;
 
     #[test]
-    fn kinds_become_bytes_at_the_port_of_the_host() {
+    fn packet_kinds_become_byte_rules_at_the_hosts_port() {
         let rule = |text| LossRule::read(&testbed(), text).map(|lost| lost.rule());
         let rule_of = |text| rule(text).unwrap();
         assert_eq!(

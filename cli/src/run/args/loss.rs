@@ -23,6 +23,7 @@ pub struct Losses {
 }
 
 impl Losses {
+    /// Parses the values of `--loss`.
     pub fn parse(texts: &[String], topology: &Topology, driver: Driver) -> Result<Losses, Failure> {
         let mut losses = Losses::default();
         let mut has_all = false;

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_placed_by_name_number_and_beginning() {
+    fn nodes_are_placed_by_name_number_and_pattern() {
         let topology = leaf_spine(2, 1, 2).unwrap();
         let checked = check(&["a", "b"], &["h1=b", "h2=1", "l*=2"]);
         let leaf = topology.switches()[0].name.clone();

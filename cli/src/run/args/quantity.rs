@@ -30,7 +30,7 @@ pub(super) fn span(
     let from = time(from)?;
     let until = until.map(time).transpose()?;
     match until.is_some_and(|until| until <= from) {
-        true => Err(refuse("it ends before it begins")),
+        true => Err(refuse("the end is before the start")),
         false => Ok((from, until)),
     }
 }

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn one_link_has_another_rate() {
+    fn a_link_can_have_another_rate() {
         for text in ["h3-s1:50Gbps", "s1-h3:50Gbps"] {
             let topology = apply(text).unwrap();
             let rates = topology.links().iter();

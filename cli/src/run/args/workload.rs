@@ -43,11 +43,12 @@ pub struct WorkloadSettings {
     pub workload: Workload,
     /// The workload's text with every key.
     pub text: String,
-    /// The same for the background traffic.
+    /// Text of the background traffic with every key.
     pub background: Option<String>,
 }
 
 impl WorkloadArgs {
+    /// Whether a workload is requested instead of a single message.
     pub(super) fn is_given(&self) -> bool {
         self.workload.is_some()
     }

@@ -436,7 +436,8 @@ impl MininetFabric {
                 sent.push(port);
             }
         }
-        self.network.packets(&borrowed(&sent), &borrowed(&received))
+        self.network
+            .packets(&as_str_pairs(&sent), &as_str_pairs(&received))
     }
 
     /// Waits until a leader reports the result of its request.
@@ -940,7 +941,7 @@ fn switch_addresses(
         .collect()
 }
 
-fn borrowed(ports: &[(String, String)]) -> Vec<(&str, &str)> {
+fn as_str_pairs(ports: &[(String, String)]) -> Vec<(&str, &str)> {
     let ports = ports.iter();
     ports
         .map(|(switch, interface)| (switch.as_str(), interface.as_str()))

@@ -62,6 +62,7 @@ impl SchedStat {
             .unwrap_or_default()
     }
 
+    /// Difference to an earlier reading.
     pub fn since(self, before: SchedStat) -> SchedStat {
         SchedStat {
             ran: self.ran.saturating_sub(before.ran),
@@ -112,6 +113,7 @@ pub struct Load {
 }
 
 impl Counters {
+    /// Reads the counters of these processes, and of all processors.
     pub fn read(processes: &[u32]) -> Counters {
         Counters {
             share: SchedStat::of(processes),

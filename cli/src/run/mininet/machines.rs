@@ -16,7 +16,7 @@ use alfirk_experiment::{FabricError, MachineSummary};
 
 use super::load::Counters;
 use super::network::{Addresses, CrossingLink, Network, NetworkSpec, PartSpec, MESSAGE};
-use super::scale::Equipment;
+use super::scale::MachineCapacity;
 use super::work_dir::WorkDir;
 use crate::exit::Failure;
 use crate::host::client::HostClient;
@@ -111,7 +111,7 @@ impl MachinesNetwork {
         let mut machines = started.collect::<Result<Vec<Machine>, Failure>>()?;
         let deadline = Instant::now() + HELLO_LIMIT;
         for machine in &mut machines {
-            machine.greet(deadline, &config.alfirk)?;
+            machine.wait_for_hello(deadline, &config.alfirk)?;
         }
         let client = machines.iter().find_map(|machine| machine.hello.client);
         for (machine, named) in machines.iter_mut().zip(&config.machines) {
@@ -138,11 +138,11 @@ impl MachinesNetwork {
     }
 
     /// Processors and wake-up latency of all machines. Machines with the same kernel count once.
-    pub fn equipment(&self) -> Equipment {
+    pub fn equipment(&self) -> MachineCapacity {
         let kernels = self.machines.iter().map(|machine| &machine.hello);
         let kernels: BTreeMap<&str, &Hello> = kernels.map(|h| (h.boot.as_str(), h)).collect();
         let wake = kernels.values().map(|hello| hello.wake_ns);
-        Equipment {
+        MachineCapacity {
             processors: kernels.values().map(|hello| hello.processors).sum(),
             wake: wake.fold(0.0, f64::max),
         }
@@ -364,7 +364,7 @@ impl Network for MachinesNetwork {
 
 impl Machine {
     /// Waits for the first response, and checks version and requirements.
-    fn greet(&mut self, deadline: Instant, alfirk: &str) -> Result<(), Failure> {
+    fn wait_for_hello(&mut self, deadline: Instant, alfirk: &str) -> Result<(), Failure> {
         let name = self.name.clone();
         let wrong = |why: String| Failure::failed(format_args!("machine {name}: {why}"));
         match self.next(deadline) {

@@ -24,7 +24,7 @@ use crate::exit::Failure;
 use crate::program::CompiledProgram;
 use fabric::MininetFabric;
 use machines::MachinesNetwork;
-use scale::Equipment;
+use scale::MachineCapacity;
 
 /// Maximum number of repetitions with a slower clock, if processors were overloaded on an automatic scale.
 const TRIES: usize = 2;
@@ -57,7 +57,7 @@ pub fn run(
             let phase = bars.phase("choosing the clock in virtual time");
             let equipment = match &config.machines {
                 Some(machines) => MachinesNetwork::connect(machines)?.equipment(),
-                None => Equipment::here(),
+                None => MachineCapacity::here(),
             };
             let choice = choice.insert(scale::choose(config, program, job, equipment)?);
             drop(phase);

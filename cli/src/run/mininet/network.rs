@@ -78,7 +78,7 @@ pub struct PartSpec {
     pub address: Ipv4Addr,
     /// Names of its switches and hosts.
     pub nodes: Vec<String>,
-    /// Its ends of links to other machines.
+    /// Local ends of links to other machines.
     pub links: Vec<CrossingLink>,
     /// UDP port of VXLAN.
     pub port: u16,

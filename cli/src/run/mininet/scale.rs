@@ -55,19 +55,19 @@ const WAKE_SAMPLES: usize = 201;
 
 /// Capacity of the machines for a network.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Equipment {
+pub struct MachineCapacity {
     /// Number of processors of all machines.
     pub processors: usize,
     /// Wake-up latency of the slowest machine: nanoseconds until a sleeping thread reacts to a message.
     pub wake: f64,
 }
 
-impl Equipment {
+impl MachineCapacity {
     /// The capacity of this machine.
-    pub fn here() -> Equipment {
-        Equipment {
+    pub fn here() -> MachineCapacity {
+        MachineCapacity {
             processors: processors(),
-            wake: wake(),
+            wake: measure_wake_latency(),
         }
     }
 }
@@ -180,7 +180,7 @@ pub fn choose(
     config: &Config,
     program: &CompiledProgram,
     job: &Job,
-    equipment: Equipment,
+    equipment: MachineCapacity,
 ) -> Result<Choice, Failure> {
     let (wake, hop) = (equipment.wake, hop(&config.topology, config.model));
     let mut needed = WAKEUPS_PER_PACKET * wake / (MAX_LATENESS * hop);
@@ -331,7 +331,7 @@ pub fn hop(topology: &Topology, model: Model) -> f64 {
 }
 
 /// Wake-up latency: median of nanoseconds until a sleeping thread reacts to a message.
-pub fn wake() -> f64 {
+pub fn measure_wake_latency() -> f64 {
     // Without sockets the run fails anyway, so any figure does.
     let Ok((mut here, mut there)) = UnixStream::pair() else {
         return 0.0;
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_cost_of_a_run_is_not_a_packets_cost() {
+    fn the_fixed_cost_of_a_run_is_excluded_from_the_cost_per_packet() {
         let run = |packets, ran| Sampled {
             packets,
             ran,
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hop_is_the_time_on_a_link_and_in_a_switch() {
+    fn a_hop_takes_the_time_of_a_link_and_a_switch() {
         let topology = topology::fat_tree(4).unwrap();
         // 4,214 bytes and 24 of preamble, FCS and gap at 100 Gbit/s, 500 ns of fibre, 400 ns of switch.
         let hop = hop(&topology, Model::default());

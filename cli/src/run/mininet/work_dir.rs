@@ -52,6 +52,7 @@ impl WorkDir {
         Ok(WorkDir { path, _lock: lock })
     }
 
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }

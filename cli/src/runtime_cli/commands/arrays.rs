@@ -8,6 +8,7 @@ use crate::runtime_cli::values::{float, hex, value_set_member};
 
 const INDEX: Arg = Arg::Other("<index>");
 
+/// Commands for counters, meters and registers.
 pub const COMMANDS: &[Command] = &[
     Command {
         name: "meter_array_set_rates",

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_as_many_as_the_meter_has() {
+    fn meters_take_as_many_rates_as_they_have() {
         let program = sample();
         let meter = program.meter("m").unwrap();
         let found = rates(meter, &["0.5:10", "1:20"]).unwrap();

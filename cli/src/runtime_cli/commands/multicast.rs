@@ -12,6 +12,7 @@ const PORTS: Arg = Arg::Other("<ports> [| <lags>]");
 /// Largest accepted port number, which bounds the length of port maps.
 const MAX_PORT: u32 = 0xffff;
 
+/// Commands for multicast groups and nodes.
 pub const COMMANDS: &[Command] = &[
     Command {
         name: "mc_mgrp_create",

@@ -15,6 +15,7 @@ const GROUP: Arg = Arg::Other("<group handle>");
 const ENTRY: Arg = Arg::Other("<entry handle>");
 const PARAMS: Arg = Arg::Other("[action parameters]");
 
+/// Commands for action profiles and indirect tables.
 pub const COMMANDS: &[Command] = &[
     Command {
         name: "act_prof_create_member",

@@ -8,6 +8,7 @@ use crate::runtime_cli::format;
 
 const SESSION: Arg = Arg::Other("<mirror id>");
 
+/// Commands of simple_switch.
 pub const COMMANDS: &[Command] = &[
     Command {
         name: "set_queue_depth",

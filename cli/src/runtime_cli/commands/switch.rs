@@ -17,6 +17,7 @@ const CRC: Arg = Arg::Other(
     "<polynomial> <initial remainder> <final xor value> <reflect data?> <reflect remainder?>",
 );
 
+/// Commands for the switch as a whole.
 pub const COMMANDS: &[Command] = &[
     Command {
         name: "load_new_config_file",
@@ -116,8 +117,8 @@ pub const COMMANDS: &[Command] = &[
                 polynomial,
                 initial_remainder: initial,
                 final_xor_value: last,
-                data_reflected: truth(data)?,
-                remainder_reflected: truth(remainder)?,
+                data_reflected: parse_bool(data)?,
+                remainder_reflected: parse_bool(remainder)?,
             };
             let mut client = session.connection.standard();
             Ok(client.bm_set_crc16_custom_parameters(0, name, config)?)
@@ -135,8 +136,8 @@ pub const COMMANDS: &[Command] = &[
                 polynomial,
                 initial_remainder: initial,
                 final_xor_value: last,
-                data_reflected: truth(data)?,
-                remainder_reflected: truth(remainder)?,
+                data_reflected: parse_bool(data)?,
+                remainder_reflected: parse_bool(remainder)?,
             };
             let mut client = session.connection.standard();
             Ok(client.bm_set_crc32_custom_parameters(0, name, config)?)
@@ -193,7 +194,7 @@ fn wrapped<T: TryFrom<u64>>(texts: &[&str; 3]) -> Result<[T; 3]> {
     Ok([one(texts[0])?, one(texts[1])?, one(texts[2])?])
 }
 
-fn truth(text: &str) -> Result<bool> {
+fn parse_bool(text: &str) -> Result<bool> {
     match text {
         "true" | "True" => Ok(true),
         "false" | "False" => Ok(false),
@@ -247,9 +248,9 @@ mod tests {
 
     #[test]
     fn booleans_are_words_or_numbers() {
-        assert!(truth("True").unwrap() && truth("0x2").unwrap());
-        assert!(!truth("false").unwrap() && !truth("0").unwrap());
-        assert!(truth("yes").is_err());
+        assert!(parse_bool("True").unwrap() && parse_bool("0x2").unwrap());
+        assert!(!parse_bool("false").unwrap() && !parse_bool("0").unwrap());
+        assert!(parse_bool("yes").is_err());
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::runtime_cli::values::{action_data, match_key};
 
 const HANDLE: Arg = Arg::Other("<entry handle>");
 
+/// Commands for tables.
 pub const COMMANDS: &[Command] = &[
     Command {
         name: "show_tables",
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn only_tables_with_priorities_take_one_off() {
+    fn only_tables_with_priorities_accept_a_priority() {
         let program = sample();
         let (rest, options) = take_priority(&program.tables["MyIngress.acl"], &["1", "7"]).unwrap();
         assert_eq!((rest, options.priority), (&["1"][..], Some(7)));

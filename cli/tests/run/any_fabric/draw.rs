@@ -7,7 +7,7 @@ use alfirk_ctrl::topology::{
 };
 use alfirk_experiment::stream;
 
-/// Numbers that follow from a seed, drawn one after the other.
+/// A sequence of random numbers from a seed.
 pub struct Draw {
     seed: u64,
     drawn: u64,
@@ -28,7 +28,7 @@ impl Draw {
         low + self.number() % (high - low + 1)
     }
 
-    /// True once in `count` times.
+    /// True with a probability of 1 / `count`.
     pub fn once_in(&mut self, count: u64) -> bool {
         self.number() % count == 0
     }
@@ -48,7 +48,7 @@ impl Draw {
 const MBPS: u64 = 1_000_000;
 const GBPS: u64 = 1_000_000_000;
 
-/// Rates of ports that are sold, bit/s.
+/// Rates of available ports in bit/s.
 const RATES: [u64; 9] = [
     100 * MBPS,
     GBPS,
@@ -64,14 +64,14 @@ const RATES: [u64; 9] = [
 /// IP MTUs in bytes: of plain Ethernet, of a path MTU of 4,096, and of jumbo frames.
 const MTUS: [u32; 3] = [1_500, 4_200, 9_000];
 
-/// How rates are spread over links.
+/// Distribution of rates over links.
 #[derive(Clone, Copy)]
 enum Rates {
     /// All the same, bit/s.
     Same(u64),
     /// Each link has one of `RATES` of `low` to `high`, bit/s.
     Mixed { low: u64, high: u64 },
-    /// Each link between switches is degraded to the `slow` rate once in `once_in` times; all else has the `fast` one, bit/s.
+    /// Each link between switches is degraded to the `slow` rate with a probability of 1 / `once_in`; all others have the `fast` rate; bit/s.
     Degraded { fast: u64, slow: u64, once_in: u64 },
     /// Hosts' links differ, switches' links have the highest rate, bit/s.
     Hosts { low: u64, high: u64 },

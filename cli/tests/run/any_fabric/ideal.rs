@@ -49,7 +49,7 @@ impl Ideal {
         ideal
     }
 
-    /// Goes over a link to `node`, and on; packets and ACKs have spent `so_far` nanoseconds on the links before it.
+    /// Visits `node` and the nodes after it; packets and their ACKs have spent `so_far` nanoseconds on the links before.
     fn walk(&mut self, topology: &Topology, tree: &Tree, node: Node, over: LinkIndex, so_far: u64) {
         let link = topology.link(over).attributes;
         self.bottleneck_bps = self.bottleneck_bps.min(link.rate_bps);
@@ -73,7 +73,7 @@ impl Ideal {
         }
     }
 
-    /// Outstanding bytes with which the bottleneck is never idle.
+    /// Minimum of outstanding bytes with which the bottleneck is never idle.
     pub fn bandwidth_delay_product(&self) -> u64 {
         let bits = u128::from(self.bottleneck_bps) * u128::from(self.round_trip_ns);
         (bits / 8_000_000_000) as u64

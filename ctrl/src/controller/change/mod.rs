@@ -5,16 +5,16 @@
 //! what every member has acknowledged, initialises the registers of the new parts from it, and publishes them:
 //!
 //! ```text
-//!  [look: is the group idle?]  prepare ──▶ hide ──▶ survey ──▶ [exchange] ──▶ registers ──▶ publish ──▶ clean up
+//!  [check idle]  prepare ──▶ withdraw ──▶ survey ──▶ [exchange] ──▶ registers ──▶ publish ──▶ clean up
 //!     only when joining           │         │                      │                          │
-//!                              discard ◀── show ◀───────────── exchange back ◀───────────── hide again
+//!                           discard ◀── republish ◀────────── exchange back ◀────────── withdraw new
 //! ```
 //!
 //! On Tofino, entries with the group's address as key are the same for both parts. They are replaced while the group is
 //! withdrawn.
 //!
-//! So path numbers stay dense, acknowledgements of two trees are never merged, and none is sent too early. A switch that
-//! starts from too old a PSN only causes retransmissions. The retransmission timeouts of senders bridge the pause.
+//! So path numbers have no gaps, acknowledgements of two trees are never merged, and none is sent too early. A switch that
+//! starts from too old a PSN only causes retransmissions. Senders retransmit the packets that are dropped meanwhile.
 //!
 //! Hosts that stay keep their slots at their leaf ([`Capacity`](super::capacity::Capacity)), because memory regions that they
 //! have announced for the next WRITE are not announced again.
@@ -60,8 +60,8 @@ pub(super) struct Change {
     /// Registers read from the old parts.
     readings: Readings,
     acked: Vec<Psn>,
-    /// A switch of the old tree could not be read.
-    is_blind: bool,
+    /// A register of the old tree could not be read, so positions may be missing.
+    is_incomplete: bool,
 }
 
 /// Kind of change.
@@ -96,24 +96,24 @@ pub(super) enum Reading {
 type Orders = Vec<Order<Reading>>;
 
 impl Procedure for Change {
-    type Place = Ipv4Addr;
+    type Key = Ipv4Addr;
     type Reading = Reading;
     type Failure = GroupError;
 
     const NAME: &'static str = "change";
     const STEPS: &'static [Step<Change>] = &[
-        Step::new("look", Change::look).then(Controller::change_looked),
+        Step::new("check idle", Change::check_idle).then(Controller::idle_checked),
         Step::new("prepare", Change::prepare).undone_by(Change::discard),
-        Step::new("hide", Change::hide).undone_by(Change::show),
+        Step::new("withdraw", Change::withdraw).undone_by(Change::republish),
         // Wait until frames of the old tree that are still on links have arrived at switches, which drop them.
         Step::new("flush", Change::flush),
-        Step::new("survey", Change::ask).then(Controller::change_surveyed),
+        Step::new("survey", Change::read_positions).then(Controller::change_surveyed),
         Step::new("exchange", Change::exchange).undone_by(Change::exchange_back),
         Step::new("registers", Change::registers),
         // On targets whose INIT_GROUP does not set the source.
         Step::new("sources", Change::sources),
         Step::new("publish", Change::publish)
-            .undone_by(Change::conceal)
+            .undone_by(Change::withdraw_new)
             .then(Controller::change_published),
         Step::new("clean up", Change::clean_up).firm(),
     ];
@@ -148,12 +148,12 @@ impl Procedure for Change {
             // The readings of other switches are used instead.
             (Reading::Sent | Reading::Source, Err(_)) => {}
             // A reading may be missing, unless a member joins.
-            (Reading::LastAcked | Reading::Acked, Err(_)) => self.is_blind = true,
+            (Reading::LastAcked | Reading::Acked, Err(_)) => self.is_incomplete = true,
         }
     }
 
-    fn over(controller: &mut Controller, now: u64, mcst_id: Ipv4Addr) {
-        controller.change_over(now, mcst_id);
+    fn ended(controller: &mut Controller, now: u64, mcst_id: Ipv4Addr) {
+        controller.change_ended(now, mcst_id);
     }
 }
 
@@ -173,7 +173,7 @@ impl Change {
             fresh,
             readings: Readings::default(),
             acked: Vec::new(),
-            is_blind: false,
+            is_incomplete: false,
         }
     }
 
@@ -199,7 +199,7 @@ impl Change {
         let first = self.last_acked().next()?;
         let last_acked = self.last_acked().map(|position| position.psn);
         let mut all = last_acked.chain(self.acked.iter().copied());
-        (!self.is_blind && all.all(|psn| psn == first.psn)).then_some(first)
+        (!self.is_incomplete && all.all(|psn| psn == first.psn)).then_some(first)
     }
 
     /// Positions last acknowledged to the source, of all switches that could be read.
@@ -216,7 +216,7 @@ impl Change {
         // The source's switch has the minimum of all members. If the group is idle, so does every other switch.
         let is_known =
             self.readings.source(group).is_some() || self.readings.sent() == Some(least.psn);
-        if is_known || !self.is_blind {
+        if is_known || !self.is_incomplete {
             return Some(least);
         }
         let acked = self.readings.sent().map(|sent| Position {
@@ -233,20 +233,20 @@ impl Change {
     }
 
     /// Reads registers to check that the group is idle, which only a join requires.
-    fn look(&self, controller: &Controller) -> Orders {
+    fn check_idle(&self, controller: &Controller) -> Orders {
         match self.is_join() {
-            true => self.ask(controller),
+            true => self.read_positions(controller),
             false => Vec::new(),
         }
     }
 
     /// Reads the position of the group from every connected switch.
-    fn ask(&self, controller: &Controller) -> Orders {
+    fn read_positions(&self, controller: &Controller) -> Orders {
         let Some(group) = self.group(controller) else {
             return Vec::new();
         };
         let mut orders = Vec::new();
-        for on in there(controller, &group.switches) {
+        for on in connected_parts(controller, &group.switches) {
             let read = |register, path, reading| {
                 let task = Task::Registers(registers::read(on.group_index, register, path));
                 Order::read(on.switch, task, reading)
@@ -274,7 +274,7 @@ impl Change {
 
     fn discard(&self, controller: &Controller) -> Orders {
         let program = &controller.program;
-        let parts = there(controller, &self.fresh).map(|on| {
+        let parts = connected_parts(controller, &self.fresh).map(|on| {
             let mut removal = self.next.removal(program, on);
             removal.retain(|entry| !program.is_by_address(entry));
             write(on, removal)
@@ -282,8 +282,8 @@ impl Change {
         parts.collect()
     }
 
-    fn hide(&self, controller: &Controller) -> Orders {
-        let parts = there(controller, &self.retired);
+    fn withdraw(&self, controller: &Controller) -> Orders {
+        let parts = connected_parts(controller, &self.retired);
         // The address does not change, even if other parameters do.
         parts
             .map(|on| write(on, vec![self.next.withdrawal(&controller.program)]))
@@ -300,7 +300,7 @@ impl Change {
             return Vec::new();
         };
         let mut orders = Vec::new();
-        for on in there(controller, &group.switches) {
+        for on in connected_parts(controller, &group.switches) {
             for path in &on.paths {
                 let Some(behind) = controller.topology.behind(on.switch, path.port) else {
                     continue;
@@ -319,11 +319,11 @@ impl Change {
         orders
     }
 
-    fn show(&self, controller: &Controller) -> Orders {
+    fn republish(&self, controller: &Controller) -> Orders {
         let Some(group) = self.group(controller) else {
             return Vec::new();
         };
-        let parts = there(controller, &self.retired);
+        let parts = connected_parts(controller, &self.retired);
         parts
             .map(|on| write(on, vec![group.publication(&controller.program, on)]))
             .collect()
@@ -349,7 +349,7 @@ impl Change {
             return Vec::new();
         };
         let program = &controller.program;
-        let parts = there(controller, &self.fresh).map(|on| {
+        let parts = connected_parts(controller, &self.fresh).map(|on| {
             let new = self.next.removal(program, on);
             let old = self.retired_on(on.switch);
             let old = old.map_or(Vec::new(), |old| group.entries(program, old));
@@ -386,8 +386,8 @@ impl Change {
             .collect()
     }
 
-    fn conceal(&self, controller: &Controller) -> Orders {
-        let parts = there(controller, &self.fresh);
+    fn withdraw_new(&self, controller: &Controller) -> Orders {
+        let parts = connected_parts(controller, &self.fresh);
         parts
             .map(|on| write(on, vec![self.next.withdrawal(&controller.program)]))
             .collect()
@@ -395,7 +395,7 @@ impl Change {
 
     fn clean_up(&self, controller: &Controller) -> Orders {
         let program = &controller.program;
-        let parts = there(controller, &self.retired).map(|on| {
+        let parts = connected_parts(controller, &self.retired).map(|on| {
             // These entries have only index and port as keys.
             let mut removal = self.next.removal(program, on);
             if self.fresh_on(on.switch).is_some() {
@@ -408,7 +408,7 @@ impl Change {
 }
 
 impl Controller {
-    fn change_looked(&mut self, mcst_id: Ipv4Addr) -> Result<(), GroupError> {
+    fn idle_checked(&mut self, mcst_id: Ipv4Addr) -> Result<(), GroupError> {
         let Some(registration) = self.groups.get_mut(&mcst_id) else {
             return Ok(());
         };
@@ -417,13 +417,13 @@ impl Controller {
             return Ok(());
         };
         if change.is_join() {
-            change.is_blind |= change.last_acked().count() < switches;
+            change.is_incomplete |= change.last_acked().count() < switches;
             let idle = change.idle_at();
             change.next.position = idle.ok_or(GroupError::InUse(mcst_id))?;
         }
         change.readings = Readings::default();
         change.acked.clear();
-        change.is_blind = false;
+        change.is_incomplete = false;
         Ok(())
     }
 
@@ -435,9 +435,9 @@ impl Controller {
         let change = registration.change().map(|run| &run.procedure);
         let group = registration.group();
         let source = change.and_then(|change| change.readings.source(group));
-        let is_blind = change.is_some_and(|change| change.last_acked().count() < switches);
+        let is_incomplete = change.is_some_and(|change| change.last_acked().count() < switches);
         if let Some(run) = registration.change_mut() {
-            run.procedure.is_blind |= is_blind;
+            run.procedure.is_incomplete |= is_incomplete;
         }
         let change = registration.change().map(|run| &run.procedure);
         let common = change.and_then(|change| change.common(registration.group()));
@@ -470,7 +470,7 @@ impl Controller {
 }
 
 /// Parts whose switches are connected.
-fn there<'a>(
+fn connected_parts<'a>(
     controller: &'a Controller,
     parts: &'a [GroupPart],
 ) -> impl Iterator<Item = &'a GroupPart> {

@@ -15,7 +15,7 @@ use crate::topology::SwitchIndex;
 
 impl Controller {
     /// Ends a change, which was either made or undone.
-    pub(super) fn change_over(&mut self, now: u64, mcst_id: Ipv4Addr) {
+    pub(super) fn change_ended(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let registration = self.groups.get_mut(&mcst_id);
         let Some((run, removal)) = registration.and_then(|r| r.end_change()) else {
             return;
@@ -23,10 +23,10 @@ impl Controller {
         let is_made = run.is_done();
         let (change, ending) = run.end();
         if is_made {
-            self.give_back_parts(&change.retired, &ending.doubtful);
-            self.tell_changed(mcst_id, &change);
+            self.release_parts(&change.retired, &ending.doubtful);
+            self.report_change(mcst_id, &change);
         } else {
-            self.give_back_parts(&change.fresh, &ending.doubtful);
+            self.release_parts(&change.fresh, &ending.doubtful);
             if let Some(error) = ending.error() {
                 self.change_failed(mcst_id, change.origin, error);
             }
@@ -41,7 +41,7 @@ impl Controller {
         self.prune_ended(now, mcst_id);
     }
 
-    fn tell_changed(&mut self, mcst_id: Ipv4Addr, change: &Change) {
+    fn report_change(&mut self, mcst_id: Ipv4Addr, change: &Change) {
         let psn = change.next.position.psn.next();
         let remote_qpn = change.next.virtual_qpn;
         match (&change.kind, change.origin) {
@@ -58,17 +58,17 @@ impl Controller {
                         remote_qpn,
                         psn,
                     }),
-                    _ => self.tell_joined(mcst_id, member, psn),
+                    _ => self.notify_joined(mcst_id, member, psn),
                 }
             }
             (Kind::Leave, Origin::Api(tag)) => {
                 self.queue_reply(ApiReply::MembersLeft { tag, mcst_id });
             }
             (Kind::Leave, Origin::Leader(leader)) => {
-                self.mrp_answer(mcst_id, leader, Packet::Confirm, 0);
+                self.mrp_reply(mcst_id, leader, Packet::Confirm, 0);
             }
             (Kind::Lose(members), _) => {
-                self.tell_lost(mcst_id, members);
+                self.notify_lost(mcst_id, members);
                 self.queue_reply(ApiReply::MembersLost {
                     mcst_id,
                     members: members.clone(),
@@ -77,7 +77,7 @@ impl Controller {
             (Kind::Reroute(lost), _) => {
                 self.queue_reply(ApiReply::GroupRerouted { mcst_id });
                 if !lost.is_empty() {
-                    self.tell_lost(mcst_id, lost);
+                    self.notify_lost(mcst_id, lost);
                     let members = lost.clone();
                     self.queue_reply(ApiReply::MembersLost { mcst_id, members });
                 }
@@ -118,20 +118,20 @@ impl Controller {
         }
     }
 
-    fn give_back_parts(&mut self, parts: &[GroupPart], doubtful: &BTreeSet<SwitchIndex>) {
+    fn release_parts(&mut self, parts: &[GroupPart], doubtful: &BTreeSet<SwitchIndex>) {
         for on in parts {
             let control = &mut self.switches[on.switch.0];
             let index = on.group_index;
             match control.boot.is_ready() && !doubtful.contains(&on.switch) {
                 true => control.capacity.release(index),
                 // Unusable until the switch has been read and repaired.
-                false => control.capacity.spoil(index),
+                false => control.capacity.quarantine(index),
             }
         }
     }
 
     /// Notifies a member that it has joined, with its initial PSN. The member confirms to the leader.
-    pub(in crate::controller) fn tell_joined(
+    pub(in crate::controller) fn notify_joined(
         &mut self,
         mcst_id: Ipv4Addr,
         member: &GroupMember,
@@ -151,12 +151,12 @@ impl Controller {
     }
 
     /// Notifies the leader of lost members.
-    fn tell_lost(&mut self, mcst_id: Ipv4Addr, members: &[Ipv4Addr]) {
+    fn notify_lost(&mut self, mcst_id: Ipv4Addr, members: &[Ipv4Addr]) {
         let group = self.groups.get(&mcst_id).map(|r| r.group());
         let Some(leader) = group.and_then(|group| group.members.first()) else {
             return;
         };
         let leader = leader.spec.ip;
-        self.mrp_name(mcst_id, leader, Packet::Leave, 0, members);
+        self.mrp_report_members(mcst_id, leader, Packet::Leave, 0, members);
     }
 }

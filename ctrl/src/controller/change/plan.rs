@@ -6,7 +6,7 @@ use super::{slots_on, Change, Kind, Origin};
 use crate::controller::bridge::{Bridges, GroupMember, Terms};
 use crate::controller::error::GroupError;
 use crate::controller::event::MemberSpec;
-use crate::controller::group::{wanted, Group, GroupPart};
+use crate::controller::group::{demand_of, Group, GroupPart};
 use crate::controller::Controller;
 use crate::topology::SwitchIndex;
 use crate::tree::Tree;
@@ -160,7 +160,7 @@ impl Controller {
         for switch in changed {
             let ports = || next.tree.ports_on(switch);
             let kept = slots_on(&retired, switch);
-            let wanted = wanted(&self.topology, switch, ports(), kept);
+            let wanted = demand_of(&self.topology, switch, ports(), kept);
             let allocation = self.switches[switch.0].capacity.take(&wanted);
             let allocation = allocation.expect("capacity was checked before");
             let on = GroupPart::new(&self.topology, switch, &allocation, ports(), &bridges);

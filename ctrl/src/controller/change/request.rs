@@ -34,7 +34,7 @@ impl Controller {
         mcst_id: Ipv4Addr,
         spec: MemberSpec,
     ) {
-        self.sign_of_life(now, mcst_id);
+        self.renew_lease(now, mcst_id);
         let planned = self.plan_join(mcst_id, spec);
         self.begin_change(now, origin, mcst_id, planned);
     }
@@ -47,14 +47,14 @@ impl Controller {
         mcst_id: Ipv4Addr,
         members: Vec<Ipv4Addr>,
     ) {
-        self.sign_of_life(now, mcst_id);
+        self.renew_lease(now, mcst_id);
         let planned = self.plan_leave(mcst_id, &members, 2);
         let planned = planned.map(|next| (Kind::Leave, next));
         self.begin_change(now, origin, mcst_id, planned);
     }
 
     /// Removes members that do not respond; a single member may remain.
-    pub(in crate::controller) fn lose(
+    pub(in crate::controller) fn remove_members(
         &mut self,
         now: u64,
         mcst_id: Ipv4Addr,

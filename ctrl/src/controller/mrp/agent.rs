@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use alfirk_roce::wire::mrp::{Node, Refusal, Repr};
 use alfirk_roce::wire::Psn;
 
-use crate::controller::making::Making;
+use crate::controller::creation::Creation;
 use crate::controller::procedure::Run;
 
 /// Collects the packets of a registration, then stores the packets for its neighbours.
@@ -24,12 +24,12 @@ pub(in crate::controller) struct Agent {
     /// Earliest time at which each packet, if repeated, is processed again.
     repeats: BTreeMap<u8, u64>,
     /// Neighbours at all ports but the leader's.
-    pub(super) below: BTreeMap<u32, Below>,
+    pub(super) downstream: BTreeMap<u32, Downstream>,
 }
 
 /// A neighbour that gets packets when the agent is done.
 #[derive(Debug)]
-pub(super) enum Below {
+pub(super) enum Downstream {
     /// A member, as nodes.
     Member(Vec<Node>),
     /// A switch, with the packets for its agent.
@@ -42,20 +42,20 @@ pub(in crate::controller) enum Stage {
     /// Waiting for packets of the leader.
     Gathering,
     /// The switch's part is being created or undone. The neighbours get their packets once it is created.
-    Making(Box<Run<Making>>),
+    Creation(Box<Run<Creation>>),
 }
 
 /// Classification of a packet by an agent.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum PacketKind {
     /// The last missing packet.
     Last,
     /// A new packet; others are missing.
     New,
     /// A repeated packet.
-    Again,
+    Repeated,
     /// A packet of another registration.
-    Strange,
+    Foreign,
 }
 
 impl Agent {
@@ -69,31 +69,31 @@ impl Agent {
             parts: BTreeMap::new(),
             stage: Stage::Gathering,
             repeats: BTreeMap::new(),
-            below: BTreeMap::new(),
+            downstream: BTreeMap::new(),
         }
     }
 
     /// Whether the switch's part is created.
     pub(super) fn is_done(&self) -> bool {
-        matches!(&self.stage, Stage::Making(run) if run.is_done())
+        matches!(&self.stage, Stage::Creation(run) if run.is_done())
     }
 
     /// Whether the switch's part is undone.
     pub(super) fn is_undone(&self) -> bool {
-        matches!(&self.stage, Stage::Making(run) if run.is_undone())
+        matches!(&self.stage, Stage::Creation(run) if run.is_undone())
     }
 
-    pub(super) fn take(&mut self, packet: &Repr) -> Part {
+    pub(super) fn take(&mut self, packet: &Repr) -> PacketKind {
         let same = packet.initial_psn == self.initial_psn && packet.total == self.total;
         match self.parts.get(&packet.seq) {
-            _ if !same => Part::Strange,
-            Some(nodes) if *nodes == packet.nodes => Part::Again,
-            Some(_) => Part::Strange,
+            _ if !same => PacketKind::Foreign,
+            Some(nodes) if *nodes == packet.nodes => PacketKind::Repeated,
+            Some(_) => PacketKind::Foreign,
             None => {
                 self.parts.insert(packet.seq, packet.nodes.clone());
                 match self.parts.len() == usize::from(self.total) {
-                    true => Part::Last,
-                    false => Part::New,
+                    true => PacketKind::Last,
+                    false => PacketKind::New,
                 }
             }
         }
@@ -109,7 +109,7 @@ impl Agent {
     }
 
     /// Records that all packets have just been processed.
-    pub(super) fn has_acted(&mut self, now: u64, interval: u64) {
+    pub(super) fn note_processed(&mut self, now: u64, interval: u64) {
         self.repeats = (0..self.total).map(|seq| (seq, now + interval)).collect();
     }
 

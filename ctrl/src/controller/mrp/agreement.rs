@@ -41,14 +41,14 @@ struct Invitation {
     leader: Ipv4Addr,
     /// Members that have not agreed yet.
     missing: BTreeMap<Ipv4Addr, Node>,
-    then: Then,
+    action: OnAgreement,
     /// Time at which the invitation expires.
     deadline: u64,
 }
 
 /// Action once all have agreed.
 #[derive(Clone, Copy, Debug)]
-enum Then {
+enum OnAgreement {
     Register,
     Join(Origin, MemberSpec),
 }
@@ -71,7 +71,7 @@ impl Controller {
         let members = group.into_iter().flat_map(|group| &group.members);
         let missing = members.map(|member| (member.spec.ip, member.spec.node()));
         let missing = missing.collect();
-        self.open_invitation(now, mcst_id, missing, Then::Register);
+        self.open_invitation(now, mcst_id, missing, OnAgreement::Register);
     }
 
     /// Invites a host to join; it joins once it has agreed.
@@ -83,13 +83,15 @@ impl Controller {
         spec: MemberSpec,
     ) {
         if let Some(open) = self.mrp.invitations.open.get(&mcst_id) {
-            match (open.then, origin) {
-                (Then::Join(Origin::Leader(_), asked), Origin::Leader(_)) if asked == spec => {
+            match (open.action, origin) {
+                (OnAgreement::Join(Origin::Leader(_), asked), Origin::Leader(_))
+                    if asked == spec =>
+                {
                     // The timer repeats the invitation.
                     return;
                 }
                 // The leader has changed its request.
-                (Then::Join(Origin::Leader(_), _), Origin::Leader(_)) => {}
+                (OnAgreement::Join(Origin::Leader(_), _), Origin::Leader(_)) => {}
                 _ => {
                     let error = GroupError::Busy(mcst_id);
                     return self.change_failed(mcst_id, origin, error);
@@ -97,7 +99,7 @@ impl Controller {
             }
         }
         let missing = BTreeMap::from([(spec.ip, spec.node())]);
-        self.open_invitation(now, mcst_id, missing, Then::Join(origin, spec));
+        self.open_invitation(now, mcst_id, missing, OnAgreement::Join(origin, spec));
     }
 
     fn open_invitation(
@@ -105,7 +107,7 @@ impl Controller {
         now: u64,
         mcst_id: Ipv4Addr,
         missing: BTreeMap<Ipv4Addr, Node>,
-        then: Then,
+        action: OnAgreement,
     ) {
         let Some(leader) = self.leader_of(mcst_id) else {
             return;
@@ -114,7 +116,7 @@ impl Controller {
         let invitation = Invitation {
             leader,
             missing,
-            then,
+            action,
             deadline,
         };
         self.mrp.invitations.open.insert(mcst_id, invitation);
@@ -173,7 +175,7 @@ impl Controller {
         let others: BTreeMap<Ipv4Addr, Node> = others.map(|node| (node.ip, *node)).collect();
         let asked: Vec<Node> = others.values().copied().collect();
         claim.missing = Some(others);
-        claim.agent.has_acted(now, self.config.mrp_repeat_ns);
+        claim.agent.note_processed(now, self.config.mrp_repeat_ns);
         self.mrp.claims.insert(key, claim);
         match checked {
             Ok(()) => {
@@ -214,7 +216,7 @@ impl Controller {
                     self.mrp.stats.refused += 1;
                     let silent: Vec<Ipv4Addr> = missing.into_keys().collect();
                     let reason = Refusal::NotAgreed.bits();
-                    self.mrp_name(mcst_id, leader, Kind::Refuse, reason, &silent);
+                    self.mrp_report_members(mcst_id, leader, Kind::Refuse, reason, &silent);
                 }
                 None => self.mrp_refuse(mcst_id, leader, Refusal::Busy),
             }
@@ -250,11 +252,11 @@ impl Controller {
         if !open.missing.is_empty() {
             return;
         }
-        let then = open.then;
+        let action = open.action;
         self.mrp.invitations.discard(mcst_id);
-        match then {
-            Then::Register => self.register_agreed(now, mcst_id),
-            Then::Join(origin, spec) => self.join(now, origin, mcst_id, spec),
+        match action {
+            OnAgreement::Register => self.register_agreed(now, mcst_id),
+            OnAgreement::Join(origin, spec) => self.join(now, origin, mcst_id, spec),
         }
     }
 
@@ -271,15 +273,15 @@ impl Controller {
                 continue;
             }
             let members = open.missing.keys().copied().collect();
-            let then = open.then;
+            let action = open.action;
             self.mrp.invitations.discard(mcst_id);
             let error = GroupError::NotAgreed { mcst_id, members };
-            match then {
-                Then::Register => self.register_not_agreed(mcst_id, error),
-                Then::Join(Origin::Api(tag), _) => {
+            match action {
+                OnAgreement::Register => self.register_not_agreed(mcst_id, error),
+                OnAgreement::Join(Origin::Api(tag), _) => {
                     self.queue_reply(ApiReply::Failed { tag, error })
                 }
-                Then::Join(origin, _) => self.change_failed(mcst_id, origin, error),
+                OnAgreement::Join(origin, _) => self.change_failed(mcst_id, origin, error),
             }
         }
     }

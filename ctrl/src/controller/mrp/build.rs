@@ -8,13 +8,13 @@ use alfirk_roce::registration::Patience;
 use alfirk_roce::wire::mrp::{Node, Refusal};
 use alfirk_roce::wire::QpNum;
 
-use super::agent::{Agent, Below, Stage};
+use super::agent::{Agent, Downstream, Stage};
 use super::frame;
 use super::growth::Growth;
 use crate::controller::bridge::{Bridges, GroupMember, Terms};
+use crate::controller::creation::Creation;
 use crate::controller::error::{GroupError, SwitchError};
-use crate::controller::group::{wanted, Group, GroupPart};
-use crate::controller::making::Making;
+use crate::controller::group::{demand_of, Group, GroupPart};
 use crate::controller::procedure::Run;
 use crate::controller::registration::Registration;
 use crate::controller::{ApiReply, Controller};
@@ -69,14 +69,14 @@ impl Controller {
         let (leader, initial_psn, flags) = (agent.leader, agent.initial_psn, agent.flags);
         let expected = agent.nodes().count();
         let mut ports: BTreeSet<u32> = routed.keys().copied().collect();
-        let below = routed.into_iter().map(|(port, nodes)| {
-            let below = match self.host_behind(switch, port) {
-                Some(_) => Below::Member(nodes),
-                None => Below::Switch(agent.packets_of(&nodes)?),
+        let downstream = routed.into_iter().map(|(port, nodes)| {
+            let downstream = match self.host_behind(switch, port) {
+                Some(_) => Downstream::Member(nodes),
+                None => Downstream::Switch(agent.packets_of(&nodes)?),
             };
-            Ok((port, below))
+            Ok((port, downstream))
         });
-        let below = below.collect::<Result<BTreeMap<_, _>, Refusal>>()?;
+        let downstream = downstream.collect::<Result<BTreeMap<_, _>, Refusal>>()?;
         ports.insert(agent.port);
         if !self.groups.contains_key(&mcst_id) {
             let named = agent.group().copied();
@@ -109,10 +109,10 @@ impl Controller {
         let bridges = Bridges::solve(&terms, &members).map_err(|_| Refusal::BadNodes)?;
         let control = &mut self.switches[switch.0];
         let ports_here = || ports.iter().copied();
-        let wanted = wanted(&self.topology, switch, ports_here(), BTreeMap::new());
+        let wanted = demand_of(&self.topology, switch, ports_here(), BTreeMap::new());
         let allocation = control.capacity.take(&wanted).map_err(|no| {
             let switch = &self.topology.switch(switch).name;
-            tracing::info!(%mcst_id, switch, no.table, no.needed, no.left, "no room");
+            tracing::info!(%mcst_id, switch, no.table, no.needed, no.left, "no space for the group");
             Refusal::Full
         })?;
         let on = GroupPart::new(&self.topology, switch, &allocation, ports_here(), &bridges);
@@ -128,7 +128,7 @@ impl Controller {
             .check_on(&self.program, &on)
             .map_err(|_| Refusal::BadNodes)?;
         if let Some(agent) = self.mrp.agents.get_mut(&(mcst_id, switch)) {
-            agent.below = below;
+            agent.downstream = downstream;
         }
         Ok(())
     }
@@ -225,12 +225,12 @@ impl Controller {
     /// Creates the switch's part.
     pub(super) fn make_part(&mut self, now: u64, switch: SwitchIndex, mcst_id: Ipv4Addr) {
         if let Some(agent) = self.mrp.agents.get_mut(&(mcst_id, switch)) {
-            let making = Making {
+            let creation = Creation {
                 mcst_id,
                 agent: Some(switch),
             };
-            agent.stage = Stage::Making(Box::new(Run::new(making)));
-            self.begin::<Making>(now, making);
+            agent.stage = Stage::Creation(Box::new(Run::new(creation)));
+            self.begin::<Creation>(now, creation);
         }
     }
 
@@ -241,7 +241,7 @@ impl Controller {
         switch: SwitchIndex,
         mcst_id: Ipv4Addr,
     ) {
-        let run = self.mrp.making(mcst_id, switch);
+        let run = self.mrp.creation(mcst_id, switch);
         let refusal = match run.and_then(Run::failure) {
             Some(GroupError::Switch(SwitchError::Refused {
                 code: Code::ResourceExhausted,
@@ -253,18 +253,18 @@ impl Controller {
     }
 
     /// Ends the creation of a switch's part, which succeeded or was undone.
-    pub(in crate::controller) fn part_made(
+    pub(in crate::controller) fn part_created(
         &mut self,
         now: u64,
         switch: SwitchIndex,
         mcst_id: Ipv4Addr,
     ) {
-        let run = self.mrp.making(mcst_id, switch);
+        let run = self.mrp.creation(mcst_id, switch);
         if run.is_some_and(Run::is_done) {
-            self.mrp_pass_on(switch, mcst_id, |_| true);
+            self.mrp_forward(switch, mcst_id, |_| true);
             let interval = self.config.mrp_repeat_ns;
             if let Some(agent) = self.mrp.agents.get_mut(&(mcst_id, switch)) {
-                agent.has_acted(now, interval);
+                agent.note_processed(now, interval);
             }
             self.mrp_grown(now, mcst_id);
         } else {
@@ -288,7 +288,7 @@ impl Controller {
             self.virtual_qpns.used(mcst_id, group.remote_qpn);
             self.mrp.discard(mcst_id);
             self.queue_reply(ApiReply::GroupFormed { group });
-            self.sign_of_life(now, mcst_id);
+            self.renew_lease(now, mcst_id);
         }
     }
 
@@ -312,25 +312,25 @@ impl Controller {
             self.mrp_refuse(mcst_id, leader, refusal);
         }
         for switch in self.mrp.stop(mcst_id) {
-            let making = Making {
+            let creation = Creation {
                 mcst_id,
                 agent: Some(switch),
             };
-            self.call_off::<Making>(now, making);
+            self.cancel::<Creation>(now, creation);
         }
         self.discard_growth(mcst_id);
     }
 
     /// Processes the failure of a switch on which agents have created a part of a group.
-    pub(in crate::controller) fn growth_loses(
+    pub(in crate::controller) fn growth_switch_failed(
         &mut self,
         now: u64,
         mcst_id: Ipv4Addr,
         switch: SwitchIndex,
         error: &SwitchError,
     ) {
-        if let Some(run) = self.mrp.making_mut(mcst_id, switch) {
-            run.lose(switch, error.clone());
+        if let Some(run) = self.mrp.creation_mut(mcst_id, switch) {
+            run.switch_failed(switch, error.clone());
         }
         self.mrp_fail(now, mcst_id, Refusal::SwitchFailed);
     }

@@ -12,7 +12,7 @@ use std::net::Ipv4Addr;
 
 use alfirk_roce::wire::mrp::{Node, Refusal, Repr};
 
-use super::agent::{Agent, Part};
+use super::agent::{Agent, PacketKind};
 use crate::topology::SwitchIndex;
 
 /// Maximum number of unfinished registrations per host, independent of the number of groups that it may lead.
@@ -42,7 +42,7 @@ impl Claim {
     }
 
     /// Adds a packet of the leader. `most_nodes`: maximum number of nodes, including that of the group.
-    pub(super) fn take(&mut self, packet: &Repr, most_nodes: usize) -> Result<Part, Refusal> {
+    pub(super) fn take(&mut self, packet: &Repr, most_nodes: usize) -> Result<PacketKind, Refusal> {
         let part = self.agent.take(packet);
         match self.agent.count() <= most_nodes {
             true => Ok(part),

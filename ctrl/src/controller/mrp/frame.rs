@@ -99,7 +99,7 @@ mod tests {
     use alfirk_roce::wire::{Psn, QpNum};
 
     #[test]
-    fn frames_survive_the_wire_and_damaged_ones_are_refused() {
+    fn frames_round_trip_and_damaged_ones_are_rejected() {
         let node = |n: u32| Node {
             ip: Ipv4Addr::from(0x0a00_0000 + n),
             qpn: QpNum::new(n + 1),

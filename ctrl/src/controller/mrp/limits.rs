@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_gets_its_rate_and_as_many_at_once() {
+    fn a_port_has_a_rate_and_a_burst() {
         let mut limits = Limits::default();
         let served = |limits: &mut Limits, now| {
             let all = (0..100).map(|_| limits.admit(now, PORT, 10));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_leads_as_many_groups_as_it_may() {
+    fn the_number_of_groups_per_leader_is_limited() {
         let mut limits = Limits::default();
         let may =
             |limits: &Limits, leader, limit| limits.may_claim((ip(109), ip(leader)), limit, 9);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leader_has_so_many_packets_sent_in_a_second_as_it_may_send() {
+    fn invitations_of_a_leader_are_limited_to_its_rate() {
         let mut limits = Limits::default();
         assert_eq!(limits.grant(7, ip(1), 6, 10), 6);
         assert_eq!(limits.grant(7, ip(1), 6, 10), 4);

@@ -25,15 +25,15 @@ use std::net::Ipv4Addr;
 use alfirk_roce::wire::mrp::{Kind, Node, Refusal, Repr, MAX_NODES};
 
 use super::change::Origin;
+use super::creation::Creation;
 use super::event::MemberSpec;
-use super::making::Making;
 use super::procedure::Run;
 use super::removal::Reason;
 use super::status::MrpStats;
 use super::timers::Timers;
 use super::Controller;
 use crate::topology::{HostIndex, Node as Place, SwitchIndex};
-use agent::{Agent, Part, Stage};
+use agent::{Agent, PacketKind, Stage};
 use agreement::Invitations;
 use claim::{Claim, ClaimKey, MOST_CLAIMS};
 use frame::Received;
@@ -77,20 +77,24 @@ impl Mrp {
     }
 
     /// Procedure of an agent on its switch, if it has begun.
-    pub(super) fn making(&self, mcst_id: Ipv4Addr, switch: SwitchIndex) -> Option<&Run<Making>> {
+    pub(super) fn creation(
+        &self,
+        mcst_id: Ipv4Addr,
+        switch: SwitchIndex,
+    ) -> Option<&Run<Creation>> {
         match &self.agents.get(&(mcst_id, switch))?.stage {
-            Stage::Making(run) => Some(run),
+            Stage::Creation(run) => Some(run),
             Stage::Gathering => None,
         }
     }
 
-    pub(super) fn making_mut(
+    pub(super) fn creation_mut(
         &mut self,
         mcst_id: Ipv4Addr,
         switch: SwitchIndex,
-    ) -> Option<&mut Run<Making>> {
+    ) -> Option<&mut Run<Creation>> {
         match &mut self.agents.get_mut(&(mcst_id, switch))?.stage {
-            Stage::Making(run) => Some(run),
+            Stage::Creation(run) => Some(run),
             Stage::Gathering => None,
         }
     }
@@ -100,7 +104,7 @@ impl Mrp {
         let mut doubtful = BTreeSet::new();
         for switch in self.switches_of(mcst_id) {
             let agent = self.agents.remove(&(mcst_id, switch));
-            if let Some(Stage::Making(run)) = agent.map(|agent| agent.stage) {
+            if let Some(Stage::Creation(run)) = agent.map(|agent| agent.stage) {
                 doubtful.extend(run.end().1.doubtful);
             }
         }
@@ -112,7 +116,7 @@ impl Mrp {
     fn stop(&mut self, mcst_id: Ipv4Addr) -> Vec<SwitchIndex> {
         let mut begun = Vec::new();
         for switch in self.switches_of(mcst_id) {
-            if self.making(mcst_id, switch).is_some() {
+            if self.creation(mcst_id, switch).is_some() {
                 begun.push(switch);
             } else {
                 self.agents.remove(&(mcst_id, switch));
@@ -190,7 +194,7 @@ impl Controller {
             return self.mrp_refuse(mcst_id, host, Refusal::TooFast);
         }
         if is_from_host && self.is_leader(&received) {
-            self.sign_of_life(now, received.destination);
+            self.renew_lease(now, received.destination);
         }
         match received.packet.kind {
             Kind::Register => self.mrp_register(now, switch, port, &received),
@@ -313,21 +317,21 @@ impl Controller {
             return self.mrp_fail(now, mcst_id, Refusal::Loop);
         }
         match agent.take(&received.packet) {
-            Part::Strange => self.mrp.stats.wrong += 1,
-            Part::Again => {
+            PacketKind::Foreign => self.mrp.stats.wrong += 1,
+            PacketKind::Repeated => {
                 self.mrp.stats.repeated += 1;
                 let seq = received.packet.seq;
                 if agent.is_done() && agent.may_repeat(now, seq, interval) {
                     let named = received.packet.members().map(|node| node.ip);
                     let named: BTreeSet<Ipv4Addr> = named.collect();
-                    self.mrp_pass_on(switch, mcst_id, |node| named.contains(&node.ip));
+                    self.mrp_forward(switch, mcst_id, |node| named.contains(&node.ip));
                 }
             }
-            Part::New => {
+            PacketKind::New => {
                 self.mrp.stats.accepted += 1;
                 self.mrp.deadlines.set(mcst_id, deadline);
             }
-            Part::Last => {
+            PacketKind::Last => {
                 self.mrp.stats.accepted += 1;
                 self.mrp.deadlines.set(mcst_id, deadline);
                 self.mrp_build(now, switch, mcst_id);
@@ -356,7 +360,7 @@ impl Controller {
         let fresh = || Claim::new(switch, Agent::new(leader, port, packet));
         let claim = self.mrp.claims.entry(key).or_insert_with(fresh);
         let mut part = claim.take(packet, most_nodes);
-        if part == Ok(Part::Strange) {
+        if part == Ok(PacketKind::Foreign) {
             // The leader has restarted.
             *claim = fresh();
             part = claim.take(packet, most_nodes);
@@ -366,8 +370,8 @@ impl Controller {
                 self.mrp.drop_claim(key);
                 self.mrp_refuse(mcst_id, leader, refusal);
             }
-            Ok(Part::Strange) => self.mrp.stats.wrong += 1,
-            Ok(Part::Again) => {
+            Ok(PacketKind::Foreign) => self.mrp.stats.wrong += 1,
+            Ok(PacketKind::Repeated) => {
                 self.mrp.stats.repeated += 1;
                 let missing = claim.missing_of(packet);
                 let interval = self.config.mrp_repeat_ns;
@@ -375,11 +379,11 @@ impl Controller {
                     self.invite(now, mcst_id, leader, &missing);
                 }
             }
-            Ok(Part::New) => {
+            Ok(PacketKind::New) => {
                 self.mrp.stats.accepted += 1;
                 self.mrp.claim_deadlines.set(key, deadline);
             }
-            Ok(Part::Last) => {
+            Ok(PacketKind::Last) => {
                 self.mrp.stats.accepted += 1;
                 self.claim_members(now, key);
             }
@@ -428,7 +432,7 @@ impl Controller {
         match self.groups.get(&mcst_id) {
             None => {
                 self.mrp.drop_claim((mcst_id, leader));
-                self.mrp_answer(mcst_id, leader, Kind::Confirm, 0);
+                self.mrp_reply(mcst_id, leader, Kind::Confirm, 0);
             }
             Some(_) if self.leader_of(mcst_id) != Some(leader) => {
                 self.mrp_refuse(mcst_id, leader, Refusal::NoSuchGroup);
@@ -464,7 +468,7 @@ impl Controller {
                 self.mrp.stats.repeated += 1;
                 let first = registration.group().initial_psn;
                 let psn = registration.joined_at(node.ip).unwrap_or(first);
-                self.tell_joined(mcst_id, &member, psn);
+                self.notify_joined(mcst_id, &member, psn);
             }
             _ => {
                 if node.region.is_some_and(|region| !region.is_aligned()) {
@@ -492,7 +496,7 @@ impl Controller {
         let named = received.packet.members().map(|node| node.ip);
         let leaving: Vec<Ipv4Addr> = named.filter(is_member).collect();
         match leaving.is_empty() {
-            true => self.mrp_answer(mcst_id, leader, Kind::Confirm, 0),
+            true => self.mrp_reply(mcst_id, leader, Kind::Confirm, 0),
             false => self.leave(now, Origin::Leader(leader), mcst_id, leaving),
         }
     }

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use alfirk_roce::wire::mrp::{Kind, Node, Refusal, Repr, MAX_NODES};
 use alfirk_roce::wire::{Psn, QpNum};
 
-use super::agent::Below;
+use super::agent::Downstream;
 use super::frame;
 use crate::constants::VIRTUAL_MAC;
 use crate::controller::Controller;
@@ -13,7 +13,7 @@ use crate::topology::SwitchIndex;
 
 impl Controller {
     /// Sends an agent's packets to the neighbours of its switch, if they contain a node for which `matters` is true.
-    pub(super) fn mrp_pass_on(
+    pub(super) fn mrp_forward(
         &mut self,
         switch: SwitchIndex,
         mcst_id: Ipv4Addr,
@@ -24,9 +24,9 @@ impl Controller {
         };
         let (leader, initial_psn) = (agent.leader, agent.initial_psn);
         let mut frames = Vec::new();
-        for (port, below) in &agent.below {
-            match below {
-                Below::Member(nodes) => {
+        for (port, downstream) in &agent.downstream {
+            match downstream {
+                Downstream::Member(nodes) => {
                     let nodes = nodes.iter().filter(|node| matters(node));
                     frames.extend(nodes.map(|node| {
                         let (register, psn) = (Kind::Register, initial_psn);
@@ -34,7 +34,7 @@ impl Controller {
                         (*port, frame)
                     }));
                 }
-                Below::Switch(packets) => {
+                Downstream::Switch(packets) => {
                     let packets = packets.iter().filter(|p| p.nodes.iter().any(&matters));
                     frames.extend(packets.map(|packet| {
                         let frame = frame::build(VIRTUAL_MAC, leader, mcst_id, packet);
@@ -78,11 +78,11 @@ impl Controller {
     ) {
         self.mrp.stats.refused += 1;
         tracing::info!(%mcst_id, %leader, "registration refused: {refusal}");
-        self.mrp_answer(mcst_id, leader, Kind::Refuse, refusal.bits());
+        self.mrp_reply(mcst_id, leader, Kind::Refuse, refusal.bits());
     }
 
     /// Sends a packet from the group to a leader.
-    pub(in crate::controller) fn mrp_answer(
+    pub(in crate::controller) fn mrp_reply(
         &mut self,
         mcst_id: Ipv4Addr,
         leader: Ipv4Addr,
@@ -97,11 +97,11 @@ impl Controller {
             flags,
             nodes: Vec::new(),
         };
-        self.mrp_say(mcst_id, leader, packet);
+        self.mrp_send(mcst_id, leader, packet);
     }
 
     /// Sends packets about members to a leader, as many as needed.
-    pub(in crate::controller) fn mrp_name(
+    pub(in crate::controller) fn mrp_report_members(
         &mut self,
         mcst_id: Ipv4Addr,
         leader: Ipv4Addr,
@@ -129,7 +129,7 @@ impl Controller {
                 flags,
                 nodes: part.to_vec(),
             };
-            self.mrp_say(mcst_id, leader, packet);
+            self.mrp_send(mcst_id, leader, packet);
         }
     }
 
@@ -139,7 +139,7 @@ impl Controller {
         Node::group(mcst_id, virtual_qpn.unwrap_or(QpNum::new(0)))
     }
 
-    fn mrp_say(&mut self, mcst_id: Ipv4Addr, leader: Ipv4Addr, mut packet: Repr) {
+    fn mrp_send(&mut self, mcst_id: Ipv4Addr, leader: Ipv4Addr, mut packet: Repr) {
         packet.nodes.push(self.group_node(mcst_id));
         let Some(host) = self.topology.host_with_ip(leader) else {
             return;

@@ -58,7 +58,7 @@ struct Punted {
 pub(super) struct Punts {
     parts: BTreeMap<Part, Punted>,
     /// Parts with frames that are not answered yet.
-    news: BTreeSet<Part>,
+    unanswered: BTreeSet<Part>,
     /// Parts whose registers were initialised over the current connection, and without any frame since.
     fresh: BTreeSet<Part>,
     /// Members with queue pairs in the error state that are still to be removed, by group.
@@ -154,7 +154,7 @@ impl Controller {
             Message::Feedback(_) => self.punts.stats.feedback += 1,
             Message::Probe(_) => self.punts.stats.probes += 1,
         }
-        self.punts.news.insert(part);
+        self.punts.unanswered.insert(part);
         Some(())
     }
 
@@ -212,13 +212,13 @@ impl Controller {
         punted.aggregator.update_path(port, (value >> 8) as u32);
         if punted.reads.is_empty() {
             punted.has_read = true;
-            self.punts.news.insert(part);
+            self.punts.unanswered.insert(part);
         }
     }
 
     /// Sends the replies to all frames since the last call.
     pub(super) fn reply_to_punted(&mut self, now: u64) {
-        for part in std::mem::take(&mut self.punts.news) {
+        for part in std::mem::take(&mut self.punts.unanswered) {
             let Some(punted) = self.punts.parts.get_mut(&part) else {
                 continue;
             };
@@ -272,7 +272,7 @@ impl Controller {
     fn icrc_in(&mut self, switch: SwitchIndex, port: u32, frame: Vec<u8>) -> Option<()> {
         let (tags, mut frame) = Tags::take(&frame);
         let mcst_id = frame::source(&frame)?;
-        let member = self.member_behind(mcst_id, switch, port)?;
+        let member = self.member_at_port(mcst_id, switch, port)?;
         let group = self.groups.get(&mcst_id)?.group();
         let own = (mcst_id, group.virtual_qpn);
         match frame::repair_icrc(&mut frame, own, &member.spec) {
@@ -311,7 +311,7 @@ impl Controller {
             return None;
         }
         drop(parts);
-        if let Some(member) = self.member_behind(mcst_id, switch, port) {
+        if let Some(member) = self.member_at_port(mcst_id, switch, port) {
             self.punts.stats.fatal_naks += 1;
             let ended = self.punts.ended.entry(mcst_id).or_default();
             if ended.insert(member.spec.ip) {
@@ -340,7 +340,7 @@ impl Controller {
         let (lost, left): (Vec<_>, Vec<_>) = members.partition(|ip| ended.contains(ip));
         // A group without remaining members is not changed.
         if !lost.is_empty() && !left.is_empty() {
-            self.lose(now, mcst_id, lost);
+            self.remove_members(now, mcst_id, lost);
         }
     }
 
@@ -357,7 +357,7 @@ impl Controller {
         parts.find(|on| on.group_index == group)
     }
 
-    fn member_behind(
+    fn member_at_port(
         &self,
         mcst_id: Ipv4Addr,
         switch: SwitchIndex,

@@ -41,7 +41,7 @@ impl Session {
             self.round_trip.measured(now - since);
         }
         match (self.state, is_primary) {
-            (State::Arbitrating { .. } | State::Backup, true) => self.ask(now, context),
+            (State::Arbitrating { .. } | State::Backup, true) => self.read_cookie(now, context),
             (State::Closed | State::Backup, false) => {}
             (_, true) => {}
             (_, false) => {
@@ -56,7 +56,7 @@ impl Session {
     }
 
     /// Reads the cookie of the running pipeline.
-    fn ask(&mut self, now: u64, context: &Context) {
+    fn read_cookie(&mut self, now: u64, context: &Context) {
         let request = self.next_request();
         let body = GetForwardingPipelineConfigRequest {
             device_id: self.device_id,
@@ -65,11 +65,11 @@ impl Session {
         self.outputs
             .push_back(Output::Request(request, Request::GetPipeline(body)));
         self.enter(
-            State::Asking {
+            State::ReadingCookie {
                 request,
                 deadline: now + context.config.request_timeout_ns,
             },
-            "its pipeline is being looked at",
+            "its pipeline is being read",
         );
     }
 
@@ -105,7 +105,7 @@ impl Session {
             },
         });
         self.enter(
-            State::Reading {
+            State::ReadingEntities {
                 deadline: now + context.config.request_timeout_ns,
             },
             "its entries are being read",

@@ -20,7 +20,7 @@ pub(super) struct RegisterTask {
     pub(super) task: TaskId,
     pub(super) header: RegisterControl,
     pub(super) sent: u32,
-    pub(super) answered: u32,
+    pub(super) replies: u32,
     /// Value in the reply.
     pub(super) value: u64,
     /// Time of the first transmission.
@@ -30,31 +30,31 @@ pub(super) struct RegisterTask {
 }
 
 impl Session {
-    pub(super) fn register_answer(&mut self, now: u64, packet: &PacketIn) {
-        let Some(answer) = registers::parse(&packet.payload) else {
+    pub(super) fn register_reply(&mut self, now: u64, packet: &PacketIn) {
+        let Some(reply) = registers::parse(&packet.payload) else {
             tracing::warn!(
                 switch = self.name,
-                "register access answered with too few bytes"
+                "reply to a register access is too short"
             );
             return;
         };
         // Otherwise the reply belongs to an earlier connection.
-        if let Some(task) = self.registers.get_mut(&answer.cookie) {
-            task.answered += 1;
+        if let Some(task) = self.registers.get_mut(&reply.cookie) {
+            task.replies += 1;
             if task.sent == 1 {
                 self.round_trip.measured(now.saturating_sub(task.since));
             }
-            if let Some(reason) = refusal(answer.status) {
+            if let Some(reason) = refusal(reply.status) {
                 let error = SwitchError::Registers {
                     switch: self.name.clone(),
                     reason,
                 };
-                self.finish_register(answer.cookie, Err(error));
-            } else if task.answered == task.sent || task.header.op == REGISTER_OP_READ {
+                self.finish_register(reply.cookie, Err(error));
+            } else if task.replies == task.sent || task.header.op == REGISTER_OP_READ {
                 // A delayed copy of a read has no effect.
-                self.finish_register(answer.cookie, Ok(answer.value));
+                self.finish_register(reply.cookie, Ok(reply.value));
             } else {
-                task.value = answer.value;
+                task.value = reply.value;
             }
         }
     }
@@ -85,7 +85,7 @@ impl Session {
         let value = value.and_then(|value| {
             value.ok_or_else(|| SwitchError::Registers {
                 switch: self.name.clone(),
-                reason: "a Read was answered without the cells that it asked for",
+                reason: "the reply to a Read lacks requested register cells",
             })
         });
         self.notices.push_back(Notice::Done(task, value));
@@ -107,8 +107,8 @@ impl Session {
             if task.deadline > now {
                 continue;
             }
-            if task.answered > 0 || task.sent >= context.config.register_attempts {
-                finished.push((*cookie, (task.answered > 0).then_some(task.value)));
+            if task.replies > 0 || task.sent >= context.config.register_attempts {
+                finished.push((*cookie, (task.replies > 0).then_some(task.value)));
                 continue;
             }
             task.sent += 1;
@@ -116,8 +116,8 @@ impl Session {
             let packet = register_packet(context, &task.header);
             self.outputs.push_back(Output::Stream(packet));
         }
-        for (cookie, answered) in finished {
-            let result = match answered {
+        for (cookie, value) in finished {
+            let result = match value {
                 Some(value) => Ok(value),
                 None => Err(self.timed_out(context, "a register access")),
             };
@@ -140,7 +140,7 @@ impl Session {
                 task,
                 header,
                 sent: 1,
-                answered: 0,
+                replies: 0,
                 value: 0,
                 since: now,
                 deadline: now + context.config.register_retry_ns,

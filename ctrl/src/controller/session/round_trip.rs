@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mean_follows_what_is_measured() {
+    fn the_mean_follows_the_samples() {
         let mut trip = RoundTrip::default();
         assert_eq!(trip.ns(), None);
         trip.measured(800);

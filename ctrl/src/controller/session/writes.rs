@@ -76,12 +76,12 @@ impl Writes {
     }
 
     /// Takes the pending call, if it is this one.
-    pub(super) fn answered(&mut self, request: RequestId) -> Option<InFlight> {
+    pub(super) fn take_replied(&mut self, request: RequestId) -> Option<InFlight> {
         self.in_flight.take_if(|write| write.request == request)
     }
 
     /// Takes the pending call, if its deadline has passed.
-    pub(super) fn late(&mut self, now: u64) -> Option<InFlight> {
+    pub(super) fn take_late(&mut self, now: u64) -> Option<InFlight> {
         self.in_flight.take_if(|write| write.deadline <= now)
     }
 

@@ -3,7 +3,7 @@ use crate::tables::ProgramError;
 use crate::topology::{fat_tree, leaf_spine, testbed, Builder, End, Host, LinkAttributes, MacAddr};
 
 #[test]
-fn a_switch_gets_routes_arp_answers_and_mirror_sessions() {
+fn a_switch_gets_routes_arp_replies_and_clone_sessions() {
     let fabric = FakeFabric::ready(testbed());
     insta::assert_snapshot!(fabric.switches[0].contents().join("\n"));
 }
@@ -15,7 +15,7 @@ fn a_leaf_reaches_remote_hosts_by_every_spine() {
 }
 
 #[test]
-fn readiness_is_said_once_when_the_last_switch_is_there() {
+fn readiness_is_reported_once_when_all_switches_are_ready() {
     let mut fabric = FakeFabric::new(leaf_spine(2, 1, 1).unwrap());
     fabric.connect_all();
     let said: Vec<_> = fabric
@@ -53,7 +53,7 @@ fn a_backup_takes_over_when_the_primary_leaves() {
 }
 
 #[test]
-fn a_primary_that_is_replaced_says_so() {
+fn a_replaced_primary_reports_an_error() {
     let mut fabric = FakeFabric::ready(testbed());
     let status = alfirk_p4runtime::Status::new(alfirk_p4runtime::Code::AlreadyExists, "");
     fabric.handle(Event::Stream {
@@ -88,7 +88,7 @@ fn a_refused_pipeline_is_reported() {
     fabric.connect_all();
     assert_eq!(
         shown(&fabric.said),
-        ["switch s1: the pipeline was refused: INVALID_ARGUMENT: no such pipeline"]
+        ["switch s1: SetForwardingPipelineConfig was rejected: INVALID_ARGUMENT: no such pipeline"]
     );
 }
 
@@ -99,15 +99,15 @@ fn a_refused_entry_fails_the_switch() {
     fabric.connect_all();
     assert_eq!(
         shown(&fabric.said),
-        ["switch s1: table ingress.ipv4_routing.routes: insert refused: RESOURCE_EXHAUSTED: fake"]
+        ["switch s1: table ingress.ipv4_routing.routes: insert was rejected: RESOURCE_EXHAUSTED: fake"]
     );
-    // A new connection starts from the beginning.
+    // A new connection repeats the whole set-up.
     fabric.connect_all();
     assert!(fabric.controller.is_ready());
 }
 
 #[test]
-fn a_silent_switch_fails_after_the_time_limit() {
+fn a_switch_without_replies_fails_after_the_timeout() {
     let mut fabric = FakeFabric::new(testbed());
     fabric.switches[0].silent = true;
     fabric.connect_all();
@@ -115,7 +115,7 @@ fn a_silent_switch_fails_after_the_time_limit() {
     fabric.wait();
     assert_eq!(
         shown(&fabric.said),
-        ["switch s1: no answer to arbitration within 10 s"]
+        ["switch s1: no reply to arbitration within 10 s"]
     );
 }
 
@@ -135,7 +135,7 @@ fn refused(topology: Topology, change: impl FnOnce(&mut ControllerConfig)) -> St
 }
 
 #[test]
-fn entries_of_every_switch_are_what_the_program_allows() {
+fn entries_of_every_switch_satisfy_the_constraints() {
     for topology in [
         testbed(),
         fat_tree(4).unwrap(),
@@ -153,7 +153,7 @@ fn entries_of_every_switch_are_what_the_program_allows() {
 }
 
 #[test]
-fn settings_that_do_not_fit_are_refused() {
+fn invalid_configurations_are_rejected() {
     assert_eq!(
         refused(testbed(), |c| c.election_id = 0),
         "election id 0 never becomes primary; use 1 or more"
@@ -175,7 +175,7 @@ fn settings_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn another_pipeline_is_refused_by_name() {
+fn an_unsupported_pipeline_is_rejected_by_name() {
     let messages = [
         refused(testbed(), |c| {
             let groups = p4info::table(&mut c.p4info, "ingress.group_lookup.groups");
@@ -211,7 +211,7 @@ fn another_pipeline_is_refused_by_name() {
 }
 
 #[test]
-fn a_topology_beyond_the_pipelines_tables_is_refused() {
+fn a_topology_too_large_for_the_tables_is_rejected() {
     let mut builder = Builder::new("wide", LinkAttributes::default()).unwrap();
     let switches: Vec<_> = (1..=9)
         .map(|n| builder.switch(format!("s{n}"), n).unwrap())

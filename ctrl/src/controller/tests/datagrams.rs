@@ -1,4 +1,4 @@
-//! Groups of datagrams: what switches hold, followed from any host to the members.
+//! Groups of datagrams: the switches' entries deliver a datagram from any host to all members.
 
 use std::collections::BTreeSet;
 
@@ -89,14 +89,14 @@ impl FakeFabric {
 }
 
 #[test]
-fn any_host_reaches_all_members_whatever_the_tree_policy() {
+fn any_host_reaches_all_members_with_every_tree_policy() {
     for policy in Policy::ALL {
         let mut fabric = FakeFabric::ready_with(fat_tree(4).unwrap(), policy);
         fabric.join_datagrams(&[0]);
         fabric.assert_delivers(&[0]);
         fabric.change(GROUP, fabric.ip(5), true).unwrap();
         fabric.change(GROUP, fabric.ip(15), true).unwrap();
-        // Who is in already joins without effect.
+        // A join of a member has no effect.
         assert_eq!(fabric.change(GROUP, fabric.ip(5), true).unwrap(), 3);
         fabric.assert_delivers(&[0, 5, 15]);
         assert_eq!(fabric.change(GROUP, fabric.ip(0), false).unwrap(), 2);
@@ -105,7 +105,7 @@ fn any_host_reaches_all_members_whatever_the_tree_policy() {
 }
 
 #[test]
-fn a_group_without_members_leaves_nothing() {
+fn a_group_without_members_leaves_no_entries() {
     let mut fabric = FakeFabric::ready(leaf_spine(3, 2, 2).unwrap());
     let before = fabric.contents();
     fabric.join_datagrams(&[0, 3]);
@@ -117,7 +117,7 @@ fn a_group_without_members_leaves_nothing() {
 }
 
 #[test]
-fn groups_are_led_around_a_broken_link_and_back() {
+fn groups_are_rerouted_around_a_failed_link_and_back() {
     let mut fabric = FakeFabric::ready(fat_tree(4).unwrap());
     fabric.join_datagrams(&[0, 7, 12]);
     let links: Vec<_> = (0..fabric.controller.topology().links().len()).collect();
@@ -139,7 +139,7 @@ fn groups_are_led_around_a_broken_link_and_back() {
 }
 
 #[test]
-fn a_switch_that_comes_back_gets_its_entries() {
+fn a_reconnected_switch_gets_its_entries() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     fabric.join_datagrams(&[0, 1]);
     let (leaf, _) = fabric.controller.topology().attachment(HostIndex(3));
@@ -150,7 +150,7 @@ fn a_switch_that_comes_back_gets_its_entries() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_requests_are_rejected() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let host = fabric.ip(0);
     let error = fabric.change(host, host, true).unwrap_err();
@@ -164,7 +164,7 @@ fn what_cannot_be_is_refused() {
 }
 
 #[test]
-fn every_group_has_a_place_until_there_are_no_more() {
+fn groups_are_rejected_when_all_indexes_are_used() {
     let mut fabric = FakeFabric::ready(leaf_spine(1, 1, 2).unwrap());
     let host = fabric.ip(0);
     let group = |n: u32| Ipv4Addr::from(0xef00_0000 + n);

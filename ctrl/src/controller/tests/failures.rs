@@ -2,7 +2,7 @@ use super::*;
 use crate::topology::{fat_tree, leaf_spine, testbed};
 
 #[test]
-fn a_refusal_at_any_update_leaves_nothing() {
+fn a_rejection_of_any_update_leaves_no_entries() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let before = fabric.contents();
     let hosts = ["h1", "h2", "h3", "h4"];
@@ -37,24 +37,24 @@ fn a_refusal_at_any_update_leaves_nothing() {
                 .all(|s| s.groups == 0));
         }
     }
-    // Two leaves with 2 receivers, a multicast group, 2 members, 3 paths and a group; a spine with 1 + 2 + 1.
+    // Updates: on each of two leaves 2 receivers, a multicast group, 2 members, 3 paths and a group; on the spine 1 + 2 + 1.
     assert_eq!(failures, 9 + 9 + 4);
 }
 
 #[test]
-fn a_failed_undo_keeps_both_errors() {
+fn a_failed_undo_reports_both_errors() {
     let mut fabric = FakeFabric::ready(testbed());
     fabric.switches[0].updates = 0;
-    // 2 receivers, the multicast group, then the first member is refused; so is the first deletion.
+    // After 2 receivers and the multicast group, the first member is rejected, and in the undo the first deletion.
     fabric.switches[0].refuse = [3, 7].into();
     let error = fabric.register(&["h1", "h2"]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "switch s1: table ingress.bridge_entry.members: insert refused: RESOURCE_EXHAUSTED: fake; \
-         and undoing left state behind: \
-         switch s1: table ingress.group_lookup.mft: delete refused: RESOURCE_EXHAUSTED: fake"
+        "switch s1: table ingress.bridge_entry.members: insert was rejected: RESOURCE_EXHAUSTED: fake; \
+         undoing it failed and left entries on switches: \
+         switch s1: table ingress.group_lookup.mft: delete was rejected: RESOURCE_EXHAUSTED: fake"
     );
-    // What may be stale is not used again before the switch starts anew.
+    // An index that may have stale entries is not reused before the switch reconnects.
     fabric.switches[0].refuse.clear();
     let second = fabric.register(&["h1", "h2"]).unwrap();
     assert_eq!(second.mcst_id, Ipv4Addr::new(10, 255, 0, 2));
@@ -72,22 +72,22 @@ fn a_failed_undo_keeps_both_errors() {
 }
 
 #[test]
-fn a_failed_removal_says_what_is_left() {
+fn a_failed_removal_reports_leftover_state() {
     let mut fabric = FakeFabric::ready(testbed());
     let group = fabric.register(&["h1", "h2"]).unwrap();
     fabric.switches[0].updates = 0;
     fabric.switches[0].refuse = [0].into();
     assert_eq!(
         fabric.deregister(group.mcst_id).unwrap_err().to_string(),
-        "group 10.255.0.1 is removed, but left state behind: \
-         switch s1: table ingress.group_lookup.groups: delete refused: RESOURCE_EXHAUSTED: fake"
+        "group 10.255.0.1 is removed, but its entries remain on switches: \
+         switch s1: table ingress.group_lookup.groups: delete was rejected: RESOURCE_EXHAUSTED: fake"
     );
 }
 
 #[test]
-fn lost_register_packets_are_sent_again() {
+fn lost_register_packets_are_retransmitted() {
     let mut fabric = FakeFabric::ready(testbed());
-    // A group takes two accesses: its own registers, and those of its receivers.
+    // A group needs two register accesses: for its own registers, and for those of its receivers.
     fabric.switches[0].lose_packets = 2 * 3;
     fabric.register(&["h1", "h2"]).unwrap();
     // Three retries, and a pause after the last one, so that a late copy cannot hit the group in use.
@@ -95,19 +95,19 @@ fn lost_register_packets_are_sent_again() {
 }
 
 #[test]
-fn a_switch_whose_registers_stay_silent_fails_the_group() {
+fn a_switch_without_register_replies_fails_the_group() {
     let mut fabric = FakeFabric::ready(testbed());
     let before = fabric.contents();
     fabric.switches[0].lose_packets = usize::MAX;
     assert_eq!(
         fabric.register(&["h1", "h2"]).unwrap_err().to_string(),
-        "switch s1: no answer to a register access within 2 s"
+        "switch s1: no reply to a register access within 2 s"
     );
     assert_eq!(fabric.contents(), before);
 }
 
 #[test]
-fn a_switch_that_dies_fails_the_group_and_the_others_are_cleaned() {
+fn a_switch_failure_fails_the_group_and_cleans_other_switches() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 1).unwrap());
     let before = fabric.contents();
     let spine = fabric.switch("s1");
@@ -133,13 +133,13 @@ fn a_switch_that_dies_fails_the_group_and_the_others_are_cleaned() {
 }
 
 #[test]
-fn a_switch_that_restarts_in_the_middle_does_not_get_half_a_group() {
+fn a_switch_restarted_during_creation_has_no_partial_group() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 1).unwrap());
     let (leaf, spine) = (fabric.switch("l1"), fabric.switch("s1"));
     fabric.switches[leaf.0].silent = true;
     let (tag, group) = (fabric.tag(), fabric.request(&["h1", "h2"]));
     fabric.handle(Event::Api(ApiRequest::Register { tag, group }));
-    // The spine has applied its part and then removes it; the fake checks that what it publishes is whole.
+    // The spine has applied its part and then removes it; the fake switch checks that published groups are complete.
     fabric.connect(spine);
     fabric.switches[leaf.0].silent = false;
     fabric.said.clear();
@@ -158,7 +158,7 @@ fn a_switch_that_restarts_in_the_middle_does_not_get_half_a_group() {
 }
 
 #[test]
-fn a_switch_that_restarts_gets_its_groups_back() {
+fn a_restarted_switch_gets_its_groups_back() {
     let mut fabric = FakeFabric::ready(fat_tree(4).unwrap());
     fabric.register(&["h1", "h2", "h9"]).unwrap();
     let removed = fabric.register(&["h3", "h10"]).unwrap();
@@ -178,7 +178,7 @@ fn a_switch_that_restarts_gets_its_groups_back() {
 }
 
 #[test]
-fn a_group_removed_while_a_switch_is_away_does_not_come_back() {
+fn a_group_removed_while_a_switch_is_disconnected_stays_removed() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 1).unwrap());
     let before = fabric.contents();
     let group = fabric.register(&["h1", "h2"]).unwrap();
@@ -186,7 +186,7 @@ fn a_group_removed_while_a_switch_is_away_does_not_come_back() {
     fabric.disconnect(spine);
     fabric.said.clear();
     fabric.deregister(group.mcst_id).unwrap();
-    // Its address is kept until no switch can know it.
+    // Its address stays reserved until no switch can have entries of the group.
     let mut again = fabric.request(&["h1", "h2"]);
     again.mcst_id = Some(group.mcst_id);
     fabric.connect(spine);
@@ -196,7 +196,7 @@ fn a_group_removed_while_a_switch_is_away_does_not_come_back() {
 }
 
 #[test]
-fn answers_of_an_earlier_connection_are_ignored() {
+fn replies_of_an_earlier_connection_are_ignored() {
     let mut fabric = FakeFabric::ready(testbed());
     for request in 0..10 {
         fabric.handle(Event::Reply {

@@ -1,4 +1,4 @@
-//! A P4Runtime server in memory, with faults on request.
+//! A P4Runtime server in memory; tests inject faults into it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,53 +17,53 @@ use crate::tables::Program;
 pub(crate) struct FakeSwitch {
     program: Program,
     entries: BTreeMap<Vec<u8>, (String, Entity)>,
-    /// The cookie of the pipeline that runs here.
+    /// The cookie of the running pipeline; `None` without one.
     pub(crate) cookie: Option<u64>,
-    /// What REGISTER_AGG holds, by group; the PSN before the first one where nothing stands here.
+    /// Content of REGISTER_AGG by group index; default: the PSN before the group's first one.
     pub(crate) last_acked: BTreeMap<u16, u32>,
-    /// The messages in REGISTER_AGG.
+    /// Message number (MSN) in REGISTER_AGG.
     pub(crate) last_acked_msn: u32,
-    /// What REGISTER_ACK holds, by group and path; what the group's REGISTER_AGG holds where nothing stands here.
+    /// Content of REGISTER_ACK by group and path; default: the group's REGISTER_AGG.
     pub(crate) acked: BTreeMap<(u16, u16), u32>,
-    /// What REGISTER_CLAIMED holds, by group and path; what REGISTER_AGG holds where nothing stands here.
+    /// Content of REGISTER_CLAIMED by group and path; default: REGISTER_AGG.
     pub(crate) claimed: BTreeMap<(u16, u16), u32>,
-    /// What REGISTER_SENT holds of every group; what REGISTER_AGG holds if nothing.
+    /// Content of REGISTER_SENT for every group; `None`: that of REGISTER_AGG.
     pub(crate) sent_psn: Option<u32>,
-    /// What REGISTER_SRC_PORT holds, by group.
+    /// Content of REGISTER_SRC_PORT by group; default: `source`.
     pub(crate) sources: BTreeMap<u16, u32>,
-    /// What it holds of other groups.
+    /// Content of REGISTER_SRC_PORT for groups that are not in `sources`.
     pub(crate) source: u32,
-    /// What was announced of the receivers' memory, by slot; nothing where there is no entry.
+    /// Announced memory regions of the receivers, by slot.
     pub(crate) regions: BTreeMap<u32, u64>,
-    /// Packets that are acknowledged just before a group is hidden.
+    /// Number of packets that are acknowledged just before the group's entry is withdrawn.
     pub(crate) last_minute: u32,
-    /// Whether reads are refused, as by servers that know none.
+    /// Whether reads are rejected, as by servers that do not support them.
     pub(crate) refuse_reads: bool,
-    /// Whether replication entries outlive a push of the pipeline.
+    /// Whether replication entries stay when a pipeline is set.
     pub(crate) keeps_replication: bool,
-    /// Groups whose registers are set: index to paths and PSN.
+    /// Groups with initialised registers: index to number of paths and PSN.
     pub(crate) registers: BTreeMap<u16, (u8, u64)>,
-    /// Updates that came, refused ones included.
+    /// Number of received updates, including rejected ones.
     pub(crate) updates: usize,
-    /// Frames that the controller sent out of ports.
+    /// Frames that the controller sent by PacketOut, with their egress ports.
     pub(crate) sent: Vec<(u32, Vec<u8>)>,
-    /// Feedback that the controller sent, behind its header.
+    /// Feedback that the controller sent, without the PacketOut header.
     pub(crate) feedback: Vec<Vec<u8>>,
-    /// What counters hold: id, index and packets.
+    /// Contents of counters: id, index and packets.
     pub(crate) counters: Vec<(u32, i64, i64)>,
     pub(crate) writes: usize,
     pub(crate) loads: usize,
-    /// Updates to refuse, by position in the order of arrival since [`FakeSwitch::updates`] was 0.
+    /// Updates to reject, by position in the order of arrival since [`FakeSwitch::updates`] was 0.
     pub(crate) refuse: BTreeSet<usize>,
-    /// PacketOuts to lose.
+    /// Number of PacketOuts to lose.
     pub(crate) lose_packets: usize,
-    /// Answers to nothing.
+    /// Whether the switch replies to no request.
     pub(crate) silent: bool,
-    /// Says that another controller is primary.
+    /// Whether the switch reports another controller as primary.
     pub(crate) has_primary: bool,
-    /// Refuses pipelines.
+    /// Whether pipelines are rejected.
     pub(crate) refuse_pipeline: bool,
-    /// Leaves out the checks whose cost grows with the number of entries.
+    /// Whether to skip checks whose time grows with the number of entries.
     pub(crate) trusting: bool,
 }
 
@@ -147,7 +147,7 @@ impl FakeSwitch {
         })
     }
 
-    /// The same with a fault: a write is refused, whole or in its last update, anything else whole.
+    /// Like `request`, with a fault: a write is rejected completely or in its last update, other requests completely.
     pub(super) fn request_with(
         &mut self,
         request: &Request,
@@ -171,7 +171,7 @@ impl FakeSwitch {
         result
     }
 
-    /// The same with a fault: a register access is refused.
+    /// Like `stream`, with a fault: a register access is rejected.
     pub(super) fn stream_with(
         &mut self,
         message: &StreamMessageRequest,
@@ -228,7 +228,7 @@ impl FakeSwitch {
         }]
     }
 
-    /// Empties the switch, as a restart does.
+    /// Restarts the switch: it loses its pipeline, entries and registers.
     pub(crate) fn restart(&mut self) {
         self.entries.clear();
         self.registers.clear();
@@ -236,17 +236,17 @@ impl FakeSwitch {
         self.cookie = None;
     }
 
-    /// Loses the entries of a kind.
+    /// Removes all entries of a kind.
     pub(crate) fn discard(&mut self, what: &str) {
         self.entries.retain(|_, (text, _)| !text.starts_with(what));
     }
 
-    /// Applies an update that is not this controller's.
+    /// Applies an update of another controller.
     pub(crate) fn force(&mut self, update: &Update) {
         self.apply(update).unwrap();
     }
 
-    /// Takes over what it does not have from another switch.
+    /// Copies missing entries from another switch.
     pub(crate) fn copy_entries(&mut self, other: &FakeSwitch) {
         for (key, entry) in &other.entries {
             self.entries
@@ -255,7 +255,7 @@ impl FakeSwitch {
         }
     }
 
-    /// Executes a register access; only what the controller reads is kept.
+    /// Executes a register access; only registers that the controller reads are stored.
     fn access(&mut self, request: RegisterControl) -> RegisterControl {
         use crate::constants::{
             REGISTER_ACK, REGISTER_AGG, REGISTER_CLAIMED, REGISTER_OP_INIT_GROUP,
@@ -397,7 +397,7 @@ impl FakeSwitch {
                 self.entries
                     .insert(key, (text, update.entity.clone().unwrap()));
             }
-            // Every cell of a meter is there, with or without a rate.
+            // All cells of a meter exist, with or without a rate.
             update::Type::Modify if text.starts_with("meter") => {
                 let entity = update.entity.clone().unwrap();
                 match text.ends_with("nothing") {
@@ -423,7 +423,7 @@ impl FakeSwitch {
         Ok(())
     }
 
-    /// A group that becomes visible is complete, and everything but that is written before.
+    /// Checks that a group is complete when its entry in `groups` is written, which must be the last write.
     fn check(&self, update: &Update) {
         if self.trusting || self.program.describe(update) != "table ingress.group_lookup.groups" {
             return;
@@ -435,7 +435,7 @@ impl FakeSwitch {
         assert_eq!(self.count(&format!("multicast group {} ", group + 1)), 1);
     }
 
-    /// The identity of what an update is about, and its text.
+    /// Key of the update's entity, and its text.
     fn show(&self, update: &Update) -> (Vec<u8>, String) {
         let what = self.program.describe(update);
         match update.entity.as_ref().unwrap().entity.as_ref().unwrap() {
@@ -479,7 +479,7 @@ impl FakeSwitch {
     }
 }
 
-/// A frame for the controller.
+/// A PacketIn with this frame.
 pub(crate) fn packet_in(reason: u8, port: u32, payload: Vec<u8>) -> StreamMessageResponse {
     let values = [u64::from(reason), 0, u64::from(port)];
     let metadata = values

@@ -1,7 +1,7 @@
-//! Something fails at every step of every procedure, on every switch that takes part in it, in every way that there is.
+//! Fault injection: a request fails at every step of every procedure, on every switch that takes part, in every way.
 //!
-//! The steps are those that the procedures state, so that a new one is tried, too.  Afterwards the fabric is as before or as
-//! asked for, nothing is missing of what the controller gives out, and the next requests work.
+//! The steps are taken from the procedures, so new ones are tested automatically.  Afterwards the fabric is in its state before
+//! the request or in the requested one, no index, slot or address is leaked, and the next requests succeed.
 
 use std::collections::BTreeSet;
 
@@ -15,18 +15,18 @@ use crate::controller::procedure::{Procedure, Run};
 use crate::tables::Target;
 use crate::topology::leaf_spine;
 
-/// What a switch does to what it is asked.
+/// Fault in the handling of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::controller) enum Kind {
-    /// Refuses all of it.
+    /// The switch rejects the whole request.
     Refuse,
-    /// Does all but the last update.
+    /// The switch executes all updates of the request except the last.
     RefuseLast,
-    /// Never gets it.
+    /// The request is lost.
     LoseRequest,
-    /// Does it, but the answer never comes.
+    /// The switch executes the request, but its reply is lost.
     LoseAnswer,
-    /// Restarts instead, and has nothing any more.
+    /// The switch restarts instead, and loses its state.
     Die,
 }
 
@@ -38,12 +38,12 @@ const KINDS: [Kind; 5] = [
     Kind::Die,
 ];
 
-/// Where a fault occurs.
+/// Place and kind of a fault.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::controller) struct Fault {
     procedure: &'static str,
     step: &'static str,
-    /// While the step is being undone.
+    /// Whether the fault occurs while the step is being undone.
     is_undo: bool,
     switch: SwitchIndex,
     kind: Kind,
@@ -51,13 +51,13 @@ pub(in crate::controller) struct Fault {
 }
 
 impl Fault {
-    /// What becomes of a message to a switch.
+    /// The fault of a message to a switch; `None` if the message is not affected.
     pub(super) fn meets(&mut self, controller: &Controller, effect: &Effect) -> Option<Kind> {
         let to = asked(controller, effect)?;
         let is_packet = matches!(effect, Effect::Stream { .. });
         let here = (self.procedure, self.step, self.is_undo);
         let is_now = to == self.switch && steps_under_way(controller).contains(&here);
-        // Register accesses are sent again.
+        // Register accesses are retransmitted, so the fault must affect all copies.
         let stays = is_packet && matches!(self.kind, Kind::LoseRequest | Kind::LoseAnswer);
         if !is_now || self.occurred && !stays {
             return None;
@@ -67,7 +67,7 @@ impl Fault {
     }
 }
 
-/// The switch that a call or a register access goes to.
+/// The destination of a call or a register access.
 pub(super) fn asked(controller: &Controller, effect: &Effect) -> Option<SwitchIndex> {
     match effect {
         Effect::Request { switch, .. } => Some(*switch),
@@ -82,13 +82,13 @@ pub(super) fn asked(controller: &Controller, effect: &Effect) -> Option<SwitchIn
     }
 }
 
-/// An answer to a register access that was refused.
+/// The reply to a rejected register access.
 pub(super) fn refused(mut access: RegisterControl) -> RegisterControl {
     access.status = REGISTER_STATUS_OUT_OF_RANGE;
     access
 }
 
-/// Which procedures are at which steps, and whether they undo them.
+/// The active procedures with their current steps, and whether these are being undone.
 pub(super) fn steps_under_way(
     controller: &Controller,
 ) -> BTreeSet<(&'static str, &'static str, bool)> {
@@ -102,42 +102,48 @@ pub(super) fn steps_under_way(
         for mcst_id in controller.groups.keys() {
             let agent = Some(switch);
             let mcst_id = *mcst_id;
-            steps.extend(step(Making::find(controller, Making { mcst_id, agent })));
+            steps.extend(step(Creation::find(
+                controller,
+                Creation { mcst_id, agent },
+            )));
         }
     }
     for mcst_id in controller.groups.keys() {
         let (mcst_id, agent) = (*mcst_id, None);
-        steps.extend(step(Making::find(controller, Making { mcst_id, agent })));
+        steps.extend(step(Creation::find(
+            controller,
+            Creation { mcst_id, agent },
+        )));
         steps.extend(step(Change::find(controller, mcst_id)));
         steps.extend(step(Removal::find(controller, mcst_id)));
     }
     steps
 }
 
-/// What a procedure is tried with.
+/// A test case for a procedure.
 struct Scenario {
     name: &'static str,
-    /// A fabric in which it can begin.
+    /// Creates a fabric in which the procedure can start.
     prepare: fn() -> FakeFabric,
-    /// Has it begin, and lets all time pass that it takes.
+    /// Starts the procedure, and waits until it has ended.
     ask: fn(FakeFabric) -> FakeFabric,
 }
 
-/// Kinds of entries, ports of groups, and what is left.
+/// Kinds of entries, ports of groups, and free resources.
 type Shape<'a> = (
     Vec<Vec<&'a str>>,
     Vec<(&'a str, &'a [u32])>,
     &'a [[usize; 4]],
 );
 
-/// All that must be as before or as asked.
+/// State that must equal that before the request, or the requested one.
 #[derive(Debug, PartialEq)]
 struct Picture {
     entries: Vec<Vec<String>>,
-    /// Of groups whose registers are set: switch and index, and paths.
+    /// Groups with initialised registers: switch and index to number of paths.
     registers: BTreeMap<(String, u16), u8>,
     groups: Vec<GroupStatus>,
-    /// Indexes, slots and entries that each switch has left.
+    /// Free indexes, slots and entries of each switch.
     left: Vec<[usize; 4]>,
     addresses: usize,
     loads: PortLoads,
@@ -154,7 +160,7 @@ impl Picture {
             let Some((paths, _)) = held.get(&on.group_index).copied() else {
                 continue;
             };
-            // What they start from depends on what switches that failed could not say (`restart.rs`).
+            // Their PSN is not compared, since it depends on the state that the failed switches lost (`restart.rs`).
             registers.insert((on.switch.clone(), on.group_index), paths);
         }
         assert!(controller.tasks.is_empty(), "{:?}", controller.tasks);
@@ -174,7 +180,7 @@ impl Picture {
         }
     }
 
-    /// The same without indexes.
+    /// This state without indexes.
     fn shape(&self) -> Shape<'_> {
         let kind = |text: &String| {
             text.find(|c: char| c.is_ascii_digit())
@@ -192,7 +198,7 @@ impl Picture {
     }
 }
 
-/// Tries all faults at all steps of a procedure, wherever they have something to do; returns the steps where they had.
+/// Injects all faults at all steps of a procedure that send requests; returns these steps.
 fn try_all<P: Procedure>(scenario: &Scenario) -> BTreeSet<&'static str> {
     let mut fabric = (scenario.prepare)();
     fabric.seen = Some(BTreeSet::new());
@@ -218,7 +224,7 @@ fn try_all<P: Procedure>(scenario: &Scenario) -> BTreeSet<&'static str> {
     met
 }
 
-/// Tries faults; `asked` is the fabric without them.
+/// Injects `faults`; `asked` is the resulting fabric without faults.
 fn try_one(scenario: &Scenario, asked: &FakeFabric, faults: &[Fault]) {
     let kind = faults[0].kind;
     let case = format!("{}: {faults:?}", scenario.name);
@@ -238,7 +244,7 @@ fn try_one(scenario: &Scenario, asked: &FakeFabric, faults: &[Fault]) {
     assert!(fabric.controller.is_ready(), "{case}: {:?}", fabric.said);
     let after = Picture::of(&fabric);
     let asked = Picture::of(asked);
-    // A leader that does not receive its refusal asks again, and gets a group under another index.
+    // A leader that does not receive the error repeats its request, and gets a group with another index.
     let is_as_asked = after == asked || kind == Kind::Die && after.shape() == asked.shape();
     if !is_as_asked {
         assert_eq!(after, before, "{case}: {:?}", fabric.said);
@@ -247,12 +253,12 @@ fn try_one(scenario: &Scenario, asked: &FakeFabric, faults: &[Fault]) {
 }
 
 impl FakeFabric {
-    /// Whether only a new connection makes sure that nothing is left on a switch.
+    /// Whether entries can stay on a switch until it reconnects.
     fn needs_reading(&self, occurred: &[Fault]) -> bool {
         let controller = &self.controller;
         let is_in_doubt = |fault: &Fault| {
             let is_refusal = matches!(fault.kind, Kind::Refuse | Kind::RefuseLast);
-            // A group that is removed, or led elsewhere, is not undone any more.
+            // Removals and the clean-up of a change are not undone.
             let is_firm = fault.procedure == Removal::NAME || fault.step == "clean up";
             !is_refusal || is_firm || fault.is_undo
         };
@@ -285,7 +291,7 @@ fn names<P: Procedure>() -> BTreeSet<&'static str> {
     P::STEPS.iter().map(|step| step.name).collect()
 }
 
-/// Two leaves with two hosts each, and `spines` spines; calls fail soon, and no switch counts as failed.
+/// Two leaves with two hosts each, and `spines` spines; calls have a short timeout, and no switch is considered failed.
 fn fabric(spines: u32) -> FakeFabric {
     fabric_of(spines, p4info::p4info())
 }
@@ -307,7 +313,7 @@ fn fabric_of(spines: u32, p4info: P4Info) -> FakeFabric {
 
 fn with_group(mut fabric: FakeFabric, hosts: &[&str]) -> FakeFabric {
     fabric.register(hosts).unwrap();
-    // The last one is the source.
+    // The last member is the source.
     let topology = fabric.controller.topology();
     let source = topology.host_named(hosts[hosts.len() - 1]).unwrap();
     let (leaf, port) = topology.attachment(source);
@@ -386,11 +392,11 @@ const REROUTING: Scenario = Scenario {
     },
 };
 
-/// Entries that name a group by its address are there on Tofino alone.
+/// A join with entries that have the group's address as key, which only Tofino's pipeline has.
 const JOINING_BY_ADDRESS: Scenario = Scenario {
     name: "a member joins, entries by address",
     prepare: || {
-        // The constraints of the other target's keys are others.
+        // The annotations of the other target's keys differ.
         let mut p4info = p4info::p4info();
         let params = p4info
             .actions
@@ -423,12 +429,12 @@ const REMOVAL: Scenario = Scenario {
 };
 
 #[test]
-fn a_group_is_made_or_nothing_is_left_of_it() {
-    assert_eq!(try_all::<Making>(&MAKING), names::<Making>());
+fn a_group_is_created_completely_or_not_at_all() {
+    assert_eq!(try_all::<Creation>(&MAKING), names::<Creation>());
 }
 
 #[test]
-fn a_group_is_made_in_band_or_nothing_is_left_of_it() {
+fn a_group_is_created_in_band_completely_or_not_at_all() {
     let scenario = Scenario {
         name: "a leader's group",
         prepare: || fabric(1),
@@ -440,39 +446,39 @@ fn a_group_is_made_in_band_or_nothing_is_left_of_it() {
             world.fabric
         },
     };
-    assert_eq!(try_all::<Making>(&scenario), names::<Making>());
+    assert_eq!(try_all::<Creation>(&scenario), names::<Creation>());
 }
 
 #[test]
-fn a_member_joins_or_the_group_stays_as_it_was() {
+fn a_join_completes_or_leaves_the_group_unchanged() {
     try_all::<Change>(&JOINING);
 }
 
 #[test]
-fn a_member_leaves_or_the_group_stays_as_it_was() {
+fn a_leave_completes_or_leaves_the_group_unchanged() {
     try_all::<Change>(&LEAVING);
 }
 
 #[test]
-fn a_group_is_led_elsewhere_or_stays_as_it_was() {
+fn a_reroute_completes_or_leaves_the_group_unchanged() {
     try_all::<Change>(&REROUTING);
 }
 
 #[test]
-fn entries_by_address_are_exchanged_or_stay_as_they_were() {
+fn entries_by_address_are_replaced_or_unchanged() {
     let mut met = try_all::<Change>(&JOINING_BY_ADDRESS);
-    // All that a change may have to do is in this one, but for what only another tree asks for.
+    // This change has all steps except the one for a new tree.
     met.insert("flush");
     assert_eq!(met, names::<Change>());
 }
 
 #[test]
-fn a_group_that_is_removed_is_gone() {
+fn a_removed_group_leaves_no_entries() {
     assert_eq!(try_all::<Removal>(&REMOVAL), names::<Removal>());
 }
 
 #[test]
-fn a_switch_that_starts_gets_all_that_it_should_have() {
+fn a_started_switch_gets_all_its_entries() {
     let scenario = Scenario {
         name: "a switch starts",
         prepare: || {
@@ -482,7 +488,7 @@ fn a_switch_that_starts_gets_all_that_it_should_have() {
             foreign.mcst_id = Some([10, 255, 9, 9].into());
             other.register_group(foreign).unwrap();
             let leaf = fabric.switch("l1");
-            // Something for each step: the group has lost a path, and so its registers.
+            // Give each step some work: the group has lost a path, and so its registers.
             fabric.switches[leaf.0].copy_entries(&other.switches[leaf.0]);
             for lost in [
                 "table ingress.group_lookup.mft",
@@ -508,7 +514,7 @@ fn a_switch_that_starts_gets_all_that_it_should_have() {
 fn failures_while_undoing_are_reported_with_the_first_failure() {
     let mut both = 0;
     for (scenario, procedure, last, steps) in [
-        (&MAKING, Making::NAME, "publication", names::<Making>()),
+        (&MAKING, Creation::NAME, "publication", names::<Creation>()),
         (&JOINING, Change::NAME, "publish", names::<Change>()),
     ] {
         let asked = (scenario.ask)((scenario.prepare)());
@@ -548,7 +554,7 @@ fn failures_while_undoing_are_reported_with_the_first_failure() {
             }
         }
     }
-    // Publication and entries of a new group on three switches each; of a change only one leaf has another part, which is shown,
-    // hidden and prepared.
+    // Creation: publication and entries on three switches each. Change: only one leaf has a new part, which is prepared,
+    // withdrawn and published.
     assert_eq!(both, 2 * 3 + 3);
 }

@@ -34,7 +34,7 @@ fn switches_without_members_get_paths_but_no_bridges() {
 }
 
 #[test]
-fn queue_pairs_of_an_earlier_group_never_address_a_later_one() {
+fn queue_pairs_of_an_earlier_group_cannot_address_a_later_one() {
     let mut fabric = FakeFabric::ready(testbed());
     let first = fabric.register(&["h1", "h2"]).unwrap();
     fabric.deregister(first.mcst_id).unwrap();
@@ -49,7 +49,7 @@ fn queue_pairs_of_an_earlier_group_never_address_a_later_one() {
             virtual_qpn: first.remote_qpn
         })
     );
-    // A restart does not let it pass.
+    // Also after a restart of the controller it is rejected.
     let saved = fabric.controller.save();
     fabric.replace_controller();
     fabric.controller.restore(&saved).unwrap();
@@ -64,7 +64,7 @@ fn queue_pairs_of_an_earlier_group_never_address_a_later_one() {
 }
 
 #[test]
-fn deregistration_leaves_nothing() {
+fn deregistration_leaves_no_entries() {
     let mut fabric = FakeFabric::ready(fat_tree(4).unwrap());
     let before = fabric.contents();
     let hosts: Vec<String> = (1..=16).map(|n| format!("h{n}")).collect();
@@ -81,7 +81,7 @@ fn deregistration_leaves_nothing() {
 }
 
 #[test]
-fn indexes_and_addresses_come_back_as_late_as_possible() {
+fn indexes_and_addresses_are_reused_as_late_as_possible() {
     let mut fabric = FakeFabric::ready(testbed());
     let first = fabric.register(&["h1", "h2"]).unwrap();
     fabric.deregister(first.mcst_id).unwrap();
@@ -117,7 +117,7 @@ fn many_groups_at_once_share_their_writes() {
 }
 
 #[test]
-fn wrong_requests_are_refused_before_anything_is_written() {
+fn invalid_requests_are_rejected_before_any_write() {
     let mut fabric = FakeFabric::ready(testbed());
     let before = fabric.contents();
     let good = fabric.request(&["h1", "h2", "h3"]);
@@ -157,7 +157,7 @@ fn wrong_requests_are_refused_before_anything_is_written() {
 }
 
 #[test]
-fn an_address_stands_for_one_group() {
+fn an_address_identifies_one_group() {
     let mut fabric = FakeFabric::ready(testbed());
     let mut group = fabric.request(&["h1", "h2"]);
     group.mcst_id = Some([10, 255, 7, 7].into());
@@ -169,7 +169,7 @@ fn an_address_stands_for_one_group() {
 }
 
 #[test]
-fn a_switch_takes_as_many_groups_as_its_pipeline_has_room_for() {
+fn the_number_of_groups_is_limited_by_the_pipeline() {
     let config = ControllerConfig::new(p4info::sized(3, 64), Vec::new());
     let mut fabric = FakeFabric::with(testbed(), config);
     fabric.connect_all();
@@ -178,7 +178,7 @@ fn a_switch_takes_as_many_groups_as_its_pipeline_has_room_for() {
         .collect();
     assert_eq!(
         fabric.register(&["h1", "h2"]).unwrap_err().to_string(),
-        "switch s1 cannot hold the group: groups: 1 needed, 0 free; \
+        "switch s1 has no space for the group: table groups needs 1 entries and has 0 free; \
          deregister groups, or compile p4src/ with larger sizes"
     );
     fabric.deregister(groups[1]).unwrap();
@@ -186,18 +186,18 @@ fn a_switch_takes_as_many_groups_as_its_pipeline_has_room_for() {
 }
 
 #[test]
-fn a_tree_with_too_many_ports_on_a_switch_is_refused() {
+fn a_tree_with_too_many_ports_on_a_switch_is_rejected() {
     let config = ControllerConfig::new(p4info::sized(1024, 2), Vec::new());
     let mut fabric = FakeFabric::with(testbed(), config);
     fabric.connect_all();
     assert_eq!(
         fabric.register(&["h1", "h2", "h3"]).unwrap_err().to_string(),
-        "switch s1 would have 3 ports in the group's tree; its pipeline handles 2; compile p4src/ with a larger PATH_BITS"
+        "switch s1 has no space for the group: the tree needs 3 ports there, and the pipeline supports 2; compile p4src/ with a larger PATH_BITS"
     );
 }
 
 #[test]
-fn addresses_run_out() {
+fn exhausted_addresses_are_reported() {
     let mut config = ControllerConfig::new(p4info::p4info(), Vec::new());
     config.group_range = GroupRange::new([10, 255, 0, 0].into(), 30).unwrap();
     let mut fabric = FakeFabric::with(testbed(), config);
@@ -211,7 +211,7 @@ fn addresses_run_out() {
 }
 
 #[test]
-fn a_group_that_is_being_made_cannot_be_removed() {
+fn a_group_being_created_cannot_be_removed() {
     let mut fabric = FakeFabric::ready(testbed());
     fabric.switches[0].silent = true;
     let (tag, group) = (fabric.tag(), fabric.request(&["h1", "h2"]));
@@ -230,7 +230,7 @@ fn a_group_that_is_being_made_cannot_be_removed() {
 
 #[test]
 fn every_table_is_checked_before_the_first_write() {
-    // The second leaf has two members and three paths of a group, and room for one such group and a little more.
+    // The second leaf has two members and three paths of a group, and space for one such group and a few entries.
     let cases: [(&str, i64, &str, usize, usize); 4] = [
         ("ingress.group_lookup.groups", 1, "groups", 1, 0),
         ("ingress.group_lookup.mft", 5, "mft", 3, 2),
@@ -252,7 +252,7 @@ fn every_table_is_checked_before_the_first_write() {
         fabric.said.clear();
         let before = fabric.contents();
         let updates: usize = fabric.switches.iter().map(|s| s.updates).sum();
-        // Its tree grows from the first leaf, where one of its members is.
+        // The root of its tree is the first leaf, which has one of its members.
         let switch = match table {
             "groups" => "l1",
             _ => "l2",
@@ -271,7 +271,7 @@ fn every_table_is_checked_before_the_first_write() {
 }
 
 #[test]
-fn registers_of_memory_regions_bound_the_receivers() {
+fn memory_region_registers_limit_the_receivers() {
     let mut p4info = p4info::p4info();
     p4info::register(&mut p4info, "egress.memory_regions.va").size = 3;
     let config = ControllerConfig::new(p4info, b"{}".to_vec());
@@ -282,7 +282,7 @@ fn registers_of_memory_regions_bound_the_receivers() {
     let error = fabric.register(&["h1", "h2"]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "switch s1 cannot hold the group: receivers: 2 needed, 1 free; \
+        "switch s1 has no space for the group: table receivers needs 2 entries and has 1 free; \
          deregister groups, or compile p4src/ with larger sizes"
     );
 }

@@ -1,4 +1,4 @@
-//! The constants in the entries keep the ICRC of real packets right, from any member to any other.
+//! The ICRC constants in the entries keep the ICRC of real packets valid, from any member to any other.
 
 use alfirk_roce::icrc;
 use proptest::prelude::*;
@@ -115,7 +115,7 @@ proptest! {
             switches: vec![on.clone()],
         };
         let updates = group.entries(&program, &on);
-        // Four receivers, the multicast group, four members.
+        // Order of the updates: four receivers, the multicast group, four members.
         let (deliveries, entries) = (&updates[..4], &updates[5..9]);
 
         for (from, entry) in members.iter().zip(entries) {

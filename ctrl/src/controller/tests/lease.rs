@@ -1,11 +1,11 @@
-//! Groups that show no sign of life any more, and groups that must stay.
+//! Leases: groups without progress are removed; groups with progress or a live leader stay.
 
 use super::mrp::{World, GROUP};
 use super::*;
 use crate::topology::{leaf_spine, testbed};
 use alfirk_roce::registration::LeaderEvent;
 
-/// So long that [`FakeFabric::wait`] does not wait for the looks: 80 hours.
+/// 80 hours, so that [`FakeFabric::wait`] does not wait for the checks of leases.
 const LEASE: u64 = 288_000_000_000_000;
 
 fn leased(topology: Topology, lease_ns: u64) -> FakeFabric {
@@ -42,12 +42,12 @@ fn a_group_without_renewal_is_removed_from_every_switch() {
     assert!(!is_there(&fabric, group.mcst_id));
     assert_eq!(expired(&fabric), 1);
     assert_eq!(fabric.contents(), before);
-    // Nothing is waited for any more, and the address is free.
+    // No timer is left, and the address is free.
     assert_eq!(fabric.controller.poll_timeout(), None);
 }
 
 #[test]
-fn without_leases_groups_stay() {
+fn without_leases_groups_do_not_expire() {
     let mut fabric = leased(testbed(), 0);
     let group = fabric.register(&["h1", "h2"]).unwrap();
     assert_eq!(fabric.controller.poll_timeout(), None);
@@ -56,13 +56,13 @@ fn without_leases_groups_stay() {
 }
 
 #[test]
-fn a_group_that_makes_progress_stays() {
+fn progress_renews_the_lease() {
     let mut fabric = leased(leaf_spine(2, 1, 2).unwrap(), LEASE);
     let group = fabric.register(&["h1", "h3"]).unwrap();
     let index = fabric.index_on("l1");
     let leaf = fabric.switch("l1").0;
     for psn in 1..=5 {
-        // One packet in most of a lease.
+        // The group acknowledges one packet in three quarters of a lease.
         fabric.switches[leaf].last_acked.insert(index, psn);
         fabric.pass(LEASE * 3 / 4);
         assert!(is_there(&fabric, group.mcst_id), "after {psn}");
@@ -72,7 +72,7 @@ fn a_group_that_makes_progress_stays() {
 }
 
 #[test]
-fn requests_of_users_keep_a_group() {
+fn client_requests_renew_the_lease() {
     let mut fabric = leased(leaf_spine(2, 1, 2).unwrap(), LEASE);
     let group = fabric.register(&["h1", "h3"]).unwrap();
     let mcst_id = group.mcst_id;
@@ -102,7 +102,7 @@ fn requests_of_users_keep_a_group() {
 }
 
 #[test]
-fn time_in_which_no_switch_can_be_asked_does_not_count() {
+fn time_without_a_readable_switch_does_not_count() {
     let mut fabric = leased(testbed(), LEASE);
     let group = fabric.register(&["h1", "h2"]).unwrap();
     let switch = fabric.switch("s1");
@@ -110,7 +110,7 @@ fn time_in_which_no_switch_can_be_asked_does_not_count() {
     fabric.pass(5 * LEASE);
     assert!(is_there(&fabric, group.mcst_id));
     fabric.connect(switch);
-    // At the latest a whole lease after the switch is back.
+    // The group is removed at most one lease after the switch has returned.
     fabric.pass(LEASE / 2);
     assert!(is_there(&fabric, group.mcst_id));
     fabric.pass(LEASE);
@@ -118,7 +118,7 @@ fn time_in_which_no_switch_can_be_asked_does_not_count() {
 }
 
 #[test]
-fn leases_begin_anew_with_a_controller_that_restarts() {
+fn leases_restart_with_the_controller() {
     let mut fabric = leased(testbed(), LEASE);
     let group = fabric.register(&["h1", "h2"]).unwrap();
     let state = fabric.controller.save();
@@ -137,19 +137,19 @@ fn leases_begin_anew_with_a_controller_that_restarts() {
 }
 
 #[test]
-fn a_leader_that_answers_keeps_its_group_under_loss() {
+fn replies_of_the_leader_renew_the_lease_under_loss() {
     let mut world = World::over(leased(leaf_spine(2, 1, 2).unwrap(), 40_000_000));
     let mut leader = world.leader(GROUP, &[0, 2, 3]);
     assert_eq!(world.run(0, &mut leader), LeaderEvent::Registered);
     world.loss = 200;
-    // Steps of 20 us: ten leases.
+    // 20,000 steps of 20 us are ten leases.
     world.settle(0, &mut leader, 20_000);
     assert!(is_there(&world.fabric, GROUP));
     assert_eq!(leader.poll(), None);
 }
 
 #[test]
-fn a_group_whose_leader_is_gone_without_a_word_is_removed() {
+fn a_group_of_a_vanished_leader_is_removed() {
     let mut world = World::over(leased(leaf_spine(2, 1, 2).unwrap(), 40_000_000));
     let before = world.fabric.contents();
     let mut leader = world.leader(GROUP, &[0, 2, 3]);
@@ -162,6 +162,6 @@ fn a_group_whose_leader_is_gone_without_a_word_is_removed() {
     assert!(!is_there(&world.fabric, GROUP));
     assert_eq!(world.fabric.contents(), before);
     assert_eq!(expired(&world.fabric), 1);
-    // It receives a notice, if it was only cut off.
+    // A leader that was only disconnected receives a notice.
     assert_eq!(leader.poll(), Some(LeaderEvent::Deregistered));
 }

@@ -1,16 +1,16 @@
-//! Groups in use that change: members come, go and die, links and switches break.
+//! Changes of groups in use: members join, leave and fail; links and switches fail.
 
 use super::*;
 use crate::topology::{fat_tree, leaf_spine, testbed, LinkIndex};
 
-/// Lets every switch that has the group's first index believe that all is acknowledged up to here.
+/// Sets the registers of this group index on every switch: all packets up to `psn` are acknowledged.
 fn progress(fabric: &mut FakeFabric, index: u16, psn: u32) {
     for switch in &mut fabric.switches {
         switch.last_acked.insert(index, psn);
     }
 }
 
-/// A switch's part of the group: its entries without index and constants.
+/// The group's ports at each switch of its tree, which do not depend on indexes.
 fn ports(fabric: &FakeFabric) -> Vec<(String, Vec<u32>)> {
     let group = &fabric.controller.status().groups[0];
     let parts = group.switches.iter();
@@ -25,7 +25,7 @@ fn fresh_ports(topology: Topology, hosts: &[&str]) -> Vec<(String, Vec<u32>)> {
     ports(&fabric)
 }
 
-/// What belongs to groups, without the indexes.
+/// The numbers of entries of each kind that belong to groups, by switch.
 fn counts(fabric: &FakeFabric) -> Vec<Vec<usize>> {
     let kinds = [
         "table ingress.group_lookup.groups",
@@ -56,7 +56,7 @@ fn a_member_joins_between_messages_with_the_groups_next_psn() {
         ports(&fabric),
         fresh_ports(leaf_spine(2, 1, 2).unwrap(), &["h1", "h3", "h4"])
     );
-    // Only the leaf with another port was changed; its registers start where the group is.
+    // Only the leaf with a new port was changed; its registers start from the group's position.
     let leaf = fabric.switch("l2");
     assert_eq!(fabric.index_on("l1"), 0);
     assert_eq!(fabric.index_on("l2"), 1);
@@ -82,21 +82,21 @@ fn a_member_joins_on_switches_that_the_tree_did_not_have() {
 }
 
 #[test]
-fn no_member_joins_while_messages_are_in_flight() {
+fn a_join_is_rejected_while_messages_are_in_flight() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h3"]).unwrap();
     let before = fabric.contents();
     progress(&mut fabric, 0, 0x505);
     let leaf = fabric.switch("l1");
-    // The sender has sent more than was acknowledged.
+    // The sender has unacknowledged packets.
     fabric.switches[leaf.0].acked.insert((0, 0), 0x509);
     let in_use = Err(GroupError::InUse(group.mcst_id));
     assert_eq!(fabric.join(group.mcst_id, "h4"), in_use);
-    // Or another switch is further.
+    // Another switch has a newer position.
     fabric.switches[leaf.0].acked.clear();
     fabric.switches[leaf.0].last_acked.insert(0, 0x506);
     assert_eq!(fabric.join(group.mcst_id, "h4"), in_use);
-    // Or the sender begins just when the group is hidden.
+    // The sender starts just when the group's entry is withdrawn.
     progress(&mut fabric, 0, 0x505);
     for switch in &mut fabric.switches {
         switch.last_minute = 1;
@@ -107,7 +107,7 @@ fn no_member_joins_while_messages_are_in_flight() {
 }
 
 #[test]
-fn members_leave_with_the_branches_that_led_to_them_alone() {
+fn leaving_members_remove_branches_that_lead_only_to_them() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h2", "h3"]).unwrap();
     progress(&mut fabric, 0, 0x900);
@@ -118,7 +118,7 @@ fn members_leave_with_the_branches_that_led_to_them_alone() {
         ports(&fabric),
         fresh_ports(leaf_spine(2, 1, 2).unwrap(), &["h1", "h2"])
     );
-    // It goes on from the oldest of what the switches reported.
+    // It continues from the oldest position that a switch reported.
     assert_eq!(fabric.switches[leaf.0].registers[&1], (2, 0x506));
     for name in ["l2", "s1"] {
         assert_eq!(counts(&fabric)[fabric.switch(name).0], [0; 5]);
@@ -134,7 +134,7 @@ fn members_leave_with_the_branches_that_led_to_them_alone() {
 }
 
 #[test]
-fn a_change_that_fails_anywhere_leaves_the_group_as_it_was() {
+fn a_failed_change_leaves_the_group_unchanged() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h3"]).unwrap();
     let before = fabric.contents();
@@ -150,7 +150,7 @@ fn a_change_that_fails_anywhere_leaves_the_group_as_it_was() {
             match result {
                 Err(GroupError::Switch(SwitchError::Refused { .. })) => failures += 1,
                 Err(other) => panic!("unexpected: {other}"),
-                // Deletions at the end may fail: the member is in.
+                // If only a final deletion fails, the member has joined.
                 Ok(_) => {
                     fabric.leave(group.mcst_id, &["h2"]).unwrap();
                     break;
@@ -165,12 +165,12 @@ fn a_change_that_fails_anywhere_leaves_the_group_as_it_was() {
             );
         }
     }
-    // On the leaf: eight new entries, hiding the old part, and showing the new one.
+    // Updates on the leaf: eight new entries, withdrawal of the old part, and publication of the new one.
     assert_eq!(failures, 8 + 1 + 1);
 }
 
 #[test]
-fn a_switch_that_is_lost_during_a_change_is_repaired() {
+fn a_switch_lost_during_a_change_is_repaired() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h3"]).unwrap();
     let before = fabric.contents();
@@ -192,7 +192,7 @@ fn a_switch_that_is_lost_during_a_change_is_repaired() {
 }
 
 #[test]
-fn a_dead_member_is_taken_out_and_named() {
+fn a_failed_member_is_removed_and_reported() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h2", "h3", "h4"]).unwrap();
     progress(&mut fabric, 0, 0x500);
@@ -214,7 +214,7 @@ fn a_dead_member_is_taken_out_and_named() {
         ports(&fabric),
         fresh_ports(leaf_spine(2, 1, 2).unwrap(), &["h1", "h2", "h4"])
     );
-    // What the group had acknowledged before stands, and no member is watched any more.
+    // The group's acknowledged PSN is kept, and no member is monitored any more.
     let index = fabric.index_on("l2");
     assert_eq!(fabric.switches[leaf.0].registers[&index], (2, 0x501));
     assert_eq!(fabric.controller.poll_timeout(), None);
@@ -227,12 +227,12 @@ fn slots(fabric: &FakeFabric, mcst_id: Ipv4Addr, switch: &str) -> BTreeMap<u32, 
 }
 
 #[test]
-fn announced_memory_regions_of_remaining_members_outlive_a_change() {
+fn announced_memory_regions_survive_a_change() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h2", "h3", "h4"]).unwrap();
     progress(&mut fabric, 0, 0x500);
     let leaf = fabric.switch("l2");
-    // h3 is behind port 1 there, h4 behind port 2; every slot that there is holds something.
+    // h3 is at port 1 of the leaf, h4 at port 2; every slot has some region.
     let regions = &mut fabric.switches[leaf.0].regions;
     regions.extend((0..100).map(|slot| (slot, 0x7fee_0000 + u64::from(slot))));
     let before = slots(&fabric, group.mcst_id, "l2");
@@ -245,7 +245,7 @@ fn announced_memory_regions_of_remaining_members_outlive_a_change() {
         announced(&fabric, before[&2]),
         Some(0x7fee_0000 + u64::from(before[&2]))
     );
-    // Who comes anew knows nothing of what others, or itself, have reported before.
+    // A new member has no region that was announced for others, or for itself before.
     progress(&mut fabric, 0, 0x500);
     fabric.join(group.mcst_id, "h3").unwrap();
     let again = slots(&fabric, group.mcst_id, "l2");
@@ -258,7 +258,7 @@ fn announced_memory_regions_of_remaining_members_outlive_a_change() {
 }
 
 #[test]
-fn receivers_keep_their_slots_over_a_restart_of_the_controller() {
+fn receivers_keep_their_slots_across_a_controller_restart() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     fabric.register(&["h1", "h4"]).unwrap();
     let group = fabric.register(&["h2", "h3", "h4"]).unwrap();
@@ -282,7 +282,7 @@ fn receivers_keep_their_slots_over_a_restart_of_the_controller() {
 }
 
 #[test]
-fn a_member_that_catches_up_stays() {
+fn a_member_that_catches_up_is_not_removed() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h3", "h4"]).unwrap();
     progress(&mut fabric, 0, 0x500);
@@ -303,7 +303,7 @@ fn a_member_that_catches_up_stays() {
 }
 
 #[test]
-fn lost_register_reads_remove_no_member() {
+fn lost_register_reads_do_not_remove_members() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h3", "h4"]).unwrap();
     fabric.suspect(group.mcst_id);
@@ -318,7 +318,7 @@ fn lost_register_reads_remove_no_member() {
 }
 
 #[test]
-fn a_tree_is_led_around_a_dead_link_and_routes_too() {
+fn trees_and_routes_are_rerouted_around_a_failed_link() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 2).unwrap());
     let before = fabric.contents();
     let group = fabric.register(&["h1", "h3"]).unwrap();
@@ -355,11 +355,11 @@ fn a_tree_is_led_around_a_dead_link_and_routes_too() {
 }
 
 #[test]
-fn a_link_on_which_nothing_arrives_is_found_and_avoided() {
+fn a_link_that_loses_all_data_is_detected_and_avoided() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 2).unwrap());
     let group = fabric.register(&["h1", "h3"]).unwrap();
     progress(&mut fabric, 0, 0x600);
-    // h1's packets reach its leaf and go no further: its own path is ahead there, the spine has seen nothing.
+    // h1's packets reach its leaf only: its own path is ahead there, and the spine has received nothing.
     let leaf = fabric.switch("l1");
     fabric.switches[leaf.0].acked.insert((0, 0), 0x620);
     let broken = link(&fabric, "l1", "s1");
@@ -373,11 +373,11 @@ fn a_link_on_which_nothing_arrives_is_found_and_avoided() {
 }
 
 #[test]
-fn members_behind_a_link_that_dies_on_the_way_are_not_taken_for_dead() {
+fn members_behind_a_failed_link_are_not_removed() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 2).unwrap());
     let group = fabric.register(&["h1", "h3", "h4"]).unwrap();
     progress(&mut fabric, 0, 0x600);
-    // Data up to 0x610 got through, for which no acknowledgement had been requested.
+    // Data up to 0x610 arrived, but no acknowledgement of it had been requested.
     let (first, spine, last) = (
         fabric.switch("l1"),
         fabric.switch("s1"),
@@ -399,11 +399,11 @@ fn members_behind_a_link_that_dies_on_the_way_are_not_taken_for_dead() {
 }
 
 #[test]
-fn a_link_that_carries_no_feedback_is_found_and_avoided() {
+fn a_link_that_loses_all_feedback_is_detected_and_avoided() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 2).unwrap());
     let group = fabric.register(&["h1", "h3", "h4"]).unwrap();
     progress(&mut fabric, 0, 0x620);
-    // All members have all of it, but what the spine says does not reach the leader's leaf.
+    // All members have all data, but the spine's feedback does not reach the leader's leaf.
     let first = fabric.switch("l1");
     fabric.switches[first.0].acked.insert((0, 1), 0x600);
     let broken = link(&fabric, "l1", "s1");
@@ -419,8 +419,8 @@ fn a_link_that_carries_no_feedback_is_found_and_avoided() {
 }
 
 #[test]
-fn a_link_that_carries_frames_is_not_dead_because_a_group_waits() {
-    // One acknowledgement was lost on the way up, or one packet on the way down, and the source has sent nothing since.
+fn a_working_link_is_not_taken_as_failed_for_a_blocked_group() {
+    // One acknowledgement towards the source or one data packet was lost, and the source has sent nothing since.
     for is_data in [false, true] {
         let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 2).unwrap());
         let group = fabric.register(&["h1", "h3"]).unwrap();
@@ -451,7 +451,7 @@ fn a_link_that_carries_frames_is_not_dead_because_a_group_waits() {
 }
 
 #[test]
-fn a_flush_is_over_when_a_later_frame_has_arrived_behind_the_link() {
+fn a_flush_completes_when_a_later_frame_arrives() {
     for is_stuck in [false, true] {
         let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 1).unwrap());
         let leaf = fabric.switch("l1");
@@ -468,7 +468,7 @@ fn a_flush_is_over_when_a_later_frame_has_arrived_behind_the_link() {
         assert_eq!(fabric.controller.tasks.is_empty(), !is_stuck);
         fabric.pass(1_000_000_000);
         assert!(fabric.controller.tasks.is_empty());
-        // A link over which nothing arrives counts as dead.
+        // A link over which no frame arrives is considered failed.
         let avoided = fabric.controller.status().avoided;
         assert_eq!(avoided.len(), usize::from(is_stuck), "{avoided:?}");
         assert_eq!(fabric.controller.markers.open(), 0);
@@ -476,7 +476,7 @@ fn a_flush_is_over_when_a_later_frame_has_arrived_behind_the_link() {
 }
 
 #[test]
-fn a_tree_is_led_around_a_dead_switch_that_comes_back_clean() {
+fn a_tree_is_rerouted_around_a_failed_switch_which_returns_clean() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 2).unwrap());
     fabric.register(&["h1", "h3"]).unwrap();
     progress(&mut fabric, 0, 0x60_0000);
@@ -497,7 +497,7 @@ fn a_tree_is_led_around_a_dead_switch_that_comes_back_clean() {
         fabric.controller.status().groups[0].state,
         GroupState::Ready
     );
-    // Nothing was under way: what was sent has been acknowledged.
+    // No packet was in flight: all sent packets are acknowledged.
     let other = &fabric.switches[fabric.switch("s2").0];
     assert_eq!(other.registers[&0], (2, 0x60_0001));
     fabric.connect(spine);
@@ -506,7 +506,7 @@ fn a_tree_is_led_around_a_dead_switch_that_comes_back_clean() {
 }
 
 #[test]
-fn a_group_whose_leaf_is_away_stays_as_it_is() {
+fn a_group_is_not_changed_while_its_leaf_is_disconnected() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 2).unwrap());
     fabric.register(&["h1", "h3"]).unwrap();
     let before = fabric.contents();
@@ -522,7 +522,7 @@ fn a_group_whose_leaf_is_away_stays_as_it_is() {
 }
 
 #[test]
-fn members_behind_a_dead_leaf_are_lost_and_the_others_go_on() {
+fn members_behind_a_failed_leaf_are_removed_and_others_continue() {
     let mut fabric = FakeFabric::ready(leaf_spine(3, 2, 2).unwrap());
     fabric.register(&["h1", "h2", "h3", "h5"]).unwrap();
     progress(&mut fabric, 0, 0x60_0000);
@@ -546,7 +546,7 @@ fn members_behind_a_dead_leaf_are_lost_and_the_others_go_on() {
 }
 
 #[test]
-fn what_breaks_during_a_change_is_led_around_after_it() {
+fn a_link_that_fails_during_a_change_is_avoided_afterwards() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 2).unwrap());
     let group = fabric.register(&["h1", "h3", "h4"]).unwrap();
     progress(&mut fabric, 0, 0x600);
@@ -583,7 +583,7 @@ fn what_breaks_during_a_change_is_led_around_after_it() {
 }
 
 #[test]
-fn a_group_that_is_being_changed_is_removed_afterwards() {
+fn a_removal_requested_during_a_change_follows_it() {
     let mut fabric = FakeFabric::ready(testbed());
     let empty = fabric.contents();
     let group = fabric.register(&["h1", "h2", "h3"]).unwrap();

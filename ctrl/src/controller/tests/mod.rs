@@ -1,4 +1,4 @@
-//! The controller against switches in memory: no time passes but what the tests let pass, nothing is sent anywhere.
+//! The controller with switches in memory, without network: only the tests advance the time.
 
 mod boot;
 mod datagrams;
@@ -25,19 +25,19 @@ use crate::tree::Policy;
 pub(crate) use fake_switch::{packet_in, FakeSwitch};
 use faults::{asked, steps_under_way, Fault, Kind};
 
-/// What members address, where a test or a leader chooses it.
+/// Virtual queue pair number of groups whose number a test or a leader chooses.
 pub(super) const VIRTUAL_QPN: QpNum = QpNum::new(0xa1f);
 
-/// A controller, its switches, and what it said.
+/// A controller, its switches, and its replies.
 pub(super) struct FakeFabric {
     pub(super) controller: Controller,
     pub(super) switches: Vec<FakeSwitch>,
     pub(super) said: Vec<ApiReply>,
     pub(super) now: u64,
     pub(super) faults: Vec<Fault>,
-    /// Links that carry none of the controller's own frames.
+    /// Links that drop the controller's own frames.
     pub(super) cut: BTreeSet<LinkIndex>,
-    /// Which procedures have asked for something at which steps of which switches, if that is to be noted.
+    /// If recorded: procedure, step and switch of each request.
     seen: Option<BTreeSet<(&'static str, &'static str, SwitchIndex)>>,
     next_tag: u64,
 }
@@ -50,7 +50,7 @@ impl FakeFabric {
     fn new_with(topology: Topology, policy: Policy) -> FakeFabric {
         let config = ControllerConfig {
             policy,
-            // What else is waited for is seen better without.
+            // Without leases, tests see the other timers more easily.
             lease_ns: 0,
             ..ControllerConfig::new(p4info::p4info(), b"{}".to_vec())
         };
@@ -81,7 +81,7 @@ impl FakeFabric {
         FakeFabric::ready_with(topology, Policy::default())
     }
 
-    /// The same with trees of another policy.
+    /// Like `ready`, with this tree policy.
     pub(super) fn ready_with(topology: Topology, policy: Policy) -> FakeFabric {
         let mut fabric = FakeFabric::new_with(topology, policy);
         fabric.connect_all();
@@ -105,7 +105,7 @@ impl FakeFabric {
         self.handle(Event::SwitchDown { switch, why });
     }
 
-    /// Another controller takes the place of this one, with the same switches.
+    /// Replaces the controller by a new one with the same switches.
     pub(super) fn replace_controller(&mut self) {
         let topology = self.controller.topology().clone();
         let config = self.controller.config.clone();
@@ -117,7 +117,7 @@ impl FakeFabric {
         self.controller.topology().switch_named(name).unwrap()
     }
 
-    /// Feeds an event and carries all messages to and fro until nothing moves.
+    /// Processes an event, and delivers messages between controller and switches until none is left.
     pub(super) fn handle(&mut self, event: Event) {
         self.controller.handle(self.now, event);
         self.run();
@@ -170,7 +170,7 @@ impl FakeFabric {
         }
     }
 
-    /// Has the controller's own frames over links arrive at the next switch.
+    /// Delivers the frames that the controller sends over links to the next switch.
     fn carry_markers(&mut self, switch: SwitchIndex) {
         let network = self.controller.config.group_range.network();
         let sent = std::mem::take(&mut self.switches[switch.0].sent);
@@ -193,7 +193,7 @@ impl FakeFabric {
         }
     }
 
-    /// Lets time pass until no timer is left but those that are hours away.
+    /// Advances the time until only timers are left that expire in hours.
     pub(super) fn wait(&mut self) {
         let soon = |fabric: &FakeFabric| {
             let at = fabric.controller.poll_timeout();
@@ -274,7 +274,7 @@ impl FakeFabric {
         self.handle(Event::Api(ApiRequest::Suspect { tag, mcst_id }));
     }
 
-    /// Lets this much time pass.
+    /// Advances the time by `ns`.
     pub(super) fn pass(&mut self, ns: u64) {
         let until = self.now + ns;
         while let Some(at) = self.controller.poll_timeout().filter(|at| *at <= until) {
@@ -284,7 +284,7 @@ impl FakeFabric {
         self.now = until;
     }
 
-    /// The index of the one group on a switch, as the switch reports it.
+    /// The index of the only group on a switch, from the controller's status.
     pub(super) fn index_on(&self, switch: &str) -> u16 {
         let group = &self.controller.status().groups[0];
         let on = group.switches.iter().find(|on| on.switch == switch);
@@ -309,7 +309,7 @@ impl FakeFabric {
         }
     }
 
-    /// Everything that the switches hold, as text.
+    /// Entries and registers of all switches, as text.
     pub(super) fn contents(&self) -> Vec<Vec<String>> {
         self.switches.iter().map(FakeSwitch::contents).collect()
     }

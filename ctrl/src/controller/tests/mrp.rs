@@ -1,5 +1,5 @@
-//! Registration in band, end to end in virtual time: hosts with their machines, switches that hand registration packets
-//! up and send what they are given, and one controller; every packet may be lost or doubled.
+//! In-band registration end to end in virtual time: hosts with their state machines, switches that forward registration packets
+//! to the controller and send its packets, and one controller; every packet can be lost or duplicated.
 
 mod agreement;
 mod limits;
@@ -26,24 +26,24 @@ const TIMING: LeaderTiming = LeaderTiming {
     attempts: 60,
 };
 pub(super) const GROUP: Ipv4Addr = Ipv4Addr::new(10, 255, 3, 4);
-/// What a frame takes from one place to the next.
+/// Nanoseconds that a frame takes per hop.
 const HOP: u64 = 20_000;
 
 pub(super) struct World {
     pub(super) fabric: FakeFabric,
     hosts: Vec<Host>,
     members: Vec<Member>,
-    /// What each member received.
+    /// Events of each member.
     events: Vec<Vec<MemberEvent>>,
-    /// Of a thousand packets, on each hop.
+    /// Lost packets per thousand, on each hop.
     pub(super) loss: u64,
     doubling: u64,
     random: u64,
-    /// Hosts whose packets all get lost.
+    /// Hosts whose packets are all lost.
     pub(super) dead: BTreeSet<usize>,
-    /// Of the queue pairs of all groups.
+    /// Timeouts of the queue pairs of all groups.
     pub(super) patience: Patience,
-    /// Hosts that expect to be in no group.
+    /// Hosts that agree to no group.
     pub(super) unwilling: BTreeSet<usize>,
 }
 
@@ -96,7 +96,7 @@ impl World {
         }
     }
 
-    /// What a member expects of a group that a host leads.
+    /// Lets a host expect to be a member of a group with this leader.
     pub(super) fn expect(&mut self, host: usize, group: Ipv4Addr, leader: usize) {
         let expected = ExpectedGroup {
             mcst_id: group,
@@ -108,7 +108,7 @@ impl World {
         }
     }
 
-    /// A leader on the first of these hosts, with all queue pairs; the others expect to be in its group.
+    /// Creates a leader on the first host, with a queue pair of each; the other hosts expect to be in its group.
     pub(super) fn leader(&mut self, group: Ipv4Addr, hosts: &[usize]) -> Leader {
         for host in &hosts[1..] {
             self.expect(*host, group, hosts[0]);
@@ -116,7 +116,7 @@ impl World {
         self.stranger(group, hosts)
     }
 
-    /// The same, of which the others know nothing.
+    /// Like `leader`, but the other hosts do not expect the group.
     pub(super) fn stranger(&mut self, group: Ipv4Addr, hosts: &[usize]) -> Leader {
         let spec = GroupSpec {
             mcst_id: group,
@@ -135,7 +135,7 @@ impl World {
         leader
     }
 
-    /// Runs until the leader has something to say.
+    /// Runs until the leader has an event.
     pub(super) fn run(&mut self, at: usize, leader: &mut Leader) -> LeaderEvent {
         for _ in 0..100_000 {
             if let Some(event) = leader.poll() {
@@ -146,7 +146,7 @@ impl World {
         panic!("the leader says nothing");
     }
 
-    /// Runs until nothing moves any more but what waits for a leader that is gone.
+    /// Runs for this many steps, also if the leader has no event.
     pub(super) fn settle(&mut self, at: usize, leader: &mut Leader, steps: usize) {
         for _ in 0..steps {
             self.step(at, leader);
@@ -267,7 +267,7 @@ impl World {
     }
 }
 
-/// Memory that every third host has, as it announces it in band: of a length that is not a power of two.
+/// The memory region that every third host announces in band; its length is not a power of two.
 fn region(host: usize) -> Option<mrp::Region> {
     let at = (host as u64 + 1) << 24;
     mrp::Region::new(at, 0x100 + host as u32, 10_000_000).filter(|_| host % 3 != 1)
@@ -296,7 +296,7 @@ fn api_contents(mut fabric: FakeFabric, hosts: &[usize]) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn a_group_becomes_the_same_in_band_as_through_the_control_service() {
+fn in_band_registration_creates_the_same_group_as_the_control_service() {
     let least_loaded = Policy::ReuseLeastLoaded;
     let cases = [
         (least_loaded, testbed(), vec![0, 2, 3]),
@@ -327,7 +327,7 @@ fn a_group_becomes_the_same_in_band_as_through_the_control_service() {
             fat_tree(4).unwrap(),
             (0..16).rev().collect(),
         ),
-        // The root lies beside the way from the leader to the next member.
+        // The root is not on the path from the leader to the next member.
         (
             Policy::Spanning,
             m_port_n_tree(6, 3).unwrap(),
@@ -339,7 +339,7 @@ fn a_group_becomes_the_same_in_band_as_through_the_control_service() {
         let mut world = World::over(ready());
         let mut leader = world.leader(GROUP, &hosts);
         assert_eq!(world.run(hosts[0], &mut leader), LeaderEvent::Registered);
-        // Members are gathered in the order of their addresses.
+        // The status lists members in the order of their addresses.
         let mut order = hosts.clone();
         order[1..].sort_unstable();
         assert_eq!(
@@ -360,7 +360,7 @@ fn a_group_becomes_the_same_in_band_as_through_the_control_service() {
 }
 
 #[test]
-fn loss_and_doubling_of_every_kind_of_packet_only_cost_time() {
+fn registration_survives_loss_and_duplication_of_every_packet_kind() {
     for seed in 1..=12 {
         let hosts: Vec<usize> = (0..16).collect();
         let mut world = World::new(fat_tree(4).unwrap());
@@ -396,7 +396,7 @@ fn members_join_and_leave_in_band_under_loss() {
             let (now, node) = (world.fabric.now, world.node(host));
             world.expect(host, GROUP, 0);
             leader.join(&mut world.hosts[0], now, node).unwrap();
-            // Nothing was sent: the group is where it began.
+            // No data was sent, so the group is at its initial PSN.
             let (ip, psn) = (world.hosts[host].ip(), Psn::new(0xff_fff0));
             assert_eq!(world.run(0, &mut leader), LeaderEvent::Joined { ip, psn });
             assert_eq!(world.events[host].len(), 1);
@@ -427,11 +427,11 @@ fn groups_of_several_packets_are_registered() {
 }
 
 #[test]
-fn a_member_that_is_silent_is_named_and_nothing_is_left() {
+fn a_member_without_reply_is_reported_and_nothing_is_left() {
     let mut world = World::new(leaf_spine(2, 1, 2).unwrap());
     let before = world.fabric.contents();
     world.dead.insert(2);
-    // Less than the leader waits.
+    // Shorter than the leader's timeout.
     world.fabric.controller.config.agree_timeout_ns = 20_000_000;
     let mut leader = world.leader(GROUP, &[0, 1, 2]);
     let missing = vec![world.hosts[2].ip()];
@@ -441,7 +441,7 @@ fn a_member_that_is_silent_is_named_and_nothing_is_left() {
 }
 
 #[test]
-fn a_switch_without_room_refuses_with_its_reason() {
+fn a_switch_without_space_refuses_with_its_reason() {
     let config = ControllerConfig::new(p4info::sized(2, 64), Vec::new());
     let mut fabric = FakeFabric::with(leaf_spine(2, 1, 2).unwrap(), config);
     fabric.connect_all();
@@ -459,7 +459,7 @@ fn a_switch_without_room_refuses_with_its_reason() {
 }
 
 #[test]
-fn a_table_without_room_refuses_with_its_reason() {
+fn a_full_table_refuses_with_its_reason() {
     for update in 0..9 {
         let mut world = World::new(leaf_spine(2, 1, 2).unwrap());
         let before = world.fabric.contents();
@@ -475,7 +475,7 @@ fn a_table_without_room_refuses_with_its_reason() {
 }
 
 #[test]
-fn a_switch_that_fails_in_the_middle_refuses() {
+fn a_switch_failure_during_registration_refuses_it() {
     let mut world = World::new(leaf_spine(2, 1, 2).unwrap());
     let before = world.fabric.contents();
     let spine = world.fabric.switch("s1");
@@ -524,7 +524,7 @@ fn another_host_does_not_disturb_a_registration_that_has_begun() {
     let frames: Vec<_> = frames.collect();
     assert!(frames.len() > 1);
     world.hand_up(leaf, port, &frames[0]);
-    // On the same switch, before there is a group.
+    // On the same switch, before the group exists.
     let mut thief = world.stranger(GROUP, &[1, 60]);
     world.settle(1, &mut thief, 40);
     for frame in &frames[1..] {
@@ -542,9 +542,9 @@ fn another_host_does_not_disturb_a_registration_that_has_begun() {
 }
 
 #[test]
-fn what_one_host_has_begun_does_not_keep_another_from_the_group() {
+fn an_unfinished_registration_does_not_block_another_host() {
     let mut world = World::new(leaf_spine(2, 1, 2).unwrap());
-    // Host 2 never sends the rest; its switch is on the way of host 0's tree.
+    // Host 2 never sends the remaining packets; its switch is in host 0's tree.
     let packet = mrp::Repr {
         kind: mrp::Kind::Register,
         seq: 0,
@@ -589,7 +589,7 @@ fn wrong_packets_are_counted_and_ignored() {
         ..packet.clone()
     };
     let (_, port) = world.fabric.controller.topology().attachment(HostIndex(0));
-    // In another's name, from a switch that has no such group, to no group, of a wrong kind, cut short, on no port.
+    // From another host's address, from a switch without the group, to an address that is not a group, of a wrong kind, truncated, from a port that does not exist.
     world.hand_up(leaf, port, &build(h2, GROUP, &packet));
     world.hand_up(leaf, uplink, &good);
     world.hand_up(leaf, port, &build(h1, [10, 0, 9, 9].into(), &packet));
@@ -598,7 +598,7 @@ fn wrong_packets_are_counted_and_ignored() {
     world.hand_up(leaf, 77, &good);
     assert_eq!(world.fabric.controller.mrp_stats().wrong, 6);
     assert_eq!(world.fabric.contents(), before);
-    // Nodes that cannot be.
+    // Invalid nodes.
     let stranger = mrp::Node {
         ip: [10, 9, 9, 9].into(),
         ..world.node(2)
@@ -625,7 +625,7 @@ fn wrong_packets_are_counted_and_ignored() {
 }
 
 #[test]
-fn a_source_that_does_not_lead_reports_that_nothing_moves() {
+fn a_source_other_than_the_leader_can_report_a_stall() {
     let config = ControllerConfig {
         probe_interval_ns: 100_000,
         dead_member_ns: 1_000_000,
@@ -637,7 +637,7 @@ fn a_source_that_does_not_lead_reports_that_nothing_moves() {
     let mut world = World::over(fabric);
     let mut leader = world.leader(GROUP, &[0, 2, 3]);
     assert_eq!(world.run(0, &mut leader), LeaderEvent::Registered);
-    // What host 2 has sent has reached host 3, but host 0 acknowledges nothing: it leads the group, and is dead.
+    // Host 3 has received host 2's data, but host 0, the group's leader, has failed and acknowledges nothing.
     world.dead.insert(0);
     let leaf = world.fabric.switch("l1");
     for switch in 0..world.fabric.switches.len() {
@@ -674,9 +674,9 @@ fn a_source_that_does_not_lead_reports_that_nothing_moves() {
 }
 
 #[test]
-fn a_dead_member_is_out_before_half_of_the_time_that_queue_pairs_take_to_give_up() {
+fn a_failed_member_is_removed_in_half_of_the_queue_pairs_timeout() {
     use alfirk_roce::rc::AckTimeout;
-    // With the controller's own times it would be 3 s and more.
+    // With the controller's default timeouts it would take at least 3 s.
     for exponent in [13, 15, 17] {
         let patience = Patience::new(AckTimeout::new(exponent), 7);
         let limit = patience.limit_ns().unwrap();
@@ -693,7 +693,7 @@ fn a_dead_member_is_out_before_half_of_the_time_that_queue_pairs_take_to_give_up
         }
         let leaf = world.fabric.switch("l2");
         world.fabric.switches[leaf.0].acked.insert((0, 0), 0x500);
-        // The source waits until it reports a failure.
+        // The source waits before it reports a stall.
         let begun = world.fabric.now;
         world.fabric.now += patience.stall_ns();
         let now = world.fabric.now;
@@ -710,7 +710,7 @@ fn a_dead_member_is_out_before_half_of_the_time_that_queue_pairs_take_to_give_up
 }
 
 #[test]
-fn all_lost_members_are_named_in_as_many_packets_as_it_takes() {
+fn all_lost_members_are_reported_in_several_packets() {
     let config = ControllerConfig {
         probe_interval_ns: 100_000,
         dead_member_ns: 1_000_000,
@@ -723,7 +723,7 @@ fn all_lost_members_are_named_in_as_many_packets_as_it_takes() {
     let hosts: Vec<usize> = (0..440).collect();
     let mut leader = world.leader(GROUP, &hosts);
     assert_eq!(world.run(0, &mut leader), LeaderEvent::Registered);
-    // Data has come everywhere, and ten leaves full of members are silent.
+    // All leaves have the data, but the members of ten leaves do not acknowledge it.
     for switch in 0..world.fabric.switches.len() {
         for path in 0..41 {
             world.fabric.switches[switch].acked.insert((0, path), 0x540);
@@ -751,12 +751,12 @@ fn all_lost_members_are_named_in_as_many_packets_as_it_takes() {
     }
     let silent: BTreeSet<Ipv4Addr> = (40..440).map(|n: usize| world.hosts[n].ip()).collect();
     assert_eq!(lost, silent);
-    // Of at most 182 each.
+    // Each report has at most 182 members.
     assert_eq!(reports, 3);
 }
 
 #[test]
-fn a_registration_costs_the_same_however_many_there_are_at_once() {
+fn the_cost_of_a_registration_does_not_depend_on_their_number() {
     let cost = |groups: u8| {
         let mut world = World::new(leaf_spine(2, 1, 3).unwrap());
         let mut idle = world.leader(GROUP, &[0, 1]);
@@ -765,7 +765,7 @@ fn a_registration_costs_the_same_however_many_there_are_at_once() {
         for switch in &mut world.fabric.switches {
             (switch.updates, switch.writes) = (0, 0);
         }
-        // Each with queue pairs of its own.
+        // Each group has different queue pairs.
         let qpn_in = |host: usize, n: u8| QpNum::new(0x200 + 0x10 * u32::from(n) + host as u32);
         for n in 0..groups {
             let mcst_id = Ipv4Addr::new(10, 255, 8, n + 1);
@@ -804,7 +804,7 @@ fn a_registration_costs_the_same_however_many_there_are_at_once() {
         let packets = world.fabric.controller.mrp_stats().accepted - before;
         (updates / usize::from(groups), packets / u64::from(groups))
     };
-    // The leaves: two members each, three paths; the spine: two paths. Three switches are asked, and three hosts agree.
+    // The leaves have two members and three paths each, the spine two paths. Three switches get packets, and three hosts agree.
     let one = cost(1);
     assert_eq!(one, (2 * (2 + 1 + 2 + 3 + 1) + 1 + 2 + 1, 3 + 3));
     assert_eq!(cost(40), one);

@@ -1,11 +1,11 @@
-//! The P4Info of the pipeline, and of the same one compiled for other sizes.
+//! The P4Info of the pipeline, also changed to other table sizes.
 
 use std::sync::LazyLock;
 
 use alfirk_p4runtime::p4::config::v1::{Action, P4Info, Preamble, Register, Table};
 use alfirk_p4runtime::text;
 
-/// As `p4src` has it.
+/// P4Info of `p4src/v1model`.
 pub(crate) fn p4info() -> P4Info {
     static P4INFO: LazyLock<P4Info> = LazyLock::new(|| {
         text::parse(alfirk_contract::P4INFO).expect("the compiler has written it")
@@ -13,7 +13,7 @@ pub(crate) fn p4info() -> P4Info {
     P4INFO.clone()
 }
 
-/// With other bounds on groups and paths.
+/// The P4Info with other maximum numbers of groups and paths.
 pub(super) fn sized(groups: i64, paths: i32) -> P4Info {
     let mut p4info = p4info();
     let cells = groups * i64::from(paths);

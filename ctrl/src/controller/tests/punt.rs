@@ -1,4 +1,4 @@
-//! What switches leave to the controller: feedback, ICRCs, and queue pairs that have ended.
+//! Packets that switches send to the controller: feedback, packets with an ICRC to recompute, and fatal NAKs.
 
 use alfirk_roce::icrc;
 
@@ -52,13 +52,13 @@ impl Punted {
         Event::Stream { switch, message }
     }
 
-    /// Frames that come together.
+    /// Processes several events at once.
     fn together(&mut self, events: Vec<Event>) {
         self.fabric.controller.handle_all(self.fabric.now, events);
         self.fabric.run();
     }
 
-    /// An ACK or NAK as the pipeline hands it up; h1 is the source, to which `last_acked` was last acknowledged.
+    /// Delivers an ACK or NAK with the header of the pipeline; h1 is the source, to which `last_acked` was last acknowledged.
     fn feedback(
         &mut self,
         reason: u8,
@@ -82,7 +82,7 @@ impl Punted {
         payload
     }
 
-    /// What the switch was given to send: port, what it acknowledges to the source, PSN, syndrome and MSN.
+    /// Takes the feedback that the controller has sent: port, newly acknowledged PSN, PSN, syndrome and MSN.
     fn sent_feedback(&mut self) -> Vec<(u16, u32, u32, u8, u32)> {
         let sent = std::mem::take(&mut self.fabric.switches[0].feedback);
         let word = |b: &[u8]| u32::from_be_bytes([0, b[0], b[1], b[2]]);
@@ -122,7 +122,7 @@ fn ack(mcst_id: Ipv4Addr, psn: u32, syndrome: u8, msn: u32) -> Vec<u8> {
     frame
 }
 
-/// A right ACK in a frame whose other fields a member has chosen.
+/// A valid ACK in a frame with the `n`-th malformed or unusual field.
 fn odd(mcst_id: Ipv4Addr, psn: u32, n: usize) -> Vec<u8> {
     let mut frame = ack(mcst_id, psn, ACK, 8);
     match n {
@@ -143,7 +143,7 @@ fn odd(mcst_id: Ipv4Addr, psn: u32, n: usize) -> Vec<u8> {
         11 => frame[46] = 0xff,
         12 => frame[47..50].copy_from_slice(&[5; 3]),
         13 => frame[50] = 0xff,
-        // Addresses, a tag, bytes behind.
+        // Ethernet addresses, a VLAN tag, additional bytes at the end.
         14 => frame[..12].fill(0x66),
         15 => frame.splice(12..12, [0x81, 0, 0xe0, 5]).for_each(drop),
         16 => frame.extend([0xaa; 1_400]),
@@ -153,7 +153,7 @@ fn odd(mcst_id: Ipv4Addr, psn: u32, n: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_the_source_gets_is_built_from_the_groups_constants() {
+fn feedback_to_the_source_is_built_from_the_groups_constants() {
     for min_psn in [MinPsn::Punt] {
         let mut right = None;
         for n in (0..=17).rev() {
@@ -170,7 +170,7 @@ fn what_the_source_gets_is_built_from_the_groups_constants() {
             }
             let sent = std::mem::take(&mut group.fabric.switches[0].feedback);
             if sent.is_empty() {
-                // What is not an ACK to RoCEv2's port is dropped; all others count.
+                // Only frames that are not an ACK to RoCEv2's UDP port are dropped.
                 continue;
             }
             assert_eq!(sent.len(), 1, "field {n}");
@@ -181,12 +181,12 @@ fn what_the_source_gets_is_built_from_the_groups_constants() {
         let group = Punted::new(min_psn, IcrcMode::Neutral);
         let mcst_id = group.mcst_id.octets();
         assert_eq!(frame[..12], [VIRTUAL_MAC.0, VIRTUAL_MAC.0].concat());
-        // IPv4 of 48 bytes, no ECN, DF; UDP of 28.
+        // IPv4 length 48, no ECN, DF; UDP length 28.
         assert_eq!(frame[12..18], [8, 0, 0x45, 0, 0, 48]);
         assert_eq!(frame[18..24], [0, 0, 0x40, 0, 63, 17]);
         assert_eq!(frame[26..34], [mcst_id, mcst_id].concat());
         assert_eq!(frame[34..42], [0xc0, 0, 0x12, 0xb7, 0, 28, 0, 0]);
-        // An ACK; MigReq alone; the default partition; nothing else but the group's queue pair number.
+        // Opcode ACK; only MigReq set; the default P_Key; no other field except the group's queue pair number.
         let [_, qpn @ ..] = VIRTUAL_QPN.get().to_be_bytes();
         assert_eq!(frame[42..47], [0x11, 0x40, 0xff, 0xff, 0]);
         assert_eq!(frame[47..51], [&qpn[..], &[0]].concat());
@@ -195,7 +195,7 @@ fn what_the_source_gets_is_built_from_the_groups_constants() {
 }
 
 #[test]
-fn what_a_flood_of_feedback_leaves_behind_is_bounded() {
+fn memory_after_a_flood_of_feedback_is_bounded() {
     let mut group = Punted::new(MinPsn::Punt, IcrcMode::Punt);
     let last_acked = FIRST - 1;
     let mut events = Vec::new();
@@ -205,10 +205,10 @@ fn what_a_flood_of_feedback_leaves_behind_is_bounded() {
         events.push(Punted::event(reason, 1 + n % 4, payload));
     }
     group.together(events);
-    // Once for all that came together: an answer for the source, and one for each path that asks.
+    // At most one packet to the source, and one for each path that probes, for all frames together.
     assert!(group.sent_feedback().len() <= 1 + 4);
     assert_eq!(group.fabric.controller.punts.open(), (1, 0));
-    // The same, each for itself: one round of reads at a time.
+    // The same with separate events: there is one round of register reads at a time.
     for n in 0..5_000 {
         let payload = group.payload(FIRST + 300 + n, ACK, n, last_acked);
         group.hand_up(PACKET_IN_PROBE, 2, payload);
@@ -232,7 +232,7 @@ fn the_source_receives_the_minimum_of_all_members() {
 }
 
 #[test]
-fn data_sent_again_is_answered_through_the_port_it_came_from() {
+fn a_retransmission_is_acknowledged_through_its_ingress_port() {
     let mut group = Punted::new(MinPsn::Punt, IcrcMode::Neutral);
     let last_acked = FIRST - 1;
     group.feedback(PACKET_IN_PROBE, 1, FIRST, ACK, 7, last_acked);
@@ -241,7 +241,7 @@ fn data_sent_again_is_answered_through_the_port_it_came_from() {
     }
     let all = (1, FIRST, FIRST, ACK, 8);
     assert_eq!(group.sent_feedback(), [all]);
-    // It was lost on the way.
+    // The ACK was lost, so the source probes again.
     group.feedback(PACKET_IN_PROBE, 1, FIRST, ACK, 7, last_acked);
     assert_eq!(group.sent_feedback(), [all]);
     let stats = group.stats();
@@ -249,26 +249,26 @@ fn data_sent_again_is_answered_through_the_port_it_came_from() {
 }
 
 #[test]
-fn a_new_controller_asks_the_switch_what_paths_have_acknowledged() {
+fn a_new_controller_reads_acknowledged_psns_from_the_switch() {
     let mut group = Punted::new(MinPsn::Punt, IcrcMode::Neutral);
     for path in 0..4 {
         group.fabric.switches[0].acked.insert((0, path), FIRST + 5);
     }
     group.fabric.replace_controller();
     group.fabric.connect_all();
-    // No receiver has anything more to say; the source asks.
+    // All receivers have acknowledged everything; the source probes.
     group.feedback(PACKET_IN_PROBE, 1, FIRST + 5, ACK, 7, FIRST - 1);
     let all = (1, FIRST + 5, FIRST + 5, ACK, 7);
     assert_eq!(group.sent_feedback(), [all]);
 }
 
 #[test]
-fn a_message_that_was_half_acknowledged_completes_after_a_restart() {
+fn a_half_acknowledged_message_completes_after_a_restart() {
     for keeps_state in [true, false] {
         let mut group = Punted::new(MinPsn::Punt, IcrcMode::Neutral);
         let last_acked = FIRST - 1;
         group.feedback(PACKET_IN_FEEDBACK, 2, FIRST + 5, ACK, 8, last_acked);
-        // The one of path 2 is lost with the controller.
+        // The ACK of path 2 is lost with the old controller.
         group.fabric.switches[0].acked.insert((0, 1), FIRST + 5);
         group.fabric.switches[0].acked.insert((0, 2), FIRST + 5);
         let saved = group.fabric.controller.save();
@@ -277,7 +277,7 @@ fn a_message_that_was_half_acknowledged_completes_after_a_restart() {
             group.fabric.controller.restore(&saved).unwrap();
         }
         group.fabric.connect_all();
-        // The last receiver has what the others have, and then all have everything.
+        // The last receiver acknowledges part of the message, and then the rest.
         group.feedback(PACKET_IN_FEEDBACK, 4, FIRST + 3, ACK, 7, last_acked);
         assert_eq!(group.sent_feedback(), [(1, FIRST + 3, FIRST + 3, ACK, 7)]);
         group.feedback(PACKET_IN_FEEDBACK, 4, FIRST + 5, ACK, 8, FIRST + 3);
@@ -286,7 +286,7 @@ fn a_message_that_was_half_acknowledged_completes_after_a_restart() {
 }
 
 #[test]
-fn frames_that_come_together_are_answered_once() {
+fn frames_received_together_cause_one_reply() {
     let mut group = Punted::new(MinPsn::Punt, IcrcMode::Neutral);
     let last_acked = FIRST - 1;
     let mut events = Vec::new();
@@ -306,7 +306,7 @@ fn frames_that_come_together_are_answered_once() {
 }
 
 #[test]
-fn an_acknowledgement_that_never_came_is_read_when_the_source_asks() {
+fn a_lost_acknowledgement_is_read_when_the_source_retransmits() {
     let mut group = Punted::new(MinPsn::Punt, IcrcMode::Neutral);
     let last_acked = FIRST - 1;
     for port in 2..=3 {
@@ -320,13 +320,13 @@ fn an_acknowledgement_that_never_came_is_read_when_the_source_asks() {
 }
 
 #[test]
-fn the_way_to_a_switch_is_measured() {
+fn the_round_trip_time_to_a_switch_is_measured() {
     let mut fabric = FakeFabric::new(testbed());
     let switch = SwitchIndex(0);
     let report = |fabric: &FakeFabric| fabric.controller.status().round_trip_ns();
     assert_eq!(report(&fabric), 0);
     fabric.controller.handle(0, Event::SwitchUp { switch });
-    // The answers take a while.
+    // The replies arrive after 100 us.
     fabric.now = 100_000;
     fabric.run();
     assert!(fabric.controller.is_ready());
@@ -334,7 +334,7 @@ fn the_way_to_a_switch_is_measured() {
 }
 
 #[test]
-fn what_was_known_of_a_group_ends_with_its_registers() {
+fn an_aggregator_is_discarded_with_its_registers() {
     let mut group = Punted::new(MinPsn::Punt, IcrcMode::Neutral);
     for port in 2..=4 {
         group.feedback(PACKET_IN_FEEDBACK, port, FIRST, ACK, 8, FIRST - 1);
@@ -342,7 +342,7 @@ fn what_was_known_of_a_group_ends_with_its_registers() {
     assert_eq!(group.sent_feedback().len(), 1);
     let mcst_id = group.mcst_id;
     group.fabric.leave(mcst_id, &["h4"]).unwrap();
-    // The members go on, the switch has new registers.
+    // The members continue with new registers on the switch.
     group.feedback(PACKET_IN_FEEDBACK, 2, FIRST, ACK, 8, FIRST - 1);
     assert_eq!(group.sent_feedback(), []);
     group.feedback(PACKET_IN_FEEDBACK, 4, FIRST, ACK, 8, FIRST - 1);
@@ -352,7 +352,7 @@ fn what_was_known_of_a_group_ends_with_its_registers() {
 }
 
 #[test]
-fn frames_of_no_group_are_counted_and_dropped() {
+fn frames_of_unknown_groups_are_counted_and_dropped() {
     let mut group = Punted::new(MinPsn::Punt, IcrcMode::Punt);
     for reason in [
         PACKET_IN_FEEDBACK,
@@ -369,11 +369,11 @@ fn frames_of_no_group_are_counted_and_dropped() {
 }
 
 #[test]
-fn a_member_that_ends_its_queue_pair_leaves_at_once() {
+fn a_member_with_a_failed_queue_pair_is_removed_at_once() {
     let mut group = Punted::new(MinPsn::Tree, IcrcMode::Neutral);
     let frame = ack(group.mcst_id, FIRST, REMOTE_ACCESS_ERROR, 7);
     group.hand_up(PACKET_IN_FATAL_NAK, 3, frame.clone());
-    // Copies change nothing.
+    // Duplicates of the NAK have no effect.
     group.hand_up(PACKET_IN_FATAL_NAK, 3, frame);
     let h3: Ipv4Addr = "10.0.0.3".parse().unwrap();
     let lost = |reply: &ApiReply| match reply {
@@ -387,14 +387,14 @@ fn a_member_that_ends_its_queue_pair_leaves_at_once() {
 }
 
 #[test]
-fn members_that_end_while_the_group_changes_leave_afterwards() {
+fn members_that_fail_during_a_change_are_removed_afterwards() {
     let mut group = Punted::new(MinPsn::Tree, IcrcMode::Neutral);
     let frame = ack(group.mcst_id, FIRST, REMOTE_ACCESS_ERROR, 7);
     for port in [3, 4] {
         let message = packet_in(PACKET_IN_FATAL_NAK, port, frame.clone());
         let now = group.fabric.now;
         let switch = SwitchIndex(0);
-        // Nothing is carried to the switch in between.
+        // The controller's messages are not delivered to the switch in between.
         group
             .fabric
             .controller
@@ -410,7 +410,7 @@ fn members_that_end_while_the_group_changes_leave_afterwards() {
     assert_eq!(group.fabric.said.len(), 2);
 }
 
-/// A WRITE Only as it left the exit towards h2, its ICRC as it was before.
+/// A WRITE Only after the exit half towards h2, with the ICRC from before, and the packet before the bridge.
 fn punted_write(mcst_id: Ipv4Addr) -> (Vec<u8>, Vec<u8>) {
     let mut before = vec![0x45, 2, 0, 68, 0, 9, 0x40, 0, 63, 17, 0, 0];
     before.extend(mcst_id.octets());
@@ -439,16 +439,16 @@ fn punted_write(mcst_id: Ipv4Addr) -> (Vec<u8>, Vec<u8>) {
 }
 
 #[test]
-fn icrcs_are_made_right_for_what_was_right_before() {
+fn icrcs_are_recomputed_if_they_were_valid_before() {
     let mut group = Punted::new(MinPsn::Tree, IcrcMode::Punt);
     let (wrong, right) = punted_write(group.mcst_id);
     group.hand_up(PACKET_IN_ICRC, 2, wrong.clone());
     assert_eq!(group.fabric.switches[0].sent, [(2, right.clone())]);
-    // A payload that was damaged on the way must not look right.
+    // The recomputation must not give a damaged payload a valid ICRC.
     let mut damaged = wrong.clone();
     damaged[70] ^= 1;
     group.hand_up(PACKET_IN_ICRC, 2, damaged);
-    // Another member's packet is none of this one's.
+    // The same packet at another member's port is not sent.
     group.hand_up(PACKET_IN_ICRC, 3, wrong);
     assert_eq!(group.fabric.switches[0].sent.len(), 1);
     let stats = group.stats();
@@ -456,7 +456,7 @@ fn icrcs_are_made_right_for_what_was_right_before() {
 }
 
 #[test]
-fn registers_start_with_the_messages_that_were_counted() {
+fn registers_are_initialised_with_the_message_count() {
     let mut group = Punted::new(MinPsn::Tree, IcrcMode::Neutral);
     group.fabric.switches[0].last_acked.insert(0, FIRST + 4);
     group.fabric.switches[0].last_acked_msn = 3;
@@ -468,7 +468,7 @@ fn registers_start_with_the_messages_that_were_counted() {
 }
 
 #[test]
-fn counters_of_all_switches_are_added_up() {
+fn counters_of_all_switches_are_summed() {
     let mut fabric = FakeFabric::ready(crate::topology::leaf_spine(2, 2, 1).unwrap());
     let [work, ingress, egress] = [
         "ingress.ack_aggregate.work",
@@ -502,7 +502,7 @@ fn counters_of_all_switches_are_added_up() {
 }
 
 #[test]
-fn every_port_gets_the_profile_of_marks() {
+fn every_port_gets_the_ecn_profile() {
     let config = ControllerConfig {
         ecn: Some(EcnProfile::new(16, 64, 0.1).unwrap()),
         ..ControllerConfig::new(p4info::p4info(), b"{}".to_vec())

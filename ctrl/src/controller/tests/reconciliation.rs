@@ -1,4 +1,4 @@
-//! Switches that come back with their state, without it, or with another controller's.
+//! Switches that reconnect with their state, without it, or with the state of another controller.
 
 use super::*;
 use crate::topology::{fat_tree, leaf_spine, testbed};
@@ -22,7 +22,7 @@ fn state(fabric: &FakeFabric) -> GroupState {
 }
 
 #[test]
-fn a_switch_that_kept_its_state_is_not_written_to() {
+fn a_switch_with_intact_state_is_not_written() {
     let (mut fabric, _) = in_use();
     let before = fabric.contents();
     for switch in fabric.controller.topology().switch_indexes() {
@@ -33,7 +33,7 @@ fn a_switch_that_kept_its_state_is_not_written_to() {
         fabric.connect(switch);
         let fake = &fabric.switches[switch.0];
         assert_eq!((fake.writes, fake.loads), (0, 0));
-        // Its registers were left alone.
+        // Its registers are unchanged.
         assert_eq!(fake.last_acked[&0], 0x50_5000);
     }
     assert_eq!(fabric.contents(), before);
@@ -41,7 +41,7 @@ fn a_switch_that_kept_its_state_is_not_written_to() {
 }
 
 #[test]
-fn a_switch_that_lost_its_state_goes_on_from_what_all_members_have() {
+fn a_switch_that_lost_its_state_restarts_from_the_common_position() {
     let (mut fabric, _) = in_use();
     let before = fabric.contents();
     let spine = fabric.switch("s1");
@@ -49,17 +49,17 @@ fn a_switch_that_lost_its_state_goes_on_from_what_all_members_have() {
     fabric.switches[spine.0].restart();
     fabric.connect(spine);
     assert_eq!(fabric.contents(), before);
-    // What was last acknowledged to the source, which is behind port 1, plus one.
+    // The PSN after the last acknowledged one, and the port of the source, 1.
     assert_eq!(
         fabric.switches[spine.0].registers[&0],
         (2, 1 << 48 | 0x50_5001)
     );
-    // The leaves kept theirs.
+    // The registers of the leaves are unchanged.
     assert_eq!(fabric.switches[0].last_acked[&0], 0x50_5000);
 }
 
 #[test]
-fn a_lost_answer_about_the_position_is_asked_for_again() {
+fn a_lost_reply_about_the_position_is_requested_again() {
     let (mut fabric, _) = in_use();
     let spine = fabric.switch("s1");
     fabric.disconnect(spine);
@@ -75,15 +75,15 @@ fn a_lost_answer_about_the_position_is_asked_for_again() {
 }
 
 #[test]
-fn a_group_on_one_switch_starts_again_from_where_it_was_known_to_be() {
+fn a_group_on_one_switch_restarts_from_its_known_position() {
     let mut fabric = FakeFabric::ready(testbed());
     fabric.register(&["h1", "h2"]).unwrap();
     fabric.disconnect(SwitchIndex(0));
     fabric.switches[0].restart();
     fabric.connect(SwitchIndex(0));
-    // Its members are asked, from one PSN less, so that each answer is newer.
+    // Its members are queried; the registers start one PSN earlier, so that each reply is newer.
     assert_eq!(fabric.switches[0].registers[&0], (2, 0xff_ffef));
-    // If none answers, one of them is taken for the source, and its window stays open for a while.
+    // If no member replies, one of them is assumed to be the source, and the window is wide for a while.
     fabric.wait();
     assert_eq!(fabric.switches[0].registers[&0], (2, 1 << 48 | 0xff_ffef));
 }
@@ -97,7 +97,7 @@ fn foreign_and_missing_entries_are_repaired_without_touching_registers() {
     fabric.switches[leaf.0].discard("table egress.bridge_exit.receivers");
     fabric.switches[leaf.0].discard("table ingress.ipv4_routing.routes");
     fabric.switches[leaf.0].discard("clone session");
-    // Entries of a stranger: another fabric's, copied.
+    // Copy entries of another fabric.
     let mut other = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     other.register(&["h1", "h2"]).unwrap();
     let mut foreign = other.request(&["h1", "h4"]);
@@ -110,15 +110,15 @@ fn foreign_and_missing_entries_are_repaired_without_touching_registers() {
 }
 
 #[test]
-fn a_group_with_other_paths_than_it_should_have_is_set_up_anew() {
+fn a_group_with_unexpected_paths_is_initialised_again() {
     let (mut fabric, _) = in_use();
     let before = fabric.contents();
     let leaf = fabric.switch("l1");
     fabric.disconnect(leaf);
     fabric.switches[leaf.0].discard("table ingress.group_lookup.mft");
     fabric.connect(leaf);
-    // The source is one of its own hosts, and none of them answers: no more is known than that a source is no further ahead than its window
-    // of what the other switches have been sent.
+    // The source is a host of this switch, and no host replies. So the only known bound is that the source is at most a window
+    // ahead of the PSNs that the other switches have received.
     fabric.wait();
     assert_eq!(fabric.contents(), before);
     assert_eq!(
@@ -128,7 +128,7 @@ fn a_group_with_other_paths_than_it_should_have_is_set_up_anew() {
 }
 
 #[test]
-fn replication_entries_that_outlive_a_push_are_replaced() {
+fn replication_entries_that_survive_a_pipeline_load_are_replaced() {
     let (mut fabric, _) = in_use();
     let before = fabric.contents();
     let leaf = fabric.switch("l1");
@@ -143,21 +143,21 @@ fn replication_entries_that_outlive_a_push_are_replaced() {
 }
 
 #[test]
-fn a_switch_that_cannot_be_read_is_set_up_anew() {
+fn a_switch_that_cannot_be_read_is_initialised_again() {
     let (mut fabric, _) = in_use();
     let before = fabric.contents();
     let leaf = fabric.switch("l1");
     fabric.disconnect(leaf);
     fabric.switches[leaf.0].refuse_reads = true;
     fabric.connect(leaf);
-    // The source is one of its own hosts, which are asked how far the group is.
+    // The source is a host of this switch, so its hosts are queried for the group's position.
     fabric.wait();
     assert_eq!(fabric.contents(), before);
     assert_eq!(fabric.switches[leaf.0].loads, 2);
 }
 
 #[test]
-fn a_new_controller_takes_over_the_groups_that_it_finds() {
+fn a_new_controller_adopts_groups_found_on_switches() {
     let (mut fabric, group) = in_use();
     let before = fabric.contents();
     fabric.replace_controller();
@@ -170,7 +170,7 @@ fn a_new_controller_takes_over_the_groups_that_it_finds() {
     for switch in &fabric.switches {
         assert_eq!((switch.loads, switch.last_acked[&0]), (1, 0x50_5000));
     }
-    // Its address and indexes are in use, and it can be removed.
+    // The adopted group's address and indexes are reserved, and it can be removed.
     fabric.said.clear();
     let second = fabric.register(&["h1", "h2", "h3"]).unwrap();
     assert_ne!(second.mcst_id, group.mcst_id);
@@ -184,7 +184,7 @@ fn a_new_controller_takes_over_the_groups_that_it_finds() {
 }
 
 #[test]
-fn half_a_group_is_not_taken_over_but_removed() {
+fn an_incomplete_group_is_removed_instead_of_adopted() {
     let (mut fabric, _) = in_use();
     let spine = fabric.switch("s1");
     fabric.switches[spine.0].restart();
@@ -201,7 +201,7 @@ fn half_a_group_is_not_taken_over_but_removed() {
 }
 
 #[test]
-fn a_new_controller_goes_on_from_saved_state() {
+fn a_new_controller_restores_saved_state() {
     let mut fabric = FakeFabric::ready(fat_tree(4).unwrap());
     fabric.register(&["h1", "h2", "h9"]).unwrap();
     fabric.register(&["h5", "h16"]).unwrap();
@@ -210,10 +210,10 @@ fn a_new_controller_goes_on_from_saved_state() {
     fabric.replace_controller();
     fabric.controller.restore(&saved).unwrap();
     assert_eq!(fabric.controller.save(), saved);
-    // One switch was lost together with the old controller.
+    // One switch failed together with the old controller.
     fabric.switches[0].restart();
     fabric.connect_all();
-    // Its hosts are asked how far their group is, for no other switch was there yet.
+    // Its hosts are queried for the group's position, since no other switch was connected yet.
     fabric.wait();
     assert_eq!(fabric.contents(), before);
     assert_eq!(fabric.controller.status(), status);
@@ -222,7 +222,7 @@ fn a_new_controller_goes_on_from_saved_state() {
 }
 
 #[test]
-fn saved_state_of_another_network_is_refused() {
+fn saved_state_of_another_network_is_rejected() {
     let mut fabric = FakeFabric::ready(fat_tree(4).unwrap());
     fabric.register(&["h1", "h9"]).unwrap();
     let saved = fabric.controller.save();
@@ -246,11 +246,11 @@ fn saved_state_of_another_network_is_refused() {
 }
 
 #[test]
-fn rates_of_what_goes_to_the_controller_are_written_at_the_start_and_repaired() {
+fn punt_rates_are_written_at_the_start_and_repaired() {
     let (mut fabric, _) = in_use();
     let before = fabric.contents();
     let rates = |switch: &FakeSwitch| switch.count("meter punt_limit.rates");
-    // Five kinds on each of a leaf's three ports and of the spine's two.
+    // Five kinds of packets for each of a leaf's three ports and the spine's two.
     let all: Vec<usize> = fabric.switches.iter().map(rates).collect();
     assert_eq!(all, [15, 15, 10]);
     let program = Program::resolve(&fabric.controller.config.p4info).unwrap();
@@ -260,7 +260,7 @@ fn rates_of_what_goes_to_the_controller_are_written_at_the_start_and_repaired() 
     let damages: [&dyn Fn(&mut FakeSwitch); 3] = [
         &|switch| switch.discard("meter"),
         &|switch| switch.force(&program.punt_rates.set(&key(1), &rate)),
-        // A port that there is not.
+        // A port that does not exist.
         &|switch| switch.force(&program.punt_rates.set(&key(300), &rate)),
     ];
     for damage in damages {

@@ -1,11 +1,12 @@
-//! A switch that has lost its registers, and what they start from.
+//! Recovery of a group's position after a switch has lost its registers.
 
 use super::*;
 use crate::topology::{leaf_spine, testbed};
 
 const FIRST: u32 = 0xff_fff0;
 
-/// A group of h1 to h4 on one switch, which then restarts; the members have acknowledged these numbers of packets since the first PSN, and reply so.
+/// Creates a group of h1 to h4 on one switch, which then restarts. Members reply to queries that they have acknowledged these numbers
+/// of packets since the first PSN; those with `None` do not reply.
 fn after_restart(newest: [Option<u32>; 4]) -> FakeFabric {
     let mut fabric = FakeFabric::ready(testbed());
     fabric.register(&["h1", "h2", "h3", "h4"]).unwrap();
@@ -22,7 +23,7 @@ fn after_restart(newest: [Option<u32>; 4]) -> FakeFabric {
     fabric
 }
 
-/// The PSN from which the registers start, after the first one, and the port of the source.
+/// The initial PSN of the registers, relative to the group's first PSN, and the port of the source.
 fn start(fabric: &FakeFabric) -> (i32, u32) {
     let (paths, value) = fabric.switches[0].registers[&0];
     assert_eq!(paths, 4);
@@ -41,28 +42,28 @@ fn window(fabric: &FakeFabric) -> String {
 }
 
 #[test]
-fn the_members_of_a_switch_that_is_alone_say_how_far_the_group_is() {
-    // h2 sends what follows 3, and all have it up to 7 but h4, which lacks the last one.
+fn a_group_on_one_switch_recovers_its_position_from_its_members() {
+    // h2 is the source, from PSN 4 on. h1 and h3 have all packets up to 7; h4 lacks the last one.
     let mut fabric = after_restart([Some(7), Some(3), Some(7), Some(6)]);
     let wide = window(&fabric);
-    // Until they have answered, registers start from what is known for sure, less one, so that each answer is newer.
+    // Until they have replied, registers start one PSN before the known position, so that each reply is newer.
     assert_eq!(start(&fabric), (-2, 0));
     fabric.pass(1_000_000);
     let asked = fabric.switches[0].sent.len();
     assert_eq!(asked, 4, "each is asked once");
     fabric.pass(30_000_000);
-    // h2 may as well be a receiver that lags behind: its window is open.
+    // h2 could also be a slow receiver, so the window stays wide.
     assert_eq!(start(&fabric), (3, 2));
     assert_eq!(window(&fabric), wide);
     fabric.wait();
     let usual = window(&fabric);
     assert_ne!(usual, wide);
-    // A source that has been sending for long.
+    // The source has sent many packets.
     let mut fabric = after_restart([Some(900_000), Some(2), Some(900_001), Some(900_003)]);
     fabric.pass(60_000_000);
     assert_eq!(start(&fabric), (900_000, 2));
     assert_eq!(window(&fabric), usual);
-    // One that has just begun, or of which all is acknowledged: the next PSN shows it.
+    // The source has just started, or all its packets are acknowledged: its next PSN identifies it.
     let mut fabric = after_restart([Some(7), Some(7), Some(7), Some(7)]);
     fabric.pass(60_000_000);
     assert_eq!(start(&fabric), (7, 0));
@@ -70,13 +71,13 @@ fn the_members_of_a_switch_that_is_alone_say_how_far_the_group_is() {
 }
 
 #[test]
-fn members_that_do_not_answer_are_asked_again_and_not_for_ever() {
+fn queries_to_members_are_repeated_a_limited_number_of_times() {
     let mut fabric = after_restart([Some(70_000), None, Some(70_010), None]);
     fabric.wait();
-    // Of h2 and h4, one is the source, and the other one is dead, or had its answers lost: it lacks at most a window.
+    // One of h2 and h4 is the source; the other has failed, or its replies were lost. It lacks at most a window.
     let (psn, source) = start(&fabric);
     assert_eq!((psn, source), (70_000 - 65_536, 2));
-    // Twice four, of which two have answered by then; then those two.
+    // Four members are queried twice, by when two have replied; then only the other two.
     assert!((12..=32).contains(&fabric.switches[0].sent.len()));
     assert_eq!(fabric.controller.poll_timeout(), None);
     let lost = |reply: &ApiReply| matches!(reply, ApiReply::MembersLost { .. });
@@ -84,11 +85,11 @@ fn members_that_do_not_answer_are_asked_again_and_not_for_ever() {
 }
 
 #[test]
-fn a_transit_switch_gets_its_state_from_the_others() {
+fn a_transit_switch_recovers_its_state_from_other_switches() {
     for (name, source) in [("s1", 1), ("l2", 1)] {
         let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
         fabric.register(&["h1", "h2", "h3"]).unwrap();
-        // h2 at l1 sends; l1 has acknowledged 7 to it, and the others more towards it.
+        // h2 at l1 is the source; l1 has acknowledged 7 to it, and the other switches newer PSNs.
         let (leaf, restarted) = (fabric.switch("l1"), fabric.switch(name));
         for switch in ["l1", "l2", "s1"] {
             let switch = fabric.switch(switch);
@@ -121,18 +122,18 @@ fn a_transit_switch_gets_its_state_from_the_others() {
             crate::topology::Node::Switch(towards),
             "{name} {source}"
         );
-        // No switch is queried.
+        // No member is queried.
         assert_eq!(fabric.controller.poll_timeout(), None);
         assert!(fabric.switches[restarted.0].sent.is_empty());
     }
 }
 
 #[test]
-fn a_member_that_has_acknowledged_more_than_was_sent_is_taken_out_only_if_that_repairs_nothing() {
+fn a_member_that_acknowledged_more_than_sent_is_removed_only_after_a_repair_failed() {
     let mut fabric = FakeFabric::ready(testbed());
     let group = fabric.register(&["h1", "h2", "h3", "h4"]).unwrap();
     let psn = |n: u32| (FIRST + n) & 0xff_ffff;
-    // The switch holds a position of long ago: it takes what h3 says for nonsense.
+    // The switch has a very old position, so h3's acknowledgements appear implausible to it.
     for path in 0..4 {
         fabric.switches[0].acked.insert((0, path), psn(3));
         fabric.switches[0].claimed.insert((0, path), psn(3));
@@ -148,9 +149,9 @@ fn a_member_that_has_acknowledged_more_than_was_sent_is_taken_out_only_if_that_r
         fabric.said.iter().any(is_loss)
     };
     assert!(!lost(&fabric));
-    // The registers have started anew.
+    // The registers were initialised again.
     assert_eq!(start(&fabric).0, 3);
-    // The state persists, and so does the report.
+    // The stall persists, and is reported again.
     for _ in 0..4 {
         fabric.suspect(group.mcst_id);
         fabric.pass(4_000_000_000);

@@ -1,4 +1,4 @@
-//! Packets are sent along the routes of all switches, hop by hop.
+//! Tests follow packets hop by hop along the routes of all switches.
 
 use std::net::Ipv4Addr;
 
@@ -9,7 +9,7 @@ use crate::topology::{
     fat_tree, leaf_spine, m_port_n_tree, testbed, Builder, FatTreeShape, Host, HostIndex, LinkIndex,
 };
 
-/// Where a packet comes to an end.
+/// Where a packet's path ends.
 #[derive(Debug, PartialEq)]
 enum Fate {
     Delivered(HostIndex),
@@ -37,12 +37,12 @@ impl<'a> Routed<'a> {
     }
 
     fn lookup(&self, switch: SwitchIndex, ip: Ipv4Addr) -> Route {
-        let holding = self.routes[switch.0].iter().filter(|(p, _)| p.holds(ip));
+        let holding = self.routes[switch.0].iter().filter(|(p, _)| p.contains(ip));
         let longest = holding.max_by_key(|(prefix, _)| prefix.len);
         longest.map_or(Route::NoRoute, |(_, route)| *route)
     }
 
-    /// Follows one of the equally good ways, which `way` chooses.
+    /// Follows one of the equal-cost paths, selected by `way`.
     fn follow(&self, from: SwitchIndex, ip: Ipv4Addr, way: usize) -> Fate {
         let mut at = from;
         for _ in self.topology.switches() {
@@ -71,7 +71,7 @@ impl<'a> Routed<'a> {
     }
 }
 
-/// The same network whose hosts have other addresses.
+/// The same network with other host addresses.
 fn readdressed(topology: &Topology, addresses: &[Ipv4Addr]) -> Topology {
     let mut builder = Builder::new("other", topology.defaults()).unwrap();
     for switch in topology.switches() {
@@ -102,7 +102,7 @@ fn network() -> impl Strategy<Value = Topology> {
     ])
 }
 
-/// Addresses of 10.0.0.0/8 without those of groups: far from each other, or next to each other in any order.
+/// Random addresses of 10.0.0.0/8 outside the range of groups: scattered, or consecutive in any order.
 fn addresses(hosts: usize) -> impl Strategy<Value = Vec<Ipv4Addr>> {
     let of = |number: u32| Ipv4Addr::from(0x0a00_0000 + number);
     let far = prop::collection::btree_set(1..0xff_0000u32, hosts);
@@ -136,7 +136,7 @@ proptest! {
         let underlay = Underlay::new(&topology, paths, GroupRange::default());
         let routed = Routed::new(&topology, &underlay);
         let strangers = strangers.into_iter().map(|n| Ipv4Addr::from(0x0a00_0000 + n));
-        // Those next to a host are the ones that a prefix takes along.
+        // An unused address next to a host's may be in the same prefix as the host.
         let beside = topology.hosts().iter().map(|host| Ipv4Addr::from(u32::from(host.ip) ^ 1));
         let unused: Vec<_> =
             strangers.chain(beside).filter(|ip| topology.host_with_ip(*ip).is_none()).collect();
@@ -156,8 +156,8 @@ proptest! {
 }
 
 #[test]
-fn addresses_of_groups_have_no_route() {
-    // Hosts on both sides of the range, so that a prefix of all of them would hold it.
+fn group_addresses_have_no_route() {
+    // Hosts below and above the range of groups, so that a common prefix of the hosts would contain it.
     let addresses = [
         [10, 254, 0, 1],
         [10, 254, 0, 2],
@@ -178,7 +178,7 @@ fn addresses_of_groups_have_no_route() {
 }
 
 #[test]
-fn a_fat_tree_needs_as_many_routes_as_a_switch_has_ways_and_few_more() {
+fn a_fat_tree_needs_few_routes_per_switch() {
     let topology = fat_tree(16).unwrap();
     let underlay = Underlay::new(&topology, Paths::new(&topology), GroupRange::default());
     let routed = Routed::new(&topology, &underlay);
@@ -187,9 +187,9 @@ fn a_fat_tree_needs_as_many_routes_as_a_switch_has_ways_and_few_more() {
         let of_layer = switches.filter(|(switch, _)| layer(&switch.name));
         of_layer.map(|(_, routes)| routes.len()).max()
     };
-    // A core switch has a way to each of 16 pods.
+    // A core switch has a route to each of 16 pods.
     assert_eq!(most(|name| name.starts_with('c')), Some(16));
-    // Down to each of 8 switches, and up from wherever the address differs, bit by bit.
+    // An aggregation switch has 8 routes down, and one route up for each bit in which other addresses differ.
     assert_eq!(most(|name| name.contains('a')), Some(12));
     assert_eq!(most(|name| name.contains('e')), Some(16));
 }

@@ -71,7 +71,7 @@ fn allows(rule: &str, a: u16, c: u16) -> bool {
 }
 
 #[test]
-fn conditions_mean_what_they_say() {
+fn conditions_are_evaluated() {
     let cases = [
         ("a == 5", true),
         ("a::value != 0x5", false),
@@ -82,7 +82,7 @@ fn conditions_mean_what_they_say() {
         ("!(a == 5)", false),
         ("!(a == 4) && !false", true),
         ("a == 0b101 && (b.c <= 6 || true)", true),
-        // `&&` binds more than `||`, and `||` more than `->`.
+        // Precedence: `&&` before `||`, and `||` before `->`.
         ("true || false && false", true),
         ("false -> false || false", true),
         ("b.c::mask == 0xffff && a::prefix_length == 16", true),
@@ -93,7 +93,7 @@ fn conditions_mean_what_they_say() {
 }
 
 #[test]
-fn prefixes_and_keys_left_out_have_masks_of_their_own() {
+fn prefixes_and_omitted_keys_have_masks() {
     let checks = |rule: &str, matches| {
         let constraints = with_rule(rule).unwrap();
         constraints.check(&[insertion(TABLE, matches)]).is_ok()
@@ -104,17 +104,17 @@ fn prefixes_and_keys_left_out_have_masks_of_their_own() {
 }
 
 #[test]
-fn a_broken_rule_names_table_rule_and_keys() {
+fn a_violation_names_table_rule_and_keys() {
     let entry = insertion(TABLE, vec![(1, exact(5)), (2, exact(7))]);
     let error = with_rule("a == 6").unwrap().check(&[entry]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "an entry of ingress.t breaks the program's rule `a == 6`: a=0x5, b.c=0x7"
+        "an entry of ingress.t violates @entry_restriction `a == 6`: a=0x5, b.c=0x7"
     );
 }
 
 #[test]
-fn rules_that_mean_nothing_are_refused() {
+fn malformed_rules_are_rejected() {
     let deep = "(".repeat(1000);
     for (rule, why) in [
         ("", "a key or a number is missing"),
@@ -135,7 +135,7 @@ fn rules_that_mean_nothing_are_refused() {
 }
 
 #[test]
-fn what_is_referred_to_must_be_there_before_in_one_entry() {
+fn references_must_exist_before_in_one_entry() {
     let there = 0x0200_0002;
     let refers = |key: &str| format!("@refers_to(there, {key})");
     let fields = vec![
@@ -158,7 +158,9 @@ fn what_is_referred_to_must_be_there_before_in_one_entry() {
     let at = |table, x, y| insertion(table, vec![(1, exact(x)), (2, exact(y))]);
     let check = |updates: &[Update]| constraints.check(updates).map_err(|e| e.to_string());
     assert_eq!(check(&[at(there, 1, 2), at(TABLE, 1, 2)]), Ok(()));
-    let missing = Err("an entry of ingress.t refers to an entry of ingress.there that is not there before it: a=0x1, b=0x2".to_owned());
+    let missing = Err(
+        "an entry of ingress.t refers to a missing entry of ingress.there: a=0x1, b=0x2".to_owned(),
+    );
     assert_eq!(check(&[at(TABLE, 1, 2), at(there, 1, 2)]), missing);
     assert_eq!(
         check(&[at(there, 1, 3), at(there, 3, 2), at(TABLE, 1, 2)]),

@@ -1,9 +1,9 @@
-//! The three-layer fat-tree of k-port switches (Al-Fares et al., SIGCOMM 2008), whole or with fewer pods.
+//! Generator of three-layer fat-trees of k-port switches (Al-Fares et al., SIGCOMM 2008), complete or with fewer pods.
 
 use super::{check, GenerateError, RuleBuilder};
 use crate::topology::{End, Topology};
 
-/// `k` pods of `k/2` edge and `k/2` aggregation switches, `(k/2)^2` core switches, `k^3/4` hosts.
+/// Generates a complete fat-tree: `k` pods of `k/2` edge and `k/2` aggregation switches, `(k/2)^2` core switches, `k^3/4` hosts.
 ///
 /// Pods, edge switches (`p1e1`, ...), aggregation switches (`p1a1`, ...) and core switches (`c1`, ...) count from 1.
 /// Edge and aggregation switches have ports 1 to k/2 downwards and k/2 + 1 to k upwards; port `i` of a core
@@ -12,21 +12,21 @@ pub fn fat_tree(k: u32) -> Result<Topology, GenerateError> {
     FatTreeShape::whole(k).build()
 }
 
-/// A fat-tree of k-port switches that is 1:1 and may be smaller than the whole one.
+/// Size of a fat-tree of k-port switches without oversubscription, which may have fewer pods than the complete one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FatTreeShape {
-    /// Ports of a switch, even.
+    /// Number of ports of each switch, even, 2 to 128.
     pub k: u32,
-    /// Even, and divides `k`.  With fewer than `k` there are `pods / 2` core switches for each aggregation switch of a pod; each
-    /// has `k / pods` links to every pod.
+    /// Number of pods, even, and a divisor of `k`. Each aggregation switch of a pod has its own `pods / 2` core switches, and each
+    /// core switch has `k / pods` links to every pod.
     pub pods: u32,
-    /// Edge switches of a pod, and as many aggregation switches; divides `k / 2`.  With fewer than `k / 2` there are `k / 2 / edges`
-    /// links between every two.
+    /// Number of edge switches of a pod, and of its aggregation switches; a divisor of `k / 2`. There are `k / 2 / edges` links
+    /// between an edge and an aggregation switch.
     pub edges: u32,
 }
 
 impl FatTreeShape {
-    /// The whole tree.
+    /// The complete tree of k-port switches.
     pub fn whole(k: u32) -> FatTreeShape {
         FatTreeShape {
             k,
@@ -35,7 +35,7 @@ impl FatTreeShape {
         }
     }
 
-    /// The whole tree of `k`-port switches, but for the numbers of pods and edge switches that are given.
+    /// A tree of `k`-port switches with these numbers of pods and edge switches; `None` for those of the complete tree.
     pub fn with(k: u32, pods: Option<u32>, edges: Option<u32>) -> FatTreeShape {
         let whole = FatTreeShape::whole(k);
         FatTreeShape {
@@ -45,11 +45,11 @@ impl FatTreeShape {
         }
     }
 
-    /// It, with `pods edges k/2` hosts under `pods edges / 2` core switches.
+    /// Generates the tree, with `pods * edges * k/2` hosts and `pods * edges / 2` core switches.
     ///
-    /// Ports `i k/pods + 1` to `(i + 1) k/pods` of a core switch lead to pod `i` (from 0), all to the same aggregation switch; links
-    /// between an edge and an aggregation switch are side by side in the same way; the rest is as in [`fat_tree`].  Gleam simulates
-    /// 16,384 hosts under switches of 64 ports, 16 pods of 32 edge switches, and Cepheus 1,024, such as 4 pods of 8.
+    /// Ports `i * k/pods + 1` to `(i + 1) * k/pods` of a core switch lead to pod `i` (from 0), all to the same aggregation switch.
+    /// Parallel links between an edge and an aggregation switch use consecutive ports, too. Names, the remaining ports and
+    /// addresses are those of [`fat_tree`].
     pub fn build(self) -> Result<Topology, GenerateError> {
         let FatTreeShape { k, pods, edges } = self;
         let good = (2..=128).contains(&k) && k % 2 == 0;

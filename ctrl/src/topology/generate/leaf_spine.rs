@@ -1,9 +1,10 @@
-//! Two layers, fully meshed.
+//! Generator of leaf-spine networks: two layers, every leaf switch linked to every spine switch.
 
 use super::{check, GenerateError, RuleBuilder};
 use crate::topology::{End, Topology};
 
-/// `leaves` leaf switches (`l1`, ...) with `hosts_per_leaf` hosts each, all linked to `spines` spine switches (`s1`, ...).
+/// Generates `leaves` leaf switches (`l1`, ...) with `hosts_per_leaf` hosts each, all linked to `spines` spine switches
+/// (`s1`, ...).
 ///
 /// Leaf ports: hosts first, then spines.  Spine port `i` leads to leaf `i`.  Host `j` of leaf `i` (from 0) has
 /// the address 10.(i / 256).(i mod 256).(j + 1).

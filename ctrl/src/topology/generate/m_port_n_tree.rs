@@ -1,5 +1,5 @@
-//! The m-port n-tree: a fat-tree of n levels of m-port switches, as InfiniBand clusters use it
-//! (Lin, Chung, Huang, IPDPS 2004; the fabric of the cyclic multicast scheme).
+//! Generator of m-port n-trees: fat-trees of n levels of m-port switches, used in InfiniBand clusters (Lin, Chung, Huang,
+//! IPDPS 2004). Cyclic multicast is defined on them.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::{GenerateError, RuleBuilder};
 use crate::topology::n_tree::Shape;
 use crate::topology::{End, Topology};
 
-/// `2 (m/2)^n` hosts under `(2n - 1) (m/2)^(n-1)` switches of `m` ports in `n` levels; [`Shape`] says what is linked.
+/// Generates `2 (m/2)^n` hosts and `(2n - 1) (m/2)^(n-1)` switches of `m` ports in `n` levels, with the links of [`Shape`].
 ///
 /// Switches are named after level and position within it, `l0s1`, top level first; hosts are in the order of their
 /// digits.

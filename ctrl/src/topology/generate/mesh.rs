@@ -1,13 +1,12 @@
-//! Switches with one host each, and a link between any two of them.
+//! Generator of full meshes: one switch per host, and a link between every two switches.
 
 use super::{check, GenerateError, RuleBuilder};
 use crate::topology::{End, Topology};
 
-/// `hosts` switches (`s1`, ...) with one host each, every two of them linked.
+/// Generates `hosts` switches (`s1`, ...) with one host each, every two of them linked.
 ///
-/// What two hosts send to each other has a link for itself, as in analyses of overlays that speak of the link between two members
-/// (RDMC, section 4.5).  Port 1 of a switch leads to its host, the others to the other switches in their order.  Host `i` (from 0)
-/// has the address 10.0.i.1.
+/// Every pair of hosts has a link of its own, as analyses of overlays assume (RDMC, section 4.5). Port 1 of a switch leads to
+/// its host, the other ports to the other switches in order. Host `i` (from 0) has the address 10.0.i.1.
 pub fn mesh(hosts: u32) -> Result<Topology, GenerateError> {
     let good = (2..=255).contains(&hosts);
     check("mesh", "hosts", hosts, good, "2 to 255")?;
@@ -21,7 +20,7 @@ pub fn mesh(hosts: u32) -> Result<Topology, GenerateError> {
     }
     for (i, a) in (0..).zip(&switches) {
         for (j, b) in (0..).zip(&switches).skip(i as usize + 1) {
-            // A switch leaves itself out when it counts the others.
+            // Ports are numbered by the index of the peer, without the switch itself.
             builder.link(End::switch(*a, 1 + j), End::switch(*b, 2 + i));
         }
     }

@@ -8,41 +8,41 @@ mod fat_tree;
 mod leaf_spine;
 mod m_port_n_tree;
 mod mesh;
+mod spec;
 mod testbed;
-mod word;
 
 pub use fat_tree::{fat_tree, FatTreeShape};
 pub use leaf_spine::leaf_spine;
 pub use m_port_n_tree::m_port_n_tree;
 pub use mesh::mesh;
+pub use spec::{generate, is_generator_spec, GeneratorSpecError, GENERATOR_FORMS};
 pub use testbed::testbed;
-pub use word::{generate, is_generated, WordError, GENERATED};
 
 use super::{Builder, End, Host, HostIndex, LinkAttributes, MacAddr, SwitchIndex, Topology};
 
-/// Why there is no such topology.
+/// Error: a generator's parameters are out of range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GenerateError {
-    /// A parameter out of range.
+    /// One parameter is out of range.
     #[error("{topology}: {parameter} = {given} is out of range; it must be {allowed}")]
     Parameter {
-        /// The generator.
+        /// Name of the generator, such as `fat-tree`.
         topology: &'static str,
         /// The parameter's name.
         parameter: &'static str,
-        /// Its value.
+        /// The given value of the parameter.
         given: u32,
-        /// What it may be.
+        /// Allowed values, for the message.
         allowed: &'static str,
     },
-    /// Parameters that are good alone but too large together.
+    /// The combination of parameters needs more hosts than there are addresses.
     #[error("{topology}: {hosts} hosts are too many; at most {limit} have addresses")]
     TooManyHosts {
-        /// The generator.
+        /// Name of the generator, such as `fat-tree`.
         topology: &'static str,
-        /// Hosts asked for.
+        /// Number of hosts of the requested topology.
         hosts: u64,
-        /// Hosts possible.
+        /// Maximum number of hosts.
         limit: u64,
     },
 }
@@ -65,7 +65,7 @@ pub(super) fn check(
     }
 }
 
-/// A builder for correct arguments: the generators' own mistakes are bugs, not errors.
+/// A [`Builder`] for generators: numbers hosts and switches, and panics on invalid arguments, which would be bugs.
 struct RuleBuilder {
     builder: Builder,
     switches: u64,

@@ -1,9 +1,9 @@
-//! The smallest useful network.
+//! Generator of the smallest useful network.
 
 use super::RuleBuilder;
 use crate::topology::{End, Topology};
 
-/// One switch, `s1`, with four hosts on its ports 1 to 4.
+/// Generates one switch, `s1`, with four hosts on its ports 1 to 4.
 pub fn testbed() -> Topology {
     let mut builder = RuleBuilder::new("testbed".to_owned());
     let switch = builder.switch("s1".to_owned());

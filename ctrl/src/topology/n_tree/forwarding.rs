@@ -1,28 +1,29 @@
-//! Forwarding tables: equations 1 and 2 for one destination, unions of paths for many (section 3.3 of the paper).
+//! Forwarding tables of m-port n-trees: equations 1 and 2 for one destination, unions of paths for multicast (section 3.3 of
+//! the paper).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Above, Below, HostLabel, Shape, SwitchLabel};
 
-/// One switch on the way of a packet.
+/// One hop of a path: a switch with ingress and egress port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// The switch.
+    /// Label of the switch.
     pub switch: SwitchLabel,
-    /// The port that the packet comes in by.
+    /// Ingress port of the packet.
     pub ingress: u32,
-    /// The port that it leaves by.
+    /// Egress port of the packet.
     pub egress: u32,
 }
 
 impl Shape {
-    /// Whether the host can be reached downward from this switch.
+    /// Whether the host is in the subtree below this switch.
     pub fn is_below(self, switch: &SwitchLabel, host: &HostLabel) -> bool {
         let level = switch.level as usize;
         switch.digits[..level] == host.0[..level]
     }
 
-    /// The port by which a packet with this DLID leaves a switch; none when no host has the LID.
+    /// Output port of a switch for packets with this destination LID; `None` if no host has it.
     pub fn output_port(self, switch: &SwitchLabel, lid: u64) -> Option<u32> {
         let owner = self.owner(lid)?;
         if self.is_below(switch, &owner) {
@@ -35,7 +36,7 @@ impl Shape {
         Some(digit as u32 + self.half() + 1)
     }
 
-    /// The way from one host to another by the LID that the source selects; empty from a host to itself.
+    /// Path from one host to another, by the destination LID that the source selects; empty from a host to itself.
     pub fn path(self, source: &HostLabel, destination: &HostLabel) -> Vec<Hop> {
         let mut hops = Vec::new();
         if source == destination {
@@ -64,11 +65,10 @@ impl Shape {
         }
     }
 
-    /// The output ports of each switch for packets of `source` to all of these hosts; the source itself is left out.
+    /// Multicast forwarding table: output ports of each switch for packets of `source` to all `destinations` but the source.
     ///
-    /// The union runs over the switches that the paths go through, and each takes part with the ports of its own
-    /// paths.  With the ports for *all* DLIDs of the group in *every* switch, as section 3.3.2 can be read, a switch on the
-    /// way down would send packets up again for members that are not below it.
+    /// It is the union of the paths to all destinations, switch by switch. Section 3.3.2 can also be read as the ports for *all*
+    /// destination LIDs in *every* switch. Then a switch on the way down would send packets up again, for members not below it.
     pub fn multicast<'a>(
         self,
         source: &HostLabel,

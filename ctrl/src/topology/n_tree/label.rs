@@ -1,32 +1,32 @@
-//! `P(p)` and `SW<w, l>`.
+//! Labels of hosts, `P(p)`, and of switches, `SW<w, l>`.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A host's digits `p_0 ... p_(n-1)`: `p_0 < m`, the others `< m/2`.
+/// Label of a host: digits `p_0 ... p_(n-1)`, where `p_0 < m` and the others are `< m/2`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostLabel(pub Vec<u32>);
 
-/// A switch's digits `w_0 ... w_(n-2)` and its level, 0 at the top: all digits `< m/2`, except that `w_0 < m` below the top.
+/// Label of a switch: digits `w_0 ... w_(n-2)` and its level. All digits are `< m/2`, except that `w_0 < m` below the top.
 ///
 /// Ordered by level, then by digits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SwitchLabel {
-    /// `l`.
+    /// Level `l`, 0 at the top.
     pub level: u32,
-    /// `w`.
+    /// Digits `w_0 ... w_(n-2)` of the label.
     pub digits: Vec<u32>,
 }
 
 impl fmt::Display for HostLabel {
-    /// As the paper writes it, `P(201)`; with dots between the digits where one has two figures.
+    /// Writes the label as in the paper, `P(201)`; with dots between the digits if any is above 9.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "P({})", Digits(&self.0))
     }
 }
 
 impl fmt::Display for SwitchLabel {
-    /// As the paper writes it, `SW<20,1>`; with dots between the digits where one has two figures.
+    /// Writes the label as in the paper, `SW<20,1>`; with dots between the digits if any is above 9.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SW<{},{}>", Digits(&self.digits), self.level)
     }
@@ -49,7 +49,7 @@ impl fmt::Display for Digits<'_> {
 
 /// Error: the text is not the label of a host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not the label of a host; write its digits like 201, P(201) or, where one has two figures, 10.3.1")]
+#[error("`{0}` is not the label of a host; write its digits as 201 or P(201), or with dots if a digit is above 9, as 10.3.1")]
 pub struct LabelError(String);
 
 impl FromStr for HostLabel {

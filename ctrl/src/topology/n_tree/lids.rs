@@ -1,19 +1,19 @@
-//! LIDs of hosts, and which of them a source chooses (sections 3.1 and 3.2 of the paper).
+//! LIDs of hosts, and the choice among a destination's LIDs by the source (sections 3.1 and 3.2 of the paper).
 
 use super::{HostLabel, Shape};
 
-/// Why InfiniBand cannot give these LIDs; the arithmetic holds all the same.
+/// Error: InfiniBand cannot assign these LIDs. The forwarding tables are computed all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LidError {
-    /// An LMC stands for a power of two.
+    /// The number of LIDs per host is not a power of two, as an LMC requires.
     #[error("there is no LMC for {0} LIDs per host: their number must be a power of two; use a power of two for --ports")]
     NoPowerOfTwo(u32),
-    /// The LMC has three bits (IBA vol. 1, 4.1.3).
+    /// More LIDs per host than an LMC of three bits allows (IBTA vol. 1, 4.1.3).
     #[error(
         "{0} LIDs per host are too many: an LMC allows at most 128; use fewer ports or levels"
     )]
     TooManyPerHost(u32),
-    /// Beyond the unicast LIDs (IBA vol. 1, 4.1.3).
+    /// More LIDs than the unicast range has (IBTA vol. 1, 4.1.3).
     #[error(
         "{0} LIDs are too many: unicast LIDs end at 49151 (0xbfff); use fewer ports or levels"
     )]
@@ -21,7 +21,7 @@ pub enum LidError {
 }
 
 impl Shape {
-    /// The LIDs of all hosts together; they are 1 to this.
+    /// Number of LIDs of all hosts; LIDs are 1 to this number.
     pub fn lid_count(self) -> u64 {
         u64::from(self.paths()) * u64::from(self.host_count())
     }
@@ -43,14 +43,14 @@ impl Shape {
         u64::from(self.paths()) * u64::from(self.pid(host)) + 1
     }
 
-    /// The host that has this LID, if one has.
+    /// Host with this LID, if any.
     pub fn owner(self, lid: u64) -> Option<HostLabel> {
         let pid = lid.checked_sub(1)? / u64::from(self.paths());
         let pid = u32::try_from(pid).ok()?;
         (pid < self.host_count()).then(|| self.host(pid))
     }
 
-    /// The digits that both hosts begin with (definition 1); the level of the switches where their ways meet.
+    /// Number of leading digits that both hosts share (definition 1); also the level of the switches where their paths meet.
     pub fn common_prefix(self, a: &HostLabel, b: &HostLabel) -> u32 {
         (0..self.levels())
             .zip(a.0.iter().zip(&b.0))
@@ -60,8 +60,8 @@ impl Shape {
 
     /// Cyclic path selection: the LID of `destination` that `source` sends to.
     ///
-    /// It depends on the source by the digits behind the level where the ways meet, so that hosts with different
-    /// ones take different ways, and one host takes the same way up to all destinations.
+    /// It depends on the source's digits after the common prefix. So hosts with different digits there use different paths, and
+    /// one host uses the same upward path to all destinations.
     pub fn select_lid(self, source: &HostLabel, destination: &HostLabel) -> u64 {
         let level = self.common_prefix(source, destination);
         self.base_lid(destination) + u64::from(self.rank(level + 1, source))

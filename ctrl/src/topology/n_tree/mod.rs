@@ -1,9 +1,9 @@
-//! m-port n-trees as InfiniBand sees them: labels, LIDs, forwarding tables, and cyclic multicast.
+//! m-port n-trees of InfiniBand: labels, LIDs, forwarding tables, and cyclic multicast.
 //!
 //! Names and equations are those of Zhou, Lin and Chung, "Hardware supported multicast in fat-tree-based InfiniBand
-//! networks" (J. Supercomputing 40, 2007), sections 2.2 and 3.  [`Shape`] knows which labels there are and which ports
-//! are linked; `lids.rs` gives hosts their LIDs and chooses among them; `forwarding.rs` has the tables.  All this is
-//! arithmetic on labels.  [`NTree`] finds the labels of a given [`super::Topology`], whatever its nodes are called.
+//! networks" (J. Supercomputing 40, 2007), sections 2.2 and 3. [`Shape`] has the labels and links; `lids.rs` assigns LIDs to
+//! hosts and selects among them; `forwarding.rs` has the tables. All this is arithmetic on labels. [`NTree`] derives the
+//! labels of a [`super::Topology`] from its links, independent of node names.
 
 mod forwarding;
 mod label;

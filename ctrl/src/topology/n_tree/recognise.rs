@@ -1,4 +1,4 @@
-//! The labels of a network that is an m-port n-tree.
+//! Recognition of m-port n-trees: derives the labels of nodes from the linked ports.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::topology::{End, HostIndex, Node, SwitchIndex, Topology};
 
 /// A topology that is an m-port n-tree, with the labels of its nodes.
 ///
-/// Labels follow from the ports that are linked, not from names or from the order of a file.
+/// Labels are derived from the linked ports, not from node names or the order in a file.
 #[derive(Clone, Debug)]
 pub struct NTree {
     shape: Shape,
@@ -15,18 +15,22 @@ pub struct NTree {
     switches: Vec<SwitchLabel>,
 }
 
-/// A topology that is none.
+/// Error: the topology is not an m-port n-tree.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("topology {topology} is not an m-port n-tree ({why}); `alfirk topology n-tree --ports M --levels N` makes one")]
 pub struct NotAnNTree {
-    /// Its name.
+    /// Name of the topology.
     pub topology: String,
-    /// What it differs in.
+    /// The first difference from an m-port n-tree.
     pub why: String,
 }
 
 impl NTree {
-    /// Finds the labels; work is linear in the links.
+    /// Derives the labels of all nodes, in time linear in the number of links.
+    ///
+    /// # Errors
+    ///
+    /// The topology is not an m-port n-tree, or its ports are numbered differently.
     pub fn recognise(topology: &Topology) -> Result<NTree, NotAnNTree> {
         let found = shape_of(topology).and_then(|shape| {
             let hosts = host_labels(topology, shape)?;
@@ -43,7 +47,7 @@ impl NTree {
         })
     }
 
-    /// m and n.
+    /// The parameters m and n of the tree.
     pub fn shape(&self) -> Shape {
         self.shape
     }
@@ -59,7 +63,7 @@ impl NTree {
     }
 }
 
-/// The shape with these numbers of ports, switches, hosts and links.
+/// The tree with the topology's numbers of ports, switches, hosts and links.
 fn shape_of(topology: &Topology) -> Result<Shape, String> {
     let ports = topology
         .switch_indexes()
@@ -80,12 +84,13 @@ fn shape_of(topology: &Topology) -> Result<Shape, String> {
         })
         .ok_or_else(|| {
             format!(
-                "none has {hosts} hosts, {links} links and {switches} switches of {ports} ports"
+                "no n-tree has {hosts} hosts, {links} links and {switches} switches of {ports} ports"
             )
         })
 }
 
-/// A host's digits are the ports down to it from any top switch; they are read on the way up by the first port.
+/// Labels of all hosts. A host's digits are the ports on the path down to it from any top switch; they are collected on the
+/// way up from the host, always by the first upward port.
 fn host_labels(topology: &Topology, shape: Shape) -> Result<Vec<HostLabel>, String> {
     let label = |host| {
         let (mut switch, port) = topology.attachment(host);
@@ -97,7 +102,7 @@ fn host_labels(topology: &Topology, shape: Shape) -> Result<Vec<HostLabel>, Stri
                     digits.push(port - 1);
                     switch = upper;
                 }
-                _ => return Err(misses(topology, switch, shape.half() + 1)),
+                _ => return Err(wrong_far_end(topology, switch, shape.half() + 1)),
             }
         }
         digits.reverse();
@@ -105,7 +110,7 @@ fn host_labels(topology: &Topology, shape: Shape) -> Result<Vec<HostLabel>, Stri
         match shape.has_host(&label) {
             true => Ok(label),
             false => Err(format!(
-                "host {} hangs from a port that it cannot have",
+                "host {} is attached to a port that an n-tree does not use for hosts",
                 topology.host(host).name
             )),
         }
@@ -113,7 +118,7 @@ fn host_labels(topology: &Topology, shape: Shape) -> Result<Vec<HostLabel>, Stri
     topology.host_indexes().map(label).collect()
 }
 
-/// From the leaves up; every port must lead where the rule says.
+/// Labels of all switches, from the leaves upwards. Every upward port must lead to the switch that [`Shape::above`] computes.
 fn switch_labels(
     topology: &Topology,
     shape: Shape,
@@ -137,9 +142,9 @@ fn switch_labels(
             match topology.behind(switch, port).map(|n| n.peer) {
                 Some(peer) if peer.port == above.port => match peer.node {
                     Node::Switch(upper) => labels.give(upper, above.switch)?,
-                    Node::Host(_) => return Err(misses(topology, switch, port)),
+                    Node::Host(_) => return Err(wrong_far_end(topology, switch, port)),
                 },
-                _ => return Err(misses(topology, switch, port)),
+                _ => return Err(wrong_far_end(topology, switch, port)),
             }
         }
     }
@@ -151,12 +156,12 @@ struct Labels<'a> {
     topology: &'a Topology,
     by_switch: Vec<Option<SwitchLabel>>,
     taken: BTreeMap<SwitchLabel, SwitchIndex>,
-    /// Labelled, but not what is above them.
+    /// Labelled switches whose upper neighbours are not labelled yet.
     todo: Vec<(SwitchIndex, SwitchLabel)>,
 }
 
 impl Labels<'_> {
-    /// Labels a switch, unless it has another label or the label another switch.
+    /// Labels a switch. Fails if the switch has another label already, or another switch has this label.
     fn give(&mut self, switch: SwitchIndex, label: SwitchLabel) -> Result<(), String> {
         let taken = *self.taken.entry(label.clone()).or_insert(switch);
         let known = &mut self.by_switch[switch.0];
@@ -168,14 +173,14 @@ impl Labels<'_> {
             }
             Some(known) if taken == switch && *known == label => Ok(()),
             _ => Err(format!(
-                "switch {} is linked unlike any of them",
+                "switch {} has links of no switch in an n-tree",
                 self.topology.switch(switch).name
             )),
         }
     }
 }
 
-fn misses(topology: &Topology, switch: SwitchIndex, port: u32) -> String {
+fn wrong_far_end(topology: &Topology, switch: SwitchIndex, port: u32) -> String {
     let end = topology.show_end(End::switch(switch, port));
-    format!("{end} does not lead where it must")
+    format!("{end} does not lead to the expected port")
 }

@@ -1,26 +1,26 @@
-//! Which labels an m-port n-tree has, and which ports are linked (section 2.2 of the paper).
+//! Labels and links of an m-port n-tree (section 2.2 of the paper).
 
 use super::{HostLabel, SwitchLabel};
 use crate::topology::generate::{check, GenerateError};
 use crate::topology::End;
 
-/// The numbers `m` and `n` of an m-port n-tree.
+/// An m-port n-tree, given by its parameters m (ports of a switch) and n (levels).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     ports: u32,
     levels: u32,
 }
 
-/// What is behind a switch's port that leads up.
+/// The neighbour behind an upward port of a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Above {
-    /// The switch one level higher.
+    /// Label of the switch one level higher.
     pub switch: SwitchLabel,
-    /// Its port.
+    /// Downward port of that switch, from 1.
     pub port: u32,
 }
 
-/// What is behind a switch's port that leads down.
+/// The neighbour behind a downward port of a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Below {
     /// A switch one level lower, and its port.
@@ -31,10 +31,10 @@ pub enum Below {
 
 impl Shape {
     const NAME: &'static str = "m-port n-tree";
-    /// Hosts are numbered through 10.0.0.0 to 10.254.255.255, leaving out .0 and .255.
+    /// Addresses of hosts are 10.0.0.0 to 10.254.255.255, without those that end in .0 or .255.
     const MAX_HOSTS: u64 = 255 * 256 * 254;
 
-    /// `ports` is m, even and 2 to 508; `levels` is n, 1 to 16.
+    /// Creates a shape. `ports` is m, even, 2 to 508; `levels` is n, 1 to 16.
     pub fn new(ports: u32, levels: u32) -> Result<Shape, GenerateError> {
         let is_good = (2..=End::MAX_PORT - 1).contains(&ports) && ports % 2 == 0;
         check(Shape::NAME, "m", ports, is_good, "even and 2 to 508")?;
@@ -61,32 +61,32 @@ impl Shape {
         self.levels
     }
 
-    /// m/2: ports of a switch that lead up, and as many that lead down, below the top.
+    /// m/2: number of upward ports, and of downward ports, of a switch below the top level.
     pub fn half(self) -> u32 {
         self.ports / 2
     }
 
-    /// `(m/2)^(n-1)`: top switches, and shortest ways between hosts that meet at the top only.
+    /// `(m/2)^(n-1)`: number of top switches, and of shortest paths between hosts in different subtrees of the top.
     pub fn paths(self) -> u32 {
         self.half().pow(self.levels - 1)
     }
 
-    /// `2 (m/2)^n`.
+    /// Number of hosts, `2 (m/2)^n`.
     pub fn host_count(self) -> u32 {
         self.ports * self.paths()
     }
 
-    /// `(2n - 1) (m/2)^(n-1)`.
+    /// Number of switches, `(2n - 1) (m/2)^(n-1)`.
     pub fn switch_count(self) -> u64 {
         u64::from(2 * self.levels - 1) * u64::from(self.paths())
     }
 
-    /// Links of hosts and between switches.
+    /// Number of links, of hosts and between switches.
     pub fn link_count(self) -> u64 {
         u64::from(self.levels) * u64::from(self.host_count())
     }
 
-    /// Ports of a switch at this level that lead down: numbers 1 to this.
+    /// Number of downward ports of a switch at this level; they are ports 1 to this number.
     pub fn ports_down(self, level: u32) -> u32 {
         match level {
             0 => self.ports,
@@ -118,25 +118,25 @@ impl Shape {
         HostLabel(self.digits(self.levels, pid))
     }
 
-    /// PID (definition 4): the host's place in the order of digits, from 0.
+    /// PID of a host (definition 4): its position in the order of digits, from 0.
     pub fn pid(self, host: &HostLabel) -> u32 {
         self.rank(0, host)
     }
 
-    /// The host's rank among those that share its first `prefix` digits (definition 4).
+    /// Rank of a host, from 0, among the hosts that share its first `prefix` digits (definition 4).
     pub fn rank(self, prefix: u32, host: &HostLabel) -> u32 {
         let digits = host.0.iter().skip(prefix as usize);
         digits.fold(0, |rank, digit| rank * self.half() + digit)
     }
 
-    /// Whether there is such a host.
+    /// Whether the tree has a host with this label.
     pub fn has_host(self, host: &HostLabel) -> bool {
         let HostLabel(digits) = host;
         let is_digit = |(i, digit): (usize, &u32)| *digit < [self.ports, self.half()][i.min(1)];
         digits.len() == self.levels as usize && digits.iter().enumerate().all(is_digit)
     }
 
-    /// The switch that a host hangs from, and the switch's port.
+    /// The leaf switch to which a host is attached, and the switch's port.
     pub fn leaf(self, host: &HostLabel) -> (SwitchLabel, u32) {
         let (last, digits) = host.0.split_last().expect("hosts have a digit or more");
         let switch = SwitchLabel {
@@ -146,7 +146,7 @@ impl Shape {
         (switch, last + 1)
     }
 
-    /// What is behind a port that leads up; none behind one that does not, and above the top.
+    /// Neighbour behind an upward port; `None` for other ports, and for top switches.
     ///
     /// `SW<w, l>_k` and `SW<w', l+1>_k'` are linked if `w` without its last digit is `w'` without digit `l`,
     /// `k = w'_l + 1` and `k' = w_(n-2) + m/2 + 1`.
@@ -164,7 +164,7 @@ impl Shape {
         })
     }
 
-    /// What is behind a port that leads down; none behind one that does not.
+    /// Neighbour behind a downward port; `None` for other ports.
     pub fn below(self, upper: &SwitchLabel, port: u32) -> Option<Below> {
         if port == 0 || port > self.ports_down(upper.level) {
             return None;
@@ -183,7 +183,7 @@ impl Shape {
         Some(Below::Switch(lower, last + self.half() + 1))
     }
 
-    /// A number in digits, all but the first below m/2.
+    /// Converts a number to `count` digits in base m/2; only the first digit may exceed the base.
     fn digits(self, count: u32, number: u32) -> Vec<u32> {
         let mut digits = vec![0; count as usize];
         let mut rest = number;

@@ -18,7 +18,7 @@ fn ibft_4_3() -> Shape {
 }
 
 #[test]
-fn definitions_give_what_section_3_says_of_them() {
+fn definitions_match_the_values_of_section_3() {
     let shape = ibft_4_3();
     let (p200, p211) = (host("200"), host("211"));
     assert_eq!(shape.common_prefix(&p200, &p211), 1);
@@ -38,7 +38,7 @@ fn p300_has_the_lids_49_to_52() {
 }
 
 #[test]
-fn sources_of_one_cyclic_group_choose_one_lid_of_p200() {
+fn sources_of_one_cyclic_group_select_the_same_lid_of_p200() {
     let shape = ibft_4_3();
     for (lid, sources) in [
         (33, &["000", "100", "300", "210", "201"][..]),
@@ -103,7 +103,7 @@ fn the_multicast_table_of_figure_7_is_the_union() {
 }
 
 #[test]
-fn labels_are_written_as_in_the_paper_and_read_back() {
+fn labels_are_displayed_as_in_the_paper_and_parsed() {
     assert_eq!(host("P(201)").to_string(), "P(201)");
     assert_eq!(switch("20", 1).to_string(), "SW<20,1>");
     assert_eq!(host("10.3.2"), HostLabel(vec![10, 3, 2]));
@@ -114,7 +114,7 @@ fn labels_are_written_as_in_the_paper_and_read_back() {
 }
 
 #[test]
-fn lids_that_infiniband_has_not_are_refused_with_a_way_out() {
+fn lids_outside_infiniband_limits_are_rejected_with_a_remedy() {
     let lmc = |ports, levels| Shape::new(ports, levels).unwrap().lmc();
     assert_eq!(lmc(8, 3), Ok(4));
     assert_eq!(lmc(6, 3), Err(LidError::NoPowerOfTwo(9)));
@@ -123,7 +123,7 @@ fn lids_that_infiniband_has_not_are_refused_with_a_way_out() {
 }
 
 #[test]
-fn every_link_has_the_same_two_ends_from_above_and_below() {
+fn every_link_has_the_same_ends_from_above_and_below() {
     for (m, n) in [(2, 1), (2, 4), (4, 1), (4, 2), (4, 4), (6, 3), (8, 2)] {
         let shape = Shape::new(m, n).unwrap();
         let switches: BTreeSet<_> = shape.switches().collect();
@@ -148,9 +148,9 @@ fn every_link_has_the_same_two_ends_from_above_and_below() {
     }
 }
 
-/// Follows a packet through a multicast table and says how often each host gets it.
+/// Follows a packet through multicast tables; returns how often each host receives it.
 ///
-/// Fails when a switch gets it twice, or by two ways.
+/// Panics if a switch receives it twice, or sends it back.
 fn deliver(
     shape: Shape,
     source: &HostLabel,
@@ -201,7 +201,7 @@ fn assert_delivers(shape: Shape, source: &HostLabel, group: &[HostLabel]) {
 }
 
 #[test]
-fn every_group_of_small_trees_is_served_without_copy_on_the_way_up_and_without_loop() {
+fn every_group_of_small_trees_has_a_loop_free_table_without_copies_upwards() {
     // All subsets of hosts, from every host.
     for (m, n) in [(2, 1), (2, 3), (4, 1), (4, 2), (6, 1)] {
         let shape = Shape::new(m, n).unwrap();
@@ -252,7 +252,7 @@ proptest::proptest! {
 
     #[test]
     fn hosts_of_one_leaf_take_ways_up_that_share_no_link(half in 1u32..=8, n in 2u32..=4) {
-        // What cyclic selection is for: all hosts below a leaf send to another half of the fabric at once.
+        // The purpose of cyclic selection: all hosts of a leaf send at once to the other half of the fabric.
         let shape = Shape::new(2 * half, n).unwrap();
         let far = shape.host(shape.host_count() - 1);
         let mut used = BTreeSet::new();
@@ -268,7 +268,7 @@ proptest::proptest! {
 
 use proptest::strategy::Strategy as _;
 
-/// Walks the real links by the tables of equations 1 and 2, for every pair of hosts.
+/// Checks for every pair of hosts that the tables of equations 1 and 2 lead over real links to the destination.
 fn assert_labels_hold(topology: &Topology) -> NTree {
     let tree = NTree::recognise(topology).unwrap();
     let shape = tree.shape();
@@ -309,7 +309,7 @@ fn labels_of_a_generated_tree_are_in_the_order_of_its_nodes() {
 }
 
 #[test]
-fn fat_trees_and_single_switches_are_n_trees_by_their_ports() {
+fn fat_trees_and_single_switches_are_recognised_as_n_trees() {
     let tree = assert_labels_hold(&fat_tree(4).unwrap());
     assert_eq!(tree.shape(), ibft_4_3());
     assert_eq!(
@@ -323,10 +323,10 @@ fn other_networks_are_rejected_with_a_reason() {
     let why = |topology: &Topology| NTree::recognise(topology).unwrap_err().to_string();
     assert_eq!(
         why(&leaf_spine(4, 2, 4).unwrap()),
-        "topology leaf-spine-4x2x4 is not an m-port n-tree (none has 16 hosts, 24 links and 6 switches of 6 ports); \
+        "topology leaf-spine-4x2x4 is not an m-port n-tree (no n-tree has 16 hosts, 24 links and 6 switches of 6 ports); \
          `alfirk topology n-tree --ports M --levels N` makes one"
     );
-    // Two links of one switch change places: the counts are those of a tree, the wires are not.
+    // Two links of one switch are exchanged: the numbers of links are those of an n-tree, but the wiring is not.
     let text = m_port_n_tree(4, 3).unwrap().to_yaml();
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let find = |end: &str| lines.iter().position(|line| line.contains(end)).unwrap();
@@ -335,7 +335,7 @@ fn other_networks_are_rejected_with_a_reason() {
     lines[b] = lines[b].replace("l1s2:3", "l1s1:3");
     let crossed = Topology::from_yaml("crossed.yaml", &lines.join("\n")).unwrap();
     assert!(
-        why(&crossed).contains("is linked unlike any of them"),
+        why(&crossed).contains("has links of no switch in an n-tree"),
         "{}",
         why(&crossed)
     );

@@ -17,7 +17,7 @@ use crate::fabric::Victim;
 use crate::job::error::JobError;
 
 impl Run<'_> {
-    /// Whether the group closes_on_failure and continues without failed members.
+    /// Whether the group closes on a failure and continues without failed members.
     pub(super) fn closes_on_failure(&self) -> bool {
         matches!(self.layout.algorithm, Algorithm::Rdmc(_)) && !self.layout.job.kills.is_empty()
     }

@@ -177,7 +177,7 @@ fn every_kind_round_trips() {
 }
 
 #[test]
-fn hpl_computes_after_each_epoch_what_is_left_of_the_matrix() {
+fn hpl_computes_the_trailing_matrix_after_each_epoch() {
     let workload = kind("hpl:grid=1x4,n=1000,nb=100,epochs=10,gflops=2");
     let workload = workload.workload(&hosts(4), 1).unwrap();
     let computing = workload

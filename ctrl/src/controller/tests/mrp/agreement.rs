@@ -1,8 +1,8 @@
-//! Hosts are asked before they are members of a group that others have named them in.
+//! A host is invited, and must agree, before it becomes a member of another host's group.
 
 use super::*;
 
-/// Hosts have so long to agree.
+/// A world in which hosts must agree within `agree_timeout_ns`.
 fn asking(topology: Topology, ask_members: bool, agree_timeout_ns: u64) -> World {
     let config = ControllerConfig {
         ask_members,
@@ -16,7 +16,7 @@ fn asking(topology: Topology, ask_members: bool, agree_timeout_ns: u64) -> World
     World::over(fabric)
 }
 
-/// A host's word about a group, as its switch hands it up.
+/// Delivers a host's Agree packet through its switch.
 fn agree(world: &mut World, from: usize, nodes: Vec<mrp::Node>) {
     let packet = mrp::Repr {
         kind: mrp::Kind::Agree,
@@ -33,7 +33,7 @@ fn agree(world: &mut World, from: usize, nodes: Vec<mrp::Node>) {
     world.hand_up(switch, port, &frame);
 }
 
-/// The first packet of a registration by a host, as its switch hands it up.
+/// Delivers the first packet of a host's registration through its switch.
 fn register(world: &mut World, leader: usize, total: u8, nodes: Vec<mrp::Node>) {
     let packet = mrp::Repr {
         kind: mrp::Kind::Register,
@@ -50,7 +50,7 @@ fn register(world: &mut World, leader: usize, total: u8, nodes: Vec<mrp::Node>) 
     world.hand_up(switch, port, &frame);
 }
 
-/// Invitations that wait to leave all switches.
+/// Number of invitations that the controller has sent through all switches.
 fn invitations(world: &World) -> usize {
     let sent = world.fabric.switches.iter().flat_map(|s| &s.sent);
     let kinds = sent.filter_map(|(_, frame)| crate::controller::mrp::frame::parse(frame));
@@ -60,20 +60,20 @@ fn invitations(world: &World) -> usize {
 }
 
 #[test]
-fn a_host_that_does_not_agree_gets_nothing_of_a_group_and_is_named() {
+fn a_host_that_does_not_agree_is_reported_and_not_added() {
     let mut world = asking(leaf_spine(2, 1, 3).unwrap(), false, 20_000_000);
     let before = world.fabric.contents();
     world.unwilling.insert(4);
     let mut leader = world.leader(GROUP, &[0, 1, 3, 4]);
     world.settle(0, &mut leader, 200);
-    // The others have agreed, but no switch has anything before all have.
+    // The other hosts have agreed, but no switch gets an entry before all have.
     assert_eq!(world.fabric.contents(), before);
     assert!(world.fabric.controller.status().groups.is_empty());
     let (group, by) = (
         mrp::Node::group(GROUP, VIRTUAL_QPN),
         mrp::Node::leader(world.hosts[0].ip()),
     );
-    // Another's word counts for nothing, nor does one about another queue pair, group or leader.
+    // An agreement of another host is ignored, and so is one for another queue pair, group or leader.
     let node = world.node(4);
     let other_pair = mrp::Node {
         qpn: qpn(7),
@@ -100,7 +100,7 @@ fn a_host_that_does_not_agree_gets_nothing_of_a_group_and_is_named() {
     assert_eq!(world.run(0, &mut leader), LeaderEvent::Deregistered);
     assert_eq!(world.fabric.contents(), before);
     assert!(world.events[4].is_empty());
-    // Its own word about all of it does count.
+    // The host's own agreement with the right values is accepted.
     let mut leader = world.leader(GROUP, &[0, 1, 3, 4]);
     world.settle(0, &mut leader, 20);
     agree(&mut world, 4, vec![node, group, by]);
@@ -108,7 +108,7 @@ fn a_host_that_does_not_agree_gets_nothing_of_a_group_and_is_named() {
 }
 
 #[test]
-fn a_repeated_registration_invites_each_host_once_in_an_interval() {
+fn a_repeated_registration_invites_each_host_once_per_interval() {
     let config = ControllerConfig {
         lease_ns: 0,
         ..ControllerConfig::new(p4info::p4info(), Vec::new())
@@ -120,12 +120,12 @@ fn a_repeated_registration_invites_each_host_once_in_an_interval() {
     world.fabric.controller.config.mrp_repeat_ns = interval;
     let group = mrp::Node::group(GROUP, VIRTUAL_QPN);
     let nodes: Vec<_> = (0..63).map(|n| world.node(n)).chain([group]).collect();
-    // At the rate at which registration packets are served, for a second.
+    // For one second, at the maximum rate of registration packets.
     for n in 0..2_000 {
         world.fabric.now = n * 500_000;
         register(&mut world, 0, 1, nodes.clone()[..32].to_vec());
     }
-    // 31 hosts, once in each interval, no group node: refused, and nothing is asked.
+    // Registrations without a group node invite no host. A valid one of 30 hosts invites the 29 others once per interval.
     assert_eq!(invitations(&world), 0);
     let nodes: Vec<_> = (0..30).map(|n| world.node(n)).chain([group]).collect();
     for n in 2_000..4_000 {
@@ -137,7 +137,7 @@ fn a_repeated_registration_invites_each_host_once_in_an_interval() {
 }
 
 #[test]
-fn a_leader_has_no_more_hosts_asked_than_it_may_send_packets() {
+fn invitations_are_limited_to_the_packet_rate_of_the_leader() {
     let config = ControllerConfig {
         mrp_rate: 100,
         ..ControllerConfig::new(p4info::p4info(), Vec::new())
@@ -145,7 +145,7 @@ fn a_leader_has_no_more_hosts_asked_than_it_may_send_packets() {
     let mut fabric = FakeFabric::with(leaf_spine(1, 1, 30).unwrap(), config);
     fabric.connect_all();
     let mut world = World::over(fabric);
-    // Many groups, each with all hosts.
+    // Many groups with all hosts in each.
     for n in 0..50 {
         let group = mrp::Node::group([10, 255, 4, n].into(), VIRTUAL_QPN);
         let nodes = (0..30).map(|n| world.node(n)).chain([group]).collect();
@@ -166,8 +166,8 @@ fn a_leader_has_no_more_hosts_asked_than_it_may_send_packets() {
 }
 
 #[test]
-fn members_that_have_not_asked_for_it_are_registered_by_no_other_host() {
-    // A stranger names hosts whose queue pairs it knows, before their own leader does.
+fn a_host_cannot_register_others_without_their_agreement() {
+    // A foreign leader lists hosts whose queue pairs it knows, before their own leader does.
     let mut world = asking(leaf_spine(2, 1, 3).unwrap(), false, 20_000_000);
     let before = world.fabric.contents();
     for member in [1, 3, 4] {
@@ -182,15 +182,15 @@ fn members_that_have_not_asked_for_it_are_registered_by_no_other_host() {
         );
     }
     assert_eq!(world.fabric.contents(), before);
-    // The leader gets the address though the stranger's claim still stands.
+    // The leader gets the address although the foreign leader's claim is still pending.
     let mut leader = world.leader(GROUP, &[0, 1, 3, 4]);
     assert_eq!(world.run(0, &mut leader), LeaderEvent::Registered);
 }
 
 #[test]
-fn a_stranger_keeps_no_address_from_the_other_leaders_of_its_leaf() {
-    // The stranger is a neighbour of the leader. It sends half a registration, or a whole one whose members know nothing of it, or one of
-    // which half the members are on its side.
+fn an_unfinished_registration_does_not_reserve_the_address() {
+    // The foreign leader is on the leader's switch. It sends an incomplete registration, or a complete one whose members do not
+    // expect the group, or one of which half the members agree.
     for (total, named) in [(2, vec![2]), (1, vec![2, 1, 3]), (1, vec![2, 5, 1])] {
         let mut world = World::new(leaf_spine(2, 1, 3).unwrap());
         let group = mrp::Node::group(GROUP, VIRTUAL_QPN);
@@ -210,7 +210,7 @@ fn a_stranger_keeps_no_address_from_the_other_leaders_of_its_leaf() {
                 break;
             }
             world.step(0, &mut leader);
-            // Again and again.
+            // The foreign leader repeats its registration.
             register(&mut world, 2, total, nodes.clone());
             steps += 1;
             assert!(steps < 1_000);
@@ -222,9 +222,9 @@ fn a_stranger_keeps_no_address_from_the_other_leaders_of_its_leaf() {
 }
 
 #[test]
-fn what_a_host_begins_takes_bounded_memory_however_often_it_starts_anew() {
+fn memory_of_unfinished_registrations_is_bounded() {
     let config = ControllerConfig {
-        // As many groups as it wants, as fast as it wants.
+        // No limit of groups and packets per host.
         groups_per_host: 0,
         mrp_rate: 0,
         ..ControllerConfig::new(p4info::p4info(), Vec::new())
@@ -243,7 +243,7 @@ fn what_a_host_begins_takes_bounded_memory_however_often_it_starts_anew() {
     let mut refused = 0;
     for n in 0..2_000u32 {
         let mcst_id = Ipv4Addr::from(0x0aff_0100 + n % 300);
-        // It says that there is one packet, then that there are 255.
+        // The packets state different total numbers: 1, 255, then 2.
         for (seq, total) in [(0, 1), (0, 255), (254, 255), (0, 2), (1, 2)] {
             let packet = mrp::Repr {
                 kind: mrp::Kind::Register,
@@ -268,7 +268,7 @@ fn what_a_host_begins_takes_bounded_memory_however_often_it_starts_anew() {
         }
     }
     assert!(refused > 0);
-    // Small ones, of which each is within its limits.
+    // Small registrations, each within the limits.
     for n in 0..2_000u32 {
         let packet = mrp::Repr {
             kind: mrp::Kind::Register,
@@ -308,8 +308,8 @@ fn a_host_that_does_not_agree_does_not_join() {
 }
 
 #[test]
-fn hosts_are_asked_about_groups_of_the_control_service_if_that_is_wished() {
-    // Time for some questions, of which some are lost.
+fn members_of_control_service_groups_are_invited_if_configured() {
+    // The timeout permits several invitations, since some are lost.
     let mut world = asking(leaf_spine(2, 1, 2).unwrap(), true, 1_000_000_000);
     let before = world.fabric.contents();
     let mut idle = world.leader(Ipv4Addr::new(10, 255, 9, 9), &[0, 1]);
@@ -358,7 +358,7 @@ fn hosts_are_asked_about_groups_of_the_control_service_if_that_is_wished() {
     let request = register(&world);
     let said = ask(&mut world, &mut idle, request);
     assert!(matches!(said, ApiReply::GroupReady { .. }), "{said:?}");
-    // The same with who comes later.
+    // A member that joins later is invited as well.
     let join = |world: &World| ApiRequest::Join {
         tag: Tag(2),
         mcst_id: GROUP,

@@ -1,14 +1,14 @@
-//! Limits of one host, and registrations that expire.
+//! Limits of registrations per host, and expiry of unfinished registrations.
 
 use super::*;
 
 #[test]
-fn a_registration_without_a_reply_of_its_leader_expires() {
+fn a_group_whose_leader_does_not_reply_expires() {
     let hosts: Vec<usize> = (0..200).collect();
     let mut world = World::new(leaf_spine(4, 1, 50).unwrap());
     let before = world.fabric.contents();
     let mut leader = world.leader(GROUP, &hosts);
-    // The spine never answers for its registers.
+    // The spine loses all register accesses.
     let spine = world.fabric.switch("s1");
     world.fabric.switches[spine.0].lose_packets = usize::MAX;
     world.settle(0, &mut leader, 3);
@@ -18,7 +18,7 @@ fn a_registration_without_a_reply_of_its_leader_expires() {
 }
 
 #[test]
-fn a_host_leads_no_more_groups_than_it_may() {
+fn groups_per_leader_are_limited() {
     let config = ControllerConfig {
         groups_per_host: 2,
         ..ControllerConfig::new(p4info::p4info(), Vec::new())
@@ -41,7 +41,7 @@ fn a_host_leads_no_more_groups_than_it_may() {
     let mut third = world.leader(group(3), &[0, 3]);
     assert_eq!(world.run(0, &mut third), refused);
     assert_eq!(world.fabric.contents(), before);
-    // Others may, and it may again when it has less.
+    // Other leaders may register groups, and so may this one after it has removed a group.
     let mut other = world.leader(group(4), &[1, 3]);
     assert_eq!(world.run(1, &mut other), LeaderEvent::Registered);
     let now = world.fabric.now;
@@ -49,7 +49,7 @@ fn a_host_leads_no_more_groups_than_it_may() {
     assert_eq!(world.run(0, &mut leaders[0]), LeaderEvent::Deregistered);
     let mut third = world.leader(group(3), &[0, 3]);
     assert_eq!(world.run(0, &mut third), LeaderEvent::Registered);
-    // So it is after a restart.
+    // The limit also applies after a restart of the controller.
     let state = world.fabric.controller.save();
     world.fabric.replace_controller();
     world.fabric.controller.restore(&state).unwrap();
@@ -59,7 +59,7 @@ fn a_host_leads_no_more_groups_than_it_may() {
 }
 
 #[test]
-fn registrations_that_are_only_begun_count_too() {
+fn unfinished_registrations_count_towards_the_limit() {
     let config = ControllerConfig {
         groups_per_host: 2,
         ..ControllerConfig::new(p4info::p4info(), Vec::new())
@@ -85,16 +85,16 @@ fn registrations_that_are_only_begun_count_too() {
         world.fabric.controller.mrp_stats().refused
     };
     assert_eq!((1..=4).map(|n| begin(&mut world, n, 2)).last(), Some(2));
-    // Half-made registrations expire.
+    // Unfinished registrations expire.
     world.fabric.wait();
     let before = world.fabric.controller.mrp_stats().refused;
     assert_eq!(begin(&mut world, 3, 2), before);
-    // More packets than all hosts together take.
+    // 255 packets are more than a list of all hosts needs.
     assert_eq!(begin(&mut world, 5, 255), before + 1);
 }
 
 #[test]
-fn a_flooding_host_is_notified_and_blocks_no_other_host() {
+fn a_flooding_host_is_limited_without_affecting_others() {
     let mut world = World::new(leaf_spine(2, 1, 2).unwrap());
     let topology = world.fabric.controller.topology();
     let (leaf, port) = topology.attachment(HostIndex(0));

@@ -17,62 +17,62 @@ use super::session::Task;
 use super::{Controller, Owner};
 use crate::topology::SwitchIndex;
 
-/// The group, and the switch of the agent if it is registered in band.
+/// Creation of a group, or of its part on one switch if it is registered in band.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Making {
+pub(super) struct Creation {
     pub(super) mcst_id: Ipv4Addr,
     pub(super) agent: Option<SwitchIndex>,
 }
 
-impl Procedure for Making {
-    type Place = Making;
+impl Procedure for Creation {
+    type Key = Creation;
     type Reading = Infallible;
     type Failure = GroupError;
 
-    const NAME: &'static str = "making";
-    const STEPS: &'static [Step<Making>] = &[
-        Step::new("registers", Making::registers),
-        Step::new("entries", Making::entries).undone_by(Making::removal),
-        Step::new("publication", Making::publication).undone_by(Making::withdrawal),
+    const NAME: &'static str = "creation";
+    const STEPS: &'static [Step<Creation>] = &[
+        Step::new("registers", Creation::registers),
+        Step::new("entries", Creation::entries).undone_by(Creation::removal),
+        Step::new("publication", Creation::publication).undone_by(Creation::withdrawal),
     ];
 
-    fn find(controller: &Controller, place: Making) -> Option<&Run<Making>> {
-        match place.agent {
-            None => controller.groups.get(&place.mcst_id)?.making(),
-            Some(switch) => controller.mrp.making(place.mcst_id, switch),
+    fn find(controller: &Controller, key: Creation) -> Option<&Run<Creation>> {
+        match key.agent {
+            None => controller.groups.get(&key.mcst_id)?.creation(),
+            Some(switch) => controller.mrp.creation(key.mcst_id, switch),
         }
     }
 
-    fn find_mut(controller: &mut Controller, place: Making) -> Option<&mut Run<Making>> {
-        match place.agent {
-            None => controller.groups.get_mut(&place.mcst_id)?.making_mut(),
-            Some(switch) => controller.mrp.making_mut(place.mcst_id, switch),
+    fn find_mut(controller: &mut Controller, key: Creation) -> Option<&mut Run<Creation>> {
+        match key.agent {
+            None => controller.groups.get_mut(&key.mcst_id)?.creation_mut(),
+            Some(switch) => controller.mrp.creation_mut(key.mcst_id, switch),
         }
     }
 
-    fn owner(place: Making) -> Owner {
-        Owner::Making(place)
+    fn owner(key: Creation) -> Owner {
+        Owner::Creation(key)
     }
 
     fn record_reading(&mut self, _: SwitchIndex, reading: Infallible, _: Result<u64, SwitchError>) {
         match reading {}
     }
 
-    fn turned_back(controller: &mut Controller, now: u64, place: Making) {
-        if let Some(switch) = place.agent {
-            controller.part_failed(now, switch, place.mcst_id);
+    fn turned_back(controller: &mut Controller, now: u64, key: Creation) {
+        if let Some(switch) = key.agent {
+            controller.part_failed(now, switch, key.mcst_id);
         }
     }
 
-    fn over(controller: &mut Controller, now: u64, place: Making) {
-        match place.agent {
-            None => controller.group_made(now, place.mcst_id),
-            Some(switch) => controller.part_made(now, switch, place.mcst_id),
+    fn ended(controller: &mut Controller, now: u64, key: Creation) {
+        match key.agent {
+            None => controller.group_created(now, key.mcst_id),
+            Some(switch) => controller.part_created(now, switch, key.mcst_id),
         }
     }
 }
 
-impl Making {
+impl Creation {
     fn registers(&self, controller: &Controller) -> Vec<Order<Infallible>> {
         self.orders(controller, |group, on| {
             group.registers(&controller.topology, on, &BTreeMap::new())

@@ -1,48 +1,48 @@
-//! Words that call a generator where a file may be named, too: `fat-tree:16`, or `fattree,k=16` as on Mininet's command line.
+//! Generator specifications, accepted wherever a topology file is: `fat-tree:16`, or `fattree,k=16` in Mininet's style.
 
 use super::{
     fat_tree::FatTreeShape, leaf_spine, m_port_n_tree, mesh, testbed, GenerateError, Topology,
 };
 
-/// How the generators are called.
-pub const GENERATED: &str =
+/// Syntax of all generator specifications, for messages.
+pub const GENERATOR_FORMS: &str =
     "fat-tree:K, fat-tree:K,pods=N,edges=N, leaf-spine:LEAVES,SPINES,HOSTS, n-tree:PORTS,LEVELS, mesh:HOSTS, testbed";
 
-/// Why a word does not call a generator.
+/// Error: the text is not a valid generator specification.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WordError {
-    /// No such generator, or not its sizes.
-    #[error("topology {word}: write {GENERATED}")]
+pub enum GeneratorSpecError {
+    /// The generator is unknown, or its sizes have another form.
+    #[error("topology {spec}: write {GENERATOR_FORMS}")]
     Form {
-        /// The word.
-        word: String,
+        /// The text of the specification, such as `fat-tree:8`.
+        spec: String,
     },
-    /// A size that is not a number.
-    #[error("topology {word}: `{size}` is not a number; write {GENERATED}")]
+    /// A size is not a number.
+    #[error("topology {spec}: `{size}` is not a number; write {GENERATOR_FORMS}")]
     Number {
-        /// The word.
-        word: String,
-        /// The size, as it is written.
+        /// The text of the specification, such as `fat-tree:8`.
+        spec: String,
+        /// The text of the invalid size.
         size: String,
     },
-    /// Sizes that the generator refuses.
-    #[error("topology {word}: {error}")]
+    /// The sizes are out of the generator's range.
+    #[error("topology {spec}: {error}")]
     Sizes {
-        /// The word.
-        word: String,
-        /// Why.
+        /// The text of the specification, such as `fat-tree:8`.
+        spec: String,
+        /// Cause of the error.
         error: GenerateError,
     },
 }
 
-/// A generator that a word may call.
+/// A generator that can be specified by name.
 struct Generator {
     name: &'static str,
-    /// The same without a hyphen, as names on Mininet's command line are usually written.
+    /// The name without a hyphen, in the style of Mininet's command line.
     joined: &'static str,
-    /// Names of the sizes, and their defaults. The first ones can be written without a name.
+    /// Names of the sizes, and their defaults.
     sizes: &'static [(&'static str, Option<u32>)],
-    /// Number of sizes that can be written without a name.
+    /// Number of sizes, from the first, that can be written without a name.
     positional: usize,
 }
 
@@ -79,29 +79,30 @@ const GENERATORS: [Generator; 5] = [
     },
 ];
 
-/// The generator that a word calls, and the sizes behind its name.
-fn generator(word: &str) -> Option<(&'static Generator, &str)> {
-    let end = word.find([':', ',']).unwrap_or(word.len());
-    let (kind, sizes) = (&word[..end], word.get(end + 1..).unwrap_or(""));
+/// Splits a specification into the generator and the text of its sizes; `None` for an unknown generator.
+fn generator(spec: &str) -> Option<(&'static Generator, &str)> {
+    let end = spec.find([':', ',']).unwrap_or(spec.len());
+    let (kind, sizes) = (&spec[..end], spec.get(end + 1..).unwrap_or(""));
     let mut all = GENERATORS.iter();
     let found = all.find(|generator| [generator.name, generator.joined].contains(&kind))?;
     Some((found, sizes))
 }
 
-/// Whether the word calls a generator, with right sizes or not. Such a word never names a file: `./testbed` does.
-pub fn is_generated(word: &str) -> bool {
-    generator(word).is_some()
+/// Whether a text names a generator, with valid sizes or not. Such a text never names a file; a file of that name is written
+/// as `./testbed`.
+pub fn is_generator_spec(spec: &str) -> bool {
+    generator(spec).is_some()
 }
 
-/// The topology that a word such as `fat-tree:16` calls for.
+/// Generates the topology of a specification such as `fat-tree:16`.
 ///
 /// # Errors
-/// There is no such generator, or it refuses the sizes.
-pub fn generate(word: &str) -> Result<Topology, WordError> {
-    let form = || WordError::Form {
-        word: word.to_owned(),
+/// The generator is unknown, or the sizes are malformed or out of range.
+pub fn generate(spec: &str) -> Result<Topology, GeneratorSpecError> {
+    let form = || GeneratorSpecError::Form {
+        spec: spec.to_owned(),
     };
-    let (generator, written) = generator(word).ok_or_else(form)?;
+    let (generator, written) = generator(spec).ok_or_else(form)?;
     let mut sizes: Vec<Option<u32>> = vec![None; generator.sizes.len()];
     let mut positional = 0..generator.positional;
     for size in written.split(',').filter(|size| !size.is_empty()) {
@@ -114,14 +115,14 @@ pub fn generate(word: &str) -> Result<Topology, WordError> {
         };
         let place = place.filter(|place| sizes[*place].is_none());
         let place = place.ok_or_else(form)?;
-        let parsed = number.parse().map_err(|_| WordError::Number {
-            word: word.to_owned(),
+        let parsed = number.parse().map_err(|_| GeneratorSpecError::Number {
+            spec: spec.to_owned(),
             size: number.to_owned(),
         })?;
         sizes[place] = Some(parsed);
     }
-    // A name alone has all defaults, and sizes with names leave out those that are as usual. Without names, all are written.
-    let is_name_only = !word.contains([':', ',']);
+    // Defaults apply to a generator name alone, and if any size is named. Otherwise all sizes must be written.
+    let is_name_only = !spec.contains([':', ',']);
     let has_names = written.contains('=') && positional.start == 0;
     for (size, (_, default)) in sizes.iter_mut().zip(generator.sizes) {
         *size = size.or(default.filter(|_| is_name_only || has_names));
@@ -136,8 +137,8 @@ pub fn generate(word: &str) -> Result<Topology, WordError> {
         ("mesh", &[Some(hosts)]) => mesh(hosts),
         _ => return Err(form()),
     };
-    topology.map_err(|error| WordError::Sizes {
-        word: word.to_owned(),
+    topology.map_err(|error| GeneratorSpecError::Sizes {
+        spec: spec.to_owned(),
         error,
     })
 }
@@ -148,7 +149,7 @@ mod tests {
 
     #[test]
     fn words_call_the_generators() {
-        for (word, hosts) in [
+        for (spec, hosts) in [
             ("testbed", 4),
             ("fat-tree:4", 16),
             ("fat-tree:8,pods=2", 32),
@@ -156,7 +157,7 @@ mod tests {
             ("mesh:6", 6),
             ("leaf-spine:4,2,4", 16),
             ("n-tree:4,2", 8),
-            // As Mininet's command line has them.
+            // In the form of Mininet's command line.
             ("fattree,k=4", 16),
             ("fattree", 16),
             ("fat-tree:k=4", 16),
@@ -166,9 +167,9 @@ mod tests {
             ("ntree,ports=4,levels=2", 8),
             ("mesh,hosts=6", 6),
         ] {
-            assert!(is_generated(word), "{word}");
-            let topology = generate(word).map_err(|_| word).unwrap();
-            assert_eq!(topology.hosts().len(), hosts, "{word}");
+            assert!(is_generator_spec(spec), "{spec}");
+            let topology = generate(spec).map_err(|_| spec).unwrap();
+            assert_eq!(topology.hosts().len(), hosts, "{spec}");
         }
     }
 
@@ -176,9 +177,9 @@ mod tests {
     fn other_words_are_refused() {
         let why = generate("leaf-spine:2x2,3").unwrap_err().to_string();
         let expected =
-            format!("topology leaf-spine:2x2,3: `2x2` is not a number; write {GENERATED}");
+            format!("topology leaf-spine:2x2,3: `2x2` is not a number; write {GENERATOR_FORMS}");
         assert_eq!(why, expected);
-        for word in [
+        for spec in [
             "fat-tree:",
             "fat-tree:8,2",
             "fat-tree:8,pods=3",
@@ -194,7 +195,7 @@ mod tests {
             "testbed:4",
             "testbed,k=4",
         ] {
-            assert!(generate(word).is_err(), "{word}");
+            assert!(generate(spec).is_err(), "{spec}");
         }
         for file in [
             "./testbed",
@@ -202,7 +203,7 @@ mod tests {
             "labs/fat-tree",
             "topologies/mesh",
         ] {
-            assert!(!is_generated(file), "{file}");
+            assert!(!is_generator_spec(file), "{file}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A run that does not deliver reports which member lacks what, and why, by exit code, message and report.
+//! A run with incomplete receivers reports each of them with its bytes and the cause, in exit code, message and report.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::common::alfirk;
 
 const TESTBED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../topologies/testbed.yaml");
 
-/// The one row of a run by alfirk with these flags, its exit code and its message.
+/// Runs alfirk with these flags; returns the row of the report, the exit code and the error message.
 fn run(flags: &[&str]) -> (Value, Option<i32>, String) {
     let job = ["run", "--topology", TESTBED, "--size", "4MiB", "--json"];
     let output = alfirk(&[&job[..], &["--algorithms", "alfirk"], flags].concat());
@@ -17,8 +17,8 @@ fn run(flags: &[&str]) -> (Value, Option<i32>, String) {
 }
 
 #[test]
-fn receiver_that_is_taken_out_alive_fails_the_run_and_is_named() {
-    // Its link loses everything for longer than the failure timeout.
+fn a_live_receiver_that_is_removed_fails_the_run_and_is_reported() {
+    // The receiver's link drops all frames for longer than the failure timeout.
     let (row, code, message) = run(&["--loss", "h3-s1:1@50us-10s"]);
     assert_eq!(code, Some(1), "{row}");
     assert_eq!(row["verified"], false);
@@ -31,7 +31,7 @@ fn receiver_that_is_taken_out_alive_fails_the_run_and_is_named() {
 }
 
 #[test]
-fn receiver_that_the_job_kills_is_expected_to_be_missing() {
+fn a_receiver_failed_by_the_job_is_expected_to_be_missing() {
     for victim in ["h3@50us", "h3-s1@50us"] {
         let (row, code, message) = run(&["--kill", victim]);
         assert_eq!((code, message.as_str()), (Some(0), ""), "{victim}");
@@ -42,7 +42,7 @@ fn receiver_that_the_job_kills_is_expected_to_be_missing() {
 }
 
 #[test]
-fn time_limit_leaves_what_has_come_until_then() {
+fn the_time_limit_keeps_the_progress_so_far() {
     let (row, code, message) = run(&["--time-limit", "200us"]);
     assert_eq!(code, Some(1), "{row}");
     assert_eq!(row["verified"], false);
@@ -69,7 +69,7 @@ fn time_limit_leaves_what_has_come_until_then() {
 }
 
 #[test]
-fn flags_take_the_place_of_what_follows_from_the_topology() {
+fn flags_override_settings_derived_from_the_topology() {
     let sender = |flags: &[&str]| run(flags).0["sender"].clone();
     let plain = sender(&[]);
     assert_eq!(plain["window"], 128);
