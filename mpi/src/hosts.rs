@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use alfirk_roce::verbs::Verbs;
 use alfirk_roce::wire::mrp::Refusal;
-use alfirk_verbs::group::{Group, GroupConfig, GroupError, Transport};
+use alfirk_verbs::group::{Group, GroupConfig, GroupError};
 use alfirk_verbs::{Device, DeviceConfig};
 
 use crate::active_group::{agree, ActiveGroup};
