@@ -639,6 +639,17 @@ mod tests {
     }
 
     #[test]
+    fn help_lists_all_target_options() {
+        use clap::CommandFactory;
+        let help = Cli::command().render_long_help().to_string();
+        for option in TargetArgs::command().get_arguments() {
+            let name = option.get_long().unwrap_or_default();
+            let is_listed = help.contains(&format!("--{name}"));
+            assert_eq!(is_listed, !option.is_hide_set(), "--{name}");
+        }
+    }
+
+    #[test]
     fn thrift_is_served_on_request_and_by_simple_switch() {
         let thrift = |line: &str| parse(line).unwrap().thrift;
         assert!(thrift("--no-p4").is_none());

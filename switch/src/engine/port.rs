@@ -112,7 +112,6 @@ impl Port {
     /// `NotFound` for an unknown interface, `PermissionDenied` without CAP_NET_RAW.
     pub(super) fn open(setup: PortSetup<'_>, poller: &Poller) -> io::Result<Port> {
         let index = interface_index(setup.interface)?;
-        let depth = setup.depth();
         let socket = PacketSocket::with_ring(index, setup.ring)?;
         poller.add(socket.as_raw_fd(), setup.number.into())?;
         let capture = match setup.pcap {
@@ -124,27 +123,14 @@ impl Port {
             }
             None => None,
         };
+        let ring = setup.ring;
         Ok(Port {
-            number: setup.number,
-            interface: setup.interface.to_owned(),
             socket: Some(socket),
-            ring: setup.ring,
+            ring,
             index,
-            running: true,
-            discipline: None,
             is_shaped: true,
-            link: Link::new(setup.link, setup.seed, setup.number)
-                .with_loss_filters(setup.loss_filters),
-            queues: PortQueues::new(setup.priority_queues, depth),
-            queue_bytes: setup.queue_bytes,
-            queued_bytes: 0,
-            since: None,
-            sending: Vec::with_capacity(BATCH),
-            is_blocked: false,
-            batches_in_thread: 0,
             capture,
-            file: None,
-            counters: PortCounters::default(),
+            ..Port::detached(setup)
         })
     }
 
@@ -153,8 +139,17 @@ impl Port {
     /// # Errors
     /// When the file cannot be created.
     pub(super) fn of_file(setup: PortSetup<'_>) -> io::Result<Port> {
-        let depth = setup.depth();
+        let file = files::output(setup.interface)?;
         Ok(Port {
+            file: Some(file),
+            ..Port::detached(setup)
+        })
+    }
+
+    /// Creates a port without an interface or file: frames it sends are lost.
+    fn detached(setup: PortSetup<'_>) -> Port {
+        let depth = setup.depth();
+        Port {
             number: setup.number,
             interface: setup.interface.to_owned(),
             socket: None,
@@ -173,9 +168,9 @@ impl Port {
             is_blocked: false,
             batches_in_thread: 0,
             capture: None,
-            file: Some(files::output(setup.interface)?),
+            file: None,
             counters: PortCounters::default(),
-        })
+        }
     }
 
     /// Returns whether frames can be sent and received.
