@@ -1,5 +1,6 @@
 //! The driver: virtual time in this process, or Mininet, on one or several machines.
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -96,12 +97,12 @@ impl Args {
             _ if flags.driver != Driver::Mininet => {
                 "the virtual driver has no scale; add --driver mininet"
             }
-            Scale::Off => return Ok(scale),
+            Scale::Off | Scale::By(NonZeroU32::MIN) => return Ok(scale),
             _ if !flags.guests.is_empty() => {
-                "guests use the clocks of their kernels; add --scale off, or leave out --guests"
+                "guests use the clocks of their kernels; add --scale 1 or off, or leave out --guests"
             }
             _ if is_hostile => {
-                "hostile hosts use the clock of this machine; add --scale off, or leave out --hostile"
+                "hostile hosts use the clock of this machine; add --scale 1 or off, or leave out --hostile"
             }
             _ => return Ok(scale),
         };
