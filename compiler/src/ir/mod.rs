@@ -66,41 +66,41 @@ macro_rules! index {
 index! {
     /// The label of a block or loop, the target of a [`StmtKind::Break`]; unique within the program.
     Label,
-    /// A header type, in [`Storage::header_types`].
+    /// Index of a header type, in [`Storage::header_types`].
     HeaderTypeId,
-    /// A header instance, in [`Storage::headers`].
+    /// Index of a header instance, in [`Storage::headers`].
     HeaderId,
-    /// A header stack, in [`Storage::stacks`].
+    /// Index of a header stack, in [`Storage::stacks`].
     StackId,
-    /// A header union type, in [`Storage::union_types`].
+    /// Index of a header union type, in [`Storage::union_types`].
     UnionTypeId,
-    /// A header union, in [`Storage::unions`].
+    /// Index of a header union, in [`Storage::unions`].
     UnionId,
-    /// A stack of header unions, in [`Storage::union_stacks`].
+    /// Index of a stack of header unions, in [`Storage::union_stacks`].
     UnionStackId,
-    /// A parse state, in [`Parser::states`].
+    /// Index of a parse state, in [`Parser::states`].
     StateId,
-    /// A parser value set, in [`Objects::value_sets`].
+    /// Index of a parser value set, in [`Objects::value_sets`].
     ValueSetId,
-    /// An action, in [`Objects::actions`].
+    /// Index of an action, in [`Objects::actions`].
     ActionId,
-    /// A table, in [`Objects::tables`].
+    /// Index of a table, in [`Objects::tables`].
     TableId,
-    /// An action profile or selector, in [`Objects::action_profiles`].
+    /// Index of an action profile or selector, in [`Objects::action_profiles`].
     ActionProfileId,
-    /// A counter array, in [`Objects::counters`].
+    /// Index of a counter array, in [`Objects::counters`].
     CounterId,
-    /// A meter array, in [`Objects::meters`].
+    /// Index of a meter array, in [`Objects::meters`].
     MeterId,
-    /// A register array, in [`Objects::registers`].
+    /// Index of a register array, in [`Objects::registers`].
     RegisterId,
-    /// A calculation, in [`Objects::calculations`].
+    /// Index of a calculation, in [`Objects::calculations`].
     CalculationId,
-    /// A digest, in [`Objects::digests`].
+    /// Index of a digest, in [`Objects::digests`].
     DigestId,
-    /// A field list, in [`Objects::field_lists`].
+    /// Index of a field list, in [`Objects::field_lists`].
     FieldListId,
-    /// An instance of an extern that is not part of v1model, in [`Objects::extern_instances`].
+    /// Index of an instance of an extern that is not part of v1model, in [`Objects::extern_instances`].
     ExternInstanceId,
     /// A call of an extern; the pass `externs` replaces it.
     CallId

@@ -228,8 +228,8 @@ impl Storage {
 
     /// All members of the union that contains a header, of which at most one is valid. Empty if the header is not in a union.
     pub fn union_members(&self, id: HeaderId) -> &[HeaderId] {
-        let around = self.unions.iter().find(|union| union.members.contains(&id));
-        around.map_or(&[], |union| &union.members)
+        let union = self.unions.iter().find(|union| union.members.contains(&id));
+        union.map_or(&[], |union| &union.members)
     }
 
     /// The other members of the union that contains a header. Empty if the header is not in a union.

@@ -128,11 +128,11 @@ enum BodyKind {
     Action,
 }
 
-/// Each statement is allowed in its kind of block, and each break leaves one of the enclosing blocks, whose labels are in `around`.
+/// Each statement is allowed in its kind of block, and each break leaves one of the enclosing blocks, whose labels are in `enclosing`.
 fn check_placement(
     body: &[inlined::Stmt],
     kind: BodyKind,
-    around: &mut Vec<Label>,
+    enclosing: &mut Vec<Label>,
 ) -> Result<(), Violation> {
     for stmt in body {
         let allowed = match &stmt.kind {
@@ -140,7 +140,7 @@ fn check_placement(
             Inlined::If { cond, .. } => {
                 kind != BodyKind::Parser || matches!(cond, Expr::Field { .. })
             }
-            Inlined::Break(label) => around.contains(label),
+            Inlined::Break(label) => enclosing.contains(label),
             Inlined::Exit => kind != BodyKind::Parser,
             Inlined::Apply(_) => kind == BodyKind::Control,
             Inlined::Take(_) | Inlined::Enter { .. } => kind == BodyKind::Parser,
@@ -153,12 +153,12 @@ fn check_placement(
             Inlined::Block { label, .. } | Inlined::Loop { label, .. } => Some(*label),
             _ => None,
         };
-        around.extend(label);
+        enclosing.extend(label);
         for body in stmt.kind.bodies() {
-            check_placement(body, kind, around)?;
+            check_placement(body, kind, enclosing)?;
         }
         if label.is_some() {
-            around.pop();
+            enclosing.pop();
         }
     }
     Ok(())
@@ -257,22 +257,22 @@ fn select_is_valid(transition: &Transition) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Each break leaves one of the enclosing blocks, whose labels are in `around`.
-fn breaks_are_enclosed(body: &[ir::Stmt], around: &mut Vec<Label>) -> Result<(), Violation> {
+/// Each break leaves one of the enclosing blocks, whose labels are in `enclosing`.
+fn breaks_are_enclosed(body: &[ir::Stmt], enclosing: &mut Vec<Label>) -> Result<(), Violation> {
     for stmt in body {
         let label = match &stmt.kind {
             StmtKind::Block { label, .. } | StmtKind::Loop { label, .. } => Some(*label),
-            StmtKind::Break(label) if !around.contains(label) => {
+            StmtKind::Break(label) if !enclosing.contains(label) => {
                 return Err(format!("{stmt:?} is outside the block that it leaves"));
             }
             _ => None,
         };
-        around.extend(label);
+        enclosing.extend(label);
         for body in stmt.kind.bodies() {
-            breaks_are_enclosed(body, around)?;
+            breaks_are_enclosed(body, enclosing)?;
         }
         if label.is_some() {
-            around.pop();
+            enclosing.pop();
         }
     }
     Ok(())

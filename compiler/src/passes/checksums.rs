@@ -13,10 +13,10 @@ pub fn lower(body: Vec<Stmt>, into: &mut Vec<Checksum>, diagnostics: &mut Diagno
     collect(body, &Expr::Bool(true), into, diagnostics);
 }
 
-/// Collects the checksums of a body, which runs if `around` is true.
+/// Collects the checksums of a body, which runs if `condition` is true.
 fn collect(
     body: Vec<Stmt>,
-    around: &Expr,
+    condition: &Expr,
     into: &mut Vec<Checksum>,
     diagnostics: &mut Diagnostics,
 ) {
@@ -24,15 +24,15 @@ fn collect(
         match stmt.kind {
             StmtKind::Checksum(mut checksum) => {
                 let own = std::mem::replace(&mut checksum.condition, Expr::Bool(true));
-                checksum.condition = ops::and(around.clone(), own);
+                checksum.condition = ops::and(condition.clone(), own);
                 into.push(*checksum);
             }
             StmtKind::If {
                 cond, then, other, ..
             } => {
-                let holds = ops::and(around.clone(), cond.clone());
+                let holds = ops::and(condition.clone(), cond.clone());
                 collect(then, &holds, into, diagnostics);
-                let fails = ops::and(around.clone(), cond.not());
+                let fails = ops::and(condition.clone(), cond.not());
                 collect(other, &fails, into, diagnostics);
             }
             _ => {

@@ -308,12 +308,12 @@ impl Describer<'_> {
         });
     }
 
-    /// Adds the fields of a controller header or nested struct. A field of a nested struct also gets the struct's annotations (`around`).
+    /// Adds the fields of a controller header or nested struct. A field of a nested struct also gets the struct's annotations (`outer_annotations`).
     fn controller_fields(
         &mut self,
         ty: &Type,
         prefix: &str,
-        around: &[Annotation],
+        outer_annotations: &[Annotation],
         into: &mut Vec<ControllerField>,
     ) {
         let nested = |ty: &Type| matches!(self.checked.representation(ty), Type::Struct(_));
@@ -326,7 +326,7 @@ impl Describer<'_> {
                 false => join(prefix, &field.name.name),
             };
             let mut annotations = field.annotations.clone();
-            let outer = around
+            let outer = outer_annotations
                 .iter()
                 .filter(|outer| field.annotations.annotation(&outer.name.name).is_none());
             annotations.extend(outer.cloned());

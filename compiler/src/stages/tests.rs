@@ -135,9 +135,12 @@ fn writers_of_one_field_share_a_stage_only_if_mutually_exclusive() {
     let tables = table("one", "hdr.op.a", "md.x", 64)
         + &table("two", "hdr.op.b", "md.x", 64)
         + &table("end", "md.x", "hdr.op.c", 64);
-    let behind = tna(&tables, "one.apply(); two.apply(); end.apply();");
+    let sequential = tna(&tables, "one.apply(); two.apply(); end.apply();");
     assert_eq!(
-        [step(&behind, "one").stage, step(&behind, "two").stage],
+        [
+            step(&sequential, "one").stage,
+            step(&sequential, "two").stage
+        ],
         [0, 1]
     );
     let instead = tna(
@@ -293,11 +296,11 @@ fn writes_of_disjoint_slices_are_independent() {
     // The slices overlap, so the second assignment needs a later stage.
     assert_eq!(halves("23:8", "15:0"), (2, 32));
     // An assignment to a slice depends on an earlier write of the whole word.
-    let behind = tna(
+    let sequential = tna(
         &table("one", "hdr.op.a", "hdr.op.c", 16),
         "one.apply(); hdr.op.c[15:0] = hdr.op.b[15:0] + 1; hdr.op.d = hdr.op.c;",
     );
-    assert_eq!((behind.needed, behind.longest_chain), (3, 3));
+    assert_eq!((sequential.needed, sequential.longest_chain), (3, 3));
 }
 
 #[test]

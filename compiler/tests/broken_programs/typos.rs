@@ -259,7 +259,7 @@ fn replaced(line: &str, at: Range<usize>, with: &str) -> String {
     line
 }
 
-/// Changes the use, not the declaration, of a name, as determined by the text before it.
+/// Misspells a use of a name. Declarations, recognised by the text before the name, are not changed.
 fn misspell(line: &str, rng: &mut Rng) -> Option<String> {
     let uses: Vec<Range<usize>> = words(line)
         .into_iter()

@@ -28,18 +28,18 @@ impl Elaborator<'_> {
 
     /// The environment of an action's body.
     fn action_frame(&self, decl: &ActionDecl, global: bool, frame: &Rc<Frame>) -> Frame {
-        let around = if global {
+        let enclosing = if global {
             Rc::clone(&self.top)
         } else {
             body_frame(frame)
         };
-        let mut inner = Frame::inside(&around);
+        let mut inner = Frame::inside(&enclosing);
         inner.control = frame.control.clone();
         inner.in_action = true;
         inner.name = if global {
             super::join(&frame.name, &decl.name.name)
         } else {
-            around.name.clone()
+            enclosing.name.clone()
         };
         inner
     }

@@ -90,10 +90,10 @@ impl Elaborator<'_> {
         let type_args: Vec<_> = info.type_args.clone();
         match &checked.def(id).kind {
             DefKind::Control(decl) => {
-                let around = frame.control.clone();
-                let known = around
+                let enclosing = frame.control.clone();
+                let known = enclosing
                     .as_ref()
-                    .and_then(|around| around.state.borrow().direct.get(&expr.id).cloned());
+                    .and_then(|enclosing| enclosing.state.borrow().direct.get(&expr.id).cloned());
                 let instance = known.unwrap_or_else(|| {
                     // The instance has the name of its type; a `@name` of the type is ignored, as in p4c.
                     let name = join(&frame.name, &decl.name.name);
@@ -107,8 +107,8 @@ impl Elaborator<'_> {
                         state: RefCell::default(),
                     });
                     self.controls.push(Rc::clone(&instance));
-                    if let Some(around) = &around {
-                        let mut state = around.state.borrow_mut();
+                    if let Some(enclosing) = &enclosing {
+                        let mut state = enclosing.state.borrow_mut();
                         state.direct.insert(expr.id, Rc::clone(&instance));
                     }
                     instance

@@ -23,7 +23,7 @@ use crate::syntax::ast::{self, Arg, Decl, DeclId, ExprKind, FunctionDecl, Name};
 /// The program's implementations of an object's abstract methods, with their environment.
 pub struct AbstractMethods {
     functions: Vec<Rc<FunctionDecl>>,
-    around: Rc<Frame>,
+    enclosing: Rc<Frame>,
 }
 
 impl Elaborator<'_> {
@@ -64,7 +64,7 @@ impl Elaborator<'_> {
         });
         let bodies = AbstractMethods {
             functions: functions.collect(),
-            around: Rc::clone(frame),
+            enclosing: Rc::clone(frame),
         };
         self.bodies.insert(id, Rc::new(bodies));
     }
@@ -214,8 +214,8 @@ impl Elaborator<'_> {
         let mut made = Vec::new();
         for decl in &bodies.functions {
             let Some(body) = &decl.body else { continue };
-            let mut callee = Frame::inside(&bodies.around);
-            callee.name = join(&bodies.around.name, "cell");
+            let mut callee = Frame::inside(&bodies.enclosing);
+            callee.name = join(&bodies.enclosing.name, "cell");
             callee.in_action = true;
             let mut params = Vec::new();
             for param in &decl.params {

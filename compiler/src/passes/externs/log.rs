@@ -58,12 +58,12 @@ impl Lowering<'_> {
         let mut text = String::new();
         let mut rest = format;
         for (_, part) in self.parts(ty) {
-            let Some((before, behind)) = rest.split_once("{}") else {
+            let Some((before, after)) = rest.split_once("{}") else {
                 break;
             };
             text.push_str(before);
             text.push_str(&self.placeholder(&part));
-            rest = behind;
+            rest = after;
         }
         text + rest
     }
