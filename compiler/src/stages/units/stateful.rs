@@ -66,7 +66,7 @@ impl Units<'_> {
                 .collect(),
             ..Found::default()
         };
-        found.dead = dead_assignments(body, &found.params);
+        found.dead = dead_assignments(self.checked, body, &function.params);
         self.alu_block(body, &mut found);
         let units = match self.arch {
             Arch::T2na => 4,
