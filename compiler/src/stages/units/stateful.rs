@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::overwritten::dead_assignments;
+use super::reachable::constant_branch;
 use super::Units;
 use crate::arch::Arch;
 use crate::diag::Span;
@@ -140,6 +141,12 @@ impl Units<'_> {
                 otherwise,
             } => {
                 if self.is_constant(condition) {
+                    // The value of a constructor's argument is not known here.
+                    match (constant_branch(self.checked, condition), otherwise) {
+                        (Some(0), _) => self.alu_statement(then, found),
+                        (Some(_), Some(otherwise)) => self.alu_statement(otherwise, found),
+                        _ => {}
+                    }
                     return;
                 }
                 self.alu_condition(condition, found);
