@@ -4,12 +4,13 @@
 //! Both units work only when a table entry is hit.
 
 use num_bigint::BigInt;
+use num_traits::Zero;
 
 use super::Units;
 use crate::sema::{ArgSource, Callee, DefKind, Resolution};
 use crate::syntax::ast::{
-    ActionDecl, ActionRef, Call, DeclId, Direction, Expr, ExprKind, KeyElement, Stmt, StmtKind,
-    TableDecl, TablePropertyValue,
+    ActionDecl, ActionRef, Annotated, Call, DeclId, Direction, Expr, ExprKind, KeyElement, Stmt,
+    StmtKind, TableDecl, TablePropertyValue,
 };
 
 /// Prefixes of the names of externs that are arrays: the parameter `index` of their methods selects a cell.
@@ -30,6 +31,7 @@ impl Units<'_> {
         let mut size: Option<BigInt> = None;
         let mut actions: Vec<&ActionRef> = Vec::new();
         let mut default: Option<&ActionRef> = None;
+        let mut has_idle_timeout = false;
         for property in &table.properties {
             match &property.value {
                 TablePropertyValue::Key(elements) => key = elements,
@@ -37,6 +39,10 @@ impl Units<'_> {
                 TablePropertyValue::DefaultAction(action) => default = Some(action),
                 TablePropertyValue::Expr(value) if &*property.name.name == "size" => {
                     size = self.number(value);
+                }
+                TablePropertyValue::Expr(value) if &*property.name.name == "idle_timeout" => {
+                    has_idle_timeout =
+                        self.checked.value(value).and_then(|value| value.as_bool()) == Some(true);
                 }
                 _ => {}
             }
@@ -49,11 +55,27 @@ impl Units<'_> {
             else {
                 return;
             };
-            if actions.len() == 1 && self.has_an_entry_for_each_key(key, size.as_ref()) {
+            let is_full = actions.len() == 1 && self.has_an_entry_for_each_key(key, size.as_ref());
+            let obstacle = match self.annotated_number(table, "use_hash_action") {
+                _ if !is_full => None,
+                _ if has_idle_timeout => Some("property `idle_timeout`"),
+                Some(number) if number.is_zero() => Some("annotation `@use_hash_action(0)`"),
+                _ => return,
+            };
+            if let Some(obstacle) = obstacle {
+                self.cannot(
+                    action.span,
+                    format!(
+                        "`{}` cannot be the default action of table `{name}`: it {}, and the {obstacle} keeps {chip} from running it without a hit",
+                        action.path.name,
+                        unit.use_of_it()
+                    ),
+                    format!("remove the {obstacle}: table `{name}` has an entry for each key, so it is never missed"),
+                );
                 return;
             }
             let help = match unit {
-                HitUnit::Hash | HitUnit::Random => {
+                HitUnit::Hash | HitUnit::Random | HitUnit::Annotated => {
                     "use a table without a key, or a statement of the `apply` block, before this table"
                 }
                 HitUnit::Index => {
@@ -91,6 +113,17 @@ impl Units<'_> {
                 ),
                 "make it the only action, without parameters, and the default action; or give the table a key",
             );
+        }
+    }
+
+    /// The number in an annotation of a table that has one argument.
+    fn annotated_number(&self, table: &TableDecl, name: &str) -> Option<BigInt> {
+        match table.annotations.annotation(name)?.exprs()? {
+            [Expr {
+                kind: ExprKind::Int(literal),
+                ..
+            }] => Some(literal.value.clone()),
+            _ => None,
         }
     }
 
@@ -138,6 +171,10 @@ impl Units<'_> {
         stmts.iter().find_map(|stmt| match &stmt.kind {
             StmtKind::Assign { right, .. } => self.unit_of_value(right),
             StmtKind::Var(decl) => decl.init.as_ref().and_then(|init| self.unit_of_value(init)),
+            StmtKind::Block(block) if block.annotations.annotation("in_hash").is_some() => {
+                let annotated = self.reads_a_packet(&block.stmts);
+                annotated.then_some(HitUnit::Annotated)
+            }
             StmtKind::Block(block) => self.unit_of_body(&block.stmts),
             StmtKind::If {
                 then, otherwise, ..
@@ -154,6 +191,18 @@ impl Units<'_> {
                 _ => self.unit_of_value(call),
             },
             _ => None,
+        })
+    }
+
+    /// Whether a statement of a block assigns a value that depends on packet fields.
+    fn reads_a_packet(&self, stmts: &[Stmt]) -> bool {
+        stmts.iter().any(|stmt| match &stmt.kind {
+            StmtKind::Assign { right, .. } if matches!(right.kind, ExprKind::Call(_)) => {
+                self.unit_of_value(right).is_some()
+            }
+            StmtKind::Assign { right, .. } => self.is_from_a_packet(right),
+            StmtKind::Block(block) => self.reads_a_packet(&block.stmts),
+            _ => false,
         })
     }
 
@@ -233,6 +282,8 @@ enum HitUnit {
     Hash,
     /// A hash of packet fields as the index of a cell.
     Index,
+    /// A hash by annotation: values of a block with `@in_hash`.
+    Annotated,
     /// A random number.
     Random,
 }
@@ -243,6 +294,7 @@ impl HitUnit {
         match self {
             HitUnit::Hash => "computes a hash",
             HitUnit::Index => "computes the index of a cell from packet fields",
+            HitUnit::Annotated => "computes a value in the hash unit (`@in_hash`)",
             HitUnit::Random => "draws a random number",
         }
     }

@@ -5,19 +5,25 @@
 //!
 //! The check reads the syntax tree before inlining, so that each error is at a source line. It accepts operations whose legality depends on
 //! the allocation of containers or on a constructor argument.
+//! Code that no pipeline reaches ([`reachable`]) is not checked.
 
 mod gateways;
 mod hashes;
 mod operations;
 mod overwritten;
+mod reachable;
 mod stateful;
 
 use num_bigint::BigInt;
+use rustc_hash::FxHashSet;
 
+use self::reachable::constant_branch;
 use crate::arch::Arch;
 use crate::diag::{Code, Diagnostic, Diagnostics, Span};
 use crate::sema::{CheckedProgram, DefKind, Resolution, Type};
-use crate::syntax::ast::{Block, ControlDecl, Decl, Direction, Expr, ExprKind, Stmt, StmtKind};
+use crate::syntax::ast::{
+    Block, ControlDecl, Decl, DeclId, Direction, Expr, ExprKind, Stmt, StmtKind,
+};
 
 /// Reports the operations of a program that no stage of the chip can execute. Does nothing for v1model.
 pub fn refuse(checked: &CheckedProgram, arch: Arch, diagnostics: &mut Diagnostics) {
@@ -28,6 +34,7 @@ pub fn refuse(checked: &CheckedProgram, arch: Arch, diagnostics: &mut Diagnostic
         checked,
         arch,
         diagnostics,
+        reachable: reachable::reachable(checked),
     };
     for decl in &checked.program.decls {
         match decl {
@@ -51,6 +58,8 @@ struct Units<'a> {
     checked: &'a CheckedProgram,
     arch: Arch,
     diagnostics: &'a mut Diagnostics,
+    /// Declarations that `main` reaches; `None` without a `main`, where all are checked.
+    reachable: Option<FxHashSet<DeclId>>,
 }
 
 impl Units<'_> {
@@ -59,7 +68,7 @@ impl Units<'_> {
         let is_deparser = control.params.iter().any(|param| {
             matches!(self.checked.decl_type(param.id), Some(Type::Extern(ty)) if &*ty.name == "packet_out")
         });
-        if is_deparser {
+        if is_deparser || !self.is_reachable(control.id) {
             return;
         }
         for decl in &body.locals {
@@ -70,11 +79,19 @@ impl Units<'_> {
 
     fn local(&mut self, decl: &Decl) {
         match decl {
-            Decl::Action(action) => self.block(&action.body, Around::Action),
-            Decl::Instantiation(instance) => self.stateful(instance),
-            Decl::Table(table) => self.hashes(table),
+            Decl::Action(action) if self.is_reachable(action.id) => {
+                self.block(&action.body, Around::Action);
+            }
+            Decl::Instantiation(instance) if self.is_reachable(instance.id) => {
+                self.stateful(instance);
+            }
+            Decl::Table(table) if self.is_reachable(table.id) => self.hashes(table),
             _ => {}
         }
+    }
+
+    fn is_reachable(&self, id: DeclId) -> bool {
+        self.reachable.as_ref().is_none_or(|all| all.contains(&id))
     }
 
     fn block(&mut self, block: &Block, around: Around) {
@@ -107,8 +124,11 @@ impl Units<'_> {
                     Around::Apply => self.gateway(condition),
                     Around::Action => self.condition_in_action(condition),
                 }
-                self.statement(then, around);
-                if let Some(otherwise) = otherwise {
+                let constant = constant_branch(self.checked, condition);
+                if constant != Some(1) {
+                    self.statement(then, around);
+                }
+                if let Some(otherwise) = otherwise.as_ref().filter(|_| constant != Some(0)) {
                     self.statement(otherwise, around);
                 }
             }

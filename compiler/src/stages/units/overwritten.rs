@@ -3,31 +3,53 @@
 //! Compilers for the chip remove such assignments before they select instructions, so the stateful ALU need not execute them.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use crate::diag::Span;
-use crate::syntax::ast::{Block, Expr, ExprKind, Name, Stmt, StmtKind};
-use crate::syntax::print::print_expr;
+use crate::sema::{CheckedProgram, Resolution};
+use crate::syntax::ast::{Block, DeclId, Expr, ExprKind, Name, Param, Stmt, StmtKind};
 
 /// Spans of the dead assignments to parameters in the body of an `apply`.
 ///
 /// A backward liveness analysis over the structured body. All parameters are live at its end.
-pub(super) fn dead_assignments(body: &Block, params: &[Name]) -> Vec<Span> {
+pub(super) fn dead_assignments(
+    checked: &CheckedProgram,
+    body: &Block,
+    params: &[Rc<Param>],
+) -> Vec<Span> {
     let mut analysis = Overwritten {
-        params,
+        checked,
+        params: params.iter().map(|param| param.id).collect(),
         dead: Vec::new(),
     };
-    analysis.block(body, BTreeSet::new());
+    analysis.block(body, Targets::new());
     analysis.dead
 }
 
 /// The state of the liveness analysis.
 struct Overwritten<'a> {
-    params: &'a [Name],
+    checked: &'a CheckedProgram,
+    params: BTreeSet<DeclId>,
     dead: Vec<Span>,
 }
 
-/// Parameters, or their members, that every path from a point assigns before it reads them.
-type Targets = BTreeSet<String>;
+/// A parameter, or a member of one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Target {
+    param: DeclId,
+    /// Names of the members from the parameter inwards; empty for the whole parameter.
+    members: Vec<Name>,
+}
+
+impl Target {
+    /// Whether it is the other target, or has it as a member.
+    fn covers(&self, other: &Target) -> bool {
+        self.param == other.param && other.members.starts_with(&self.members)
+    }
+}
+
+/// Targets that every path from a point assigns before it reads them.
+type Targets = BTreeSet<Target>;
 
 impl Overwritten<'_> {
     /// The targets at the start of a block, given those at its end (`behind`).
@@ -50,8 +72,8 @@ impl Overwritten<'_> {
                     Some(otherwise) => self.statement(otherwise, behind),
                     None => behind,
                 };
-                let mut before = taken.intersection(&not_taken).cloned().collect();
-                read(&mut before, condition);
+                let mut before = on_both(&taken, &not_taken);
+                self.read(&mut before, condition);
                 before
             }
             StmtKind::Assign { left, op, right } => {
@@ -68,14 +90,14 @@ impl Overwritten<'_> {
                     Some(target) if op.is_none() => {
                         behind.insert(target);
                     }
-                    _ => read(&mut behind, left),
+                    _ => self.read(&mut behind, left),
                 }
-                read(&mut behind, right);
+                self.read(&mut behind, right);
                 behind
             }
             StmtKind::Var(decl) => {
                 if let Some(init) = &decl.init {
-                    read(&mut behind, init);
+                    self.read(&mut behind, init);
                 }
                 behind
             }
@@ -84,43 +106,47 @@ impl Overwritten<'_> {
         }
     }
 
-    /// The text of an lvalue that is a parameter or a member of one; `None` for slices and other lvalues.
-    fn target(&self, left: &Expr) -> Option<String> {
-        let mut root = left;
-        while let ExprKind::Member(base, _) = &root.kind {
+    /// The parameter, or the member of one, that an expression is as a whole.
+    fn target(&self, expr: &Expr) -> Option<Target> {
+        let mut members = Vec::new();
+        let mut root = expr;
+        while let ExprKind::Member(base, member) = &root.kind {
+            members.push(member.name.clone());
             root = base;
         }
-        let ExprKind::Name(path) = &root.kind else {
-            return None;
-        };
-        self.params
-            .contains(&path.name.name)
-            .then(|| print_expr(left))
+        members.reverse();
+        match (&root.kind, self.checked.resolution(root)) {
+            (ExprKind::Name(_), Resolution::Decl(param)) if self.params.contains(&param) => {
+                Some(Target { param, members })
+            }
+            _ => None,
+        }
+    }
+
+    /// Removes the targets that an expression reads, in part or as part of a whole.
+    fn read(&self, targets: &mut Targets, expr: &Expr) {
+        if targets.is_empty() {
+            return;
+        }
+        match self.target(expr) {
+            Some(read) => targets.retain(|target| !target.covers(&read) && !read.covers(target)),
+            None => expr
+                .kind
+                .for_each_child(&mut |part| self.read(targets, part)),
+        }
     }
 }
 
-/// Whether `targets` has `target` or a structure that contains it.
-fn is_covered(targets: &Targets, target: &str) -> bool {
-    (targets.iter()).any(|whole| {
-        target
-            .strip_prefix(whole.as_str())
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    })
+/// Whether a target, or the whole that it is a member of, is among the targets.
+fn is_covered(targets: &Targets, target: &Target) -> bool {
+    targets.iter().any(|whole| whole.covers(target))
 }
 
-/// Removes the targets whose parameter occurs in an expression, which reads them.
-fn read(targets: &mut Targets, expr: &Expr) {
-    if targets.is_empty() {
-        return;
-    }
-    let text = print_expr(expr);
-    let words: BTreeSet<&str> = text
-        .split(|c: char| !c.is_alphanumeric() && c != '_')
-        .collect();
-    targets.retain(|target| {
-        let root = target.split('.').next().unwrap_or(target);
-        !words.contains(root)
-    });
+/// The targets that both sets cover.
+fn on_both(a: &Targets, b: &Targets) -> Targets {
+    let of_a = a.iter().filter(|target| is_covered(b, target));
+    let of_b = b.iter().filter(|target| is_covered(a, target));
+    of_a.chain(of_b).cloned().collect()
 }
 
 /// Whether an expression may contain a call: it has a part other than literals, names and operators.

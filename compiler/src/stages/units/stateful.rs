@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::overwritten::dead_assignments;
+use super::reachable::constant_branch;
 use super::Units;
 use crate::arch::Arch;
 use crate::diag::Span;
@@ -70,7 +71,7 @@ impl Units<'_> {
                 .collect(),
             ..Found::default()
         };
-        found.dead = dead_assignments(body, &found.params);
+        found.dead = dead_assignments(self.checked, body, &function.params);
         self.alu_block(body, &mut found);
         let units = match self.arch {
             Arch::T2na => 4,
@@ -144,6 +145,12 @@ impl Units<'_> {
                 otherwise,
             } => {
                 if self.is_constant(condition) {
+                    // The value of a constructor's argument is not known here.
+                    match (constant_branch(self.checked, condition), otherwise) {
+                        (Some(0), _) => self.alu_statement(then, found),
+                        (Some(_), Some(otherwise)) => self.alu_statement(otherwise, found),
+                        _ => {}
+                    }
                     return;
                 }
                 self.alu_condition(condition, found);

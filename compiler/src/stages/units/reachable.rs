@@ -1,0 +1,217 @@
+//! Declarations that a pipeline reaches from `main`: controls, tables, actions, functions and instances of externs.
+//!
+//! Compilers for the chip remove the others before they choose instructions, so they take no part in what its units must do.
+
+use rustc_hash::FxHashSet;
+
+use crate::sema::{Callee, CheckedProgram, DefKind, Resolution};
+use crate::syntax::ast::{
+    ActionRef, Block, Decl, DeclId, Expr, ExprId, ExprKind, FunctionDecl, Stmt, StmtKind,
+    TableDecl, TablePropertyValue,
+};
+
+/// The declarations that are reached from `main`; `None` if the program has no `main`.
+pub(super) fn reachable(checked: &CheckedProgram) -> Option<FxHashSet<DeclId>> {
+    let main = checked.main()?;
+    let mut search = Search {
+        checked,
+        reached: FxHashSet::default(),
+        queue: Vec::new(),
+    };
+    search.add(main.id);
+    while let Some(id) = search.queue.pop() {
+        search.declaration(id);
+    }
+    Some(search.reached)
+}
+
+/// The branch of a condition that is constant, as the index of `[then, otherwise]`.
+pub(super) fn constant_branch(checked: &CheckedProgram, condition: &Expr) -> Option<usize> {
+    match checked.value(condition)?.as_bool()? {
+        true => Some(0),
+        false => Some(1),
+    }
+}
+
+struct Search<'a> {
+    checked: &'a CheckedProgram,
+    reached: FxHashSet<DeclId>,
+    /// Reached declarations that are to be searched.
+    queue: Vec<DeclId>,
+}
+
+impl Search<'_> {
+    fn add(&mut self, id: DeclId) {
+        if self.reached.insert(id) {
+            self.queue.push(id);
+        }
+    }
+
+    /// Adds the declarations that a declaration names.
+    fn declaration(&mut self, id: DeclId) {
+        let Some(def) = self.checked.opt_def(id) else {
+            return;
+        };
+        match &def.kind {
+            DefKind::Instance(instance) => {
+                self.callee(instance.call);
+                for arg in &instance.args {
+                    self.expr(&arg.value);
+                }
+                for decl in instance.body.iter().flatten() {
+                    if let Decl::Function(function) = decl {
+                        self.function(function);
+                    }
+                }
+            }
+            DefKind::Control(control) => {
+                if let Some(body) = &control.body {
+                    self.block(&body.apply);
+                }
+            }
+            DefKind::Parser(parser) => {
+                if let Some(body) = &parser.body {
+                    for state in &body.states {
+                        state.stmts.iter().for_each(|stmt| self.statement(stmt));
+                    }
+                }
+            }
+            DefKind::Action(action) => self.block(&action.body),
+            DefKind::Function(function) => self.function(function),
+            DefKind::Table(table) => self.table(table),
+            DefKind::Var(variable) => {
+                if let Some(init) = &variable.init {
+                    self.expr(init);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn function(&mut self, function: &FunctionDecl) {
+        if let Some(body) = &function.body {
+            self.block(body);
+        }
+    }
+
+    fn table(&mut self, table: &TableDecl) {
+        for property in &table.properties {
+            match &property.value {
+                TablePropertyValue::Key(elements) => {
+                    for element in elements {
+                        self.expr(&element.expr);
+                    }
+                }
+                TablePropertyValue::Actions(actions) => {
+                    for action in actions {
+                        self.action(action);
+                    }
+                }
+                TablePropertyValue::Entries(entries) => {
+                    for entry in entries {
+                        self.action(&entry.action);
+                    }
+                }
+                TablePropertyValue::DefaultAction(action) => self.action(action),
+                TablePropertyValue::Expr(value) => self.expr(value),
+            }
+        }
+    }
+
+    fn action(&mut self, action: &ActionRef) {
+        self.callee(action.call);
+        for arg in action.args.iter().flatten() {
+            self.expr(&arg.value);
+        }
+    }
+
+    fn block(&mut self, block: &Block) {
+        block.stmts.iter().for_each(|stmt| self.statement(stmt));
+    }
+
+    fn statement(&mut self, stmt: &Stmt) {
+        match &stmt.kind {
+            StmtKind::Assign { left, right, .. } => {
+                self.expr(left);
+                self.expr(right);
+            }
+            StmtKind::Call(value) | StmtKind::Return(Some(value)) => self.expr(value),
+            StmtKind::If {
+                condition,
+                then,
+                otherwise,
+            } => {
+                self.expr(condition);
+                let constant = constant_branch(self.checked, condition);
+                if constant != Some(1) {
+                    self.statement(then);
+                }
+                if let Some(otherwise) = otherwise.as_ref().filter(|_| constant != Some(0)) {
+                    self.statement(otherwise);
+                }
+            }
+            StmtKind::Block(block) => self.block(block),
+            StmtKind::Switch { subject, cases } => {
+                self.expr(subject);
+                for body in cases.iter().filter_map(|case| case.body.as_ref()) {
+                    self.block(body);
+                }
+            }
+            StmtKind::For {
+                init,
+                condition,
+                update,
+                body,
+                ..
+            } => {
+                init.iter().for_each(|stmt| self.statement(stmt));
+                self.expr(condition);
+                update.iter().for_each(|stmt| self.statement(stmt));
+                self.statement(body);
+            }
+            StmtKind::ForIn {
+                collection, body, ..
+            } => {
+                self.expr(collection);
+                self.statement(body);
+            }
+            StmtKind::Var(variable) => self.add(variable.id),
+            StmtKind::Instantiation(instance) => self.add(instance.id),
+            _ => {}
+        }
+    }
+
+    /// Adds what an expression names and calls.
+    fn expr(&mut self, expr: &Expr) {
+        let mut named = Vec::new();
+        let mut called = Vec::new();
+        expr.walk(&mut |part| match &part.kind {
+            ExprKind::Call(_) => called.push(part.id),
+            ExprKind::Name(_) => {
+                if let Resolution::Decl(id) = self.checked.resolution(part) {
+                    named.push(id);
+                }
+            }
+            _ => {}
+        });
+        named.into_iter().for_each(|id| self.add(id));
+        called.into_iter().for_each(|id| self.callee(id));
+    }
+
+    fn callee(&mut self, call: ExprId) {
+        let Some(info) = self.checked.call(call) else {
+            return;
+        };
+        match info.callee {
+            Callee::Action(id)
+            | Callee::Function(id)
+            | Callee::ParserApply(id)
+            | Callee::ControlApply(id)
+            | Callee::DirectApply(id)
+            | Callee::TableApply(id)
+            | Callee::ParserConstructor(id)
+            | Callee::ControlConstructor(id) => self.add(id),
+            _ => {}
+        }
+    }
+}
