@@ -1,5 +1,8 @@
 //! Ingress processing of a group's packets: data, ACKs, NAKs and CNPs (`ack_aggregate.p4`). A packet from a port
 //! outside the group's tree is dropped.
+//!
+//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that all
+//! paths have acknowledged or sent.
 
 use alfirk_roce::wire::{NakCode, Syndrome};
 
@@ -7,14 +10,14 @@ use super::decide::{answer, final_feedback};
 use super::min_psn_walk::WalkStep;
 use super::{
     CnpDrop, Feedback, Flaw, Group, Message, MinSearch, Nak, Notice, PacketIn, PacketOut, PathPsn,
-    Point, Port, Queued, Sent, Strategy,
+    Point, Port, QueuedPacket, SentPacket, Strategy,
 };
 
 /// The queued copies of one data packet, one copy per path of the group. In egress, the copy for the sender's own path
 /// is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copies {
-    own: usize,
+    from_path: usize,
     paths: usize,
     psn: u32,
     is_new: bool,
@@ -29,24 +32,24 @@ impl Copies {
 
     /// Iterates over the copies in the order of path numbers.
     #[inline]
-    pub fn queued(self) -> impl Iterator<Item = Queued> {
+    pub fn queued(self) -> impl Iterator<Item = QueuedPacket> {
         let Copies {
-            own,
+            from_path,
             paths,
             psn,
             is_new,
         } = self;
         (0..paths).map(move |path| {
-            if path != own {
-                Queued::Copy {
+            if path != from_path {
+                QueuedPacket::Copy {
                     path,
                     psn,
                     is_retransmission: !is_new,
                 }
             } else if is_new {
-                Queued::UpdateFilter { path, acked: psn }
+                QueuedPacket::UpdateFilter { path, acked: psn }
             } else {
-                Queued::Drop
+                QueuedPacket::Drop
             }
         })
     }
@@ -55,7 +58,7 @@ impl Copies {
 impl Group {
     /// Processes the data packet with sequence number `psn` from `port`. `now` is in microseconds, as in all methods of
     /// [`Group`].
-    pub fn data(&mut self, port: Port, psn: u32, now: u64) -> Vec<Queued> {
+    pub fn data(&mut self, port: Port, psn: u32, now: u64) -> Vec<QueuedPacket> {
         let (mut queued, copies) = self.data_and_copies(port, psn, now);
         queued.extend(copies.into_iter().flat_map(Copies::queued));
         queued
@@ -68,7 +71,7 @@ impl Group {
         port: Port,
         psn: u32,
         now: u64,
-    ) -> (Vec<Queued>, Option<Copies>) {
+    ) -> (Vec<QueuedPacket>, Option<Copies>) {
         let mut queued = Vec::new();
         let copies = self.process_data(port, psn, now, &mut queued);
         (queued, copies)
@@ -79,19 +82,19 @@ impl Group {
         port: Port,
         psn: u32,
         now: u64,
-        queued: &mut Vec<Queued>,
+        queued: &mut Vec<QueuedPacket>,
     ) -> Option<Copies> {
         let (space, config) = (self.space(), self.fixed.config);
-        let own = self.path_at(port)?;
+        let from_path = self.path_at(port)?;
         let last = self.last_acked.point.psn;
-        let from_current_source = self.sender.data(&config, (port, own), psn, last)?;
-        let is_new = from_current_source && self.leaves.record_sent(space, own, psn);
-        let msn = self.leaves.msn(own);
+        let from_current_source = self.sender.data(&config, (port, from_path), psn, last)?;
+        let is_new = from_current_source && self.leaves.record_sent(space, from_path, psn);
+        let msn = self.leaves.msn(from_path);
         let asked = Point { psn, msn };
 
         if config.strategy == Strategy::Walk {
             if is_new {
-                self.walk_on_data(own, now);
+                self.walk_on_data(from_path, now);
             } else if space.lt(self.walk.found, psn) {
                 let search = self.start_probe((port, asked), now);
                 queued.extend(search.map(|search| self.recirculate(search, None)));
@@ -116,10 +119,10 @@ impl Group {
                 ..asked
             };
             let probe = self.packet_in(port, Message::Probe(asked));
-            queued.push(Queued::Transmit(Sent::ToController(probe)));
+            queued.push(QueuedPacket::Transmit(SentPacket::ToController(probe)));
         }
         from_current_source.then_some(Copies {
-            own,
+            from_path,
             paths: self.fixed.ports.len(),
             psn,
             is_new,
@@ -127,13 +130,13 @@ impl Group {
     }
 
     /// Processes an ACK, or a NAK that is not fatal, from `port`.
-    pub fn feedback(&mut self, port: Port, feedback: Feedback, now: u64) -> Vec<Queued> {
+    pub fn feedback(&mut self, port: Port, feedback: Feedback, now: u64) -> Vec<QueuedPacket> {
         let (space, config) = (self.space(), self.fixed.config);
-        let Some(own) = self.path_at(port) else {
+        let Some(from_path) = self.path_at(port) else {
             return Vec::new();
         };
         let acked = feedback.acked(space);
-        let is_sent = self.sender.feedback(space, own, acked.psn);
+        let is_sent = self.sender.feedback(space, from_path, acked.psn);
         if !is_sent && config.flaw != Flaw::AnyAck {
             return Vec::new();
         }
@@ -146,15 +149,15 @@ impl Group {
             }
             feedback => feedback,
         };
-        let is_new = self.leaves.would_advance(space, own, acked.psn);
-        let is_accepted = self.leaves.record_acked(space, own, acked);
+        let is_new = self.leaves.would_advance(space, from_path, acked.psn);
+        let is_accepted = self.leaves.record_acked(space, from_path, acked);
         self.work.feedback += 1;
         if config.strategy == Strategy::Punt {
             self.work.punts += 1;
             self.waiting_nak
                 .clear_stale(space, self.last_acked.point.psn);
-            return vec![Queued::Punt {
-                path: own,
+            return vec![QueuedPacket::Punt {
+                path: from_path,
                 acked: acked.psn,
                 packet: self.packet_in(port, Message::Feedback(feedback)),
             }];
@@ -162,7 +165,7 @@ impl Group {
         let mut minimum = self.known_minimum();
         let mut recirculated = None;
         if config.strategy == Strategy::Walk && is_accepted {
-            match self.walk_on_ack(own, is_new, now) {
+            match self.walk_on_ack(from_path, is_new, now) {
                 WalkStep::Idle => {}
                 WalkStep::Recirculate(search) => recirculated = Some(search),
                 WalkStep::Found(word) => minimum = self.point_of(word),
@@ -177,13 +180,13 @@ impl Group {
                 .record(space, minimum.psn, nak, is_accepted);
         }
         if let Some(search) = recirculated {
-            return vec![self.recirculate(search, Some((own, acked.psn)))];
+            return vec![self.recirculate(search, Some((from_path, acked.psn)))];
         }
         if acked.psn == minimum.psn {
             minimum.msn = self.plausible_msn(minimum.psn, acked.msn);
         }
-        let mut queued = vec![Queued::UpdateFilter {
-            path: own,
+        let mut queued = vec![QueuedPacket::UpdateFilter {
+            path: from_path,
             acked: acked.psn,
         }];
         queued.extend(self.final_feedback(minimum));
@@ -191,9 +194,9 @@ impl Group {
     }
 
     /// Processes a CNP, a selective NAK or a fatal NAK from `port`. These are filtered and forwarded, not aggregated.
-    pub fn notice(&mut self, port: Port, notice: Notice, now: u64) -> Vec<Queued> {
+    pub fn notice(&mut self, port: Port, notice: Notice, now: u64) -> Vec<QueuedPacket> {
         let space = self.space();
-        let Some(own) = self.path_at(port) else {
+        let Some(from_path) = self.path_at(port) else {
             return Vec::new();
         };
         let is_sent = match notice {
@@ -201,7 +204,8 @@ impl Group {
             Notice::SelectiveNak { psn, .. } => self.sender.has_sent(space, psn),
             // A receiver rejects a request only before it has acknowledged that request.
             Notice::FatalNak { nak, .. } => {
-                self.sender.has_sent(space, nak.psn) && space.lt(self.sender.acked[own], nak.psn)
+                self.sender.has_sent(space, nak.psn)
+                    && space.lt(self.sender.acked[from_path], nak.psn)
             }
         };
         let flaw = self.fixed.config.flaw;
@@ -221,7 +225,7 @@ impl Group {
             return Vec::new();
         };
         let pass = |notice| {
-            Queued::Transmit(Sent::Notice {
+            QueuedPacket::Transmit(SentPacket::Notice {
                 port: source,
                 notice,
             })
@@ -244,7 +248,7 @@ impl Group {
                     ..nak
                 };
                 let msn = last_acked.msn;
-                let alarm = Queued::Transmit(Sent::Alarm { port, notice });
+                let alarm = QueuedPacket::Transmit(SentPacket::Alarm { port, notice });
                 vec![alarm, pass(Notice::FatalNak { nak, msn })]
             }
         }
@@ -256,24 +260,24 @@ impl Group {
     ///
     /// The reason why the filter drops the CNP; `None` if the group has no source yet or `port` is not one of its
     /// paths.
-    pub fn cnp(&mut self, port: Port, now: u64) -> Result<Queued, Option<CnpDrop>> {
+    pub fn cnp(&mut self, port: Port, now: u64) -> Result<QueuedPacket, Option<CnpDrop>> {
         let (space, flaw) = (self.space(), self.fixed.config.flaw);
-        let own = self.path_at(port).ok_or(None)?;
+        let from_path = self.path_at(port).ok_or(None)?;
         self.waiting_nak
             .clear_stale(space, self.last_acked.point.psn);
         let source = self.sender.source.ok_or(None)?;
         let is_source = source == port;
         self.cnp_filter
-            .filter(flaw, own, is_source, now)
+            .filter(flaw, from_path, is_source, now)
             .map_err(Some)?;
-        Ok(Queued::Transmit(Sent::Notice {
+        Ok(QueuedPacket::Transmit(SentPacket::Notice {
             port: source,
             notice: Notice::Cnp,
         }))
     }
 
     /// Processes an ACK or NAK from the controller, which computes the minimum under [`Strategy::Punt`].
-    pub fn command(&mut self, command: PacketOut) -> Vec<Queued> {
+    pub fn command(&mut self, command: PacketOut) -> Vec<QueuedPacket> {
         self.last_acked.raise(self.space(), command.last_acked);
         if let Feedback::Nak { nak, .. } = command.feedback {
             if !self.waiting_nak.record_sent(nak) {
@@ -282,13 +286,13 @@ impl Group {
         }
         let port = command.port.or(self.sender.source);
         let feedback = command.feedback;
-        let sent = port.map(|port| Sent::Feedback { port, feedback });
-        sent.map(Queued::Transmit).into_iter().collect()
+        let sent = port.map(|port| SentPacket::Feedback { port, feedback });
+        sent.map(QueuedPacket::Transmit).into_iter().collect()
     }
 
     /// Processes a recirculated search packet: compares a few more paths, and forwards the result when all are
     /// compared.
-    pub(super) fn pass(&mut self, search: MinSearch, now: u64) -> Vec<Queued> {
+    pub(super) fn pass(&mut self, search: MinSearch, now: u64) -> Vec<QueuedPacket> {
         let space = self.space();
         let probe = search.probe;
         match self.continue_walk(search, now) {
@@ -320,7 +324,7 @@ impl Group {
     }
 
     /// Builds the ACK of retransmitted data that all paths have, for the port that sent the data.
-    fn answer(&mut self, (port, asked): (Port, Point), minimum: Point) -> Queued {
+    fn answer(&mut self, (port, asked): (Port, Point), minimum: Point) -> QueuedPacket {
         let is_source = self.sender.source == Some(port);
         let asked = Point {
             msn: self.last_acked.extend_msn(self.space(), asked.msn),
@@ -330,21 +334,28 @@ impl Group {
             self.last_acked.raise(self.space(), minimum);
         }
         let feedback = answer(is_source, asked, minimum);
-        Queued::Transmit(Sent::Feedback { port, feedback })
+        QueuedPacket::Transmit(SentPacket::Feedback { port, feedback })
     }
 
     /// Queues the ACK or NAK that `minimum` causes, for the source; `None` if there is nothing new to report.
-    fn final_feedback(&mut self, minimum: Point) -> Option<Queued> {
+    fn final_feedback(&mut self, minimum: Point) -> Option<QueuedPacket> {
         let space = self.space();
         let feedback = final_feedback(space, minimum, &mut self.last_acked, &mut self.waiting_nak)?;
         let port = self.sender.source?;
         self.work.forwarded += 1;
-        Some(Queued::Transmit(Sent::Feedback { port, feedback }))
+        Some(QueuedPacket::Transmit(SentPacket::Feedback {
+            port,
+            feedback,
+        }))
     }
 
-    fn recirculate(&mut self, search: MinSearch, filter_update: Option<(usize, u32)>) -> Queued {
+    fn recirculate(
+        &mut self,
+        search: MinSearch,
+        filter_update: Option<(usize, u32)>,
+    ) -> QueuedPacket {
         self.work.recirculations += 1;
-        Queued::Recirculate {
+        QueuedPacket::Recirculate {
             search,
             filter_update,
         }
@@ -353,16 +364,23 @@ impl Group {
     /// Processes an ACK or NAK from `port` with headers that a receiver would reject: a VLAN tag, or a wrong TTL,
     /// length or reserved field. Aggregated feedback gets headers of the group's own, so the result is that of
     /// [`Group::feedback`]. Under [`Flaw::KeptHeaders`] the received headers are kept, and the source drops the packet.
-    pub fn malformed_feedback(&mut self, port: Port, feedback: Feedback, now: u64) -> Vec<Queued> {
+    pub fn malformed_feedback(
+        &mut self,
+        port: Port,
+        feedback: Feedback,
+        now: u64,
+    ) -> Vec<QueuedPacket> {
         let mut queued = self.feedback(port, feedback, now);
         if self.fixed.config.flaw == Flaw::KeptHeaders {
-            queued.retain(|queued| !matches!(queued, Queued::Transmit(Sent::Feedback { .. })));
+            queued.retain(|queued| {
+                !matches!(queued, QueuedPacket::Transmit(SentPacket::Feedback { .. }))
+            });
         }
         queued
     }
 
     /// Forwards a NAK with a reserved code to the source: the bug [`Flaw::ReservedNak`].
-    fn reserved_nak(&mut self, psn: u32) -> Vec<Queued> {
+    fn reserved_nak(&mut self, psn: u32) -> Vec<QueuedPacket> {
         let syndrome = Syndrome::Nak(NakCode::Selective).into();
         let msn = self.last_acked.point.msn;
         self.forward_at_once(Feedback::Nak {
@@ -373,10 +391,10 @@ impl Group {
 
     /// Forwards feedback before all receivers have the packets before it: the bugs [`Flaw::CoveredNak`] and
     /// [`Flaw::ReservedNak`].
-    fn forward_at_once(&mut self, feedback: Feedback) -> Vec<Queued> {
+    fn forward_at_once(&mut self, feedback: Feedback) -> Vec<QueuedPacket> {
         let source = self.sender.source;
-        let sent = source.map(|port| Sent::Feedback { port, feedback });
-        sent.map(Queued::Transmit).into_iter().collect()
+        let sent = source.map(|port| SentPacket::Feedback { port, feedback });
+        sent.map(QueuedPacket::Transmit).into_iter().collect()
     }
 
     /// The minimum of all paths under [`Strategy::Tree`]. Otherwise the point last acknowledged to the source, a lower

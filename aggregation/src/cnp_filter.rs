@@ -1,5 +1,7 @@
 //! CNP filter (`cnp_filter.p4`): forwards the CNPs of the most congested path, up to a rate. The source's own CNPs are
 //! dropped.
+//!
+//! A *path* is a port of the group's tree on this switch; paths are numbered from 0.
 
 use super::Flaw;
 
@@ -25,21 +27,21 @@ pub enum CnpDrop {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CnpFilter {
-    paths: Vec<Congested>,
-    worst: Option<(usize, Congested)>,
+    paths: Vec<PathCongestion>,
+    worst: Option<(usize, PathCongestion)>,
 }
 
 /// CNP count of a path at its last CNP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Congested {
-    /// Number of the window in which the last CNP arrived: its time in units of 2^[`Congested::WINDOW_SHIFT`]
+pub struct PathCongestion {
+    /// Number of the window in which the last CNP arrived: its time in units of 2^[`PathCongestion::WINDOW_SHIFT`]
     /// microseconds.
     pub window: u64,
     /// Number of CNPs received, 0 to 63; halved with each elapsed window.
     pub cnps: u8,
 }
 
-impl Congested {
+impl PathCongestion {
     /// Binary logarithm of the length of a window in microseconds.
     pub const WINDOW_SHIFT: u32 = WINDOW_SHIFT;
 }
@@ -47,16 +49,19 @@ impl Congested {
 impl CnpFilter {
     pub(super) fn new(paths: usize) -> CnpFilter {
         CnpFilter {
-            paths: vec![Congested::default(); paths],
+            paths: vec![PathCongestion::default(); paths],
             worst: None,
         }
     }
 
-    pub(super) fn restore(paths: Vec<Congested>, worst: Option<(usize, Congested)>) -> CnpFilter {
+    pub(super) fn restore(
+        paths: Vec<PathCongestion>,
+        worst: Option<(usize, PathCongestion)>,
+    ) -> CnpFilter {
         CnpFilter { paths, worst }
     }
 
-    pub(super) fn saved(&self) -> (Vec<Congested>, Option<(usize, Congested)>) {
+    pub(super) fn saved(&self) -> (Vec<PathCongestion>, Option<(usize, PathCongestion)>) {
         (self.paths.clone(), self.worst)
     }
 
@@ -74,14 +79,14 @@ impl CnpFilter {
         // Paths store the window number modulo 1,024. So an age of 1,024 windows or more appears shorter than it is.
         let age = (window - own.window) % PATH_WINDOWS;
         let aged = if age < WINDOWS { own.cnps >> age } else { 0 };
-        *own = Congested { window, cnps: aged };
+        *own = PathCongestion { window, cnps: aged };
         if is_source && flaw != Flaw::AnyCnp {
             return Err(CnpDrop::Own);
         }
         if aged == LIMIT && flaw != Flaw::AnyCnp {
             return Err(CnpDrop::Limited);
         }
-        let count = Congested {
+        let count = PathCongestion {
             window,
             cnps: LIMIT.min(aged + 1),
         };

@@ -1,12 +1,15 @@
 //! State of a group on one switch, and egress processing of its packets.
+//!
+//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that all
+//! paths have acknowledged or sent.
 
 use std::collections::VecDeque;
 
-use super::cnp_filter::{CnpFilter, Congested};
+use super::cnp_filter::{CnpFilter, PathCongestion};
 use super::types::GroupConstants;
 use super::{
-    Config, LastAcked, Leaf, Leaves, Point, Port, Queued, RetransmissionFilter, SelectiveNak,
-    Sender, Sent, Space, WaitingNak, Walk, Work,
+    Config, LastAcked, Leaf, Leaves, Point, Port, QueuedPacket, RetransmissionFilter, SelectiveNak,
+    Sender, SentPacket, Space, WaitingNak, Walk, Work,
 };
 
 /// State of a multicast group on one switch. Each field is named after the pipeline control that owns the register.
@@ -54,9 +57,9 @@ pub struct SavedRegisters {
     /// Newest PSN of each path, as stored in egress to filter retransmissions.
     pub filter: Vec<u32>,
     /// CNP count of each path.
-    pub congested: Vec<Congested>,
+    pub congested: Vec<PathCongestion>,
     /// Path of the last forwarded CNP, and the CNP count of that path then.
-    pub most_congested: Option<(usize, Congested)>,
+    pub most_congested: Option<(usize, PathCongestion)>,
 }
 
 impl Group {
@@ -130,7 +133,7 @@ impl Group {
     }
 
     /// Processes queued packets until none is left, and returns the packets that leave the switch.
-    pub fn run(&mut self, queued: Vec<Queued>, now: u64) -> Vec<Sent> {
+    pub fn run(&mut self, queued: Vec<QueuedPacket>, now: u64) -> Vec<SentPacket> {
         let mut sent = Vec::new();
         let mut queue = VecDeque::from(queued);
         while let Some(next) = queue.pop_front() {
@@ -143,33 +146,40 @@ impl Group {
 
     /// Processes one queued packet: egress, and the next ingress pass of a recirculated packet. Returns the packet that
     /// leaves the switch, if any, and the packets queued again. `now` is in microseconds.
-    pub fn dequeue(&mut self, queued: Queued, now: u64) -> (Option<Sent>, Vec<Queued>) {
+    pub fn dequeue(
+        &mut self,
+        queued: QueuedPacket,
+        now: u64,
+    ) -> (Option<SentPacket>, Vec<QueuedPacket>) {
         let space = self.space();
         match queued {
-            Queued::Transmit(sent) => (Some(sent), Vec::new()),
-            Queued::Drop => (None, Vec::new()),
-            Queued::UpdateFilter { path, acked } => {
+            QueuedPacket::Transmit(sent) => (Some(sent), Vec::new()),
+            QueuedPacket::Drop => (None, Vec::new()),
+            QueuedPacket::UpdateFilter { path, acked } => {
                 self.filter.update(space, path, acked);
                 (None, Vec::new())
             }
-            Queued::Copy {
+            QueuedPacket::Copy {
                 path,
                 psn,
                 is_retransmission,
             } => {
                 let port = self.fixed.ports[path];
                 let is_needed = !is_retransmission || self.filter.needs(space, path, psn);
-                (is_needed.then_some(Sent::Data { port, psn }), Vec::new())
+                (
+                    is_needed.then_some(SentPacket::Data { port, psn }),
+                    Vec::new(),
+                )
             }
-            Queued::Punt {
+            QueuedPacket::Punt {
                 path,
                 acked,
                 packet,
             } => {
                 self.filter.update(space, path, acked);
-                (Some(Sent::ToController(packet)), Vec::new())
+                (Some(SentPacket::ToController(packet)), Vec::new())
             }
-            Queued::Recirculate {
+            QueuedPacket::Recirculate {
                 search,
                 filter_update,
             } => {

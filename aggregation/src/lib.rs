@@ -5,13 +5,16 @@
 //! - [`TofinoGroup`]: the switch part of `p4src/tna`, where the steps are divided differently.
 //! - [`punt::Aggregator`]: the controller part, for groups whose minimum the controller computes. `alfirk ctrl` runs it.
 //!
+//! Terms: a *path* is a port of a group's tree on one switch, and paths are numbered from 0. The *source* is the member that
+//! sends at present. The *minimum* is the newest PSN that all paths have acknowledged or sent.
+//!
 //! The switch parts serve as a specification and as the fast model of the simulator. Three checks compare them with the
 //! rest: the compiled pipeline must send the same packets for the same input (`cli/tests/pipeline_matches_model`); the
 //! model checker explores them under loss, duplication and reordering (`sim/tests/feedback_model`); queue pairs run
 //! behind them (`roce/tests`).
 //!
 //! Like the pipeline, a group has an ingress and an egress half. [`Group::data`], [`Group::feedback`],
-//! [`Group::notice`] and [`Group::command`] return [`Queued`] packets. [`Group::dequeue`] processes each of them, in any
+//! [`Group::notice`] and [`Group::command`] return [`QueuedPacket`] packets. [`Group::dequeue`] processes each of them, in any
 //! order that the queues of a switch may have. [`Group::run`] does both at once.
 //!
 //! The model has no frames, clocks or randomness. PSNs and message counts are numbers of a [`Space`], which a
@@ -40,7 +43,7 @@ mod work;
 pub use ack_aggregate::Copies;
 pub use alfirk_roce::wire::Space;
 pub use classify::{classify, AckClass};
-pub use cnp_filter::{CnpDrop, Congested};
+pub use cnp_filter::{CnpDrop, PathCongestion};
 pub use group::{Group, SavedRegisters};
 pub use last_acked::{LastAcked, Point};
 pub use min_psn_tree::{Leaf, Leaves, PathPsn};
@@ -48,10 +51,10 @@ pub use min_psn_walk::{RunningWalk, Walk};
 pub use retransmission_filter::RetransmissionFilter;
 pub use selective_nak::{ReportedLoss, SelectiveNak};
 pub use sender::Sender;
-pub use tofino::{PathMsn, TofinoGroup, TofinoQueued};
+pub use tofino::{PathMsn, TofinoGroup, TofinoQueuedPacket};
 pub use types::{
-    Config, Feedback, Flaw, Message, MinSearch, Nak, Notice, PacketIn, PacketOut, Port, Queued,
-    Sent, Strategy,
+    Config, Feedback, Flaw, Message, MinSearch, Nak, Notice, PacketIn, PacketOut, Port,
+    QueuedPacket, SentPacket, Strategy,
 };
 pub use waiting_nak::WaitingNak;
 pub use work::Work;

@@ -1,5 +1,8 @@
 //! Search for the minimum PSN by recirculation (`min_psn_walk.p4`). A packet recirculates, and compares a few paths (a
 //! node) in each pass: a walk.
+//!
+//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that all
+//! paths have acknowledged or sent.
 
 use super::{Flaw, Group, MinSearch, PathPsn, Point, Port};
 
@@ -69,9 +72,9 @@ impl Group {
         }
     }
 
-    /// Updates the search when data of the sender has advanced the sender's own path `own`.
-    pub(super) fn walk_on_data(&mut self, own: usize, now: u64) {
-        if self.walk.trigger == Some(own) {
+    /// Updates the search when data of the sender has advanced the sender's own path `from_path`.
+    pub(super) fn walk_on_data(&mut self, from_path: usize, now: u64) {
+        if self.walk.trigger == Some(from_path) {
             if self.is_walk_alive(now) {
                 self.mark_dirty();
             } else {
@@ -95,24 +98,24 @@ impl Group {
         })
     }
 
-    /// Starts a walk if an acknowledgement of path `own` may have advanced the minimum. `is_new`: its PSN is newer than
+    /// Starts a walk if an acknowledgement of path `from_path` may have advanced the minimum. `is_new`: its PSN is newer than
     /// the path's. A repeated PSN does not mark a running walk as dirty, because the walk might then never end.
-    pub(super) fn walk_on_ack(&mut self, own: usize, is_new: bool, now: u64) -> WalkStep {
+    pub(super) fn walk_on_ack(&mut self, from_path: usize, is_new: bool, now: u64) -> WalkStep {
         let is_new = is_new || self.fixed.config.flaw == Flaw::EqualAckDirties;
         if self.is_walk_alive(now) {
-            if is_new && self.walk.trigger == Some(own) {
+            if is_new && self.walk.trigger == Some(from_path) {
                 self.mark_dirty();
             }
             return WalkStep::Idle;
         }
         let is_triggered = match self.walk.trigger {
-            Some(trigger) => trigger == own && is_new,
+            Some(trigger) => trigger == from_path && is_new,
             None => true,
         };
         if self.walk.running.is_none() && !is_triggered {
             return WalkStep::Idle;
         }
-        let seen = own / self.fixed.config.paths_per_pass;
+        let seen = from_path / self.fixed.config.paths_per_pass;
         let oldest = self.oldest_of(seen, None);
         self.walk.trigger = oldest.map(|word| word.path);
         let node = usize::from(seen == 0);

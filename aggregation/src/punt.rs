@@ -157,7 +157,7 @@ impl Aggregator {
         self.probes.clear();
     }
 
-    /// Point last acknowledged to the source.
+    /// PSN and MSN last acknowledged to the source.
     pub fn last_acked(&self) -> Point {
         self.last_acked.point
     }

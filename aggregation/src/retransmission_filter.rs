@@ -1,5 +1,7 @@
 //! Retransmission filter (`retransmission_filter.p4`): drops the copy of a retransmitted packet for each path that has
 //! it.
+//!
+//! A *path* is a port of the group's tree on this switch; paths are numbered from 0.
 
 use super::Space;
 

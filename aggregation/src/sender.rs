@@ -4,6 +4,8 @@
 //! only the group's next PSN is accepted, and only if that path has acknowledged all packets before it. That port then
 //! becomes the source's. Without this rule, a faulty member could become the source, or acknowledge packets that other
 //! members behind the same port have not received.
+//!
+//! A *path* is a port of the group's tree on this switch; paths are numbered from 0.
 
 use super::{Config, Flaw, Port, Space};
 

@@ -19,26 +19,29 @@ fn nak(psn: u32) -> Feedback {
     }
 }
 
-fn to_source(feedback: Feedback) -> Vec<Sent> {
-    vec![Sent::Feedback { port: 1, feedback }]
+fn to_source(feedback: Feedback) -> Vec<SentPacket> {
+    vec![SentPacket::Feedback { port: 1, feedback }]
 }
 
-fn copies(ports: &[Port], psn: u32) -> Vec<Sent> {
-    ports.iter().map(|&port| Sent::Data { port, psn }).collect()
+fn copies(ports: &[Port], psn: u32) -> Vec<SentPacket> {
+    ports
+        .iter()
+        .map(|&port| SentPacket::Data { port, psn })
+        .collect()
 }
 
 trait SingleStep {
-    fn send(&mut self, port: Port, psn: u32) -> Vec<Sent>;
-    fn report(&mut self, port: Port, feedback: Feedback) -> Vec<Sent>;
+    fn send(&mut self, port: Port, psn: u32) -> Vec<SentPacket>;
+    fn report(&mut self, port: Port, feedback: Feedback) -> Vec<SentPacket>;
 }
 
 impl SingleStep for Group {
-    fn send(&mut self, port: Port, psn: u32) -> Vec<Sent> {
+    fn send(&mut self, port: Port, psn: u32) -> Vec<SentPacket> {
         let queued = self.data(port, psn, 0);
         self.run(queued, 0)
     }
 
-    fn report(&mut self, port: Port, feedback: Feedback) -> Vec<Sent> {
+    fn report(&mut self, port: Port, feedback: Feedback) -> Vec<SentPacket> {
         let queued = self.feedback(port, feedback, 0);
         self.run(queued, 0)
     }
@@ -147,7 +150,7 @@ fn the_source_may_change() {
     group.report(1, ack(4));
     group.report(2, ack(4));
     let feedback = ack(4);
-    let sent = vec![Sent::Feedback { port: 3, feedback }];
+    let sent = vec![SentPacket::Feedback { port: 3, feedback }];
     assert_eq!(group.report(4, ack(4)), sent);
 }
 
@@ -163,7 +166,7 @@ fn an_advance_of_the_oldest_path_during_a_walk_is_not_lost() {
     // The first ACK starts a walk; the second ACK arrives during that walk.
     let mut queued = group.feedback(2, ack(3), 0);
     assert_eq!(queued.len(), 1);
-    assert!(matches!(queued[0], Queued::Recirculate { .. }));
+    assert!(matches!(queued[0], QueuedPacket::Recirculate { .. }));
     let more = group.feedback(2, ack(3), 1);
     assert_eq!(group.run(more, 1), []);
     queued = group.dequeue(queued.remove(0), 2).1;
@@ -174,7 +177,7 @@ fn an_advance_of_the_oldest_path_during_a_walk_is_not_lost() {
 fn a_lost_walk_is_taken_over() {
     let mut group = group_of(Strategy::Walk, 3);
     let lost = group.feedback(2, ack(3), 0);
-    assert!(matches!(lost[..], [Queued::Recirculate { .. }]));
+    assert!(matches!(lost[..], [QueuedPacket::Recirculate { .. }]));
     for port in [3, 4] {
         let queued = group.feedback(port, ack(3), 500);
         assert_eq!(group.run(queued, 500), []);
@@ -206,7 +209,7 @@ fn price(strategy: Strategy, receivers: u32) -> Work {
         for turn in 0..receivers {
             let port = 2 + (turn * 11 + psn * 5) % receivers;
             for sent in group.report(port, ack(psn)) {
-                let Sent::ToController(packet) = sent else {
+                let SentPacket::ToController(packet) = sent else {
                     continue;
                 };
                 aggregator.record(&packet);
@@ -273,7 +276,7 @@ fn of_naks_with_the_same_psn_the_longest_timer_is_forwarded() {
             assert_eq!(sent.len(), usize::from(port == 4));
             if port == 4 {
                 let feedback = nak(longest);
-                assert_eq!(sent, [Sent::Feedback { port: 1, feedback }]);
+                assert_eq!(sent, [SentPacket::Feedback { port: 1, feedback }]);
             }
         }
     }

@@ -14,7 +14,8 @@ use alfirk_contract::DEFAULT_WINDOW;
 
 use super::waiting_nak::delay_ns;
 use super::{
-    Feedback, Leaves, Nak, Notice, PathPsn, Point, Port, RetransmissionFilter, Sender, Sent, Space,
+    Feedback, Leaves, Nak, Notice, PathPsn, Point, Port, RetransmissionFilter, Sender, SentPacket,
+    Space,
 };
 
 /// Binary logarithm of the length of a CNP window in nanoseconds.
@@ -88,9 +89,9 @@ struct Count {
 
 /// A packet between ingress and egress.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum TofinoQueued {
+pub enum TofinoQueuedPacket {
     /// A packet that leaves the switch as it is.
-    Transmit(Sent),
+    Transmit(SentPacket),
     /// A copy of data for one path. Egress drops it on the sender's own path, and on paths that have the data.
     Copy {
         /// Destination path.
@@ -182,22 +183,22 @@ impl TofinoGroup {
     }
 
     /// Processes the data packet with sequence number `psn` from `port`.
-    pub fn data(&mut self, port: Port, psn: u32) -> Vec<TofinoQueued> {
+    pub fn data(&mut self, port: Port, psn: u32) -> Vec<TofinoQueuedPacket> {
         let space = self.space;
-        let Some(own) = self.path_at(port) else {
+        let Some(from_path) = self.path_at(port) else {
             return Vec::new();
         };
         if self.is_beyond_window(psn) {
             return Vec::new();
         }
-        let (is_source, is_new) = self.sends(port, own, psn);
+        let (is_source, is_new) = self.sends(port, from_path, psn);
         if is_source {
-            self.leaves.record_sent(space, own, psn);
+            self.leaves.record_sent(space, from_path, psn);
         }
         let minimum = self.minimum();
         if !space.lt(minimum.psn, psn) {
-            return vec![TofinoQueued::AckOldData {
-                path: own,
+            return vec![TofinoQueuedPacket::AckOldData {
+                path: from_path,
                 psn,
                 is_source,
                 minimum,
@@ -209,9 +210,9 @@ impl TofinoGroup {
         if self.sent_nak == Some(psn) {
             self.sent_nak = None;
         }
-        let copies = (0..self.ports.len()).map(|path| TofinoQueued::Copy {
+        let copies = (0..self.ports.len()).map(|path| TofinoQueuedPacket::Copy {
             path,
-            from: own,
+            from: from_path,
             psn,
             is_new,
         });
@@ -234,10 +235,10 @@ impl TofinoGroup {
 
     /// Processes the sequence number of data (`sender.p4`). Returns whether the data is from the current source, and
     /// whether its PSN is new.
-    fn sends(&mut self, port: Port, own: usize, psn: u32) -> (bool, bool) {
+    fn sends(&mut self, port: Port, from_path: usize, psn: u32) -> (bool, bool) {
         let space = self.space;
         let sender = &mut self.sender;
-        let is_caught_up = !space.lt(sender.acked[own], space.previous(psn));
+        let is_caught_up = !space.lt(sender.acked[from_path], space.previous(psn));
         let is_from_source = sender.source == Some(port);
         let is_new = match is_caught_up {
             true => psn == space.next(sender.sent),
@@ -250,19 +251,19 @@ impl TofinoGroup {
     }
 
     /// Processes an ACK, or a NAK that is not fatal, from `port`.
-    pub fn feedback(&mut self, port: Port, feedback: Feedback) -> Vec<TofinoQueued> {
+    pub fn feedback(&mut self, port: Port, feedback: Feedback) -> Vec<TofinoQueuedPacket> {
         let space = self.space;
-        let Some(own) = self.path_at(port) else {
+        let Some(from_path) = self.path_at(port) else {
             return Vec::new();
         };
         let acked = feedback.acked(space);
-        self.sender.feedback(space, own, acked.psn);
+        self.sender.feedback(space, from_path, acked.psn);
         let is_sent = self.has_sent(acked.psn);
         let Some(source) = self.sender.source.filter(|_| is_sent) else {
             return Vec::new();
         };
         let leaf = Point { msn: 0, ..acked };
-        let is_raised = self.leaves.record_acked(space, own, leaf);
+        let is_raised = self.leaves.record_acked(space, from_path, leaf);
         let minimum = self.minimum();
         let advances_minimum = space.lt(self.last_acked, minimum.psn);
         if advances_minimum {
@@ -291,15 +292,15 @@ impl TofinoGroup {
                 (advances_minimum || due.is_some(), due)
             }
         };
-        let forward = is_forwarded.then_some(TofinoQueued::Forward {
+        let forward = is_forwarded.then_some(TofinoQueuedPacket::Forward {
             port: source,
-            path: own,
+            path: from_path,
             acked,
             minimum,
             nak,
         });
-        let record = TofinoQueued::Record {
-            path: own,
+        let record = TofinoQueuedPacket::Record {
+            path: from_path,
             acked,
             is_old: !is_raised,
             risen: advances_minimum.then_some(minimum.psn),
@@ -337,9 +338,9 @@ impl TofinoGroup {
     }
 
     /// Processes a CNP, a selective NAK or a fatal NAK from `port`. `now` is in nanoseconds.
-    pub fn notice(&mut self, port: Port, notice: Notice, now: u64) -> Vec<TofinoQueued> {
+    pub fn notice(&mut self, port: Port, notice: Notice, now: u64) -> Vec<TofinoQueuedPacket> {
         let space = self.space;
-        let Some(own) = self.path_at(port) else {
+        let Some(from_path) = self.path_at(port) else {
             return Vec::new();
         };
         let Some(source) = self.sender.source else {
@@ -347,24 +348,24 @@ impl TofinoGroup {
         };
         match notice {
             Notice::Cnp => {
-                let sent = Sent::Notice {
+                let sent = SentPacket::Notice {
                     port: source,
                     notice,
                 };
-                let passes = source != port && self.passes_cnp(own, now);
+                let passes = source != port && self.passes_cnp(from_path, now);
                 passes
-                    .then_some(TofinoQueued::Transmit(sent))
+                    .then_some(TofinoQueuedPacket::Transmit(sent))
                     .into_iter()
                     .collect()
             }
             Notice::FatalNak { nak, .. } if self.has_sent(space.previous(nak.psn)) => {
-                let forward = TofinoQueued::ForwardFatal {
+                let forward = TofinoQueuedPacket::ForwardFatal {
                     port: source,
                     syndrome: nak.syndrome,
                     minimum: self.minimum().psn,
                 };
                 vec![
-                    TofinoQueued::Transmit(Sent::Alarm { port, notice }),
+                    TofinoQueuedPacket::Transmit(SentPacket::Alarm { port, notice }),
                     forward,
                 ]
             }
@@ -373,9 +374,9 @@ impl TofinoGroup {
     }
 
     /// Decides whether a CNP is forwarded: only those of the most congested path are (`cnp_filter.p4`).
-    fn passes_cnp(&mut self, own: usize, now: u64) -> bool {
+    fn passes_cnp(&mut self, from_path: usize, now: u64) -> bool {
         let window = (now >> WINDOW_SHIFT) as u16;
-        let own_count = &mut self.cnps[own];
+        let own_count = &mut self.cnps[from_path];
         let before = match own_count.window == window {
             true => own_count.cnps,
             false => 0,
@@ -386,19 +387,19 @@ impl TofinoGroup {
             return false;
         }
         let (of, worst, path) = self.worst;
-        let passes = of != window || (cnps, own) > (worst, path);
+        let passes = of != window || (cnps, from_path) > (worst, path);
         if passes {
-            self.worst = (window, cnps, own);
+            self.worst = (window, cnps, from_path);
         }
         passes
     }
 
     /// Processes one queued packet in egress. Returns the packet that leaves the switch, if any.
-    pub fn dequeue(&mut self, queued: TofinoQueued) -> Option<Sent> {
+    pub fn dequeue(&mut self, queued: TofinoQueuedPacket) -> Option<SentPacket> {
         let space = self.space;
         match queued {
-            TofinoQueued::Transmit(sent) => Some(sent),
-            TofinoQueued::Copy {
+            TofinoQueuedPacket::Transmit(sent) => Some(sent),
+            TofinoQueuedPacket::Copy {
                 path,
                 from,
                 psn,
@@ -409,14 +410,14 @@ impl TofinoGroup {
                 }
                 None
             }
-            TofinoQueued::Copy {
+            TofinoQueuedPacket::Copy {
                 path, psn, is_new, ..
             } => {
                 let port = self.ports[path];
                 let is_needed = is_new || self.filter.needs(space, path, psn);
-                is_needed.then_some(Sent::Data { port, psn })
+                is_needed.then_some(SentPacket::Data { port, psn })
             }
-            TofinoQueued::Record {
+            TofinoQueuedPacket::Record {
                 path,
                 acked,
                 is_old,
@@ -433,7 +434,7 @@ impl TofinoGroup {
                 }
                 None
             }
-            TofinoQueued::AckOldData {
+            TofinoQueuedPacket::AckOldData {
                 path,
                 psn,
                 is_source,
@@ -446,12 +447,12 @@ impl TofinoGroup {
                         msn: self.msns[path].msn,
                     },
                 };
-                Some(Sent::Feedback {
+                Some(SentPacket::Feedback {
                     port: self.ports[path],
                     feedback: Feedback::ack(point),
                 })
             }
-            TofinoQueued::Forward {
+            TofinoQueuedPacket::Forward {
                 port,
                 path,
                 acked,
@@ -474,9 +475,9 @@ impl TofinoGroup {
                     },
                     None => Feedback::ack(point),
                 };
-                Some(Sent::Feedback { port, feedback })
+                Some(SentPacket::Feedback { port, feedback })
             }
-            TofinoQueued::ForwardFatal {
+            TofinoQueuedPacket::ForwardFatal {
                 port,
                 syndrome,
                 minimum,
@@ -486,7 +487,7 @@ impl TofinoGroup {
                     syndrome,
                 };
                 let msn = self.last_acked_msn;
-                Some(Sent::Notice {
+                Some(SentPacket::Notice {
                     port,
                     notice: Notice::FatalNak { nak, msn },
                 })

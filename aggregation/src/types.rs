@@ -1,4 +1,7 @@
 //! Inputs and outputs of a group's state machine: feedback, notices, and packets between ingress and egress.
+//!
+//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that all
+//! paths have acknowledged or sent.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -203,7 +206,7 @@ pub struct PacketIn {
     pub message: Message,
     /// Port of the source; `None` before any data.
     pub source: Option<Port>,
-    /// Point last acknowledged to the source, from the switch's register.
+    /// PSN and MSN last acknowledged to the source, from the switch's register.
     pub last_acked: Point,
 }
 
@@ -224,15 +227,15 @@ pub struct PacketOut {
     pub port: Option<Port>,
     /// The ACK or NAK to send.
     pub feedback: Feedback,
-    /// Point last acknowledged to the source, this packet included.
+    /// PSN and MSN last acknowledged to the source, this packet included.
     pub last_acked: Point,
 }
 
 /// A packet between ingress and egress.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Queued {
+pub enum QueuedPacket {
     /// A packet that leaves the switch as it is.
-    Transmit(Sent),
+    Transmit(SentPacket),
     /// A packet that egress drops, without any other effect.
     Drop,
     /// A packet that updates the retransmission filter; egress then drops it.
@@ -271,7 +274,7 @@ pub enum Queued {
 
 /// A packet that leaves the switch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Sent {
+pub enum SentPacket {
     /// A copy of a data packet.
     Data {
         /// Egress port.

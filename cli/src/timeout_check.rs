@@ -39,7 +39,7 @@ impl Verdict {
             gives_up_at_last_after: seconds(patience.longest_limit_ns()?),
             detected_after: seconds(patience.detection_ns(most)),
             longest_pause: seconds(patience.dead_after_ns(most)),
-            is_enough: patience.is_enough(most),
+            is_enough: patience.detects_in_time(most),
             least_exponent: patience.timeout_for(most, 0).exponent(),
         })
     }

@@ -28,10 +28,13 @@ Check: TypeAlias = "Callable[[Outcome], str | None]"
 
 @dataclass(frozen=True)
 class Scenario:
-    """A run and its checks."""
+    """A run of ``alfirk run`` with guests as hosts, and its checks."""
 
+    #: Name in the report, by which ``--only`` selects scenarios.
     name: str
+    #: Flags of ``alfirk run``.
     flags: str
+    #: Hosts that are guests: names with commas, or ``all``.
     guests: str = "h1,h2,h3"
     #: The network: the name of a file in topologies, or arguments of `alfirk topology`.
     topology: str = "testbed"
@@ -43,6 +46,7 @@ class Scenario:
     meanwhile: Callable[[Path, Path], str | None] | None = None
     #: Whether it is one of the quick scenarios, which run for every change.
     quick: bool = False
+    #: Time limit of the run in seconds.
     limit: float = field(default=120)
 
     @property

@@ -67,15 +67,16 @@ impl Turns {
         Turns(BTreeSet::new())
     }
 
-    /// Allocates the first free turn from `least` on.
-    pub(crate) fn take(&mut self, least: u32) -> u32 {
-        let turn = (least..).find(|turn| !self.0.contains(turn));
+    /// Allocates the first free turn from `first` on.
+    pub(crate) fn allocate(&mut self, first: u32) -> u32 {
+        let turn = (first..).find(|turn| !self.0.contains(turn));
         let turn = turn.expect("no process has 2^32 groups");
         self.0.insert(turn);
         turn
     }
 
-    pub(crate) fn give_back(&mut self, turn: u32) {
+    /// Makes a turn available again.
+    pub(crate) fn release(&mut self, turn: u32) {
         self.0.remove(&turn);
     }
 }
@@ -101,9 +102,15 @@ mod tests {
     #[test]
     fn a_turn_is_unavailable_until_it_is_given_back() {
         let mut turns = Turns::new();
-        assert_eq!((turns.take(0), turns.take(0), turns.take(5)), (0, 1, 5));
-        turns.give_back(0);
-        assert_eq!((turns.take(0), turns.take(0), turns.take(5)), (0, 2, 6));
+        assert_eq!(
+            (turns.allocate(0), turns.allocate(0), turns.allocate(5)),
+            (0, 1, 5)
+        );
+        turns.release(0);
+        assert_eq!(
+            (turns.allocate(0), turns.allocate(0), turns.allocate(5)),
+            (0, 2, 6)
+        );
     }
 
     #[test]

@@ -156,7 +156,7 @@ impl Hosts {
             if let Err(error) = group.leave() {
                 job.log_verbose(|| format!("leaving a group: {error}"));
             }
-            give_back(turn);
+            release_turn(turn);
         }
     }
 
@@ -168,12 +168,12 @@ impl Hosts {
     }
 }
 
-fn give_back(turn: Option<u32>) {
+fn release_turn(turn: Option<u32>) {
     if let Some(turn) = turn {
         TURNS
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .give_back(turn);
+            .release(turn);
     }
 }
 
@@ -228,7 +228,7 @@ fn join(job: &Job, leaders: Comm, host: u32, members: usize) -> Result<Option<Ac
             let taken = TURNS
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .take(attempt);
+                .allocate(attempt);
             turn = Some(taken);
             let address = job
                 .settings
@@ -246,7 +246,7 @@ fn join(job: &Job, leaders: Comm, host: u32, members: usize) -> Result<Option<Ac
         let listens =
             listens.map_err(|error| format!("cannot listen on a TCP port of {leader}: {error}"));
         if !agree(job, leaders, host, listens)? {
-            give_back(turn);
+            release_turn(turn);
             return Ok(None);
         }
         let [a, b, c, d, high, low] = chosen;
@@ -287,7 +287,7 @@ fn join(job: &Job, leaders: Comm, host: u32, members: usize) -> Result<Option<Ac
                 address: address.into(),
             }));
         }
-        give_back(turn);
+        release_turn(turn);
         if again == 0 || attempt + 1 == ATTEMPTS {
             let own = joined.map(|_| ()).map_err(|error| error.to_string());
             agree(job, leaders, host, own)?;
@@ -317,7 +317,7 @@ impl Leader {
     }
 
     fn give_up(&mut self, joined: ActiveGroup) {
-        give_back(joined.turn);
+        release_turn(joined.turn);
         self.barriers = GIVEN_UP;
     }
 
@@ -347,7 +347,7 @@ impl Leader {
                     for host in (0..joined.ranks.len() as u32).filter(|host| *host != self.host) {
                         leaders.send_news(host, news(self.barriers, begun))?;
                     }
-                    give_back(joined.turn);
+                    release_turn(joined.turn);
                     return match begun {
                         true => Ok(()),
                         false => leaders.barrier(),
@@ -361,7 +361,7 @@ impl Leader {
 
     /// Completes a barrier after the source's notice that the group has failed.
     fn finish_after_news(&mut self, joined: ActiveGroup) -> Result<()> {
-        give_back(joined.turn);
+        release_turn(joined.turn);
         match is_complete(self.leaders.news()?, self.barriers) {
             true => Ok(()),
             false => self.leaders.barrier(),

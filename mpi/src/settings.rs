@@ -66,13 +66,13 @@ impl Settings {
     /// Reads the settings from environment variables. An error contains the variable and its valid values.
     pub(crate) fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Settings, String> {
         let mut settings = Settings::default();
-        let number = |name: &str, default: u64, least: u64| match variable(name) {
+        let number = |name: &str, default: u64, min: u64| match variable(name) {
             None => Ok(default),
             Some(text) => {
                 let number = text.parse().ok();
-                let good = number.filter(|n| (least..=LONGEST).contains(n));
+                let good = number.filter(|n| (min..=LONGEST).contains(n));
                 good.ok_or(format!(
-                    "{name}=`{text}`: expected a number from {least} to {LONGEST}"
+                    "{name}=`{text}`: expected a number from {min} to {LONGEST}"
                 ))
             }
         };

@@ -58,7 +58,7 @@ pub trait Verbs {
     /// Counters of the whole host. Counters that the stack does not have stay 0.
     fn stats(&self) -> HostStats;
 
-    /// Takes the next event for the user.
+    /// Removes and returns the next event for the user.
     fn poll_event(&mut self) -> Option<HostEvent>;
 
     // ---- Queue pairs ----

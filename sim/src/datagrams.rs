@@ -13,7 +13,7 @@ use alfirk_roce::rc::{PathMtu, Remote};
 use crate::engine::Step;
 use crate::fabric::VirtualFabric;
 
-const MOST_MEMBERS: u32 = 4_096;
+const MAX_MEMBERS: u32 = 4_096;
 /// Longest time of a change of the members, in virtual nanoseconds.
 const MEMBERSHIP_LIMIT: u64 = 1_000_000_000;
 
@@ -41,7 +41,7 @@ impl DatagramGroup {
         connections: Connections,
         fabric: &VirtualFabric,
     ) -> Self {
-        let config = EndpointConfig::new(group, 0x0a1f_014b, fabric.rc(mtu), 1 << 20, MOST_MEMBERS);
+        let config = EndpointConfig::new(group, 0x0a1f_014b, fabric.rc(mtu), 1 << 20, MAX_MEMBERS);
         DatagramGroup {
             config: EndpointConfig {
                 node: Config {
@@ -88,7 +88,7 @@ impl DatagramGroup {
     ) -> Result<(), FabricError> {
         let place = self.members.iter().position(|member| *member == host);
         let Some(place) = place.filter(|place| *place > 0) else {
-            let why = "the first member is the manager, which stays".to_owned();
+            let why = "the first member is the manager, which cannot leave".to_owned();
             return Err(FabricError::Broken(why));
         };
         self.members.remove(place);
@@ -116,7 +116,7 @@ impl DatagramGroup {
         };
         while !is_known(network) {
             if network.step(deadline) == Step::Idle {
-                let why = "the list of members does not reach every member in time";
+                let why = "the list of members did not reach every member in time";
                 return Err(FabricError::Broken(why.to_owned()));
             }
         }
@@ -134,7 +134,7 @@ impl DatagramGroup {
     ) -> Result<Broadcast, FabricError> {
         let network = fabric.network();
         let (start, name) = (network.now(), network.topology().name().to_owned());
-        let late = || FabricError::Broken(format!("{name}: a broadcast is not over in time"));
+        let late = || FabricError::Broken(format!("{name}: a broadcast did not complete in time"));
         network.broadcast(root, Arc::clone(data));
         let mut missing = self.members.len() - 1;
         let (mut completed, mut delivered) = (None, 0);
@@ -155,7 +155,7 @@ impl DatagramGroup {
                             delivered = at - start;
                         }
                         EndpointEvent::Delivered { .. } => {
-                            let why = format!("{host:?} holds other bytes");
+                            let why = format!("{host:?} received other bytes than were sent");
                             return Err(FabricError::Broken(why));
                         }
                         EndpointEvent::Silent { .. } => {}

@@ -85,7 +85,7 @@ impl VirtualFabric {
             mcst_id,
             member,
         });
-        self.until("the member is not in", |reply| match reply {
+        self.until("the member has not joined the group", |reply| match reply {
             ApiReply::MemberJoined { tag: of, psn, .. } if of == tag => Some(Ok(psn)),
             ApiReply::Failed { tag: of, error } if of == tag => Some(Err(error.into())),
             _ => None,
@@ -100,7 +100,7 @@ impl VirtualFabric {
             mcst_id,
             members,
         });
-        self.until("the members are not out", |reply| match reply {
+        self.until("the members have not left the group", |reply| match reply {
             ApiReply::MembersLeft { tag: of, .. } if of == tag => Some(Ok(())),
             ApiReply::Failed { tag: of, error } if of == tag => Some(Err(error.into())),
             _ => None,
@@ -123,7 +123,7 @@ impl VirtualFabric {
             return Ok(());
         }
         self.until(
-            "the group of datagrams is not changed",
+            "the datagram group has not been changed",
             |reply| match reply {
                 ApiReply::DatagramGroup { tag, .. } => {
                     (waiting.remove(&tag) && waiting.is_empty()).then_some(Ok(()))
@@ -468,19 +468,25 @@ impl Fabric for VirtualFabric {
     fn counts(&mut self) -> Result<Counts, FabricError> {
         let tag = self.tag();
         self.network.ask(ApiRequest::Count { tag });
-        self.until("the switches' counters are not read", |reply| match reply {
-            ApiReply::Counted { tag: of, counts } if of == tag => Some(Ok(counts)),
-            _ => None,
-        })
+        self.until(
+            "the switches' counters have not been read",
+            |reply| match reply {
+                ApiReply::Counted { tag: of, counts } if of == tag => Some(Ok(counts)),
+                _ => None,
+            },
+        )
     }
 
     fn control_round_trip(&mut self) -> Result<u64, FabricError> {
         let tag = self.tag();
         self.network.ask(ApiRequest::Status { tag });
-        let report = self.until("the controller tells nothing", |reply| match reply {
-            ApiReply::Status { tag: of, report } if of == tag => Some(Ok(report)),
-            _ => None,
-        })?;
+        let report = self.until(
+            "the controller does not report its status",
+            |reply| match reply {
+                ApiReply::Status { tag: of, report } if of == tag => Some(Ok(report)),
+                _ => None,
+            },
+        )?;
         Ok(report.round_trip_ns())
     }
 

@@ -13,7 +13,7 @@ use alfirk_roce::rc::{
     CompletionError, MemoryError, MemoryKey, MemorySlice, Payload, RecvRequest, Remote,
 };
 use alfirk_roce::ud::{
-    check_receive, UdCompleted, UdCompletion, UdConfig, UdPostError, UdSendRequest, GRH_LEN,
+    check_receive, CompletedDatagram, UdCompletion, UdConfig, UdPostError, UdSendRequest, GRH_LEN,
 };
 use alfirk_roce::verbs::DeviceError;
 use alfirk_roce::wire::{ipv4, QpNum};
@@ -260,11 +260,11 @@ impl UdQueuePair {
         &mut self,
         completion: &sys::Completion,
         memory: &Memory,
-    ) -> Option<(u64, Result<UdCompleted, CompletionError>)> {
+    ) -> Option<(u64, Result<CompletedDatagram, CompletionError>)> {
         if completion.wr_id & RECEIVE == 0 {
             let sent = self.sends.pop_front()?;
             self.free.push(sent.place);
-            let outcome = completion.outcome.map(|_| UdCompleted::Sent);
+            let outcome = completion.outcome.map(|_| CompletedDatagram::Sent);
             let is_reported = sent.is_signaled || outcome.is_err();
             return is_reported.then(|| (sent.wr_id, outcome.map_err(error_of)));
         }
@@ -297,15 +297,15 @@ impl UdQueuePair {
 fn received(
     memory: &Memory,
     request: &RecvRequest,
-    done: &sys::Finished,
-) -> Result<UdCompleted, CompletionError> {
+    done: &sys::WorkResult,
+) -> Result<CompletedDatagram, CompletionError> {
     let MemorySlice { key, offset, .. } = request.buffer;
     let end = (offset + GRH_LEN) as usize;
     let region = memory.bytes(key).ok();
     let header = region.and_then(|bytes| bytes.get(..end)?.last_chunk());
     let header = header.ok_or(CompletionError::LocalProtection)?;
     let (source, destination) = ipv4::addresses(header);
-    Ok(UdCompleted::Received {
+    Ok(CompletedDatagram::Received {
         bytes: done.len.into(),
         immediate: done.immediate,
         source: Remote {

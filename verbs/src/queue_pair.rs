@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use alfirk_roce::host::HostEvent;
 use alfirk_roce::rc::{
-    Completed, Completion, CompletionError, MemoryKey, MemorySlice, ModifyError, Operation,
+    CompletedRequest, Completion, CompletionError, MemoryKey, MemorySlice, ModifyError, Operation,
     Payload, PostError, QpFailure, QpState, QpStats, RcConfig, RecvRequest, Remote, SendOperation,
     SendRequest, MAX_MESSAGE,
 };
@@ -411,7 +411,7 @@ impl QueuePair {
                     false => Operation::Receive,
                 };
                 let immediate = done.immediate;
-                (operation, Ok(Completed { bytes, immediate }))
+                (operation, Ok(CompletedRequest { bytes, immediate }))
             }
         };
         events.push_back(HostEvent::Completion(Completion {
@@ -440,7 +440,7 @@ impl QueuePair {
             qpn: self.qpn,
             wr_id: sent.wr_id,
             operation: sent.operation,
-            outcome: outcome.map(|()| Completed {
+            outcome: outcome.map(|()| CompletedRequest {
                 bytes: sent.bytes,
                 immediate: None,
             }),

@@ -449,11 +449,11 @@ pub(crate) struct Message {
 pub(crate) struct Completion {
     pub(crate) wr_id: u64,
     /// Result of the work request; on failure, the status code of verbs.
-    pub(crate) outcome: std::result::Result<Finished, u32>,
+    pub(crate) outcome: std::result::Result<WorkResult, u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Finished {
+pub(crate) struct WorkResult {
     /// Number of bytes received; undefined for sends.
     pub(crate) len: u32,
     /// Whether a remote WRITE was received.
@@ -655,7 +655,7 @@ impl Qp {
         found.extend(batch[..result as usize].iter().map(|raw| Completion {
             wr_id: raw.wr_id,
             outcome: match raw.status {
-                0 => Ok(Finished {
+                0 => Ok(WorkResult {
                     len: raw.len,
                     is_write: raw.flags & 2 != 0,
                     immediate: (raw.flags & 4 != 0).then_some(raw.immediate),

@@ -7,8 +7,8 @@ use proptest::strategy::Strategy as Generate;
 
 use crate::punt::Aggregator;
 use crate::{
-    classify, AckClass, CnpDrop, Config, Feedback, Flaw, Group, Notice, Point, Port, Queued, Sent,
-    Space, Strategy, WaitingNak,
+    classify, AckClass, CnpDrop, Config, Feedback, Flaw, Group, Notice, Point, Port, QueuedPacket,
+    SentPacket, Space, Strategy, WaitingNak,
 };
 
 /// Ports of the source, the hostile member and the honest receivers.
@@ -53,14 +53,14 @@ impl World {
     }
 
     /// Processes queued packets, including those of the controller, until none is left.
-    fn run(&mut self, queued: Vec<Queued>) -> Vec<Sent> {
+    fn run(&mut self, queued: Vec<QueuedPacket>) -> Vec<SentPacket> {
         self.now += 20;
         let mut all = Vec::new();
         let mut sent = self.group.run(queued, self.now);
         while !sent.is_empty() {
             let mut next = Vec::new();
             for sent in &sent {
-                if let Sent::ToController(packet) = sent {
+                if let SentPacket::ToController(packet) = sent {
                     self.aggregator.record(packet);
                     let mut replies = Vec::from_iter(self.aggregator.replies());
                     let leaves = self.group.ports().iter().zip(self.group.leaves.iter());
@@ -82,12 +82,12 @@ impl World {
         all
     }
 
-    fn data(&mut self, port: Port, psn: u32) -> Vec<Sent> {
+    fn data(&mut self, port: Port, psn: u32) -> Vec<SentPacket> {
         let queued = self.group.data(port, psn, self.now);
         self.run(queued)
     }
 
-    fn answer(&mut self, port: Port, psn: u32, syndrome: u8, msn: u32) -> Vec<Sent> {
+    fn answer(&mut self, port: Port, psn: u32, syndrome: u8, msn: u32) -> Vec<SentPacket> {
         let aeth = aeth::Repr {
             syndrome: syndrome.into(),
             msn,
@@ -102,7 +102,7 @@ impl World {
 
     /// Delivers the next `count` packets to an honest receiver, which acknowledges the last one. Each packet is a
     /// message.
-    fn receive(&mut self, receiver: usize, count: u32) -> Vec<Sent> {
+    fn receive(&mut self, receiver: usize, count: u32) -> Vec<SentPacket> {
         let sent = self.group.sender.sent;
         let lacks = Space::PSN.distance(self.has[receiver], sent).max(0) as u32;
         let has = Space::PSN.add(self.has[receiver], count.min(lacks));
@@ -116,14 +116,14 @@ impl World {
 
     /// Checks that ACKs and NAKs to members acknowledge only packets that the other honest receivers have, and only
     /// complete messages.
-    fn check(&self, sent: &[Sent]) -> Result<(), String> {
+    fn check(&self, sent: &[SentPacket]) -> Result<(), String> {
         let space = Space::PSN;
-        let acknowledged = |sent: &Sent| match *sent {
-            Sent::Feedback { port, feedback } => {
+        let acknowledged = |sent: &SentPacket| match *sent {
+            SentPacket::Feedback { port, feedback } => {
                 let Point { psn, msn } = feedback.acked(space);
                 Some((port, psn, msn))
             }
-            Sent::Notice {
+            SentPacket::Notice {
                 port,
                 notice: Notice::FatalNak { nak, msn },
             } => Some((port, space.previous(nak.psn), msn)),
@@ -145,8 +145,8 @@ impl World {
                 return Err(format!("{sent:?}: {msn} messages"));
             }
         }
-        let is_selective = |sent: &Sent| {
-            let Sent::Notice { notice, .. } = sent else {
+        let is_selective = |sent: &SentPacket| {
+            let SentPacket::Notice { notice, .. } = sent else {
                 return false;
             };
             matches!(notice, Notice::SelectiveNak { .. })
@@ -304,7 +304,7 @@ fn a_report_count_of_255_does_not_suppress_honest_reports() {
     let mut world = selective();
     let passed = |reports| {
         let notice = Notice::SelectiveNak { psn: 2, reports };
-        vec![Sent::Notice {
+        vec![SentPacket::Notice {
             port: SOURCE,
             notice,
         }]
@@ -322,8 +322,8 @@ fn a_forged_msn_is_ignored_and_the_next_correct_one_accepted() {
         for psn in 0..3 {
             world.data(SOURCE, psn);
         }
-        let counted = |sent: Vec<Sent>| match sent[..] {
-            [.., Sent::Feedback { feedback, .. }] => Some(feedback.acked(Space::PSN)),
+        let counted = |sent: Vec<SentPacket>| match sent[..] {
+            [.., SentPacket::Feedback { feedback, .. }] => Some(feedback.acked(Space::PSN)),
             _ => None,
         };
         let point = |psn, msn| Some(Point { psn, msn });
@@ -352,7 +352,7 @@ fn a_nak_of_the_next_unsent_psn_is_an_ack() {
             world.receive(1, 1);
             let sent = world.answer(HOSTILE, 1, syndrome, 1);
             let feedback = Feedback::Ack { psn: 0, msn: 1 };
-            let ack = Sent::Feedback {
+            let ack = SentPacket::Feedback {
                 port: SOURCE,
                 feedback,
             };
@@ -360,7 +360,7 @@ fn a_nak_of_the_next_unsent_psn_is_an_ack() {
             let again = world.answer(HOSTILE, 1, syndrome, 1);
             assert!(!again
                 .iter()
-                .any(|sent| matches!(sent, Sent::Feedback { .. })));
+                .any(|sent| matches!(sent, SentPacket::Feedback { .. })));
             assert_eq!(world.group.waiting_nak, WaitingNak::default());
         }
     }
@@ -395,7 +395,9 @@ fn without_a_source_only_the_next_psn_is_accepted() {
         for psn in [1, 7, 0x40_0000, 0x80_0000, 0xff_ffff] {
             let sent = world.data(HOSTILE, psn);
             assert!(
-                !sent.iter().any(|sent| matches!(sent, Sent::Data { .. })),
+                !sent
+                    .iter()
+                    .any(|sent| matches!(sent, SentPacket::Data { .. })),
                 "{psn}"
             );
             assert_eq!(world.group.sender.source, None);
@@ -449,7 +451,7 @@ fn a_repeated_ack_does_not_prevent_the_end_of_a_walk() {
             if walking.is_empty() {
                 break;
             }
-            if let [Queued::Transmit(Sent::Feedback { .. })] = walking[..] {
+            if let [QueuedPacket::Transmit(SentPacket::Feedback { .. })] = walking[..] {
                 is_forwarded = true;
                 break;
             }

@@ -15,7 +15,7 @@ mod wire;
 
 use alfirk_aggregation::punt::Aggregator;
 use alfirk_aggregation::{
-    self as model, classify, AckClass, Config, Feedback, Group, PacketOut, Port, Sent, Space,
+    self as model, classify, AckClass, Config, Feedback, Group, PacketOut, Port, SentPacket, Space,
     Strategy,
 };
 use alfirk_bmv2::{Effects, QueueState, Queued, Switch};
@@ -160,7 +160,7 @@ impl Pair {
         };
         self.switch.egress(queued, self.now, state, &mut fx);
         let output = std::mem::take(&mut fx.output);
-        let output: Vec<Sent> = output
+        let output: Vec<SentPacket> = output
             .iter()
             .map(|output| {
                 let frame = output.frame.bytes();
@@ -169,7 +169,7 @@ impl Pair {
             })
             .collect();
         prop_assert_eq!(&output, &Vec::from_iter(sent), "of {}", what);
-        if let [Sent::ToController(packet)] = &output[..] {
+        if let [SentPacket::ToController(packet)] = &output[..] {
             self.aggregator.record(packet);
             self.commands.extend(self.aggregator.replies());
             if !self.aggregator.lagging().is_empty() {

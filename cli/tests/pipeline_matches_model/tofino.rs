@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use alfirk_aggregation::{classify, AckClass, Feedback, Space, TofinoGroup, TofinoQueued};
+use alfirk_aggregation::{classify, AckClass, Feedback, Space, TofinoGroup, TofinoQueuedPacket};
 use alfirk_bmv2::{CloneSession, Effects, LoadedProgram, QueueState, Queued, Replica, Switch};
 use alfirk_compiler::arch::Arch;
 use alfirk_compiler::driver::CompileOptions;
@@ -52,7 +52,7 @@ struct Pair {
     path_bits: u32,
     switch: Switch,
     model: TofinoGroup,
-    queued: Vec<(Queued, TofinoQueued)>,
+    queued: Vec<(Queued, TofinoQueuedPacket)>,
     /// Time in nanoseconds.
     now: u64,
 }

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use alfirk_aggregation::{
-    classify, AckClass, Feedback, Message, Notice, PacketIn, PacketOut, Point, Port, Sent,
+    classify, AckClass, Feedback, Message, Notice, PacketIn, PacketOut, Point, Port, SentPacket,
 };
 use alfirk_roce::icrc;
 use alfirk_roce::wire::aeth;
@@ -221,7 +221,7 @@ fn frame(opcode: u8, psn: u32, rest: &[u8]) -> Vec<u8> {
 }
 
 /// Parses a frame that the switch sends. Frames to others than the controller must be complete.
-pub fn parse(port: Port, frame: &[u8]) -> Sent {
+pub fn parse(port: Port, frame: &[u8]) -> SentPacket {
     if port == CPU_PORT {
         return parse_packet_in(frame);
     }
@@ -243,18 +243,18 @@ pub fn parse(port: Port, frame: &[u8]) -> Sent {
         "IPv4 length"
     );
     match packet[28] {
-        OPCODE_CNP => Sent::Notice {
+        OPCODE_CNP => SentPacket::Notice {
             port,
             notice: Notice::Cnp,
         },
         OPCODE_ACKNOWLEDGE => {
             assert_eq!(frame.len(), 62, "an ACK is short");
             match parse_acknowledge(packet) {
-                Ok(feedback) => Sent::Feedback { port, feedback },
-                Err(notice) => Sent::Notice { port, notice },
+                Ok(feedback) => SentPacket::Feedback { port, feedback },
+                Err(notice) => SentPacket::Notice { port, notice },
             }
         }
-        _ => Sent::Data {
+        _ => SentPacket::Data {
             port,
             psn: number(packet, 37, 3),
         },
@@ -277,12 +277,12 @@ fn parse_acknowledge(packet: &[u8]) -> Result<Feedback, Notice> {
     }
 }
 
-fn parse_packet_in(frame: &[u8]) -> Sent {
+fn parse_packet_in(frame: &[u8]) -> SentPacket {
     let (reason, port) = (frame[0], number(frame, 1, 2));
     let rest = &frame[3..];
     if reason == PACKET_IN_FATAL_NAK {
         let notice = parse_acknowledge(&rest[14..]).expect_err("a fatal NAK");
-        return Sent::Alarm { port, notice };
+        return SentPacket::Alarm { port, notice };
     }
     assert_eq!(number(rest, 0, 2), u32::from(GROUP_INDEX), "group");
     let source = number(rest, 2, 2);
@@ -292,7 +292,7 @@ fn parse_packet_in(frame: &[u8]) -> Sent {
         (PACKET_IN_PROBE, Feedback::Ack { psn, msn }) => Message::Probe(Point { psn, msn }),
         other => panic!("unexpected packet for the controller: {other:?}"),
     };
-    Sent::ToController(PacketIn {
+    SentPacket::ToController(PacketIn {
         port,
         message,
         source: (source != 0).then_some(source),

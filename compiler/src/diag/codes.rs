@@ -119,7 +119,7 @@ codes! {
     TARGET = "E0700";
     /// A register is accessed more than once per packet, or by both ingress and egress.
     REGISTER_ACCESS = "E0701";
-    /// Tofino supports a construct that the software model of it does not.
+    /// Tofino supports a construct that the software model of Tofino does not support.
     MODEL = "E0702";
     /// An object needs more memory than the chip has.
     DOES_NOT_FIT = "E0703";

@@ -144,7 +144,7 @@ pub fn compile_with(
 }
 
 /// A compilation in progress: the sources read so far and their diagnostics. Its phases recurse as deeply as the program is nested; call
-/// them on a large stack ([`on_deep_stack`](crate::on_deep_stack)), as [`compile`] does.
+/// them on a large stack ([`on_deep_stack`]), as [`compile`] does.
 #[derive(Debug)]
 pub struct Session {
     options: CompileOptions,

@@ -179,7 +179,7 @@ impl Node {
         }
     }
 
-    /// Takes the next effect.
+    /// Removes and returns the next effect: an action for the driver, or a report.
     pub fn poll(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }

@@ -58,7 +58,7 @@ impl Suspects {
         self.of.values().map(|suspect| suspect.at).min()
     }
 
-    /// Takes the next action that is due at `now`.
+    /// Removes and returns the next action that is due at `now`.
     pub(super) fn take_due(&mut self, now: u64) -> Option<Due> {
         let mut suspects = self.of.iter_mut();
         let (&number, suspect) = suspects.find(|(_, suspect)| suspect.at <= now)?;

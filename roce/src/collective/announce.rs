@@ -19,7 +19,7 @@ use super::post::{FIRST_BLOCK, READY};
 use super::spec::{SpecError, TransferOp, TransferSpec};
 use super::transfer::Transfer;
 use crate::rc::{
-    Completed, MemoryKey, MemorySlice, Payload, RecvRequest, SendOperation, SendRequest,
+    CompletedRequest, MemoryKey, MemorySlice, Payload, RecvRequest, SendOperation, SendRequest,
 };
 use crate::verbs::Verbs;
 use crate::wire::QpNum;
@@ -179,7 +179,7 @@ impl Transfer {
         &mut self,
         host: &mut dyn Verbs,
         qpn: QpNum,
-        completion: Completed,
+        completion: CompletedRequest,
     ) -> Result<(), TransferError> {
         if let Some(connection) = self.outgoing.iter_mut().find(|c| c.qpn == qpn) {
             let credit = completion.immediate.unwrap_or(0) as usize;
@@ -238,7 +238,7 @@ impl Transfer {
         &mut self,
         host: &mut dyn Verbs,
         qpn: QpNum,
-        got: Completed,
+        got: CompletedRequest,
     ) -> Result<Option<u32>, TransferError> {
         if self.memory.is_none() {
             let size = got.immediate.ok_or(TransferError::UnexpectedFirstBlock)?;

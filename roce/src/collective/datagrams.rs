@@ -45,7 +45,7 @@ impl TransferSpec {
             Some(len) if len > LONGEST_SLICE => Err(SpecError::LongDatagramSlice {
                 algorithm,
                 len,
-                least: algorithm.min_slices(self.size),
+                min_slices: algorithm.min_slices(self.size),
             }),
             _ => Ok(()),
         }

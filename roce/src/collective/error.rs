@@ -51,7 +51,7 @@ pub enum TransferError {
     #[error("no endpoint was given for the remote end of {0:?}")]
     MissingPeer(EdgeId),
     /// The remote end of this edge has announced no memory region, so WRITEs have no target.
-    #[error("the endpoint of {0:?} names no memory for WRITEs")]
+    #[error("the endpoint of {0:?} has announced no memory region for WRITEs")]
     NoRemoteMemory(EdgeId),
     /// [`Transfer::start`](super::Transfer::start) got data of the wrong length.
     #[error("found {got} bytes of data, expected {size}")]

@@ -1,4 +1,6 @@
 //! The range of slices that a member holds before and after a collective.
+//!
+//! Terms: the data is cut into *slices*, each of which is one message. The *root* has rank 0.
 
 use std::ops::Range;
 

@@ -13,6 +13,9 @@
 //! A group carries the same slices to all members, so a leg over a group must begin where all members hold the same
 //! slices. To reach that state, the orchestrator pauses the overlay leg: [`Transfer::pause`]. The group's queue pairs
 //! can be created while the overlay still runs ([`Transfer::stand_by`]), so that a rejected registration costs nothing.
+//!
+//! Terms: the data is cut into *slices*, each of which is one message. An *overlay* uses connections between members only.
+//! The *root* has rank 0 and the data at the start.
 
 use std::net::Ipv4Addr;
 

@@ -1,4 +1,7 @@
 //! State of a transfer that concerns its legs, the parts carried by different algorithms.
+//!
+//! Terms: the data is cut into *slices*, each of which is one message. An *overlay* uses connections between members only.
+//! The *root* has rank 0 and the data at the start.
 
 use super::connection::Connection;
 use super::spec::{GroupSpec, RemoteMemory};

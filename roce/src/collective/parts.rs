@@ -2,6 +2,8 @@
 //!
 //! A part is a range of slices. Its source starts when every member holds the earlier parts. The previous source may
 //! still lack acknowledgements then.
+//!
+//! Terms: the data is cut into *slices*, each of which is one message. The *root* has rank 0.
 
 use std::ops::Range;
 

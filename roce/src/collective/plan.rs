@@ -1,4 +1,7 @@
 //! Plans: which slices one member of a collective receives and sends, on which edges, in which order.
+//!
+//! Terms: the data is cut into *slices*, each of which is one message. An *edge* is a connection between members, or a group.
+//! A *flow* is the slices that cross one edge. The *root* has rank 0 and the data at the start.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,7 @@
 //! Work requests for slices: the operation that sends a slice on an edge, and its target in the receivers' memory.
+//!
+//! Terms: the data is cut into *slices*, each of which is one message. An *edge* is a connection between members, or a group.
+//! A *flow* is the slices that cross one edge. The *root* has rank 0 and the data at the start.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;

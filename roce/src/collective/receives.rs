@@ -9,6 +9,9 @@
 //! send a block" (section 4.3 of its paper). Members do not run in lockstep. If each connection had receives of its
 //! own, two blocks of different steps would share the link of one member. Both would take twice as long, and delay all
 //! sends that depend on them.
+//!
+//! Terms: the data is cut into *slices*, each of which is one message. An *edge* is a connection between members, or a group.
+//! A *flow* is the slices that cross one edge. The *root* has rank 0 and the data at the start.
 
 use super::connection::Connection;
 use super::error::TransferError;

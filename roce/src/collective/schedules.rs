@@ -1,4 +1,7 @@
 //! Schedules: the order of one member's sends, and of its receives, across its edges.
+//!
+//! Terms: the data is cut into *slices*, each of which is one message. An *edge* is a connection between members, or a group.
+//! A *flow* is the slices that cross one edge. The *root* has rank 0 and the data at the start.
 
 use super::connection::Connection;
 
@@ -103,11 +106,11 @@ impl ReceiveSchedule {
         }
     }
 
-    /// Index of the connection that needs the next receive; `None` if `most` blocks of the schedule are awaited
-    /// already.
-    pub(super) fn next(&mut self, incoming: &[Connection], most: usize) -> Option<usize> {
+    /// Index of the connection that needs the next receive; `None` if `limit` blocks of the schedule have
+    /// a posted receive that has not completed.
+    pub(super) fn next(&mut self, incoming: &[Connection], limit: usize) -> Option<usize> {
         let arrived: usize = incoming.iter().map(|c| c.completed).sum();
-        while self.posted < arrived.saturating_add(most) {
+        while self.posted < arrived.saturating_add(limit) {
             let (connection, nth) = *self.order.get(self.posted)?;
             self.posted += 1;
             // The receive of a first block may have been posted before the plan was known.

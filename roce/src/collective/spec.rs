@@ -1,4 +1,7 @@
 //! Specification of a transfer, and the endpoints that its members exchange to connect.
+//!
+//! Terms: the data is cut into *slices*, each of which is one message. An *edge* is a connection between members, or a group.
+//! A *flow* is the slices that cross one edge. The *root* has rank 0 and the data at the start.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -325,14 +328,14 @@ pub enum SpecError {
         what: &'static str,
     },
     /// A slice is longer than a datagram endpoint can buffer.
-    #[error("a slice of {len} bytes is longer than {algorithm} can buffer until all members have it: use {least} slices or more")]
+    #[error("a slice of {len} bytes is longer than {algorithm} can buffer until all members have it: use {min_slices} slices or more")]
     LongDatagramSlice {
         /// The algorithm of the specification.
         algorithm: Algorithm,
         /// Length of the longest slice in bytes.
         len: u64,
         /// Smallest number of slices that would be accepted.
-        least: u32,
+        min_slices: u32,
     },
     /// The algorithm needs the rack of each member, and some are missing.
     #[error(

@@ -1,4 +1,7 @@
 //! Execution of the plan of one member: posts receives and sends, and handles their completions.
+//!
+//! Terms: the data is cut into *slices*, each of which is one message. An *edge* is a connection between members, or a group.
+//! A *flow* is the slices that cross one edge. The *root* has rank 0 and the data at the start.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -389,7 +392,7 @@ impl Transfer {
         !self.outgoing.is_empty() && incoming.any(|connection| connection.qpn == completion.qpn)
     }
 
-    /// Takes the next event for the orchestrator.
+    /// Removes and returns the next event for the orchestrator.
     pub fn poll(&mut self) -> Option<TransferEvent> {
         self.events.pop_front()
     }

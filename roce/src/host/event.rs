@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use crate::rc::{Completion, Operation, QpFailure};
-use crate::ud::{UdCompleted, UdCompletion};
+use crate::ud::{CompletedDatagram, UdCompletion};
 use crate::wire::QpNum;
 
 /// An event that a host reports to its user.
@@ -56,7 +56,7 @@ impl HostEvent {
                 ..
             }) => completed.bytes,
             HostEvent::Datagram(UdCompletion {
-                outcome: Ok(UdCompleted::Received { bytes, .. }),
+                outcome: Ok(CompletedDatagram::Received { bytes, .. }),
                 ..
             }) => *bytes,
             _ => 0,

@@ -188,7 +188,7 @@ impl Host {
         qp.handle_followers(&first.packets(count), count, &mut self.memory);
     }
 
-    /// Takes the next frame to send, if there is one.
+    /// Removes and returns the next frame to send; `None` if there is none now.
     pub fn poll_transmit(&mut self, now: u64) -> Option<Vec<u8>> {
         self.poll(now, Form::Whole).map(Packet::into_bytes)
     }
@@ -248,7 +248,7 @@ impl Host {
         }
     }
 
-    /// Takes the next event for the user.
+    /// Removes and returns the next event for the user.
     pub fn poll_event(&mut self) -> Option<HostEvent> {
         self.events.pop_front()
     }

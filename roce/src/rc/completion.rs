@@ -17,7 +17,7 @@ pub enum Operation {
 
 /// Result of a successful work request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Completed {
+pub struct CompletedRequest {
     /// Length of the message in bytes.
     pub bytes: u64,
     /// Immediate data of the received message; `None` without, and for sent messages.
@@ -63,5 +63,5 @@ pub struct Completion {
     /// Kind of the work request.
     pub operation: Operation,
     /// Result of the work request.
-    pub outcome: Result<Completed, CompletionError>,
+    pub outcome: Result<CompletedRequest, CompletionError>,
 }

@@ -22,7 +22,7 @@ mod responder;
 mod timer;
 mod violations;
 
-pub use completion::{Completed, Completion, CompletionError, Operation};
+pub use completion::{CompletedRequest, Completion, CompletionError, Operation};
 pub use config::{
     AckTimeout, BadMtu, LossReports, MsnRule, NakRule, PathMtu, RcConfig, Recovery, Retries,
 };

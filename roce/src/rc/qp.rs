@@ -323,25 +323,25 @@ pub struct QueuePair {
     cnp_due: bool,
     /// Whether another source of the group sends after this one: [`QueuePair::expect_next_source`].
     handed_over: bool,
-    shared: Shared,
+    shared: SharedState,
     /// Whether the failure has been reported to the user.
     is_failure_reported: bool,
 }
 
 /// State that requester and responder share.
-pub(super) struct Shared {
+pub(super) struct SharedState {
     pub(super) qpn: QpNum,
     pub(super) timers: TimerTable,
     pub(super) completions: VecDeque<Completion>,
     pub(super) stats: QpStats,
 }
 
-impl Shared {
+impl SharedState {
     pub(super) fn complete(
         &mut self,
         wr_id: u64,
         operation: Operation,
-        outcome: Result<super::Completed, CompletionError>,
+        outcome: Result<super::CompletedRequest, CompletionError>,
     ) {
         self.completions.push_back(Completion {
             qpn: self.qpn,
@@ -368,7 +368,7 @@ impl QueuePair {
             notification: NotificationPoint::default(),
             cnp_due: false,
             handed_over: false,
-            shared: Shared {
+            shared: SharedState {
                 qpn,
                 timers: TimerTable::default(),
                 completions: VecDeque::new(),
@@ -655,7 +655,7 @@ impl QueuePair {
         }
     }
 
-    /// Takes the next packet to send. CNPs are sent before responses, and those before requests.
+    /// Removes and returns the next packet to send. CNPs are sent before responses, and those before requests.
     pub fn poll_transmit(&mut self, now: u64) -> Option<Outgoing> {
         let remote = self.remote?;
         if self.state == QpState::Ready && std::mem::take(&mut self.cnp_due) {
@@ -723,7 +723,7 @@ impl QueuePair {
         }
     }
 
-    /// Takes the next completion.
+    /// Removes and returns the next completion.
     pub fn poll_completion(&mut self) -> Option<Completion> {
         self.shared.completions.pop_front()
     }

@@ -13,10 +13,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::completion::{Completed, CompletionError, Operation};
+use super::completion::{CompletedRequest, CompletionError, Operation};
 use super::config::{LossReports, MsnRule, NakRule, PathMtu, RcConfig, Recovery, Retries};
 use super::packet::{RcHeaders, RcPacket};
-use super::qp::{Outgoing, Payload, QpStats, SendOperation, SendRequest, Shared};
+use super::qp::{Outgoing, Payload, QpStats, SendOperation, SendRequest, SharedState};
 use super::timer::Timer;
 use crate::wire::aeth::{credits_of, CREDITS_UNLIMITED};
 use crate::wire::{bth, reth, NakCode, Opcode, Psn, QpNum, Syndrome};
@@ -195,7 +195,7 @@ impl Requester {
     }
 
     /// Completes every message as acknowledged, whether it was sent or not.
-    pub(super) fn conclude(&mut self, now: u64, config: &RcConfig, shared: &mut Shared) {
+    pub(super) fn conclude(&mut self, now: u64, config: &RcConfig, shared: &mut SharedState) {
         self.sent = self.end;
         self.acknowledge(now, self.end, config, shared);
         self.max_completed = self.done;
@@ -215,7 +215,7 @@ impl Requester {
         self.end += packets;
     }
 
-    pub(super) fn can_send(&self, config: &RcConfig, shared: &Shared) -> bool {
+    pub(super) fn can_send(&self, config: &RcConfig, shared: &SharedState) -> bool {
         (self.has_next(config) || !self.lost.is_empty())
             && !shared.timers.is_set(Timer::RnrBackoff)
             && !shared.timers.is_set(Timer::Pacing)
@@ -268,13 +268,13 @@ impl Requester {
         self.done + self.messages.partition_point(|m| m.end() <= seq) as u64
     }
 
-    /// Takes the next request packet, if there is one within the window.
+    /// Removes and returns the next request packet, if there is one within the window.
     pub(super) fn poll_request(
         &mut self,
         now: u64,
         remote: QpNum,
         config: &RcConfig,
-        shared: &mut Shared,
+        shared: &mut SharedState,
     ) -> Option<Outgoing> {
         if !self.can_send(config, shared) {
             return None;
@@ -373,7 +373,7 @@ impl Requester {
         packet: &RcPacket<'_>,
         is_others: bool,
         config: &RcConfig,
-        shared: &mut Shared,
+        shared: &mut SharedState,
     ) -> Result<(), CompletionError> {
         let Some(aeth) = packet.headers.aeth else {
             shared.stats.violations.bad_opcode += 1;
@@ -499,7 +499,7 @@ impl Requester {
     pub(super) fn handle_ack_timeout(
         &mut self,
         config: &RcConfig,
-        shared: &mut Shared,
+        shared: &mut SharedState,
     ) -> Result<(), CompletionError> {
         if self.unacked == self.sent {
             return Ok(());
@@ -555,7 +555,7 @@ impl Requester {
     }
 
     /// Fails every pending message: the oldest with error `first`, if given, and the others as flushed.
-    pub(super) fn flush(&mut self, mut first: Option<CompletionError>, shared: &mut Shared) {
+    pub(super) fn flush(&mut self, mut first: Option<CompletionError>, shared: &mut SharedState) {
         self.done = self.posted();
         for message in self.messages.drain(..) {
             let error = first.take().unwrap_or(CompletionError::Flushed);
@@ -628,7 +628,7 @@ impl Requester {
     }
 
     /// Records that every packet before number `seq` has arrived, and completes messages.
-    fn acknowledge(&mut self, now: u64, seq: u64, config: &RcConfig, shared: &mut Shared) {
+    fn acknowledge(&mut self, now: u64, seq: u64, config: &RcConfig, shared: &mut SharedState) {
         if seq == self.unacked {
             return;
         }
@@ -644,7 +644,7 @@ impl Requester {
             let message = self.messages.pop_front().expect("just looked at");
             self.cursor = self.cursor.saturating_sub(1);
             self.done += 1;
-            let done = Completed {
+            let done = CompletedRequest {
                 bytes: message.payload.len(),
                 immediate: immediate(message.operation),
             };
@@ -673,7 +673,7 @@ impl Requester {
         }
     }
 
-    fn start_ack_timer(&self, now: u64, config: &RcConfig, shared: &mut Shared) {
+    fn start_ack_timer(&self, now: u64, config: &RcConfig, shared: &mut SharedState) {
         let outstanding = self.sent - self.unacked;
         let timeout = match config.recovery {
             Recovery::SelectiveRepeat if outstanding <= u64::from(config.ack_every) => {

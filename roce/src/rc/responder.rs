@@ -10,11 +10,11 @@
 
 use std::collections::VecDeque;
 
-use super::completion::{Completed, CompletionError, Operation};
+use super::completion::{CompletedRequest, CompletionError, Operation};
 use super::config::{RcConfig, Recovery};
 use super::memory::{MemorySlice, MemoryTable};
 use super::packet::{RcHeaders, RcPacket};
-use super::qp::{RecvRequest, Shared, MAX_MESSAGE};
+use super::qp::{RecvRequest, SharedState, MAX_MESSAGE};
 use super::reorder::Reorder;
 use super::timer::Timer;
 use super::violations::Violations;
@@ -123,11 +123,11 @@ impl Responder {
         !self.responses.is_empty()
     }
 
-    /// Takes the next ACK or NAK.
+    /// Removes and returns the next ACK or NAK.
     pub(super) fn poll_response(
         &mut self,
         remote: QpNum,
-        shared: &mut Shared,
+        shared: &mut SharedState,
     ) -> Option<RcHeaders> {
         let response = self.responses.pop_front()?;
         match response.aeth.syndrome {
@@ -161,7 +161,7 @@ impl Responder {
         first: &RcPacket<'_>,
         count: u64,
         memory: &mut MemoryTable,
-        shared: &mut Shared,
+        shared: &mut SharedState,
     ) {
         debug_assert_eq!(
             self.expected, first.headers.bth.psn,
@@ -188,7 +188,7 @@ impl Responder {
         packet: &RcPacket<'_>,
         config: &RcConfig,
         memory: &mut MemoryTable,
-        shared: &mut Shared,
+        shared: &mut SharedState,
     ) -> Result<(), NakCode> {
         let bth = &packet.headers.bth;
         match bth.psn.distance_from(self.expected) {
@@ -233,7 +233,7 @@ impl Responder {
         &mut self,
         now: u64,
         config: &RcConfig,
-        shared: &mut Shared,
+        shared: &mut SharedState,
     ) {
         self.report(now, config);
         self.arm(config, shared);
@@ -246,7 +246,7 @@ impl Responder {
         ahead: u64,
         packet: &RcPacket<'_>,
         config: &RcConfig,
-        shared: &mut Shared,
+        shared: &mut SharedState,
     ) {
         if !self.reorder.store(now, ahead, packet, config) {
             shared.stats.duplicates += 1;
@@ -267,7 +267,7 @@ impl Responder {
         }
     }
 
-    fn arm(&self, config: &RcConfig, shared: &mut Shared) {
+    fn arm(&self, config: &RcConfig, shared: &mut SharedState) {
         let next = self.reorder.next_report();
         match next.filter(|_| config.recovery == Recovery::SelectiveRepeat) {
             Some(at) => shared.timers.set(Timer::Report, at),
@@ -282,7 +282,7 @@ impl Responder {
         packet: &RcPacket<'_>,
         config: &RcConfig,
         memory: &mut MemoryTable,
-        shared: &mut Shared,
+        shared: &mut SharedState,
     ) -> Result<bool, NakCode> {
         match self.take(packet, config, memory, shared) {
             Ok(()) => {
@@ -308,7 +308,7 @@ impl Responder {
     }
 
     /// Completes every pending receive as flushed.
-    pub(super) fn flush(&mut self, shared: &mut Shared) {
+    pub(super) fn flush(&mut self, shared: &mut SharedState) {
         let half_done = self.inbound.take().and_then(|i| i.receive);
         for request in half_done.into_iter().chain(self.receives.drain(..)) {
             shared.complete(
@@ -325,7 +325,7 @@ impl Responder {
         packet: &RcPacket<'_>,
         config: &RcConfig,
         memory: &mut MemoryTable,
-        shared: &mut Shared,
+        shared: &mut SharedState,
     ) -> Result<(), Refusal> {
         let opcode = packet.headers.bth.opcode;
         self.check_sequence(opcode)?;
@@ -367,7 +367,7 @@ impl Responder {
         }
 
         self.msn = (self.msn + 1) & 0x00ff_ffff;
-        let done = Completed {
+        let done = CompletedRequest {
             bytes: inbound.received,
             immediate: packet.headers.immediate,
         };

@@ -311,7 +311,7 @@ impl Leader {
         }
     }
 
-    /// Takes the next event for the user.
+    /// Removes and returns the next event for the user.
     pub fn poll(&mut self) -> Option<LeaderEvent> {
         self.events.pop_front()
     }

@@ -200,7 +200,7 @@ impl Member {
         host.send_udp(now, mcst_id, PORT, PORT, packet.to_bytes());
     }
 
-    /// Takes the next event for the user: the newest registration of each queue pair.
+    /// Removes and returns the next event for the user: the newest registration of each queue pair.
     pub fn poll(&mut self) -> Option<MemberEvent> {
         let mut all = self.expected.iter_mut();
         let (qpn, expected) = all.find(|(_, expected)| expected.is_unreported)?;

@@ -95,38 +95,39 @@ impl Patience {
             .map_or(MAX_STALL_NS, |limit| (limit / 8).min(MAX_STALL_NS))
     }
 
-    /// Nanoseconds without progress after which the fabric considers a member failed. `most`: the fabric's default,
+    /// Nanoseconds without progress after which the fabric considers a member failed. `default_ns`: the fabric's default,
     /// which is the upper limit.
-    pub fn dead_after_ns(self, most: u64) -> u64 {
+    pub fn dead_after_ns(self, default_ns: u64) -> u64 {
         let Some(limit) = self.limit_ns() else {
-            return most;
+            return default_ns;
         };
-        (limit / 4).max(MIN_DEAD_AFTER_NS).min(most)
+        (limit / 4).max(MIN_DEAD_AFTER_NS).min(default_ns)
     }
 
-    /// Longest time in nanoseconds from the last acknowledgement until a failed member is detected. `most`: the
+    /// Longest time in nanoseconds from the last acknowledgement until a failed member is detected. `default_ns`: the
     /// fabric's default of the time until a member counts as failed.
-    pub fn detection_ns(self, most: u64) -> u64 {
-        let dead_after = self.dead_after_ns(most);
+    pub fn detection_ns(self, default_ns: u64) -> u64 {
+        let dead_after = self.dead_after_ns(default_ns);
         self.stall_ns() + dead_after + 2 * (dead_after / 8)
     }
 
-    /// Whether a failed member is detected within half of the time until queue pairs give up. `most`: see
+    /// Whether a failed member is detected within half of the time until queue pairs give up. `default_ns`: see
     /// [`Patience::dead_after_ns`].
-    pub fn is_enough(self, most: u64) -> bool {
+    pub fn detects_in_time(self, default_ns: u64) -> bool {
         let half = self.limit_ns().map(|limit| limit / 2);
-        half.is_none_or(|half| self.detection_ns(most) <= half)
+        half.is_none_or(|half| self.detection_ns(default_ns) <= half)
     }
 
     /// The shortest ACK timeout, with the same number of retries, at which failed members are detected in time and a
-    /// member may pause for `pause` nanoseconds. `most`: see [`Patience::dead_after_ns`].
-    pub fn timeout_for(self, most: u64, pause: u64) -> AckTimeout {
+    /// member may pause for `pause` nanoseconds. `default_ns`: see [`Patience::dead_after_ns`].
+    pub fn timeout_for(self, default_ns: u64, pause: u64) -> AckTimeout {
         let fits = |exponent: &u8| {
             let patience = Patience {
                 exponent: *exponent,
                 ..self
             };
-            patience.is_enough(most) && patience.dead_after_ns(most) >= pause.min(most)
+            patience.detects_in_time(default_ns)
+                && patience.dead_after_ns(default_ns) >= pause.min(default_ns)
         };
         AckTimeout::new((1..31).find(fits).unwrap_or(31))
     }
@@ -136,7 +137,7 @@ impl Patience {
 mod tests {
     use super::*;
 
-    const MOST: u64 = 3_000_000_000;
+    const DEFAULT_DEAD_AFTER_NS: u64 = 3_000_000_000;
 
     #[test]
     fn failures_are_detected_before_queue_pairs_with_long_enough_timeouts_give_up() {
@@ -148,13 +149,18 @@ mod tests {
                 // 50 ms are a quarter of the shortest limit that allows the fabric to detect failures in time.
                 let is_long = limit >= 4 * MIN_DEAD_AFTER_NS;
                 if is_long {
-                    assert!(patience.is_enough(MOST), "{patience:?}");
-                    assert!(patience.detection_ns(MOST) <= limit / 2);
+                    assert!(
+                        patience.detects_in_time(DEFAULT_DEAD_AFTER_NS),
+                        "{patience:?}"
+                    );
+                    assert!(patience.detection_ns(DEFAULT_DEAD_AFTER_NS) <= limit / 2);
                     // A sixteenth is left for the change of the group.
-                    assert!(limit / 2 - patience.detection_ns(MOST) >= limit / 16 - 2);
+                    assert!(
+                        limit / 2 - patience.detection_ns(DEFAULT_DEAD_AFTER_NS) >= limit / 16 - 2
+                    );
                 }
-                let timeout = patience.timeout_for(MOST, 0);
-                assert!(Patience::new(timeout, retry_cnt).is_enough(MOST));
+                let timeout = patience.timeout_for(DEFAULT_DEAD_AFTER_NS, 0);
+                assert!(Patience::new(timeout, retry_cnt).detects_in_time(DEFAULT_DEAD_AFTER_NS));
             }
         }
     }
@@ -165,21 +171,27 @@ mod tests {
         assert_eq!(card.limit_ns(), Some(1_073_741_824));
         assert_eq!(card.longest_limit_ns(), Some(4_294_967_296));
         assert_eq!(card.stall_ns(), 134_217_728);
-        assert_eq!(card.dead_after_ns(MOST), 268_435_456);
-        assert_eq!(card.detection_ns(MOST), 469_762_048);
+        assert_eq!(card.dead_after_ns(DEFAULT_DEAD_AFTER_NS), 268_435_456);
+        assert_eq!(card.detection_ns(DEFAULT_DEAD_AFTER_NS), 469_762_048);
         // With the fabric's default times, the card would have given up long before.
-        assert!(Patience::UNKNOWN.detection_ns(MOST) > card.limit_ns().unwrap());
+        assert!(Patience::UNKNOWN.detection_ns(DEFAULT_DEAD_AFTER_NS) > card.limit_ns().unwrap());
         // Members that pause for a second need a timeout of 537 ms.
-        assert_eq!(card.timeout_for(MOST, 1_000_000_000), AckTimeout::new(17));
+        assert_eq!(
+            card.timeout_for(DEFAULT_DEAD_AFTER_NS, 1_000_000_000),
+            AckTimeout::new(17)
+        );
     }
 
     #[test]
     fn a_timeout_too_short_for_failure_detection_is_detected() {
         let hasty = Patience::new(AckTimeout::new(10), 3);
         assert_eq!(hasty.limit_ns(), Some(16_777_216));
-        assert!(!hasty.is_enough(MOST));
-        assert_eq!(hasty.timeout_for(MOST, 0), AckTimeout::new(14));
-        assert!(Patience::UNKNOWN.is_enough(MOST));
+        assert!(!hasty.detects_in_time(DEFAULT_DEAD_AFTER_NS));
+        assert_eq!(
+            hasty.timeout_for(DEFAULT_DEAD_AFTER_NS, 0),
+            AckTimeout::new(14)
+        );
+        assert!(Patience::UNKNOWN.detects_in_time(DEFAULT_DEAD_AFTER_NS));
         assert_eq!(Patience::UNKNOWN.limit_ns(), None);
     }
 }

@@ -83,7 +83,7 @@ impl Registrar {
         }
     }
 
-    /// Takes the next event of the leader.
+    /// Removes and returns the next event of the leader.
     pub fn poll(&mut self) -> Option<LeaderEvent> {
         if let Some(member) = &mut self.member {
             // The user has created the queue pairs of the group itself, so these events are dropped.

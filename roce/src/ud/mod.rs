@@ -15,6 +15,6 @@ mod tests;
 
 pub use packet::{UdHeaders, UdPacket};
 pub use qp::{
-    check_receive, UdCompleted, UdCompletion, UdConfig, UdDestination, UdPostError, UdQueuePair,
-    UdSendRequest, UdStats, GRH_LEN, MULTICAST_QPN,
+    check_receive, CompletedDatagram, UdCompletion, UdConfig, UdDestination, UdPostError,
+    UdQueuePair, UdSendRequest, UdStats, GRH_LEN, MULTICAST_QPN,
 };

@@ -129,12 +129,12 @@ pub struct UdCompletion {
     /// Number that the user gave to the work request.
     pub wr_id: u64,
     /// Result of the work request.
-    pub outcome: Result<UdCompleted, CompletionError>,
+    pub outcome: Result<CompletedDatagram, CompletionError>,
 }
 
 /// Result of a successful work request for datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum UdCompleted {
+pub enum CompletedDatagram {
     /// The datagram was sent. Whether it arrived is unknown.
     Sent,
     /// A datagram was received into the buffer. Its payload begins [`GRH_LEN`] bytes after the buffer's start.
@@ -288,7 +288,7 @@ impl UdQueuePair {
         self.completions.push_back(UdCompletion {
             qpn: self.qpn,
             wr_id,
-            outcome: Ok(UdCompleted::Sent),
+            outcome: Ok(CompletedDatagram::Sent),
         });
     }
 
@@ -344,7 +344,7 @@ impl UdQueuePair {
                 .and_then(|()| memory.write(key, offset + GRH_LEN, packet.payload))
                 .map_err(|_| CompletionError::LocalProtection)
         };
-        let received = UdCompleted::Received {
+        let received = CompletedDatagram::Received {
             bytes,
             immediate: packet.headers.immediate,
             source: Remote {

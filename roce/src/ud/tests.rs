@@ -116,7 +116,7 @@ fn received(wire: &Wire, at: usize, from: usize, len: u64, destination: Ipv4Addr
     HostEvent::Datagram(UdCompletion {
         qpn: wire.qpns[at],
         wr_id: 5,
-        outcome: Ok(UdCompleted::Received {
+        outcome: Ok(CompletedDatagram::Received {
             bytes: GRH_LEN + len,
             immediate: Some(77),
             source: Remote {
@@ -154,7 +154,7 @@ fn a_datagram_goes_to_one_queue_pair_once_its_address_is_resolved() {
     let sent = UdCompletion {
         qpn: wire.qpns[0],
         wr_id: 9,
-        outcome: Ok(UdCompleted::Sent),
+        outcome: Ok(CompletedDatagram::Sent),
     };
     assert_eq!(wire.events(0), [HostEvent::Datagram(sent)]);
 }

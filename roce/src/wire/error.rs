@@ -80,7 +80,7 @@ pub enum Reason {
         have: usize,
     },
     /// A length field has a value that the header cannot have.
-    #[error("length field {field} holds {value}, which is impossible")]
+    #[error("length field {field} has the invalid value {value}")]
     BadLength {
         /// Name of the field.
         field: &'static str,

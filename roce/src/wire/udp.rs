@@ -139,7 +139,7 @@ mod tests {
         let error = View::new_checked(&bytes).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "udp: length field length holds 7, which is impossible"
+            "udp: length field length has the invalid value 7"
         );
     }
 

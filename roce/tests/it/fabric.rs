@@ -4,7 +4,7 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use alfirk_aggregation::{classify, AckClass, Config, Feedback, Group, Port, Sent, Strategy};
+use alfirk_aggregation::{classify, AckClass, Config, Feedback, Group, Port, SentPacket, Strategy};
 use alfirk_roce::collective::{
     Algorithm, Collective as Kind, Digest, Endpoint, GroupSpec, Transfer, TransferError,
     TransferEvent, TransferOp, TransferSpec, WriteMode,
@@ -114,12 +114,12 @@ impl OneSwitch {
     /// The frames that the switch sends, and their ports.
     fn frames(
         &mut self,
-        sent: Vec<Sent>,
+        sent: Vec<SentPacket>,
         mut copy: impl FnMut(&mut Path) -> Vec<u8>,
     ) -> Vec<(usize, Vec<u8>)> {
         let frame = |sent| match sent {
-            Sent::Data { port, .. } => (port as usize, copy(&mut self.paths[port as usize])),
-            Sent::Feedback { port, feedback } => {
+            SentPacket::Data { port, .. } => (port as usize, copy(&mut self.paths[port as usize])),
+            SentPacket::Feedback { port, feedback } => {
                 (port as usize, self.paths[port as usize].feedback(feedback))
             }
             other => panic!("a tree of ACKs and NAKs sends no {other:?}"),

@@ -88,7 +88,7 @@ impl<W: Write + 'static> Timeline<W> {
     }
 
     fn add(&mut self, event: &Event<'_>) {
-        let line = serde_json::to_string(event).expect("an event has no strange keys");
+        let line = serde_json::to_string(event).expect("every key of an event is a string");
         self.sink.borrow_mut().write(|lines| lines.add(&line));
     }
 

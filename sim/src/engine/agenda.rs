@@ -64,7 +64,7 @@ impl<E> Agenda<E> {
                     event: Some(event),
                     next: NONE,
                 });
-                u32::try_from(self.places.len() - 1).expect("memory ends before")
+                u32::try_from(self.places.len() - 1).expect("memory holds fewer than 2^32 events")
             }
         };
         let at = at.max(self.now);

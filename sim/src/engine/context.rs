@@ -1,4 +1,8 @@
 //! Interface through which a node's handlers use the engine.
+//!
+//! Terms: a node *runs ahead* if it handles events before the engine reaches their time (`window.rs`). A *follower* is a
+//! frame without visible effect, delivered without an event of its own; a *train* is the followers on their way to a node
+//! (`train.rs`).
 
 use std::net::Ipv4Addr;
 

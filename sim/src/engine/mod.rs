@@ -31,7 +31,7 @@ pub use context::Context;
 pub(crate) use link::ETHERNET_HEADER;
 pub use link::{DropCounters, DropReason, FaultProbabilities, LinkConfig, LinkCounters};
 pub(crate) use port_map::PortMap;
-pub use queue::{Dequeued, EgressQueues, QueueFull};
+pub use queue::{DequeuedPacket, EgressQueues, QueueFull};
 pub use rate::{wire_bytes, ETHERNET_FCS, ETHERNET_MIN_FRAME, ETHERNET_PREAMBLE_AND_GAP};
 pub use train::FlowPosition;
 pub use window::Threads;
@@ -450,7 +450,7 @@ impl<N: Node> Engine<N> {
         act: impl FnOnce(&mut N, &mut Context<'_, N::Message, N::Frame>) -> R,
     ) -> R {
         if self.core.runs_ahead(id) {
-            self.expect_together("a node that runs ahead is acted on");
+            self.expect_together("a node that runs ahead is changed");
         }
         self.deliver_followers(id);
         self.core.end_train(id);
@@ -498,7 +498,7 @@ impl<N: Node> Engine<N> {
         if let Some(node) = node {
             assert!(
                 !self.core.has_passed(node),
-                "something comes to {} sooner than it says",
+                "an event reaches {} earlier than the delay that the node declares",
                 self.name(node)
             );
             let mut ctx = self.core.context(node);

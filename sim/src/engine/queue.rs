@@ -35,7 +35,7 @@ struct Entry<T> {
 
 /// A packet taken from its queue, with the metadata of its queueing.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Dequeued<T> {
+pub struct DequeuedPacket<T> {
     /// The packet.
     pub packet: T,
     /// Time at which the packet was enqueued, in nanoseconds.
@@ -106,12 +106,12 @@ impl<T> EgressQueues<T> {
     }
 
     /// Dequeues the next packet; `None` if all queues are empty.
-    pub fn pop(&mut self) -> Option<Dequeued<T>> {
+    pub fn pop(&mut self) -> Option<DequeuedPacket<T>> {
         self.pop_unless(|_| false)
     }
 
     /// Like [`EgressQueues::pop`], but skips queues whose priority is paused.
-    pub fn pop_unless(&mut self, is_stopped: impl Fn(u8) -> bool) -> Option<Dequeued<T>> {
+    pub fn pop_unless(&mut self, is_stopped: impl Fn(u8) -> bool) -> Option<DequeuedPacket<T>> {
         let queues = self.queues.iter_mut().enumerate().rev();
         let mut ready = queues
             .filter(|(number, queue)| !queue.entries.is_empty() && !is_stopped(*number as u8));
@@ -120,7 +120,7 @@ impl<T> EgressQueues<T> {
         queue.bytes -= entry.len;
         self.packets -= 1;
         self.bytes -= entry.len;
-        Some(Dequeued {
+        Some(DequeuedPacket {
             packet: entry.packet,
             enqueued_at: entry.enqueued_at,
             depth_at_enqueue: entry.depth_at_enqueue,

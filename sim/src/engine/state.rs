@@ -1,4 +1,8 @@
 //! State of an engine other than its nodes.
+//!
+//! Terms: a node *runs ahead* if it handles events before the engine reaches their time (`window.rs`). A *follower* is a
+//! frame without visible effect, delivered without an event of its own; a *train* is the followers on their way to a node
+//! (`train.rs`).
 
 use std::collections::BTreeSet;
 
@@ -156,7 +160,7 @@ impl<M, F: Frame> Core<M, F> {
     ) -> NodeId {
         assert!(
             runs_ahead.is_none() || !expects_followers,
-            "{name} cannot run ahead and be given frames late"
+            "{name}: a node that runs ahead cannot have followers"
         );
         self.limit_lookahead(runs_ahead.unwrap_or(u64::MAX));
         self.node_states.push(NodeState {
@@ -308,7 +312,7 @@ impl<M, F: Frame> Core<M, F> {
 
     pub(super) fn next(&mut self, limit: u64) -> Option<Event<M, F>> {
         let (at, event) = self.agenda.take(limit)?;
-        debug_assert!(at >= self.now, "time runs backwards");
+        debug_assert!(at >= self.now, "an event is in the past");
         self.advance_to(at);
         self.handled += 1;
         Some(event)

@@ -477,7 +477,7 @@ fn observer_sees_transmissions_arrivals_drops_and_notes() {
 }
 
 mod queues {
-    use super::super::queue::Dequeued;
+    use super::super::queue::DequeuedPacket;
     use super::super::{EgressQueues, QueueFull};
 
     #[test]
@@ -519,7 +519,7 @@ mod queues {
         q.pop();
         assert_eq!(
             q.pop(),
-            Some(Dequeued {
+            Some(DequeuedPacket {
                 packet: "x",
                 enqueued_at: 5,
                 depth_at_enqueue: 0,
@@ -528,7 +528,7 @@ mod queues {
         );
         assert_eq!(
             q.pop(),
-            Some(Dequeued {
+            Some(DequeuedPacket {
                 packet: "z",
                 enqueued_at: 7,
                 depth_at_enqueue: 1,

@@ -175,7 +175,10 @@ impl<M, F: Frame> Core<M, F> {
             return;
         };
         if let Some((at, effects)) = ahead_log.handled.pop_front() {
-            debug_assert_eq!(at, self.now, "what was handled ahead is due");
+            debug_assert_eq!(
+                at, self.now,
+                "effects are applied at the time of their event"
+            );
             self.ahead -= 1;
             for effect in ahead_log.effects.drain(..effects as usize) {
                 self.take_effect(id, effect);
@@ -224,15 +227,15 @@ impl<M, F: Frame> Core<M, F> {
     }
 
     /// Moves the events of a window to the nodes that may run ahead, and returns these nodes in order. Moves and
-    /// returns none if there are fewer than `least` events.
-    fn gather(&mut self, until: u64, least: usize) -> Vec<NodeId> {
+    /// returns none if there are fewer than `min_events` events.
+    fn gather(&mut self, until: u64, min_events: usize) -> Vec<NodeId> {
         let node_states = &mut self.node_states;
         let runner = |event: &Event<M, F>| {
             let node = event.node()?;
             node_states[node.0].ahead_log.is_some().then_some(node)
         };
         let of_runners = self.agenda.near(until).filter_map(runner);
-        if of_runners.take(least).count() < least.max(1) {
+        if of_runners.take(min_events).count() < min_events.max(1) {
             return Vec::new();
         }
         let mut runners = Vec::new();

@@ -232,7 +232,7 @@ impl Network {
     pub fn host(&self, index: HostIndex) -> &HostNode {
         match self.engine.node(self.hosts[index.0]) {
             Element::Host(node) => node,
-            _ => unreachable!("hosts are hosts"),
+            _ => unreachable!("every host has a host element"),
         }
     }
 
@@ -244,7 +244,7 @@ impl Network {
         self.engine
             .with_node(self.hosts[index.0], |node, ctx| match node {
                 Element::Host(node) => act(node, ctx),
-                _ => unreachable!("hosts are hosts"),
+                _ => unreachable!("every host has a host element"),
             })
     }
 
@@ -399,7 +399,7 @@ impl Network {
     pub fn switch(&self, index: SwitchIndex) -> &SwitchNode {
         match self.engine.node(self.switches[index.0]) {
             Element::Switch(node) => node,
-            _ => unreachable!("switches are switches"),
+            _ => unreachable!("every switch has a switch element"),
         }
     }
 
@@ -408,7 +408,7 @@ impl Network {
         self.engine
             .with_node(self.switches[index.0], |node, ctx| match node {
                 Element::Switch(node) => node.kill(ctx),
-                _ => unreachable!("switches are switches"),
+                _ => unreachable!("every switch has a switch element"),
             });
     }
 

@@ -59,10 +59,10 @@ impl ControllerNode {
         let topology = self.controller.topology().clone();
         self.config.virtual_qpn_seed = self.config.virtual_qpn_seed.wrapping_add(1);
         let next = Controller::new(topology, self.config.clone());
-        let mut next = next.expect("it fitted when the first one began");
+        let mut next = next.expect("the first controller accepted the same topology");
         if keeps_state {
             let restored = next.restore(&self.controller.save());
-            restored.expect("a controller reads what its like has written");
+            restored.expect("a controller restores the state that another saved");
         }
         self.controller = next;
         self.connected.fill(false);

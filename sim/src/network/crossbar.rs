@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use crate::engine::Dequeued;
+use crate::engine::DequeuedPacket;
 
 /// Packets at the input ports of a switch, and the crossbar.
 pub(super) struct Crossbar<Q> {
@@ -91,7 +91,7 @@ impl<Q> Crossbar<Q> {
         &mut self,
         output: u32,
         is_stopped: impl Fn(u8) -> bool,
-    ) -> Option<Dequeued<Q>> {
+    ) -> Option<DequeuedPacket<Q>> {
         let turn = self.output(output).turn;
         let classes = self.inputs.iter().map(|input| input.queues.len()).max()?;
         let start = self.inputs.partition_point(|input| input.port < turn);
@@ -136,7 +136,7 @@ impl<Q> Crossbar<Q> {
         input: usize,
         class: usize,
         (place, copy): (usize, usize),
-    ) -> (u32, u64, Dequeued<Q>) {
+    ) -> (u32, u64, DequeuedPacket<Q>) {
         let input = &mut self.inputs[input];
         let queue = &mut input.queues[class];
         let waiting = &mut queue[place];
@@ -146,7 +146,7 @@ impl<Q> Crossbar<Q> {
         if waiting.copies.is_empty() {
             queue.remove(place);
         }
-        let dequeued = Dequeued {
+        let dequeued = DequeuedPacket {
             packet: copy,
             enqueued_at,
             depth_at_enqueue,

@@ -259,7 +259,7 @@ impl HostNode {
                 EndpointEvent::Delivered { id, .. } => format!("{id:?} delivered"),
                 EndpointEvent::Completed { message } => format!("message {message} completed"),
                 EndpointEvent::Silent { member } => format!("member {member} is silent"),
-                EndpointEvent::Abandoned => "the manager is dead".to_owned(),
+                EndpointEvent::Abandoned => "the manager has failed".to_owned(),
             });
             self.multicast_events.push_back((seen_at, event));
             ctx.notify();

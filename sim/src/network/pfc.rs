@@ -23,18 +23,18 @@ pub(super) enum Arrival {
 }
 
 /// A frame type that flow control can classify, and that can be created from bytes.
-pub(super) trait Classified: Frame + From<Vec<u8>> {
+pub(super) trait ClassifiedFrame: Frame + From<Vec<u8>> {
     /// Classifies a frame. The class is the upper three bits of the DSCP, and 0 for frames other than IPv4.
     fn read(&self) -> Arrival;
 }
 
-impl Classified for Vec<u8> {
+impl ClassifiedFrame for Vec<u8> {
     fn read(&self) -> Arrival {
         read(self)
     }
 }
 
-impl Classified for Packet {
+impl ClassifiedFrame for Packet {
     fn read(&self) -> Arrival {
         match self {
             Packet::Bytes(frame) => read_split(frame),
@@ -105,14 +105,14 @@ pub(super) fn refresh_interval(bits_per_second: u64) -> u64 {
 
 /// The classes that the other end of a link has stopped.
 #[derive(Debug, Default)]
-pub(super) struct Stopped {
+pub(super) struct StoppedClasses {
     /// End of the pause of each class, in nanoseconds.
     until: [u64; 8],
     /// Start of the present stop of at least one class; `None` if all classes may send.
     since: Option<u64>,
 }
 
-impl Stopped {
+impl StoppedClasses {
     /// Applies a received PAUSE frame. Returns the duration of the stop in nanoseconds, if all classes may send again.
     pub(super) fn apply(
         &mut self,
@@ -162,16 +162,16 @@ impl Stopped {
 #[derive(Debug)]
 pub(super) struct Sender<F> {
     bits_per_second: u64,
-    stopped: Stopped,
+    stopped: StoppedClasses,
     waiting: Option<F>,
 }
 
-impl<F: Classified> Sender<F> {
+impl<F: ClassifiedFrame> Sender<F> {
     /// Creates a sender without a stop, on a link of this rate.
     pub(super) fn new(bits_per_second: u64) -> Sender<F> {
         Sender {
             bits_per_second,
-            stopped: Stopped::default(),
+            stopped: StoppedClasses::default(),
             waiting: None,
         }
     }
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_pause_ends_by_a_second_frame_or_expires() {
-        let mut stopped = Stopped::default();
+        let mut stopped = StoppedClasses::default();
         let stop = pause::Repr::of_class(3, 1_000);
         assert_eq!(stopped.apply(&stop, RATE, 100), None);
         // 1,000 quanta of 512 bits take 5,120 ns at 100 Gbit/s.

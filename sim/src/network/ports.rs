@@ -22,9 +22,9 @@ use alfirk_roce::wire::MacAddr;
 
 use super::buffer::{Buffer, BufferFull, Charge};
 use super::crossbar::Crossbar;
-use super::pfc::{self, Arrival, Classified, Stopped};
+use super::pfc::{self, Arrival, ClassifiedFrame, StoppedClasses};
 use crate::engine::{
-    wire_bytes, Context, Dequeued, DropReason, EgressQueues, PortMap, ETHERNET_HEADER,
+    wire_bytes, Context, DequeuedPacket, DropReason, EgressQueues, PortMap, ETHERNET_HEADER,
 };
 
 /// Ingress port of packets that the switch itself sends. Ports with links have numbers from 1.
@@ -40,7 +40,7 @@ pub(super) struct Ports<Q, F> {
     /// Ports that may have a frame for an idle link, in the order in which that became possible.
     runnable: VecDeque<u32>,
     /// Input queues, in place of the output queues of the ports.
-    crossbar: Option<Crossbar<Stored<Q>>>,
+    crossbar: Option<Crossbar<StoredPacket<Q>>>,
     /// Buffer that is accounted by ingress port; `None` if each output queue has its own limit.
     buffer: Option<Buffer>,
     pfc: Option<Pfc>,
@@ -49,7 +49,7 @@ pub(super) struct Ports<Q, F> {
     /// Number of the current batch: packets that leave the ingress together.
     batch: u64,
     /// The packet that is in a pipeline now.
-    current: Current,
+    current: CurrentPacket,
 }
 
 struct Port<Q, F> {
@@ -59,13 +59,13 @@ struct Port<Q, F> {
     /// Number of turns that are still due at this port for packets which have passed the egress early
     /// ([`Ports::reserve_turn`]).
     due_turns: u32,
-    queues: EgressQueues<Stored<Q>>,
+    queues: EgressQueues<StoredPacket<Q>>,
     /// Frames that have passed the egress of the switch and wait for the link, with their class.
     ready: VecDeque<(u8, F)>,
     /// The last batch with a packet for this port ([`Ports::claim`]).
     batch: u64,
     /// Classes that the other end of the link has stopped.
-    stopped: Stopped,
+    stopped: StoppedClasses,
     /// Whether a PAUSE frame is due, to stop or resume the other end.
     pause_due: bool,
     /// Time at which the PAUSE that stops the other end must be sent again, in nanoseconds; `None` if it is not
@@ -73,7 +73,7 @@ struct Port<Q, F> {
     refresh_at: Option<u64>,
 }
 
-struct Stored<Q> {
+struct StoredPacket<Q> {
     packet: Q,
     charge: Option<Arc<Charge>>,
 }
@@ -82,7 +82,7 @@ struct Stored<Q> {
 pub struct PendingCharge(Option<Arc<Charge>>);
 
 #[derive(Default)]
-struct Current {
+struct CurrentPacket {
     /// Number of the packet, so that copies of one packet are recognised.
     number: u64,
     charge: Option<Arc<Charge>>,
@@ -91,7 +91,7 @@ struct Current {
 /// Error of [`Ports::enqueue`]: the packet is not queued, and must pass the egress of the switch now.
 pub(super) struct NotQueued<Q>(pub(super) Q);
 
-impl<Q, F: Classified> Ports<Q, F> {
+impl<Q, F: ClassifiedFrame> Ports<Q, F> {
     /// Creates ports with empty queues. `links`: number and link of each connected port. `station`: source MAC address
     /// of PAUSE frames.
     pub(super) fn new(
@@ -110,7 +110,7 @@ impl<Q, F: Classified> Ports<Q, F> {
                 queues: EgressQueues::new(link.queue_bytes as usize),
                 ready: VecDeque::new(),
                 batch: 0,
-                stopped: Stopped::default(),
+                stopped: StoppedClasses::default(),
                 pause_due: false,
                 refresh_at: None,
             };
@@ -132,7 +132,7 @@ impl<Q, F: Classified> Ports<Q, F> {
             pfc: switching.pfc,
             station,
             batch: 0,
-            current: Current::default(),
+            current: CurrentPacket::default(),
         }
     }
 
@@ -225,7 +225,7 @@ impl<Q, F: Classified> Ports<Q, F> {
         if from == number {
             return Err(NotQueued(packet));
         }
-        let stored = Stored { packet, charge };
+        let stored = StoredPacket { packet, charge };
         let limit = self.buffer.as_ref().map(|buffer| buffer.queue_limit(queue));
         let pushed = match (&mut self.crossbar, limit) {
             (Some(crossbar), _) => {
@@ -352,14 +352,14 @@ impl<Q, F: Classified> Ports<Q, F> {
 
     /// Sends waiting frames on idle links. Stops when a port's next packet must pass the egress of the switch, and
     /// returns that packet with its queueing metadata.
-    pub(super) fn next<M>(&mut self, ctx: &mut Context<'_, M, F>) -> Option<Dequeued<Q>> {
+    pub(super) fn next<M>(&mut self, ctx: &mut Context<'_, M, F>) -> Option<DequeuedPacket<Q>> {
         self.end();
         while let Some(number) = self.runnable.pop_front() {
             if let Some(next) = self.serve(number, ctx) {
                 // The egress of the switch may drop the packet; then the port's next packet has its turn.
                 self.runnable.push_back(number);
                 self.current.charge = next.packet.charge;
-                return Some(Dequeued {
+                return Some(DequeuedPacket {
                     packet: next.packet.packet,
                     enqueued_at: next.enqueued_at,
                     depth_at_enqueue: next.depth_at_enqueue,
@@ -374,7 +374,7 @@ impl<Q, F: Classified> Ports<Q, F> {
         &mut self,
         number: u32,
         ctx: &mut Context<'_, M, F>,
-    ) -> Option<Dequeued<Stored<Q>>> {
+    ) -> Option<DequeuedPacket<StoredPacket<Q>>> {
         let port = self.ports.get_mut(number)?;
         if !ctx.can_transmit(number) {
             self.await_idle(number, ctx);

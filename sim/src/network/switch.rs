@@ -54,10 +54,10 @@ struct Connection {
 }
 
 /// Ports of a switch.
-pub(super) type SwitchPorts = Ports<Stored, Packet>;
+pub(super) type SwitchPorts = Ports<SwitchPacket, Packet>;
 
 /// A packet in a queue between ingress and egress.
-pub(super) enum Stored {
+pub(super) enum SwitchPacket {
     Pipeline(Queued),
     Plane(QueuedPacket),
 }
@@ -270,7 +270,7 @@ impl SwitchNode {
             {
                 let is_its_turn = self.ports.is_free(port, ctx);
                 let left = plane.egress(&mut self.server, waiting);
-                debug_assert!(left.is_none(), "there is nothing to leave");
+                debug_assert!(left.is_none(), "a filter update transmits nothing");
                 if !is_its_turn {
                     self.ports.reserve_turn(port);
                 }
@@ -286,7 +286,7 @@ impl SwitchNode {
                     ctx.transmit(port, plane.rewrite(&mut self.server, leaving, 0));
                 }
             }
-            _ => self.enqueue(port, 0, waiting.len, Stored::Plane(waiting), ctx),
+            _ => self.enqueue(port, 0, waiting.len, SwitchPacket::Plane(waiting), ctx),
         }
     }
 
@@ -417,7 +417,7 @@ impl SwitchNode {
             Some(port) => {
                 for packet in packets.by_ref() {
                     let (port, priority, len) = (packet.port, packet.priority, packet.len);
-                    self.enqueue(port, priority, len, Stored::Pipeline(packet), ctx);
+                    self.enqueue(port, priority, len, SwitchPacket::Pipeline(packet), ctx);
                 }
                 for (port, frame) in passed.drain(..) {
                     self.ports.finish_turn(port, frame);
@@ -474,7 +474,7 @@ impl SwitchNode {
         match event {
             Event::Enqueue(packet) => {
                 let (port, priority, len) = (packet.port, packet.priority, packet.len);
-                self.enqueue(port, priority, len, Stored::Pipeline(packet), ctx);
+                self.enqueue(port, priority, len, SwitchPacket::Pipeline(packet), ctx);
             }
             Event::Output { port, frame } => self.ports.finish(port, frame.into()),
             Event::Stream { client, message } => {
@@ -508,7 +508,7 @@ impl SwitchNode {
         number: u32,
         priority: u8,
         len: usize,
-        packet: Stored,
+        packet: SwitchPacket,
         ctx: &mut Ctx<'_>,
     ) {
         let queued = self.ports.enqueue(number, priority, len, packet, ctx);
@@ -518,13 +518,13 @@ impl SwitchNode {
     }
 
     /// Processes a packet that leaves its queue: the egress, and the transmission of its result.
-    fn egress(&mut self, packet: Stored, state: QueueState, ctx: &mut Ctx<'_>) {
+    fn egress(&mut self, packet: SwitchPacket, state: QueueState, ctx: &mut Ctx<'_>) {
         match packet {
-            Stored::Pipeline(packet) => {
+            SwitchPacket::Pipeline(packet) => {
                 self.write_back();
                 self.server.dequeue(packet, ctx.now(), state);
             }
-            Stored::Plane(waiting) => {
+            SwitchPacket::Plane(waiting) => {
                 let Some(plane) = &mut self.plane else {
                     return;
                 };

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use alfirk_aggregation::punt::Aggregator;
 use alfirk_aggregation::{
     classify, AckClass, Config, Feedback, Flaw, Group, Notice, PacketIn, PacketOut, Point, Port,
-    Queued, Sender, Sent, Space, Strategy, TofinoGroup,
+    QueuedPacket, Sender, SentPacket, Space, Strategy, TofinoGroup,
 };
 use stateright::{Model, Property};
 
@@ -138,7 +138,7 @@ pub struct World {
     restarts: u32,
     switch_restarts: u32,
     /// Packets that recirculate in each switch.
-    pub recirculating: Vec<Vec<Queued>>,
+    pub recirculating: Vec<Vec<QueuedPacket>>,
     /// Packets from each switch to its controller, and back.
     up: Vec<Vec<PacketIn>>,
     down: Vec<Vec<PacketOut>>,
@@ -378,7 +378,7 @@ impl ModelFabric {
                             Arrival::Reserved => Vec::new(),
                         };
                         let sent = queued.into_iter().map(|queued| group.dequeue(queued));
-                        let sent: Vec<Sent> = sent.flatten().collect();
+                        let sent: Vec<SentPacket> = sent.flatten().collect();
                         for sent in sent {
                             self.leave(world, switch, sent);
                         }
@@ -398,9 +398,9 @@ impl ModelFabric {
     }
 
     /// Executes queued packets at once, except for those that recirculate.
-    fn act(&self, world: &mut World, switch: usize, queued: Vec<Queued>) {
+    fn act(&self, world: &mut World, switch: usize, queued: Vec<QueuedPacket>) {
         for queued in queued {
-            if matches!(queued, Queued::Recirculate { .. }) {
+            if matches!(queued, QueuedPacket::Recirculate { .. }) {
                 world.recirculating[switch].push(queued);
                 continue;
             }
@@ -412,19 +412,19 @@ impl ModelFabric {
         }
     }
 
-    fn leave(&self, world: &mut World, switch: usize, sent: Sent) {
+    fn leave(&self, world: &mut World, switch: usize, sent: SentPacket) {
         let (port, packet) = match sent {
-            Sent::Data { port, psn } => (port, Packet::Data(psn)),
-            Sent::Feedback { port, feedback } => {
+            SentPacket::Data { port, psn } => (port, Packet::Data(psn)),
+            SentPacket::Feedback { port, feedback } => {
                 (port, Packet::Answer(Answer::of(feedback.to_aeth())))
             }
-            Sent::ToController(packet) => return self.put(&mut world.up[switch], packet),
-            Sent::Notice { port, notice } => {
+            SentPacket::ToController(packet) => return self.put(&mut world.up[switch], packet),
+            SentPacket::Notice { port, notice } => {
                 let is_for_host = self.host_at(switch, port).is_some();
                 let last_acked = world.last_acked(switch);
                 (port, Packet::of_notice(notice, is_for_host, last_acked))
             }
-            Sent::Alarm { .. } => return,
+            SentPacket::Alarm { .. } => return,
         };
         self.emit(world, End::Switch(switch, port), packet);
     }
@@ -458,7 +458,7 @@ impl ModelFabric {
     }
 
     /// Removes a packet in flight.
-    fn take(world: &mut World, in_flight_packet: &InFlight) -> Option<Queued> {
+    fn take(world: &mut World, in_flight_packet: &InFlight) -> Option<QueuedPacket> {
         fn remove<T: PartialEq>(wire: &mut Vec<T>, item: &T) {
             if let Some(at) = wire.iter().position(|other| other == item) {
                 wire.remove(at);
@@ -475,7 +475,7 @@ impl ModelFabric {
         None
     }
 
-    fn deliver(&self, world: &mut World, in_flight_packet: &InFlight, round: Option<Queued>) {
+    fn deliver(&self, world: &mut World, in_flight_packet: &InFlight, round: Option<QueuedPacket>) {
         match in_flight_packet {
             InFlight::OnWire(direction, packet) => self.arrive(world, *direction, *packet),
             InFlight::Recirculation(switch, _) => {

@@ -7,12 +7,14 @@ use super::group::Role;
 use super::{Endpoint, MANAGER};
 use crate::binomial_ack::wire::ManagementDatagram;
 use crate::rc::{Payload, Remote};
-use crate::ud::{UdCompleted, UdCompletion, UdDestination, UdPostError, UdSendRequest, GRH_LEN};
+use crate::ud::{
+    CompletedDatagram, UdCompletion, UdDestination, UdPostError, UdSendRequest, GRH_LEN,
+};
 use crate::verbs::Verbs;
 
 impl Endpoint {
     pub(super) fn datagram(&mut self, host: &mut dyn Verbs, now: u64, completion: &UdCompletion) {
-        let Ok(UdCompleted::Received { bytes, source, .. }) = completion.outcome else {
+        let Ok(CompletedDatagram::Received { bytes, source, .. }) = completion.outcome else {
             return;
         };
         let Some(buffers) = self.buffers else {

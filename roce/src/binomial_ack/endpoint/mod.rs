@@ -329,7 +329,7 @@ impl Endpoint {
             .map_or_else(BTreeSet::new, Node::newest_members)
     }
 
-    /// Takes the next event for the application.
+    /// Removes and returns the next event for the application.
     pub fn poll(&mut self) -> Option<EndpointEvent> {
         self.events.pop_front()
     }

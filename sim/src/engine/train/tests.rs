@@ -10,9 +10,9 @@ use super::{FlowPosition, Train};
 
 /// A frame of 76 bytes, which takes 100 ns on the wire with preamble, FCS and gap.
 #[derive(Debug, Clone)]
-struct Numbered(FlowPosition);
+struct NumberedFrame(FlowPosition);
 
-impl Frame for Numbered {
+impl Frame for NumberedFrame {
     fn len(&self) -> usize {
         76
     }
@@ -35,7 +35,7 @@ impl Frame for Numbered {
 /// that request it or are out of order.
 #[derive(Default)]
 struct End {
-    waiting: VecDeque<Numbered>,
+    waiting: VecDeque<NumberedFrame>,
     expected: Option<(u64, u32)>,
     room: u32,
     /// Everything that has happened at this node, in order.
@@ -45,7 +45,7 @@ struct End {
 }
 
 impl End {
-    fn pump(&mut self, ctx: &mut Context<'_, &'static str, Numbered>) {
+    fn pump(&mut self, ctx: &mut Context<'_, &'static str, NumberedFrame>) {
         while ctx.can_transmit(0) {
             let Some(frame) = self.waiting.pop_front() else {
                 return;
@@ -58,7 +58,7 @@ impl End {
     }
 
     /// Records a frame. Returns whether it has no visible effect.
-    fn take(&mut self, at: u64, frame: &Numbered) -> bool {
+    fn take(&mut self, at: u64, frame: &NumberedFrame) -> bool {
         let FlowPosition {
             flow,
             number,
@@ -77,7 +77,7 @@ impl End {
 
 impl Node for End {
     type Message = &'static str;
-    type Frame = Numbered;
+    type Frame = NumberedFrame;
 
     fn reception_delay(&self) -> u64 {
         30
@@ -87,7 +87,7 @@ impl Node for End {
         true
     }
 
-    fn on_followers(&mut self, times: impl ExactSizeIterator<Item = u64>, first: &Numbered) {
+    fn on_followers(&mut self, times: impl ExactSizeIterator<Item = u64>, first: &NumberedFrame) {
         let mut frame = first.clone();
         for (number, at) in times.enumerate() {
             frame.advance(u32::from(number > 0));
@@ -97,7 +97,12 @@ impl Node for End {
         }
     }
 
-    fn on_frame(&mut self, _: u32, frame: Numbered, ctx: &mut Context<'_, &'static str, Numbered>) {
+    fn on_frame(
+        &mut self,
+        _: u32,
+        frame: NumberedFrame,
+        ctx: &mut Context<'_, &'static str, NumberedFrame>,
+    ) {
         let is_silent = self.take(ctx.now(), &frame);
         let is_in_order = self.expected == Some((frame.0.flow, frame.0.number + 1));
         if !is_silent {
@@ -106,11 +111,11 @@ impl Node for End {
         ctx.expect_followers(&frame, if is_in_order { self.room } else { 0 });
     }
 
-    fn on_idle(&mut self, _: u32, ctx: &mut Context<'_, &'static str, Numbered>) {
+    fn on_idle(&mut self, _: u32, ctx: &mut Context<'_, &'static str, NumberedFrame>) {
         self.pump(ctx);
     }
 
-    fn on_wake(&mut self, ctx: &mut Context<'_, &'static str, Numbered>) {
+    fn on_wake(&mut self, ctx: &mut Context<'_, &'static str, NumberedFrame>) {
         self.log.push(format!("{}: wakes", ctx.now()));
     }
 
@@ -118,7 +123,7 @@ impl Node for End {
         &mut self,
         _: NodeId,
         message: &'static str,
-        ctx: &mut Context<'_, &'static str, Numbered>,
+        ctx: &mut Context<'_, &'static str, NumberedFrame>,
     ) {
         self.log.push(format!("{}: {message}", ctx.now()));
         if message == "reset" {
@@ -210,7 +215,7 @@ fn play(acts: &[Act], room: u32, is_seen: bool) -> (Vec<String>, Vec<String>, us
                 engine.with_node(a, |end, ctx| {
                     for _ in 0..count {
                         next.requests_reply = next.number % ask == ask - 1;
-                        end.waiting.push_back(Numbered(next));
+                        end.waiting.push_back(NumberedFrame(next));
                         next.number += 1;
                     }
                     end.pump(ctx);
@@ -291,15 +296,15 @@ fn follower_of_an_ended_announcement_becomes_an_event() {
         requests_reply: false,
     };
     let mut train = Train::new();
-    train.expect(&Numbered(of(1, 5)), of(1, 5), 100);
+    train.expect(&NumberedFrame(of(1, 5)), of(1, 5), 100);
     assert!(train.push(of(1, 6), 60).is_none());
     let ahead = train.end_train(7);
     assert_eq!((ahead.len(), ahead[0].0, ahead[0].1 .0), (1, 60, of(1, 6)));
-    train.expect(&Numbered(of(2, 0)), of(2, 0), 1);
+    train.expect(&NumberedFrame(of(2, 0)), of(2, 0), 1);
     assert!(train.end_train(7).is_empty());
     assert_eq!(train.push(of(1, 8), 80).unwrap().0, of(1, 8));
     // The node announces one follower of this flow.
-    train.expect(&Numbered(of(2, 3)), of(2, 3), 1);
+    train.expect(&NumberedFrame(of(2, 3)), of(2, 3), 1);
     assert!(train.push(of(2, 4), 90).is_none());
     assert_eq!(train.push(of(2, 5), 95).unwrap().0, of(2, 5));
 }

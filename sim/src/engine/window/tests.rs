@@ -597,7 +597,7 @@ fn counters_are_as_of_the_engines_time_while_nodes_are_ahead() {
 }
 
 #[test]
-#[should_panic(expected = "a node that runs ahead is acted on while nodes are ahead")]
+#[should_panic(expected = "a node that runs ahead is changed while nodes are ahead")]
 fn with_node_panics_for_a_node_that_is_ahead() {
     let (mut engine, [a, b, host]) = counters();
     engine.with_node(host, |_, ctx| {
@@ -609,7 +609,7 @@ fn with_node_panics_for_a_node_that_is_ahead() {
 }
 
 #[test]
-#[should_panic(expected = "something comes to a sooner than it says")]
+#[should_panic(expected = "an event reaches a earlier than the delay that the node declares")]
 fn message_faster_than_its_declared_delay_panics() {
     let (mut engine, [a, _, host]) = counters();
     engine.with_node(host, |_, ctx| {

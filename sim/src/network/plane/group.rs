@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use alfirk_aggregation::{Group, Queued};
+use alfirk_aggregation::{Group, QueuedPacket};
 use alfirk_contract as contract;
 use alfirk_ctrl::tables::{Delivery, Member};
 use alfirk_roce::host::RcFrame;
@@ -143,7 +143,7 @@ impl FastGroup {
     }
 
     /// Applies the retransmission filter. Returns whether the queued packet leaves the switch.
-    pub(super) fn filter(&mut self, queued: Queued) -> bool {
+    pub(super) fn filter(&mut self, queued: QueuedPacket) -> bool {
         // With the strategy `tree`, the time does not matter after the queue.
         let (sent, _) = self.model.dequeue(queued, 0);
         sent.is_some()

@@ -20,7 +20,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use alfirk_aggregation::{
-    self as aggregation, classify, AckClass, CnpDrop, Copies, Feedback, Group, Notice, Sent,
+    self as aggregation, classify, AckClass, CnpDrop, Copies, Feedback, Group, Notice, SentPacket,
 };
 use alfirk_contract::{self as contract, Drop};
 use alfirk_ctrl::tables::{Program, Route};
@@ -84,7 +84,7 @@ enum Egress {
     /// The rules of the group decide whether the packet leaves.
     Filter {
         group: u16,
-        queued: aggregation::Queued,
+        queued: aggregation::QueuedPacket,
     },
 }
 
@@ -336,7 +336,7 @@ impl FastPlane {
         let copies = copies.filter(|copy| match (copy, place) {
             // The retransmission filter does not drop these copies.
             (
-                &aggregation::Queued::Copy {
+                &aggregation::QueuedPacket::Copy {
                     path,
                     is_retransmission: false,
                     ..
@@ -352,14 +352,17 @@ impl FastPlane {
                 false => frame.clone(),
             };
             let (to, len, frame) = match &queued {
-                aggregation::Queued::Copy { path, .. } => {
+                aggregation::QueuedPacket::Copy { path, .. } => {
                     (group.model.ports()[*path], len, own(&mut frame))
                 }
-                aggregation::Queued::UpdateFilter { path, .. } => {
+                aggregation::QueuedPacket::UpdateFilter { path, .. } => {
                     (group.model.ports()[*path], len, None)
                 }
-                aggregation::Queued::Drop => (port, len, None),
-                aggregation::Queued::Transmit(Sent::Feedback { port: to, feedback }) => {
+                aggregation::QueuedPacket::Drop => (port, len, None),
+                aggregation::QueuedPacket::Transmit(SentPacket::Feedback {
+                    port: to,
+                    feedback,
+                }) => {
                     let mut frame = own(&mut frame);
                     let mut len = len;
                     if let Some(frame) = &mut frame {
@@ -372,7 +375,7 @@ impl FastPlane {
                     }
                     (*to, len, frame)
                 }
-                aggregation::Queued::Transmit(Sent::Notice { port: to, notice }) => {
+                aggregation::QueuedPacket::Transmit(SentPacket::Notice { port: to, notice }) => {
                     let mut frame = own(&mut frame);
                     if let (Some(frame), Notice::SelectiveNak { psn, reports }) =
                         (&mut frame, *notice)
@@ -396,7 +399,7 @@ impl FastPlane {
                 len,
                 frame,
                 egress: match queued {
-                    aggregation::Queued::Transmit(_) => Egress::Bridge { group: index },
+                    aggregation::QueuedPacket::Transmit(_) => Egress::Bridge { group: index },
                     queued => Egress::Filter {
                         group: index,
                         queued,

@@ -1,8 +1,8 @@
 //! Reads a group's state from the registers of the pipelines, and writes it back.
 
 use alfirk_aggregation::{
-    Config, Congested, Group, LastAcked, Leaf, Nak, PathPsn, Point, Queued, ReportedLoss,
-    SavedRegisters, SelectiveNak, Space, Strategy, WaitingNak,
+    Config, Group, LastAcked, Leaf, Nak, PathCongestion, PathPsn, Point, QueuedPacket,
+    ReportedLoss, SavedRegisters, SelectiveNak, Space, Strategy, WaitingNak,
 };
 use alfirk_bmv2::{Counter, Switch};
 use alfirk_contract::{Drop, PATH_OF_SENDER};
@@ -96,12 +96,12 @@ pub(super) fn load(
             by_sender: (word >> 16) as u8 == PATH_OF_SENDER,
         }
     };
-    let window = now >> Congested::WINDOW_SHIFT;
+    let window = now >> PathCongestion::WINDOW_SHIFT;
     let since =
         |register: u64, mask: u64| window.wrapping_sub(window.wrapping_sub(register) & mask);
     let congested = |path: usize| {
         let cell = read(switch, &name("cnp_filter.paths"), slot(paths, index, path));
-        Congested {
+        PathCongestion {
             window: since(cell >> CNP_BITS, CNP_WINDOWS),
             cnps: (cell & ((1 << CNP_BITS) - 1)) as u8,
         }
@@ -139,7 +139,7 @@ pub(super) fn load(
         filter: of_paths(FILTER),
         congested: numbers.clone().map(congested).collect(),
         most_congested: (worst != 0).then(|| {
-            let congested = Congested {
+            let congested = PathCongestion {
                 window: since(worst >> 16, 0xffff),
                 cnps: worst as u8,
             };
@@ -259,23 +259,23 @@ fn store_tree(switch: &mut Switch, paths: u32, index: u16, model: &Group) {
 
 /// Applies the retransmission filter to a packet of a group whose state is in the registers. Returns whether the packet
 /// leaves.
-pub(super) fn filter(switch: &mut Switch, paths: u32, group: u16, queued: Queued) -> bool {
+pub(super) fn filter(switch: &mut Switch, paths: u32, group: u16, queued: QueuedPacket) -> bool {
     let precedes = |a: u64, b: u32| Space::PSN.lt(a as u32, b);
     match queued {
-        Queued::Copy {
+        QueuedPacket::Copy {
             path,
             psn,
             is_retransmission,
         } => !is_retransmission || precedes(read(switch, FILTER, slot(paths, group, path)), psn),
-        Queued::UpdateFilter { path, acked } => {
+        QueuedPacket::UpdateFilter { path, acked } => {
             let at = slot(paths, group, path);
             if precedes(read(switch, FILTER, at), acked) {
                 write(switch, FILTER, at, acked.into());
             }
             false
         }
-        Queued::Transmit(_) => true,
-        Queued::Drop | Queued::Punt { .. } | Queued::Recirculate { .. } => false,
+        QueuedPacket::Transmit(_) => true,
+        QueuedPacket::Drop | QueuedPacket::Punt { .. } | QueuedPacket::Recirculate { .. } => false,
     }
 }
 

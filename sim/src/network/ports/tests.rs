@@ -235,7 +235,7 @@ impl TwoSwitches {
     fn received(&self, host: u8) -> &[(u64, Vec<u8>)] {
         match self.engine.node(self.hosts[usize::from(host)]) {
             Station::Host { received, .. } => received,
-            Station::Switch { .. } => unreachable!("hosts are hosts"),
+            Station::Switch { .. } => unreachable!("every host has a host station"),
         }
     }
 
