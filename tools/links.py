@@ -48,7 +48,13 @@ _TEST = re.compile(r"-p (alfirk-[a-z0-9-]+)[^`|\n]*? --(test|example|bench) ([a-
 #: Verbs that only other verbs start; the help does not list them.
 _HIDDEN = {"machine"}
 #: Files of other projects.
-_FOREIGN = {"mininet/examples/cluster.py", "opensm/osm_mcast_mgr.c", "JSON_format.md", "switch.p4"}
+_FOREIGN = {
+    "mininet/examples/cluster.py",
+    "opensm/osm_mcast_mgr.c",
+    "JSON_format.md",
+    "simple_switch.md",
+    "switch.p4",
+}
 #: Names of files that examples create.
 _EXAMPLES = re.compile(r"^(a|b|x|mine|program|tiny|untidy|tofino|prog|p4)\.\w+$")
 #: A cargo command line that selects tests by the beginning of their names.

@@ -1,4 +1,4 @@
-"""Draws the book's figures: `docs/book/draw.py` writes src/figures/*.svg; a test keeps them equal to this."""
+"""Draws the figures of the book into src/figures/*.svg; a test compares the files with its output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ INK, PALE, DATA, FEEDBACK, CHANGED, FREE = "#1b2a38", "#e9eef2", "#1f6fb2", "#b5
 
 
 class Figure:
-    """Shapes on a white ground; lengths are pixels, and the origin is the upper left corner."""
+    """A picture of shapes on white; lengths are in pixels, and the origin is the upper left corner."""
 
     def __init__(self, width: int, height: int, about: str) -> None:
         self._size = (width, height)
@@ -55,7 +55,7 @@ class Figure:
         self._shapes.append(f'<circle cx="{x:g}" cy="{y:g}" r="{radius:g}" fill="{fill}" stroke="{INK}"/>')
 
     def svg(self) -> str:
-        """Give the file."""
+        """Return the picture as SVG text."""
         width, height = self._size
         heads = "".join(
             f'<marker id="{name}" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" '
@@ -75,7 +75,7 @@ class Figure:
 
 
 def group() -> Figure:
-    """One queue pair, a tree of switches, and the minimum on the way back."""
+    """Draw one queue pair, a tree of switches, and the minimum of the ACKs."""
     figure = Figure(
         780, 330, "One queue pair sends to a tree of switches; acknowledgements come back as their minimum"
     )
@@ -107,7 +107,7 @@ def group() -> Figure:
 
 
 def bridge() -> Figure:
-    """What the two halves of a bridge change in a packet."""
+    """Draw the fields of a packet that the two halves of a bridge change."""
     figure = Figure(720, 300, "The fields of a RoCEv2 packet that the two halves of a bridge change")
     columns = (
         ("Ethernet\ndst", 70),
@@ -146,7 +146,7 @@ def bridge() -> Figure:
 
 
 def tree() -> Figure:
-    """How one ACK goes up the tournament tree."""
+    """Draw the path of one ACK up the tournament tree."""
     figure = Figure(
         720,
         300,
@@ -176,7 +176,7 @@ def tree() -> Figure:
 
 
 def psn() -> Figure:
-    """Sequence numbers on a circle."""
+    """Draw 24-bit sequence numbers on a circle."""
     figure = Figure(
         780, 300, "24-bit sequence numbers on a circle: a number less than half of it ahead is newer"
     )
@@ -211,7 +211,7 @@ def psn() -> Figure:
 
 
 def race() -> Figure:
-    """Chain, binomial tree and multicast in time."""
+    """Draw the progress of a chain, a binomial tree and a multicast over time."""
     figure = Figure(720, 330, "A message to seven receivers in time: chain, binomial tree, and multicast")
     long, short = 44, 11
     schedules = {

@@ -1,4 +1,4 @@
-"""The commands of the book work as they are written, and its pages, figures and verbs are complete.
+"""Runs the commands of the book as written, and checks that its pages, figures and verbs are complete.
 
 A fenced block whose info string is ``sh,run`` is run from its first line to its last by ``sh -eu``, in a
 folder of its own, where the repository is ``$ALFIRK_SOURCE`` and the built command comes first in PATH.
@@ -30,7 +30,7 @@ _LINK = re.compile(r"\]\(([^)#\s]*)(#[^)\s]*)?\)")
 
 @dataclass(frozen=True)
 class Block:
-    """A command of a page."""
+    """A fenced block with commands on a page."""
 
     page: Path
     number: int
@@ -38,7 +38,7 @@ class Block:
     text: str
 
     def __str__(self) -> str:
-        """Name it in a report."""
+        """Return the block's name in reports: page and number."""
         return f"{self.page.stem}-{self.number}"
 
 
@@ -52,7 +52,7 @@ def _blocks(*, root: bool) -> list[Block]:
     return found
 
 
-#: Interfaces and ports of root's blocks are theirs alone.
+#: Runs a block of root in separate namespaces, so that interfaces and ports cannot conflict.
 _APART = [
     *("unshare", "--net", "--mount", "sh", "-eu", "-c"),
     'mount -t sysfs sysfs /sys; ip link set lo up; exec sh -eu -c "$0"',
@@ -109,7 +109,7 @@ def every_page_is_in_the_summary() -> None:
     assert listed == {page.resolve() for page in _PAGES} - {_BOOK / "SUMMARY.md"}
 
 
-def every_figure_is_as_drawn_and_used() -> None:
+def every_figure_is_up_to_date_and_used() -> None:
     text = "".join(page.read_text(encoding="utf-8") for page in _PAGES)
     drawn = runpy.run_path(str(_BOOK.parent / "draw.py"))["DRAWINGS"]
     assert {figure.stem for figure in (_BOOK / "figures").iterdir()} == set(drawn)
@@ -126,7 +126,7 @@ def every_command_is_in_the_book() -> None:
     assert [name for name in commands if name != "help" and f"\n## alfirk {name}\n" not in text] == []
 
 
-def workflow_runs_what_developers_run() -> None:
+def ci_workflow_runs_the_ci_script_and_issue_forms_are_valid() -> None:
     workflow = yaml.safe_load((_ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
     steps = workflow["jobs"]["test"]["steps"]
     assert ".ci/run" in [step.get("run") for step in steps]

@@ -106,15 +106,17 @@ enum State {
         good: u32,
         /// Time and byte count at the start of the low windows.
         low_since: (u64, u64),
-        standing: Standing,
+        trust: TrustState,
     },
     Overlay {
         try_at: u64,
     },
 }
 
+/// Trust in the group after the transfer has returned to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum TrustState {
+    /// Too few good windows since the return; the threshold of goodput is higher.
     Probation,
     /// Trusted since this time.
     Trusted(u64),
@@ -139,9 +141,9 @@ impl Safeguard {
             low: 0,
             good: 0,
             low_since: (now, 0),
-            standing: match on_probation {
-                true => Standing::Probation,
-                false => Standing::Trusted(now),
+            trust: match on_probation {
+                true => TrustState::Probation,
+                false => TrustState::Trusted(now),
             },
         };
     }
@@ -168,16 +170,16 @@ impl Safeguard {
                 low,
                 good,
                 low_since,
-                standing,
+                trust,
             } => {
                 let elapsed = now.saturating_sub(*since);
                 if elapsed < self.config.window.max(1) {
                     return Decision::Stay;
                 }
                 let got_bps = rate(acknowledged.saturating_sub(*bytes), elapsed);
-                let needed = match standing {
-                    Standing::Trusted(_) => self.config.below,
-                    Standing::Probation => (1.0 + self.config.below) / 2.0,
+                let needed = match trust {
+                    TrustState::Trusted(_) => self.config.below,
+                    TrustState::Probation => (1.0 + self.config.below) / 2.0,
                 };
                 // A window without bytes is low even if the normal goodput is unknown.
                 if got_bps == 0.0 || got_bps < needed * normal_bps {
@@ -197,12 +199,12 @@ impl Safeguard {
                         normal_bps,
                     });
                 }
-                match *standing {
-                    Standing::Probation if *good >= WINDOWS => *standing = Standing::Trusted(now),
-                    Standing::Trusted(at) if now - at >= self.wait => {
+                match *trust {
+                    TrustState::Probation if *good >= WINDOWS => *trust = TrustState::Trusted(now),
+                    TrustState::Trusted(at) if now - at >= self.wait => {
                         self.wait = self.config.retry;
                     }
-                    Standing::Probation | Standing::Trusted(_) => {}
+                    TrustState::Probation | TrustState::Trusted(_) => {}
                 }
                 Decision::Stay
             }
@@ -211,10 +213,10 @@ impl Safeguard {
 
     /// Whether the group is in use and not yet trusted.
     pub fn is_on_probation(&self) -> bool {
-        let State::Group { standing, .. } = self.state else {
+        let State::Group { trust, .. } = self.state else {
             return false;
         };
-        standing == Standing::Probation
+        trust == TrustState::Probation
     }
 
     /// Time of the next call of [`Safeguard::observe`] that can decide something.

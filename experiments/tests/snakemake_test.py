@@ -1,4 +1,4 @@
-"""The points of an experiment as jobs of Snakemake, by its executor for one machine."""
+"""Runs the points of an experiment as jobs of Snakemake, with its executor for one machine."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ def _run(*command: str | Path, folder: Path) -> str:
     return done.stdout
 
 
-def jobs_give_what_one_command_gives(tmp_path: Path) -> None:
+def snakemake_jobs_have_the_same_results_as_one_command(tmp_path: Path) -> None:
     spec = tmp_path / "two.yaml"
     spec.write_text(EXPERIMENT)
     _run(ALFIRK, "experiment", "run", spec, "--out", "together", folder=tmp_path)

@@ -39,7 +39,7 @@ fn every_algorithm_delivers_every_byte_to_every_receiver() {
 }
 
 #[test]
-fn sender_puts_each_byte_once_on_its_link() {
+fn sender_link_carries_each_byte_once() {
     let report = on_testbed(&["--size", "1MiB"]);
     let rows = results(&report);
     let sent = |index: usize| rows[index].1["sender_payload_bytes"].as_u64().unwrap();
@@ -403,7 +403,7 @@ fn the_time_limit_names_unfinished_members() {
 }
 
 #[test]
-fn closed_pipe_is_no_error() {
+fn closed_pipe_is_not_an_error() {
     use std::process::{Command, Stdio};
     let mut child = Command::new(env!("CARGO_BIN_EXE_alfirk"))
         .args(["run", "--topology", TESTBED, "--size", "64B"])

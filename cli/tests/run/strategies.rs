@@ -111,7 +111,7 @@ fn every_strategy_delivers_every_operation_under_loss() {
 
 /// Window and timeout include the delay of the controller, so that its replies are in time and the link is never idle.
 #[test]
-fn minima_by_the_controller_cost_no_goodput_and_no_retransmissions() {
+fn minimum_by_the_controller_costs_no_goodput_and_no_retransmissions() {
     let topology = fat_tree(4).unwrap();
     // Messages of more packets than can be outstanding.
     for (members, size) in [(4, 16 << 20), (16, 12 << 20)] {

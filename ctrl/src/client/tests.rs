@@ -374,7 +374,7 @@ async fn a_refused_pipeline_ends_the_wait_at_once() {
 }
 
 #[tokio::test]
-async fn a_switch_that_comes_back_gets_everything_anew() {
+async fn a_reconnected_switch_gets_pipeline_and_groups_again() {
     let fake = FakeServer::new();
     // A separate runtime simulates a process: all its sockets close when it ends.
     let process = tokio::runtime::Runtime::new().unwrap();

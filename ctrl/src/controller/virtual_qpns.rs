@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_does_not_get_its_last_number_again() {
+    fn an_address_does_not_get_its_last_queue_pair_number_again() {
         let mut qpns = VirtualQpns::new(40);
         let first = qpns.next;
         qpns.used(ADDRESS, first);

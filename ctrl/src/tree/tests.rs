@@ -356,7 +356,7 @@ proptest! {
     }
 
     #[test]
-    fn every_policy_leads_around_broken_links_and_switches(
+    fn every_policy_routes_around_failed_links_and_switches(
         topology in regular_network(),
         policy in prop::sample::select(&Policy::ALL),
         links in proptest::collection::vec(any::<prop::sample::Index>(), 0..12),

@@ -427,7 +427,7 @@ fn groups_of_several_packets_are_registered() {
 }
 
 #[test]
-fn a_member_without_reply_is_reported_and_nothing_is_left() {
+fn a_member_without_reply_is_reported_and_no_entry_is_left() {
     let mut world = World::new(leaf_spine(2, 1, 2).unwrap());
     let before = world.fabric.contents();
     world.dead.insert(2);

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_call_the_generators() {
+    fn specifications_create_topologies() {
         for (spec, hosts) in [
             ("testbed", 4),
             ("fat-tree:4", 16),

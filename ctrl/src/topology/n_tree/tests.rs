@@ -251,7 +251,7 @@ proptest::proptest! {
     }
 
     #[test]
-    fn hosts_of_one_leaf_take_ways_up_that_share_no_link(half in 1u32..=8, n in 2u32..=4) {
+    fn uplink_paths_of_hosts_at_one_leaf_share_no_link(half in 1u32..=8, n in 2u32..=4) {
         // The purpose of cyclic selection: all hosts of a leaf send at once to the other half of the fabric.
         let shape = Shape::new(2 * half, n).unwrap();
         let far = shape.host(shape.host_count() - 1);
