@@ -337,7 +337,8 @@ impl Group {
         QueuedPacket::Transmit(SentPacket::Feedback { port, feedback })
     }
 
-    /// Queues the ACK or NAK that `minimum` causes, for the source; `None` if there is nothing new to report.
+    /// Returns the ACK or NAK to send to the source now that all paths have `minimum`; `None` if there is nothing new to
+    /// report, or no source.
     fn final_feedback(&mut self, minimum: Point) -> Option<QueuedPacket> {
         let space = self.space();
         let feedback = final_feedback(space, minimum, &mut self.last_acked, &mut self.waiting_nak)?;

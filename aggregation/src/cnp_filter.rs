@@ -31,7 +31,7 @@ pub(crate) struct CnpFilter {
     worst: Option<(usize, PathCongestion)>,
 }
 
-/// CNP count of a path at its last CNP.
+/// CNP count of a path, as of the window in which its last CNP arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PathCongestion {
     /// Number of the window in which the last CNP arrived: its time in units of 2^[`PathCongestion::WINDOW_SHIFT`]

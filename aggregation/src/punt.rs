@@ -261,7 +261,7 @@ impl Aggregator {
         Point { psn, msn }
     }
 
-    /// The newest point at or before `psn` whose MSN is known.
+    /// The newest PSN at or before `psn` whose MSN is known, with that MSN.
     fn known_at(&self, psn: u32) -> Option<Point> {
         let paths = self.paths.values();
         let known = paths.map(|path| path.known);

@@ -30,8 +30,9 @@ impl Sender {
         }
     }
 
-    /// Processes a data packet. `last_acked`: the PSN last acknowledged to the source. Returns whether the packet is
-    /// from the current source. `None` if it must be dropped: new data of another member, or data beyond the window.
+    /// Processes a data packet. `last_acked`: the PSN last acknowledged to the source. Returns `None` if the packet must
+    /// be dropped: its data is new and beyond the window, or new and from a port that may not become the source's.
+    /// Otherwise returns whether it is from the port of the source, which may have become that with this packet.
     pub(crate) fn data(
         &mut self,
         config: &Config,

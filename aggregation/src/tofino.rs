@@ -45,7 +45,7 @@ pub struct TofinoGroup {
     cnps: Vec<Count>,
     /// The most congested path: window number, CNP count, path number.
     worst: (u16, u8, usize),
-    /// Newest PSN of each path, as stored in egress to filter retransmissions.
+    /// Newest PSN that each path has acknowledged or sent, as stored in egress to filter retransmissions.
     pub filter: RetransmissionFilter,
     /// MSN of each path, stored in egress; indexed by path number.
     pub msns: Vec<PathMsn>,

@@ -215,8 +215,8 @@ pub struct PacketIn {
 pub enum Message {
     /// An ACK or NAK to aggregate.
     Feedback(Feedback),
-    /// A probe: the PSN of retransmitted data, with the MSN of its path. The controller acknowledges it if all paths
-    /// have it.
+    /// A probe: retransmitted data has arrived. Holds the PSN of the data, and the MSN of the path at which it arrived.
+    /// The controller acknowledges the data if all paths have it.
     Probe(Point),
 }
 

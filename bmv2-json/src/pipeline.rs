@@ -152,7 +152,7 @@ pub struct TableKey {
     pub mask: Option<String>,
 }
 
-/// Value that a key element matches.
+/// Part of the packet that a key element compares with the entries: a field, or the validity of a header.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TableKeyTarget {
     /// A header or metadata field.

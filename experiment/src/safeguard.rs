@@ -116,7 +116,8 @@ enum State {
 /// Trust in the group after the transfer has returned to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TrustState {
-    /// Too few good windows since the return; the threshold of goodput is higher.
+    /// Fewer good windows (intervals of measurement) since the return than needed. The threshold of goodput is higher than in
+    /// the state of trust.
     Probation,
     /// Trusted since this time.
     Trusted(u64),

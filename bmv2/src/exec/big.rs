@@ -57,10 +57,8 @@ impl Big {
             return digits.nth(index).unwrap_or(0);
         }
         // The negation of a magnitude inverts it and adds one. The carry passes through words that are zero.
-        let carried = digits
-            .by_ref()
-            .take(index)
-            .fold(true, |all_zero, digit| all_zero && digit == 0);
+        let lower = digits.by_ref().take(index);
+        let carried = lower.filter(|digit| *digit != 0).count() == 0;
         (!digits.next().unwrap_or(0)).wrapping_add(u64::from(carried))
     }
 

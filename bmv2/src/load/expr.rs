@@ -474,7 +474,8 @@ impl Loader<'_> {
                     return Err(scope.invalid("access_union_header needs a member's number"));
                 };
                 let member = member as usize;
-                let no_member = || scope.invalid(format!("the union has no member {member}"));
+                let no_member =
+                    || scope.invalid(format!("the header union has no member number {member}"));
                 match self.left(op, scope)?.unwrapped() {
                     Expr::HeaderUnion(name) => {
                         let at = find(&self.union_names, "header union", name, scope.at)?;

@@ -126,8 +126,8 @@ pub struct CtrlArgs {
         help_heading = "Limits"
     )]
     pub dead_after: f64,
-    /// Seconds after which an inactive group is removed: no progress, no reply of its leader in band, no request to the control
-    /// service (such as Refresh). 0 keeps groups for ever.
+    /// Seconds without activity after which a group is removed. Activity is progress, a reply of the leader to a packet in
+    /// band, or a request to the control service (such as Refresh). 0 keeps groups for ever.
     #[arg(
         long,
         value_name = "SECONDS",

@@ -211,7 +211,7 @@ pub struct RegisterGroup {
     pub members: Vec<MemberSpec>,
     /// PSN of the group's first packet, the same for all members.
     pub initial_psn: Psn,
-    /// Strategies for feedback and ICRCs.
+    /// How switches aggregate ACKs and NAKs, and how ICRCs are kept valid although switches rewrite headers.
     pub strategies: Strategies,
 }
 
@@ -285,7 +285,7 @@ pub enum ApiReply {
         /// Addressing parameters of the group.
         group: GroupInfo,
     },
-    /// A group is removed in band, for a leader host.
+    /// A group that a leader host had registered in band, by packets on the network, has been removed.
     GroupDissolved {
         /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,

@@ -103,7 +103,7 @@ impl Controller {
                 format!("group {mcst_id} is removed")
             }
             ApiReply::MemberJoined { mcst_id, ip, .. } => format!("group {mcst_id}: {ip} joined"),
-            ApiReply::MembersLeft { mcst_id, .. } => format!("group {mcst_id}: members left"),
+            ApiReply::MembersLeft { mcst_id, .. } => format!("group {mcst_id}: members have left"),
             ApiReply::MembersLost { mcst_id, members } => {
                 let members: Vec<String> = members.iter().map(ToString::to_string).collect();
                 let members = members.join(", ");

@@ -83,7 +83,8 @@ struct RegisterValues {
     source: u32,
     /// The position is the newest that all members have.
     is_exact: bool,
-    /// INIT_GROUP is complete; the remaining registers are being written.
+    /// Whether the register operation INIT_GROUP is complete, and the writes that follow it ([`registers::after_init`]) are
+    /// in progress.
     is_complete: bool,
 }
 

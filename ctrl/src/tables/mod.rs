@@ -135,7 +135,7 @@ pub struct Program {
     pub datagram_groups: DatagramGroups,
     /// Table `ingress.group_lookup.groups`: group addresses, with the groups' parameters.
     pub groups: Groups,
-    /// Table `ingress.group_lookup.mft`: paths of groups, by port.
+    /// Table `ingress.group_lookup.mft`: index of the path of a group that leads through a port, by group and port.
     pub mft: Mft,
     /// `ingress.bridge_entry.members`, on Tofino `ingress.group_lookup.members`
     pub members: Members,

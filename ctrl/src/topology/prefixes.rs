@@ -81,7 +81,8 @@ pub struct PrefixTree {
 struct Node {
     prefix: Prefix,
     place: Place,
-    /// The switch of all hosts below; `None` if there are several, or none that can be reached.
+    /// The switch to which all hosts below are attached; `None` if they are attached to several, or if one of them cannot be
+    /// reached.
     switch: Option<SwitchIndex>,
     below: Option<[usize; 2]>,
 }

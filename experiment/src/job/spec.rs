@@ -63,7 +63,7 @@ pub struct Job {
     pub switch_source: u32,
     /// Whether a source starts as soon as all other members hold the previous part, even if the previous source still waits for ACKs.
     pub switch_early: bool,
-    /// Limit on the fabric's clock for the setup, and again for the transfer, in ns.
+    /// Time limit in ns by the fabric's clock: of the setup, and again of the transfer. `None`: no limit.
     pub time_limit: Option<u64>,
     /// The group's address.
     pub mcst_id: Ipv4Addr,

@@ -52,7 +52,8 @@ pub struct Row {
     /// Copies of retransmissions that switches did not send on paths that had acknowledged them; `None` without a group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copies_filtered: Option<u64>,
-    /// Cost of finding the minimum PSN; `None` without a group.
+    /// Work of switches and controller to find the smallest PSN that all members have acknowledged, in packets; `None`
+    /// without a group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feedback_work: Option<FeedbackWork>,
     /// Request packets that hosts retransmitted.

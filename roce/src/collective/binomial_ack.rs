@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::edge::EdgeId;
 use super::plan::{Plan, Shape};
 
-/// Longest slice in bytes, because each end of a connection buffers whole slices.
+/// Largest permitted length of a slice in bytes. It is limited because each end of a connection buffers whole slices.
 pub(super) const LONGEST_SLICE: u64 = 1 << 20;
 
 /// The multicast group to which members send datagrams.

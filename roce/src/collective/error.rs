@@ -117,7 +117,7 @@ pub enum TransferError {
         error: CompletionError,
     },
     /// The root of a broadcast by datagrams has failed, and this member lacks slices.
-    #[error("the root has failed, and this member lacks slices that only the root has")]
+    #[error("the sender (root) has failed, and no other member has the rest of the data that this member lacks; repeat the transfer without that host")]
     RootFailed,
     /// A message does not have the length of its slice.
     #[error("slice {slice} has {got} bytes, expected {expected}")]

@@ -11,7 +11,7 @@ use super::spec::{Endpoint, GroupSpec};
 use super::transfer::Transfer;
 use crate::verbs::Verbs;
 
-/// A command for the legs of a transfer: the parts that different algorithms carry.
+/// A command for the legs of a transfer. A leg is the part of the transfer that one algorithm carries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verb", rename_all = "kebab-case")]
 pub enum LegCommand {

@@ -30,7 +30,8 @@ pub(super) struct SendSchedule {
 }
 
 impl SendSchedule {
-    /// Creates the schedules of some connections, and sets each connection's schedule index.
+    /// Creates one schedule for each priority among the connections' flows, and sets the schedule index of each connection:
+    /// `None` if its flow has no steps.
     pub(super) fn of(connections: &mut [Connection]) -> Vec<SendSchedule> {
         let mut priorities: Vec<u8> = Vec::new();
         let mut order: Vec<Vec<(u32, usize)>> = Vec::new();

@@ -682,7 +682,8 @@ impl Transfer {
         self.advance(host, now)
     }
 
-    /// Posts every send that is possible now, and ends the transfer when nothing is missing.
+    /// Posts every send that is possible now. Ends the transfer when no slice is missing and, at a source, all sends are
+    /// acknowledged.
     pub(super) fn advance(&mut self, host: &mut dyn Verbs, now: u64) -> Result<(), TransferError> {
         let Some(key) = self.memory else {
             return Ok(());

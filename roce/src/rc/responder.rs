@@ -108,8 +108,8 @@ impl Responder {
         self.reorder.restart();
     }
 
-    /// Continues after another source of the group has sent. `psn`: the next PSN; `ssn`: number of messages completed
-    /// by then.
+    /// Sets the expected PSN and the MSN after another source of the group has sent: to its next PSN `psn`, and to the
+    /// number `ssn` of messages that were completed by then.
     pub(super) fn follow(&mut self, psn: Psn, ssn: u32) {
         self.set_expected(psn);
         self.msn = ssn;

@@ -342,7 +342,8 @@ impl<M, F: Frame> Core<M, F> {
         self.node_states[node.0].train.as_deref_mut()
     }
 
-    /// Ends the train to a node if the arriving frame is of another flow.
+    /// Ends the train to a node (the announced followers on their way to it) if the arriving frame is of another flow.
+    /// `place`: position of that frame in its flow; `None` if it is not part of a flow.
     #[inline]
     pub(super) fn interrupt(&mut self, node: NodeId, place: Option<FlowPosition>) {
         if self

@@ -26,7 +26,7 @@ struct Input<Q> {
     port: u32,
     /// Waiting packets, by class.
     queues: Vec<VecDeque<Waiting<Q>>>,
-    /// Number of each packet that is crossing, with the number of its copies that are crossing.
+    /// Packets that are crossing: the packet's id, and how many of its copies are crossing.
     crossing: Vec<(u64, usize)>,
 }
 

@@ -94,7 +94,7 @@ impl HostNode {
         self.transfers.values().map(|part| &part.transfer)
     }
 
-    /// The host's endpoint of a datagram group, outside of transfers.
+    /// The host's endpoint of a datagram group, which belongs to no transfer; `None` if the host has none.
     pub fn multicaster(&self) -> Option<&Multicaster> {
         self.multicaster.as_ref()
     }
@@ -158,8 +158,9 @@ impl HostNode {
 
     // ---- Legs of a transfer ----
 
-    /// Executes a command for the legs of a transfer; `None` if there is no such transfer. After [`LegCommand::Leave`],
-    /// [`MemberEvent::Left`] follows once the application has processed what the leg's queue pairs delivered.
+    /// Executes a command for the legs of a transfer; `None` if there is no such transfer. A leg is the part of the
+    /// transfer that one algorithm carries. After [`LegCommand::Leave`], [`MemberEvent::Left`] is reported once the
+    /// application has processed what the leg's queue pairs delivered.
     pub(super) fn act(
         &mut self,
         id: TransferId,

@@ -14,7 +14,7 @@ const QUANTA: u16 = u16::MAX;
 /// Length of a PAUSE frame: the minimum frame without FCS.
 const FRAME_LEN: usize = 60;
 
-/// What a received frame is for flow control.
+/// Classification of a received frame by flow control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrival {
     Pause(pause::Repr),

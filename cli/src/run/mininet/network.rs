@@ -137,7 +137,7 @@ pub trait Network: Send {
     fn take_ready(&mut self) -> Result<bool, FabricError>;
     /// An error if the network has failed. Called when one of `fds` is readable.
     fn check(&mut self) -> Result<(), FabricError>;
-    /// Addresses of its switches and hosts.
+    /// Where the switches and hosts of the network are reached: P4Runtime servers, control sockets and interfaces.
     fn addresses(&self) -> &Addresses;
     /// Connects to a host.
     fn connect(&self, host: &str) -> Result<HostClient, Failure>;
@@ -315,7 +315,7 @@ pub struct MininetNetwork {
     stdout: File,
     /// Write end of the pipe in place of a process's output, for a network of another program.
     _silent: Option<OwnedFd>,
-    /// Input of an incomplete line.
+    /// Bytes read from `stdout` that are not a complete line yet.
     input: Vec<u8>,
     work: WorkDir,
 }

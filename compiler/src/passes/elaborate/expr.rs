@@ -279,7 +279,8 @@ impl Elaborator<'_> {
             _ => {}
         }
         if self.checked.resolution(base) == Resolution::StackNext {
-            let message = format!("field `{member}` of an element that is not extracted yet");
+            let message =
+                format!("field `{member}` of `next` is read before the element is extracted");
             self.diagnostics.report(
                 Diagnostic::warning(Warning::InvalidHeader, expr.span, message)
                     .label("its value is undefined"),

@@ -132,7 +132,7 @@ impl Agent {
         self.parts.values().flatten()
     }
 
-    /// Packets with these nodes for the switch at a port.
+    /// Builds the registration packets for a downstream switch. They carry `nodes`, and the node of the group.
     pub(super) fn packets_of(&self, nodes: &[Node]) -> Result<Vec<Repr>, Refusal> {
         let nodes: Vec<Node> = nodes.iter().chain(self.group()).copied().collect();
         let kind = alfirk_roce::wire::mrp::Kind::Register;

@@ -30,7 +30,8 @@ const DESTINATION: usize = 16;
 /// Offset of the destination queue pair number in the BTH.
 const DEST_QP: usize = 5;
 
-/// Feedback header: `feedback_t` of `p4src/shared/headers.p4`.
+/// Header before an ACK or NAK frame that a switch sends to the controller, or the controller to a switch: `feedback_t` of
+/// `p4src/shared/headers.p4`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FeedbackHeader {
     pub(super) group: u16,

@@ -268,7 +268,8 @@ impl Controller {
         });
     }
 
-    /// Processes a frame whose headers the exit half of the bridge has rewritten without updating its ICRC.
+    /// Processes a frame whose headers the switch has rewritten for a member without updating the ICRC: checks the sender's
+    /// ICRC, computes the new one, and sends the frame through the switch to the member.
     fn icrc_in(&mut self, switch: SwitchIndex, port: u32, frame: Vec<u8>) -> Option<()> {
         let (tags, mut frame) = Tags::take(&frame);
         let mcst_id = frame::source(&frame)?;

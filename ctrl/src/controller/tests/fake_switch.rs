@@ -53,7 +53,7 @@ pub(crate) struct FakeSwitch {
     pub(crate) counters: Vec<(u32, i64, i64)>,
     pub(crate) writes: usize,
     pub(crate) loads: usize,
-    /// Updates to reject, by position in the order of arrival since [`FakeSwitch::updates`] was 0.
+    /// Numbers of the updates to reject, from 0: update `n` is the one that arrives while [`FakeSwitch::updates`] is `n`.
     pub(crate) refuse: BTreeSet<usize>,
     /// Number of PacketOuts to lose.
     pub(crate) lose_packets: usize,

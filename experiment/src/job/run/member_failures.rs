@@ -13,7 +13,8 @@ impl Run<'_> {
         self.layout.algorithm.needs_datagrams() && !self.layout.job.kills.is_empty()
     }
 
-    /// Applies due failures of members.
+    /// Kills the members whose planned failure is due. Once the source has finished, marks all killed members as lost, so that
+    /// the job does not wait for them.
     pub(super) fn apply_due_failures(
         &mut self,
         reported: &mut MemberReports,

@@ -54,7 +54,8 @@ impl Endpoint {
         self.send_datagram(host, now, MANAGER, manage.emit());
     }
 
-    /// Handles a list of members.
+    /// Processes a list of members from the manager: records the addresses, and becomes a member if the list contains this
+    /// host. An older list only adds addresses.
     pub(super) fn handle_list(&mut self, host: &mut dyn Verbs, now: u64, list: Membership) {
         for member in &list.members {
             self.record_address(member.number, (member.ip, member.qpn));

@@ -53,7 +53,7 @@ impl Cube {
         self.cube_steps() + u32::from(self.members > self.vertices())
     }
 
-    /// Number of steps until every vertex has all blocks, at one of its members.
+    /// Number of steps until the members of each vertex together have all blocks.
     fn cube_steps(&self) -> u32 {
         self.dimensions + self.blocks - 1
     }

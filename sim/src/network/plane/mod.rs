@@ -79,7 +79,7 @@ impl QueuedPacket {
 enum Egress {
     /// The packet leaves as it is.
     Unchanged,
-    /// The packet leaves as one of a group: it is rewritten for its receiver.
+    /// The packet belongs to a multicast group; egress rewrites its headers for its receiver.
     Bridge { group: u16 },
     /// The rules of the group decide whether the packet leaves.
     Filter {
@@ -268,7 +268,8 @@ impl FastPlane {
         Ok(())
     }
 
-    /// Whether the state of a group is here, or has just been read from the registers.
+    /// Loads the state of a group from the registers, unless the fast plane has it already. Returns false if only the pipelines
+    /// can handle the group.
     fn has_group(&mut self, server: &Server, index: u16, now: u64) -> bool {
         if self.groups.contains_key(&index) {
             return true;
