@@ -6,7 +6,7 @@
 
 use alfirk_roce::wire::{NakCode, Syndrome};
 
-use super::decide::{answer, final_feedback};
+use super::decide::{ack_of_old_data, final_feedback};
 use super::min_psn_walk::WalkStep;
 use super::{
     CnpDrop, Feedback, Flaw, Group, Message, MinSearch, Nak, Notice, PacketIn, PacketOut, PathPsn,
@@ -90,13 +90,13 @@ impl Group {
         let from_current_source = self.sender.data(&config, (port, from_path), psn, last)?;
         let is_new = from_current_source && self.leaves.record_sent(space, from_path, psn);
         let msn = self.leaves.msn(from_path);
-        let asked = Point { psn, msn };
+        let data_point = Point { psn, msn };
 
         if config.strategy == Strategy::Walk {
             if is_new {
                 self.walk_on_data(from_path, now);
             } else if space.lt(self.walk.found, psn) {
-                let search = self.start_probe((port, asked), now);
+                let search = self.start_probe((port, data_point), now);
                 queued.extend(search.map(|search| self.recirculate(search, None)));
             }
         }
@@ -108,17 +108,17 @@ impl Group {
         self.waiting_nak.clear_stale(space, minimum.psn);
         if !space.lt(minimum.psn, psn) {
             if config.flaw != Flaw::DroppedTailAck {
-                queued.push(self.answer((port, asked), minimum));
+                queued.push(self.ack_of_old_data((port, data_point), minimum));
             }
             return None;
         }
         if config.strategy == Strategy::Punt && !is_new {
             self.work.punts += 1;
-            let asked = Point {
-                msn: self.last_acked.extend_msn(space, asked.msn),
-                ..asked
+            let data_point = Point {
+                msn: self.last_acked.extend_msn(space, data_point.msn),
+                ..data_point
             };
-            let probe = self.packet_in(port, Message::Probe(asked));
+            let probe = self.packet_in(port, Message::Probe(data_point));
             queued.push(QueuedPacket::Transmit(SentPacket::ToController(probe)));
         }
         from_current_source.then_some(Copies {
@@ -314,8 +314,10 @@ impl Group {
                 // the walk.
                 let may_reply = |port| self.sender.source == Some(port) || !advances_minimum;
                 match probe {
-                    Some((port, asked)) if !space.lt(minimum.psn, asked.psn) && may_reply(port) => {
-                        vec![self.answer((port, asked), minimum)]
+                    Some((port, data_point))
+                        if !space.lt(minimum.psn, data_point.psn) && may_reply(port) =>
+                    {
+                        vec![self.ack_of_old_data((port, data_point), minimum)]
                     }
                     _ => self.final_feedback(minimum).into_iter().collect(),
                 }
@@ -324,16 +326,20 @@ impl Group {
     }
 
     /// Builds the ACK of retransmitted data that all paths have, for the port that sent the data.
-    fn answer(&mut self, (port, asked): (Port, Point), minimum: Point) -> QueuedPacket {
+    fn ack_of_old_data(
+        &mut self,
+        (port, data_point): (Port, Point),
+        minimum: Point,
+    ) -> QueuedPacket {
         let is_source = self.sender.source == Some(port);
-        let asked = Point {
-            msn: self.last_acked.extend_msn(self.space(), asked.msn),
-            ..asked
+        let data_point = Point {
+            msn: self.last_acked.extend_msn(self.space(), data_point.msn),
+            ..data_point
         };
         if is_source {
             self.last_acked.raise(self.space(), minimum);
         }
-        let feedback = answer(is_source, asked, minimum);
+        let feedback = ack_of_old_data(is_source, data_point, minimum);
         QueuedPacket::Transmit(SentPacket::Feedback { port, feedback })
     }
 

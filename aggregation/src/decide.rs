@@ -22,11 +22,11 @@ pub fn final_feedback(
     }
 }
 
-/// Returns the ACK of retransmitted data that all paths have. `asked`: PSN of that data. The current source gets an ACK
-/// of the minimum, a former source an ACK of `asked`.
-pub fn answer(is_source: bool, asked: Point, minimum: Point) -> Feedback {
-    Feedback::ack(match is_source || asked.psn == minimum.psn {
+/// Returns the ACK of retransmitted data that all paths have. `data_point`: PSN and MSN of that data. The current source
+/// gets an ACK of the minimum, a former source an ACK of `data_point`.
+pub fn ack_of_old_data(is_source: bool, data_point: Point, minimum: Point) -> Feedback {
+    Feedback::ack(match is_source || data_point.psn == minimum.psn {
         true => minimum,
-        false => asked,
+        false => data_point,
     })
 }

@@ -103,7 +103,7 @@ impl Aggregator {
         self.observe(packet.source, packet.last_acked);
         match packet.message {
             Message::Feedback(feedback) => self.record_feedback(packet.port, feedback),
-            Message::Probe(asked) => self.record_probe(packet.port, asked),
+            Message::Probe(data_point) => self.record_probe(packet.port, data_point),
         }
     }
 
@@ -193,15 +193,15 @@ impl Aggregator {
     }
 
     /// Records a retransmission, which is acknowledged once all paths have it.
-    fn record_probe(&mut self, port: Port, asked: Point) {
+    fn record_probe(&mut self, port: Port, data_point: Point) {
         if !self.paths.contains_key(&port) {
             return;
         }
         // A path that sends data has it.
-        self.update_path(port, asked.psn);
-        let newest = self.probes.entry(port).or_insert(asked);
-        if self.space.lt(newest.psn, asked.psn) {
-            *newest = asked;
+        self.update_path(port, data_point.psn);
+        let newest = self.probes.entry(port).or_insert(data_point);
+        if self.space.lt(newest.psn, data_point.psn) {
+            *newest = data_point;
         }
     }
 

@@ -183,11 +183,11 @@ fn a_lost_walk_is_taken_over() {
         assert_eq!(group.run(queued, 500), []);
     }
     let probe = group.data(1, 2, 2_000);
-    let mut answer = copies(&[2], 2);
-    answer.extend(to_source(ack(3)));
+    let mut expected = copies(&[2], 2);
+    expected.extend(to_source(ack(3)));
     assert_eq!(
         group.run(probe, 2_000),
-        answer,
+        expected,
         "the filter is updated when an ACK is dequeued"
     );
     assert_eq!(

@@ -100,7 +100,7 @@ def from_hostile(host: str) -> Check:
 
     def check(outcome: Outcome) -> str | None:
         sent = list(acknowledgements(outcome.capture(host, "in")))
-        reserved = [answer for answer in sent if answer.syndrome in _RESERVED]
+        reserved = [packet for packet in sent if packet.syndrome in _RESERVED]
         if not outcome.opcode_from(host, "ReadRequest") or not reserved:
             return f"{host} sent no READ, or no NAK with a reserved code"
         others = [guest for guest in outcome.guests if guest not in (host, outcome.source)]

@@ -39,7 +39,7 @@ def serial_numbers_wrap() -> None:
     assert not is_newer(7, 7)
 
 
-def answers_are_read_and_other_frames_are_not(tmp_path: Path) -> None:
+def acknowledgements_are_read_and_other_frames_are_not(tmp_path: Path) -> None:
     frames = [_ack_packet(5, _ACK), _frame(_SEND, 3), _ack_packet(6, _NAK)[:61], b"", _ack_packet(0, _NAK)]
     capture = _capture(tmp_path / "a.pcap", list(enumerate(frames)))
     assert [(a.time, a.acknowledged) for a in acknowledgements(capture)] == [(0, 5), (4, 0xFFFFFF)]

@@ -112,13 +112,13 @@ impl VirtualFabric {
         hosts: &[HostIndex],
         request: impl Fn(Tag, Ipv4Addr) -> ApiRequest,
     ) -> Result<(), FabricError> {
-        let asked = hosts.iter().map(|&host| {
+        let requests = hosts.iter().map(|&host| {
             let tag = self.tag();
             let ip = self.network.topology().host(host).ip;
             self.network.ask(request(tag, ip));
             tag
         });
-        let mut waiting: BTreeSet<Tag> = asked.collect();
+        let mut waiting: BTreeSet<Tag> = requests.collect();
         if waiting.is_empty() {
             return Ok(());
         }

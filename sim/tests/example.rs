@@ -4,6 +4,6 @@
 mod group;
 
 #[test]
-fn a_group_in_a_fabric() {
+fn example_runs() {
     group::main();
 }

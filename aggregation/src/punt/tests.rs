@@ -44,7 +44,7 @@ trait SingleStep {
     fn forwarded(&mut self) -> Option<Feedback>;
     fn record_now(&mut self, port: Port, feedback: Feedback) -> Option<Feedback>;
     /// The reply to a retransmission; one without a reply is dropped.
-    fn probe_now(&mut self, port: Port, asked: Point) -> Option<Feedback>;
+    fn probe_now(&mut self, port: Port, data_point: Point) -> Option<Feedback>;
 }
 
 impl SingleStep for Aggregator {
@@ -62,8 +62,8 @@ impl SingleStep for Aggregator {
         self.forwarded()
     }
 
-    fn probe_now(&mut self, port: Port, asked: Point) -> Option<Feedback> {
-        self.record_probe(port, asked);
+    fn probe_now(&mut self, port: Port, data_point: Point) -> Option<Feedback> {
+        self.record_probe(port, data_point);
         let replies = self.replies();
         self.give_up();
         let mut to_prober = replies.into_iter().filter(|out| out.port == Some(port));
@@ -228,7 +228,7 @@ fn an_old_packet_does_not_advance_the_path_of_a_former_source() {
 }
 
 #[test]
-fn of_many_packets_only_the_newest_state_is_acknowledged() {
+fn after_many_packets_only_the_newest_state_is_acknowledged() {
     let mut group = group();
     for n in 10..=20 {
         group.record_feedback(2, feedback(n, ACK, 5));
@@ -352,11 +352,11 @@ impl Truth {
     }
 
     fn probe(&mut self, member: usize, n: u32) {
-        let asked = Point {
+        let data_point = Point {
             psn: self.psn(n),
             msn: 0,
         };
-        self.send_to_controller(member, Message::Probe(asked));
+        self.send_to_controller(member, Message::Probe(data_point));
     }
 
     /// Checks that replies acknowledge only what all members have, and only complete messages.

@@ -71,8 +71,8 @@ impl World {
                         replies.extend(self.aggregator.replies());
                         self.aggregator.give_up();
                     }
-                    for answer in replies {
-                        let queued = self.group.command(answer);
+                    for reply in replies {
+                        let queued = self.group.command(reply);
                         next.extend(self.group.run(queued, self.now));
                     }
                 }
@@ -87,7 +87,7 @@ impl World {
         self.run(queued)
     }
 
-    fn answer(&mut self, port: Port, psn: u32, syndrome: u8, msn: u32) -> Vec<SentPacket> {
+    fn acknowledge(&mut self, port: Port, psn: u32, syndrome: u8, msn: u32) -> Vec<SentPacket> {
         let aeth = aeth::Repr {
             syndrome: syndrome.into(),
             msn,
@@ -107,7 +107,7 @@ impl World {
         let lacks = Space::PSN.distance(self.has[receiver], sent).max(0) as u32;
         let has = Space::PSN.add(self.has[receiver], count.min(lacks));
         self.has[receiver] = has;
-        self.answer(HONEST[receiver], has, 0x1f, self.messages(has))
+        self.acknowledge(HONEST[receiver], has, 0x1f, self.messages(has))
     }
 
     fn messages(&self, psn: u32) -> u32 {
@@ -173,12 +173,12 @@ fn states(strategy: Strategy, is_selective: bool, flaw: Flaw) -> Vec<World> {
     both.receive(1, 3);
     let mut waiting = both.clone();
     let lost = waiting.psn(3);
-    waiting.answer(HONEST[1], lost, 0x60, 3);
+    waiting.acknowledge(HONEST[1], lost, 0x60, 3);
     let mut done = sent.clone();
     done.receive(0, 8);
     done.receive(1, 8);
     let last = done.psn(7);
-    done.answer(HOSTILE, last, 0x1f, 8);
+    done.acknowledge(HOSTILE, last, 0x1f, 8);
     vec![fresh, sent, one_behind, both, waiting, done]
 }
 
@@ -192,7 +192,7 @@ fn offsets() -> impl Iterator<Item = i32> {
 const STRATEGIES: [Strategy; 3] = [Strategy::Tree, Strategy::Walk, Strategy::Punt];
 
 /// Sends every syndrome at every offset in every state. The error describes the first wrong acknowledgement.
-fn every_answer(flaw: Flaw) -> Result<(), String> {
+fn every_syndrome_and_psn(flaw: Flaw) -> Result<(), String> {
     for strategy in STRATEGIES {
         for is_selective in [false, true] {
             for state in states(strategy, is_selective, flaw) {
@@ -200,7 +200,7 @@ fn every_answer(flaw: Flaw) -> Result<(), String> {
                     for syndrome in 0..=u8::MAX {
                         let mut world = state.clone();
                         let psn = world.psn(offset);
-                        let sent = world.answer(HOSTILE, psn, syndrome, 1);
+                        let sent = world.acknowledge(HOSTILE, psn, syndrome, 1);
                         let what = || format!("{strategy:?}, {syndrome:#x} at {offset}");
                         world
                             .check(&sent)
@@ -223,13 +223,13 @@ fn every_answer(flaw: Flaw) -> Result<(), String> {
 
 #[test]
 fn no_syndrome_at_any_psn_acknowledges_what_a_receiver_lacks() {
-    every_answer(Flaw::None).unwrap();
+    every_syndrome_and_psn(Flaw::None).unwrap();
 }
 
 #[test]
-fn the_test_of_all_syndromes_finds_what_it_looks_for() {
+fn the_test_of_all_syndromes_finds_its_flaws() {
     for flaw in [Flaw::CoveredNak, Flaw::ReservedNak] {
-        every_answer(flaw).unwrap_err();
+        every_syndrome_and_psn(flaw).unwrap_err();
     }
 }
 
@@ -240,7 +240,7 @@ enum Step {
     /// The source retransmits the packet this far before its newest one.
     Again(i32),
     Receive(usize, u32),
-    Answer(i32, u8, u32),
+    Acknowledge(i32, u8, u32),
     /// The hostile member sends a data packet.
     Data(i32),
 }
@@ -253,7 +253,7 @@ fn step() -> impl Generate<Value = Step> {
         2 => (0i32..10).prop_map(Step::Again),
         6 => (0usize..2, 0u32..5).prop_map(|(receiver, count)| Step::Receive(receiver, count)),
         8 => (near(), any::<u8>(), messages).prop_map(|(ahead, syndrome, messages)| {
-            Step::Answer(ahead, syndrome, messages)
+            Step::Acknowledge(ahead, syndrome, messages)
         }),
         3 => near().prop_map(Step::Data),
     ]
@@ -275,10 +275,10 @@ proptest! {
                 Step::Send(ahead) => world.data(SOURCE, space.add(newest, ahead as u32)),
                 Step::Again(back) => world.data(SOURCE, space.add(newest, back.wrapping_neg() as u32)),
                 Step::Receive(receiver, count) => world.receive(receiver, count),
-                Step::Answer(ahead, syndrome, messages) => {
+                Step::Acknowledge(ahead, syndrome, messages) => {
                     let psn = space.add(newest, ahead as u32);
                     let msn = space.add(world.messages(newest), messages);
-                    world.answer(HOSTILE, psn, syndrome, msn)
+                    world.acknowledge(HOSTILE, psn, syndrome, msn)
                 }
                 Step::Data(ahead) => world.data(HOSTILE, space.add(newest, ahead as u32)),
             };
@@ -309,10 +309,10 @@ fn a_report_count_of_255_does_not_suppress_honest_reports() {
             notice,
         }]
     };
-    assert_eq!(world.answer(HOSTILE, 2, 0x7f, 255), passed(1));
-    assert_eq!(world.answer(HONEST[0], 2, 0x7f, 1), []);
-    assert_eq!(world.answer(HONEST[0], 2, 0x7f, 2), passed(2));
-    assert_eq!(world.answer(HONEST[0], 2, 0x7f, 3), passed(3));
+    assert_eq!(world.acknowledge(HOSTILE, 2, 0x7f, 255), passed(1));
+    assert_eq!(world.acknowledge(HONEST[0], 2, 0x7f, 1), []);
+    assert_eq!(world.acknowledge(HONEST[0], 2, 0x7f, 2), passed(2));
+    assert_eq!(world.acknowledge(HONEST[0], 2, 0x7f, 3), passed(3));
 }
 
 #[test]
@@ -329,12 +329,12 @@ fn a_forged_msn_is_ignored_and_the_next_correct_one_accepted() {
         let point = |psn, msn| Some(Point { psn, msn });
         world.receive(0, 1);
         world.receive(1, 1);
-        let forged = world.answer(HOSTILE, 0, 0x1f, 0x40_0000);
+        let forged = world.acknowledge(HOSTILE, 0, 0x1f, 0x40_0000);
         // The controller may have the correct MSN from another path.
         let believed = counted(forged).map(|point| (point.psn, point.msn <= 1));
         assert_eq!(believed, Some((0, true)), "{strategy:?}");
         for psn in 1..3 {
-            world.answer(HOSTILE, psn, 0x1f, psn + 1);
+            world.acknowledge(HOSTILE, psn, 0x1f, psn + 1);
             world.receive(0, 1);
             let right = world.receive(1, 1);
             assert_eq!(counted(right), point(psn, psn + 1), "{strategy:?}");
@@ -350,14 +350,14 @@ fn a_nak_of_the_next_unsent_psn_is_an_ack() {
             world.data(SOURCE, 0);
             world.receive(0, 1);
             world.receive(1, 1);
-            let sent = world.answer(HOSTILE, 1, syndrome, 1);
+            let sent = world.acknowledge(HOSTILE, 1, syndrome, 1);
             let feedback = Feedback::Ack { psn: 0, msn: 1 };
             let ack = SentPacket::Feedback {
                 port: SOURCE,
                 feedback,
             };
             assert_eq!(sent.last(), Some(&ack), "{strategy:?}");
-            let again = world.answer(HOSTILE, 1, syndrome, 1);
+            let again = world.acknowledge(HOSTILE, 1, syndrome, 1);
             assert!(!again
                 .iter()
                 .any(|sent| matches!(sent, SentPacket::Feedback { .. })));
@@ -372,7 +372,7 @@ fn a_fatal_nak_is_accepted_only_for_an_unacknowledged_request() {
     for psn in 0..6 {
         world.data(SOURCE, psn);
     }
-    world.answer(HOSTILE, 2, 0x1f, 3);
+    world.acknowledge(HOSTILE, 2, 0x1f, 3);
     for (psn, passes) in [
         (0xff_ff00, false),
         (0, false),
@@ -382,7 +382,7 @@ fn a_fatal_nak_is_accepted_only_for_an_unacknowledged_request() {
         (6, false),
     ] {
         for syndrome in [0x61, 0x62, 0x63] {
-            let sent = world.answer(HOSTILE, psn, syndrome, 1);
+            let sent = world.acknowledge(HOSTILE, psn, syndrome, 1);
             assert_eq!(!sent.is_empty(), passes, "{syndrome:#x} of {psn}");
         }
     }
@@ -415,7 +415,7 @@ fn a_source_stays_within_its_window() {
     assert_eq!(world.data(SOURCE, WINDOW), []);
     assert_eq!(world.group.sender.sent, 0);
     assert_eq!(world.data(SOURCE, WINDOW - 1).len(), 3);
-    world.answer(HOSTILE, 0, 0x1f, 1);
+    world.acknowledge(HOSTILE, 0, 0x1f, 1);
     world.receive(0, 1);
     world.receive(1, 1);
     assert_eq!(world.data(SOURCE, WINDOW).len(), 3);

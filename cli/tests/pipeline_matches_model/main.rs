@@ -34,7 +34,7 @@ struct Pair {
     switch: Switch,
     model: Group,
     /// Queued packets, in the order of queueing.
-    queued: Vec<(Queued, model::Queued)>,
+    queued: Vec<(Queued, model::QueuedPacket)>,
     /// The model of the controller, and its pending replies.
     aggregator: Aggregator,
     commands: Vec<PacketOut>,
@@ -87,7 +87,7 @@ impl Pair {
         Ok(())
     }
 
-    fn give_model(&mut self, packet: Packet) -> (Port, Vec<u8>, Vec<model::Queued>) {
+    fn give_model(&mut self, packet: Packet) -> (Port, Vec<u8>, Vec<model::QueuedPacket>) {
         let now = self.now / 1_000;
         match packet {
             Packet::Data { port, psn } => (port, wire::data(psn), self.model.data(port, psn, now)),
@@ -134,7 +134,7 @@ impl Pair {
         &mut self,
         port: Port,
         frame: &[u8],
-        model: Vec<model::Queued>,
+        model: Vec<model::QueuedPacket>,
     ) -> TestCaseResult {
         let mut fx = Effects::default();
         self.switch.ingress(port, frame, self.now, &mut fx);
@@ -142,7 +142,7 @@ impl Pair {
     }
 
     /// Checks that both have queued the same number of packets; the switch may have more if it recirculates.
-    fn pair_up(&mut self, fx: Effects, model: Vec<model::Queued>) -> TestCaseResult {
+    fn pair_up(&mut self, fx: Effects, model: Vec<model::QueuedPacket>) -> TestCaseResult {
         let ports: Vec<Port> = fx.enqueued.iter().map(|queued| queued.port).collect();
         prop_assert_eq!(ports.len(), model.len(), "{:?} for {:?}", ports, model);
         self.queued.extend(fx.enqueued.into_iter().zip(model));

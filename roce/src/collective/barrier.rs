@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_wait_for_those_of_earlier_steps() {
+    fn signals_wait_for_signals_of_earlier_steps() {
         // A member signals its parent after its children have signalled it, and its children after its parent has.
         for members in sizes() {
             for rank in 1..members {

@@ -63,9 +63,9 @@ fn requests_are_of_every_opcode_and_well_formed() {
 }
 
 #[test]
-fn psns_are_around_the_position_and_both_ends_of_the_window() {
-    let answers = frames(Kind::Acknowledgement, 20_000);
-    let distances: BTreeSet<i32> = answers.iter().map(|frame| read(frame).1).collect();
+fn psns_cover_the_surroundings_of_the_position_and_of_both_window_ends() {
+    let acknowledgements = frames(Kind::Acknowledgement, 20_000);
+    let distances: BTreeSet<i32> = acknowledgements.iter().map(|frame| read(frame).1).collect();
     let window = WINDOW as i32;
     let all = -window - FEW..=window + FEW;
     let missing: Vec<i32> = all.filter(|ahead| !distances.contains(ahead)).collect();
@@ -82,7 +82,7 @@ fn acknowledgements_have_every_syndrome_that_is_not_fatal_and_forged_msns() {
     let mut reports = BTreeSet::new();
     for frame in frames(Kind::Acknowledgement, 20_000) {
         let (_, _, aeth) = read(&frame);
-        let (syndrome, msn) = aeth.expect("an answer has an AETH");
+        let (syndrome, msn) = aeth.expect("an acknowledgement has an AETH");
         assert!(has_right_icrc(&frame));
         syndromes.insert(syndrome);
         if syndrome == 0x7f {
@@ -99,11 +99,11 @@ fn acknowledgements_have_every_syndrome_that_is_not_fatal_and_forged_msns() {
 
 /// Asserts that sequence and RNR NAKs have only PSNs for which no receiver sends them.
 #[test]
-fn naks_that_a_receiver_may_send_are_not_drawn() {
+fn naks_that_a_receiver_may_send_are_not_generated() {
     let mut early = 0;
     for frame in frames(Kind::Acknowledgement, 20_000) {
         let (_, ahead, aeth) = read(&frame);
-        let syndrome = aeth.expect("an answer has an AETH").0;
+        let syndrome = aeth.expect("an acknowledgement has an AETH").0;
         if matches!(syndrome, 0x20..=0x3f | 0x60) {
             let outstanding = -UNACKNOWLEDGED..=WINDOW as i32 + FEW;
             assert!(!outstanding.contains(&ahead), "{syndrome:#x} {ahead}");
@@ -182,15 +182,15 @@ fn position_follows_the_requests_that_the_group_sends() {
         frame
     };
     assert_eq!(position_after(&older(&from_group)), POSITION);
-    let answer = {
+    let acknowledgement = {
         let mut frame = from_group.clone();
         frame[BTH_AT] = ACKNOWLEDGE;
         frame
     };
     assert_eq!(
-        position_after(&answer),
+        position_after(&acknowledgement),
         POSITION,
-        "an answer is of this member"
+        "an acknowledgement comes from this member"
     );
     let other = hostile.roce(SEND_ONLY, Psn::new(3), 4);
     assert_eq!(position_after(&other), POSITION, "not of this group");

@@ -62,7 +62,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn dependent_vectors_do_not_count() {
+    fn dependent_vectors_do_not_increase_the_rank() {
         let span = Span::new(&[0b011, 0b101, 0b110]);
         assert_eq!(span.rank(), 2);
         assert_eq!(span.solve(0b110), Ok(0b011));
@@ -71,7 +71,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn solution_sums_up_to_the_target(vectors in proptest::collection::vec(any::<u32>(), 0..=32), set: u32) {
+        fn selected_vectors_have_the_target_as_their_sum(vectors in proptest::collection::vec(any::<u32>(), 0..=32), set: u32) {
             let sum = |set: u32| {
                 vectors.iter().enumerate().filter(|(i, _)| set >> i & 1 == 1).fold(0, |a, (_, v)| a ^ v)
             };

@@ -185,17 +185,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn free_bits_reach_every_crc() {
+    fn free_bits_can_produce_every_crc() {
         assert_eq!(free_bits().rank(), 32);
     }
 
     #[test]
-    fn no_change_needs_no_constants() {
+    fn constants_are_zero_without_a_change() {
         assert_eq!(solve(HeaderChange::default()), Ok(NeutralPair::default()));
     }
 
     #[test]
-    fn halves_add_up() {
+    fn constants_of_two_changes_combine_by_xor() {
         let entry = HeaderChange {
             src_ip: 0x1234_5678,
             ..HeaderChange::default()

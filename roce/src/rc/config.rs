@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn window_and_timeout_grow_with_the_way_of_answers() {
+    fn window_and_timeout_grow_with_the_delay_of_acks() {
         let config = RcConfig {
             ack_timeout: AckTimeout::new(6),
             ..RcConfig::new(PathMtu::B4096)

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_sender_catches_up_with_a_burst_and_no_more() {
+    fn a_late_sender_catches_up_by_at_most_one_burst() {
         let mut pacer = pacer(1_000_000_000);
         let sent = (0..100).take_while(|_| pacer.sent(1_000_000_000, 4_200).is_none());
         assert_eq!(sent.count(), 2);

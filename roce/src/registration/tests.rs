@@ -50,23 +50,23 @@ fn sent(host: &mut Host, now: u64) -> Vec<(Ipv4Addr, Repr)> {
     while let Some(frame) = host.poll_transmit(now) {
         let frame = ethernet::View::new_checked(&frame).unwrap();
         if frame.ethertype() == ethernet::ETHERTYPE_ARP {
-            let asked =
+            let request =
                 arp::Repr::parse(&arp::View::new_checked(frame.payload()).unwrap()).unwrap();
-            let answer = arp::Repr {
+            let reply = arp::Repr {
                 operation: arp::Operation::Reply,
                 sender_mac: FABRIC,
-                sender_ip: asked.target_ip,
-                target_mac: asked.sender_mac,
-                target_ip: asked.sender_ip,
+                sender_ip: request.target_ip,
+                target_mac: request.sender_mac,
+                target_ip: request.sender_ip,
             };
             let mut bytes = vec![0; ethernet::HEADER_LEN + arp::PACKET_LEN];
             ethernet::Repr {
-                destination: asked.sender_mac,
+                destination: request.sender_mac,
                 source: FABRIC,
                 ethertype: ethernet::ETHERTYPE_ARP,
             }
             .emit(&mut bytes);
-            answer.emit(&mut bytes[ethernet::HEADER_LEN..]);
+            reply.emit(&mut bytes[ethernet::HEADER_LEN..]);
             host.handle_frame(now, &bytes);
         } else {
             let packet = ipv4::View::new_checked(frame.payload()).unwrap();
@@ -389,15 +389,15 @@ fn a_leader_replies_to_the_fabrics_query_for_its_group() {
     let mut host = host(1);
     let mut leader = leader(&mut host, 2);
     sent(&mut host, 0);
-    let asked = datagram(GROUP, &packet(Kind::Alive, vec![group()]));
+    let request = datagram(GROUP, &packet(Kind::Alive, vec![group()]));
     // Before the registration there is no group to keep.
-    assert!(leader.handle_event(0, &mut host, &asked));
+    assert!(leader.handle_event(0, &mut host, &request));
     assert_eq!(sent(&mut host, 0), []);
     let confirm = packet(Kind::Confirm, vec![node(2), group()]);
     leader.handle_event(0, &mut host, &datagram(ip(2), &confirm));
-    leader.handle_event(5, &mut host, &asked);
-    let answer = (GROUP, packet(Kind::Alive, vec![node(1)]));
-    assert_eq!(sent(&mut host, 5), [answer]);
+    leader.handle_event(5, &mut host, &request);
+    let reply = (GROUP, packet(Kind::Alive, vec![node(1)]));
+    assert_eq!(sent(&mut host, 5), [reply]);
     // A query from another host is not from the fabric.
     let other = datagram(ip(2), &packet(Kind::Alive, vec![group()]));
     assert!(!leader.handle_event(6, &mut host, &other));
@@ -447,9 +447,9 @@ fn a_member_confirms_every_registration_and_reports_it_once() {
     let mut host = host(2);
     let mut member = Member::new(&mut host);
     member.expect(node(2).qpn, expected());
-    let asked = datagram(ip(1), &packet(Kind::Register, vec![node(2), group()]));
+    let request = datagram(ip(1), &packet(Kind::Register, vec![node(2), group()]));
     for at in [0, 10] {
-        assert!(member.handle_event(at, &mut host, &asked));
+        assert!(member.handle_event(at, &mut host, &request));
         let confirmation = packet(Kind::Confirm, vec![node(2), group()]);
         assert_eq!(sent(&mut host, at), [(ip(1), confirmation)]);
     }
@@ -460,7 +460,7 @@ fn a_member_confirms_every_registration_and_reports_it_once() {
     ));
     assert_eq!(member.poll(), None);
     member.remove(node(2).qpn);
-    assert!(member.handle_event(20, &mut host, &asked));
+    assert!(member.handle_event(20, &mut host, &request));
     assert_eq!((sent(&mut host, 20), member.ignored()), (vec![], 1));
 }
 

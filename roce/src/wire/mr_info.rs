@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn same_memory_needs_no_change() {
+    fn constants_are_zero_for_the_same_memory() {
         let nothing = Repr::between((7, 8), (7, 8)).unwrap();
         assert_eq!(nothing.pair, NeutralPair::default());
         assert_eq!((nothing.va_xor, nothing.rkey_xor), (0, 0));

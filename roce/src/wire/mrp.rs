@@ -651,7 +651,7 @@ mod tests {
     }
 
     #[test]
-    fn no_node_is_cut_off_from_its_region() {
+    fn split_keeps_each_node_with_its_region() {
         let nodes: Vec<_> = (0..100)
             .map(|n| if n % 7 == 0 { node(n) } else { with_region(n) })
             .chain((100..200).map(with_region))

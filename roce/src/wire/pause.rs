@@ -88,7 +88,7 @@ mod tests {
     const XOFF_3: &str = "0101 0008 0000 0000 0000 ffff 0000 0000 0000 0000";
 
     #[test]
-    fn class_3_stops() {
+    fn pause_of_class_3_parses_and_is_emitted() {
         let bytes = unhex(XOFF_3);
         let view = View::new_checked(&bytes).unwrap();
         assert_eq!(view.quanta(3), Some(0xffff));

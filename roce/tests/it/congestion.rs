@@ -55,9 +55,9 @@ fn marked_packets_bring_one_notification_per_interval() {
         assert_eq!(frame[IP + 1], ipv4::ECN_ECT0, "data may be marked");
         mark(&mut frame);
         pair.net.hosts[1].handle_frame(now, &frame);
-        while let Some(answer) = pair.net.hosts[1].poll_transmit(now) {
-            assert_eq!(answer[IP + 1], 0, "answers are not marked");
-            if opcode(&answer) == Opcode::Cnp {
+        while let Some(reply) = pair.net.hosts[1].poll_transmit(now) {
+            assert_eq!(reply[IP + 1], 0, "replies are not marked");
+            if opcode(&reply) == Opcode::Cnp {
                 notified.push(now - start);
             }
         }

@@ -136,7 +136,7 @@ impl Conversation {
                         let credits = number("credits").unwrap_or(31) as u8;
                         (Opcode::Acknowledge, Some(Syndrome::Ack { credits }))
                     }
-                    "Answer" => {
+                    "Acknowledge" => {
                         let syndrome = number("syndrome").unwrap() as u8;
                         (Opcode::Acknowledge, Some(syndrome.into()))
                     }
@@ -674,14 +674,14 @@ fn receive_seven(recovery: Recovery, together: bool) -> (Vec<u8>, QpStats, Psn, 
     }
     assert!(qp.poll_transmit(0).is_none(), "no reply to them");
     qp.handle_packet(0, &packet(6, 1), &mut memory);
-    let answer = qp.poll_transmit(0).unwrap().headers;
+    let reply = qp.poll_transmit(0).unwrap().headers;
     let received = memory.read(buffer).unwrap().to_vec();
     assert_eq!(received, bytes);
-    (received, qp.stats(), qp.rq_psn(), answer)
+    (received, qp.stats(), qp.rq_psn(), reply)
 }
 
 #[test]
-fn silent_packets_together_are_the_same_as_one_by_one() {
+fn silent_packets_have_the_same_effect_together_as_one_by_one() {
     for recovery in [Recovery::GoBackN, Recovery::SelectiveRepeat] {
         let one_by_one = receive_seven(recovery, false);
         assert_eq!(receive_seven(recovery, true), one_by_one);

@@ -101,9 +101,9 @@ impl OneSwitch {
         })
     }
 
-    fn answer(&mut self, from: usize, psn: Psn, aeth: aeth::Repr) -> Vec<(usize, Vec<u8>)> {
+    fn acknowledge(&mut self, from: usize, psn: Psn, aeth: aeth::Repr) -> Vec<(usize, Vec<u8>)> {
         let Some(AckClass::Feedback(feedback)) = classify(psn.get(), aeth) else {
-            panic!("a receiver answered with {aeth:?}");
+            panic!("a receiver sent {aeth:?}");
         };
         let group = self.group();
         let queued = group.feedback(from as Port, feedback, 0);
@@ -273,7 +273,7 @@ impl Medium for OneSwitch {
         let bth = bth::Repr::parse(&bth::View::new_checked(&frame[BTH..]).unwrap());
         if bth.opcode == Opcode::Acknowledge {
             let aeth = aeth::Repr::parse(&aeth::View::new_checked(&frame[EXTENSION..]).unwrap());
-            self.answer(from, bth.psn, aeth)
+            self.acknowledge(from, bth.psn, aeth)
         } else {
             self.data(from, bth.psn, frame)
         }

@@ -163,7 +163,7 @@ fn invalid_packets_are_dropped_and_counted() {
         assert_eq!(host.stats().drops.total(), before + 1, "{name}");
         assert!(
             host.poll_transmit(pair.net.now).is_none(),
-            "{name}: answered"
+            "{name}: sent a reply"
         );
         assert!(host.poll_event().is_none(), "{name}");
     }
@@ -233,8 +233,8 @@ fn flood_of_arp_requests_is_limited_in_memory_and_replies() {
     for i in 0..10_000 {
         host.handle_frame(0, &arp_request(0x0a01_0000 + i));
     }
-    let answers = std::iter::from_fn(|| host.poll_transmit(0)).count();
-    assert_eq!(answers, 64);
+    let replies = std::iter::from_fn(|| host.poll_transmit(0)).count();
+    assert_eq!(replies, 64);
     assert_eq!(host.stats().drops.arp_overload, 10_000 - 64);
     assert_eq!(host.stats().implausible(), 0);
     host.handle_frame(0, &arp_request(0x0a02_0000));

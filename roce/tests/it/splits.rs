@@ -72,7 +72,7 @@ proptest! {
     }
 
     #[test]
-    fn a_long_payload_is_no_copy(len in 256usize..1024) {
+    fn a_long_payload_is_not_copied(len in 256usize..1024) {
         let mut pair = about_to_send(len, PathMtu::B1024, None);
         let frame = pair.net.hosts[0].poll_split(0).expect("there is one");
         let tail = frame.tail().expect("a long payload is in the tail");

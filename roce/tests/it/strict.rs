@@ -198,7 +198,7 @@ fn every_reserved_syndrome_acknowledges_the_packets_before_its_psn_and_is_fatal(
              < SendOnly 1 len=1 ack
              post send len=1
              < SendOnly 2 len=1 ack
-             > Answer 1 syndrome={syndrome} msn=0
+             > Acknowledge 1 syndrome={syndrome} msn=0
              ! Send #0: 1 bytes
              ! Send #1: the remote side reported an operational error
              ! Send #2: flushed: the queue pair failed before the request completed
@@ -219,7 +219,7 @@ fn every_nak_acknowledges_the_packets_before_its_psn() {
     let again = "< SendOnly 2 len=1 ack";
     let done = "! Send #0: 1 bytes
                 ! Send #1: 1 bytes";
-    for answer in [
+    for reply in [
         format!("> Nak 2 msn=2\n{again}\n{done}"),
         format!("> Rnr 2 msn=2\n{done}\n@ 10us\n{again}"),
     ] {
@@ -232,7 +232,7 @@ fn every_nak_acknowledges_the_packets_before_its_psn() {
                  < SendOnly 1 len=1 ack
                  post send len=1
                  < SendOnly 2 len=1 ack
-                 {answer}
+                 {reply}
                  > Ack 2 msn=3
                  ! Send #2: 1 bytes"
             ),
@@ -258,9 +258,9 @@ fn merged_selective_nak_names_the_lost_packet_in_its_msn_field() {
          < SendMiddle 1 len=256
          < SendLast 2 len=256 ack
          @ 10us
-         > Answer 0 syndrome=127 msn=1
+         > Acknowledge 0 syndrome=127 msn=1
          < SendMiddle 1 len=256 ack
-         > Answer 1 syndrome=127 msn=2
+         > Acknowledge 1 syndrome=127 msn=2
          < SendLast 2 len=256 ack
          > Ack 2 msn=1
          ! Send #0: 768 bytes",
@@ -280,8 +280,8 @@ fn merged_selective_nak_of_a_packet_that_is_not_outstanding_is_dropped() {
          ! Send #0: 1 bytes
          post send len=1
          < SendOnly 1 len=1 ack
-         > Answer 1 syndrome=127 msn=0
-         > Answer 1 syndrome=127 msn=2
+         > Acknowledge 1 syndrome=127 msn=0
+         > Acknowledge 1 syndrome=127 msn=2
          > Ack 1 msn=2
          ! Send #1: 1 bytes",
     );
@@ -303,13 +303,13 @@ fn packet_is_resent_at_most_once_per_round_trip() {
          < SendFirst 1 len=256
          < SendLast 2 len=256 ack
          @ 20us
-         > Answer 1 syndrome=127 msn=1
+         > Acknowledge 1 syndrome=127 msn=1
          < SendFirst 1 len=256 ack
-         > Answer 1 syndrome=127 msn=1
+         > Acknowledge 1 syndrome=127 msn=1
          @ 19us
-         > Answer 1 syndrome=127 msn=1
+         > Acknowledge 1 syndrome=127 msn=1
          @ 1us
-         > Answer 1 syndrome=127 msn=1
+         > Acknowledge 1 syndrome=127 msn=1
          < SendFirst 1 len=256 ack
          > Ack 2 msn=2
          ! Send #1: 512 bytes",
@@ -328,10 +328,10 @@ fn direct_selective_nak_acknowledges_nothing() {
          < SendOnly 1 len=1 ack
          post send len=1
          < SendOnly 2 len=1 ack
-         > Answer 1 syndrome=127 msn=1
+         > Acknowledge 1 syndrome=127 msn=1
          < SendOnly 1 len=1 ack
-         > Answer 1 syndrome=127 msn=1
-         > Answer 1 syndrome=127 msn=2
+         > Acknowledge 1 syndrome=127 msn=1
+         > Acknowledge 1 syndrome=127 msn=2
          < SendOnly 1 len=1 ack
          > Ack 2 msn=3
          ! Send #0: 1 bytes
@@ -497,7 +497,7 @@ fn ends_of_a_group_alternate_as_source_with_shared_psns_and_msns() {
 }
 
 #[test]
-fn concluded_sends_need_no_ack() {
+fn concluded_sends_complete_without_an_ack() {
     let stats = converse(
         config(),
         "post send len=1024

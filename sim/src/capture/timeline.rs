@@ -195,7 +195,7 @@ mod tests {
     use crate::engine::DropReason;
 
     #[test]
-    fn slices_last_as_long_as_frames_occupy_the_link() {
+    fn timeline_slices_last_as_long_as_frames_occupy_the_link() {
         let file = Shared::default();
         let rates = Rates::from([(("h1".to_owned(), 0), 1_000_000_000)]);
         let (mut timeline, record) = Timeline::new(file.clone(), rates);

@@ -164,11 +164,11 @@ impl HostNode {
     pub(super) fn act(
         &mut self,
         id: TransferId,
-        verb: LegCommand,
+        command: LegCommand,
         ctx: &mut Ctx<'_>,
     ) -> Option<Result<LegReply, TransferError>> {
         let HostTransfer { transfer, finished } = self.transfers.get_mut(&id)?;
-        let (leaves, resumes) = match verb {
+        let (leaves, resumes) = match command {
             LegCommand::Leave => (true, false),
             LegCommand::Resume { .. } => (false, true),
             _ => (false, false),
@@ -177,7 +177,7 @@ impl HostNode {
             ctx.note(|| "leave".to_string());
         }
         *finished &= !resumes;
-        let answer = transfer.act(&mut self.host, ctx.now(), verb);
+        let reply = transfer.act(&mut self.host, ctx.now(), command);
         if !leaves && !resumes {
             // A leg without connections ends at once.
             self.collect(ctx);
@@ -188,7 +188,7 @@ impl HostNode {
             let message = Message::LegHandled { id };
             ctx.send(ctx.node(), message, seen + self.model.post_delay);
         }
-        Some(answer)
+        Some(reply)
     }
 
     /// Removes and returns the next event of a transfer.

@@ -338,8 +338,8 @@ impl SwitchNode {
         let server = &mut self.server;
         match body {
             Request::GetPipeline(request) => {
-                let answer = server.get_forwarding_pipeline_config(&request)?;
-                let cookie = answer.config.and_then(|config| config.cookie);
+                let response = server.get_forwarding_pipeline_config(&request)?;
+                let cookie = response.config.and_then(|config| config.cookie);
                 Ok(Response::Pipeline(cookie.map(|cookie| cookie.cookie)))
             }
             Request::SetPipeline(request) => {

@@ -13,7 +13,7 @@ use alfirk_aggregation::{
 use stateright::{Model, Property};
 
 use crate::faulty::FaultyMember;
-use crate::hosts::{Answer, Host, Packet, Requester};
+use crate::hosts::{Acknowledgement, Host, Packet, Requester};
 use crate::restart::{Knowledge, Restart};
 
 /// Space of PSNs: sixteen numbers are enough for a few packets in flight.
@@ -229,13 +229,13 @@ enum Arrival {
 }
 
 fn arrival(packet: Packet) -> Arrival {
-    let (answer, is_odd) = match packet {
+    let (acknowledgement, is_odd) = match packet {
         Packet::Data(psn) => return Arrival::Data(psn),
         Packet::Cnp => return Arrival::Notice(Notice::Cnp),
-        Packet::Answer(answer) => (answer, false),
-        Packet::MalformedAnswer(answer) => (answer, true),
+        Packet::Acknowledgement(acknowledgement) => (acknowledgement, false),
+        Packet::MalformedAcknowledgement(acknowledgement) => (acknowledgement, true),
     };
-    match classify(answer.psn, answer.aeth()) {
+    match classify(acknowledgement.psn, acknowledgement.aeth()) {
         Some(AckClass::Feedback(what)) => Arrival::Feedback(what, is_odd),
         Some(AckClass::Notice(what)) => Arrival::Notice(what),
         None => Arrival::Reserved,
@@ -390,9 +390,11 @@ impl ModelFabric {
             }
             End::Host(host) => match packet {
                 Packet::Data(psn) => self.respond(world, host, psn),
-                Packet::Answer(answer) => self.take_answer(world, host, answer),
+                Packet::Acknowledgement(acknowledgement) => {
+                    self.handle_acknowledgement(world, host, acknowledgement)
+                }
                 // Switches send no malformed acknowledgements, and hosts ignore CNPs here.
-                Packet::MalformedAnswer(_) | Packet::Cnp => {}
+                Packet::MalformedAcknowledgement(_) | Packet::Cnp => {}
             },
         }
     }
@@ -415,9 +417,10 @@ impl ModelFabric {
     fn leave(&self, world: &mut World, switch: usize, sent: SentPacket) {
         let (port, packet) = match sent {
             SentPacket::Data { port, psn } => (port, Packet::Data(psn)),
-            SentPacket::Feedback { port, feedback } => {
-                (port, Packet::Answer(Answer::of(feedback.to_aeth())))
-            }
+            SentPacket::Feedback { port, feedback } => (
+                port,
+                Packet::Acknowledgement(Acknowledgement::of(feedback.to_aeth())),
+            ),
             SentPacket::ToController(packet) => return self.put(&mut world.up[switch], packet),
             SentPacket::Notice { port, notice } => {
                 let is_for_host = self.host_at(switch, port).is_some();

@@ -3,7 +3,7 @@
 use alfirk_aggregation::Strategy;
 
 use crate::fabric::{End, InFlight, ModelFabric, Recovery, World, SPACE, SPACE_BITS};
-use crate::hosts::{Answer, Packet, SELECTIVE, SEQUENCE_ERROR, UNLIMITED};
+use crate::hosts::{Acknowledgement, Packet, SELECTIVE, SEQUENCE_ERROR, UNLIMITED};
 
 /// Half of the number space. Serial numbers at this distance have no order.
 const HALF: u32 = 1 << (SPACE_BITS - 1);
@@ -21,7 +21,7 @@ pub enum FaultyTraffic {
     Anything,
     /// Acknowledgements of every kind, with PSNs around the newest acknowledged and sent ones, and half the number
     /// space away.
-    Answers,
+    Acknowledgements,
     /// The same acknowledgements with forged MSNs: as many messages as there are PSNs, and numbers next to the correct
     /// one.
     Counts,
@@ -87,11 +87,13 @@ impl ModelFabric {
                     plain
                         .into_iter()
                         .chain(reports)
-                        .map(move |(syndrome, msn)| Packet::Answer(Answer { psn, syndrome, msn }))
+                        .map(move |(syndrome, msn)| {
+                            Packet::Acknowledgement(Acknowledgement { psn, syndrome, msn })
+                        })
                 });
                 data.map(Packet::Data).chain(feedback).collect()
             }
-            FaultyTraffic::Answers => {
+            FaultyTraffic::Acknowledgements => {
                 let usual = [
                     UNLIMITED,
                     SEQUENCE_ERROR,
@@ -100,20 +102,20 @@ impl ModelFabric {
                     SELECTIVE,
                 ];
                 let syndromes = || usual.into_iter().chain(RESERVED);
-                let answer = |psn, syndrome| {
-                    Packet::Answer(Answer {
+                let acknowledgement = |psn, syndrome| {
+                    Packet::Acknowledgement(Acknowledgement {
                         psn,
                         syndrome,
                         msn: 1,
                     })
                 };
-                let answers = near()
-                    .into_iter()
-                    .flat_map(|psn| syndromes().map(move |syndrome| answer(psn, syndrome)));
-                answers.collect()
+                let acknowledgements = near().into_iter().flat_map(|psn| {
+                    syndromes().map(move |syndrome| acknowledgement(psn, syndrome))
+                });
+                acknowledgements.collect()
             }
             FaultyTraffic::Counts => {
-                let answers = near().into_iter().flat_map(|psn| {
+                let acknowledgements = near().into_iter().flat_map(|psn| {
                     let right = self.messages_with(psn);
                     let counts = [
                         right,
@@ -121,12 +123,16 @@ impl ModelFabric {
                         SPACE.add(right, 3),
                         SPACE.add(right, HALF),
                     ];
-                    let answer = move |syndrome| {
-                        counts.map(|msn| Packet::Answer(Answer { psn, syndrome, msn }))
+                    let acknowledgement = move |syndrome| {
+                        counts.map(|msn| {
+                            Packet::Acknowledgement(Acknowledgement { psn, syndrome, msn })
+                        })
                     };
-                    [UNLIMITED, SEQUENCE_ERROR].into_iter().flat_map(answer)
+                    [UNLIMITED, SEQUENCE_ERROR]
+                        .into_iter()
+                        .flat_map(acknowledgement)
                 });
-                answers.collect()
+                acknowledgements.collect()
             }
             FaultyTraffic::First if !has_source => {
                 let data = numbers().filter(|&psn| psn != SPACE.next(sender.sent));
@@ -136,8 +142,8 @@ impl ModelFabric {
                 let expected = world.hosts[faulty.host].expected;
                 let ack = self.ack(SPACE.previous(expected));
                 vec![match faulty.traffic {
-                    FaultyTraffic::SameAck => Packet::Answer(ack),
-                    _ => Packet::MalformedAnswer(ack),
+                    FaultyTraffic::SameAck => Packet::Acknowledgement(ack),
+                    _ => Packet::MalformedAcknowledgement(ack),
                 }]
             }
             FaultyTraffic::Cnps => vec![Packet::Cnp],
@@ -146,16 +152,16 @@ impl ModelFabric {
                 ahead.collect()
             }
             FaultyTraffic::Reports => {
-                let answer = |psn, msn| {
-                    Packet::Answer(Answer {
+                let acknowledgement = |psn, msn| {
+                    Packet::Acknowledgement(Acknowledgement {
                         psn,
                         syndrome: SELECTIVE,
                         msn,
                     })
                 };
-                let reports = near()
-                    .into_iter()
-                    .flat_map(|psn| [1, 2, (1 << SPACE_BITS) - 1].map(|msn| answer(psn, msn)));
+                let reports = near().into_iter().flat_map(|psn| {
+                    [1, 2, (1 << SPACE_BITS) - 1].map(|msn| acknowledgement(psn, msn))
+                });
                 reports.collect()
             }
             FaultyTraffic::Anything | FaultyTraffic::First | FaultyTraffic::Leap => Vec::new(),

@@ -15,24 +15,24 @@ pub const SELECTIVE: u8 = 0x7f;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Packet {
     Data(u32),
-    Answer(Answer),
+    Acknowledgement(Acknowledgement),
     /// An acknowledgement with headers that its receiver would reject: a tag, a wrong length or version.
-    MalformedAnswer(Answer),
+    MalformedAcknowledgement(Acknowledgement),
     /// A congestion notification.
     Cnp,
 }
 
 /// PSN and AETH of an ACKNOWLEDGE packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Answer {
+pub struct Acknowledgement {
     pub psn: u32,
     pub syndrome: u8,
     pub msn: u32,
 }
 
-impl Answer {
-    pub fn of((psn, aeth::Repr { syndrome, msn }): (u32, aeth::Repr)) -> Answer {
-        Answer {
+impl Acknowledgement {
+    pub fn of((psn, aeth::Repr { syndrome, msn }): (u32, aeth::Repr)) -> Acknowledgement {
+        Acknowledgement {
             psn,
             syndrome: syndrome.into(),
             msn,
@@ -40,8 +40,8 @@ impl Answer {
     }
 
     /// A receiver's report of a lost packet.
-    fn report(psn: u32, reports: u8) -> Answer {
-        Answer {
+    fn report(psn: u32, reports: u8) -> Acknowledgement {
+        Acknowledgement {
             psn,
             syndrome: SELECTIVE,
             msn: reports.into(),
@@ -109,13 +109,17 @@ impl Packet {
     pub fn of_notice(notice: Notice, is_for_host: bool, last_acked: u32) -> Packet {
         match notice {
             Notice::Cnp => Packet::Cnp,
-            Notice::SelectiveNak { psn, .. } if is_for_host => Packet::Answer(Answer {
-                psn: SPACE.next(last_acked),
-                syndrome: SELECTIVE,
-                msn: psn,
-            }),
-            Notice::SelectiveNak { psn, reports } => Packet::Answer(Answer::report(psn, reports)),
-            Notice::FatalNak { nak, msn } => Packet::Answer(Answer {
+            Notice::SelectiveNak { psn, .. } if is_for_host => {
+                Packet::Acknowledgement(Acknowledgement {
+                    psn: SPACE.next(last_acked),
+                    syndrome: SELECTIVE,
+                    msn: psn,
+                })
+            }
+            Notice::SelectiveNak { psn, reports } => {
+                Packet::Acknowledgement(Acknowledgement::report(psn, reports))
+            }
+            Notice::FatalNak { nak, msn } => Packet::Acknowledgement(Acknowledgement {
                 psn: nak.psn,
                 syndrome: nak.syndrome,
                 msn,
@@ -130,17 +134,17 @@ impl ModelFabric {
         SPACE.add(SPACE.next(psn), FIRST_PSN.wrapping_neg())
     }
 
-    pub fn ack(&self, psn: u32) -> Answer {
-        self.answer(psn, UNLIMITED, psn)
+    pub fn ack(&self, psn: u32) -> Acknowledgement {
+        self.acknowledgement(psn, UNLIMITED, psn)
     }
 
     /// An acknowledgement of a host that has everything up to `acked`.
-    fn answer(&self, psn: u32, syndrome: u8, acked: u32) -> Answer {
+    fn acknowledgement(&self, psn: u32, syndrome: u8, acked: u32) -> Acknowledgement {
         let msn = match self.counts_messages {
             true => self.messages_with(acked),
             false => 0,
         };
-        Answer { psn, syndrome, msn }
+        Acknowledgement { psn, syndrome, msn }
     }
 
     /// Reports that hosts may repeat when their timers expire. With [`Nature::Ordered`], only when no packet is in
@@ -172,7 +176,9 @@ impl ModelFabric {
         world.losses < self.losses
             && match in_flight_packet {
                 InFlight::OnWire(_, Packet::Data(psn)) => !is_edge(*psn),
-                InFlight::OnWire(_, Packet::Answer(answer)) => answer.syndrome == SELECTIVE,
+                InFlight::OnWire(_, Packet::Acknowledgement(acknowledgement)) => {
+                    acknowledgement.syndrome == SELECTIVE
+                }
                 _ => false,
             }
     }
@@ -180,8 +186,12 @@ impl ModelFabric {
     pub fn report(&self, world: &mut World, host: usize, psn: u32) {
         let times = world.hosts[host].reports.entry(psn).or_default();
         *times += 1;
-        let answer = Answer::report(psn, *times);
-        self.emit(world, End::Host(host), Packet::Answer(answer));
+        let acknowledgement = Acknowledgement::report(psn, *times);
+        self.emit(
+            world,
+            End::Host(host),
+            Packet::Acknowledgement(acknowledgement),
+        );
     }
 
     /// Executes the responder of a host: one NAK per gap, or one per missing packet. Duplicates are acknowledged with
@@ -215,27 +225,34 @@ impl ModelFabric {
         } else {
             state.has_sent_nak = true;
             let expected = state.expected;
-            self.answer(expected, SEQUENCE_ERROR, SPACE.previous(expected))
+            self.acknowledgement(expected, SEQUENCE_ERROR, SPACE.previous(expected))
         };
-        self.emit(world, End::Host(host), Packet::Answer(reply));
+        self.emit(world, End::Host(host), Packet::Acknowledgement(reply));
     }
 
     /// Handles an acknowledgement at a host. As in Linux rxe, every NAK acknowledges all packets before its PSN,
     /// whatever its code.
-    pub fn take_answer(&self, world: &mut World, host: usize, answer: Answer) {
-        let syndrome = Syndrome::from(answer.syndrome);
+    pub fn handle_acknowledgement(
+        &self,
+        world: &mut World,
+        host: usize,
+        acknowledgement: Acknowledgement,
+    ) {
+        let syndrome = Syndrome::from(acknowledgement.syndrome);
         let is_ack = matches!(syndrome, Syndrome::Ack { .. });
         let acked_before = match is_ack {
-            true => SPACE.next(answer.psn),
-            false => answer.psn,
+            true => SPACE.next(acknowledgement.psn),
+            false => acknowledgement.psn,
         };
         self.complete(world, host, acked_before, !is_ack);
         let is_selective = matches!(self.recovery, Recovery::SelectiveRepeat(_));
-        match answer.syndrome {
+        match acknowledgement.syndrome {
             // The MSN field has the PSN of the lost packet.
-            SELECTIVE if is_selective => self.lose(world, host, answer.msn),
-            SEQUENCE_ERROR if is_selective => self.lose(world, host, answer.psn),
-            _ if self.counts_messages => self.check_count(world, host, acked_before, answer.msn),
+            SELECTIVE if is_selective => self.lose(world, host, acknowledgement.msn),
+            SEQUENCE_ERROR if is_selective => self.lose(world, host, acknowledgement.psn),
+            _ if self.counts_messages => {
+                self.check_count(world, host, acked_before, acknowledgement.msn)
+            }
             _ => {}
         }
     }

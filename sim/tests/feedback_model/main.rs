@@ -436,7 +436,7 @@ fn the_checker_finds_a_nak_that_covers_a_loss() {
 fn the_checker_finds_a_missing_ack_of_acknowledged_data() {
     let fabric = lossy(two_switches(1, 1), 1, Strategy::Tree);
     let fabric = fabric.adjust(|fabric| fabric.flaw = Flaw::DroppedTailAck);
-    fails("dropped answer", fabric, RECOVERS);
+    fails("dropped acknowledgement", fabric, RECOVERS);
 }
 
 #[test]

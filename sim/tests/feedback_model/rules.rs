@@ -26,42 +26,73 @@ fn without(fabric: ModelFabric, flaw: Flaw) -> ModelFabric {
 // ---- NAKs acknowledge no more than all members have ----
 
 fn forged_acknowledgements() -> ModelFabric {
-    with(lossy(one_switch(2), 2, TREE), 1, FaultyTraffic::Answers)
+    with(
+        lossy(one_switch(2), 2, TREE),
+        1,
+        FaultyTraffic::Acknowledgements,
+    )
 }
 
 #[test]
 fn forged_acknowledgements_near_the_window_have_no_effect() {
-    let fabric = with(lossy(one_switch(2), 1, TREE), 1, FaultyTraffic::Answers);
-    holds("any answer near the window", fabric.clone());
-    holds("any answer near the window, Tofino", on_tofino(fabric));
-    let fabric = with(lossy(one_switch(2), 1, TREE), 1, FaultyTraffic::Answers);
-    holds("any answer, selective repeat", selective(fabric, 1));
+    let fabric = with(
+        lossy(one_switch(2), 1, TREE),
+        1,
+        FaultyTraffic::Acknowledgements,
+    );
+    holds("any acknowledgement near the window", fabric.clone());
+    holds(
+        "any acknowledgement near the window, Tofino",
+        on_tofino(fabric),
+    );
+    let fabric = with(
+        lossy(one_switch(2), 1, TREE),
+        1,
+        FaultyTraffic::Acknowledgements,
+    );
+    holds(
+        "any acknowledgement, selective repeat",
+        selective(fabric, 1),
+    );
 }
 
 #[test]
 #[ignore = "takes minutes"]
 fn full_forged_acknowledgements() {
-    holds("any answer, 2 packets", forged_acknowledgements());
+    holds("any acknowledgement, 2 packets", forged_acknowledgements());
     holds(
-        "any answer, 2 packets, Tofino",
+        "any acknowledgement, 2 packets, Tofino",
         on_tofino(forged_acknowledgements()),
     );
     let twice = |strategy| {
-        let fabric = with(lossy(one_switch(2), 1, strategy), 2, FaultyTraffic::Answers);
+        let fabric = with(
+            lossy(one_switch(2), 1, strategy),
+            2,
+            FaultyTraffic::Acknowledgements,
+        );
         fabric.adjust(|fabric| fabric.walk_timeouts = 0)
     };
-    holds("2 answers, tree", twice(TREE));
-    holds("2 answers, Tofino", on_tofino(twice(TREE)));
-    holds("2 answers, selective repeat", selective(twice(TREE), 1));
-    let once = |strategy| with(lossy(one_switch(2), 1, strategy), 1, FaultyTraffic::Answers);
-    holds("any answer, walk", once(Strategy::Walk));
-    holds("any answer, punt", once(Strategy::Punt));
+    holds("2 acknowledgements, tree", twice(TREE));
+    holds("2 acknowledgements, Tofino", on_tofino(twice(TREE)));
+    holds(
+        "2 acknowledgements, selective repeat",
+        selective(twice(TREE), 1),
+    );
+    let once = |strategy| {
+        with(
+            lossy(one_switch(2), 1, strategy),
+            1,
+            FaultyTraffic::Acknowledgements,
+        )
+    };
+    holds("any acknowledgement, walk", once(Strategy::Walk));
+    holds("any acknowledgement, punt", once(Strategy::Punt));
     let far = with(
         lossy(two_switches(1, 1), 1, TREE),
         1,
-        FaultyTraffic::Answers,
+        FaultyTraffic::Acknowledgements,
     );
-    holds("any answer, 2 switches", far);
+    holds("any acknowledgement, 2 switches", far);
 }
 
 #[test]
@@ -71,17 +102,21 @@ fn the_checker_finds_a_forwarded_reserved_nak() {
 }
 
 fn forged_acknowledgements_without_loss() -> ModelFabric {
-    with(ordered(one_switch(2), 2, TREE), 1, FaultyTraffic::Answers)
+    with(
+        ordered(one_switch(2), 2, TREE),
+        1,
+        FaultyTraffic::Acknowledgements,
+    )
 }
 
 #[test]
 fn a_forged_acknowledgement_replaces_no_other() {
     holds(
-        "any answer, nothing lost",
+        "any acknowledgement, nothing lost",
         forged_acknowledgements_without_loss(),
     );
     holds(
-        "any answer, nothing lost, Tofino",
+        "any acknowledgement, nothing lost, Tofino",
         on_tofino(forged_acknowledgements_without_loss()),
     );
 }
@@ -296,8 +331,12 @@ fn full_restart() {
         })
     };
     holds("restart of one of 2 switches", far(1));
-    let with_faulty_member = with(restarted(Restart::Position), 1, FaultyTraffic::Answers);
-    holds("restart, and any answer", with_faulty_member);
+    let with_faulty_member = with(
+        restarted(Restart::Position),
+        1,
+        FaultyTraffic::Acknowledgements,
+    );
+    holds("restart, and any acknowledgement", with_faulty_member);
 }
 
 #[test]

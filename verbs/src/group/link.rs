@@ -129,7 +129,7 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn messages_come_whole_and_in_order() {
+    fn messages_arrive_complete_and_in_order() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let to = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let mut near = Link::new(to).unwrap();

@@ -151,7 +151,7 @@ fn completion(sends: &[Send], late: impl Fn(usize) -> u64) -> u64 {
 
 /// Claim of section 4.5, item 1.
 #[test]
-fn a_delayed_block_delays_the_end_by_no_more() {
+fn a_delayed_block_delays_the_end_at_most_by_its_own_delay() {
     for members in sizes() {
         let sends = sends(Schedule::BinomialPipeline, Shape::new(members, 16));
         let undisturbed = completion(&sends, |_| 0);
@@ -168,7 +168,7 @@ fn a_delayed_block_delays_the_end_by_no_more() {
 
 /// Claim of section 4.5, item 2: with one link that is s times slower, l steps take at most l - 1 + s.
 #[test]
-fn a_slow_link_costs_its_share_of_the_steps_and_no_more() {
+fn a_slow_link_delays_only_its_share_of_the_steps() {
     for members in [4, 8, 16, 32, 64] {
         let (blocks, l) = (64, doublings(members));
         let sends = sends(Schedule::BinomialPipeline, Shape::new(members, blocks));

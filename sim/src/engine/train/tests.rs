@@ -106,7 +106,7 @@ impl Node for End {
         let is_silent = self.take(ctx.now(), &frame);
         let is_in_order = self.expected == Some((frame.0.flow, frame.0.number + 1));
         if !is_silent {
-            ctx.send(NodeId(0), "answer", 5);
+            ctx.send(NodeId(0), "reply", 5);
         }
         ctx.expect_followers(&frame, if is_in_order { self.room } else { 0 });
     }
@@ -265,11 +265,11 @@ proptest! {
             acts.insert(down.min(acts.len()), Act::Link { up: false });
             acts.insert(up.min(acts.len()), Act::Link { up: true });
         }
-        let (answers, seen, none) = play(&acts, room, true);
-        let (also_answers, also_seen, _) = play(&acts, room, false);
+        let (replies, seen, none) = play(&acts, room, true);
+        let (single_replies, single_seen, _) = play(&acts, room, false);
         prop_assert_eq!(none, 0);
-        prop_assert_eq!(answers, also_answers);
-        prop_assert_eq!(seen, also_seen);
+        prop_assert_eq!(replies, single_replies);
+        prop_assert_eq!(seen, single_seen);
     }
 }
 
