@@ -137,7 +137,7 @@ def _bridged(image: Image, workdir: Path) -> Iterator[tuple[Guest, Guest]]:
             guest = Guest(f"h{number}", f"10.0.0.{number}/8", mac, MTU, tap, workdir, image)
             guest.start()
             both.append(guest)
-        waiting = [(guest.child, guest.answers) for guest in both if guest.child]
+        waiting = [(guest.child, guest.is_ready) for guest in both if guest.child]
         wait_ready(waiting, guests.START_LIMIT)
         yield both[0], both[1]
     finally:
