@@ -36,7 +36,7 @@ struct DatagramGroup {
     entrances: BTreeMap<SwitchIndex, u32>,
 }
 
-/// A pending request.
+/// A client's pending request to add or remove a host, and the writes to switches that it waits for.
 #[derive(Debug)]
 struct Request {
     group: Ipv4Addr,
@@ -134,7 +134,7 @@ impl Controller {
             .ok_or(GroupError::DatagramGroupsFull(capacity))
     }
 
-    /// Builds the tree of the reachable members, and the entrances into it.
+    /// Builds the tree of the reachable members. For switches outside the tree, selects the port that leads to it.
     fn grown_datagrams(&self, index: u16, members: BTreeSet<HostIndex>) -> DatagramGroup {
         let reached_from = |first: HostIndex| -> Vec<HostIndex> {
             let (root, _) = self.topology.attachment(first);
@@ -214,7 +214,7 @@ impl Controller {
         tasks
     }
 
-    /// Rebuilds trees after a change of paths.
+    /// Rebuilds the trees of all datagram groups after paths in the network have changed.
     pub(super) fn reroute_datagrams(&mut self, now: u64) {
         for group in self.datagrams.groups.keys().copied().collect::<Vec<_>>() {
             if let Some(known) = self.datagrams.groups.get(&group) {

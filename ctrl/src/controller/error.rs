@@ -51,13 +51,13 @@ pub enum SwitchError {
     Refused {
         /// Name of the switch.
         switch: String,
-        /// Entity of the update.
+        /// Table entry or other P4Runtime entity that the update concerns.
         entity: String,
         /// `insert`, `modify` or `delete`.
         verb: &'static str,
         /// gRPC status code of the rejected update.
         code: Code,
-        /// Status of the reply.
+        /// Message of the switch about the rejected update.
         message: String,
     },
     /// A call had no reply within the timeout.

@@ -115,7 +115,8 @@ impl Controller {
         specs.iter().map(resolve).collect()
     }
 
-    /// Checks that every switch of the tree is ready and has free entries. `kept`: slots that hosts have there already.
+    /// Checks that every switch of the tree is ready and has free entries. `kept`: receiver slots that hosts already have
+    /// on a switch, by port.
     pub(super) fn check_switches(
         &self,
         tree: &Tree,

@@ -40,7 +40,7 @@ pub(super) struct TaskId(pub(super) u64);
 pub(super) enum Task {
     /// Apply updates in this order. Deleting a missing entry succeeds; inserting an existing entry replaces it.
     Write(Vec<Update>),
-    /// Access registers through the pipeline; the session sets the cookie.
+    /// Access registers through the pipeline. The session sets the cookie, by which it finds the task of a reply.
     Registers(RegisterControl),
     /// Read the pipeline's counters; the result is a [`Notice::Counted`].
     Counters,
@@ -54,13 +54,13 @@ pub(super) enum Task {
 /// State of a switch when its session opened.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// The switch already ran this pipeline, so it has kept tables and registers.
+    /// Whether the switch already ran this pipeline, so that it has kept tables and registers.
     pub(super) kept: bool,
     /// Entities read from the switch.
     pub(super) entities: Vec<Entity>,
 }
 
-/// Output of a session.
+/// Message of a session to its switch.
 #[derive(Debug)]
 pub(super) enum Output {
     Request(RequestId, Request),
@@ -80,7 +80,7 @@ pub(super) enum Notice {
     Mrp(u32, Vec<u8>),
     /// Result of [`Task::Counters`].
     Counted(TaskId, Result<Counts, SwitchError>),
-    /// A frame of a group.
+    /// A frame of a group that the switch has passed to the controller.
     Punted {
         /// One of `PACKET_IN_*`.
         reason: u8,

@@ -1,4 +1,5 @@
-//! End of a change procedure: reports the result, and starts what follows.
+//! End of a change procedure: reports the result, frees the parts that are not used any more, and starts pending work on
+//! the group.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;

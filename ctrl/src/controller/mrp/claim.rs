@@ -1,8 +1,9 @@
 //! Claims: registrations that a host has begun, before anything is written to switches.
 //!
-//! The leader's leaf collects its packets, then invites every member in them. The group gets its address, indexes and
-//! entries only once all have agreed. So hosts that begin to register the same address do not block each other: the first
-//! one whose members agree gets it.
+//! The agent of the leader's leaf (the switch to which the leader is attached) collects the leader's packets, then
+//! invites every member in them.
+//! The group gets its address, indexes and entries only once all have agreed. So hosts that begin to register the same
+//! address do not block each other: the first one whose members agree gets it.
 //!
 //! The number of claims per host is limited by [`groups_per_host`](crate::ControllerConfig::groups_per_host) and
 //! [`MOST_CLAIMS`], the number of nodes by the hosts of the topology, and invitations by [`Limits`](super::limits::Limits).
@@ -41,7 +42,7 @@ impl Claim {
         }
     }
 
-    /// Adds a packet of the leader. `most_nodes`: maximum number of nodes, including that of the group.
+    /// Adds a packet of the leader; fails if the claim then has more than `most_nodes` nodes, including that of the group.
     pub(super) fn take(&mut self, packet: &Repr, most_nodes: usize) -> Result<PacketKind, Refusal> {
         let part = self.agent.take(packet);
         match self.agent.count() <= most_nodes {
@@ -50,7 +51,7 @@ impl Claim {
         }
     }
 
-    /// Members in a packet that have not agreed yet.
+    /// Members named in `packet` that have not agreed yet.
     pub(super) fn missing_of(&self, packet: &Repr) -> Vec<Node> {
         let missing = self.missing.iter();
         let named = |node: &&Node| packet.members().any(|n| n.ip == node.ip);
@@ -61,7 +62,7 @@ impl Claim {
             .collect()
     }
 
-    /// Records an agreement if queue pair and memory match the invitation; true if it is the last one.
+    /// Records an agreement if queue pair and memory match the invitation. Returns true if it was the last missing one.
     pub(super) fn agreed(&mut self, node: &Node, group: &Node) -> bool {
         let Some(missing) = &mut self.missing else {
             return false;
