@@ -107,7 +107,7 @@ pub struct SwitchAddress {
 pub struct StateFile(PathBuf);
 
 impl StateFile {
-    /// Names the file. It need not exist yet, but its folder must.
+    /// Creates a state file with this path. The file need not exist yet, but its folder must.
     pub fn new(path: impl Into<PathBuf>) -> StateFile {
         StateFile(path.into())
     }

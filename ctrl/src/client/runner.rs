@@ -64,7 +64,7 @@ pub struct Runner {
     next_tag: u64,
     ready: Vec<oneshot::Sender<Result<(), SwitchError>>>,
     news: Vec<mpsc::UnboundedSender<GroupNews>>,
-    /// File that stores the desired state, and its current content.
+    /// File that stores the desired state, and its current content; `None` without `--state`.
     state: Option<(StateFile, String)>,
     journal: Option<Box<dyn Journal>>,
     _connections: JoinSet<()>,
@@ -480,7 +480,7 @@ impl Runner {
         self.controller.handle_all(now, events);
     }
 
-    /// Nanoseconds on the controller's clock.
+    /// Current time on the controller's clock, in nanoseconds since the start.
     fn now(&self) -> u64 {
         let now = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         now / self.time_scale
@@ -606,7 +606,7 @@ impl Runner {
         }
     }
 
-    /// Subscribers that have closed their channel are removed.
+    /// Sends a notification to all subscribers, and removes those that have closed their channel.
     fn publish(&mut self, news: &GroupNews) {
         self.news.retain(|to| to.send(news.clone()).is_ok());
     }

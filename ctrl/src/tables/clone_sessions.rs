@@ -22,7 +22,8 @@ impl CloneSession {
         self.insert_as(self.port, 0)
     }
 
-    /// Clone session with its own id, and packets truncated to a length in bytes unless it is 0.
+    /// Update that inserts the session under another session id. `packet_length_bytes`: length to which packets are
+    /// truncated, 0 for whole packets.
     pub(super) fn insert_as(self, session_id: u32, packet_length_bytes: i32) -> Update {
         let entry = CloneSessionEntry {
             session_id,

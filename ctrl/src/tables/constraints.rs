@@ -293,7 +293,8 @@ fn key(field: Option<&FieldMatchType>, width: i32) -> Key {
     }
 }
 
-/// `@refers_to(table, key)` among the annotations of the key or parameter `from` of `owner`.
+/// Parses the `@refers_to(table, key)` annotations of one key or parameter. `from`: its id; `owner`: name of its table or
+/// action.
 fn references(
     p4info: &P4Info,
     owner: &str,

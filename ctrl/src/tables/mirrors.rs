@@ -26,7 +26,8 @@ const REGISTRATION_BYTES: i32 = CARRIED_BYTES + 14 + 1500 + TAGS_BYTES;
 pub struct Mirrors {
     key: KeyIds<1>,
     set_sessions: ActionIds<2>,
-    /// First session id for replies. Session ids below it equal port numbers, and are for records.
+    /// First session id for replies. Lower session ids equal port numbers; they are for records, which are mirrors of
+    /// ACKs and NAKs that update registers in egress.
     first_answer: u32,
     /// Port that recirculates packets.
     recirculation_port: u32,
@@ -57,7 +58,7 @@ impl Mirrors {
         self.first_answer - 2
     }
 
-    /// Inserts the sessions of the switch as a whole (`p4src/tna/metadata.p4`).
+    /// Updates that insert the sessions of the switch as a whole (`p4src/tna/metadata.p4`).
     ///
     /// Fatal NAKs to the controller use the CPU port's number, modulo the number of session ids. Registration packets use the
     /// last session id. Recirculated records of feedback use the number of the recirculation port.
@@ -72,7 +73,7 @@ impl Mirrors {
         ]
     }
 
-    /// Inserts the session for replies to packets from a port, and the table entry of that port.
+    /// Updates that insert the session for replies to packets from a port, and the table entry of that port.
     pub fn insert(&self, port: u32) -> [Update; 2] {
         let answer = self.first_answer + port;
         let session = CloneSession { port }.insert_as(answer, ANSWER_BYTES);

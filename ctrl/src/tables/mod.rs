@@ -137,7 +137,7 @@ pub struct Program {
     pub groups: Groups,
     /// Table `ingress.group_lookup.mft`: index of the path of a group that leads through a port, by group and port.
     pub mft: Mft,
-    /// `ingress.bridge_entry.members`, on Tofino `ingress.group_lookup.members`
+    /// Table `ingress.bridge_entry.members`, on Tofino `ingress.group_lookup.members`: rewrites of packets from members.
     pub members: Members,
     /// Table `egress.bridge_exit.receivers`: rewrites of packets to members.
     pub receivers: Receivers,
@@ -145,9 +145,9 @@ pub struct Program {
     pub source_guard: SourceGuard,
     /// Table `egress.ecn_marking.profiles`: ECN thresholds of ports.
     pub ecn_marking: EcnMarking,
-    /// `ingress.mirrors`, which only Tofino has.
+    /// Table `ingress.mirrors`: mirror sessions of ports; `None` on v1model, which does not have it.
     pub mirrors: Option<Mirrors>,
-    /// `ingress.punt_limit.rates`, on Tofino `egress.punt_limit.rates`
+    /// Meters `ingress.punt_limit.rates`, on Tofino `egress.punt_limit.rates`: rate limits of packets to the controller.
     pub punt_rates: PuntRates,
     /// Counter arrays of the pipeline.
     pub counters: Counters,

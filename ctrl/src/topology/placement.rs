@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 
 use super::{HostIndex, LinkIndex, Node, SwitchIndex, Topology};
 
-/// Maximum number of switches for which swaps of two are tried; the number of pairs is its square.
+/// Maximum number of switches for which the search tries to swap the machines of two; the number of pairs grows with the
+/// square.
 const SWAPPED: usize = 400;
-/// Maximum number of start switches from which a partition is grown; the best result is used.
-const SEEDS: usize = 16;
+/// Maximum number of start switches from which a placement is computed; the best result is used.
+const STARTS: usize = 16;
 
 /// Assignment of every node to a machine; machines are numbered from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,7 +136,7 @@ struct Search {
     weight: Vec<usize>,
     /// Per switch: the switches at the other ends of its links.
     links: Vec<Vec<usize>>,
-    /// Per switch: machines of its hosts that are fixed on a machine.
+    /// Per switch: the machine of each attached host that is fixed on a machine.
     pulled: Vec<Vec<usize>>,
     fixed: Vec<Option<usize>>,
     /// Per machine: number of hosts that are fixed on it.
@@ -185,12 +186,12 @@ impl Search {
         }
     }
 
-    /// The best placement of those grown from several start switches.
+    /// The best of the placements that are computed from several start switches.
     fn best(&self) -> Places {
         let count = self.weight.len();
-        let step = count.div_ceil(SEEDS).max(1);
-        let tried = (0..count).step_by(step).map(|seed| {
-            let mut places = self.grow(seed);
+        let step = count.div_ceil(STARTS).max(1);
+        let tried = (0..count).step_by(step).map(|first| {
+            let mut places = self.place_greedily(first);
             self.refine(&mut places);
             places
         });
@@ -236,8 +237,9 @@ impl Search {
             + pulled.filter(|m| **m == machine).count()
     }
 
-    /// Greedy placement: fills one machine after the other with the switch that has the most links to it.
-    fn grow(&self, seed: usize) -> Places {
+    /// Places switches greedily: fills one machine after the other with the switches that have the most links to it.
+    /// `first`: start switch, which is preferred among equals.
+    fn place_greedily(&self, first: usize) -> Places {
         let mut places: Places = self.fixed.iter().map(|f| f.unwrap_or(UNPLACED)).collect();
         let before = self.loads(&places);
         for (machine, mut load) in before.into_iter().enumerate() {
@@ -254,8 +256,8 @@ impl Search {
                 let next = waiting.max_by_key(|&switch| {
                     let ties = self.ties(&places, switch, machine);
                     let out = self.ties(&places, switch, UNPLACED);
-                    let from_seed = (switch + places.len() - seed) % places.len();
-                    (ties, usize::MAX - out, usize::MAX - from_seed)
+                    let from_first = (switch + places.len() - first) % places.len();
+                    (ties, usize::MAX - out, usize::MAX - from_first)
                 });
                 let next = next.expect("some are nowhere");
                 let would = load + self.weight[next];

@@ -63,7 +63,7 @@ impl NTree {
     }
 }
 
-/// The tree with the topology's numbers of ports, switches, hosts and links.
+/// Finds the m-port n-tree that has the topology's numbers of ports, switches, hosts and links.
 fn shape_of(topology: &Topology) -> Result<Shape, String> {
     let ports = topology
         .switch_indexes()
