@@ -17,7 +17,7 @@ pub enum MinPsn {
     ///
     /// After Cepheus, section III-D.
     Walk,
-    /// The controller computes it; switches punt ACKs to it
+    /// The controller computes the minimum; switches pass (punt) ACKs to it
     Punt,
 }
 
@@ -32,7 +32,7 @@ pub enum IcrcMode {
     Neutral,
     /// Switches parse the payload and recompute the ICRC
     Recompute,
-    /// The controller recomputes the ICRC; leaf switches punt each copy for a host
+    /// The controller recomputes the ICRC; leaf switches pass (punt) each copy for a host to it
     Punt,
 }
 
@@ -80,7 +80,7 @@ impl Window {
     }
 }
 
-/// The window of switches whose group entry has no such parameter.
+/// Window that switches use if their group entries have no window parameter.
 impl Default for Window {
     fn default() -> Window {
         Window(alfirk_contract::DEFAULT_WINDOW)

@@ -213,7 +213,7 @@ pub enum DryRun {
     Bfrt,
 }
 
-/// Why `alfirk ctrl` ended.
+/// Error that ended `alfirk ctrl`, or kept it from starting.
 #[derive(Debug, thiserror::Error)]
 pub enum CtrlError {
     /// A file is unreadable or invalid, or a switch address is malformed or missing.

@@ -18,7 +18,8 @@ use crate::controller::{
 use crate::tables::Counts;
 use crate::topology::{LinkIndex, SwitchIndex};
 
-/// Maximum number of reports processed in one batch, so that calls of clients are not delayed longer.
+/// Maximum number of reports of connections processed in one batch. It bounds the time for which a batch delays calls of
+/// clients.
 const MAX_REPORT_BATCH: usize = 256;
 
 /// Error: not all switches became ready.
@@ -83,7 +84,7 @@ pub enum GroupNews {
     Lost {
         /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
-        /// IPv4 addresses of the members.
+        /// IPv4 addresses of the removed members.
         members: Vec<Ipv4Addr>,
     },
     /// The group's tree was rerouted around a failed link or switch.

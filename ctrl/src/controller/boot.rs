@@ -442,7 +442,7 @@ impl Controller {
         updates
     }
 
-    /// Frees the indexes and addresses that were reserved until this switch started again.
+    /// Frees the group indexes and addresses that were reserved because their groups could not be removed from this switch.
     fn discard_leftovers(&mut self, switch: SwitchIndex) {
         let control = &mut self.switches[switch.0];
         control.capacity.end_quarantine();

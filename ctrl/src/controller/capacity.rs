@@ -112,7 +112,7 @@ impl Capacity {
         }
     }
 
-    /// Allocates all that a part needs.
+    /// Allocates a group index, table entries and receiver slots for a part.
     pub(super) fn take(&mut self, wanted: &Demand) -> Result<Allocation, TableFull> {
         self.check(wanted)?;
         let mut slots = BTreeMap::new();

@@ -75,7 +75,7 @@ impl DatagramGroup {
 }
 
 impl Controller {
-    /// Adds a host to a group, or removes it. A request without effect succeeds at once.
+    /// Adds a host to a datagram group, or removes it. A request without effect succeeds at once.
     pub(super) fn change_datagrams(
         &mut self,
         now: u64,
@@ -224,7 +224,8 @@ impl Controller {
         }
     }
 
-    /// Entries of all groups on a switch, in two steps: the second refers to the first.
+    /// Entries of all datagram groups on a switch, in two lists. The second is written after the first, because its
+    /// entries refer to those of the first.
     pub(super) fn datagram_entries(&self, switch: SwitchIndex) -> (Vec<Update>, Vec<Update>) {
         let groups = self.datagrams.groups.iter();
         let entries = groups.flat_map(|(ip, group)| group.entries(&self.program, *ip, switch));

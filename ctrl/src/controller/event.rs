@@ -28,7 +28,7 @@ pub enum Event {
     SwitchDown {
         /// Index of the switch in the topology.
         switch: SwitchIndex,
-        /// Cause, for messages.
+        /// Cause of the disconnection, for messages.
         why: String,
     },
     /// Reply to an [`Effect::Request`].
@@ -162,7 +162,7 @@ pub enum ApiRequest {
         /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
     },
-    /// Renew the lease of a group without traffic. Reply: [`ApiReply::Refreshed`] or [`ApiReply::Failed`].
+    /// Renew the lease of a group, as groups without traffic need. Reply: [`ApiReply::Refreshed`] or [`ApiReply::Failed`].
     Refresh {
         /// Id to return in the reply.
         tag: Tag,
@@ -173,9 +173,9 @@ pub enum ApiRequest {
     JoinDatagrams {
         /// Id to return in the reply.
         tag: Tag,
-        /// An address of 224.0.0.0/4.
+        /// Address of the group, in 224.0.0.0/4.
         group: Ipv4Addr,
-        /// A host of the topology.
+        /// IPv4 address of a host of the topology.
         host: Ipv4Addr,
     },
     /// Remove a host from a datagram group. A group without members is removed. Reply as for `JoinDatagrams`.
@@ -218,7 +218,7 @@ pub struct RegisterGroup {
 /// One member of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberSpec {
-    /// A host of the topology.
+    /// IPv4 address of a host of the topology.
     pub ip: Ipv4Addr,
     /// Number of the member's queue pair.
     pub qpn: QpNum,

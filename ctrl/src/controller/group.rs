@@ -46,7 +46,7 @@ impl Path {
     }
 }
 
-/// The part of a group on one switch.
+/// The part of a group on one switch: its group index there, and its paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GroupPart {
     pub(super) switch: SwitchIndex,
@@ -206,7 +206,7 @@ impl Group {
         port.unwrap_or(0)
     }
 
-    /// Port of a switch that leads to a member along the tree.
+    /// Port of a switch that leads to the member `source` along the tree; `None` if the tree does not connect them.
     pub(super) fn port_of(
         &self,
         topology: &Topology,
@@ -435,7 +435,7 @@ impl GroupPart {
         (0..=u8::MAX).zip(&self.paths)
     }
 
-    /// Slots of the members at the switch, by port.
+    /// Yields port and receiver slot of each member at the switch.
     pub(super) fn slots(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let members = self.paths.iter().filter(|path| path.bridge.is_some());
         members.map(|path| (path.port, path.slot))

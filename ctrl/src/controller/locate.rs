@@ -31,7 +31,7 @@ use crate::topology::SwitchIndex;
 pub(super) struct Reading {
     /// Position last acknowledged to the source.
     pub(super) last_acked: Option<Position>,
-    /// Newest PSN sent.
+    /// Newest PSN that a source has sent.
     pub(super) sent: Option<Psn>,
     /// Port of the source; 0 if there was none.
     pub(super) source: Option<u32>,
@@ -96,9 +96,9 @@ pub(super) struct Evidence {
     /// Window of the source in packets.
     pub(super) window: u32,
     pub(super) locals: Vec<Local>,
-    /// PSN that all members at other switches have.
+    /// PSN that all members at other switches have; `None` if no other switch could be read.
     pub(super) elsewhere: Option<Psn>,
-    /// Port that leads to the source, if another switch has recorded it.
+    /// Port that leads to the source; `None` if no other switch has recorded the source.
     pub(super) towards_source: Option<u32>,
     /// Preferred ports if several members may be the source: the member that reported no progress, then the former source.
     pub(super) likely: Vec<u32>,

@@ -143,7 +143,7 @@ struct SwitchControl {
     leftovers: BTreeSet<(u32, Ipv4Addr)>,
     /// Group parts found on the switch that this controller did not write, by index.
     orphans: BTreeMap<u16, Orphan>,
-    /// The session's entry in [`Controller::timers`].
+    /// Time of the session's entry in [`Controller::timers`]; `None` without an entry.
     timer: Option<u64>,
 }
 
@@ -306,7 +306,8 @@ impl Controller {
         self.effects.pop_front()
     }
 
-    /// Time at which the driver must send [`Event::Timeout`]. Earlier or additional ones have no effect.
+    /// Time at which the driver must send [`Event::Timeout`], in nanoseconds; `None` if none is needed. Earlier or
+    /// additional ones have no effect.
     pub fn poll_timeout(&self) -> Option<u64> {
         let sessions = self.timers.first().map(|(at, _)| *at);
         [

@@ -17,7 +17,8 @@ use crate::topology::SwitchIndex;
 use crate::tree::Tree;
 
 impl Controller {
-    /// Checks a request, builds the tree, and allocates an address, and an index on every switch.
+    /// Plans a new group: checks the request, builds the tree, and allocates the address and resources on every switch of
+    /// the tree.
     pub(super) fn plan(&mut self, request: &RegisterGroup) -> Result<Group, GroupError> {
         let members = self.resolve_members(&request.members)?;
         let hosts: Vec<_> = members.iter().map(|member| member.host).collect();

@@ -78,7 +78,7 @@ impl Pool {
         self.size() - self.used.len() - self.quarantined.len()
     }
 
-    /// Size of the range.
+    /// How many numbers the range has.
     pub(super) fn size(&self) -> usize {
         (self.last - self.first) as usize + 1
     }

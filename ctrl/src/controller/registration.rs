@@ -41,7 +41,7 @@ pub(super) struct Registration {
 /// State of a group, with the data that only this state needs.
 #[derive(Debug)]
 enum GroupState {
-    /// The agents of the switches create the group, which is registered in band, switch by switch.
+    /// A leader host has registered the group in band; the agents of the switches create it, switch by switch.
     Growing(Growth),
     /// Members are invited; nothing is written yet.
     Inviting(Tag),

@@ -74,7 +74,7 @@ pub(super) enum Notice {
     Open(Found),
     /// The switch has failed; all its tasks are reported as failed after this notice.
     Failed(SwitchError),
-    /// A task is done. The value is that of a register access, and 0 for Writes.
+    /// A task has ended. The value is that of a register access, and 0 for Writes.
     Done(TaskId, Result<u64, SwitchError>),
     /// A registration packet, with its ingress port.
     Mrp(u32, Vec<u8>),
@@ -82,7 +82,7 @@ pub(super) enum Notice {
     Counted(TaskId, Result<Counts, SwitchError>),
     /// A frame of a group that the switch has passed to the controller.
     Punted {
-        /// One of `PACKET_IN_*`.
+        /// Why the switch has passed the frame: one of the `PACKET_IN_*` constants.
         reason: u8,
         /// Ingress port; for a frame whose ICRC is to be recomputed, the egress port.
         port: u32,
@@ -239,7 +239,7 @@ impl Session {
         );
     }
 
-    /// Ends the connection.
+    /// Closes the session, because the connection has ended.
     pub(super) fn down(&mut self, why: &str) {
         self.enter(State::Closed, why);
         self.notices.push_back(Notice::Failed(self.lost()));

@@ -12,7 +12,7 @@ use super::multicast_groups::{pre_update, replica};
 /// A clone session that mirrors packets to one port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CloneSession {
-    /// Port and session id.
+    /// Port to which packets are mirrored; its number is also the session id.
     pub port: u32,
 }
 

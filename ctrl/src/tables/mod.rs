@@ -166,21 +166,22 @@ pub struct Program {
 /// Table and register sizes of the pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// Groups per switch: the size of `groups`.
+    /// Maximum number of groups on a switch: the size of the table `groups`.
     pub groups: u32,
     /// Maximum number of paths of a group on a switch, derived from the size of the registers with one cell per path.
     pub paths: u32,
-    /// Entries of `datagram_groups`. The ids of their PRE groups follow those of `groups`.
+    /// Maximum number of entries of the table `datagram_groups`. The ids of their PRE groups follow those of the groups
+    /// in `groups`.
     pub datagram_groups: u32,
-    /// Entries of `mft`.
+    /// Maximum number of entries of the table `mft`: paths of all groups on a switch.
     pub mft: u32,
-    /// Entries of `members`.
+    /// Maximum number of entries of the table `members`.
     pub members: u32,
-    /// Entries of `receivers` that have a cell in the registers of memory regions.
+    /// Maximum number of entries of the table `receivers` that have a cell in the registers of memory regions.
     pub receivers: u32,
-    /// Entries of `routes`.
+    /// Maximum number of entries of the table `routes`.
     pub routes: u32,
-    /// Entries of `next_hops`.
+    /// Maximum number of entries of the table `next_hops`.
     pub next_hops: u32,
 }
 

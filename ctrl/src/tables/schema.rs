@@ -37,7 +37,7 @@ pub enum ProgramError {
         expected: i32,
     },
     /// A match field has an unexpected match kind.
-    #[error("P4Info: {name} is not matched {expected}; compile p4src/ of the same version as this controller")]
+    #[error("P4Info: the match kind of {name} is not {expected}; compile p4src/ of the same version as this controller")]
     MatchKind {
         /// Name of the field or parameter, with its owner as prefix.
         name: String,
@@ -62,9 +62,9 @@ pub enum ProgramError {
     /// The numbers of groups or paths are out of range.
     #[error("P4Info: {groups} groups with {paths} paths each; this controller handles 1 to 32768 groups with 1 to 128 paths")]
     Sizes {
-        /// Groups per switch.
+        /// Number of groups per switch, from P4Info.
         groups: u32,
-        /// Paths per group.
+        /// Number of paths per group and switch, from P4Info.
         paths: u32,
     },
 }

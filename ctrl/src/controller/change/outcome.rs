@@ -15,7 +15,7 @@ use crate::controller::{ApiReply, Controller};
 use crate::topology::SwitchIndex;
 
 impl Controller {
-    /// Ends a change, which was either made or undone.
+    /// Ends a change procedure, after all its steps are done or undone, and reports the result.
     pub(super) fn change_ended(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let registration = self.groups.get_mut(&mcst_id);
         let Some((run, removal)) = registration.and_then(|r| r.end_change()) else {

@@ -18,7 +18,7 @@ pub(in crate::controller) struct Agent {
     /// Port towards the leader.
     pub(super) port: u32,
     pub(super) initial_psn: Psn,
-    /// Time until the members' queue pairs give up ([`alfirk_roce::registration::Patience::bits`]).
+    /// Encoded time until the members' queue pairs give up ([`alfirk_roce::registration::Patience::bits`]).
     pub(super) flags: u8,
     total: u8,
     parts: BTreeMap<u8, Vec<Node>>,
@@ -38,7 +38,7 @@ pub(super) enum Downstream {
     Switch(Vec<Repr>),
 }
 
-/// Stage of an agent.
+/// Stage of a registration at one switch.
 #[derive(Debug)]
 pub(in crate::controller) enum Stage {
     /// Waiting for packets of the leader.
@@ -125,7 +125,7 @@ impl Agent {
         self.all().filter(|node| !node.is_group())
     }
 
-    /// Node of the group, once its packet is received.
+    /// The node that describes the group; `None` until its packet is received.
     pub(super) fn group(&self) -> Option<&Node> {
         self.all().find(|node| node.is_group())
     }

@@ -25,7 +25,7 @@ pub(super) type ClaimKey = (Ipv4Addr, Ipv4Addr);
 /// A registration before all members have agreed.
 #[derive(Debug)]
 pub(super) struct Claim {
-    /// Leaf switch of the leader.
+    /// Leaf switch of the leader: the one to which it is attached.
     pub(super) switch: SwitchIndex,
     /// Agent that collects the packets; becomes the agent of the leaf when all have agreed.
     pub(super) agent: Agent,

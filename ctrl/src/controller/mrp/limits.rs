@@ -11,7 +11,7 @@ use crate::topology::SwitchIndex;
 /// Minimum interval between refusals to a host that exceeds its rate, in nanoseconds.
 const REFUSAL_INTERVAL: u64 = 1_000_000_000;
 
-/// Groups and packet rates of hosts.
+/// Registered groups and packet rates of each host, to limit both.
 #[derive(Debug, Default)]
 pub(in crate::controller) struct Limits {
     /// Addresses of the groups that each host leads.
@@ -19,9 +19,9 @@ pub(in crate::controller) struct Limits {
     leaders: BTreeMap<Ipv4Addr, Ipv4Addr>,
     /// Group addresses of each host's unfinished registrations.
     claimed: BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>,
-    /// Rate of packets, by switch and port of the host.
+    /// Rate limiter of registration packets, by switch and port of the host.
     paces: BTreeMap<(SwitchIndex, u32), Pace>,
-    /// Rate of invitations, by leader.
+    /// Rate limiter of invitations, by leader.
     invitations: BTreeMap<Ipv4Addr, Pace>,
 }
 
@@ -52,7 +52,7 @@ impl Limits {
         }
     }
 
-    /// Removes the leader of a group.
+    /// Removes the record of a group's leader.
     pub(super) fn discard(&mut self, mcst_id: Ipv4Addr) {
         let Some(leader) = self.leaders.remove(&mcst_id) else {
             return;

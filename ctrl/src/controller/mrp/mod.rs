@@ -48,7 +48,7 @@ const NODES_OF_LONGEST: usize = 3;
 pub(super) struct Mrp {
     /// Registrations that not all members have agreed to, so that no group is created yet.
     claims: BTreeMap<ClaimKey, Claim>,
-    /// Deadlines of claims.
+    /// Time at which each claim expires.
     claim_deadlines: Timers<ClaimKey>,
     agents: BTreeMap<(Ipv4Addr, SwitchIndex), Agent>,
     /// Time at which each unfinished registration is refused, by group address.
@@ -237,7 +237,7 @@ impl Controller {
         (NODES_OF_LONGEST * self.topology.hosts().len()).div_ceil(MAX_NODES - NODES_OF_LONGEST) + 1
     }
 
-    /// Removes registrations after their deadline.
+    /// Refuses registrations whose deadline has passed, and processes the deadlines of claims and invitations.
     pub(super) fn mrp_timeout(&mut self, now: u64) {
         while let Some(mcst_id) = self.mrp.deadlines.pop_due(now) {
             self.mrp_fail(now, mcst_id, Refusal::Busy);

@@ -70,7 +70,7 @@ impl Writes {
         Some(sent)
     }
 
-    /// Deadline of the pending call.
+    /// Deadline of the pending call; `None` without one.
     pub(super) fn deadline(&self) -> Option<u64> {
         self.in_flight.as_ref().map(|write| write.deadline)
     }

@@ -173,7 +173,7 @@ impl Labels<'_> {
             }
             Some(known) if taken == switch && *known == label => Ok(()),
             _ => Err(format!(
-                "switch {} has links of no switch in an n-tree",
+                "switch {} is not linked like any switch of an n-tree",
                 self.topology.switch(switch).name
             )),
         }
