@@ -39,7 +39,7 @@ pub enum IcrcMode {
 /// Strategies of one group, and the parameters of its queue pairs that switches need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Strategies {
-    /// Method by which switches find the smallest PSN that all paths have acknowledged.
+    /// Method that finds the minimum of the PSNs that the group's paths have acknowledged.
     pub min_psn: MinPsn,
     /// Method that keeps the ICRC of data valid.
     pub icrc: IcrcMode,

@@ -157,15 +157,14 @@ pub struct CtrlArgs {
     )]
     pub punt_rate: u32,
     /// Invite hosts in band, by packets on the network, before they are added to groups of the control service; they must
-    /// agree.
-    /// Hosts that a leader names in band are always invited.
+    /// agree. Hosts that a leader names in band are always invited.
     #[arg(long, help_heading = "Groups")]
     pub ask_members: bool,
     /// ECN marking by queue length: none up to KMIN, all from KMAX on, and with a probability that rises to PMAX in between.
     /// Lengths in packets (16,64,0.1) or bytes (20KiB,200KiB,0.01); a single length marks all from there on.
     #[arg(long, value_name = "KMIN,KMAX,PMAX", help_heading = "Groups")]
     pub ecn: Option<EcnThresholds>,
-    /// Method by which switches find the smallest PSN that all members have acknowledged, for groups registered in band.
+    /// Method that finds the minimum of the PSNs that members have acknowledged, for groups registered in band.
     #[arg(
         long,
         value_enum,

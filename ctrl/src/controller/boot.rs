@@ -6,9 +6,9 @@
 //! causes retransmissions; one that is too new would acknowledge data that a member lacks.
 //!
 //! The position of a group (PSN and MSN that all members have acknowledged) and its source are read from the other
-//! switches of its tree ([`super::locate`]).
-//! They cannot be determined if the source may be a host of the booting switch. Then the registers start from a position
-//! known to be safe, and the hosts of the switch are queried once the group is published ([`super::recovery`]).
+//! switches of its tree ([`super::locate`]). They cannot be determined if the source may be a host of the booting switch.
+//! Then the registers start from a position known to be safe, and the hosts of the switch are queried once the group is
+//! published ([`super::recovery`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;

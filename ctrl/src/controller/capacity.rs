@@ -1,9 +1,8 @@
 //! Capacity of one switch for groups: free group indexes, table entries and receiver slots.
 //!
 //! A group's part on a switch needs a group index, a number of entries in each table, and a slot for each member host at
-//! the
-//! switch. The slot is the host's number among all receivers there, and indexes the registers of announced memory regions
-//! (`p4src/v1model/memory_regions.p4`). Either all of it is allocated before the first write, or nothing.
+//! the switch. The slot is the host's number among all receivers there, and indexes the registers of announced memory
+//! regions (`p4src/v1model/memory_regions.p4`). Either all of it is allocated before the first write, or nothing.
 //!
 //! A part that replaces an old part of the same group keeps the slots of the hosts that stay, and so the content of their
 //! registers. A slot is free when no part uses it.
@@ -209,8 +208,8 @@ impl Capacity {
         ]
     }
 
-    /// Number of free entries of the table `receivers`. Like `members`, the table has one entry per member at the switch;
-    /// its size equals the number of slots.
+    /// Number of free entries of the table `receivers`. Like `members`, the table has one entry per member at the switch. It
+    /// holds as many entries as there are slots.
     fn receivers_left(&self) -> usize {
         self.slots.size().saturating_sub(self.members.used)
     }

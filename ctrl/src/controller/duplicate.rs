@@ -20,8 +20,7 @@ const ICRC_AT: usize = RETH_AT + reth::HEADER_LEN;
 const FRAME_LEN: usize = ICRC_AT + 4;
 
 /// Distance in packets of a duplicate's PSN before the newest PSN that all members have. It is large enough that the
-/// current source
-/// received the PSN before it began to send, and less than half the PSN space from what any member expects.
+/// current source received the PSN before it began to send, and less than half the PSN space from what any member expects.
 const BEHIND: u32 = 1 << 21;
 
 /// PSN of duplicate requests to the members of a group, who all have the data up to `base`.

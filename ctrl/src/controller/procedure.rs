@@ -224,7 +224,7 @@ impl<P: Procedure> Run<P> {
         }
     }
 
-    fn turn(&mut self) {
+    fn enter_next_step(&mut self) {
         self.at = match self.at {
             Progress::Step(n) if self.failure.is_some() || self.is_cancelled => Progress::Undo(n),
             Progress::Step(n) if n + 1 < P::STEPS.len() => Progress::Step(n + 1),
@@ -335,7 +335,7 @@ impl Controller {
                 run.failure = Some(failure);
             }
             let before = run.at;
-            run.turn();
+            run.enter_next_step();
             if let (Progress::Step(n), Progress::Undo(_)) = (before, run.at) {
                 let (step, failure) = (P::STEPS[n].name, &run.failure);
                 tracing::debug!(procedure = P::NAME, step, ?failure, "turns back");

@@ -25,7 +25,7 @@ pub struct Counters {
     punts_limited: Option<u32>,
 }
 
-/// Cost of one strategy that finds the smallest PSN that all members of a group have acknowledged, as numbers of packets.
+/// Cost of one strategy that finds the minimum of the PSNs that a group's paths have acknowledged, as numbers of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Number of ACKs and NAKs received.

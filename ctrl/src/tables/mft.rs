@@ -1,6 +1,7 @@
-//! `ingress.group_lookup.mft`: the paths of a group, one per port of its tree on this switch. The switch finds the
-//! smallest PSN
-//! that all paths have acknowledged in a search tree over the path numbers, the min-PSN tree.
+//! `ingress.group_lookup.mft`: the paths of a group, one per port of its tree on this switch.
+//!
+//! By a tournament tree over the path numbers, the min-PSN tree, the switch finds the minimum of the PSNs that the paths
+//! have acknowledged.
 
 use alfirk_p4runtime::p4::config::v1::match_field::MatchType;
 use alfirk_p4runtime::p4::v1::TableEntry;

@@ -137,10 +137,10 @@ struct Search {
     /// Per switch: the switches at the other ends of its links.
     links: Vec<Vec<usize>>,
     /// Per switch: the machine of each attached host that is fixed on a machine.
-    pulled: Vec<Vec<usize>>,
+    fixed_host_machines: Vec<Vec<usize>>,
     fixed: Vec<Option<usize>>,
     /// Per machine: number of hosts that are fixed on it.
-    apart: Vec<usize>,
+    fixed_hosts: Vec<usize>,
     /// Average number of nodes per machine, rounded up.
     share: usize,
     /// Maximum number of nodes per machine.
@@ -152,34 +152,34 @@ const UNPLACED: usize = usize::MAX;
 
 impl Search {
     fn new(topology: &Topology, machines: usize, fixed: &BTreeMap<Node, usize>) -> Search {
-        let (mut apart, mut weight, mut links, mut pulled) =
+        let (mut fixed_hosts, mut weight, mut links, mut fixed_host_machines) =
             (vec![0; machines], Vec::new(), Vec::new(), Vec::new());
         for switch in topology.switch_indexes() {
-            let (mut own, mut peers, mut pull) = (1, Vec::new(), Vec::new());
+            let (mut own, mut peers, mut machines_of_hosts) = (1, Vec::new(), Vec::new());
             for neighbour in topology.neighbours(switch) {
                 match (neighbour.peer.node, fixed.get(&neighbour.peer.node)) {
                     (Node::Switch(SwitchIndex(peer)), _) => peers.push(peer),
                     (Node::Host(_), Some(machine)) => {
-                        pull.push(*machine);
-                        apart[*machine] += 1;
+                        machines_of_hosts.push(*machine);
+                        fixed_hosts[*machine] += 1;
                     }
                     (Node::Host(_), None) => own += 1,
                 }
             }
             weight.push(own);
             links.push(peers);
-            pulled.push(pull);
+            fixed_host_machines.push(machines_of_hosts);
         }
-        let all = weight.iter().sum::<usize>() + apart.iter().sum::<usize>();
+        let all = weight.iter().sum::<usize>() + fixed_hosts.iter().sum::<usize>();
         let share = all.div_ceil(machines);
         let largest = weight.iter().max().copied().unwrap_or(0);
         let of = |switch: SwitchIndex| fixed.get(&Node::Switch(switch)).copied();
         Search {
             machines,
             links,
-            pulled,
+            fixed_host_machines,
             fixed: topology.switch_indexes().map(of).collect(),
-            apart,
+            fixed_hosts,
             share,
             limit: share + largest / 2,
             weight,
@@ -213,8 +213,8 @@ impl Search {
                     .iter()
                     .filter(|p| places[**p] != places[switch])
                     .count();
-                let pulled = self.pulled[switch].iter();
-                out + 2 * pulled.filter(|m| **m != places[switch]).count()
+                let fixed = self.fixed_host_machines[switch].iter();
+                out + 2 * fixed.filter(|m| **m != places[switch]).count()
             })
             .sum();
         let fullest = loads.iter().max().copied().unwrap_or(0);
@@ -222,7 +222,7 @@ impl Search {
     }
 
     fn loads(&self, places: &Places) -> Vec<usize> {
-        let mut loads = self.apart.clone();
+        let mut loads = self.fixed_hosts.clone();
         for (switch, &place) in places.iter().enumerate().filter(|(_, p)| **p != UNPLACED) {
             loads[place] += self.weight[switch];
         }
@@ -232,9 +232,9 @@ impl Search {
     /// Number of links from a switch to nodes on a machine.
     fn ties(&self, places: &Places, switch: usize, machine: usize) -> usize {
         let peers = self.links[switch].iter();
-        let pulled = self.pulled[switch].iter();
+        let fixed = self.fixed_host_machines[switch].iter();
         peers.filter(|peer| places[**peer] == machine).count()
-            + pulled.filter(|m| **m == machine).count()
+            + fixed.filter(|m| **m == machine).count()
     }
 
     /// Places switches greedily: fills one machine after the other with the switches that have the most links to it.
@@ -297,7 +297,7 @@ impl Search {
                         continue;
                     }
                     for &other in others.clone() {
-                        if self.gains(places, one, other) {
+                        if self.swap_helps(places, one, other) {
                             self.apply_best_change(places, |trial| {
                                 vec![vec![(one, trial[other]), (other, trial[one])]]
                             });
@@ -312,7 +312,7 @@ impl Search {
     }
 
     /// Whether swapping the machines of two switches reduces the number of links between machines.
-    fn gains(&self, places: &Places, one: usize, other: usize) -> bool {
+    fn swap_helps(&self, places: &Places, one: usize, other: usize) -> bool {
         let (here, there) = (places[one], places[other]);
         if here == there {
             return false;

@@ -1,9 +1,8 @@
 //! Claims: registrations that a host has begun, before anything is written to switches.
 //!
-//! The agent of the leader's leaf (the switch to which the leader is attached) collects the leader's packets, then
-//! invites every member in them.
-//! The group gets its address, indexes and entries only once all have agreed. So hosts that begin to register the same
-//! address do not block each other: the first one whose members agree gets it.
+//! The agent of the leader's leaf (the switch to which the leader is attached) collects the leader's packets, then invites
+//! every member in them. The group gets its address, indexes and entries only once all have agreed. So hosts that begin to
+//! register the same address do not block each other: the first one whose members agree gets it.
 //!
 //! The number of claims per host is limited by [`groups_per_host`](crate::ControllerConfig::groups_per_host) and
 //! [`MOST_CLAIMS`], the number of nodes by the hosts of the topology, and invitations by [`Limits`](super::limits::Limits).
