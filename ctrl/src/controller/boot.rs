@@ -1,9 +1,10 @@
 //! Boot procedure: brings a switch to the desired state after its session has opened.
 //!
-//! The session has read all entries of the switch. The procedure writes the missing entries, first those of the underlay,
-//! then those of groups. It keeps the registers of a group if the group is published on the switch with the expected paths.
-//! Otherwise it initialises them from a PSN that every member is known to have acknowledged. A PSN that is too old only
-//! causes retransmissions; one that is too new would acknowledge data that a member lacks.
+//! The session has read all entries of the switch. The procedure writes the missing entries, first those of the underlay
+//! (routes, ARP and others that do not depend on groups), then those of groups. It keeps the registers of a group if the
+//! group is published on the switch with the expected paths. Otherwise it initialises them from a PSN that every member is
+//! known to have acknowledged. A PSN that is too old only causes retransmissions; one that is too new would acknowledge
+//! data that a member lacks.
 //!
 //! The position of a group (PSN and MSN that all members have acknowledged) and its source are read from the other
 //! switches of its tree ([`super::locate`]). They cannot be determined if the source may be a host of the booting switch.

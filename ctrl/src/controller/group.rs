@@ -35,7 +35,8 @@ pub(super) struct Path {
     pub(super) port: u32,
     /// Bridge of the member at the port; `None` if the port leads to another switch.
     bridge: Option<Bridge>,
-    /// Receiver slot of the member at the port; 0 if the port leads to another switch.
+    /// Receiver slot of the member at the port: its number among all receivers of the switch. 0 if the port leads to
+    /// another switch.
     slot: u32,
 }
 
