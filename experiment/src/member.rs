@@ -17,14 +17,15 @@ impl TransferId {
 pub enum MemberEvent {
     /// All connections of this member are established.
     Ready,
-    /// At a receiver: all data has been received. At the root: all data that it sent is acknowledged.
+    /// The member is done. A receiver has received all data; the data that the root sent is all acknowledged.
     Done {
         /// SHA-256 of the member's data.
         sha256: Digest,
         /// Time on the fabric's clock, in nanoseconds.
         at: u64,
     },
-    /// With changing sources: this member holds a part; at the part's source, all members hold it.
+    /// The member has completed a part, if sources change. A receiver holds the part; at the part's source, all members
+    /// hold it.
     PartDone {
         /// Number of the part, from 0.
         part: u32,
@@ -33,11 +34,12 @@ pub enum MemberEvent {
     },
     /// This member is done, and all data that it relayed is acknowledged, too.
     Finished,
-    /// The member has left a leg of the transfer, and the leg's queue pairs are destroyed.
+    /// The member has left a leg of the transfer (the part that one algorithm carries), and the leg's queue pairs are
+    /// destroyed.
     Left {
         /// Number of contiguous slices that the member holds, from slice 0.
         held: u32,
-        /// Slices after these that the member holds, too.
+        /// Numbers of further slices that the member holds, after a gap.
         beyond: Vec<u32>,
     },
     /// The transfer failed at this member.

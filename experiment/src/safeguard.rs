@@ -15,7 +15,8 @@
 
 use std::fmt;
 
-/// Number of low windows in a row before a group is left, and of good ones before it is trusted again.
+/// Number of low windows in a row before a group is left, and of good ones before it is trusted again. A window is an
+/// interval of measurement; it is low if its goodput is below the threshold.
 pub const WINDOWS: u32 = 2;
 
 /// Maximum wait before a failed group is tried again, as a multiple of the first one.
@@ -36,7 +37,8 @@ pub struct SafeguardConfig {
 }
 
 impl SafeguardConfig {
-    /// 50 %, as Cepheus suggests, and a retry after eight windows.
+    /// Creates a configuration with a threshold of 50 % of the normal goodput, as Cepheus suggests, and a retry after
+    /// eight windows.
     pub fn new(window: u64) -> SafeguardConfig {
         SafeguardConfig {
             below: 0.5,
@@ -98,17 +100,20 @@ pub struct Safeguard {
 #[derive(Debug, Clone, Copy)]
 enum State {
     Group {
-        /// Start of the current window.
+        /// Start of the current window in ns.
         since: u64,
+        /// Bytes acknowledged through the group at the start of the window.
         bytes: u64,
-        /// Numbers of low and good windows in a row; one of them is 0.
+        /// Number of low windows in a row; 0 after a good one.
         low: u32,
+        /// Number of good windows in a row; 0 after a low one.
         good: u32,
         /// Time and byte count at the start of the low windows.
         low_since: (u64, u64),
         trust: TrustState,
     },
     Overlay {
+        /// Time in ns at which the group is tried again.
         try_at: u64,
     },
 }
@@ -159,7 +164,8 @@ impl Safeguard {
         self.wait = self.wait.saturating_mul(2).min(longest);
     }
 
-    /// Processes the number of bytes acknowledged since the start of the current group or overlay.
+    /// Decides whether to change between group and overlay. `acknowledged`: bytes acknowledged through the current
+    /// group so far.
     pub fn observe(&mut self, now: u64, acknowledged: u64) -> Decision {
         let normal_bps = self.normal_bps();
         match &mut self.state {

@@ -58,16 +58,17 @@ pub struct Job {
     /// Maximum number of outstanding messages of the source, each a request that completes when all receivers have acknowledged it;
     /// no limit if `None`. Only for algorithms whose source sends to all members itself.
     pub depth: Option<u32>,
-    /// Number of source changes in a group: the data is sent in one part more, by the members in turn. Algorithms without a group send
-    /// all data from the first member.
+    /// Number of source changes in a group. The data is sent in one part more than that, by the members in turn.
+    /// Algorithms without a group send all data from the first member.
     pub switch_source: u32,
     /// Whether a source starts as soon as all other members hold the previous part, even if the previous source still waits for ACKs.
     pub switch_early: bool,
-    /// Time limit in ns by the fabric's clock: of the setup, and again of the transfer. `None`: no limit.
+    /// Time limit in ns by the fabric's clock: of the setup, and again of the transfer. If `None`, a default that
+    /// depends on the data and the slowest link.
     pub time_limit: Option<u64>,
     /// The group's address.
     pub mcst_id: Ipv4Addr,
-    /// Seed of the group's initial PSN, unless that is given.
+    /// Seed of the job's random numbers, such as the group's initial PSN and virtual queue pair number.
     pub seed: u64,
     /// Initial PSN of the group; drawn from the seed if `None`.
     pub initial_psn: Option<Psn>,
@@ -78,9 +79,9 @@ pub struct Job {
     /// When to leave a registered group for the fallback and when to return, also after a failed registration. Never if `None`, or without a
     /// fallback. Not for groups whose source changes.
     pub safeguard: Option<SafeguardConfig>,
-    /// Timed losses of links.
+    /// Time intervals in which links lose frames.
     pub outages: Vec<Outage>,
-    /// Timed suspensions of applications; only in virtual time.
+    /// Time intervals in which applications are suspended; only in virtual time.
     pub suspensions: Vec<Suspension>,
     /// Failures during the transfer.
     pub kills: Vec<Kill>,
@@ -127,12 +128,13 @@ impl Job {
     }
 }
 
-/// Settings of queue pairs that override those derived from the topology ([`crate::job::limits`]).
+/// Settings of queue pairs that override those derived from the topology ([`crate::job::limits`]); `None` keeps the
+/// derived one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SenderSettings {
     /// Maximum number of outstanding packets.
     pub window: Option<u32>,
-    /// Local ACK timeout.
+    /// Time without an acknowledgement after which a queue pair retransmits.
     pub ack_timeout: Option<AckTimeout>,
     /// ACK timeouts in a row until a queue pair fails.
     pub retries: Option<Retries>,
@@ -143,10 +145,11 @@ pub struct SenderSettings {
 /// Pacing rate of request packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pace {
-    /// Rate of the slowest link to any receiver; with congestion control that of the sender's own link.
+    /// Rate of the slowest link to any receiver. With congestion control, not paced: the congestion control sets the
+    /// rate.
     #[default]
     Path,
-    /// Rate of the sender's own link.
+    /// Not paced: the rate of the sender's own link.
     Off,
     /// Bits per second on the wire.
     At(NonZeroU64),

@@ -13,7 +13,7 @@ pub struct Settings {
     pub op: String,
     /// Regions of WRITEs to the group: `aligned`, `uniform` or `per-request`; `None` for SEND.
     pub write: Option<String>,
-    /// Method of finding the minimum PSN: `tree`, `walk` or `punt`.
+    /// Method by which switches find the smallest PSN that all members have acknowledged: `tree`, `walk` or `punt`.
     pub min_psn: String,
     /// Method of keeping data ICRCs valid: `neutral`, `recompute` or `punt`.
     pub icrc: String,
@@ -34,10 +34,10 @@ pub struct Settings {
     pub slices: Option<u32>,
     /// Loss probability per frame and link direction.
     pub loss: f64,
-    /// Timed losses of single links, as on the command line.
+    /// Time intervals in which single links lose frames, as on the command line.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<String>,
-    /// Timed suspensions of applications, as on the command line.
+    /// Time intervals in which applications are suspended, as on the command line.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub suspensions: Vec<String>,
     /// Rates of single links in place of the topology's, as on the command line.
