@@ -36,7 +36,7 @@ pub enum GuestRdma {
     Alfirk,
 }
 
-/// The guests among the hosts.
+/// The hosts that are QEMU guests with their own kernel.
 #[derive(Debug)]
 pub struct Guests {
     /// The hosts that are guests, at least one, in the order of the topology.
@@ -56,9 +56,9 @@ pub struct Config {
     /// Source of the data.
     pub source: Source,
     pub algorithms: Vec<Algorithm>,
-    /// Workload in place of one message.
+    /// Workload that runs in place of one message; `None` for one message.
     pub workload: Option<WorkloadSettings>,
-    /// Marking thresholds of switches, if they mark packets.
+    /// Queue lengths at which switches set ECN marks; `None` if they set none.
     pub ecn: Option<EcnProfile>,
     pub loss: Loss,
     pub lose: Vec<LossRule>,
@@ -66,24 +66,24 @@ pub struct Config {
     pub rates: Vec<String>,
     /// Suspensions of applications, as given on the command line.
     pub suspensions: Vec<String>,
-    /// Failure timeout in nanoseconds.
+    /// Time without a reply after which a host or switch counts as failed, in nanoseconds.
     pub dead_after: u64,
     pub driver: Driver,
     /// Threads of each fabric of the virtual driver.
     pub threads: usize,
-    /// Scale of the clock on Mininet.
+    /// How many times slower than real time the clock on Mininet runs.
     pub scale: Scale,
-    /// Folder of a running network to attach to.
+    /// Folder of a running Mininet network to attach to; `None` to build one.
     pub attach: Option<PathBuf>,
     pub guests: Option<Guests>,
-    /// Machines, if the network is spread over several.
+    /// Machines over which the network is spread; `None` for one machine.
     pub machines: Option<Machines>,
     pub model: Model,
     pub p4src: Option<PathBuf>,
     pub json: bool,
     pub pcap: Option<PathBuf>,
     pub trace: Option<PathBuf>,
-    /// Address of the run's page.
+    /// Address at which a page that replays the run is served; `None` for no page.
     pub web: Option<SocketAddr>,
 }
 
@@ -92,15 +92,15 @@ pub struct Config {
 pub struct Loss {
     /// Loss probability of every link.
     pub everywhere: f64,
-    /// Loss probability of links of core switches, in place of `everywhere`.
+    /// Loss probability of links of core switches; `None` if it is that of `everywhere`.
     pub core: Option<f64>,
     /// Losses and outages, as given on the command line.
     pub names: Vec<String>,
 }
 
 impl Config {
-    /// Number of threads of each fabric: 1 if the run needs a consistent view of all switches and links at some time. In that case also
-    /// the reason.
+    /// Number of threads of each fabric in virtual time. It is 1 if recordings or failures need all switches and links
+    /// at the same virtual time; then the reason is returned, too.
     pub fn usable_threads(&self) -> (usize, Option<&'static str>) {
         let is_recorded = self.pcap.is_some() || self.trace.is_some() || self.web.is_some();
         let changes = !self.job.outages.is_empty();
@@ -137,7 +137,7 @@ impl Config {
 pub enum Scale {
     /// Links have no rates and delays; the network runs as fast as the machine allows.
     Off,
-    /// Chosen for the machine.
+    /// Chosen automatically for the machine.
     Auto,
     /// Real nanoseconds per nanosecond of the network.
     By(NonZeroU32),

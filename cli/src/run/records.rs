@@ -105,7 +105,7 @@ fn watch_header(config: &Config, algorithm: Algorithm) -> Header {
     )
 }
 
-/// Sending rate of each port.
+/// Link rate of each port in bits per second, by node name and port number.
 fn rates(topology: &Topology) -> Rates {
     let links = topology.links().iter();
     let ends = links.flat_map(|link| link.ends.map(|end| (end, link.attributes.rate_bps)));

@@ -11,7 +11,7 @@ use super::args::hardware;
 use super::config::Config;
 use super::input::Input as Content;
 
-/// The report: the results of all algorithms, and the settings of the run.
+/// Creates the report: the results of all algorithms, and the settings of the run.
 pub(super) fn report(config: &Config, input: &Content, results: Vec<Row>) -> Report {
     let (job, topology) = (&config.job, &config.topology);
     let name = |&host| topology.host(host).name.clone();

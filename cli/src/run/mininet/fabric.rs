@@ -44,14 +44,16 @@ use crate::run::config::{Config, GuestRdma};
 use crate::run::controller_config;
 use crate::run::progress::{Bars, Runs};
 
-/// Time limit for building the network, and again for programming the switches.
+/// Time limit for building the network.
 const START_LIMIT: Duration = Duration::from_secs(150);
+/// Time limit for programming the switches.
 const READY_LIMIT: Duration = Duration::from_secs(60);
 
 /// Number of clock queries to a guest; the one with the shortest round trip is used.
 const CLOCK_QUERIES: usize = 5;
 
-/// Processing time of switches and hosts for a packet, on the network's clock, if links have rates. Its scale keeps them small.
+/// Processing time of switches and hosts for a packet, on the network's clock, if links have rates. The clock is so
+/// slow that the times of processes are small on it.
 const PROCESSING: Processing = Processing {
     switch_ns: 2_000,
     host_ns: 10_000,
@@ -69,25 +71,25 @@ pub struct MininetFabric {
     dead: BTreeSet<HostIndex>,
     /// Hosts that send hostile packets until their transfer is closed.
     hostile: BTreeSet<HostIndex>,
-    /// Offset of this machine's clock to that of each guest and of each host on another machine, in nanoseconds.
+    /// Nanoseconds that this machine's clock is ahead of that of each guest, and of each host on another machine.
     clocks: BTreeMap<HostIndex, i64>,
-    /// Maximum error of these offsets in nanoseconds.
+    /// Maximum error of the clock offsets in nanoseconds.
     clock_error: u64,
     /// Whether guests use Linux's RDMA stack, which does not count the packets of a queue pair.
     linux_rdma: bool,
     /// The controller; `None` if another program has the network and its controller.
     controller: Option<Handle>,
-    /// Events of groups.
+    /// Receives the controller's actions on groups.
     news: UnboundedReceiver<GroupNews>,
     runtime: Runtime,
     network: Box<dyn Network>,
-    /// Network namespace of switches and controller, if not that of this process.
+    /// Network namespace of switches and controller; `None` if it is that of this process.
     _namespace: Option<Namespace>,
-    /// Ends waits when a signal arrives.
+    /// The command's running algorithms, and a received signal, which ends waits.
     runs: Arc<Runs>,
-    /// Dropped after the network.
+    /// Registers the network for removal by force if this process ends early. Dropped after the network.
     _guard: NetworkGuard,
-    /// For a network on several machines: the machines, and the number of links between them.
+    /// The machines, and the number of links between them; `None` for a network on one machine.
     machines: Option<(Vec<MachineSummary>, usize)>,
     /// Clock of hosts, switches and the controller.
     clock: Clock,
@@ -98,14 +100,15 @@ pub struct MininetFabric {
     transfer: u32,
     /// Host whose events are polled first; it rotates, so that every host is served.
     turn: usize,
-    /// Events of transfers that arrived while waiting for a leader.
+    /// Events of transfers that arrived while waiting for a leader's reply, and are returned later.
     early: VecDeque<(HostIndex, MemberEvent)>,
-    /// Message that is stored in each machine's file for sources.
+    /// Message that is stored on each machine, and the file from which sources read it; by number of the machine.
     messages: BTreeMap<usize, (Arc<ExpectedData>, PathBuf)>,
 }
 
 impl MininetFabric {
-    /// Builds the network, with the topology's links on a clock that is `scale` times slower, or without rates.
+    /// Builds the network. Links have the topology's rates and delays, on a clock that is `scale` times slower than
+    /// real time. With `None` they have neither.
     pub fn start(
         config: &Config,
         program: &CompiledProgram,
@@ -265,7 +268,7 @@ impl MininetFabric {
         self.network.processors()
     }
 
-    /// The machines of the network, if there are several.
+    /// Machines of the network; `None` for a network on one machine.
     pub fn machines(&self) -> Option<MachinesSummary> {
         let (machines, crossing_links) = self.machines.clone()?;
         Some(MachinesSummary {
@@ -337,7 +340,8 @@ impl MininetFabric {
         ports.get(&port.to_string())
     }
 
-    /// The switch of a link and its interface there; with this interface down, the link carries nothing in either direction.
+    /// Name of a switch at a link, and of its interface there. With this interface down, the link carries nothing in
+    /// either direction.
     fn switch_end(&self, link: LinkIndex) -> Result<(String, String), FabricError> {
         let mut ends = self.topology.link(link).ends.into_iter();
         let interface = ends.find_map(|end| match end.node {
@@ -394,7 +398,8 @@ impl MininetFabric {
         }
     }
 
-    /// Measures the offset of a host's clock, if it has one of its own. Repeated for each transfer, since clocks drift.
+    /// Measures the offset of the clock of a host that does not use this machine's clock. Repeated for each transfer,
+    /// since clocks drift.
     fn measure_clock_offset(&mut self, host: HostIndex) -> Result<(), FabricError> {
         let mut best: Option<(u64, i64)> = None;
         for _ in 0..CLOCK_QUERIES {
@@ -421,7 +426,8 @@ impl MininetFabric {
         at.wrapping_add_signed(self.clocks.get(&host).copied().unwrap_or(0))
     }
 
-    /// Frames on all links, one per link: those that switches sent, and those that they received from hosts.
+    /// Counts the frames on all links, each once per link: those that switches sent, and those that they received from
+    /// hosts.
     fn wire_packets(&mut self) -> Result<u64, FabricError> {
         let (mut sent, mut received) = (Vec::new(), Vec::new());
         for switch in self.topology.switch_indexes() {
@@ -467,7 +473,7 @@ impl MininetFabric {
         led
     }
 
-    /// The next event that a host has already reported.
+    /// Returns the next event that a host has already reported; `None` if there is none.
     fn reported_event(&mut self) -> Result<Option<(HostIndex, MemberEvent)>, FabricError> {
         for _ in 0..self.hosts.len() {
             let host = HostIndex(self.turn);
@@ -492,7 +498,7 @@ impl MininetFabric {
     }
 }
 
-/// Removes the network by force if this process must end before the network is taken down.
+/// Registers the network for removal by force, in case this process must end before the network is taken down.
 struct NetworkGuard(Arc<Runs>);
 
 impl NetworkGuard {
@@ -910,7 +916,7 @@ fn is_readable(fd: &PollFd<'_>) -> bool {
     fd.any().unwrap_or(false)
 }
 
-/// An error if a signal arrived; the command replaces its message by the progress of the run.
+/// Returns an error if a signal has arrived; the command replaces its message by the progress of the run.
 fn interrupted(runs: &Runs) -> Result<(), FabricError> {
     match runs.interrupted() {
         Some(_) => Err(FabricError::Broken("before the transfer".to_owned())),
@@ -948,7 +954,8 @@ fn as_str_pairs(ports: &[(String, String)]) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// The event for the orchestrator, if the protocol's event belongs to the current transfer.
+/// Converts an event of the host protocol to one of the fabric. `None` if it belongs to another transfer, or reports
+/// progress.
 fn member_event(event: Event, current: u32) -> Option<MemberEvent> {
     let (of, event) = match event {
         Event::Ready { transfer } => (transfer, MemberEvent::Ready),

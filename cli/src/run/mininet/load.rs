@@ -62,7 +62,7 @@ impl SchedStat {
             .unwrap_or_default()
     }
 
-    /// Difference to an earlier reading.
+    /// Returns the processor time since an earlier reading.
     pub fn since(self, before: SchedStat) -> SchedStat {
         SchedStat {
             ran: self.ran.saturating_sub(before.ran),
@@ -91,9 +91,10 @@ fn read_machine() -> (u64, u64) {
     machine(&text).unwrap_or_default()
 }
 
-/// Counters since the machine started.
+/// Processor counters since the machine started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
+    /// Processor time of the network's processes.
     share: SchedStat,
     /// Busy ticks and all ticks of all processors.
     machine: (u64, u64),
@@ -122,7 +123,7 @@ impl Counters {
         }
     }
 
-    /// The difference between an earlier reading and this one.
+    /// Returns the processor use since an earlier reading.
     pub fn since(self, before: Counters) -> Load {
         let busy = self.machine.0.saturating_sub(before.machine.0);
         let all = self.machine.1.saturating_sub(before.machine.1);

@@ -11,6 +11,7 @@ use crate::exit::Failure;
 /// While it exists, the calling thread, and threads and processes that it starts, are in a new network namespace. Must be dropped by
 /// the same thread.
 pub struct Namespace {
+    /// The thread's namespace before, to which it returns.
     before: File,
 }
 
