@@ -173,7 +173,7 @@ pub trait Fabric {
 
 /// A fabric whose hosts take part in several transfers at a time. The methods of [`Fabric`] refer to [`TransferId::MAIN`].
 pub trait SharedFabric: Fabric {
-    /// [`Fabric::prepare`] of one transfer.
+    /// Like [`Fabric::prepare`], for the transfer `id`.
     fn prepare_of(
         &mut self,
         id: TransferId,
@@ -181,7 +181,7 @@ pub trait SharedFabric: Fabric {
         spec: TransferSpec,
     ) -> Result<Vec<Endpoint>, FabricError>;
 
-    /// [`Fabric::connect`] of one transfer.
+    /// Like [`Fabric::connect`], for the transfer `id`.
     fn connect_of(
         &mut self,
         id: TransferId,
@@ -189,7 +189,7 @@ pub trait SharedFabric: Fabric {
         peers: &[Endpoint],
     ) -> Result<(), FabricError>;
 
-    /// [`Fabric::start`] of one transfer.
+    /// Like [`Fabric::start`], for the transfer `id`.
     fn start_of(
         &mut self,
         id: TransferId,
@@ -197,7 +197,7 @@ pub trait SharedFabric: Fabric {
         data: &Arc<ExpectedData>,
     ) -> Result<u64, FabricError>;
 
-    /// [`Fabric::act`] of one transfer.
+    /// Like [`Fabric::act`], for the transfer `id`.
     fn act_of(
         &mut self,
         id: TransferId,
@@ -205,7 +205,7 @@ pub trait SharedFabric: Fabric {
         verb: LegCommand,
     ) -> Result<LegReply, FabricError>;
 
-    /// [`Fabric::next_event`] of all transfers.
+    /// Like [`Fabric::next_event`], for all transfers; also returns the transfer.
     fn next_event_of_any(
         &mut self,
         deadline: u64,
@@ -214,10 +214,10 @@ pub trait SharedFabric: Fabric {
     /// Requests of one transfer at its root; `None` if the root does not count its messages as requests.
     fn requests_of(&self, id: TransferId, source: HostIndex) -> Option<&Requests>;
 
-    /// [`Fabric::progress`] of one transfer.
+    /// Like [`Fabric::progress`], for the transfer `id`.
     fn progress_of(&self, id: TransferId, host: HostIndex) -> Progress;
 
-    /// [`Fabric::close`] of one transfer.
+    /// Like [`Fabric::close`], for the transfer `id`.
     fn close_of(&mut self, id: TransferId, host: HostIndex) -> Result<(), FabricError>;
 }
 

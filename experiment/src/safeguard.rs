@@ -49,14 +49,14 @@ impl SafeguardConfig {
     }
 }
 
-/// Decision of a safeguard.
+/// Decision of a safeguard: whether a transfer leaves its group for an overlay, or returns to it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Decision {
-    /// Continue as before.
+    /// Continue on the group or on the overlay, as before.
     Stay,
-    /// Leave the group.
+    /// Leave the group for the overlay, because of this goodput.
     FallBack(LowGoodput),
-    /// Try the group again.
+    /// Leave the overlay, and try the group again.
     Return,
 }
 
@@ -86,7 +86,7 @@ impl fmt::Display for LowGoodput {
     }
 }
 
-/// State machine of a safeguard.
+/// State machine of a safeguard, which measures the goodput of a group.
 #[derive(Debug, Clone)]
 pub struct Safeguard {
     config: SafeguardConfig,
@@ -108,7 +108,7 @@ enum State {
         low: u32,
         /// Number of good windows in a row; 0 after a low one.
         good: u32,
-        /// Time and byte count at the start of the low windows.
+        /// Time in ns and acknowledged bytes at the start of the first low window in a row.
         low_since: (u64, u64),
         trust: TrustState,
     },
@@ -124,7 +124,7 @@ enum TrustState {
     /// Fewer good windows (intervals of measurement) since the return than needed. The threshold of goodput is higher than in
     /// the state of trust.
     Probation,
-    /// Trusted since this time.
+    /// Trusted since this time in ns.
     Trusted(u64),
 }
 
@@ -226,7 +226,7 @@ impl Safeguard {
         trust == TrustState::Probation
     }
 
-    /// Time of the next call of [`Safeguard::observe`] that can decide something.
+    /// Time in ns of the next call of [`Safeguard::observe`] that can decide something.
     pub fn next(&self) -> u64 {
         match self.state {
             State::Group { since, .. } => since.saturating_add(self.config.window.max(1)),

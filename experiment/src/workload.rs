@@ -17,7 +17,7 @@ pub use kind::{Kind, KindError};
 pub use run::run_workload;
 pub use throughput::{FlowThroughput, Throughput};
 
-/// A workload.
+/// A workload: phases in sequence, each with flows in parallel.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Workload {
     /// Phases, in sequence.
@@ -52,7 +52,7 @@ pub struct Flow {
     pub messages: Option<u32>,
     /// Maximum number of the flow's messages that are outstanding, each a request; no limit if `None`.
     pub depth: Option<u32>,
-    /// Start in nanoseconds after that of its phase.
+    /// Start of the flow, in nanoseconds after the start of its phase.
     pub after: u64,
 }
 

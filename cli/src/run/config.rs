@@ -53,7 +53,7 @@ pub struct Config {
     /// Job of every algorithm, without its data, which is read after all other checks. With a workload its members are all hosts of the
     /// workload, and none is the source.
     pub job: Job,
-    /// Source of the data.
+    /// Where the data comes from.
     pub source: Source,
     pub algorithms: Vec<Algorithm>,
     /// Workload that runs in place of one message; `None` for one message.
@@ -87,7 +87,7 @@ pub struct Config {
     pub web: Option<SocketAddr>,
 }
 
-/// Random losses for the whole run, in contrast to the job's [`alfirk_experiment::Outage`]s.
+/// Random losses for the whole run; the job's [`alfirk_experiment::Outage`]s are those of a limited time.
 #[derive(Debug)]
 pub struct Loss {
     /// Loss probability of every link.
@@ -99,8 +99,8 @@ pub struct Loss {
 }
 
 impl Config {
-    /// Number of threads of each fabric in virtual time. It is 1 if recordings or failures need all switches and links
-    /// at the same virtual time; then the reason is returned, too.
+    /// Number of threads of each fabric in virtual time. It is 1 if recordings need the frames in order, or if links or
+    /// switches change during the run. Then the reason is returned, too.
     pub fn usable_threads(&self) -> (usize, Option<&'static str>) {
         let is_recorded = self.pcap.is_some() || self.trace.is_some() || self.web.is_some();
         let changes = !self.job.outages.is_empty();
@@ -115,7 +115,8 @@ impl Config {
         (if why.is_some() { 1 } else { self.threads }, why)
     }
 
-    /// Rejects --messages if a part of a message of `size` bytes is too large for an algorithm to keep.
+    /// Rejects `--messages` if a message of `size` bytes is divided into parts that are too large for an algorithm to
+    /// keep.
     pub fn check_messages(&self, size: u64) -> Result<(), Failure> {
         let Some(messages) = self.job.messages else {
             return Ok(());
@@ -132,7 +133,7 @@ impl Config {
     }
 }
 
-/// Value of `--scale`.
+/// Value of `--scale`: how many times slower than real time the network's clock runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
     /// Links have no rates and delays; the network runs as fast as the machine allows.

@@ -48,12 +48,12 @@ pub struct Runs {
 /// The signal that a user has sent or may send, with a descriptor on which threads wait for it.
 struct Interruption {
     name: OnceLock<&'static str>,
-    /// Readable once a signal has arrived.
+    /// Read end of the pair, which is readable once a signal has arrived.
     came: UnixStream,
     tell: UnixStream,
 }
 
-/// A phase of the command; it ends when dropped.
+/// A phase of the command before or after its algorithms. It ends when this value is dropped.
 pub struct Phase {
     drawn: ProgressBar,
     runs: Arc<Runs>,
@@ -196,7 +196,7 @@ impl Runs {
         locked(&self.runs)
     }
 
-    /// Creates the descriptor for [`Runs::interrupt`].
+    /// Creates the descriptor that [`Runs::interrupt`] makes readable.
     pub(super) fn can_be_interrupted(&self) -> io::Result<()> {
         let (came, tell) = UnixStream::pair()?;
         let name = OnceLock::new();
@@ -205,7 +205,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Records a signal; false if one was recorded before.
+    /// Records a signal, and ends all waits for one. Returns false if a signal was recorded before.
     pub(super) fn interrupt(&self, name: &'static str) -> bool {
         let Some(interruption) = self.interruption.get() else {
             return false;
@@ -296,7 +296,7 @@ impl Run {
         )
     }
 
-    /// Text after the bar: remaining time and virtual time.
+    /// Formats the text after a bar: remaining time and virtual time.
     fn rest(&self) -> String {
         let left = match self.left() {
             Some(left) => format!(", about {} left", Seconds(left)),

@@ -77,7 +77,7 @@ fn settings(config: &Config) -> Settings {
     }
 }
 
-/// Name of a value on the command line.
+/// Returns the name that a value of a flag has on the command line.
 pub(crate) fn name(choice: impl ValueEnum) -> String {
     let value = choice.to_possible_value();
     let value = value.expect("no value is hidden on the command line");

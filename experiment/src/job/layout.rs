@@ -33,7 +33,7 @@ const UNIFORM_VA: u64 = 0x5a00_0000_0000;
 /// R_Key of these regions. Hosts do not otherwise assign this key.
 const UNIFORM_RKEY: u32 = 0xa1f1_0001;
 
-/// A job for one algorithm.
+/// A job as one algorithm carries it out, and the times and limits that apply.
 pub(crate) struct Layout<'a> {
     pub(crate) topology: &'a Topology,
     pub(crate) job: &'a Job,
@@ -66,9 +66,9 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Adds send limits from the topology and these processing times. Without processing times, links do not have the
-    /// topology's rates, and there are no limits. `paths` caches the topology's paths; `contended` are links shared
-    /// with jobs that run at the same time.
+    /// Adds send limits that follow from the topology and these processing times. There are none if `processing` is
+    /// `None`, because links do not have the topology's rates then. `paths` caches the topology's paths; `contended`
+    /// are links shared with jobs that run at the same time.
     pub(crate) fn with_limits(
         mut self,
         processing: Option<Processing>,
@@ -106,7 +106,7 @@ impl Layout<'_> {
         }
     }
 
-    /// Whether a member is the group's source at some time.
+    /// Whether a member is the group's source at some time during the transfer.
     pub(crate) fn may_send(&self, rank: u32) -> bool {
         // Sources follow in the order of ranks.
         rank < self.parts()
@@ -127,7 +127,8 @@ impl Layout<'_> {
         }
     }
 
-    /// Specification of each member, by rank, for queue pairs with these settings.
+    /// Returns the transfer specification of each member, by rank. `rc`: settings of a rank's queue pairs, and those
+    /// towards single members.
     pub(crate) fn specs(
         &self,
         rc: impl Fn(usize) -> (RcConfig, Vec<PathSettings>),
@@ -238,7 +239,7 @@ impl Layout<'_> {
         self.rc_within(limits, fabric, rank, controller_delay_ns)
     }
 
-    /// Settings of a member's queue pairs to single members, if their paths differ.
+    /// Settings of a member's queue pairs towards single members; empty if the paths do not differ.
     pub(crate) fn paths(
         &self,
         fabric: &dyn Fabric,

@@ -59,7 +59,7 @@ pub struct Processing {
     pub host_ns: u64,
 }
 
-/// Limits of one sender.
+/// Limits of one sender, derived from the paths to its receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SendLimits {
     /// Rate of the slowest link to any receiver, in bits per second.
@@ -70,14 +70,15 @@ pub struct SendLimits {
     pub pace_bps: Option<NonZeroU64>,
     /// Window in packets that keeps the slowest path busy: the bandwidth-delay product, and packets between acknowledgements.
     pub window: u32,
-    /// Largest window in packets with which no queue on the path overflows; `None` if no queue can overflow.
+    /// Largest window in packets with which no queue on the path overflows; `None` if the flow shares no overloaded
+    /// link.
     pub max_window: Option<u32>,
     /// Maximum nanoseconds from a packet to its acknowledgement, without losses.
     pub longest_answer_ns: u64,
 }
 
 impl SendLimits {
-    /// Combines the limits of two paths: for each figure, the one that suits both.
+    /// Combines two sets of limits: for each figure, the one that suits both.
     fn or(self, other: SendLimits) -> SendLimits {
         let least = |a: Option<u32>, b: Option<u32>| a.into_iter().chain(b).min();
         SendLimits {
@@ -213,12 +214,12 @@ impl Scale {
         }
     }
 
-    /// Nanoseconds of this many full packets at a rate.
+    /// Nanoseconds that `packets` full packets take at a rate.
     fn packets_ns(&self, packets: u64, rate_bps: u64) -> u64 {
         serialisation_ps(packets.saturating_mul(self.packet), rate_bps).div_ceil(1_000)
     }
 
-    /// Full packets that fit into this many nanoseconds at a rate.
+    /// Number of full packets that fit into `ns` nanoseconds at a rate.
     fn packets_in(&self, ns: u64, rate_bps: u64) -> u64 {
         let bits = u128::from(ns) * u128::from(rate_bps) / 1_000_000_000;
         u64::try_from(bits / 8 / u128::from(self.packet)).unwrap_or(u64::MAX)

@@ -122,8 +122,8 @@ struct MemberReports {
     ready: Vec<bool>,
     /// Time in nanoseconds at which each member was done, and the digest of its data; `None` before.
     done: Vec<Option<(u64, Digest)>>,
-    /// Time in nanoseconds at which each member had a part of the data, by part and rank; empty unless the source
-    /// changes.
+    /// Time in nanoseconds at which each member had a part of the data, by part and rank; `None` before, and if the
+    /// source does not change.
     parts: Vec<Vec<Option<u64>>>,
     /// Whether each member is done, and all data that it relayed is acknowledged, too.
     finished: Vec<bool>,
@@ -163,7 +163,7 @@ impl MemberReports {
 }
 
 impl Run<'_> {
-    /// Runs the job; with a safeguard, under its control.
+    /// Runs the job. A safeguard, if there is one, changes between group and overlay meanwhile.
     pub(super) fn execute(mut self, watch: &mut dyn FnMut(Progress)) -> Result<Row, JobError> {
         let asked_for = self.layout.algorithm;
         let safeguard = self.layout.safeguard_and_overlay();
@@ -599,7 +599,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Activates the hostile members, if there is a group.
+    /// Makes the hostile members begin to send random packets, if there is a group.
     fn turn_hostile(&mut self, reported: &mut MemberReports) -> Result<(), JobError> {
         for &host in self.layout.job.hostiles.iter().filter(|_| self.grouped) {
             let rank = self
@@ -728,7 +728,7 @@ impl Run<'_> {
         Ok(all)
     }
 
-    /// Counters of the switches.
+    /// Reads the packet counters of the switches.
     fn counts(&mut self) -> Result<Counts, JobError> {
         let counts = self.fabric.counts();
         self.on_fabric(counts)

@@ -28,9 +28,9 @@ pub struct Job {
     pub collective: Collective,
     /// RDMA operation of the message: SEND, WRITE, or WRITE with immediate.
     pub op: TransferOp,
-    /// Memory regions of WRITEs to the group.
+    /// How WRITEs to the group address the memory regions of the receivers.
     pub write: WriteMode,
-    /// In-network processing of the group's feedback and ICRCs.
+    /// Methods by which switches merge the group's ACKs and NAKs, and keep ICRCs valid.
     pub strategies: Strategies,
     /// Congestion control of the members' queue pairs.
     pub congestion: Congestion,
@@ -38,7 +38,7 @@ pub struct Job {
     pub recovery: Recovery,
     /// Settings of queue pairs that override those derived from the topology.
     pub sender: SenderSettings,
-    /// Policy of the group's tree.
+    /// Policy by which the controller chooses the tree of the group.
     pub tree_policy: Policy,
     /// Path MTU of the members' queue pairs.
     pub mtu: PathMtu,
@@ -72,9 +72,9 @@ pub struct Job {
     pub seed: u64,
     /// Initial PSN of the group; drawn from the seed if `None`.
     pub initial_psn: Option<Psn>,
-    /// Registration path of the group.
+    /// Way in which the group is registered: by the control service or in band.
     pub registration: Registration,
-    /// Algorithm to use if the group cannot be registered; an error if `None`.
+    /// Algorithm to use if the group cannot be registered. If `None`, the job then fails.
     pub fallback: Option<Algorithm>,
     /// When to leave a registered group for the fallback and when to return, also after a failed registration. Never if `None`, or without a
     /// fallback. Not for groups whose source changes.
@@ -85,7 +85,7 @@ pub struct Job {
     pub suspensions: Vec<Suspension>,
     /// Failures during the transfer.
     pub kills: Vec<Kill>,
-    /// Members that send random packets to the group during the transfer. They are not waited for.
+    /// Members that send random packets to the group during the transfer. The job does not wait for them.
     pub hostiles: Vec<HostIndex>,
 }
 
@@ -145,7 +145,7 @@ pub struct SenderSettings {
 /// Pacing rate of request packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pace {
-    /// Rate of the slowest link to any receiver. With congestion control, not paced: the congestion control sets the
+    /// Rate of the slowest link to any receiver. With DCQCN, requests are not paced: the congestion control sets the
     /// rate.
     #[default]
     Path,
@@ -186,7 +186,7 @@ pub enum Congestion {
 pub struct Kill {
     /// The host, switch or link that fails.
     pub victim: Victim,
-    /// Name in messages.
+    /// Name of the failed part in messages.
     pub name: String,
     /// Time in nanoseconds after the source's post.
     pub after: u64,

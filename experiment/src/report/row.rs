@@ -33,7 +33,7 @@ pub struct Row {
     pub sender_tx_bytes: u64,
     /// Message bytes in these frames, including retransmissions; 0 if the source is a device that does not count them.
     pub sender_payload_bytes: u64,
-    /// Frames on all links, one per link, including ARP and feedback.
+    /// Frames on all links, counted once per link, including ARP, ACKs and NAKs.
     pub wire_packets: u64,
     /// ACK and NAK packets that reached the source.
     pub sender_acks: u64,
@@ -156,7 +156,7 @@ impl Row {
     }
 }
 
-/// Settings of the first member's queue pairs, and the paths that they follow from.
+/// Settings of the first member's queue pairs, and figures of the paths from which they are derived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct SenderRow {
     /// Maximum number of outstanding packets.

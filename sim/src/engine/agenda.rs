@@ -26,7 +26,7 @@ pub(super) struct Agenda<E> {
     slots: Box<[(u32, u32); SLOTS]>,
     /// Bitmap of the slots with events.
     filled: [u64; WORDS],
-    /// Later events: time, number of the insertion, index into `places`.
+    /// Events after the range of the wheel: time, number of the insertion, index into `places`.
     far: BinaryHeap<Reverse<(u64, u64, u32)>>,
     /// Number of events inserted into the heap so far.
     heap_insertions: u64,

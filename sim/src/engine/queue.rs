@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueFull;
 
-/// Queues of one port, one per priority, with a common limit in bytes.
+/// Egress queues of one port, one per priority, with a common limit in bytes.
 ///
 /// A packet that does not fit is dropped (tail drop). An empty port accepts any packet, so that a limit smaller than a
 /// packet does not block the port.

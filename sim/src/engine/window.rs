@@ -43,7 +43,7 @@ pub struct Threads {
 
 /// Events and effects of a node that may run ahead.
 pub(super) struct AheadLog<M, F> {
-    /// Events of the window from the agenda, by time.
+    /// Events of the current window that were moved from the agenda, by time.
     inbox: VecDeque<(u64, Event<M, F>)>,
     /// Events that the node has scheduled for itself, by time. At equal times they follow those of the inbox.
     own: VecDeque<(u64, Event<M, F>)>,

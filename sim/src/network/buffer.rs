@@ -39,7 +39,7 @@ struct Input {
     is_paused: bool,
 }
 
-/// Charge of one packet, to be released when its last copy has left.
+/// Charge of one packet: the bytes that it occupies in the buffer of its ingress port, until its last copy has left.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Charge {
     pub(super) port: u32,
@@ -87,7 +87,7 @@ impl Buffer {
         }
     }
 
-    /// Charges a packet of `len` bytes and this class to a port.
+    /// Charges a packet of `len` bytes and this class to its ingress port.
     pub(super) fn charge(
         &mut self,
         port: u32,

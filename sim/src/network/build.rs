@@ -313,7 +313,7 @@ impl Network {
         self.with_host(host, |node, _| node.next_multicast_event())
     }
 
-    /// Allows the leader of a group to register a queue pair of a host in band.
+    /// Allows the leader of a group (the host that registers it) to register a queue pair of a host in band.
     pub fn expect(&mut self, host: HostIndex, qpn: QpNum, group: ExpectedGroup) {
         self.with_host(host, |node, _| node.expect(qpn, group));
     }
@@ -334,7 +334,7 @@ impl Network {
         self.with_host(host, |node, ctx| node.dissolve(ctx));
     }
 
-    /// Makes a host report in band that a group to which it sends makes no progress.
+    /// Makes a host report, by packets on the fabric, that a group to which it sends makes no progress.
     pub fn stalled(&mut self, host: HostIndex, mcst_id: Ipv4Addr) {
         self.with_host(host, |node, ctx| node.stalled(mcst_id, ctx));
     }

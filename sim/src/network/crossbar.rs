@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 use crate::engine::DequeuedPacket;
 
-/// Packets at the input ports of a switch, and the crossbar.
+/// Packets in the input queues of a switch, and those that are crossing to outputs.
 pub(super) struct Crossbar<Q> {
     only_first: bool,
     speedup: usize,
@@ -160,7 +160,7 @@ impl<Q> Crossbar<Q> {
         (input.port, packet, dequeued)
     }
 
-    /// Records that an output has sent its copy, or has dropped it.
+    /// Records that an output has sent or dropped its copy, so that the input may send another packet.
     pub(super) fn finished(&mut self, output: u32) {
         let Some((from, packet)) = self.output(output).from.take() else {
             return;

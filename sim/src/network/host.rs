@@ -29,7 +29,7 @@ pub(super) const PORT: u32 = 0;
 /// A host as a node of the simulator. [`Model`] defines its delays.
 pub struct HostNode {
     host: Host,
-    /// Transfers in which its applications take part.
+    /// Transfers in which the host's applications take part.
     transfers: BTreeMap<TransferId, HostTransfer>,
     model: Model,
     /// State of flow control on the link; `None` without flow control.
@@ -125,7 +125,7 @@ impl HostNode {
         Ok(endpoints)
     }
 
-    /// Connects the queue pairs.
+    /// Connects the queue pairs of a transfer at this host.
     pub(super) fn connect(
         &mut self,
         id: TransferId,
@@ -276,7 +276,7 @@ impl HostNode {
 
     // ---- Registration in band ----
 
-    /// Allows the leader of a group to register one of this host's queue pairs.
+    /// Allows the leader of a group (the host that registers it) to register one of this host's queue pairs.
     pub(super) fn expect(&mut self, qpn: QpNum, group: ExpectedGroup) {
         self.registrar.expect(&mut self.host, qpn, group);
     }

@@ -38,11 +38,12 @@ pub(super) struct Ports<Q, F> {
     ports: PortMap<Port<Q, F>, 0>,
     /// Number of packets in output queues, plus frames that have passed the egress and wait for their link.
     waiting: usize,
-    /// Number of turns that are still due for packets which have passed the egress early ([`Ports::reserve_turn`]).
+    /// Number of turns at all ports that are still due for packets which have passed the egress early
+    /// ([`Ports::reserve_turn`]).
     due_turns: usize,
     /// Ports that may have a frame for an idle link, in the order in which that became possible.
     runnable: VecDeque<u32>,
-    /// Input queues, in place of the output queues of the ports.
+    /// Input queues, in place of the output queues of the ports; `None` with output queues.
     crossbar: Option<Crossbar<StoredPacket<Q>>>,
     /// Buffer that is accounted by ingress port; `None` if each output queue has its own limit.
     buffer: Option<Buffer>,
@@ -81,7 +82,7 @@ struct StoredPacket<Q> {
     charge: Option<Arc<Charge>>,
 }
 
-/// Buffer charge of a packet between [`Ports::receive`] and [`Ports::begin`].
+/// Buffer charge of a packet between [`Ports::receive`] and [`Ports::begin`]: the bytes that it occupies.
 pub struct PendingCharge(Option<Arc<Charge>>);
 
 #[derive(Default)]
@@ -254,8 +255,8 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
     }
 
     /// Whether a packet for a port would leave its queue at once. Then it can pass the egress of the switch and go on
-    /// the link without being queued. False with a buffer that is accounted by ingress port, and while other ports have
-    /// turns due.
+    /// the link without being queued. False with a buffer that is accounted by ingress port, while any port may have
+    /// something to send, and while turns are due at this port.
     pub(super) fn is_free<M>(&self, number: u32, ctx: &Context<'_, M, F>) -> bool {
         self.runnable.is_empty()
             && self.is_clear(number)

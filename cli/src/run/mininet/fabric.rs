@@ -52,8 +52,8 @@ const READY_LIMIT: Duration = Duration::from_secs(60);
 /// Number of clock queries to a guest; the one with the shortest round trip is used.
 const CLOCK_QUERIES: usize = 5;
 
-/// Processing time of switches and hosts for a packet, on the network's clock, if links have rates. The clock is so
-/// slow that the times of processes are small on it.
+/// Assumed processing times of switches and hosts for a packet, on the network's clock, if links have rates. The clock
+/// is so slow that real processing is short on it.
 const PROCESSING: Processing = Processing {
     switch_ns: 2_000,
     host_ns: 10_000,
@@ -62,7 +62,7 @@ const PROCESSING: Processing = Processing {
 /// Time limit for the controller's group operations.
 const GROUP_LIMIT: Duration = Duration::from_secs(60);
 
-/// The network, the controller in this process, and a connection to each host.
+/// A network of processes, the controller in this process, and a connection to each host.
 ///
 /// Fields are dropped in this order: connections to the network end before the network.
 pub struct MininetFabric {
@@ -77,7 +77,7 @@ pub struct MininetFabric {
     clock_error: u64,
     /// Whether guests use Linux's RDMA stack, which does not count the packets of a queue pair.
     linux_rdma: bool,
-    /// The controller; `None` if another program has the network and its controller.
+    /// The controller; `None` if the network and its controller belong to another program.
     controller: Option<Handle>,
     /// Receives the controller's actions on groups.
     news: UnboundedReceiver<GroupNews>,
@@ -236,7 +236,8 @@ impl MininetFabric {
             .map_err(|error| FabricError::Broken(format!("the controller failed: {error}")))
     }
 
-    /// Waits at most `limit` for the network, a group event or, if `hosts`, a host. A failure of the network is an error.
+    /// Waits at most `limit` for output of the network, a signal or, if `hosts`, an event of a host. A failure of the
+    /// network is an error.
     fn wait_for_input(&mut self, limit: Duration, hosts: bool) -> Result<(), FabricError> {
         let network = {
             let network = self.network.fds().into_iter();
@@ -258,7 +259,8 @@ impl MininetFabric {
         Ok(())
     }
 
-    /// Processor counters of each machine for the processes of hosts and switches, with its number of processors.
+    /// Reads the processor counters of each machine for the processes of hosts and switches. Also returns each
+    /// machine's number of processors.
     pub fn counters(&mut self) -> Result<Vec<(Counters, usize)>, FabricError> {
         self.network.counters()
     }
@@ -322,7 +324,7 @@ impl MininetFabric {
         })
     }
 
-    /// Converts a time of the system to nanoseconds of the network's clock.
+    /// Converts a duration of real time to nanoseconds of the network's clock.
     fn to_network_time(&self, time: Duration) -> u64 {
         time.as_nanos() as u64 / self.clock.scale()
     }
@@ -362,7 +364,8 @@ impl MininetFabric {
         }
     }
 
-    /// Replaces an error of a host by the failure of its process, if the network reports one.
+    /// Converts an error of a host. If the network reports that a process has failed, that failure takes the error's
+    /// place.
     fn explain(&mut self, error: anyhow::Error) -> FabricError {
         let news = self.wait_for_input(Duration::from_millis(500), false);
         news.err()
@@ -421,7 +424,7 @@ impl MininetFabric {
         Ok(())
     }
 
-    /// Converts a host's time to this machine's.
+    /// Converts a time of a host's clock to this machine's clock, both in nanoseconds.
     fn to_local_time(&self, host: HostIndex, at: u64) -> u64 {
         at.wrapping_add_signed(self.clocks.get(&host).copied().unwrap_or(0))
     }
@@ -446,7 +449,7 @@ impl MininetFabric {
             .packets(&as_str_pairs(&sent), &as_str_pairs(&received))
     }
 
-    /// Waits until a leader reports the result of its request.
+    /// Waits until the leader of a group (the host that registers it) reports the result of its request.
     fn wait_for_leader(
         &mut self,
         leader: HostIndex,

@@ -11,18 +11,18 @@ use nix::unistd::Pid;
 
 /// Time limit until killed processes are gone.
 const LIMIT: Duration = Duration::from_millis(500);
-/// Interval between two checks.
+/// Interval between two checks whether killed processes are gone.
 const PAUSE: Duration = Duration::from_millis(5);
 /// Folder in which the Python side records each network by process number (`alfirk_mininet.journal`).
 const JOURNALS: &str = "/run/alfirk";
 
-/// The remains of a network to be removed.
+/// A network that must be removed: its process and its files.
 #[derive(Debug, Clone)]
 pub struct Leftover {
     /// The process that builds and holds the network, in a namespace that ends with its processes. `None` before it has been started, and
     /// for a network of another program or machine.
     pub process: Option<u32>,
-    /// Folder of the run.
+    /// Folder with the files of the run.
     pub folder: PathBuf,
 }
 

@@ -36,7 +36,7 @@ impl SchedStat {
         })
     }
 
-    /// Sum over all threads of processes; threads that have ended are not included.
+    /// Sums the processor time of all threads of processes. Threads that have ended are not included.
     fn of(processes: &[u32]) -> SchedStat {
         let mut all = SchedStat::default();
         for process in processes {
@@ -98,7 +98,7 @@ pub struct Counters {
     share: SchedStat,
     /// Busy ticks and all ticks of all processors.
     machine: (u64, u64),
-    /// Nanoseconds of the machine's clock.
+    /// Time of the reading in nanoseconds of the machine's clock.
     at: u64,
 }
 
@@ -114,7 +114,7 @@ pub struct Load {
 }
 
 impl Counters {
-    /// Reads the counters of these processes, and of all processors.
+    /// Reads the processor time of `processes`, and the ticks of all processors.
     pub fn read(processes: &[u32]) -> Counters {
         Counters {
             share: SchedStat::of(processes),

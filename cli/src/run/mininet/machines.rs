@@ -26,12 +26,12 @@ use crate::run::machines::{Machines, LOCAL};
 
 /// Time limit of a machine's first response.
 const HELLO_LIMIT: Duration = Duration::from_secs(30);
-/// Time limit of other responses.
+/// Time limit of a machine's later responses.
 const RESPONSE_LIMIT: Duration = Duration::from_secs(30);
 /// Time limit for a machine to remove its network and send captures; longer than the limit of its network.
 const STOP_LIMIT: Duration = Duration::from_secs(120);
 
-/// The connected machines and their network.
+/// A network whose parts are on several connected machines.
 pub struct MachinesNetwork {
     machines: Vec<Machine>,
     /// Addresses on all machines; control sockets are streams, so they have no paths.
@@ -149,7 +149,7 @@ impl MachinesNetwork {
         }
     }
 
-    /// Requests that every machine build its part.
+    /// Requests that every machine build its part of the network.
     pub fn start(
         &mut self,
         config: &Machines,
@@ -364,7 +364,7 @@ impl Network for MachinesNetwork {
 }
 
 impl Machine {
-    /// Waits for the first response, and checks version and requirements.
+    /// Waits for the machine's first response, and checks its version of alfirk and the requirements.
     fn wait_for_hello(&mut self, deadline: Instant, alfirk: &str) -> Result<(), Failure> {
         let name = self.name.clone();
         let wrong = |why: String| Failure::failed(format_args!("machine {name}: {why}"));

@@ -28,7 +28,7 @@ use crate::run::{hardware, name, processors};
 /// Time limit for removing the network.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
-/// File in which another program describes its network: hosts, switches and interfaces, as in the readiness line.
+/// File in which another program describes its network, in the form of [`Addresses`].
 const NETWORK_FILE: &str = "network.json";
 
 /// File of the message that a source sends.
@@ -42,7 +42,7 @@ pub struct NetworkSpec {
     pub seed: u64,
     /// Loss probability of every link, in each direction.
     pub loss: f64,
-    /// Slowed clock, on which links have rates and delays; `None` for links without them.
+    /// Slowed clock, on which links have rates and delays; `None` for links that have neither.
     pub clock: Option<ClockSpec>,
     /// Drop rules as `SWITCH:RULE`, with RULE as for `alfirk switch --port-drop`.
     pub port_drops: Vec<String>,
@@ -63,7 +63,7 @@ pub struct ClockSpec {
     pub pipeline_latency: u64,
 }
 
-/// The guests among the hosts.
+/// The hosts that are QEMU guests with their own kernel.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct GuestSpec {
     pub names: Vec<String>,
@@ -130,7 +130,7 @@ impl NetworkSpec {
     }
 }
 
-/// Operations of a fabric on its network, on one machine or several.
+/// Operations on a network of processes, on one machine or several.
 pub trait Network: Send {
     /// Descriptors that are readable when the network has output.
     fn fds(&self) -> Vec<BorrowedFd<'_>>;
@@ -151,7 +151,7 @@ pub trait Network: Send {
     fn restore(&mut self, switch: &str, interface: &str) -> Result<(), FabricError>;
     /// Number of the machine on which a host runs, from 0.
     fn machine_of(&self, host: &str) -> usize;
-    /// Stores a message where the hosts of a machine read it.
+    /// Stores a message in a file that the hosts of a machine can read. Returns its path.
     fn store(&mut self, machine: usize, bytes: &[u8]) -> Result<PathBuf, FabricError>;
     /// Sums the frames that the interfaces in `sent` have sent, and that those in `received` have received. An
     /// interface is given by its switch and its name.
@@ -160,7 +160,8 @@ pub trait Network: Send {
         sent: &[(&str, &str)],
         received: &[(&str, &str)],
     ) -> Result<u64, FabricError>;
-    /// Processor counters of each machine for the network's processes, with its number of processors.
+    /// Reads the processor counters of each machine for the network's processes. Also returns each machine's number of
+    /// processors.
     fn counters(&mut self) -> Result<Vec<(Counters, usize)>, FabricError>;
     /// Number of processors of all machines.
     fn processors(&self) -> usize;
@@ -433,7 +434,8 @@ impl MininetNetwork {
         })
     }
 
-    /// Reads the readiness line; true when it has arrived. Called when the network's output is readable.
+    /// Reads the line in which the process reports that the network is ready. Returns true when it has arrived. Called
+    /// when the network's output is readable.
     pub fn take_ready(&mut self) -> Result<bool, FabricError> {
         match self.read_line()? {
             None => Ok(false),

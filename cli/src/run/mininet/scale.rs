@@ -88,7 +88,8 @@ pub struct Choice {
 enum Reason {
     /// A hop takes `hop` nanoseconds of the network's time, and a process `wake` nanoseconds of real time to wake up.
     Waking { hop: f64, wake: f64 },
-    /// Packets on links per nanosecond of the network's time, and the cost of one on this machine in nanoseconds.
+    /// An algorithm has `rate` packets on links per nanosecond of the network's time, and each costs this machine
+    /// `cost` nanoseconds of processor time.
     Packets {
         algorithm: String,
         rate: f64,
@@ -108,7 +109,7 @@ impl Choice {
         self.real(scale) > MAX_DURATION
     }
 
-    /// The scale, its reason and the expected duration, in one line.
+    /// Formats the scale, its reason and the expected duration in one line.
     pub fn line(&self) -> String {
         let takes = span(self.real(self.scale));
         match self.scale.get() {
@@ -121,7 +122,7 @@ impl Choice {
         }
     }
 
-    /// Rejects a choice whose transfers would exceed the limit.
+    /// Rejects a choice whose transfers would exceed the limit of real time.
     fn check(self) -> Result<Choice, Failure> {
         if !self.is_too_long(self.scale) {
             return Ok(self);
@@ -281,7 +282,7 @@ impl Limit {
     }
 }
 
-/// Measurements of a run in virtual time.
+/// Measurements of a run in virtual time, from which the load of a machine is estimated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Sampled {
     /// Packets on all links.

@@ -7,7 +7,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::exit::Failure;
 
-/// Blocks SIGINT and SIGTERM while it exists.
+/// Blocks SIGINT and SIGTERM while this value exists, and receives them through a file descriptor.
 pub struct Signals {
     fd: SignalFd,
     set: SigSet,

@@ -22,8 +22,8 @@ impl Run<'_> {
         matches!(self.layout.algorithm, Algorithm::Rdmc(_)) && !self.layout.job.kills.is_empty()
     }
 
-    /// Makes the parts fail whose planned failure is due. After a failure, also detects a lack of progress at all
-    /// receivers.
+    /// Makes the hosts, switches and links fail whose planned failure is due. After a failure, also detects a lack of
+    /// progress at all receivers.
     pub(super) fn fail_due_parts(&mut self, reported: &mut MemberReports) -> Result<(), JobError> {
         let now = self.fabric.now();
         while let Some(victim) = self.incidents.take_due(now) {

@@ -31,7 +31,7 @@ pub(super) struct GroupEntries {
 pub(super) struct Path {
     pub(super) port: u32,
     pub(super) is_host: bool,
-    /// Members behind the path, by IPv4 address.
+    /// Members that the path leads to, by IPv4 address.
     pub(super) members: BTreeMap<Ipv4Addr, Member>,
     /// Rewrite for the receiver at the port; `None` if the port leads to a switch, or to a host that does not receive.
     pub(super) delivery: Option<Delivery>,
@@ -86,7 +86,7 @@ impl FastGroup {
         self.entries.paths.iter().find(|path| path.port == port)
     }
 
-    /// Whether a port leads to a member's host.
+    /// Whether a port leads to the host of a receiver.
     pub(super) fn is_to_host(&self, port: u32) -> bool {
         self.path(port).is_some_and(|path| path.delivery.is_some())
     }

@@ -53,7 +53,7 @@ pub(super) struct FastPlane {
     /// Number of packets that the fast data plane has dropped since it last updated the pipelines' counters, by reason.
     /// Holds only reasons that reports show.
     drops: BTreeMap<Drop, u64>,
-    /// Number of data flows so far, so that each flow gets its own number.
+    /// Number of data flows so far, from which each new flow gets its number.
     flows: u64,
     /// Number of the newest flow when the controller last wrote to the switch. Packets of this flow and older ones that
     /// are still queued may be rewritten in another way than earlier packets of the same flow.
@@ -455,7 +455,8 @@ impl FastPlane {
         Some(FilteredPacket { port, frame, group })
     }
 
-    /// Rewrites a packet for the link. `depth`: number of packets that remain in its queue.
+    /// Rewrites a packet for its receiver, and sets the congestion mark if needed. `depth`: number of packets that
+    /// remain in its queue.
     pub(super) fn rewrite(
         &self,
         server: &mut Server,
@@ -520,7 +521,7 @@ fn needs_pipeline(frame: Arc<RcFrame>) -> Result<(), NeedsPipeline> {
     Err(NeedsPipeline(Packet::Rc(frame)))
 }
 
-/// Kind of a group's packet.
+/// Kind of a packet of a group that the fast data plane handles.
 #[derive(Clone, Copy)]
 enum Kind {
     Data,
