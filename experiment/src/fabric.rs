@@ -1,4 +1,8 @@
 //! Operations that a job needs of a fabric, independent of the driver.
+//!
+//! A fabric is a network of switches and hosts, in virtual time or on Mininet. A *group* is a multicast group, of which
+//! switches replicate the packets. A *transfer* sends the data of one job among the members, by queue pairs of their
+//! hosts.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;

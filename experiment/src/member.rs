@@ -1,4 +1,7 @@
 //! Events of the members of a transfer.
+//!
+//! A transfer sends the data of one job among its members. Several sources may each send a part of the data. Data is
+//! divided into messages, the *slices*.
 
 use alfirk_roce::collective::Digest;
 use alfirk_roce::registration::LeaderEvent;
@@ -17,7 +20,8 @@ impl TransferId {
 pub enum MemberEvent {
     /// All connections of this member are established.
     Ready,
-    /// The member is done. A receiver has received all data; the data that the root sent is all acknowledged.
+    /// The member is done: a receiver has received all data, or all data that the root (the source) sent is
+    /// acknowledged.
     Done {
         /// SHA-256 of the member's data.
         sha256: Digest,

@@ -1,4 +1,5 @@
-//! Decides when to leave a group for an overlay, and when to return.
+//! Decides when a transfer leaves its multicast group for an overlay (unicast connections between members), and when it
+//! returns.
 //!
 //! ```text
 //!                     several low windows in a row
@@ -32,7 +33,8 @@ pub struct SafeguardConfig {
     pub window: u64,
     /// Wait in ns on the overlay before the group is tried again. Doubles with each failure, up to 64 times.
     pub retry: u64,
-    /// Normal goodput of a group in bit/s, at least. If `None`, only the best window of this transfer defines it.
+    /// Lower limit of the normal goodput of a group in bit/s. If `None`, only the best window of this transfer defines
+    /// it.
     pub expected_bps: Option<f64>,
 }
 

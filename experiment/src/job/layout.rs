@@ -1,4 +1,7 @@
 //! Derives a job's transfer for one algorithm: the specification of each member, and the group. Pure functions.
+//!
+//! Terms: a *group* is a multicast group of the fabric. An *overlay* is an algorithm that uses only unicast connections
+//! between members. A *slice* is one message of the data, and a *part* is what one of several sources sends.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;

@@ -35,7 +35,8 @@ const PACKET_OVERHEAD: usize = FRAME_OVERHEAD + reth::HEADER_LEN + immdt::HEADER
 /// Bytes of an ACKNOWLEDGE packet.
 const ACK_FRAME: usize = FRAME_OVERHEAD + aeth::HEADER_LEN;
 
-/// Number of members from which on paths of overlays are not computed individually.
+/// Number of members above which the paths of overlays are not computed individually. An overlay is an algorithm that
+/// uses only unicast connections between members.
 const MAX_MEMBERS: usize = 1_024;
 
 /// Tolerated ratio of demand to a link's rate before it counts as overloaded, as sums of shares are not exact.
@@ -44,7 +45,7 @@ const SLACK: f64 = 1.01;
 /// Window in packets that bridges pauses of application and controller. The smaller one of this and [`COMFORT_NS`]
 /// applies.
 const COMFORT_PACKETS: u64 = 128;
-/// The same window as a time in nanoseconds, at the rate of the bottleneck.
+/// Duration in nanoseconds of the same window at the rate of the bottleneck.
 const COMFORT_NS: u64 = 430_000;
 
 /// Minimum window that keeps a flow busy with a packet at each end.
@@ -389,7 +390,7 @@ fn distances(topology: &Topology, from: SwitchIndex) -> Vec<u32> {
     distances
 }
 
-/// Streams over the tree of the group, from each of the first `senders` members.
+/// Packet streams over the tree of the group, one from each of the first `senders` members.
 fn streams_of_group(
     network: &Network<'_>,
     job: &Job,

@@ -1,4 +1,8 @@
 //! Runs one algorithm, from the creation of queue pairs to the check of received bytes.
+//!
+//! Terms: a *group* is a multicast group of the fabric, and an *overlay* is an algorithm that uses only unicast
+//! connections between members. A *leg* is the part of a transfer with the same queue pairs, through a group or by an
+//! overlay. A *slice* is one message of the data.
 
 mod group_fallback;
 mod member_failures;

@@ -1,4 +1,8 @@
-//! Specification of a job.
+//! Specification of a job: a message that is sent from one host, the source, to the other members of a group.
+//!
+//! Terms: a *group* is a multicast group of the fabric, of which switches replicate the packets. An *overlay* is an
+//! algorithm that uses only unicast connections between members. A *slice* is one of the messages into which data to be
+//! relayed is divided. A *part* is the portion of the data that one of several sources sends.
 
 use std::net::Ipv4Addr;
 use std::num::NonZeroU64;

@@ -1,4 +1,7 @@
 //! Result of one algorithm.
+//!
+//! Terms: a *group* is a multicast group of the fabric. An *overlay* is an algorithm that uses only unicast connections
+//! between members. *Punted* packets go from a switch to the controller.
 
 use std::fmt;
 

@@ -72,7 +72,7 @@ struct Run<'a> {
     paths: OnceCell<Paths>,
     /// Messages of the flows, by size in bytes.
     data: BTreeMap<u64, Vec<Arc<ExpectedData>>>,
-    /// Bytes of the flows of the current phase, counted for each receiver.
+    /// Bytes of the flows of the current phase, counted once for each member of a flow.
     phase_bytes: u64,
     /// Number of the next flow.
     next: u32,

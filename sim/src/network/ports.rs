@@ -50,7 +50,7 @@ pub(super) struct Ports<Q, F> {
     pfc: Option<Pfc>,
     /// Source MAC address of PAUSE frames.
     station: MacAddr,
-    /// Number of the current batch: packets that leave the ingress together.
+    /// Number of the current batch. A batch is the packets that leave the ingress together.
     batch: u64,
     /// The packet that is in a pipeline now.
     current: CurrentPacket,

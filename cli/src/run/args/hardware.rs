@@ -34,7 +34,7 @@ pub(super) struct SwitchArgs {
 }
 
 impl SwitchArgs {
-    /// Returns the topology with these settings in every switch.
+    /// Returns the topology with the settings of these flags in every switch.
     pub(super) fn apply(&self, topology: Topology) -> Result<Topology, Failure> {
         let wrong = |problem: SwitchingProblem| Failure::bad_input(problem);
         let mut switching = topology.switching();

@@ -49,7 +49,7 @@ pub struct NetworkSpec {
     /// Folder of captures; `None` without captures.
     pub pcap: Option<PathBuf>,
     pub guests: Option<GuestSpec>,
-    /// This machine's part; `None` for the whole network.
+    /// Part of the network that one machine builds; `None` for the whole network.
     pub part: Option<PartSpec>,
 }
 

@@ -1,4 +1,8 @@
-//! A message that continues without its group while the group is unavailable or slow, and returns to it later.
+//! A transfer that continues without its multicast group while the group is unavailable or slow, and returns to it
+//! later.
+//!
+//! An *overlay* is an algorithm that uses only unicast connections between members. The [`Safeguard`] decides when to
+//! change between group and overlay.
 //!
 //! The message is divided into slices and sent in legs: through the group, or by the fallback overlay. A leg's received slices are settled
 //! before the next leg begins (`alfirk_roce::collective::Leg`), so each receiver gets each slice once. Each leg through the group has its

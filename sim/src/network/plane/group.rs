@@ -1,4 +1,6 @@
-//! A group of which the fast data plane holds the state.
+//! A multicast group of which the fast data plane holds the state.
+//!
+//! A *path* of a group is a port of the switch that leads to members.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;

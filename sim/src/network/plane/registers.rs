@@ -1,4 +1,7 @@
 //! Reads a group's state from the registers of the pipelines, and writes it back.
+//!
+//! A *path* of a group is a port of the switch that leads to members. The registers hold, for each path, the newest PSN
+//! and MSN that it has acknowledged; see [`alfirk_aggregation`].
 
 use alfirk_aggregation::{
     Config, Group, LastAcked, Leaf, Nak, PathCongestion, PathPsn, Point, QueuedPacket,

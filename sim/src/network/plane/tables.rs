@@ -1,4 +1,7 @@
 //! Table entries that the controller has written, in maps for fast lookup.
+//!
+//! A *path* of a group is a port of the switch that leads to members. A *delivery* is the rewrite of packets for the
+//! receiver at a port.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
