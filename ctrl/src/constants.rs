@@ -18,7 +18,8 @@ pub const CPU_PORT: u32 = alfirk_contract::CPU_PORT as u32;
 /// `register_control.reg`: the newest PSN that a source has sent.
 pub const REGISTER_SENT: u8 = RegisterName::Sent as u8;
 
-/// `register_control.reg`, per path: the newest PSN in its feedback, not checked against the newest PSN sent.
+/// `register_control.reg`, per path: the newest PSN in ACKs and NAKs from the path, not checked against the newest PSN
+/// sent.
 pub const REGISTER_CLAIMED: u8 = RegisterName::Claimed as u8;
 
 /// `register_control.reg`: the port that leads to the source; 0 if no source has sent yet.
@@ -38,9 +39,10 @@ pub const PACKET_IN_REGISTERS: u8 = PacketInReason::Registers as u8;
 pub const PACKET_IN_MRP: u8 = PacketInReason::Mrp as u8;
 /// `packet_in.reason`: an ACK or NAK of a group whose minimum PSN the controller computes ([`MinPsn::Punt`](crate::strategy::MinPsn)).
 pub const PACKET_IN_FEEDBACK: u8 = PacketInReason::Feedback as u8;
-/// `packet_in.reason`: a retransmission in such a group, sent as an ACK of its PSN, to be acknowledged if all receivers have it.
+/// `packet_in.reason`: a retransmission in a group whose minimum PSN the controller computes. It is reported as an ACK of
+/// its PSN, and acknowledged if all receivers have it.
 pub const PACKET_IN_PROBE: u8 = PacketInReason::Probe as u8;
-/// `packet_in.reason`: data whose ICRC the controller recomputes; the header's port is its egress port.
+/// `packet_in.reason`: data whose ICRC the controller recomputes; the port in the PacketIn header is the egress port.
 pub const PACKET_IN_ICRC: u8 = PacketInReason::Icrc as u8;
 /// `packet_in.reason`: a fatal NAK, whose sender's queue pair is in the error state.
 pub const PACKET_IN_FATAL_NAK: u8 = PacketInReason::FatalNak as u8;

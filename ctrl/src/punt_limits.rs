@@ -22,8 +22,8 @@ const MARGIN: u64 = 2;
 pub struct PuntLimits {
     /// Registration packets per host and second; 0 for no limit.
     pub registrations: u32,
-    /// Packets per port, kind and second of groups whose minima or ICRCs the controller computes. 0: the rate of full packets
-    /// on the port's link.
+    /// Packets per port, kind and second of groups whose minimum PSNs or ICRCs the controller computes. 0: the rate of
+    /// full packets on the port's link.
     pub group_packets: u32,
 }
 

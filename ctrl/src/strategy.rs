@@ -17,7 +17,7 @@ pub enum MinPsn {
     ///
     /// After Cepheus, section III-D.
     Walk,
-    /// The controller computes it; switches punt ACKs to it
+    /// The controller computes the minimum; switches pass (punt) ACKs to it
     Punt,
 }
 
@@ -32,21 +32,21 @@ pub enum IcrcMode {
     Neutral,
     /// Switches parse the payload and recompute the ICRC
     Recompute,
-    /// The controller recomputes the ICRC; leaf switches punt each copy for a host
+    /// The controller recomputes the ICRC; leaf switches pass (punt) each copy for a host to it
     Punt,
 }
 
 /// Strategies of one group, and the parameters of its queue pairs that switches need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Strategies {
-    /// Method that finds the minimum PSN of feedback.
+    /// Method that finds the minimum of the PSNs that the group's paths have acknowledged.
     pub min_psn: MinPsn,
     /// Method that keeps the ICRC of data valid.
     pub icrc: IcrcMode,
     /// Loss recovery of the group's queue pairs. Switches forward selective NAKs only with selective repeat.
     #[serde(default)]
     pub recovery: Recovery,
-    /// Maximum distance of the source beyond the PSN last acknowledged to it.
+    /// Maximum distance in packets of the source beyond the PSN last acknowledged to it.
     #[serde(default)]
     pub window: Window,
 }
@@ -80,7 +80,7 @@ impl Window {
     }
 }
 
-/// The window of switches whose group entry has no such parameter.
+/// Window that switches use if their group entries have no window parameter.
 impl Default for Window {
     fn default() -> Window {
         Window(alfirk_contract::DEFAULT_WINDOW)
@@ -132,7 +132,7 @@ impl MinPsn {
         number as u8
     }
 
-    /// Inverse of `number`; `None` for an unknown value.
+    /// Strategy with this value in the pipeline's table entry; `None` for an unknown value.
     pub fn from_number(number: u64) -> Option<MinPsn> {
         let mut all = [MinPsn::Tree, MinPsn::Walk, MinPsn::Punt].into_iter();
         all.find(|strategy| u64::from(strategy.number()) == number)
@@ -150,21 +150,21 @@ impl IcrcMode {
         number as u8
     }
 
-    /// Inverse of `number`; `None` for an unknown value.
+    /// Strategy with this value in the pipeline's table entry; `None` for an unknown value.
     pub fn from_number(number: u64) -> Option<IcrcMode> {
         let mut all = [IcrcMode::Neutral, IcrcMode::Recompute, IcrcMode::Punt].into_iter();
         all.find(|mode| u64::from(mode.number()) == number)
     }
 }
 
-/// The name in flags and files.
+/// Writes the name of the strategy in command-line options and files.
 impl fmt::Display for MinPsn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
     }
 }
 
-/// The name in flags and files.
+/// Writes the name of the strategy in command-line options and files.
 impl fmt::Display for IcrcMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use alfirk_ctrl::topology::{HostIndex, LinkIndex};
 
-/// Loss on a link during a time.
+/// A time interval in which a link loses frames.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outage {
     /// Index of the link in the topology.
@@ -17,8 +17,8 @@ pub struct Outage {
     pub until: Option<u64>,
 }
 
-/// Suspension of a host's application during a time, as by its operating system's scheduler (RDMC's paper, section 4.5: scheduling
-/// delays). Its NIC continues.
+/// A time interval in which a host's application is suspended, as by its operating system's scheduler (RDMC's paper,
+/// section 4.5: scheduling delays). Its NIC continues.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suspension {
     /// Index of the host whose application is suspended.
@@ -38,7 +38,7 @@ pub(super) enum Change {
     Suspend(HostIndex, u64),
 }
 
-/// Pending changes with their times.
+/// Pending changes of a transfer, with their times after the source's post.
 #[derive(Debug)]
 pub(super) struct Changes {
     begun_at: Option<u64>,
@@ -72,7 +72,7 @@ impl Changes {
         self.begun_at.get_or_insert(now);
     }
 
-    /// Time of the next change.
+    /// Time of the next change in nanoseconds; `None` before the source's post, or if no change is pending.
     pub(super) fn next(&self) -> Option<u64> {
         let (at, _) = self.pending.front()?;
         Some(self.begun_at?.saturating_add(*at))

@@ -1,4 +1,8 @@
 //! Operations that a job needs of a fabric, independent of the driver.
+//!
+//! A fabric is a network of switches and hosts, in virtual time or on Mininet. A *group* is a multicast group, of which
+//! switches replicate the packets. A *transfer* sends the data of one job among the members, by queue pairs of their
+//! hosts.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -27,14 +31,15 @@ pub trait Fabric {
     /// Removes a group.
     fn deregister(&mut self, mcst_id: Ipv4Addr) -> Result<(), FabricError>;
 
-    /// Lets `leader`, the group's first member, register it in band, and waits until the leader may send.
+    /// Makes `leader`, the group's first member, register the group in band (by packets on the fabric). Waits until the
+    /// leader may send.
     fn register_in_band(
         &mut self,
         leader: HostIndex,
         group: RegisterGroup,
     ) -> Result<(), FabricError>;
 
-    /// Lets the leader deregister its group in band.
+    /// Makes the leader of a group deregister it in band, by packets on the fabric.
     fn deregister_in_band(&mut self, leader: HostIndex) -> Result<(), FabricError>;
 
     /// Adds hosts to a multicast group of datagrams, with an address of 224.0.0.0/4.
@@ -43,13 +48,14 @@ pub trait Fabric {
     /// Removes hosts from a multicast group of datagrams.
     fn leave_datagrams(&mut self, group: Ipv4Addr, hosts: &[HostIndex]) -> Result<(), FabricError>;
 
-    /// Reports that a group makes no progress: in band by `source` if given, else through the control service.
+    /// Reports that a group makes no progress: by packets of `source` if given, else through the controller's control
+    /// service.
     fn stalled(&mut self, mcst_id: Ipv4Addr, source: Option<HostIndex>) -> Result<(), FabricError>;
 
-    /// Actions of the controller on groups in use since the last call.
+    /// Returns the actions of the controller on groups in use since the last call: rerouting, and removal of members.
     fn news(&mut self) -> Result<Vec<News>, FabricError>;
 
-    /// Fails a part of the fabric for good.
+    /// Makes a host, switch or link fail permanently.
     fn kill(&mut self, victim: Victim) -> Result<(), FabricError>;
 
     /// Suspends a host's application for `lasts` nanoseconds; its NIC continues. Only in virtual time.
@@ -71,10 +77,11 @@ pub trait Fabric {
         spec: TransferSpec,
     ) -> Result<Vec<Endpoint>, FabricError>;
 
-    /// Connects the queue pairs. [`MemberEvent::Ready`] follows.
+    /// Connects the queue pairs of a member. [`MemberEvent::Ready`] follows.
     fn connect(&mut self, host: HostIndex, peers: &[Endpoint]) -> Result<(), FabricError>;
 
-    /// Lets the root, or the source of the next part, post the data; returns the time of the post.
+    /// Makes a member post its data: the root, or the source of the next part of the data. Returns the time of the
+    /// post.
     fn start(&mut self, host: HostIndex, data: &Arc<ExpectedData>) -> Result<u64, FabricError>;
 
     /// Waits for the next event of any member's transfer; `None` if none arrives before `deadline`.
@@ -86,8 +93,9 @@ pub trait Fabric {
     /// Ends the transfer at a member.
     fn close(&mut self, host: HostIndex) -> Result<(), FabricError>;
 
-    /// Executes a [`LegCommand`] at a member's transfer. After [`LegCommand::Leave`], [`MemberEvent::Left`] follows once all data that the leg's
-    /// queue pairs delivered is processed.
+    /// Executes a [`LegCommand`] at a member's transfer. A leg is the part of the transfer that one algorithm carries.
+    /// After [`LegCommand::Leave`], [`MemberEvent::Left`] follows once the member has processed all data that the leg's
+    /// queue pairs delivered.
     fn act(&mut self, host: HostIndex, verb: LegCommand) -> Result<LegReply, FabricError>;
 
     /// Executes a [`LegCommand`] whose result is a list of queue pairs.
@@ -110,10 +118,10 @@ pub trait Fabric {
         }
     }
 
-    /// Completion times of the source's messages, if it counts them as requests.
+    /// Completion times of the source's messages; `None` if the source does not count its messages as requests.
     fn request_times(&mut self, source: HostIndex) -> Result<Option<RequestTimes>, FabricError>;
 
-    /// Number of slices that a member holds.
+    /// Number of contiguous slices that a member holds, from the first on. A slice is one message of the data.
     fn held(&mut self, host: HostIndex) -> Result<u32, FabricError>;
 
     /// Sets a link's loss probability in each direction; `None` restores the initial one.
@@ -122,14 +130,15 @@ pub trait Fabric {
     /// Progress of the transfer at a host.
     fn progress(&mut self, host: HostIndex) -> Result<Progress, FabricError>;
 
-    /// Request packets of a host that have been acknowledged, each counted once.
+    /// Number of request packets of a host that have been acknowledged, each counted once.
     fn acknowledged(&mut self, host: HostIndex) -> Result<u64, FabricError>;
 
-    /// Request packets that the queue pairs of a host have received in order; `None` where the host's RDMA stack does not count them.
+    /// Number of request packets that the queue pairs of a host have received in order; `None` where the host's RDMA
+    /// stack does not count them.
     fn received(&mut self, host: HostIndex) -> Result<Option<u64>, FabricError>;
 
-    /// Counters of links and of the members' queue pairs. The first `sources` members are those that send. Only differences between two calls
-    /// within one transfer are meaningful.
+    /// Reads the counters of links and of the members' queue pairs. The first `sources` members are those that send.
+    /// Only differences between two calls within one transfer are meaningful.
     fn traffic(&mut self, members: &[HostIndex], sources: usize) -> Result<Traffic, FabricError>;
 
     /// Statistics of priority-based flow control since the fabric started; `None` if it is not used, or the driver does not count.
@@ -137,7 +146,7 @@ pub trait Fabric {
         Ok(None)
     }
 
-    /// Counters of the switches.
+    /// Reads the packet counters of the switches.
     fn counts(&mut self) -> Result<Counts, FabricError>;
 
     /// Measured round trip in nanoseconds between the controller and the farthest switch; 0 if not measured.
@@ -146,18 +155,20 @@ pub trait Fabric {
     /// Time on the fabric's clock in nanoseconds.
     fn now(&self) -> u64;
 
-    /// Interval between two progress checks.
+    /// Interval between two progress checks, in nanoseconds.
     fn tick(&self) -> u64;
 
-    /// Interval between two comparisons of acknowledged with received packets; the shorter, the fewer false acknowledgements are missed.
+    /// Interval between two comparisons of acknowledged with received packets, in nanoseconds. The shorter, the fewer
+    /// false acknowledgements are missed.
     fn audit_interval(&self) -> u64 {
         self.tick()
     }
 
-    /// Time without acknowledgements after which a sender reports that its group is stalled.
+    /// Time without acknowledgements after which a sender reports that its group is stalled, in nanoseconds.
     fn stall_timeout(&self) -> u64;
 
-    /// Processing times of its hosts and switches, on its clock; `None` if links do not have the topology's rates.
+    /// Processing times of the fabric's hosts and switches, on its clock; `None` if links do not have the topology's
+    /// rates.
     fn processing(&self) -> Option<Processing>;
 
     /// Default settings of queue pairs on this fabric, before those that follow from the topology.
@@ -166,7 +177,7 @@ pub trait Fabric {
 
 /// A fabric whose hosts take part in several transfers at a time. The methods of [`Fabric`] refer to [`TransferId::MAIN`].
 pub trait SharedFabric: Fabric {
-    /// [`Fabric::prepare`] of one transfer.
+    /// Like [`Fabric::prepare`], for the transfer `id`.
     fn prepare_of(
         &mut self,
         id: TransferId,
@@ -174,7 +185,7 @@ pub trait SharedFabric: Fabric {
         spec: TransferSpec,
     ) -> Result<Vec<Endpoint>, FabricError>;
 
-    /// [`Fabric::connect`] of one transfer.
+    /// Like [`Fabric::connect`], for the transfer `id`.
     fn connect_of(
         &mut self,
         id: TransferId,
@@ -182,7 +193,7 @@ pub trait SharedFabric: Fabric {
         peers: &[Endpoint],
     ) -> Result<(), FabricError>;
 
-    /// [`Fabric::start`] of one transfer.
+    /// Like [`Fabric::start`], for the transfer `id`.
     fn start_of(
         &mut self,
         id: TransferId,
@@ -190,7 +201,7 @@ pub trait SharedFabric: Fabric {
         data: &Arc<ExpectedData>,
     ) -> Result<u64, FabricError>;
 
-    /// [`Fabric::act`] of one transfer.
+    /// Like [`Fabric::act`], for the transfer `id`.
     fn act_of(
         &mut self,
         id: TransferId,
@@ -198,19 +209,19 @@ pub trait SharedFabric: Fabric {
         verb: LegCommand,
     ) -> Result<LegReply, FabricError>;
 
-    /// [`Fabric::next_event`] of all transfers.
+    /// Like [`Fabric::next_event`], for all transfers; also returns the transfer.
     fn next_event_of_any(
         &mut self,
         deadline: u64,
     ) -> Result<Option<(TransferId, HostIndex, MemberEvent)>, FabricError>;
 
-    /// Requests of one transfer at its root, if it counts them.
+    /// Requests of one transfer at its root; `None` if the root does not count its messages as requests.
     fn requests_of(&self, id: TransferId, source: HostIndex) -> Option<&Requests>;
 
-    /// [`Fabric::progress`] of one transfer.
+    /// Like [`Fabric::progress`], for the transfer `id`.
     fn progress_of(&self, id: TransferId, host: HostIndex) -> Progress;
 
-    /// [`Fabric::close`] of one transfer.
+    /// Like [`Fabric::close`], for the transfer `id`.
     fn close_of(&mut self, id: TransferId, host: HostIndex) -> Result<(), FabricError>;
 }
 
@@ -247,14 +258,14 @@ pub struct FlowControl {
     pub links: Vec<PausedLink>,
 }
 
-/// Statistics of one direction of a link.
+/// Flow control statistics of one direction of a link, from a sender that was stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PausedLink {
-    /// Its two ends, such as `h1:0 -> s1:1`.
+    /// Both ends of the link, the sender first, such as `h1:0 -> s1:1`.
     pub link: String,
-    /// Number of PAUSE frames that stopped its sender.
+    /// Number of PAUSE frames that stopped the sender.
     pub pauses: u64,
-    /// Time for which it was stopped, in ns, without a pause that still lasts.
+    /// Time for which the sender was stopped, in ns, without a pause that still lasts.
     pub paused_ns: u64,
 }
 
@@ -286,7 +297,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Counters of no traffic, as the start of a sum.
+    /// Counters of no traffic, to which others are added.
     pub fn nothing() -> Traffic {
         Traffic {
             dropped_packets: Some(0),
@@ -294,7 +305,7 @@ impl Traffic {
         }
     }
 
-    /// Sum of two counters.
+    /// Adds two readings of the counters.
     pub fn plus(&self, other: &Traffic) -> Traffic {
         Traffic {
             source_tx_bytes: self.source_tx_bytes + other.source_tx_bytes,
@@ -313,7 +324,7 @@ impl Traffic {
         }
     }
 
-    /// Difference to an earlier reading.
+    /// Returns the traffic since an earlier reading of the same counters.
     pub fn since(&self, earlier: &Traffic) -> Traffic {
         Traffic {
             source_tx_bytes: self.source_tx_bytes - earlier.source_tx_bytes,

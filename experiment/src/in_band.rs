@@ -8,11 +8,13 @@ use alfirk_roce::wire::mrp::Node;
 
 use super::fabric::FabricError;
 
-/// The leader's registration request: the group, and the other members.
+/// Converts a registration into the request of its leader, and the other members.
 pub fn group(group: &RegisterGroup) -> Result<(GroupSpec, Vec<Node>), FabricError> {
     let refuse = |why: &str| Err(FabricError::Registration(why.to_string()));
     let Some(mcst_id) = group.mcst_id else {
-        return refuse("the leader chooses the group's address, so none can be given");
+        return refuse(
+            "the group needs an address: in band, the leader chooses it, not the controller",
+        );
     };
     if let Some(member) = group
         .members
@@ -30,7 +32,7 @@ pub fn group(group: &RegisterGroup) -> Result<(GroupSpec, Vec<Node>), FabricErro
     };
     let nodes: Vec<Node> = nodes.collect();
     let Some(virtual_qpn) = group.virtual_qpn else {
-        return refuse("the leader chooses the group's queue pair number, so none can be given");
+        return refuse("the group needs a queue pair number: in band, the leader chooses it");
     };
     let spec = GroupSpec {
         mcst_id,
@@ -43,7 +45,7 @@ pub fn group(group: &RegisterGroup) -> Result<(GroupSpec, Vec<Node>), FabricErro
     Ok((spec, nodes))
 }
 
-/// Result of a registration, from the leader's event.
+/// Converts the leader's event into the result of a registration.
 pub fn registered(event: LeaderEvent) -> Result<(), FabricError> {
     let why = match event {
         LeaderEvent::Registered => return Ok(()),

@@ -21,9 +21,10 @@ pub(super) struct Incidents {
 struct Incident {
     kill: Kill,
     died_at: u64,
-    /// Time at which the controller had rerouted the group or removed the member, and the number of packets acknowledged by then.
+    /// Time at which the controller had rerouted the group or removed the member, and the number of packets
+    /// acknowledged by then; `None` before.
     repaired: Option<(u64, u64)>,
-    /// Time of the first acknowledgement after the repair.
+    /// Time of the first acknowledgement after the repair; `None` before.
     moved_at: Option<u64>,
 }
 
@@ -43,7 +44,7 @@ impl Incidents {
         self.begun_at = Some(now);
     }
 
-    /// Time of the next failure, or of the next close check while recovery is expected.
+    /// Time of the next planned failure in nanoseconds; `None` before the source's post, or if no failure is pending.
     pub(super) fn next(&self) -> Option<u64> {
         let kill = self.pending.front()?;
         Some(self.begun_at?.saturating_add(kill.after))
@@ -92,9 +93,10 @@ impl Incidents {
         is_off || !Paths::without(topology, &links, &switches).reaches(leaf, host)
     }
 
-    /// Records an action of the controller: on a failed host if it names that host, on any other failure in any case.
+    /// Records an action of the controller as the repair of failures. An action that removes a host repairs that host's
+    /// failure, and that of its link. Any action repairs the failures of switches and of links between them.
     ///
-    /// If the source has finished meanwhile, its acknowledgements have continued at once.
+    /// If the source has finished, its acknowledgements count as continued at once.
     pub(super) fn repaired(
         &mut self,
         topology: &Topology,
@@ -134,7 +136,7 @@ impl Incidents {
         }
     }
 
-    /// Records that the survivors of an overlay have agreed on the stable blocks and continued.
+    /// Records that the surviving members of an overlay have agreed which blocks all of them hold, and have continued.
     pub(super) fn agreed(&mut self, agreed_at: u64, went_on_at: u64) {
         for incident in &mut self.past {
             if incident.repaired.is_none() {

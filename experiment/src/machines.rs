@@ -9,14 +9,14 @@ use super::report::duration;
 pub struct MachinesSummary {
     /// Machines in the order of the command line.
     pub machines: Vec<MachineSummary>,
-    /// Number of links between two machines.
+    /// Number of links whose ends are on different machines.
     pub crossing_links: usize,
     /// Maximum error of the offset between two machines' clocks, in nanoseconds of the network's clock; completion times have the same
     /// error.
     pub clock_error_ns: u64,
 }
 
-/// One machine.
+/// One of the machines over which a network was spread.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MachineSummary {
     /// Name on the command line.
@@ -27,12 +27,12 @@ pub struct MachineSummary {
     pub switches: usize,
     /// Number of hosts on the machine.
     pub hosts: usize,
-    /// VXLAN implementation of its links to others: `kernel`, or `alfirk` if the kernel has none.
+    /// VXLAN implementation of the machine's links to others: `kernel`, or `alfirk` if the kernel has none.
     pub vxlan: String,
 }
 
 impl MachinesSummary {
-    /// Text lines for the report.
+    /// Formats the summary as text lines for the report.
     pub fn lines(&self) -> String {
         let machines = self.machines.iter().map(|machine| {
             let MachineSummary {

@@ -1,4 +1,7 @@
 //! Events of the members of a transfer.
+//!
+//! A transfer sends the data of one job among its members. Several sources may each send a part of the data. Data is
+//! divided into messages, the *slices*.
 
 use alfirk_roce::collective::Digest;
 use alfirk_roce::registration::LeaderEvent;
@@ -17,14 +20,16 @@ impl TransferId {
 pub enum MemberEvent {
     /// All connections of this member are established.
     Ready,
-    /// At a receiver: all data has been received. At the root: all data that it sent is acknowledged.
+    /// The member is done: a receiver has received all data, or all data that the root (the source) sent is
+    /// acknowledged.
     Done {
         /// SHA-256 of the member's data.
         sha256: Digest,
         /// Time on the fabric's clock, in nanoseconds.
         at: u64,
     },
-    /// With changing sources: this member holds a part; at the part's source, all members hold it.
+    /// The member has completed a part, if sources change. A receiver holds the part; at the part's source, all members
+    /// hold it.
     PartDone {
         /// Number of the part, from 0.
         part: u32,
@@ -33,11 +38,12 @@ pub enum MemberEvent {
     },
     /// This member is done, and all data that it relayed is acknowledged, too.
     Finished,
-    /// The member has left a leg of the transfer, and the leg's queue pairs are destroyed.
+    /// The member has left a leg of the transfer (the part that one algorithm carries), and the leg's queue pairs are
+    /// destroyed.
     Left {
         /// Number of contiguous slices that the member holds, from slice 0.
         held: u32,
-        /// Slices after these that the member holds, too.
+        /// Numbers of further slices that the member holds, after a gap.
         beyond: Vec<u32>,
     },
     /// The transfer failed at this member.

@@ -43,7 +43,7 @@ pub struct Report {
     /// The clock of a network of processes whose links have rates; `None` for others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockSummary>,
-    /// The machines, if the network was spread over several.
+    /// The machines over which the network was spread; `None` for a single machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machines: Option<MachinesSummary>,
 }
@@ -64,7 +64,7 @@ pub struct Input {
 pub struct WorkloadSummary {
     /// Kind and all keys, as on the command line.
     pub kind: String,
-    /// Background traffic, likewise.
+    /// Kind and all keys of the background traffic, as on the command line; `None` without.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub background: Option<String>,
     /// Number of hosts that take part.
@@ -73,7 +73,7 @@ pub struct WorkloadSummary {
     pub flows: usize,
     /// Number of phases.
     pub phases: usize,
-    /// Bytes of these flows, each counted once.
+    /// Total bytes of the flows that are waited for, each flow counted once.
     pub bytes: u64,
 }
 

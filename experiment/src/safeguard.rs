@@ -1,4 +1,5 @@
-//! Decides when to leave a group for an overlay, and when to return.
+//! Decides when a transfer leaves its multicast group for an overlay (unicast connections between members), and when it
+//! returns.
 //!
 //! ```text
 //!                     several low windows in a row
@@ -15,7 +16,8 @@
 
 use std::fmt;
 
-/// Number of low windows in a row before a group is left, and of good ones before it is trusted again.
+/// Number of low windows in a row before a group is left, and of good ones before it is trusted again. A window is an
+/// interval of measurement; it is low if its goodput is below the threshold.
 pub const WINDOWS: u32 = 2;
 
 /// Maximum wait before a failed group is tried again, as a multiple of the first one.
@@ -31,12 +33,14 @@ pub struct SafeguardConfig {
     pub window: u64,
     /// Wait in ns on the overlay before the group is tried again. Doubles with each failure, up to 64 times.
     pub retry: u64,
-    /// Normal goodput of a group in bit/s, at least. If `None`, only the best window of this transfer defines it.
+    /// Lower limit of the normal goodput of a group in bit/s. If `None`, only the best window of this transfer defines
+    /// it.
     pub expected_bps: Option<f64>,
 }
 
 impl SafeguardConfig {
-    /// 50 %, as Cepheus suggests, and a retry after eight windows.
+    /// Creates a configuration with a threshold of 50 % of the normal goodput, as Cepheus suggests, and a retry after
+    /// eight windows.
     pub fn new(window: u64) -> SafeguardConfig {
         SafeguardConfig {
             below: 0.5,
@@ -47,14 +51,14 @@ impl SafeguardConfig {
     }
 }
 
-/// Decision of a safeguard.
+/// Decision of a safeguard: whether a transfer leaves its group for an overlay, or returns to it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Decision {
-    /// Continue as before.
+    /// Continue on the group or on the overlay, as before.
     Stay,
-    /// Leave the group.
+    /// Leave the group for the overlay, because of this goodput.
     FallBack(LowGoodput),
-    /// Try the group again.
+    /// Leave the overlay, and try the group again.
     Return,
 }
 
@@ -84,7 +88,7 @@ impl fmt::Display for LowGoodput {
     }
 }
 
-/// State machine of a safeguard.
+/// State machine of a safeguard, which measures the goodput of a group.
 #[derive(Debug, Clone)]
 pub struct Safeguard {
     config: SafeguardConfig,
@@ -98,17 +102,20 @@ pub struct Safeguard {
 #[derive(Debug, Clone, Copy)]
 enum State {
     Group {
-        /// Start of the current window.
+        /// Start of the current window in ns.
         since: u64,
+        /// Bytes acknowledged through the group at the start of the window.
         bytes: u64,
-        /// Numbers of low and good windows in a row; one of them is 0.
+        /// Number of low windows in a row; 0 after a good one.
         low: u32,
+        /// Number of good windows in a row; 0 after a low one.
         good: u32,
-        /// Time and byte count at the start of the low windows.
+        /// Time in ns and acknowledged bytes at the start of the first low window in a row.
         low_since: (u64, u64),
         trust: TrustState,
     },
     Overlay {
+        /// Time in ns at which the group is tried again.
         try_at: u64,
     },
 }
@@ -119,7 +126,7 @@ enum TrustState {
     /// Fewer good windows (intervals of measurement) since the return than needed. The threshold of goodput is higher than in
     /// the state of trust.
     Probation,
-    /// Trusted since this time.
+    /// Trusted since this time in ns.
     Trusted(u64),
 }
 
@@ -159,7 +166,8 @@ impl Safeguard {
         self.wait = self.wait.saturating_mul(2).min(longest);
     }
 
-    /// Processes the number of bytes acknowledged since the start of the current group or overlay.
+    /// Decides whether to change between group and overlay. `acknowledged`: bytes acknowledged through the current
+    /// group so far.
     pub fn observe(&mut self, now: u64, acknowledged: u64) -> Decision {
         let normal_bps = self.normal_bps();
         match &mut self.state {
@@ -220,7 +228,7 @@ impl Safeguard {
         trust == TrustState::Probation
     }
 
-    /// Time of the next call of [`Safeguard::observe`] that can decide something.
+    /// Time in ns of the next call of [`Safeguard::observe`] that can decide something.
     pub fn next(&self) -> u64 {
         match self.state {
             State::Group { since, .. } => since.saturating_add(self.config.window.max(1)),

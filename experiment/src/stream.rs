@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
 
-/// Stream `name` of the run with this seed.
+/// Creates the generator of the stream `name`, in the run with this seed.
 pub fn stream(seed: u64, name: &str) -> ChaCha8Rng {
     let mut hash = Sha256::new();
     hash.update(seed.to_le_bytes());

@@ -17,12 +17,12 @@ pub use kind::{Kind, KindError};
 pub use run::run_workload;
 pub use throughput::{FlowThroughput, Throughput};
 
-/// A workload.
+/// A workload: phases in sequence, each with flows in parallel.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Workload {
     /// Phases, in sequence.
     pub phases: Vec<Phase>,
-    /// Sampling interval of each flow's throughput in ns: see [`PhaseRow::throughput`].
+    /// Sampling interval of each flow's throughput in ns, see [`PhaseRow::throughput`]; `None` for no samples.
     pub interval: Option<u64>,
 }
 
@@ -48,11 +48,11 @@ pub struct Flow {
     pub bytes: u64,
     /// Algorithm of the flow.
     pub by: FlowAlgorithm,
-    /// Messages into which algorithms that do not relay divide it; one if `None`.
+    /// Number of messages into which algorithms that do not relay divide the data; one if `None`.
     pub messages: Option<u32>,
-    /// Maximum number of these messages outstanding, each a request; no limit if `None`.
+    /// Maximum number of the flow's messages that are outstanding, each a request; no limit if `None`.
     pub depth: Option<u32>,
-    /// Start in nanoseconds after that of its phase.
+    /// Start of the flow, in nanoseconds after the start of its phase.
     pub after: u64,
 }
 
@@ -61,7 +61,7 @@ pub struct Flow {
 pub enum FlowAlgorithm {
     /// The algorithm under comparison.
     Compared,
-    /// The algorithm under comparison if it uses a group of the fabric, else this one.
+    /// The algorithm under comparison if it uses a multicast group of the fabric, else this one.
     ComparedOr(Algorithm),
     /// Always this algorithm.
     Always(Algorithm),
@@ -78,7 +78,7 @@ impl FlowAlgorithm {
 }
 
 impl Workload {
-    /// Adds background flows to every phase.
+    /// Adds the flows of `background` to every phase that has flows, as background flows.
     pub fn load(&mut self, background: &Workload) {
         for phase in self
             .phases
@@ -126,7 +126,7 @@ pub struct PhaseRow {
     pub fastest_ns: u64,
     /// Mean completion time of a flow from its post, in ns.
     pub mean_ns: u64,
-    /// Throughput of each flow in each interval, if requested.
+    /// Throughput of each flow in each interval; `None` if not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throughput: Option<Throughput>,
 }

@@ -14,7 +14,7 @@ use crate::engine::Step;
 use crate::fabric::VirtualFabric;
 
 const MAX_MEMBERS: u32 = 4_096;
-/// Longest time of a change of the members, in virtual nanoseconds.
+/// Time limit for a change of the member list to reach all members, in virtual nanoseconds.
 const MEMBERSHIP_LIMIT: u64 = 1_000_000_000;
 
 /// The members of one datagram group. The first member is the manager.

@@ -46,10 +46,11 @@ const LEADER_TIMING: LeaderTiming = LeaderTiming {
 /// A network in virtual time whose switches are ready.
 pub struct VirtualFabric {
     network: Network,
-    /// Events of transfers that were not yet returned.
+    /// Events of transfers that were not yet returned to the caller, with transfer and host.
     events: VecDeque<(TransferId, HostIndex, MemberEvent)>,
-    /// Replies of the controller that were not yet returned.
+    /// Replies of the controller that were not yet matched with a request.
     replies: VecDeque<ApiReply>,
+    /// Actions of the controller on groups in use that were not yet returned to the caller.
     news: Vec<News>,
     next_tag: u64,
 }
@@ -77,7 +78,7 @@ impl VirtualFabric {
         &mut self.network
     }
 
-    /// Adds a member to a group between two messages; returns its initial PSN.
+    /// Adds a member to a group between two messages. Returns the member's initial PSN.
     pub fn join(&mut self, mcst_id: Ipv4Addr, member: MemberSpec) -> Result<Psn, FabricError> {
         let tag = self.tag();
         self.network.ask(ApiRequest::Join {

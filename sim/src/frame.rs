@@ -71,7 +71,8 @@ impl Frame {
     }
 }
 
-/// Whether a frame is an ACK or a NAK. For most other frames, the opcode alone shows that they are not.
+/// Whether a frame is an ACK or a NAK. Most other frames are recognised without parsing, by the byte at the usual
+/// position of the opcode.
 pub fn is_acknowledgement(frame: &SplitFrame) -> bool {
     /// First byte of an IPv4 header: version 4, without options.
     const PLAIN: u8 = 0x45;

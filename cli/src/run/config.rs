@@ -36,7 +36,7 @@ pub enum GuestRdma {
     Alfirk,
 }
 
-/// The guests among the hosts.
+/// The hosts that are QEMU guests with their own kernel.
 #[derive(Debug)]
 pub struct Guests {
     /// The hosts that are guests, at least one, in the order of the topology.
@@ -53,12 +53,12 @@ pub struct Config {
     /// Job of every algorithm, without its data, which is read after all other checks. With a workload its members are all hosts of the
     /// workload, and none is the source.
     pub job: Job,
-    /// Source of the data.
+    /// Where the data comes from.
     pub source: Source,
     pub algorithms: Vec<Algorithm>,
-    /// Workload in place of one message.
+    /// Workload that runs in place of one message; `None` for one message.
     pub workload: Option<WorkloadSettings>,
-    /// Marking thresholds of switches, if they mark packets.
+    /// Queue lengths at which switches set ECN marks; `None` if they set none.
     pub ecn: Option<EcnProfile>,
     pub loss: Loss,
     pub lose: Vec<LossRule>,
@@ -66,41 +66,41 @@ pub struct Config {
     pub rates: Vec<String>,
     /// Suspensions of applications, as given on the command line.
     pub suspensions: Vec<String>,
-    /// Failure timeout in nanoseconds.
+    /// Time without a reply after which a host or switch counts as failed, in nanoseconds.
     pub dead_after: u64,
     pub driver: Driver,
     /// Threads of each fabric of the virtual driver.
     pub threads: usize,
-    /// Scale of the clock on Mininet.
+    /// How many times slower than real time the clock on Mininet runs.
     pub scale: Scale,
-    /// Folder of a running network to attach to.
+    /// Folder of a running Mininet network to attach to; `None` to build one.
     pub attach: Option<PathBuf>,
     pub guests: Option<Guests>,
-    /// Machines, if the network is spread over several.
+    /// Machines over which the network is spread; `None` for one machine.
     pub machines: Option<Machines>,
     pub model: Model,
     pub p4src: Option<PathBuf>,
     pub json: bool,
     pub pcap: Option<PathBuf>,
     pub trace: Option<PathBuf>,
-    /// Address of the run's page.
+    /// Address at which a page that replays the run is served; `None` for no page.
     pub web: Option<SocketAddr>,
 }
 
-/// Random losses for the whole run, in contrast to the job's [`alfirk_experiment::Outage`]s.
+/// Random losses for the whole run; the job's [`alfirk_experiment::Outage`]s are those of a limited time.
 #[derive(Debug)]
 pub struct Loss {
     /// Loss probability of every link.
     pub everywhere: f64,
-    /// Loss probability of links of core switches, in place of `everywhere`.
+    /// Loss probability of links of core switches; `None` if it is that of `everywhere`.
     pub core: Option<f64>,
     /// Losses and outages, as given on the command line.
     pub names: Vec<String>,
 }
 
 impl Config {
-    /// Number of threads of each fabric: 1 if the run needs a consistent view of all switches and links at some time. In that case also
-    /// the reason.
+    /// Number of threads of each fabric in virtual time. It is 1 if recordings need the frames in order, or if links or
+    /// switches change during the run. Then the reason is returned, too.
     pub fn usable_threads(&self) -> (usize, Option<&'static str>) {
         let is_recorded = self.pcap.is_some() || self.trace.is_some() || self.web.is_some();
         let changes = !self.job.outages.is_empty();
@@ -115,7 +115,8 @@ impl Config {
         (if why.is_some() { 1 } else { self.threads }, why)
     }
 
-    /// Rejects --messages if a part of a message of `size` bytes is too large for an algorithm to keep.
+    /// Rejects `--messages` if a message of `size` bytes is divided into parts that are too large for an algorithm to
+    /// keep.
     pub fn check_messages(&self, size: u64) -> Result<(), Failure> {
         let Some(messages) = self.job.messages else {
             return Ok(());
@@ -132,12 +133,12 @@ impl Config {
     }
 }
 
-/// Value of `--scale`.
+/// Value of `--scale`: how many times slower than real time the network's clock runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
     /// Links have no rates and delays; the network runs as fast as the machine allows.
     Off,
-    /// Chosen for the machine.
+    /// Chosen automatically for the machine.
     Auto,
     /// Real nanoseconds per nanosecond of the network.
     By(NonZeroU32),

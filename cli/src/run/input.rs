@@ -11,11 +11,12 @@ use crate::exit::Failure;
 
 use alfirk_roce::rc::MAX_MESSAGE;
 
-/// Source of the data.
+/// Where the data of a run comes from.
 #[derive(Debug)]
 pub enum Source {
+    /// The content of this file.
     File(PathBuf),
-    /// This many bytes, generated from the run's seed.
+    /// Data of this length in bytes, generated from the run's seed.
     Seeded(u64),
     /// No data.
     Nothing,

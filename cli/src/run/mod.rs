@@ -84,7 +84,7 @@ pub fn run(args: Args) -> Outcome {
     }
 }
 
-/// Recordings of the algorithms for the page, in the order of the configuration.
+/// Traces of the algorithms for the page that replays the run (`--web`), in the order of the configuration.
 struct Page(Vec<ServedTrace>);
 
 impl Page {
@@ -133,7 +133,7 @@ fn measure_watched(
     })
 }
 
-/// List of the algorithms, one line each.
+/// Lists the algorithms, one per line, with description and source.
 fn algorithms() -> String {
     let name = |algorithm: Algorithm| match algorithm {
         Algorithm::Kary(_) => "kary:K".to_owned(),
@@ -313,7 +313,7 @@ fn run_flows(
     result.map_err(Failure::failed)
 }
 
-/// Maximum number of outstanding packets of our queue pairs ([`alfirk_roce::rc::RcConfig::window`]).
+/// Maximum number of outstanding packets of a queue pair of alfirk ([`alfirk_roce::rc::RcConfig::window`]).
 const MOST_OUTSTANDING: u32 = 1 << 22;
 
 fn controller_config(config: &Config, program: &CompiledProgram) -> ControllerConfig {

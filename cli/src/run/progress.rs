@@ -36,24 +36,24 @@ pub struct Bar {
 #[derive(Default)]
 pub struct Runs {
     runs: Mutex<Vec<Arc<Run>>>,
-    /// Current phase while no algorithm runs, and its start.
+    /// Current phase while no algorithm runs, and its start; `None` between phases.
     phase: Mutex<Option<(String, Instant)>>,
     interruption: OnceLock<Interruption>,
-    /// Progress of the run that a signal ended.
+    /// Progress of the run that a signal ended; `None` if none was.
     stopped_at: Mutex<Option<String>>,
-    /// Networks that exist.
+    /// Networks of processes that must be removed before this process ends.
     networks: Mutex<Vec<Leftover>>,
 }
 
-/// A received or future signal, as a descriptor to wait on.
+/// The signal that a user has sent or may send, with a descriptor on which threads wait for it.
 struct Interruption {
     name: OnceLock<&'static str>,
-    /// Readable once a signal has arrived.
+    /// Read end of the pair, which is readable once a signal has arrived.
     came: UnixStream,
     tell: UnixStream,
 }
 
-/// A phase of the command; it ends when dropped.
+/// A phase of the command before or after its algorithms. It ends when this value is dropped.
 pub struct Phase {
     drawn: ProgressBar,
     runs: Arc<Runs>,
@@ -63,7 +63,7 @@ pub struct Phase {
 pub struct Run {
     algorithm: Algorithm,
     started: Instant,
-    /// Clock of a fabric in virtual time.
+    /// Clock of a fabric in virtual time; `None` on Mininet.
     clock: Option<RunHandle>,
     bytes: AtomicU64,
     total: AtomicU64,
@@ -75,7 +75,7 @@ impl Bars {
         Bars::on(target(), true)
     }
 
-    /// Bars that are not shown, for runs whose progress the caller shows.
+    /// Creates bars that are not shown, for runs whose progress the caller shows.
     pub fn hidden() -> Bars {
         Bars::on(ProgressDrawTarget::hidden(), false)
     }
@@ -113,12 +113,12 @@ impl Bars {
         }
     }
 
-    /// The running algorithms.
+    /// Returns the shared record of the running algorithms.
     pub fn runs(&self) -> Arc<Runs> {
         Arc::clone(&self.runs)
     }
 
-    /// Adds a bar for an algorithm; `clock` is that of a fabric in virtual time.
+    /// Adds a bar for an algorithm. `clock`: the clock of a fabric in virtual time, `None` on Mininet.
     pub fn start(&self, algorithm: Algorithm, clock: Option<RunHandle>) -> Bar {
         let bar = self.drawn.add(ProgressBar::new(0));
         let style = ProgressStyle::with_template(
@@ -145,7 +145,7 @@ impl Bars {
     }
 }
 
-/// Terminal target of the bars, or none.
+/// Selects where bars are drawn: on stderr if that is a terminal, else nowhere.
 pub fn target() -> ProgressDrawTarget {
     match std::io::stderr().is_terminal() {
         true => ProgressDrawTarget::stderr(),
@@ -196,7 +196,7 @@ impl Runs {
         locked(&self.runs)
     }
 
-    /// Creates the descriptor for [`Runs::interrupt`].
+    /// Creates the descriptor that [`Runs::interrupt`] makes readable.
     pub(super) fn can_be_interrupted(&self) -> io::Result<()> {
         let (came, tell) = UnixStream::pair()?;
         let name = OnceLock::new();
@@ -205,7 +205,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Records a signal; false if one was recorded before.
+    /// Records a signal, and ends all waits for one. Returns false if a signal was recorded before.
     pub(super) fn interrupt(&self, name: &'static str) -> bool {
         let Some(interruption) = self.interruption.get() else {
             return false;
@@ -216,7 +216,7 @@ impl Runs {
         is_first
     }
 
-    /// Name of the recorded signal.
+    /// Name of the received signal; `None` if none has arrived.
     pub fn interrupted(&self) -> Option<&'static str> {
         self.interruption.get()?.name.get().copied()
     }
@@ -231,7 +231,7 @@ impl Runs {
         Some(self.interruption.get()?.came.as_fd())
     }
 
-    /// Records a network that must be removed if this process ends early.
+    /// Records an existing network of processes, which must be removed if this process ends early.
     pub fn network_stands(&self, network: Leftover) {
         locked(&self.networks).push(network);
     }
@@ -262,7 +262,8 @@ impl Runs {
         }
     }
 
-    /// A line for each running algorithm; else one for the current phase; or the progress of a stopped run.
+    /// Describes the progress: a line for each running algorithm, else the progress of a stopped run, else the current
+    /// phase.
     pub fn lines(&self) -> Vec<String> {
         let lines: Vec<String> = self.all().iter().map(ToString::to_string).collect();
         if !lines.is_empty() {
@@ -280,7 +281,7 @@ impl Runs {
 }
 
 impl Run {
-    /// Estimated remaining time at the rate so far; `None` before any bytes arrived.
+    /// Estimated remaining time at the average rate so far; `None` before any bytes arrived.
     fn left(&self) -> Option<Duration> {
         let (bytes, total) = self.bytes();
         let share = bytes as f64 / total as f64;
@@ -295,7 +296,7 @@ impl Run {
         )
     }
 
-    /// Text after the bar: remaining time and virtual time.
+    /// Formats the text after a bar: remaining time and virtual time.
     fn rest(&self) -> String {
         let left = match self.left() {
             Some(left) => format!(", about {} left", Seconds(left)),

@@ -24,8 +24,8 @@ const PAGE_LIMIT: u64 = 64 << 20;
 pub struct Records(Vec<(PathBuf, Record)>);
 
 impl Records {
-    /// Opens `DIR/ALGORITHM-HOST.pcap` for every host of the topology, and the trace, and lets `network` record to them, and to the
-    /// page's recording if requested.
+    /// Opens the requested recordings, and makes `network` write them: `DIR/ALGORITHM-HOST.pcap` for every host, the
+    /// trace, and the trace for the page.
     pub fn start(
         config: &Config,
         algorithm: Algorithm,
@@ -105,7 +105,7 @@ fn watch_header(config: &Config, algorithm: Algorithm) -> Header {
     )
 }
 
-/// Sending rate of each port.
+/// Link rate of each port in bits per second, by node name and port number.
 fn rates(topology: &Topology) -> Rates {
     let links = topology.links().iter();
     let ends = links.flat_map(|link| link.ends.map(|end| (end, link.attributes.rate_bps)));

@@ -26,7 +26,8 @@ const GRACE: Duration = Duration::from_secs(1);
 /// Interval at which the stop of fabrics in virtual time is repeated, as some may start after the signal.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Blocks the signals until it is dropped. Must be created before any thread, as threads inherit the signal mask.
+/// Handles signals in a thread until this value is dropped. Must be created before any other thread, as threads inherit
+/// the signal mask.
 pub struct Stop {
     runs: Arc<Runs>,
     /// Ends the thread when dropped.

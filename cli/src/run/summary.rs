@@ -11,7 +11,7 @@ use super::args::hardware;
 use super::config::Config;
 use super::input::Input as Content;
 
-/// The report: the results of all algorithms, and the settings of the run.
+/// Creates the report: the results of all algorithms, and the settings of the run.
 pub(super) fn report(config: &Config, input: &Content, results: Vec<Row>) -> Report {
     let (job, topology) = (&config.job, &config.topology);
     let name = |&host| topology.host(host).name.clone();
@@ -77,7 +77,7 @@ fn settings(config: &Config) -> Settings {
     }
 }
 
-/// Name of a value on the command line.
+/// Returns the name that a value of a flag has on the command line.
 pub(crate) fn name(choice: impl ValueEnum) -> String {
     let value = choice.to_possible_value();
     let value = value.expect("no value is hidden on the command line");

@@ -94,7 +94,7 @@ pub struct CtrlArgs {
     /// Serve a page that shows switches, group trees and the controller's actions.
     #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = WEB_ADDRESS, conflicts_with = "dry_run", help_heading = "Services")]
     pub web: Option<SocketAddr>,
-    /// Choice of trees among ports of equal cost: reuse-least-loaded, cyclic (m-port n-trees) or spanning.
+    /// Rule by which group trees choose among ports of equal cost: reuse-least-loaded, cyclic (m-port n-trees) or spanning.
     #[arg(
         long,
         visible_alias = "policy",
@@ -147,8 +147,8 @@ pub struct CtrlArgs {
         help_heading = "Limits"
     )]
     pub registration_rate: u32,
-    /// Packets per second of each kind that a switch punts for one port, for groups whose minimum PSN or ICRC the controller
-    /// computes. 0 is the packet rate of the port's link.
+    /// Packets per second of each kind that a switch passes to the controller (punts) for one port. Packets are punted
+    /// for groups whose minimum PSN or ICRC the controller computes. 0 is the packet rate of the port's link.
     #[arg(
         long,
         value_name = "N",
@@ -156,15 +156,15 @@ pub struct CtrlArgs {
         help_heading = "Limits"
     )]
     pub punt_rate: u32,
-    /// Query hosts in band before they are added to groups that are registered through the control service; hosts that a leader
-    /// names in band are always queried.
+    /// Invite hosts in band, by packets on the network, before they are added to groups of the control service; they must
+    /// agree. Hosts that a leader names in band are always invited.
     #[arg(long, help_heading = "Groups")]
     pub ask_members: bool,
     /// ECN marking by queue length: none up to KMIN, all from KMAX on, and with a probability that rises to PMAX in between.
     /// Lengths in packets (16,64,0.1) or bytes (20KiB,200KiB,0.01); a single length marks all from there on.
     #[arg(long, value_name = "KMIN,KMAX,PMAX", help_heading = "Groups")]
     pub ecn: Option<EcnThresholds>,
-    /// Method that finds the minimum PSN of feedback, for groups registered in band.
+    /// Method that finds the minimum of the PSNs that members have acknowledged, for groups registered in band.
     #[arg(
         long,
         value_enum,
@@ -212,7 +212,7 @@ pub enum DryRun {
     Bfrt,
 }
 
-/// Why `alfirk ctrl` ended.
+/// Error that ended `alfirk ctrl`, or kept it from starting.
 #[derive(Debug, thiserror::Error)]
 pub enum CtrlError {
     /// A file is unreadable or invalid, or a switch address is malformed or missing.

@@ -38,7 +38,7 @@ pub(super) enum Command {
 pub(super) enum Report {
     /// The switch is connected. The sender accepts commands for this connection; dropping it closes the connection.
     Up(mpsc::UnboundedSender<Command>),
-    /// An attempt to connect failed, or a connection ended. `was_up`: it had been connected.
+    /// An attempt to connect failed, or a connection ended. `was_up`: whether the switch had been connected.
     Down { was_up: bool, why: String },
     /// Result of a call, with the id of its request.
     Reply(RequestId, Result<Response, Status>),
@@ -106,8 +106,8 @@ async fn serve(
         return shutting_down();
     }
 
-    // A switch may open its side of the stream only with its first message, which reply_rx our first: so commands must
-    // flow before the call returns.
+    // A switch may open its side of the stream only with its first message, which is the reply to ours. So commands must
+    // be processed before the call returns.
     let mut opener = client.clone();
     let opening = opener.stream_channel(UnboundedReceiverStream::new(stream_messages));
     tokio::pin!(opening);

@@ -64,7 +64,7 @@ pub enum FileError {
     /// A `--switch` argument or a line of the `--switches` file is not `NAME=HOST:PORT`.
     #[error("{place}: `{text}` is not NAME=HOST:PORT, such as s1=127.0.0.1:9559")]
     SwitchAddress {
-        /// Option, or file and line.
+        /// Source of the text: the option, or the file and line.
         place: String,
         /// The invalid text, as in the option or file.
         text: String,
@@ -72,7 +72,7 @@ pub enum FileError {
     /// The named switch is not in the topology.
     #[error("{place}: the topology has no switch `{name}`")]
     UnknownSwitch {
-        /// Option, or file and line.
+        /// Source of the text: the option, or the file and line.
         place: String,
         /// Name of the switch.
         name: String,
@@ -80,7 +80,7 @@ pub enum FileError {
     /// A switch has more than one address.
     #[error("{place}: switch {name} already has an address; give one")]
     SwitchTwice {
-        /// Option, or file and line.
+        /// Source of the text: the option, or the file and line.
         place: String,
         /// Name of the switch.
         name: String,
@@ -107,7 +107,7 @@ pub struct SwitchAddress {
 pub struct StateFile(PathBuf);
 
 impl StateFile {
-    /// Names the file. It need not exist yet, but its folder must.
+    /// Creates a state file with this path. The file need not exist yet, but its folder must.
     pub fn new(path: impl Into<PathBuf>) -> StateFile {
         StateFile(path.into())
     }

@@ -18,7 +18,8 @@ use crate::controller::{
 use crate::tables::Counts;
 use crate::topology::{LinkIndex, SwitchIndex};
 
-/// Maximum number of reports processed in one batch, so that calls of clients are not delayed longer.
+/// Maximum number of reports of connections processed in one batch. It bounds the time for which a batch delays calls of
+/// clients.
 const MAX_REPORT_BATCH: usize = 256;
 
 /// Error: not all switches became ready.
@@ -64,7 +65,7 @@ pub struct Runner {
     next_tag: u64,
     ready: Vec<oneshot::Sender<Result<(), SwitchError>>>,
     news: Vec<mpsc::UnboundedSender<GroupNews>>,
-    /// File that stores the desired state, and its current content.
+    /// File that stores the desired state, and its current content; `None` without `--state`.
     state: Option<(StateFile, String)>,
     journal: Option<Box<dyn Journal>>,
     _connections: JoinSet<()>,
@@ -83,7 +84,7 @@ pub enum GroupNews {
     Lost {
         /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
-        /// IPv4 addresses of the members.
+        /// IPv4 addresses of the removed members.
         members: Vec<Ipv4Addr>,
     },
     /// The group's tree was rerouted around a failed link or switch.
@@ -480,7 +481,7 @@ impl Runner {
         self.controller.handle_all(now, events);
     }
 
-    /// Nanoseconds on the controller's clock.
+    /// Current time on the controller's clock, in nanoseconds since the start.
     fn now(&self) -> u64 {
         let now = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         now / self.time_scale
@@ -606,7 +607,7 @@ impl Runner {
         }
     }
 
-    /// Subscribers that have closed their channel are removed.
+    /// Sends a notification to all subscribers, and removes those that have closed their channel.
     fn publish(&mut self, news: &GroupNews) {
         self.news.retain(|to| to.send(news.clone()).is_ok());
     }

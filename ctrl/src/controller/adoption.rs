@@ -26,14 +26,15 @@ use crate::tables::{Delivery, GroupEntry, GroupName, Snapshot, Table};
 use crate::topology::SwitchIndex;
 use crate::tree::Tree;
 
-/// Part of an unknown group on one switch, reconstructed from its entries.
+/// Part of a group on one switch that no request to this controller created. It is reconstructed from the switch's table
+/// entries.
 #[derive(Debug)]
 pub(super) struct Orphan {
     pub(super) mcst_id: Ipv4Addr,
     virtual_qpn: QpNum,
     strategies: Strategies,
     ports: BTreeSet<u32>,
-    /// Receivers, by port.
+    /// How the switch rewrites packets for the receiver at each port.
     receivers: BTreeMap<u32, Delivery>,
     /// Addresses of members that are not allowed to send.
     receive_only: BTreeSet<Ipv4Addr>,
@@ -53,7 +54,7 @@ impl Orphan {
 }
 
 impl Controller {
-    /// Records the unknown groups of a switch, and reserves their indexes and addresses.
+    /// Records the groups in `found` that this controller did not create, and reserves their group indexes and addresses.
     pub(super) fn note_orphans(&mut self, switch: SwitchIndex, found: &Snapshot) {
         self.discard_orphans(switch);
         if !self.adopts {
@@ -75,7 +76,7 @@ impl Controller {
         }
     }
 
-    /// Group parts on a switch, by index, reconstructed from its entries.
+    /// Reconstructs the group parts on a switch from its entries `found`, by group index.
     fn parts_found(&self, found: &Snapshot) -> BTreeMap<u16, Orphan> {
         let mut parts = BTreeMap::new();
         let mut hidden = Vec::new();
@@ -151,7 +152,7 @@ impl Controller {
         }
     }
 
-    /// Records the position of an adopted group, as read from a switch.
+    /// Records the position of an adopted group (PSN and MSN last acknowledged to the source), as read from a switch.
     pub(super) fn adoption_done(&mut self, mcst_id: Ipv4Addr, result: Result<u64, SwitchError>) {
         if let (Ok(value), Some(registration)) = (result, self.groups.get_mut(&mcst_id)) {
             let group = registration.group_mut();
@@ -255,7 +256,7 @@ impl Controller {
         self.submit(now, switch, Owner::Detached, Task::Write(deletions));
     }
 
-    /// Address of a group part found on a switch.
+    /// Address of the group that has the index `index` on a switch; `None` if no entry found there publishes it.
     fn part_address(&self, switch: SwitchIndex, index: u16) -> Option<Ipv4Addr> {
         let found = &self.switches[switch.0].found;
         let groups = found
@@ -266,7 +267,7 @@ impl Controller {
     }
 }
 
-/// The part of a group, found by the index or address in a table key.
+/// Finds the part whose group a table key names, by group index or by address.
 fn part_of(parts: &mut BTreeMap<u16, Orphan>, group: GroupName) -> Option<&mut Orphan> {
     let mut parts = parts.iter_mut();
     parts

@@ -1,13 +1,15 @@
 //! Boot procedure: brings a switch to the desired state after its session has opened.
 //!
-//! The session has read all entries of the switch. The procedure writes the missing entries, first those of the underlay,
-//! then those of groups. It keeps the registers of a group if the group is published on the switch with the expected paths.
-//! Otherwise it initialises them from a PSN that every member is known to have acknowledged. A PSN that is too old only
-//! causes retransmissions; one that is too new would acknowledge data that a member lacks.
+//! The session has read all entries of the switch. The procedure writes the missing entries, first those of the underlay
+//! (routes, ARP and others that do not depend on groups), then those of groups. It keeps the registers of a group if the
+//! group is published on the switch with the expected paths. Otherwise it initialises them from a PSN that every member is
+//! known to have acknowledged. A PSN that is too old only causes retransmissions; one that is too new would acknowledge
+//! data that a member lacks.
 //!
-//! The position and the source of a group are read from the other switches of its tree ([`super::locate`]). They do not
-//! have them if the source may be a host of this switch. Then the registers start from a position known to be safe, and
-//! the hosts of the switch are queried once the group is published ([`super::recovery`]).
+//! The position of a group (PSN and MSN that all members have acknowledged) and its source are read from the other
+//! switches of its tree ([`super::locate`]). They cannot be determined if the source may be a host of the booting switch.
+//! Then the registers start from a position known to be safe, and the hosts of the switch are queried once the group is
+//! published ([`super::recovery`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -27,7 +29,7 @@ use crate::topology::SwitchIndex;
 use alfirk_p4runtime::p4::v1::Update;
 use alfirk_roce::wire::Psn;
 
-/// Phase of a switch.
+/// Progress of the boot procedure of a switch.
 #[derive(Debug)]
 pub(super) enum SwitchPhase {
     /// Not connected, or without a pipeline.
@@ -48,21 +50,21 @@ pub(super) struct Boot {
     switch: SwitchIndex,
     /// Entries found on the switch.
     found: Snapshot,
-    /// Groups whose registers are kept.
+    /// Groups whose registers on the switch are still valid, so that they are not written.
     intact: BTreeSet<Ipv4Addr>,
-    /// Registers of other switches, for the groups whose registers are lost.
+    /// Registers read from other switches, for each group whose registers this switch has lost.
     readings: BTreeMap<Ipv4Addr, Readings>,
     /// Initial register values, computed from the readings.
     starts: BTreeMap<Ipv4Addr, Start>,
 }
 
-/// Initial register values of a group.
+/// Initial values of a group's registers on the booting switch.
 #[derive(Clone, Copy, Debug)]
 struct Start {
     position: Position,
     /// Port of the source; 0 if there is none or it is unknown.
     source: u32,
-    /// The position and source are certain; no recovery is needed.
+    /// Whether the position and source are certain, so that the members need not be queried (recovery).
     is_certain: bool,
 }
 
@@ -356,7 +358,8 @@ impl Controller {
         }
     }
 
-    /// Whether the registers of a group on a switch are reliable.
+    /// Whether the registers of a group on a switch are reliable: the switch is ready, and no recovery of the group is
+    /// pending there.
     pub(super) fn has_position(&self, (mcst_id, switch): (Ipv4Addr, SwitchIndex)) -> bool {
         self.switches[switch.0].boot.is_ready() && !self.recoveries.is_open((mcst_id, switch))
     }
@@ -440,7 +443,7 @@ impl Controller {
         updates
     }
 
-    /// Frees the indexes and addresses that were reserved until this switch started again.
+    /// Frees the group indexes and addresses that were reserved because their groups could not be removed from this switch.
     fn discard_leftovers(&mut self, switch: SwitchIndex) {
         let control = &mut self.switches[switch.0];
         control.capacity.end_quarantine();
@@ -449,7 +452,7 @@ impl Controller {
         }
     }
 
-    /// Frees an address, unless a switch may still have entries of it.
+    /// Frees the address of a removed group, unless a switch may still have entries of the group.
     pub(super) fn release_address(&mut self, mcst_id: Ipv4Addr) {
         let is_left = |control: &super::SwitchControl| {
             control.leftovers.iter().any(|(_, left)| *left == mcst_id)

@@ -1,7 +1,7 @@
-//! Members of a group, and the header rewrites (bridge) of each.
+//! Members of a group, and the bridge of each: the header rewrites between the member's addresses and the group's.
 //!
-//! The constants that keep ICRCs valid are computed here once, when a group is planned. So a group whose constants have no
-//! solution is refused before anything is written.
+//! Constants that keep ICRCs valid despite the rewrites are computed once, when a group is planned. A group for which no
+//! such constants exist is refused before anything is written.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -43,7 +43,7 @@ impl Terms {
     }
 }
 
-/// A member with the ICRC constants of both halves of its bridge.
+/// Bridge of one member, with ICRC constants for packets from the member (entry half) and to the member (exit half).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bridge {
     pub(super) member: GroupMember,
@@ -96,7 +96,8 @@ impl Bridge {
         }
     }
 
-    /// Entry of the `receivers` table: rewrite of packets to the member. `slot`: its number among the receivers of the switch.
+    /// Entry of the `receivers` table: rewrite of packets to the member. `slot`: number of the member among the receivers
+    /// of the switch.
     pub(super) fn delivery(&self, slot: u32) -> Delivery {
         let member = &self.member;
         Delivery {

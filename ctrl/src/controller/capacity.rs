@@ -1,8 +1,8 @@
 //! Capacity of one switch for groups: free group indexes, table entries and receiver slots.
 //!
-//! A part of a group needs a group index, a number of entries in each table, and a slot for each host at the switch. The slot
-//! is the host's number among all receivers there, and indexes the registers of announced memory regions
-//! (`p4src/v1model/memory_regions.p4`). All of it is allocated before the first write, or nothing.
+//! A group's part on a switch needs a group index, a number of entries in each table, and a slot for each member host at
+//! the switch. The slot is the host's number among all receivers there, and indexes the registers of announced memory
+//! regions (`p4src/v1model/memory_regions.p4`). Either all of it is allocated before the first write, or nothing.
 //!
 //! A part that replaces an old part of the same group keeps the slots of the hosts that stay, and so the content of their
 //! registers. A slot is free when no part uses it.
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use super::pool::Pool;
 use crate::tables::Sizes;
 
-/// Capacity of one switch, and its allocations.
+/// Group indexes, receiver slots and table entries of one switch: how many exist, and which are allocated to group parts.
 #[derive(Debug)]
 pub(super) struct Capacity {
     indexes: Pool,
@@ -21,7 +21,7 @@ pub(super) struct Capacity {
     users: BTreeMap<u32, u32>,
     paths: Table,
     members: Table,
-    /// Allocated parts by group index, including quarantined ones.
+    /// Allocated parts by group index, including quarantined ones, whose entries may still be on the switch.
     parts: BTreeMap<u32, Part>,
 }
 
@@ -37,22 +37,22 @@ struct Part {
     slots: Vec<u32>,
 }
 
-/// Demand of a part.
+/// Resources that a group's part needs on its switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Demand {
-    /// Number of tree ports.
+    /// Number of ports of the switch that are in the group's tree.
     pub(super) paths: usize,
-    /// Tree ports that lead to members.
+    /// Ports of the switch to which members of the group are attached.
     pub(super) hosts: Vec<u32>,
-    /// Slots that these ports keep, by port.
+    /// Receiver slots that ports keep from an old part of the group, by port.
     pub(super) kept: BTreeMap<u32, u32>,
 }
 
-/// Allocation of a part.
+/// Resources allocated to a group's part on its switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Allocation {
     pub(super) index: u16,
-    /// Slots, by port.
+    /// Receiver slot of the member at each port.
     pub(super) slots: BTreeMap<u32, u32>,
 }
 
@@ -91,7 +91,7 @@ impl Capacity {
         }
     }
 
-    /// Checks that a part fits.
+    /// Checks that the switch has enough free resources for a part.
     pub(super) fn check(&self, wanted: &Demand) -> Result<(), TableFull> {
         let hosts = wanted.hosts.len();
         // Entries of an old part count until it is removed.
@@ -111,7 +111,7 @@ impl Capacity {
         }
     }
 
-    /// Allocates all that a part needs.
+    /// Allocates a group index, table entries and receiver slots for a part.
     pub(super) fn take(&mut self, wanted: &Demand) -> Result<Allocation, TableFull> {
         self.check(wanted)?;
         let mut slots = BTreeMap::new();
@@ -126,7 +126,8 @@ impl Capacity {
         Ok(Allocation { index, slots })
     }
 
-    /// Allocates the index, entries and slots that a part already has on the switch. False if an index or slot is in use.
+    /// Allocates the index, entries and slots that a part already has on the switch. Returns false, and allocates
+    /// nothing, if the index or a slot is in use.
     pub(super) fn reserve(&mut self, index: u16, paths: usize, slots: Vec<u32>) -> bool {
         let index = u32::from(index);
         if !self.indexes.reserve(index) {
@@ -207,7 +208,8 @@ impl Capacity {
         ]
     }
 
-    /// Free entries of `receivers`: it has one entry per attached member, as `members` has, and as many slots as entries.
+    /// Number of free entries of the table `receivers`. Like `members`, the table has one entry per member at the switch. It
+    /// holds as many entries as there are slots.
     fn receivers_left(&self) -> usize {
         self.slots.size().saturating_sub(self.members.used)
     }

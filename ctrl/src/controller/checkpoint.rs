@@ -1,4 +1,5 @@
-//! Periodic reading of the positions of groups on a single switch.
+//! Periodic reading of the positions of groups whose tree is a single switch. The position is the PSN and MSN that all
+//! members have acknowledged.
 //!
 //! When a switch loses its registers, a group's position is restored from the other switches of its tree ([`super::boot`]) or
 //! from its members ([`super::recovery`]). Members report 24-bit PSNs, which are ordered only near a known position.
@@ -15,7 +16,7 @@ use super::{Controller, Owner};
 use crate::constants::REGISTER_AGG;
 
 impl Controller {
-    /// Time of the next reading; `None` without groups on a single switch.
+    /// Time of the next reading; `None` if readings are disabled or no group is on a single switch.
     pub(super) fn next_checkpoint(&self) -> Option<u64> {
         let mut groups = self.groups.values().filter(|r| r.is_ready());
         let is_wanted = self.config.checkpoint_interval_ns > 0

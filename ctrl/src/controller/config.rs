@@ -34,15 +34,17 @@ pub struct ControllerConfig {
     pub register_retry_ns: u64,
     /// Number of times that a register access is sent before the switch is taken as unreachable.
     pub register_attempts: u32,
-    /// Limit of groups registered in band by one host; 0 for no limit.
+    /// Limit of groups that one host registers in band, by packets on the network; 0 for no limit.
     pub groups_per_host: usize,
     /// Limit of registration packets of one host, per second and in a burst; 0 for no limit. A leader sends one packet for 61
     /// to 183 members, and repeats it at each [`alfirk_roce::registration::LeaderTiming::interval`].
     pub mrp_rate: u32,
-    /// Limit of packets per second, port and kind that a switch passes to the controller for groups whose minima or ICRCs the
-    /// controller computes; 0 for the rate of full-size packets on the link.
+    /// Limit of packets per second, port and kind that a switch passes to the controller (punts). Packets are punted for
+    /// groups whose ACKs the controller aggregates or whose ICRCs it computes. 0 for the rate of full-size packets on the
+    /// link.
     pub punt_rate: u32,
-    /// Invite hosts in band that the control service names, as those are that a leader names.
+    /// Whether hosts that the control service names as members are invited in band and must agree, like those that a
+    /// leader names.
     pub ask_members: bool,
     /// Timeout of a host's agreement to join a group, in nanoseconds; less than the total timeout of leaders, so that they are
     /// notified which hosts have not agreed.
@@ -58,7 +60,7 @@ pub struct ControllerConfig {
     /// Interval between queries of members after a switch has lost its registers, in nanoseconds; several round trips, and well
     /// below the timeouts of their queue pairs.
     pub recovery_interval_ns: u64,
-    /// Interval between readings of a group without progress, in nanoseconds.
+    /// Interval between readings of the registers of a group that makes no progress, in nanoseconds.
     pub probe_interval_ns: u64,
     /// Time in nanoseconds after which a member or link that blocks the progress of a group is taken as failed. A shorter time
     /// detects failures earlier, but may exclude slow members. It is raised for groups whose paths have long full queues.
@@ -73,7 +75,7 @@ pub struct ControllerConfig {
     pub lease_ns: u64,
     /// ECN marking profile; `None` for no marking.
     pub ecn: Option<EcnProfile>,
-    /// Strategies for feedback and ICRCs of groups that are registered in band.
+    /// How switches aggregate ACKs and NAKs and keep ICRCs valid, for groups that are registered in band.
     pub strategies: Strategies,
     /// Maximum number of updates per Write. More updates need fewer calls, but each takes longer.
     pub batch_limit: usize,

@@ -12,7 +12,7 @@ use crate::tables::Counts;
 /// Pending requests for counters.
 #[derive(Debug, Default)]
 pub(super) struct Counting {
-    /// Request of each read.
+    /// Client request that each pending read of a switch belongs to.
     reads: BTreeMap<TaskId, Tag>,
     /// Sums of the counters read so far, by request.
     sums: BTreeMap<Tag, Counts>,
@@ -33,7 +33,7 @@ impl Controller {
         self.reply_to_count(tag);
     }
 
-    /// Adds the counters of a switch; failed reads are ignored.
+    /// Adds the counters read from a switch, and replies after the last read. Failed reads are left out.
     pub(super) fn counted(&mut self, task: TaskId, result: Result<Counts, SwitchError>) {
         let Some(tag) = self.counting.reads.remove(&task) else {
             return;

@@ -105,7 +105,7 @@ impl Creation {
         })
     }
 
-    /// Tasks for each part of the group.
+    /// Builds the tasks of one step, for each part of the group that this procedure creates.
     fn orders(
         &self,
         controller: &Controller,

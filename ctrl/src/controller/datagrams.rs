@@ -36,7 +36,7 @@ struct DatagramGroup {
     entrances: BTreeMap<SwitchIndex, u32>,
 }
 
-/// A pending request.
+/// A client's pending request to add or remove a host, and the writes to switches that it waits for.
 #[derive(Debug)]
 struct Request {
     group: Ipv4Addr,
@@ -75,7 +75,7 @@ impl DatagramGroup {
 }
 
 impl Controller {
-    /// Adds a host to a group, or removes it. A request without effect succeeds at once.
+    /// Adds a host to a datagram group, or removes it. A request without effect succeeds at once.
     pub(super) fn change_datagrams(
         &mut self,
         now: u64,
@@ -134,7 +134,7 @@ impl Controller {
             .ok_or(GroupError::DatagramGroupsFull(capacity))
     }
 
-    /// Builds the tree of the reachable members, and the entrances into it.
+    /// Builds the tree of the reachable members. For switches outside the tree, selects the port that leads to it.
     fn grown_datagrams(&self, index: u16, members: BTreeSet<HostIndex>) -> DatagramGroup {
         let reached_from = |first: HostIndex| -> Vec<HostIndex> {
             let (root, _) = self.topology.attachment(first);
@@ -214,7 +214,7 @@ impl Controller {
         tasks
     }
 
-    /// Rebuilds trees after a change of paths.
+    /// Rebuilds the trees of all datagram groups after paths in the network have changed.
     pub(super) fn reroute_datagrams(&mut self, now: u64) {
         for group in self.datagrams.groups.keys().copied().collect::<Vec<_>>() {
             if let Some(known) = self.datagrams.groups.get(&group) {
@@ -224,7 +224,8 @@ impl Controller {
         }
     }
 
-    /// Entries of all groups on a switch, in two steps: the second refers to the first.
+    /// Entries of all datagram groups on a switch, in two lists. The second is written after the first, because its
+    /// entries refer to those of the first.
     pub(super) fn datagram_entries(&self, switch: SwitchIndex) -> (Vec<Update>, Vec<Update>) {
         let groups = self.datagrams.groups.iter();
         let entries = groups.flat_map(|(ip, group)| group.entries(&self.program, *ip, switch));

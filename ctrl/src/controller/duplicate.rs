@@ -19,16 +19,17 @@ const RETH_AT: usize = BTH_AT + bth::HEADER_LEN;
 const ICRC_AT: usize = RETH_AT + reth::HEADER_LEN;
 const FRAME_LEN: usize = ICRC_AT + 4;
 
-/// Distance of a duplicate's PSN before the newest PSN that all members have. It is large enough that the current source
-/// received the PSN before it began to send, and less than half the PSN space from what any member expects.
+/// Distance in packets of a duplicate's PSN before the newest PSN that all members have. It is large enough that the
+/// current source received the PSN before it began to send, and less than half the PSN space from what any member expects.
 const BEHIND: u32 = 1 << 21;
 
-/// PSN of duplicates for a group whose members all have `base`.
+/// PSN of duplicate requests to the members of a group, who all have the data up to `base`.
 pub(super) fn psn(base: Psn) -> Psn {
     Psn::new(base.get().wrapping_sub(BEHIND))
 }
 
-/// Builds the frame as it leaves the port of a member, like the exit half of the bridge (`bridge_exit.p4`).
+/// Builds a duplicate request to a member, with the headers that the member's switch gives to a frame of the group: those
+/// that the exit half of the bridge writes (`bridge_exit.p4`).
 pub(super) fn frame(mcst_id: Ipv4Addr, member: &GroupMember, psn: Psn) -> Vec<u8> {
     let mut frame = vec![0; FRAME_LEN];
     ethernet::Repr {

@@ -51,13 +51,13 @@ pub enum SwitchError {
     Refused {
         /// Name of the switch.
         switch: String,
-        /// Entity of the update.
+        /// Table entry or other P4Runtime entity that the update concerns.
         entity: String,
         /// `insert`, `modify` or `delete`.
         verb: &'static str,
         /// gRPC status code of the rejected update.
         code: Code,
-        /// Status of the reply.
+        /// Message of the switch about the rejected update.
         message: String,
     },
     /// A call had no reply within the timeout.
@@ -110,7 +110,7 @@ pub enum GroupError {
     /// The address is not a multicast address, as datagram groups require.
     #[error("{0} is not a multicast address; datagram groups are in 224.0.0.0/4")]
     NotMulticast(Ipv4Addr),
-    /// The maximum number of datagram groups is reached.
+    /// The maximum number of datagram groups is reached; the value is this maximum.
     #[error("all {0} datagram groups of the switches are in use; leave one, or compile p4src/ with a larger MAX_DATAGRAM_GROUPS")]
     DatagramGroupsFull(u32),
     /// A host is listed more than once.
@@ -121,7 +121,7 @@ pub enum GroupError {
         /// IPv4 address of the host.
         ip: Ipv4Addr,
     },
-    /// The queue pair number is reserved.
+    /// The queue pair number of a member is 0, which is reserved; the value is the member's address.
     #[error("member {0}: queue pair number 0 is reserved; give the number of the member's RC queue pair")]
     QueuePair(Ipv4Addr),
     /// The memory region is not aligned, so its addresses cannot be computed by XOR.
@@ -136,7 +136,7 @@ pub enum GroupError {
         /// Alignment in bytes that its length requires.
         alignment: u128,
     },
-    /// The memory region is empty.
+    /// The memory region of a member is empty; the value is the member's address.
     #[error("member {0}: a memory region of 0 bytes cannot be written to; leave it out")]
     EmptyRegion(Ipv4Addr),
     /// The address is outside the group range.
@@ -221,7 +221,7 @@ pub enum GroupError {
         /// Addresses of the hosts that did not agree.
         members: Vec<Ipv4Addr>,
     },
-    /// The group is not idle.
+    /// A member cannot join, because the group is not idle.
     #[error("group {0} has a message in flight; a member can join only between two messages")]
     InUse(Ipv4Addr),
     /// The group is being created, changed or removed.

@@ -28,7 +28,7 @@ pub enum Event {
     SwitchDown {
         /// Index of the switch in the topology.
         switch: SwitchIndex,
-        /// Cause, for messages.
+        /// Cause of the disconnection, for messages.
         why: String,
     },
     /// Reply to an [`Effect::Request`].
@@ -51,7 +51,7 @@ pub enum Event {
     Link {
         /// Index of the link in the topology.
         link: LinkIndex,
-        /// Whether it carries packets.
+        /// Whether the link carries packets.
         is_up: bool,
     },
     /// A request through the control service.
@@ -151,7 +151,7 @@ pub enum ApiRequest {
         tag: Tag,
         /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
-        /// Addresses of these members; at least two others must remain.
+        /// Addresses of the members to remove; at least two others must remain.
         members: Vec<Ipv4Addr>,
     },
     /// Find failed members or links, when a sender gets no acknowledgements. Reply: [`ApiReply::Probing`] or
@@ -162,7 +162,7 @@ pub enum ApiRequest {
         /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
     },
-    /// Renew the lease of a group without traffic. Reply: [`ApiReply::Refreshed`] or [`ApiReply::Failed`].
+    /// Renew the lease of a group, as groups without traffic need. Reply: [`ApiReply::Refreshed`] or [`ApiReply::Failed`].
     Refresh {
         /// Id to return in the reply.
         tag: Tag,
@@ -173,9 +173,9 @@ pub enum ApiRequest {
     JoinDatagrams {
         /// Id to return in the reply.
         tag: Tag,
-        /// An address of 224.0.0.0/4.
+        /// Address of the group, in 224.0.0.0/4.
         group: Ipv4Addr,
-        /// A host of the topology.
+        /// IPv4 address of a host of the topology.
         host: Ipv4Addr,
     },
     /// Remove a host from a datagram group. A group without members is removed. Reply as for `JoinDatagrams`.
@@ -218,18 +218,18 @@ pub struct RegisterGroup {
 /// One member of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberSpec {
-    /// A host of the topology.
+    /// IPv4 address of a host of the topology.
     pub ip: Ipv4Addr,
-    /// Number of its queue pair.
+    /// Number of the member's queue pair.
     pub qpn: QpNum,
     /// Destination of WRITEs at this member. Without a region the member rejects WRITEs of the group.
     pub region: Option<MemoryRegion>,
-    /// The member may be the source. Otherwise its leaf switch drops the data that it sends.
+    /// Whether the member may be the source. If not, the switch to which it is attached drops the data that it sends.
     pub may_send: bool,
 }
 
 impl MemberSpec {
-    /// The node of this member in registration packets; without the region if they cannot represent it.
+    /// Describes this member in the format of registration packets. A region that they cannot represent is left out.
     pub fn node(&self) -> Node {
         Node {
             ip: self.ip,
@@ -259,7 +259,7 @@ pub struct MemoryRegion {
 /// A reply or notification to clients.
 #[derive(Clone, Debug)]
 pub enum ApiReply {
-    /// A switch has its pipeline, routes and groups.
+    /// A switch is ready: the controller has written its pipeline, routes and groups.
     SwitchReady {
         /// Index of the switch in the topology.
         switch: SwitchIndex,
@@ -280,7 +280,7 @@ pub enum ApiReply {
         /// Addressing parameters of the group.
         group: GroupInfo,
     },
-    /// A group is created in band, for a leader host.
+    /// A group has been created that a leader host had registered in band, by packets on the network.
     GroupFormed {
         /// Addressing parameters of the group.
         group: GroupInfo,
@@ -314,7 +314,7 @@ pub enum ApiReply {
     MembersLost {
         /// IPv4 address of the group (McstID).
         mcst_id: Ipv4Addr,
-        /// Addresses of these members.
+        /// Addresses of the removed members.
         members: Vec<Ipv4Addr>,
     },
     /// The tree of a group was rerouted around a failure.
@@ -404,16 +404,17 @@ impl ApiReply {
 pub struct GroupInfo {
     /// The remote address of every member's queue pair.
     pub mcst_id: Ipv4Addr,
-    /// The remote queue pair of every member's queue pair.
+    /// Number of the (virtual) remote queue pair to which every member's queue pair connects.
     pub remote_qpn: QpNum,
     /// The PSN of the first packet.
     pub initial_psn: Psn,
-    /// The virtual address at which WRITEs find the first byte of the members' regions.
+    /// Virtual address that members put into WRITEs for the first byte of the destination; switches replace it by that of
+    /// each receiver's region.
     pub remote_va: u64,
-    /// The R_Key of WRITEs.
+    /// R_Key that members put into WRITEs; switches replace it by that of each receiver's region.
     pub remote_rkey: u32,
-    /// Members of the group.
+    /// Number of members.
     pub members: usize,
-    /// Switches of its tree.
+    /// Number of switches in the group's tree.
     pub switches: usize,
 }

@@ -26,15 +26,17 @@ use crate::tree::Tree;
 /// Window of a source, in packets, while the position of its group may be old. Half of the range of serial comparison:
 /// with a larger window, Tofino's pipeline would treat old data as data beyond the window.
 const WIDE_WINDOW: u32 = 1 << 22;
-/// Upper bound of the packets that a queue pair has outstanding.
+/// Upper bound of the number of packets that a source has outstanding.
 const MOST_OUTSTANDING: u32 = WIDE_WINDOW / 2;
 
-/// A path of a group on one switch.
+/// A path of a group on one switch: a port of the switch that is in the group's tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Path {
     pub(super) port: u32,
     /// Bridge of the member at the port; `None` if the port leads to another switch.
     bridge: Option<Bridge>,
+    /// Receiver slot of the member at the port: its number among all receivers of the switch. 0 if the port leads to
+    /// another switch.
     slot: u32,
 }
 
@@ -45,7 +47,7 @@ impl Path {
     }
 }
 
-/// The part of a group on one switch.
+/// The part of a group on one switch: its group index there, and its paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GroupPart {
     pub(super) switch: SwitchIndex,
@@ -79,7 +81,7 @@ fn host_behind(topology: &Topology, switch: SwitchIndex, port: u32) -> Option<Ho
     }
 }
 
-/// A group with its tree.
+/// A multicast group: parameters, members, tree, and the part on each switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Group {
     pub(super) mcst_id: Ipv4Addr,
@@ -87,13 +89,15 @@ pub(super) struct Group {
     pub(super) virtual_qpn: QpNum,
     pub(super) initial_psn: Psn,
     pub(super) strategies: Strategies,
-    /// Registered in band by a leader host, not through the control service.
+    /// Whether a leader host registered the group in band, by packets on the network; if not, it was registered through
+    /// the control service.
     pub(super) in_band: bool,
     /// Time until the members' queue pairs give up, if known.
     pub(super) patience: Patience,
-    /// Position that all members are known to have acknowledged. A switch that has lost its registers starts from it.
+    /// Position (PSN and MSN) that all members are known to have acknowledged. A switch that has lost its registers
+    /// starts from it.
     pub(super) position: Position,
-    /// Source at the last reading of switches.
+    /// Address of the member that was the source when switches were last read; `None` if unknown.
     pub(super) source: Option<Ipv4Addr>,
     pub(super) members: Vec<GroupMember>,
     pub(super) tree: Tree,
@@ -124,7 +128,7 @@ impl Group {
         }
     }
 
-    /// Adds a switch and its members.
+    /// Adds the part of a switch: its ports in the tree, its state and the members attached to it.
     pub(super) fn grow(&mut self, part: &Tree, on: GroupPart, members: Vec<GroupMember>) {
         self.tree.join(part);
         let at = self.switches.partition_point(|o| o.switch < on.switch);
@@ -156,8 +160,8 @@ impl Group {
         self.registers_from(self.position, source, on, kept)
     }
 
-    /// Task that initialises the path registers of the group on one switch: all members have `position`, and `source` is the
-    /// port of the source, 0 if there is none.
+    /// Task that initialises the path registers of the group on one switch, as if all members had acknowledged
+    /// `position`. `source`: port that leads to the source, 0 if there is none.
     pub(super) fn init_group(&self, on: &GroupPart, position: Position, source: u32) -> Task {
         let paths = u8::try_from(on.paths.len()).expect("paths are checked against the pipeline");
         Task::Registers(registers::init_group(
@@ -168,7 +172,7 @@ impl Group {
         ))
     }
 
-    /// Like [`Group::registers`], for a known position and port of the source.
+    /// Like [`Group::registers`], but with the given position and port of the source instead of those of the group.
     pub(super) fn registers_from(
         &self,
         position: Position,
@@ -203,7 +207,7 @@ impl Group {
         port.unwrap_or(0)
     }
 
-    /// Port of a switch that leads to a member along the tree.
+    /// Port of a switch that leads to the member `source` along the tree; `None` if the tree does not connect them.
     pub(super) fn port_of(
         &self,
         topology: &Topology,
@@ -244,7 +248,8 @@ impl Group {
         self.strategies.window.get().min(MOST_OUTSTANDING)
     }
 
-    /// Entry that publishes the group while its position may be older than the source's window, after a loss of registers.
+    /// Entry that publishes the group with a wide window. It is used after a loss of registers, while the source may be
+    /// further ahead of the group's position than its window.
     pub(super) fn wide_publication(&self, program: &Program, on: &GroupPart) -> Update {
         let wide = Strategies {
             window: self.strategies.window.max(Window::at_least(WIDE_WINDOW)),
@@ -259,7 +264,7 @@ impl Group {
         at.ok().map(|at| &self.switches[at])
     }
 
-    /// Records that all members have acknowledged `position`.
+    /// Records that all members have acknowledged `position`, unless a newer position is recorded.
     pub(super) fn advance(&mut self, position: Position) {
         if self.position.psn.precedes(position.psn) {
             self.position = position;
@@ -390,7 +395,7 @@ impl Group {
         Ok(program.constraints().check(&updates)?)
     }
 
-    /// Table key of the group on one switch.
+    /// How table keys on one switch name the group: by its index or its address, depending on the target.
     fn name(&self, program: &Program, on: &GroupPart) -> GroupName {
         program.target.group_name(on.group_index, self.mcst_id)
     }
@@ -431,7 +436,7 @@ impl GroupPart {
         (0..=u8::MAX).zip(&self.paths)
     }
 
-    /// Slots of the members at the switch, by port.
+    /// Yields port and receiver slot of each member at the switch.
     pub(super) fn slots(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let members = self.paths.iter().filter(|path| path.bridge.is_some());
         members.map(|path| (path.port, path.slot))

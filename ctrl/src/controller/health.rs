@@ -2,8 +2,8 @@
 //!
 //! Groups are not monitored while they make progress. When a sender reports that a group makes none, the newest
 //! acknowledgement of every path is read repeatedly, until the minimum advances or a path has blocked it for too long.
-//! A sender's path has what the sender sent, so the newest PSN on a switch shows how far data has arrived. Paths that
-//! have stayed at the minimum are classified:
+//! For the path to the sender, that is the newest PSN sent, so the newest PSN on a switch shows how far data has arrived.
+//! Paths that have stayed at the minimum are classified:
 //!
 //! - a member's path on a switch that all data has reached: the member has failed and is removed;
 //! - the path to a switch that data has not reached, or that has acknowledged more than arrived here: the link between
@@ -40,18 +40,18 @@ use crate::topology::{LinkIndex, Node, Paths, SwitchIndex, Topology};
 /// acknowledgement, four times each.
 const PASSES: u64 = 8;
 
-/// A path of a group: switch and index.
+/// Key of a path of a group: the switch, and the number of the path (a port in the group's tree) there.
 type PathKey = (SwitchIndex, u8);
 
-/// A group that is monitored.
+/// Monitoring state of a group that makes no progress.
 #[derive(Debug, Default)]
 struct Probe {
     pending: BTreeMap<TaskId, PathKey>,
     /// Newest acknowledged PSN of each path, and the time of its last change.
     seen: BTreeMap<PathKey, (Psn, u64)>,
-    /// Minimum of the group at the first reading.
+    /// Oldest acknowledged PSN of all paths at the first complete reading; `None` before.
     least: Option<Psn>,
-    /// Members that may have failed, and pending reads about them.
+    /// Members that may have failed, and pending reads about them; `None` while there are no such members.
     suspects: Option<Suspects>,
 }
 
@@ -71,7 +71,7 @@ struct Suspects {
 enum Claim {
     /// Newest PSN that the member claims to have.
     Of(Ipv4Addr),
-    /// Newest PSN sent.
+    /// Newest PSN sent by the source, as recorded by this switch.
     Sent(SwitchIndex),
 }
 
@@ -81,7 +81,7 @@ impl Probe {
         paths.map(|(_, seen)| *seen)
     }
 
-    /// Newest PSN on a switch, and the time of its last change.
+    /// Newest acknowledged PSN of the group's paths on a switch, and the time of its last change.
     fn newest_on(&self, switch: SwitchIndex) -> Option<(Psn, u64)> {
         self.on(switch).reduce(|a, b| match a.0.precedes(b.0) {
             true => b,
@@ -89,7 +89,7 @@ impl Probe {
         })
     }
 
-    /// Oldest PSN on a switch, and the time of its last change.
+    /// Oldest acknowledged PSN of the group's paths on a switch, and the time of its last change.
     fn oldest_on(&self, switch: SwitchIndex) -> Option<(Psn, u64)> {
         self.on(switch).reduce(|a, b| match b.0.precedes(a.0) {
             true => b,
@@ -202,7 +202,7 @@ impl Controller {
         }
     }
 
-    /// Reads every path of a group.
+    /// Reads the newest acknowledged PSN of every path of a group.
     fn probe(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let Some(registration) = self.groups.get(&mcst_id).filter(|r| r.is_ready()) else {
             self.health.stop_monitoring(mcst_id);
@@ -465,7 +465,8 @@ impl Controller {
         (dead, links)
     }
 
-    /// Computes paths without failed links and switches, and reroutes routes and groups.
+    /// Computes paths without failed links and switches. Changes the routes accordingly, and the trees of groups that use
+    /// a failed link or switch.
     fn reroute_around_failures(&mut self, now: u64) {
         let paths = Paths::without(
             &self.topology,

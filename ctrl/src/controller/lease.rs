@@ -23,7 +23,7 @@ use super::timers::Timers;
 use super::{ApiReply, Controller, Owner};
 use crate::constants::REGISTER_AGG;
 
-/// Checks per lease.
+/// Number of checks within the time of one lease.
 const CHECKS_PER_LEASE: u64 = 8;
 
 /// Leases of all groups in use.
@@ -138,7 +138,8 @@ impl Controller {
         }
     }
 
-    /// Processes a position read from a switch.
+    /// Processes the position of a group, read from a switch: renews the lease if the position has changed since the last
+    /// check.
     pub(super) fn lease_read(
         &mut self,
         now: u64,

@@ -1,9 +1,10 @@
-//! Position of a group and port of its source, for a switch that has lost its registers.
+//! Position of a group (PSN and MSN that all members have) and port of its source, for a switch that has lost its
+//! registers.
 //!
 //! Both are computed from the registers of the other switches in the tree and from acknowledgements of members:
 //!
-//! - The members behind a switch have what it last acknowledged to the source. So the oldest such position on all other
-//!   switches is one that all members elsewhere have.
+//! - The members behind a switch have what it last acknowledged to the source. So all members at other switches have the
+//!   oldest of the positions that these switches have acknowledged.
 //! - A switch records the port of the source when it receives data, and the source's own switch has the newest PSN sent of all.
 //!   A switch that records one of its members as the source, but has an older PSN sent, has missed the data of a later source.
 //! - A source sends at most a window beyond the position acknowledged to it, and switches enforce that. So all members have
@@ -25,18 +26,18 @@ use super::group::Group;
 use super::position::Position;
 use crate::topology::SwitchIndex;
 
-/// Registers of a group on a switch.
+/// Values of a group's registers on one switch; `None` for a register that could not be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reading {
     /// Position last acknowledged to the source.
     pub(super) last_acked: Option<Position>,
-    /// Newest PSN sent.
+    /// Newest PSN that a source has sent.
     pub(super) sent: Option<Psn>,
     /// Port of the source; 0 if there was none.
     pub(super) source: Option<u32>,
 }
 
-/// Registers of a group on several switches of its tree.
+/// Values of a group's registers on several switches of its tree.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Readings(pub(super) BTreeMap<SwitchIndex, Reading>);
 
@@ -45,13 +46,13 @@ impl Readings {
         self.0.entry(switch).or_default()
     }
 
-    /// Position that all members behind these switches have.
+    /// Position that all members behind these switches have; `None` if no switch could be read.
     pub(super) fn least(&self) -> Option<Position> {
         let all = self.0.values().filter_map(|reading| reading.last_acked);
         all.reduce(Position::older)
     }
 
-    /// Newest PSN sent on any of them; `None` without a source.
+    /// Newest PSN of a source that any of these switches has recorded; `None` if no switch could be read.
     pub(super) fn sent(&self) -> Option<Psn> {
         let sent = self.0.values().filter_map(|reading| reading.sent);
         sent.reduce(|a, b| if a.precedes(b) { b } else { a })
@@ -83,11 +84,11 @@ impl Readings {
 pub(super) struct Local {
     pub(super) port: u32,
     pub(super) may_send: bool,
-    /// Newest PSN that it has acknowledged; `None` without a reply, or if the reply is older than the base.
+    /// Newest PSN that the member has acknowledged; `None` without a reply, or if the reply is older than the base.
     pub(super) newest: Option<Psn>,
 }
 
-/// Input of [`Evidence::locate`].
+/// What is known about a group on a switch that has lost its registers. Input of [`Evidence::locate`].
 #[derive(Clone, Debug)]
 pub(super) struct Evidence {
     /// PSN that all members but the source are known to have.
@@ -95,22 +96,23 @@ pub(super) struct Evidence {
     /// Window of the source in packets.
     pub(super) window: u32,
     pub(super) locals: Vec<Local>,
-    /// PSN that all members at other switches have.
+    /// PSN that all members at other switches have; `None` if no other switch could be read.
     pub(super) elsewhere: Option<Psn>,
-    /// Port that leads to the source, if another switch has recorded it.
+    /// Port that leads to the source; `None` if no other switch has recorded the source.
     pub(super) towards_source: Option<u32>,
     /// Preferred ports if several members may be the source: the member that reported no progress, then the former source.
     pub(super) likely: Vec<u32>,
 }
 
-/// Result of [`Evidence::locate`].
+/// Position and source of a group. Result of [`Evidence::locate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Located {
     /// PSN that all members have.
     pub(super) psn: Psn,
-    /// Port of the source; 0 if the next PSN will determine it.
+    /// Port of the source; 0 if the sender of the next PSN is to be taken as the source.
     pub(super) source: u32,
-    /// The PSN is the newest that all members have. Otherwise the source may be more than its window ahead of it.
+    /// Whether `psn` is the newest PSN that all members have. If not, the source may be more than its window ahead of
+    /// `psn`.
     pub(super) is_exact: bool,
 }
 
@@ -158,7 +160,7 @@ impl Evidence {
         }
     }
 
-    /// Port of the source.
+    /// Determines the port of the source; 0 if the sender of the next PSN is to be taken as the source.
     fn source(&self, claim: &impl Fn(&Local) -> Option<i64>, elsewhere: Option<i64>) -> u32 {
         if let Some(port) = self.towards_source {
             return port;

@@ -88,7 +88,7 @@ use crate::tables::{Program, Snapshot};
 use crate::topology::{Paths, SwitchIndex, Topology};
 use crate::tree::{Planner, PortLoads, View};
 
-/// The control plane of one fabric.
+/// Controller of one network: the desired state of its switches and groups, and all pending work.
 pub struct Controller {
     topology: Topology,
     underlay: Underlay,
@@ -105,19 +105,20 @@ pub struct Controller {
     /// Procedure or request that waits for each task.
     tasks: BTreeMap<TaskId, Owner>,
     next_task: u64,
-    /// Tasks not yet started that wait until a switch has sent all queued packets of a port.
+    /// Flush tasks that are not started yet, with the port of a switch whose earlier frames must have arrived at the
+    /// neighbour.
     flushes: VecDeque<((SwitchIndex, u32), TaskId)>,
-    /// Sessions that may have notices or output.
+    /// Switches whose sessions may have notices or output to collect.
     touched: BTreeSet<SwitchIndex>,
     /// Time of the next timeout of each session.
     timers: BTreeSet<(u64, SwitchIndex)>,
     effects: VecDeque<Effect>,
     was_ready: bool,
-    /// Groups found on switches are not adopted yet: some switch has not been ready since the start.
+    /// Whether groups found on switches may still be adopted: some switch has not been ready since the start.
     adopts: bool,
     /// Group parts found on switches that this controller did not write, by group.
     orphans: BTreeMap<Ipv4Addr, BTreeSet<(SwitchIndex, u16)>>,
-    /// Switches without their pipeline, routes or groups.
+    /// Switches that are not ready: they may lack the pipeline, routes or groups.
     unready: BTreeSet<SwitchIndex>,
     mrp: Mrp,
     health: Health,
@@ -142,11 +143,11 @@ struct SwitchControl {
     leftovers: BTreeSet<(u32, Ipv4Addr)>,
     /// Group parts found on the switch that this controller did not write, by index.
     orphans: BTreeMap<u16, Orphan>,
-    /// The session's entry in [`Controller::timers`].
+    /// Time of the session's entry in [`Controller::timers`]; `None` without an entry.
     timer: Option<u64>,
 }
 
-/// Procedure or request that waits for each task.
+/// Procedure or request that receives the result of a task.
 #[derive(Clone, Copy, Debug)]
 enum Owner {
     Boot(SwitchIndex),
@@ -162,7 +163,7 @@ enum Owner {
     Recovery(recovery::PartKey),
     /// Check of a group's lease.
     Lease(Ipv4Addr),
-    /// Read of a path's register, for a group whose minimum the controller computes.
+    /// Read of a path's register, for a group whose ACKs the controller aggregates.
     Path(SwitchIndex, u16),
     /// A change of a datagram group.
     Datagrams(Tag),
@@ -245,7 +246,8 @@ impl Controller {
         self.handle_all(now, [event]);
     }
 
-    /// Processes events received by `now`. Punted feedback is aggregated over all of them before replies are sent.
+    /// Processes events received by `now`. ACKs and NAKs that switches have passed to the controller are aggregated over
+    /// all events before replies are sent.
     pub fn handle_all(&mut self, now: u64, events: impl IntoIterator<Item = Event>) {
         for event in events {
             self.take(now, event);
@@ -304,7 +306,8 @@ impl Controller {
         self.effects.pop_front()
     }
 
-    /// Time at which the driver must send [`Event::Timeout`]. Earlier or additional ones have no effect.
+    /// Time at which the driver must send [`Event::Timeout`], in nanoseconds; `None` if none is needed. Earlier or
+    /// additional ones have no effect.
     pub fn poll_timeout(&self) -> Option<u64> {
         let sessions = self.timers.first().map(|(at, _)| *at);
         [
@@ -345,7 +348,7 @@ impl Controller {
         }
     }
 
-    /// Input of tree policies.
+    /// Input of tree policies: topology, usable paths, and loads of ports.
     fn view(&self) -> View<'_> {
         View {
             topology: &self.topology,

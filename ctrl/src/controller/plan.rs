@@ -17,7 +17,8 @@ use crate::topology::SwitchIndex;
 use crate::tree::Tree;
 
 impl Controller {
-    /// Checks a request, builds the tree, and allocates an address, and an index on every switch.
+    /// Plans a new group: checks the request, builds the tree, and allocates the address and resources on every switch of
+    /// the tree.
     pub(super) fn plan(&mut self, request: &RegisterGroup) -> Result<Group, GroupError> {
         let members = self.resolve_members(&request.members)?;
         let hosts: Vec<_> = members.iter().map(|member| member.host).collect();
@@ -115,7 +116,8 @@ impl Controller {
         specs.iter().map(resolve).collect()
     }
 
-    /// Checks that every switch of the tree is ready and has free entries. `kept`: slots that hosts have there already.
+    /// Checks that every switch of the tree is ready and has free entries. `kept`: receiver slots that hosts already have
+    /// on a switch, by port.
     pub(super) fn check_switches(
         &self,
         tree: &Tree,

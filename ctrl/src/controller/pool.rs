@@ -28,12 +28,12 @@ impl Pool {
         }
     }
 
-    /// Allocates an unused number.
+    /// Allocates an unused number; `None` if there is none.
     pub(super) fn take(&mut self) -> Option<u32> {
         self.take_if(|_| true)
     }
 
-    /// Allocates an unused number for which `fits` is true.
+    /// Allocates an unused number for which `fits` is true; `None` if there is none.
     pub(super) fn take_if(&mut self, fits: impl Fn(u32) -> bool) -> Option<u32> {
         let number = (self.next..=self.last)
             .chain(self.first..self.next)
@@ -73,17 +73,17 @@ impl Pool {
         std::mem::take(&mut self.quarantined)
     }
 
-    /// Number of available numbers.
+    /// How many numbers of the range are available.
     pub(super) fn left(&self) -> usize {
         self.size() - self.used.len() - self.quarantined.len()
     }
 
-    /// Size of the range.
+    /// How many numbers the range has.
     pub(super) fn size(&self) -> usize {
         (self.last - self.first) as usize + 1
     }
 
-    /// Number of allocated numbers.
+    /// How many numbers are allocated, without quarantined ones.
     pub(super) fn in_use(&self) -> usize {
         self.used.len()
     }

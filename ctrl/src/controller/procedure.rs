@@ -35,7 +35,7 @@ pub(super) trait Procedure: Sized + 'static {
     type Key: Copy;
     /// Identifies the value that a task reads.
     type Reading: Copy + fmt::Debug;
-    /// Reason to turn back.
+    /// Error because of which the procedure turns back.
     type Failure: From<SwitchError> + fmt::Debug;
 
     const NAME: &'static str;
@@ -46,7 +46,7 @@ pub(super) trait Procedure: Sized + 'static {
 
     fn find_mut(controller: &mut Controller, key: Self::Key) -> Option<&mut Run<Self>>;
 
-    /// Owner of its tasks.
+    /// Owner of the tasks of a running instance, to which their results are passed.
     fn owner(key: Self::Key) -> Owner;
 
     /// Records the value that a task has read, or its error. An error does not fail the step.
@@ -64,7 +64,7 @@ pub(super) trait Procedure: Sized + 'static {
     fn ended(controller: &mut Controller, now: u64, key: Self::Key);
 }
 
-/// A task for one switch.
+/// A task for one switch. With a `reading`, its result is recorded, and an error does not fail the step.
 #[derive(Debug)]
 pub(super) struct Order<R> {
     switch: SwitchIndex,
@@ -81,7 +81,7 @@ impl<R> Order<R> {
         }
     }
 
-    /// A task whose result is recorded.
+    /// Creates an order for a task whose result is recorded under `reading`.
     pub(super) fn read(switch: SwitchIndex, task: Task, reading: R) -> Order<R> {
         Order {
             switch,
@@ -121,12 +121,12 @@ impl<P: Procedure> Step<P> {
         Step { undo, ..self }
     }
 
-    /// Sets the completion of this step; the step fails if it does.
+    /// Sets the function that is called when all tasks of this step have succeeded; the step fails if the function does.
     pub(super) const fn then(self, complete: Completion<P>) -> Step<P> {
         Step { complete, ..self }
     }
 
-    /// Makes this step firm.
+    /// Makes this step firm: its failures are recorded, but do not turn the procedure back.
     pub(super) const fn firm(self) -> Step<P> {
         Step {
             is_firm: true,
@@ -141,9 +141,9 @@ pub(super) struct Run<P: Procedure> {
     pub(super) procedure: P,
     at: Progress,
     waits_for: BTreeMap<TaskId, (SwitchIndex, Option<P::Reading>)>,
-    /// First failure.
+    /// First failure, because of which the procedure turns back; `None` without one.
     failure: Option<P::Failure>,
-    /// The procedure was cancelled.
+    /// Whether the procedure was cancelled.
     is_cancelled: bool,
     /// First error of each switch in firm steps or while undoing.
     left: BTreeMap<SwitchIndex, SwitchError>,
@@ -184,12 +184,12 @@ impl<P: Procedure> Run<P> {
         self.at == Progress::Undone
     }
 
-    /// Reason to turn back.
+    /// Failure because of which the procedure has turned back; `None` without one.
     pub(super) fn failure(&self) -> Option<&P::Failure> {
         self.failure.as_ref()
     }
 
-    /// Returns the procedure and its ending.
+    /// Returns the state of the procedure, and how it has ended.
     pub(super) fn end(self) -> (P, Ending<P::Failure>) {
         // A disconnected switch is not a failure, as it is read and repaired when it reconnects.
         let left = self.left.into_values();
@@ -224,7 +224,7 @@ impl<P: Procedure> Run<P> {
         }
     }
 
-    fn turn(&mut self) {
+    fn enter_next_step(&mut self) {
         self.at = match self.at {
             Progress::Step(n) if self.failure.is_some() || self.is_cancelled => Progress::Undo(n),
             Progress::Step(n) if n + 1 < P::STEPS.len() => Progress::Step(n + 1),
@@ -236,10 +236,10 @@ impl<P: Procedure> Run<P> {
     }
 }
 
-/// Ending of a procedure.
+/// How a procedure has ended.
 #[derive(Debug)]
 pub(super) struct Ending<F> {
-    /// Reason to turn back.
+    /// Failure because of which the procedure has turned back; `None` if it did not, or was cancelled.
     pub(super) failure: Option<F>,
     /// Errors of firm steps or while undoing, one per switch.
     pub(super) left: Vec<SwitchError>,
@@ -335,7 +335,7 @@ impl Controller {
                 run.failure = Some(failure);
             }
             let before = run.at;
-            run.turn();
+            run.enter_next_step();
             if let (Progress::Step(n), Progress::Undo(_)) = (before, run.at) {
                 let (step, failure) = (P::STEPS[n].name, &run.failure);
                 tracing::debug!(procedure = P::NAME, step, ?failure, "turns back");

@@ -31,12 +31,12 @@ use super::{duplicate, Controller, Owner};
 use crate::constants::{REGISTER_AGG, REGISTER_CLAIMED, REGISTER_SENT, REGISTER_SRC_PORT};
 use crate::topology::SwitchIndex;
 
-/// Number of queries to a member that does not reply.
+/// Maximum number of queries to a member that does not reply.
 const ROUNDS: u32 = 8;
-/// Maximum number of recoveries restarted by reports of members.
+/// Maximum number of restarts of a recovery because members reported no progress.
 const MAX_STALL_REPORTS: u32 = 4;
 
-/// A group on one switch.
+/// Key of a group's part on one switch: group address and switch.
 pub(super) type PartKey = (Ipv4Addr, SwitchIndex);
 
 /// Running recoveries, at most one per group and switch of its tree.
@@ -54,12 +54,12 @@ pub(super) struct Recoveries {
 struct Recovery {
     /// Position that all members but the source certainly have; replies are newer.
     base: Position,
-    /// Number of restarts by reports of members.
+    /// Number of restarts because members reported no progress.
     stall_reports: u32,
     round: u32,
     stage: Stage,
     pending: BTreeMap<TaskId, RegisterRead>,
-    /// Newest PSN acknowledged by each path with a member.
+    /// Newest PSN acknowledged by the member at each path, by path number.
     claims: BTreeMap<u8, Psn>,
     readings: Readings,
 }
@@ -72,16 +72,16 @@ enum Stage {
     Reading,
     /// Writing registers.
     Writing(RegisterValues),
-    /// The wide window is still in effect.
+    /// Registers are written, but the position may be too old, so the wide window is still in effect.
     Open,
 }
 
-/// Values for the registers.
+/// Values that are written to the registers of a group's part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RegisterValues {
     position: Position,
     source: u32,
-    /// The position is the newest that all members have.
+    /// Whether the position is the newest that all members have.
     is_exact: bool,
     /// Whether the register operation INIT_GROUP is complete, and the writes that follow it ([`registers::after_init`]) are
     /// in progress.
@@ -102,7 +102,8 @@ impl Recoveries {
         self.timers.first()
     }
 
-    /// Whether a part's recovery is running, or its position may not be the newest.
+    /// Whether a part's recovery has begun and not ended. Until it ends, the position in the part's registers may be too
+    /// old.
     pub(super) fn is_open(&self, part: PartKey) -> bool {
         self.open.contains_key(&part)
     }
@@ -129,8 +130,8 @@ impl Recoveries {
         }
     }
 
-    /// Whether a part may be repaired, when a member claims more than was sent, instead of removing the member. Only once until
-    /// the group makes progress: otherwise a faulty member could never be removed.
+    /// Whether a part's registers may be repaired, instead of removing a member that claims more data than was sent.
+    /// Returns true only once until the group makes progress: otherwise a faulty member could never be removed.
     pub(super) fn may_repair(&mut self, part: PartKey) -> bool {
         self.repaired.insert(part)
     }
@@ -201,13 +202,13 @@ impl Controller {
         is_at_rest
     }
 
-    /// The group's part.
+    /// The group and its part on a switch; `None` if there is no such part.
     fn part_at(&self, (mcst_id, switch): PartKey) -> Option<(&Group, &GroupPart)> {
         let group = self.groups.get(&mcst_id)?.group();
         Some((group, group.on(switch)?))
     }
 
-    /// Sends a duplicate to each member at the switch that has not replied.
+    /// Sends a duplicate request to each member at the switch that has not replied.
     fn query_members(&mut self, now: u64, part: PartKey) {
         let (mcst_id, switch) = part;
         let Some(recovery) = self.recoveries.open.get(&part) else {
@@ -414,7 +415,8 @@ impl Controller {
         );
     }
 
-    /// Continues after INIT_GROUP: writes the remaining registers, then the window.
+    /// Continues after INIT_GROUP: writes the remaining registers. Then it restores the normal window if the position is
+    /// exact, else keeps the wide one for a while.
     fn registers_set(&mut self, now: u64, part: PartKey, values: RegisterValues) {
         let (_, switch) = part;
         if !self.is_recoverable(now, part) {
@@ -461,7 +463,7 @@ impl Controller {
         self.recoveries.discard(part);
     }
 
-    /// Collects the input of [`Evidence::locate`].
+    /// Collects the replies of members and the registers of other switches, as input of [`Evidence::locate`].
     fn evidence(&self, (mcst_id, switch): PartKey) -> Option<Evidence> {
         let recovery = self.recoveries.open.get(&(mcst_id, switch))?;
         let group = self.groups.get(&mcst_id)?.group();
@@ -495,7 +497,7 @@ impl Controller {
     }
 }
 
-/// Turns an insertion into a modification.
+/// Turns the insertion of an entry into its modification.
 fn modify(mut entry: alfirk_p4runtime::p4::v1::Update) -> alfirk_p4runtime::p4::v1::Update {
     entry.r#type = alfirk_p4runtime::p4::v1::update::Type::Modify.into();
     entry

@@ -12,8 +12,8 @@ use crate::constants::{
 
 pub use alfirk_contract::RegisterControl;
 
-/// Initialises the registers of a group: all members have acknowledged `position`, and `source` is the port of the source, 0 for
-/// none.
+/// Request that initialises the registers of the group with index `group`, as if all members had acknowledged `position`.
+/// `source`: port that leads to the source, 0 for none.
 pub(super) fn init_group(
     group: u16,
     paths: u8,
@@ -29,7 +29,7 @@ pub(super) fn init_group(
     }
 }
 
-/// Sets the port of a group's source.
+/// Request that sets the port of a group's source.
 pub(super) fn set_source(group: u16, port: u32) -> RegisterControl {
     RegisterControl {
         op: REGISTER_OP_WRITE,
@@ -40,8 +40,8 @@ pub(super) fn set_source(group: u16, port: u32) -> RegisterControl {
     }
 }
 
-/// Sets the position last acknowledged to the source, whose MSN may be too old: the next MSN may be up to 2^15 ahead
-/// (`p4src/v1model/last_acked.p4`).
+/// Request that sets the position last acknowledged to the source. Its MSN may be too old: the next MSN may be up to 2^15
+/// ahead (`p4src/v1model/last_acked.p4`).
 pub(super) fn set_last_acked(group: u16, position: Position) -> RegisterControl {
     RegisterControl {
         op: REGISTER_OP_WRITE,
@@ -52,8 +52,8 @@ pub(super) fn set_last_acked(group: u16, position: Position) -> RegisterControl 
     }
 }
 
-/// Register accesses after INIT_GROUP when a switch has lost its registers: an MSN that is a lower bound, and the port of the
-/// source unless it is 0.
+/// Requests after INIT_GROUP when a switch has lost its registers. They set the position, whose MSN may be a lower bound,
+/// and the port of the source unless it is 0.
 pub(super) fn after_init(
     group: u16,
     position: Position,
@@ -63,7 +63,8 @@ pub(super) fn after_init(
     [set_last_acked(group, position)].into_iter().chain(source)
 }
 
-/// Reads a register of a group, one of `REGISTER_*`. `path` applies to registers with a cell per path.
+/// Request that reads the register `reg` (one of `REGISTER_*`) of the group with index `group`. `path`: number of the
+/// path, for registers with a cell per path.
 pub fn read(group: u16, reg: u8, path: u8) -> RegisterControl {
     RegisterControl {
         op: REGISTER_OP_READ,
@@ -74,7 +75,7 @@ pub fn read(group: u16, reg: u8, path: u8) -> RegisterControl {
     }
 }
 
-/// Clears the announced memory regions of `count` receivers, from slot `first`.
+/// Request that clears the announced memory regions of `count` receivers, from slot `first`.
 pub(super) fn init_regions(first: u32, count: u8, position: Position) -> RegisterControl {
     RegisterControl {
         op: REGISTER_OP_INIT_REGIONS,
@@ -86,7 +87,7 @@ pub(super) fn init_regions(first: u32, count: u8, position: Position) -> Registe
     }
 }
 
-/// Parses a payload; bytes after the header (Ethernet padding) are ignored. `None` if it is too short.
+/// Parses the payload of a PacketIn; bytes after the header (Ethernet padding) are ignored. `None` if it is too short.
 pub fn parse(payload: &[u8]) -> Option<RegisterControl> {
     payload.first_chunk().map(RegisterControl::from_bytes)
 }

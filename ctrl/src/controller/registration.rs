@@ -27,12 +27,12 @@ use super::status::{self, GroupOnSwitch, GroupStatus};
 use super::{ApiReply, Controller};
 use crate::topology::SwitchIndex;
 
-/// A group and its state.
+/// A group and the state of its life cycle.
 #[derive(Debug)]
 pub(super) struct Registration {
     group: Group,
     state: GroupState,
-    /// Initial PSN of each member that joined later.
+    /// Initial PSN of each member that joined after the group was created.
     joined: BTreeMap<Ipv4Addr, Psn>,
     /// Earliest time at which a repeated packet of the leader causes another packet to each member.
     repeats: BTreeMap<Ipv4Addr, u64>,
@@ -41,7 +41,7 @@ pub(super) struct Registration {
 /// State of a group, with the data that only this state needs.
 #[derive(Debug)]
 enum GroupState {
-    /// Agents create the group, switch by switch.
+    /// A leader host has registered the group in band; the agents of the switches create it, switch by switch.
     Growing(Growth),
     /// Members are invited; nothing is written yet.
     Inviting(Tag),
@@ -51,7 +51,7 @@ enum GroupState {
     /// In use, while members or the tree change.
     Changing {
         change: Box<Run<Change>>,
-        /// Request to remove the group after the change.
+        /// Request to remove the group after the change; `None` without one.
         removal: Option<Tag>,
     },
     Removing(Run<Removal>),
@@ -68,7 +68,8 @@ impl Registration {
         }
     }
 
-    /// Of `members`, those to which the registration packet is sent again: each once per `interval` nanoseconds.
+    /// Returns those members in `named` to which the registration packet may be sent again: each at most once per
+    /// `interval` nanoseconds.
     pub(super) fn may_repeat(
         &mut self,
         now: u64,
@@ -100,7 +101,7 @@ impl Registration {
         &mut self.group
     }
 
-    /// Whether the group is in use.
+    /// Whether the group is in use, also while it is being changed.
     pub(super) fn is_ready(&self) -> bool {
         matches!(self.state, GroupState::InUse | GroupState::Changing { .. })
     }
@@ -178,7 +179,8 @@ impl Registration {
         };
     }
 
-    /// Ends a change. Returns it, and the pending request to remove the group.
+    /// Ends a change. Returns its procedure, and the request to remove the group if there is one; `None` if there is no
+    /// change.
     pub(super) fn end_change(&mut self) -> Option<(Run<Change>, Option<Tag>)> {
         self.change()?;
         match std::mem::replace(&mut self.state, GroupState::InUse) {
@@ -187,7 +189,7 @@ impl Registration {
         }
     }
 
-    /// New part on a switch, during a change.
+    /// Part on a switch that a running change adds to the group; `None` without one.
     pub(super) fn coming_on(&self, switch: SwitchIndex) -> Option<&GroupPart> {
         self.change()?.procedure.fresh_on(switch)
     }
@@ -203,7 +205,7 @@ impl Registration {
         self.joined.insert(ip, psn);
     }
 
-    /// Initial PSN of a member that joined later.
+    /// Initial PSN of a member that joined after the group was created; `None` for other members.
     pub(super) fn joined_at(&self, ip: Ipv4Addr) -> Option<Psn> {
         self.joined.get(&ip).copied()
     }

@@ -11,7 +11,7 @@ use super::session::Task;
 use super::{Controller, Owner};
 use crate::topology::SwitchIndex;
 
-/// The group, and the reason for its removal.
+/// State of the procedure: the group to be removed, and the reason.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Removal {
     pub(super) mcst_id: Ipv4Addr,

@@ -38,7 +38,7 @@ pub enum RestoreError {
     },
 }
 
-/// Fields common to all versions.
+/// Fields of a saved state that are common to all versions.
 #[derive(Deserialize)]
 struct Head {
     version: u32,
@@ -97,7 +97,7 @@ struct SavedSwitch {
     switch: String,
     group_index: u16,
     ports: Vec<u32>,
-    /// Slots of the members at the switch, by port.
+    /// Receiver slot of the member at each port: its number among all receivers of the switch.
     #[serde(default)]
     slots: BTreeMap<u32, u32>,
 }

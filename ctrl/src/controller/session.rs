@@ -40,7 +40,7 @@ pub(super) struct TaskId(pub(super) u64);
 pub(super) enum Task {
     /// Apply updates in this order. Deleting a missing entry succeeds; inserting an existing entry replaces it.
     Write(Vec<Update>),
-    /// Access registers through the pipeline; the session sets the cookie.
+    /// Access registers through the pipeline. The session sets the cookie, by which it finds the task of a reply.
     Registers(RegisterControl),
     /// Read the pipeline's counters; the result is a [`Notice::Counted`].
     Counters,
@@ -54,13 +54,13 @@ pub(super) enum Task {
 /// State of a switch when its session opened.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// The switch already ran this pipeline, so it has kept tables and registers.
+    /// Whether the switch already ran this pipeline, so that it has kept tables and registers.
     pub(super) kept: bool,
     /// Entities read from the switch.
     pub(super) entities: Vec<Entity>,
 }
 
-/// Output of a session.
+/// Message of a session to its switch.
 #[derive(Debug)]
 pub(super) enum Output {
     Request(RequestId, Request),
@@ -74,15 +74,15 @@ pub(super) enum Notice {
     Open(Found),
     /// The switch has failed; all its tasks are reported as failed after this notice.
     Failed(SwitchError),
-    /// A task is done. The value is that of a register access, and 0 for Writes.
+    /// A task has ended. The value is that of a register access, and 0 for Writes.
     Done(TaskId, Result<u64, SwitchError>),
     /// A registration packet, with its ingress port.
     Mrp(u32, Vec<u8>),
     /// Result of [`Task::Counters`].
     Counted(TaskId, Result<Counts, SwitchError>),
-    /// A frame of a group.
+    /// A frame of a group that the switch has passed to the controller.
     Punted {
-        /// One of `PACKET_IN_*`.
+        /// Why the switch has passed the frame: one of the `PACKET_IN_*` constants.
         reason: u8,
         /// Ingress port; for a frame whose ICRC is to be recomputed, the egress port.
         port: u32,
@@ -239,7 +239,7 @@ impl Session {
         );
     }
 
-    /// Ends the connection.
+    /// Closes the session, because the connection has ended.
     pub(super) fn down(&mut self, why: &str) {
         self.enter(State::Closed, why);
         self.notices.push_back(Notice::Failed(self.lost()));

@@ -61,7 +61,7 @@ pub struct GroupStatus {
     pub state: GroupState,
     /// Addresses of the members.
     pub members: Vec<Ipv4Addr>,
-    /// The switches of its tree, with the group's index and ports on each.
+    /// Switches of the group's tree, with the group's index and ports on each.
     pub switches: Vec<GroupOnSwitch>,
 }
 
@@ -83,9 +83,9 @@ pub enum GroupState {
 pub struct GroupOnSwitch {
     /// Name of the switch.
     pub switch: String,
-    /// The group's index there.
+    /// Group index on this switch.
     pub group_index: u16,
-    /// Ports of the group there, in the order of path numbers.
+    /// Ports of this switch in the group's tree, in the order of path numbers.
     pub ports: Vec<u32>,
 }
 
@@ -107,20 +107,20 @@ pub struct MrpStats {
 /// Counters of frames that switches pass to the controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PuntStats {
-    /// ACKs and NAKs for which the controller computed the minimum.
+    /// Number of ACKs and NAKs that switches passed to the controller to be aggregated.
     pub feedback: u64,
-    /// ACKs and NAKs that the controller sent to the source because of them.
+    /// Number of ACKs and NAKs that the controller sent to sources as the result of aggregation.
     pub forwarded: u64,
-    /// Retransmissions of data that switches passed up, to be acknowledged if all receivers have it.
+    /// Number of retransmissions that switches passed to the controller, to be acknowledged if all receivers have the data.
     pub probes: u64,
-    /// Of these, how many were acknowledged.
+    /// Number of retransmissions passed to the controller that it has acknowledged.
     pub probe_replies: u64,
-    /// Packets with a recomputed ICRC.
+    /// Number of packets whose ICRC the controller has recomputed.
     pub icrcs: u64,
-    /// Packets whose ICRC was invalid before a switch rewrote them; dropped.
+    /// Number of packets that were dropped because their ICRC was invalid before a switch rewrote them.
     pub wrong_icrcs: u64,
-    /// Fatal NAKs of members.
+    /// Number of fatal NAKs of members.
     pub fatal_naks: u64,
-    /// Frames of an unknown group or kind; dropped.
+    /// Number of frames that were dropped because their group or kind is unknown.
     pub strays: u64,
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// At most one timer per key; times in nanoseconds.
+/// Timers by key, at most one per key; times in nanoseconds.
 #[derive(Clone, Debug)]
 pub(super) struct Timers<K> {
     at: BTreeMap<K, u64>,
@@ -33,12 +33,12 @@ impl<K: Copy + Ord> Timers<K> {
         }
     }
 
-    /// Time of the earliest timer.
+    /// Time of the earliest timer; `None` without timers.
     pub(super) fn first(&self) -> Option<u64> {
         self.order.first().map(|(at, _)| *at)
     }
 
-    /// Removes the earliest timer that is due, and returns its key.
+    /// Removes the earliest timer if it is due, and returns its key.
     pub(super) fn pop_due(&mut self, now: u64) -> Option<K> {
         let (at, key) = *self.order.first().filter(|(at, _)| *at <= now)?;
         self.order.remove(&(at, key));

@@ -13,7 +13,7 @@ use crate::tables::{
 };
 use crate::topology::{Node, Paths, Place, Prefix, PrefixTree, SwitchIndex, Topology};
 
-/// Entries of one switch, in two steps: the second refers to the first.
+/// Entries of one switch, written in two steps because those of the second refer to those of the first.
 pub(super) struct UnderlayEntries {
     pub(super) first: Vec<Update>,
     pub(super) second: Vec<Update>,
@@ -28,7 +28,7 @@ pub(super) struct Underlay {
 }
 
 impl Underlay {
-    /// Computes the underlay for these paths.
+    /// Computes the data for a topology and the paths that are usable now.
     pub(super) fn new(topology: &Topology, paths: Paths, group_range: GroupRange) -> Underlay {
         let reserved = Prefix::new(group_range.network(), group_range.prefix_len());
         Underlay {
@@ -185,7 +185,7 @@ impl<'a> EcmpGroups<'a> {
     }
 }
 
-/// Networks of the hosts, and the group range if they do not cover it.
+/// Prefixes whose addresses get ARP replies: the networks of all hosts, and the group range.
 fn arp_targets(topology: &Topology, group_range: GroupRange) -> BTreeSet<ArpTarget> {
     let networks = topology.hosts().iter().map(|host| ArpTarget {
         network: Prefix::new(host.ip, host.prefix_len).network,

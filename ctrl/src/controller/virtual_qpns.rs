@@ -73,7 +73,7 @@ impl VirtualQpns {
         number
     }
 
-    /// Records the number of a group that was in use at an address.
+    /// Records that a group with this address has used this number, so that the next group with the address gets another.
     pub(super) fn used(&mut self, mcst_id: Ipv4Addr, virtual_qpn: QpNum) {
         self.last.insert(mcst_id, virtual_qpn);
     }

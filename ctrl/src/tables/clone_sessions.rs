@@ -12,7 +12,7 @@ use super::multicast_groups::{pre_update, replica};
 /// A clone session that mirrors packets to one port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CloneSession {
-    /// Port and session id.
+    /// Port to which packets are mirrored; its number is also the session id.
     pub port: u32,
 }
 
@@ -22,7 +22,8 @@ impl CloneSession {
         self.insert_as(self.port, 0)
     }
 
-    /// Clone session with its own id, and packets truncated to a length in bytes unless it is 0.
+    /// Update that inserts the session under another session id. `packet_length_bytes`: length to which packets are
+    /// truncated, 0 for whole packets.
     pub(super) fn insert_as(self, session_id: u32, packet_length_bytes: i32) -> Update {
         let entry = CloneSessionEntry {
             session_id,

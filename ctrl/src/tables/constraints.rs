@@ -15,7 +15,7 @@ use alfirk_p4runtime::p4::v1::{
     entity::Entity, field_match::FieldMatchType, table_action, update, TableEntry, Update,
 };
 
-/// The constraints of a program.
+/// Constraints of a P4 program on its table entries.
 #[derive(Clone, Debug, Default)]
 pub struct Constraints {
     tables: BTreeMap<u32, TableConstraints>,
@@ -293,7 +293,8 @@ fn key(field: Option<&FieldMatchType>, width: i32) -> Key {
     }
 }
 
-/// `@refers_to(table, key)` among the annotations of the key or parameter `from` of `owner`.
+/// Parses the `@refers_to(table, key)` annotations of one key or parameter. `from`: its id; `owner`: name of its table or
+/// action.
 fn references(
     p4info: &P4Info,
     owner: &str,
@@ -313,7 +314,7 @@ fn references(
         let body = body.trim_end_matches(')');
         let (table, key) = body
             .split_once(',')
-            .ok_or_else(|| wrong("it names a table and a key"))?;
+            .ok_or_else(|| wrong("expected a table and a key, as in `@refers_to(table, key)`"))?;
         let (table, key) = (plain(table), plain(key));
         let is_it = |t: &&Table| {
             let preamble = t.preamble.as_ref();
@@ -449,7 +450,9 @@ impl<'a> Parser<'a> {
     fn atom(&mut self) -> Result<Expr, String> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err("it is nested too deeply".to_owned());
+            return Err(
+                "the condition is nested too deeply; use fewer parentheses and `!`".to_owned(),
+            );
         }
         let expr = self.atom_at_depth();
         self.depth -= 1;

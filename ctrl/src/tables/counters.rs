@@ -1,4 +1,4 @@
-//! Counter arrays of the pipeline: costs of strategies, and drop reasons.
+//! Counter arrays of the pipeline: cost of each strategy that finds the minimum of acknowledged PSNs, and reasons of drops.
 
 use std::ops::{Add, AddAssign, Sub};
 
@@ -18,41 +18,42 @@ const ALREADY_ACKED: u64 = alfirk_contract::Drop::AlreadyAcked as u64;
 /// P4Info ids of the pipeline's counter arrays.
 #[derive(Clone, Copy, Debug)]
 pub struct Counters {
-    /// `None` on Tofino, whose stages have no space for it.
+    /// Array with the cost of each strategy; `None` on Tofino, whose stages have no space for it.
     work: Option<u32>,
     ingress_drops: u32,
     egress_drops: u32,
     punts_limited: Option<u32>,
 }
 
-/// Cost of finding minima with one strategy, as numbers of packets.
+/// Cost of one strategy that finds the minimum of the PSNs that a group's paths have acknowledged, as numbers of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// ACKs and NAKs received.
+    /// Number of ACKs and NAKs received.
     pub feedback: u64,
-    /// ACKs and NAKs forwarded to the source, by switches or by the controller.
+    /// Number of ACKs and NAKs forwarded to the source, by switches or by the controller.
     pub forwarded: u64,
-    /// Passes through the pipeline beyond the first.
+    /// Number of passes of packets through the pipeline beyond the first.
     pub recirculations: u64,
-    /// Packets punted to the controller: feedback, and probes caused by retransmissions.
+    /// Number of packets passed to the controller (punted): ACKs, NAKs, and probes, which report retransmissions.
     pub punts: u64,
 }
 
 /// Counters of the switches, since their pipelines were loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Cost of finding minima, by strategy: tree, walk, punt.
+    /// Cost of finding the minimum PSN, by strategy: tree in the pipeline, table walk, computation by the controller
+    /// (punt).
     pub work: [Work; 3],
-    /// CNPs dropped because their path was not the most congested one, or beyond the rate.
+    /// Number of CNPs dropped because another path was more congested, or because they exceeded the rate limit.
     pub cnps_filtered: u64,
-    /// Copies of retransmissions dropped because their path had acknowledged them.
+    /// Number of copies of retransmissions dropped because their path had acknowledged them.
     pub copies_filtered: u64,
-    /// Packets dropped instead of punted, because their port exceeded its rate limit.
+    /// Number of packets dropped instead of passed to the controller, because their port exceeded its rate limit.
     pub punts_limited: u64,
 }
 
 impl Counts {
-    /// Cost of finding minima with one strategy.
+    /// Cost of finding the minimum PSN with one strategy.
     pub fn work(&self, strategy: MinPsn) -> Work {
         self.work[usize::from(strategy.number())]
     }

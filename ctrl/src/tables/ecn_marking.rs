@@ -96,7 +96,7 @@ impl EcnMarking {
         }
     }
 
-    /// Port and parameters of a table entry. `None` if it is not an entry of this table.
+    /// Port of a table entry, and its parameters unless it has another action. `None` if it is not an entry of this table.
     pub fn parse(&self, entry: &TableEntry) -> Option<(MarkingPort, Option<Marking>)> {
         let EcnMarking::Table(table) = self else {
             return None;
@@ -122,8 +122,8 @@ impl Marking {
         [self.min, self.max, self.rise].map(u64::from)
     }
 
-    /// Encodes the thresholds for the `Wred` of our switch: `min` and `max` as 4 bytes each, big-endian, then the probability in
-    /// percent just below `max`.
+    /// Encodes the thresholds for the `Wred` extern of this repository's switch: `min` and `max` as 4 bytes each,
+    /// big-endian, then the probability in percent just below `max`.
     fn thresholds(&self) -> [u8; 9] {
         let span = u64::from(self.max.saturating_sub(self.min));
         let share = (u64::from(self.rise) * span * 100)

@@ -9,7 +9,7 @@ use crate::constants::{
     REGISTER_ACK, REGISTER_AGG, REGISTER_CLAIMED, REGISTER_SENT, REGISTER_SRC_PORT,
 };
 
-/// P4Info ids of the register arrays.
+/// P4Info ids of the register arrays with the state of groups.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupRegisters {
     /// PSN last acknowledged to the source, in the upper 24 bits of a 32-bit word.
@@ -20,7 +20,7 @@ pub struct GroupRegisters {
     sources: u32,
     /// PSN acknowledged by each path, in the upper 24 bits; the path number in the lower 8 bits.
     leaves: u32,
-    /// Newest PSN in the feedback of each path, not checked against the newest PSN sent; in the upper 24 bits.
+    /// Newest PSN in ACKs and NAKs from each path, not checked against the newest PSN sent; in the upper 24 bits.
     claimed: u32,
     /// Cells per group in `leaves` and `claimed`.
     paths: u32,

@@ -1,6 +1,6 @@
-//! `ingress.group_lookup.groups`: McstIDs of the groups of this switch.
+//! `ingress.group_lookup.groups`: McstIDs (IPv4 addresses) of the groups of this switch.
 //!
-//! This entry publishes a group: packets of the group are processed from then on. It is written last and deleted first.
+//! An entry publishes a group: packets of the group are processed from then on. It is written last and deleted first.
 
 use std::net::Ipv4Addr;
 
@@ -25,11 +25,11 @@ pub struct GroupKey {
 pub struct GroupEntry {
     /// Index of the group on this switch, from 0. The id of its PRE multicast group is one more.
     pub group_index: u16,
-    /// Number of paths of the group on this switch, 1 to 128.
+    /// Number of paths of the group on this switch (ports of its tree), 1 to 128.
     pub paths: u8,
-    /// The queue pair number that members address.
+    /// Virtual queue pair number, which members put into their packets to the group.
     pub virtual_qpn: QpNum,
-    /// Strategies for feedback and ICRCs.
+    /// How the switch aggregates ACKs and NAKs, keeps ICRCs valid, and limits the source's window.
     pub strategies: Strategies,
 }
 

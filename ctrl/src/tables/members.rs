@@ -1,4 +1,5 @@
-//! `ingress.bridge_entry.members`: hosts that may send to a group, and their constants of the entry half of the bridge.
+//! `ingress.bridge_entry.members`: members of groups at each port, with the constants of the entry half of the bridge,
+//! which rewrites packets from members.
 
 use std::net::Ipv4Addr;
 
@@ -13,11 +14,11 @@ use super::Table;
 /// Key: a member at its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MemberKey {
-    /// The group's key in tables: index or address.
+    /// The group, by index or address, depending on the target.
     pub group: GroupName,
-    /// The member's port.
+    /// Port of the switch to which the member is attached.
     pub port: u32,
-    /// The member's address.
+    /// IPv4 address of the member.
     pub src_ip: Ipv4Addr,
 }
 
@@ -30,7 +31,7 @@ pub struct Member {
     pub may_send: bool,
 }
 
-/// Parameters of both actions.
+/// Names and widths in bits of the parameters, which are the same for both actions.
 const NEUTRAL_PARAMS: [(&str, i32); 2] = [("id_xor", 16), ("sport_xor", 16)];
 
 /// The table of members at each port.

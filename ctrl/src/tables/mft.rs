@@ -1,4 +1,7 @@
 //! `ingress.group_lookup.mft`: the paths of a group, one per port of its tree on this switch.
+//!
+//! By a tournament tree over the path numbers, the min-PSN tree, the switch finds the minimum of the PSNs that the paths
+//! have acknowledged.
 
 use alfirk_p4runtime::p4::config::v1::match_field::MatchType;
 use alfirk_p4runtime::p4::v1::TableEntry;
@@ -10,20 +13,20 @@ use super::Table;
 /// Key: a port of a group's tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MftKey {
-    /// The group's key in tables: index or address.
+    /// The group, by index or address, depending on the target.
     pub group: GroupName,
     /// Port of the group's tree on the switch.
     pub port: u32,
 }
 
-/// The path of a group that leaves by a port.
+/// The path of a group at one port of its tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathEntry {
     /// Index of the group on this switch. `None` in entries read from v1model, where the index is in the key.
     pub group_index: Option<u16>,
     /// Number of the path: 0, 1, ... without gaps.
     pub path_index: u8,
-    /// Bit mask of the neighbour nodes in the min-PSN tree that have no path; see [`Mft::absent`].
+    /// Bit mask of the nodes without paths, among those that the min-PSN tree compares with this path; see [`Mft::absent`].
     pub absent: u16,
     /// Whether a member is attached to the port; false for another switch.
     pub is_host: bool,
@@ -69,7 +72,8 @@ impl Mft {
         })
     }
 
-    /// Bit mask of the min-PSN tree nodes compared with `path` that contain none of the `count` paths.
+    /// Bit mask of the nodes without paths, among those that the min-PSN tree compares with path number `path`. `count`:
+    /// number of paths of the group.
     pub fn absent(&self, path: usize, count: usize) -> u16 {
         match self.target {
             Target::V1model => absent_children(path, count),
@@ -130,8 +134,9 @@ impl Table for Mft {
     }
 }
 
-/// Maximum number of levels of v1model's min-PSN tree, and bits of the path index per level.
+/// Maximum number of levels of v1model's min-PSN tree.
 const LEVELS: usize = 4;
+/// Bits of the path number per level of v1model's min-PSN tree.
 const LEVEL_BITS: usize = 2;
 
 /// Bit mask for Tofino's binary tree (`p4src/tna/min_psn_tree.p4`). Bit L is set if the sibling of the path's node at level L

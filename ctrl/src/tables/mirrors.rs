@@ -14,11 +14,11 @@ const CHIPS: [(i32, u32); 2] = [(10, 68), (8, 6)];
 const CARRIED_BYTES: i32 = 20;
 /// Bytes of two VLAN tags.
 const TAGS_BYTES: i32 = 8;
-/// Length of a mirror from which a reply is built: the frame up to the end of the BTH.
+/// Length in bytes of a mirrored packet from which a reply is built: the frame up to the end of the BTH.
 const ANSWER_BYTES: i32 = CARRIED_BYTES + 54 + TAGS_BYTES;
-/// Length of a mirror of feedback: the frame up to the end of the ICRC.
+/// Length in bytes of a mirrored ACK or NAK: the frame up to the end of the ICRC.
 const FEEDBACK_BYTES: i32 = CARRIED_BYTES + 62 + TAGS_BYTES;
-/// Length of a mirror of a registration packet: an Ethernet header, and an IPv4 packet of 1,500 bytes.
+/// Length in bytes of a mirrored registration packet: an Ethernet header, and an IPv4 packet of 1,500 bytes.
 const REGISTRATION_BYTES: i32 = CARRIED_BYTES + 14 + 1500 + TAGS_BYTES;
 
 /// The table that maps each port to its mirror sessions.
@@ -26,7 +26,8 @@ const REGISTRATION_BYTES: i32 = CARRIED_BYTES + 14 + 1500 + TAGS_BYTES;
 pub struct Mirrors {
     key: KeyIds<1>,
     set_sessions: ActionIds<2>,
-    /// First session id for replies. Session ids below it equal port numbers, and are for records.
+    /// First session id for replies. Lower session ids equal port numbers; they are for records, which are mirrors of
+    /// ACKs and NAKs that update registers in egress.
     first_answer: u32,
     /// Port that recirculates packets.
     recirculation_port: u32,
@@ -57,7 +58,7 @@ impl Mirrors {
         self.first_answer - 2
     }
 
-    /// Inserts the sessions of the switch as a whole (`p4src/tna/metadata.p4`).
+    /// Updates that insert the sessions of the switch as a whole (`p4src/tna/metadata.p4`).
     ///
     /// Fatal NAKs to the controller use the CPU port's number, modulo the number of session ids. Registration packets use the
     /// last session id. Recirculated records of feedback use the number of the recirculation port.
@@ -72,7 +73,7 @@ impl Mirrors {
         ]
     }
 
-    /// Inserts the session for replies to packets from a port, and the table entry of that port.
+    /// Updates that insert the session for replies to packets from a port, and the table entry of that port.
     pub fn insert(&self, port: u32) -> [Update; 2] {
         let answer = self.first_answer + port;
         let session = CloneSession { port }.insert_as(answer, ANSWER_BYTES);

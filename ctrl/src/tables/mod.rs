@@ -137,7 +137,7 @@ pub struct Program {
     pub groups: Groups,
     /// Table `ingress.group_lookup.mft`: index of the path of a group that leads through a port, by group and port.
     pub mft: Mft,
-    /// `ingress.bridge_entry.members`, on Tofino `ingress.group_lookup.members`
+    /// Table `ingress.bridge_entry.members`, on Tofino `ingress.group_lookup.members`: rewrites of packets from members.
     pub members: Members,
     /// Table `egress.bridge_exit.receivers`: rewrites of packets to members.
     pub receivers: Receivers,
@@ -145,9 +145,9 @@ pub struct Program {
     pub source_guard: SourceGuard,
     /// Table `egress.ecn_marking.profiles`: ECN thresholds of ports.
     pub ecn_marking: EcnMarking,
-    /// `ingress.mirrors`, which only Tofino has.
+    /// Table `ingress.mirrors`: mirror sessions of ports; `None` on v1model, which does not have it.
     pub mirrors: Option<Mirrors>,
-    /// `ingress.punt_limit.rates`, on Tofino `egress.punt_limit.rates`
+    /// Meters `ingress.punt_limit.rates`, on Tofino `egress.punt_limit.rates`: rate limits of packets to the controller.
     pub punt_rates: PuntRates,
     /// Counter arrays of the pipeline.
     pub counters: Counters,
@@ -166,21 +166,22 @@ pub struct Program {
 /// Table and register sizes of the pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// Groups per switch: the size of `groups`.
+    /// Maximum number of groups on a switch: the size of the table `groups`.
     pub groups: u32,
     /// Maximum number of paths of a group on a switch, derived from the size of the registers with one cell per path.
     pub paths: u32,
-    /// Entries of `datagram_groups`. The ids of their PRE groups follow those of `groups`.
+    /// Maximum number of entries of the table `datagram_groups`. The ids of their PRE groups follow those of the groups
+    /// in `groups`.
     pub datagram_groups: u32,
-    /// Entries of `mft`.
+    /// Maximum number of entries of the table `mft`: paths of all groups on a switch.
     pub mft: u32,
-    /// Entries of `members`.
+    /// Maximum number of entries of the table `members`.
     pub members: u32,
-    /// Entries of `receivers` that have a cell in the registers of memory regions.
+    /// Maximum number of entries of the table `receivers` that have a cell in the registers of memory regions.
     pub receivers: u32,
-    /// Entries of `routes`.
+    /// Maximum number of entries of the table `routes`.
     pub routes: u32,
-    /// Entries of `next_hops`.
+    /// Maximum number of entries of the table `next_hops`.
     pub next_hops: u32,
 }
 

@@ -8,7 +8,7 @@ use super::schema::{ProgramError, Schema};
 /// Header of a PacketIn: metadata of a frame that the pipeline punts to the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketInHeader {
-    /// One of the `PACKET_IN_*` constants.
+    /// Why the pipeline punts the frame: one of the `PACKET_IN_*` constants.
     pub reason: u8,
     /// Ingress port of the frame; for `PACKET_IN_ICRC` its egress port.
     pub ingress_port: u32,
@@ -17,7 +17,7 @@ pub struct PacketInHeader {
 /// Header of a PacketOut: instructions to the pipeline for the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketOutHeader {
-    /// One of the `PACKET_OUT_*` constants.
+    /// What the pipeline does with the payload: one of the `PACKET_OUT_*` constants.
     pub kind: u8,
     /// Egress port of a frame to forward; 0 for other kinds.
     pub egress_port: u32,

@@ -13,7 +13,7 @@ const PORTS: u32 = 512;
 /// Key of a meter cell: kind of packet and port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PuntKey {
-    /// One of the `PACKET_IN_*` constants.
+    /// Kind of packet: one of the `PACKET_IN_*` constants.
     pub reason: u8,
     /// Ingress port of the packets.
     pub port: u32,

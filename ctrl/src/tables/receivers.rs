@@ -1,4 +1,4 @@
-//! `egress.bridge_exit.receivers`: rewrite of copies for a member's queue pair.
+//! `egress.bridge_exit.receivers`: rewrite of a group's packets for the queue pair of the member at a port.
 
 use std::net::Ipv4Addr;
 
@@ -10,23 +10,23 @@ use alfirk_roce::wire::{MacAddr, QpNum};
 use super::schema::{ActionIds, KeyIds, ProgramError, Schema};
 use super::Table;
 
-/// Key: a member's port.
+/// Key: a group, and the port of one of its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReceiverKey {
     /// Index of the group on this switch.
     pub group_index: u16,
-    /// The member's port.
+    /// Port of the switch to which the member is attached.
     pub port: u32,
 }
 
-/// Exit half of a member's bridge: the rewrite of a copy for the member.
+/// Exit half of a member's bridge: the rewrite of a packet copy for the member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// The member's Ethernet address.
     pub mac: MacAddr,
-    /// The member's address.
+    /// IPv4 address of the member.
     pub ip: Ipv4Addr,
-    /// The member's queue pair.
+    /// Number of the member's queue pair.
     pub qpn: QpNum,
     /// XOR constants that keep the ICRC valid, for packets without and with a RETH.
     pub neutral: ExitPairs,

@@ -24,14 +24,14 @@ pub struct RouteKey {
 pub enum Route {
     /// Forward to a host attached to this switch, with the host's Ethernet address as destination.
     ToHost {
-        /// The host's port.
+        /// Egress port, to which the host is attached.
         port: u32,
         /// The host's Ethernet address.
         mac: MacAddr,
     },
     /// Forward to another switch.
     ToSwitch {
-        /// Egress port towards the next switch or host.
+        /// Egress port, which leads to the next switch.
         port: u32,
     },
     /// Forward to one of several equal-cost ports, selected by hash.

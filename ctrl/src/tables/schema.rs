@@ -21,15 +21,15 @@ pub enum ProgramError {
         "P4Info has no {kind} `{name}`; compile p4src/ of the same version as this controller"
     )]
     Missing {
-        /// `table`, `action`, `match field`, ...
+        /// Kind of the missing object: `table`, `action`, `match field`, ...
         kind: &'static str,
-        /// Full name; for parts with the owner as prefix, `table.key`.
+        /// Full name of the object. Parts have their owner as prefix, as in `table.key`.
         name: String,
     },
     /// A field or parameter has an unexpected width.
     #[error("P4Info: {name} has {given} bits, not {expected}; compile p4src/ of the same version as this controller")]
     Width {
-        /// Owner and name.
+        /// Name of the field or parameter, with its owner as prefix.
         name: String,
         /// Bits in P4Info.
         given: i32,
@@ -37,19 +37,19 @@ pub enum ProgramError {
         expected: i32,
     },
     /// A match field has an unexpected match kind.
-    #[error("P4Info: {name} is not matched {expected}; compile p4src/ of the same version as this controller")]
+    #[error("P4Info: the match kind of {name} is not {expected}; compile p4src/ of the same version as this controller")]
     MatchKind {
-        /// Owner and name.
+        /// Name of the field or parameter, with its owner as prefix.
         name: String,
-        /// `exact` or `lpm`.
+        /// Match kind that the controller uses: `exact` or `lpm`.
         expected: &'static str,
     },
     /// A table, action, header or meter has an unexpected number of parts.
     #[error("P4Info: {name} has {given} {parts}, not {expected}; compile p4src/ of the same version as this controller")]
     Count {
-        /// The table, action or packet header.
+        /// Kind and name of the object, such as `action NAME`.
         name: String,
-        /// `match fields`, `parameters`, `metadata fields` or `cells`.
+        /// Kind of the parts: `match fields`, `parameters`, `metadata fields` or `cells`.
         parts: &'static str,
         /// Number of parts in P4Info.
         given: usize,
@@ -62,9 +62,9 @@ pub enum ProgramError {
     /// The numbers of groups or paths are out of range.
     #[error("P4Info: {groups} groups with {paths} paths each; this controller handles 1 to 32768 groups with 1 to 128 paths")]
     Sizes {
-        /// Groups per switch.
+        /// Number of groups per switch, from P4Info.
         groups: u32,
-        /// Paths per group.
+        /// Number of paths per group and switch, from P4Info.
         paths: u32,
     },
 }

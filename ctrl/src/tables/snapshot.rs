@@ -60,7 +60,8 @@ impl Snapshot {
             .is_some_and(|wanted| self.0.get(&identity(&wanted)) == Some(&wanted))
     }
 
-    /// Insertions whose entity is not in the snapshot; as modifications if the key exists with another action.
+    /// Returns those of `insertions` whose entity is not in the snapshot. An insertion becomes a modification if the
+    /// snapshot has the key with another action.
     pub fn missing(&self, insertions: Vec<Update>) -> Vec<Update> {
         if self.is_empty() {
             return insertions;

@@ -11,7 +11,7 @@ use super::Table;
 /// Key: a port to which a host is attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Attached {
-    /// Port to the host.
+    /// Port of the switch to which the host is attached.
     pub port: u32,
 }
 

@@ -7,7 +7,7 @@ use alfirk_p4runtime::p4::config::v1::P4Info;
 /// The target of a data plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// BMv2's `simple_switch`, or our switch.
+    /// BMv2's `simple_switch`, or the switch of this repository.
     V1model,
     /// Tofino or Tofino 2.
     Tofino,
@@ -59,7 +59,7 @@ pub enum GroupName {
 }
 
 impl GroupName {
-    /// Value of the match field.
+    /// Value of the match field that identifies the group.
     pub(super) fn value(self) -> u64 {
         match self {
             GroupName::Index(index) => u64::from(index),
@@ -67,7 +67,7 @@ impl GroupName {
         }
     }
 
-    /// Parses the value of the match field of a table of this target.
+    /// Parses the value of the match field that identifies a group; `None` if it is out of range.
     pub(super) fn from_value(target: Target, value: u64) -> Option<GroupName> {
         Some(match target {
             Target::V1model => GroupName::Index(u16::try_from(value).ok()?),
@@ -75,7 +75,7 @@ impl GroupName {
         })
     }
 
-    /// Whether the group with this index and address is identified.
+    /// Whether this name denotes the group with the given index and address.
     pub fn is(self, group_index: u16, mcst_id: Ipv4Addr) -> bool {
         match self {
             GroupName::Index(index) => index == group_index,

@@ -95,7 +95,7 @@ pub enum Problem {
         switch: String,
         /// Port number on the switch.
         port: u32,
-        /// Far end of the link that already uses the end.
+        /// Far end of the existing link.
         other: String,
     },
     /// A host has more than one link.
@@ -103,7 +103,7 @@ pub enum Problem {
     SecondLink {
         /// Name of the host.
         host: String,
-        /// Far end of the link that already uses the end.
+        /// Far end of the existing link.
         other: String,
     },
     /// A link connects two hosts.
@@ -111,7 +111,7 @@ pub enum Problem {
     HostToHost {
         /// Name of the first host.
         a: String,
-        /// Name of the node at the other end.
+        /// Name of the second host.
         b: String,
     },
     /// A link connects a switch to itself.

@@ -12,7 +12,7 @@ use super::{HostIndex, LinkIndex, Node, SwitchIndex, Topology};
 pub struct Paths {
     /// Per host: index of its switch in `rows`, the switch's port to it, and its switch.
     hosts: Vec<(usize, u32, SwitchIndex)>,
-    /// Per host: whether its link and its switch are in use.
+    /// Per host: whether neither its link nor its switch is excluded.
     alive: Vec<bool>,
     /// Per destination switch (one with hosts): the next hops of every switch towards it.
     rows: Vec<Vec<Hop>>,

@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 
 use super::{HostIndex, LinkIndex, Node, SwitchIndex, Topology};
 
-/// Maximum number of switches for which swaps of two are tried; the number of pairs is its square.
+/// Maximum number of switches for which the search tries to swap the machines of two; the number of pairs grows with the
+/// square.
 const SWAPPED: usize = 400;
-/// Maximum number of start switches from which a partition is grown; the best result is used.
-const SEEDS: usize = 16;
+/// Maximum number of start switches from which a placement is computed; the best result is used.
+const STARTS: usize = 16;
 
 /// Assignment of every node to a machine; machines are numbered from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,11 +136,11 @@ struct Search {
     weight: Vec<usize>,
     /// Per switch: the switches at the other ends of its links.
     links: Vec<Vec<usize>>,
-    /// Per switch: machines of its hosts that are fixed on a machine.
-    pulled: Vec<Vec<usize>>,
+    /// Per switch: the machine of each attached host that is fixed on a machine.
+    fixed_host_machines: Vec<Vec<usize>>,
     fixed: Vec<Option<usize>>,
     /// Per machine: number of hosts that are fixed on it.
-    apart: Vec<usize>,
+    fixed_hosts: Vec<usize>,
     /// Average number of nodes per machine, rounded up.
     share: usize,
     /// Maximum number of nodes per machine.
@@ -151,46 +152,46 @@ const UNPLACED: usize = usize::MAX;
 
 impl Search {
     fn new(topology: &Topology, machines: usize, fixed: &BTreeMap<Node, usize>) -> Search {
-        let (mut apart, mut weight, mut links, mut pulled) =
+        let (mut fixed_hosts, mut weight, mut links, mut fixed_host_machines) =
             (vec![0; machines], Vec::new(), Vec::new(), Vec::new());
         for switch in topology.switch_indexes() {
-            let (mut own, mut peers, mut pull) = (1, Vec::new(), Vec::new());
+            let (mut own, mut peers, mut machines_of_hosts) = (1, Vec::new(), Vec::new());
             for neighbour in topology.neighbours(switch) {
                 match (neighbour.peer.node, fixed.get(&neighbour.peer.node)) {
                     (Node::Switch(SwitchIndex(peer)), _) => peers.push(peer),
                     (Node::Host(_), Some(machine)) => {
-                        pull.push(*machine);
-                        apart[*machine] += 1;
+                        machines_of_hosts.push(*machine);
+                        fixed_hosts[*machine] += 1;
                     }
                     (Node::Host(_), None) => own += 1,
                 }
             }
             weight.push(own);
             links.push(peers);
-            pulled.push(pull);
+            fixed_host_machines.push(machines_of_hosts);
         }
-        let all = weight.iter().sum::<usize>() + apart.iter().sum::<usize>();
+        let all = weight.iter().sum::<usize>() + fixed_hosts.iter().sum::<usize>();
         let share = all.div_ceil(machines);
         let largest = weight.iter().max().copied().unwrap_or(0);
         let of = |switch: SwitchIndex| fixed.get(&Node::Switch(switch)).copied();
         Search {
             machines,
             links,
-            pulled,
+            fixed_host_machines,
             fixed: topology.switch_indexes().map(of).collect(),
-            apart,
+            fixed_hosts,
             share,
             limit: share + largest / 2,
             weight,
         }
     }
 
-    /// The best placement of those grown from several start switches.
+    /// The best of the placements that are computed from several start switches.
     fn best(&self) -> Places {
         let count = self.weight.len();
-        let step = count.div_ceil(SEEDS).max(1);
-        let tried = (0..count).step_by(step).map(|seed| {
-            let mut places = self.grow(seed);
+        let step = count.div_ceil(STARTS).max(1);
+        let tried = (0..count).step_by(step).map(|first| {
+            let mut places = self.place_greedily(first);
             self.refine(&mut places);
             places
         });
@@ -212,8 +213,8 @@ impl Search {
                     .iter()
                     .filter(|p| places[**p] != places[switch])
                     .count();
-                let pulled = self.pulled[switch].iter();
-                out + 2 * pulled.filter(|m| **m != places[switch]).count()
+                let fixed = self.fixed_host_machines[switch].iter();
+                out + 2 * fixed.filter(|m| **m != places[switch]).count()
             })
             .sum();
         let fullest = loads.iter().max().copied().unwrap_or(0);
@@ -221,7 +222,7 @@ impl Search {
     }
 
     fn loads(&self, places: &Places) -> Vec<usize> {
-        let mut loads = self.apart.clone();
+        let mut loads = self.fixed_hosts.clone();
         for (switch, &place) in places.iter().enumerate().filter(|(_, p)| **p != UNPLACED) {
             loads[place] += self.weight[switch];
         }
@@ -231,13 +232,14 @@ impl Search {
     /// Number of links from a switch to nodes on a machine.
     fn ties(&self, places: &Places, switch: usize, machine: usize) -> usize {
         let peers = self.links[switch].iter();
-        let pulled = self.pulled[switch].iter();
+        let fixed = self.fixed_host_machines[switch].iter();
         peers.filter(|peer| places[**peer] == machine).count()
-            + pulled.filter(|m| **m == machine).count()
+            + fixed.filter(|m| **m == machine).count()
     }
 
-    /// Greedy placement: fills one machine after the other with the switch that has the most links to it.
-    fn grow(&self, seed: usize) -> Places {
+    /// Places switches greedily: fills one machine after the other with the switches that have the most links to it.
+    /// `first`: start switch, which is preferred among equals.
+    fn place_greedily(&self, first: usize) -> Places {
         let mut places: Places = self.fixed.iter().map(|f| f.unwrap_or(UNPLACED)).collect();
         let before = self.loads(&places);
         for (machine, mut load) in before.into_iter().enumerate() {
@@ -254,8 +256,8 @@ impl Search {
                 let next = waiting.max_by_key(|&switch| {
                     let ties = self.ties(&places, switch, machine);
                     let out = self.ties(&places, switch, UNPLACED);
-                    let from_seed = (switch + places.len() - seed) % places.len();
-                    (ties, usize::MAX - out, usize::MAX - from_seed)
+                    let from_first = (switch + places.len() - first) % places.len();
+                    (ties, usize::MAX - out, usize::MAX - from_first)
                 });
                 let next = next.expect("some are nowhere");
                 let would = load + self.weight[next];
@@ -295,7 +297,7 @@ impl Search {
                         continue;
                     }
                     for &other in others.clone() {
-                        if self.gains(places, one, other) {
+                        if self.swap_helps(places, one, other) {
                             self.apply_best_change(places, |trial| {
                                 vec![vec![(one, trial[other]), (other, trial[one])]]
                             });
@@ -310,7 +312,7 @@ impl Search {
     }
 
     /// Whether swapping the machines of two switches reduces the number of links between machines.
-    fn gains(&self, places: &Places, one: usize, other: usize) -> bool {
+    fn swap_helps(&self, places: &Places, one: usize, other: usize) -> bool {
         let (here, there) = (places[one], places[other]);
         if here == there {
             return false;

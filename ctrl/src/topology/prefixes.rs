@@ -120,7 +120,8 @@ impl PrefixTree {
         tree
     }
 
-    /// Adds the subtree of these leaves, which are sorted by address. The recursion depth is at most 32.
+    /// Adds the subtree of these leaves, which are sorted by address, and returns the index of its root. The recursion
+    /// depth is at most 32.
     fn grow(&mut self, leaves: &[Node], reserved: Prefix) -> Option<usize> {
         let node = match leaves {
             [] => return None,

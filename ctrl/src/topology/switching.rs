@@ -18,7 +18,7 @@ const PAUSE_WIRE_BYTES: u64 = 64 + 20;
 /// Queueing, buffers and flow control of every switch of a topology, between its ingress and egress pipelines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Switching {
-    /// Position of the queues.
+    /// Where packets wait in a switch: before or after the crossbar.
     pub queueing: Queueing,
     /// Buffer shared by all ports of a switch; `None` if each port has the private queue of its link.
     pub buffer: Option<SharedBuffer>,

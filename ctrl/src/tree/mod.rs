@@ -114,7 +114,7 @@ impl Tree {
         farthest
     }
 
-    /// The tree without these hosts, and without branches that lead only to them.
+    /// Returns the tree without `hosts`, and without branches that lead only to them.
     pub fn without(&self, topology: &Topology, hosts: &[HostIndex]) -> Tree {
         let mut ports = self.ports.clone();
         for host in hosts {
@@ -257,7 +257,7 @@ impl View<'_> {
     }
 }
 
-/// Input of tree policies.
+/// Input of tree policies: the network, its usable paths, and the load of its ports.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     /// The network in which the tree is built.

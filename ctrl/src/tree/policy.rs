@@ -7,7 +7,7 @@ use super::{cyclic, spanning, View};
 use crate::topology::n_tree::{NTree, NotAnNTree};
 use crate::topology::{HostIndex, SwitchIndex, Topology};
 
-/// Choice of trees among ports of equal cost.
+/// Rule by which multicast trees choose among ports of equal cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
     /// A port that is already in the tree, otherwise the one with the fewest groups (Gleam, algorithm 4).

@@ -54,7 +54,7 @@ pub enum JobError {
 }
 
 impl JobError {
-    /// The timeout's message without the algorithm; `None` for other errors.
+    /// Message of an exceeded time limit, without the algorithm; `None` for other errors.
     pub(crate) fn late(&self) -> Option<String> {
         match self {
             JobError::TimeLimit {

@@ -1,4 +1,7 @@
 //! Derives a job's transfer for one algorithm: the specification of each member, and the group. Pure functions.
+//!
+//! Terms: a *group* is a multicast group of the fabric. An *overlay* is an algorithm that uses only unicast connections
+//! between members. A *slice* is one message of the data, and a *part* is what one of several sources sends.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -28,26 +31,28 @@ use crate::stream::seed;
 /// Destination of multicast datagrams: an address of the organization-local scope (RFC 2365).
 pub(super) const DATAGRAM_GROUP: Ipv4Addr = Ipv4Addr::new(239, 192, 0, 4);
 
-/// Virtual address of the members' regions in a group with uniform regions. Hosts do not otherwise give out this key.
+/// Virtual address of the memory regions of all members, in a group with uniform regions.
 const UNIFORM_VA: u64 = 0x5a00_0000_0000;
+/// R_Key of these regions. Hosts do not otherwise assign this key.
 const UNIFORM_RKEY: u32 = 0xa1f1_0001;
 
-/// A job for one algorithm.
+/// A job as one algorithm carries it out, and the times and limits that apply.
 pub(crate) struct Layout<'a> {
     pub(crate) topology: &'a Topology,
     pub(crate) job: &'a Job,
     /// The algorithm that runs; after a fallback not the requested one.
     pub(crate) algorithm: Algorithm,
-    /// Send limits from the paths; `None` if links do not have the topology's rates.
+    /// Send limits (rates, windows and timeouts) derived from the paths; `None` if links do not have the topology's
+    /// rates.
     limits: Option<Limits>,
-    /// Start time on the fabric's clock.
+    /// Start time of the job in nanoseconds, on the fabric's clock.
     pub(crate) started_at: u64,
-    /// Number of groups requested before this one.
+    /// Number of groups that the job has requested before the current one.
     pub(crate) generation: u32,
 }
 
 impl<'a> Layout<'a> {
-    /// A job that started at `started_at`, without limits.
+    /// Creates the layout of a job that started at `started_at`, without send limits.
     pub(crate) fn new(
         topology: &'a Topology,
         job: &'a Job,
@@ -64,8 +69,9 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// A job with limits from the topology and these processing times; `None` if links do not have the topology's rates. `paths` caches
-    /// the topology's paths; `contended` are links shared with jobs that run at the same time.
+    /// Adds send limits that follow from the topology and these processing times. There are none if `processing` is
+    /// `None`, because links do not have the topology's rates then. `paths` caches the topology's paths; `contended`
+    /// are links shared with jobs that run at the same time.
     pub(crate) fn with_limits(
         mut self,
         processing: Option<Processing>,
@@ -93,7 +99,7 @@ impl<'a> Layout<'a> {
 }
 
 impl Layout<'_> {
-    /// Number of parts of the data, each sent by a different source.
+    /// Number of parts of the data. Each part is sent by another source than the part before it.
     pub(crate) fn parts(&self) -> u32 {
         match (self.algorithm.needs_group(), self.job.collective) {
             (true, Collective::Broadcast) => self.job.switch_source + 1,
@@ -103,7 +109,7 @@ impl Layout<'_> {
         }
     }
 
-    /// Whether a member is the group's source at some time.
+    /// Whether a member is the group's source at some time during the transfer.
     pub(crate) fn may_send(&self, rank: u32) -> bool {
         // Sources follow in the order of ranks.
         rank < self.parts()
@@ -124,7 +130,8 @@ impl Layout<'_> {
         }
     }
 
-    /// Specification of each member, by rank, for queue pairs with these settings.
+    /// Returns the transfer specification of each member, by rank. `rc`: settings of a rank's queue pairs, and those
+    /// towards single members.
     pub(crate) fn specs(
         &self,
         rc: impl Fn(usize) -> (RcConfig, Vec<PathSettings>),
@@ -235,7 +242,7 @@ impl Layout<'_> {
         self.rc_within(limits, fabric, rank, controller_delay_ns)
     }
 
-    /// Settings of a member's queue pairs to single members, if their paths differ.
+    /// Settings of a member's queue pairs towards single members; empty if the paths do not differ.
     pub(crate) fn paths(
         &self,
         fabric: &dyn Fabric,
@@ -286,8 +293,8 @@ impl Layout<'_> {
         }
     }
 
-    /// Maximum number of round trips to the controller before an acknowledgement: for the copy to a receiver at its leaf, and for the
-    /// minimum at every switch.
+    /// Maximum number of round trips between switches and controller that delay one acknowledgement. With the
+    /// strategies `punt`, there is one for the ICRC of the copy for a receiver, and one for the minimum at each switch.
     pub(crate) fn round_trips_to_controller(&self) -> u64 {
         if !self.algorithm.needs_group() {
             return 0;
@@ -360,7 +367,8 @@ impl Layout<'_> {
         Window::at_least(packets.max().unwrap_or(0))
     }
 
-    /// Registration request for a group of these endpoints, whose source is at most `window` packets ahead.
+    /// Registration request for a group of these endpoints, whose source is at most `window` packets ahead of the last
+    /// acknowledged one.
     pub(crate) fn registration(&self, endpoints: &[Endpoint], window: Window) -> RegisterGroup {
         let members = endpoints.iter().map(|endpoint| MemberSpec {
             ip: endpoint.ip,
@@ -385,7 +393,8 @@ impl Layout<'_> {
         }
     }
 
-    /// First PSN of the group: near the wrap-around for some seeds, as on real NICs.
+    /// First PSN of the group: given by the job, or random as on real NICs, and then near the wrap-around for some
+    /// seeds.
     pub(crate) fn initial_psn(&self) -> Psn {
         let drawn = || Psn::new(self.drawn("initial psn"));
         self.job.initial_psn.unwrap_or_else(drawn)
@@ -406,7 +415,8 @@ impl Layout<'_> {
         of_seed as u32
     }
 
-    /// Address of the current group. Each group has another, so that packets of a former group cannot reach it.
+    /// Address of the current group. Each group of a job has another address, so that packets of a former group cannot
+    /// reach it.
     pub(crate) fn mcst_id(&self) -> Ipv4Addr {
         let first = u32::from(self.job.mcst_id);
         first.wrapping_add(self.generation).into()
@@ -425,9 +435,10 @@ impl Layout<'_> {
     }
 }
 
-/// Peers of each of `members` ranks, from the endpoints of all.
+/// Selects, for each of the first `members` ranks, the endpoints of other members that it needs in order to connect.
 ///
-/// Members of a group in the fabric need none, except those that announce the others' memory: `tells` is that predicate on ranks.
+/// Members of a group in the fabric need none, except those that announce the others' memory regions. `tells`: whether
+/// a rank announces them.
 pub(crate) fn peers(
     members: usize,
     endpoints: &[Endpoint],
@@ -466,13 +477,14 @@ fn block_size(size: u64, slices: u32) -> u32 {
     block.min(MAX_MESSAGE) as u32
 }
 
-/// Rate of the network's slowest link in bits per second.
+/// Rate of the network's slowest link in bits per second; `None` without links.
 pub(crate) fn slowest_bps(topology: &Topology) -> Option<u64> {
     let rates = topology.links().iter().map(|link| link.attributes.rate_bps);
     rates.min()
 }
 
-/// Default time limit in nanoseconds for this many bytes, if all of them may cross a link of `slowest_bps` bits per second.
+/// Default time limit in nanoseconds for `bytes` bytes, if all of them may cross a link of `slowest_bps` bits per
+/// second.
 pub(crate) fn time_limit(bytes: u64, slowest_bps: Option<u64>) -> u64 {
     const LEAST_NS: u64 = 60_000_000_000;
     const TIMES: u64 = 20;

@@ -35,14 +35,17 @@ const PACKET_OVERHEAD: usize = FRAME_OVERHEAD + reth::HEADER_LEN + immdt::HEADER
 /// Bytes of an ACKNOWLEDGE packet.
 const ACK_FRAME: usize = FRAME_OVERHEAD + aeth::HEADER_LEN;
 
-/// Number of members from which on paths of overlays are not computed individually.
+/// Number of members above which the paths of overlays are not computed individually. An overlay is an algorithm that
+/// uses only unicast connections between members.
 const MAX_MEMBERS: usize = 1_024;
 
 /// Tolerated ratio of demand to a link's rate before it counts as overloaded, as sums of shares are not exact.
 const SLACK: f64 = 1.01;
 
-/// Window that bridges pauses of application and controller: in packets, and in time at the bottleneck; the smaller one applies.
+/// Window in packets that bridges pauses of application and controller. The smaller one of this and [`COMFORT_NS`]
+/// applies.
 const COMFORT_PACKETS: u64 = 128;
+/// Duration in nanoseconds of the same window at the rate of the bottleneck.
 const COMFORT_NS: u64 = 430_000;
 
 /// Minimum window that keeps a flow busy with a packet at each end.
@@ -57,25 +60,26 @@ pub struct Processing {
     pub host_ns: u64,
 }
 
-/// Limits of one sender.
+/// Limits of one sender, derived from the paths to its receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SendLimits {
     /// Rate of the slowest link to any receiver, in bits per second.
     pub rate_bps: u64,
     /// Round trip of a packet and its acknowledgement to the farthest receiver, with empty queues, in nanoseconds.
     pub round_trip_ns: u64,
-    /// Pacing rate in bits per second on the wire; `None` if its own link is the slowest.
+    /// Pacing rate in bits per second on the wire; `None` if the sender's own link is the slowest.
     pub pace_bps: Option<NonZeroU64>,
     /// Window in packets that keeps the slowest path busy: the bandwidth-delay product, and packets between acknowledgements.
     pub window: u32,
-    /// Window in packets with which no queue on the path overflows; `None` if none can.
+    /// Largest window in packets with which no queue on the path overflows; `None` if the flow shares no overloaded
+    /// link.
     pub max_window: Option<u32>,
     /// Maximum nanoseconds from a packet to its acknowledgement, without losses.
     pub longest_answer_ns: u64,
 }
 
 impl SendLimits {
-    /// The stricter limits of both.
+    /// Combines two sets of limits: for each figure, the one that suits both.
     fn or(self, other: SendLimits) -> SendLimits {
         let least = |a: Option<u32>, b: Option<u32>| a.into_iter().chain(b).min();
         SendLimits {
@@ -88,7 +92,8 @@ impl SendLimits {
         }
     }
 
-    /// `rc` with these limits for window and rate, and a timeout of at least theirs.
+    /// Returns `rc` with these limits for window and rate, and with an ACK timeout of at least twice the longest wait
+    /// for an acknowledgement.
     #[must_use]
     pub fn apply(&self, rc: RcConfig) -> RcConfig {
         // The default window suits 10 Gb/s and more, and would fill the queues of slower paths; with selective repeat it is a multiple.
@@ -112,7 +117,7 @@ impl SendLimits {
 pub struct Limits {
     /// Limits of each rank; the last entry applies to all further ranks.
     of_rank: Vec<SendLimits>,
-    /// Limits of each rank to single members, if paths differ; empty for further ranks.
+    /// Limits of each rank towards single members; empty if its paths do not differ, and missing for further ranks.
     to_members: Vec<Vec<(HostIndex, SendLimits)>>,
 }
 
@@ -122,12 +127,12 @@ impl Limits {
         self.of_rank[rank.min(self.of_rank.len() - 1)]
     }
 
-    /// Limits of a member to single others, if they differ.
+    /// Limits of a member towards single other members; empty if they do not differ.
     pub fn to_members(&self, rank: usize) -> &[(HostIndex, SendLimits)] {
         self.to_members.get(rank).map_or(&[], Vec::as_slice)
     }
 
-    /// The stricter limits of both, for this many members.
+    /// Combines the limits of two algorithms for `members` members, so that they suit both.
     pub fn or(&self, other: &Limits, members: usize) -> Limits {
         let of_rank = (0..members).map(|rank| self.of(rank).or(other.of(rank)));
         Limits {
@@ -175,7 +180,7 @@ impl Limits {
     }
 }
 
-/// Inputs of the computation.
+/// Inputs of the computation of limits.
 pub(crate) struct Network<'a> {
     pub(crate) topology: &'a Topology,
     /// The topology's paths, computed on first use.
@@ -191,11 +196,12 @@ impl Network<'_> {
 
 /// Constants for converting paths to limits.
 struct Scale {
-    /// Bytes on the wire of a full packet and of an acknowledgement.
+    /// Bytes on the wire of a full packet.
     packet: u64,
+    /// Bytes on the wire of an acknowledgement.
     ack: u64,
     processing: Processing,
-    /// Packets sent between two acknowledgements, and until the second one arrives.
+    /// Packets sent between two acknowledgements, and until the second one arrives: twice the interval of ACK requests.
     ack_gap: u64,
 }
 
@@ -209,18 +215,18 @@ impl Scale {
         }
     }
 
-    /// Nanoseconds of this many full packets at a rate.
+    /// Nanoseconds that `packets` full packets take at a rate.
     fn packets_ns(&self, packets: u64, rate_bps: u64) -> u64 {
         serialisation_ps(packets.saturating_mul(self.packet), rate_bps).div_ceil(1_000)
     }
 
-    /// Full packets that fit into this many nanoseconds at a rate.
+    /// Number of full packets that fit into `ns` nanoseconds at a rate.
     fn packets_in(&self, ns: u64, rate_bps: u64) -> u64 {
         let bits = u128::from(ns) * u128::from(rate_bps) / 1_000_000_000;
         u64::try_from(bits / 8 / u128::from(self.packet)).unwrap_or(u64::MAX)
     }
 
-    /// A path without links.
+    /// Creates a path without links, to be extended by [`Scale::over`].
     fn start(&self) -> Path {
         Path {
             rate_bps: u64::MAX,
@@ -229,7 +235,7 @@ impl Scale {
         }
     }
 
-    /// Extends a path by a link. A switch sends over it, except over the first link.
+    /// Extends a path by a link. The sender is a switch, except on the first link.
     fn over(&self, path: Path, link: &LinkAttributes, is_first: bool) -> Path {
         let there = serialisation_ps(self.packet, link.rate_bps).div_ceil(1_000);
         let back = serialisation_ps(self.ack, link.rate_bps).div_ceil(1_000);
@@ -288,14 +294,14 @@ impl Scale {
 #[derive(Debug, Clone, Copy)]
 struct Path {
     rate_bps: u64,
-    /// Round trip of a full packet and its acknowledgement with empty queues.
+    /// Round trip of a full packet and its acknowledgement with empty queues, in nanoseconds.
     round_trip_ns: u64,
-    /// Time to drain all queues of switches on the path, if they are full.
+    /// Time to drain all queues of switches on the path in nanoseconds, if they are full.
     queues_ns: u64,
 }
 
 impl Path {
-    /// The worse figures of both.
+    /// Combines two paths: for each figure, the worse one.
     fn or(self, other: Path) -> Path {
         Path {
             rate_bps: self.rate_bps.min(other.rate_bps),
@@ -305,9 +311,10 @@ impl Path {
     }
 }
 
-/// A flow's share of a link.
+/// Share of one flow of a link that several flows load.
 #[derive(Debug, Clone, Copy)]
 struct Shared {
+    /// Packets that the flow may have on the link and in its queue.
     packets: u64,
     /// Number of flows on the link.
     flows: u64,
@@ -315,7 +322,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// The smaller share of both.
+    /// Combines the shares of two links: for each figure, the one that leaves less to the flow.
     fn or(self, other: Shared) -> Shared {
         Shared {
             packets: self.packets.min(other.packets),
@@ -383,7 +390,7 @@ fn distances(topology: &Topology, from: SwitchIndex) -> Vec<u32> {
     distances
 }
 
-/// Streams over the tree of the group, from each of the first `senders` members.
+/// Packet streams over the tree of the group, one from each of the first `senders` members.
 fn streams_of_group(
     network: &Network<'_>,
     job: &Job,
@@ -577,7 +584,7 @@ impl Contention {
         Contention(counts.collect())
     }
 
-    /// A stream's share of the contended links on its path.
+    /// Share of a stream of the contended links on its path; `None` if there are none.
     fn share(&self, topology: &Topology, scale: &Scale, stream: &Stream) -> Option<Shared> {
         let links = stream.links.iter();
         let shares = links.filter_map(|(direction, _)| {
@@ -642,7 +649,7 @@ fn streams_of(
     (0..count).map(of).collect()
 }
 
-/// Limits of each member to single others, if it sends to several over different paths.
+/// Limits of each member towards single other members, if it sends to several over different paths; else empty.
 fn to_members_of(
     network: &Network<'_>,
     streams: &[Vec<Stream>],
@@ -665,7 +672,7 @@ fn to_members_of(
     streams.iter().map(of).collect()
 }
 
-/// Limits of members that send these streams.
+/// Limits of each member over all streams that it sends.
 fn of_streams(
     network: &Network<'_>,
     job: &Job,

@@ -1,4 +1,8 @@
 //! Runs one algorithm, from the creation of queue pairs to the check of received bytes.
+//!
+//! Terms: a *group* is a multicast group of the fabric, and an *overlay* is an algorithm that uses only unicast
+//! connections between members. A *leg* is the part of a transfer with the same queue pairs, through a group or by an
+//! overlay. A *slice* is one message of the data.
 
 mod group_fallback;
 mod member_failures;
@@ -44,6 +48,7 @@ pub fn run_algorithm(
     })
 }
 
+/// State of the run of one algorithm.
 struct Run<'a> {
     fabric: &'a mut dyn Fabric,
     layout: Layout<'a>,
@@ -53,15 +58,15 @@ struct Run<'a> {
     spec: Option<TransferSpec>,
     /// Rank of the current source.
     source_rank: usize,
-    /// Number of acknowledged packets of the source at the last change or stall report, and the time of that.
+    /// Number of acknowledged packets of the source when it last changed or a stall was reported, and the time of that.
     last_ack_change: (u64, u64),
-    /// Total bytes at the receivers at the last change, the time of that, and the time of the last check.
+    /// Total bytes at the receivers when they last changed, the time of that, and the time of the next check.
     received: (u64, u64, u64),
     /// Delay of the group's acknowledgements by the controller, in nanoseconds.
     controller_delay_ns: u64,
-    /// Duration of the group's registration in nanoseconds, if there is a group.
+    /// Duration of the group's registration in nanoseconds; `None` without a group.
     registration_ns: Option<u64>,
-    /// Counters of the switches at the start, if they are compared.
+    /// Counters of the switches at the start; `None` if the run does not report them.
     counted: Option<Counts>,
     cost: Cost,
     incidents: Incidents,
@@ -100,7 +105,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Traffic of the queue pairs of finished legs, and the counters at the start of the current leg.
+/// Traffic of the queue pairs of finished legs, and the counters at the start of the current leg. A leg is the part of
+/// a transfer that one algorithm carries.
 struct Cost {
     spent: Traffic,
     before: Traffic,
@@ -118,17 +124,18 @@ enum GroupOutcome {
 struct MemberReports {
     ranks: BTreeMap<HostIndex, usize>,
     ready: Vec<bool>,
-    /// Time at which each was done, and the digest of its data.
+    /// Time in nanoseconds at which each member was done, and the digest of its data; `None` before.
     done: Vec<Option<(u64, Digest)>>,
-    /// Time at which each had each part, by part; empty unless the source changes.
+    /// Time in nanoseconds at which each member had a part of the data, by part and rank; `None` before, and if the
+    /// source does not change.
     parts: Vec<Vec<Option<u64>>>,
-    /// Whether each member's relayed data is acknowledged, too.
+    /// Whether each member is done, and all data that it relayed is acknowledged, too.
     finished: Vec<bool>,
-    /// For each member that left a leg, its number of contiguous slices from the first on, and the slices beyond.
+    /// For each member that has left a leg: its number of contiguous slices from the first on, and the slices beyond.
     left: Vec<Option<(u32, Vec<u32>)>>,
     /// Whether a member has detected the failure of another.
     broken: bool,
-    /// Members that were removed or have failed, and are not waited for.
+    /// Whether each member was removed or has failed, so that the job does not wait for it.
     lost: Vec<bool>,
 }
 
@@ -160,7 +167,7 @@ impl MemberReports {
 }
 
 impl Run<'_> {
-    /// Runs the job; with a safeguard, under its control.
+    /// Runs the job. A safeguard, if there is one, changes between group and overlay meanwhile.
     pub(super) fn execute(mut self, watch: &mut dyn FnMut(Progress)) -> Result<Row, JobError> {
         let asked_for = self.layout.algorithm;
         let safeguard = self.layout.safeguard_and_overlay();
@@ -329,14 +336,14 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Adds the traffic of the queue pairs before others replace them.
+    /// Adds the traffic of the current queue pairs to that of finished legs, before other queue pairs replace them.
     fn settle_cost(&mut self) -> Result<(), JobError> {
         let traffic = self.traffic()?.since(&self.cost.before);
         self.cost.spent = self.cost.spent.plus(&traffic);
         Ok(())
     }
 
-    /// Lets one source after the other post its part; returns the times.
+    /// Makes one source after the other post its part of the data. Returns the times of the posts.
     fn send(
         &mut self,
         reported: &mut MemberReports,
@@ -417,7 +424,7 @@ impl Run<'_> {
         self.layout.rc(self.fabric, rank, self.controller_delay_ns)
     }
 
-    /// Connects members to the endpoints of their own edges.
+    /// Connects each member to the endpoints at the other ends of its connections.
     fn connect(&mut self, members: &[HostIndex], endpoints: &[Endpoint]) -> Result<(), JobError> {
         let tells = |rank| self.layout.announces_memory(rank);
         let peers = peers(members.len(), endpoints, tells);
@@ -455,7 +462,7 @@ impl Run<'_> {
         Ok(last)
     }
 
-    /// Lets receivers send ready notices, if the job uses them.
+    /// Makes receivers send ready notices (announcements of posted receives), if the job uses them.
     fn make_ready(&mut self) -> Result<(), JobError> {
         let tells = self.spec.as_ref().is_some_and(|spec| spec.ready.is_some());
         for &host in self.layout.job.members[1..].iter().filter(|_| tells) {
@@ -486,7 +493,8 @@ impl Run<'_> {
         }
     }
 
-    /// Waits until `has` holds for every rank that is not lost.
+    /// Waits until `has` is true for every rank that is not lost. `what`: state of a missing host, for the error
+    /// message.
     fn wait(
         &mut self,
         reported: &mut MemberReports,
@@ -595,7 +603,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Activates the hostile members, if there is a group.
+    /// Makes the hostile members begin to send random packets, if there is a group.
     fn turn_hostile(&mut self, reported: &mut MemberReports) -> Result<(), JobError> {
         for &host in self.layout.job.hostiles.iter().filter(|_| self.grouped) {
             let rank = self
@@ -724,7 +732,7 @@ impl Run<'_> {
         Ok(all)
     }
 
-    /// Counters of the switches.
+    /// Reads the packet counters of the switches.
     fn counts(&mut self) -> Result<Counts, JobError> {
         let counts = self.fabric.counts();
         self.on_fabric(counts)
@@ -829,7 +837,7 @@ impl Run<'_> {
         }
     }
 
-    /// Result of each source; empty unless the source changes.
+    /// Results of the parts of the data, each with its own source; empty unless the source changes.
     fn part_rows(&self, reported: &MemberReports, posted_at: &[u64]) -> Vec<PartRow> {
         let Some(spec) = self.spec.as_ref().filter(|spec| spec.has_several_sources()) else {
             return Vec::new();

@@ -1,4 +1,8 @@
-//! Specification of a job.
+//! Specification of a job: a message that is sent from one host, the source, to the other members of a group.
+//!
+//! Terms: a *group* is a multicast group of the fabric, of which switches replicate the packets. An *overlay* is an
+//! algorithm that uses only unicast connections between members. A *slice* is one of the messages into which data to be
+//! relayed is divided. A *part* is the portion of the data that one of several sources sends.
 
 use std::net::Ipv4Addr;
 use std::num::NonZeroU64;
@@ -28,9 +32,9 @@ pub struct Job {
     pub collective: Collective,
     /// RDMA operation of the message: SEND, WRITE, or WRITE with immediate.
     pub op: TransferOp,
-    /// Memory regions of WRITEs to the group.
+    /// How WRITEs to the group address the memory regions of the receivers.
     pub write: WriteMode,
-    /// In-network processing of the group's feedback and ICRCs.
+    /// Methods by which switches merge the group's ACKs and NAKs, and keep ICRCs valid.
     pub strategies: Strategies,
     /// Congestion control of the members' queue pairs.
     pub congestion: Congestion,
@@ -38,7 +42,7 @@ pub struct Job {
     pub recovery: Recovery,
     /// Settings of queue pairs that override those derived from the topology.
     pub sender: SenderSettings,
-    /// Policy of the group's tree.
+    /// Policy by which the controller chooses the tree of the group.
     pub tree_policy: Policy,
     /// Path MTU of the members' queue pairs.
     pub mtu: PathMtu,
@@ -58,33 +62,34 @@ pub struct Job {
     /// Maximum number of outstanding messages of the source, each a request that completes when all receivers have acknowledged it;
     /// no limit if `None`. Only for algorithms whose source sends to all members itself.
     pub depth: Option<u32>,
-    /// Number of source changes in a group: the data is sent in one part more, by the members in turn. Algorithms without a group send
-    /// all data from the first member.
+    /// Number of source changes in a group. The data is sent in one part more than that, by the members in turn.
+    /// Algorithms without a group send all data from the first member.
     pub switch_source: u32,
     /// Whether a source starts as soon as all other members hold the previous part, even if the previous source still waits for ACKs.
     pub switch_early: bool,
-    /// Time limit in ns by the fabric's clock: of the setup, and again of the transfer. `None`: no limit.
+    /// Time limit in ns by the fabric's clock: of the setup, and again of the transfer. If `None`, a default that
+    /// depends on the data and the slowest link.
     pub time_limit: Option<u64>,
     /// The group's address.
     pub mcst_id: Ipv4Addr,
-    /// Seed of the group's initial PSN, unless that is given.
+    /// Seed of the job's random numbers, such as the group's initial PSN and virtual queue pair number.
     pub seed: u64,
     /// Initial PSN of the group; drawn from the seed if `None`.
     pub initial_psn: Option<Psn>,
-    /// Registration path of the group.
+    /// Way in which the group is registered: by the control service or in band.
     pub registration: Registration,
-    /// Algorithm to use if the group cannot be registered; an error if `None`.
+    /// Algorithm to use if the group cannot be registered. If `None`, the job then fails.
     pub fallback: Option<Algorithm>,
     /// When to leave a registered group for the fallback and when to return, also after a failed registration. Never if `None`, or without a
     /// fallback. Not for groups whose source changes.
     pub safeguard: Option<SafeguardConfig>,
-    /// Timed losses of links.
+    /// Time intervals in which links lose frames.
     pub outages: Vec<Outage>,
-    /// Timed suspensions of applications; only in virtual time.
+    /// Time intervals in which applications are suspended; only in virtual time.
     pub suspensions: Vec<Suspension>,
     /// Failures during the transfer.
     pub kills: Vec<Kill>,
-    /// Members that send random packets to the group during the transfer. They are not waited for.
+    /// Members that send random packets to the group during the transfer. The job does not wait for them.
     pub hostiles: Vec<HostIndex>,
 }
 
@@ -127,12 +132,13 @@ impl Job {
     }
 }
 
-/// Settings of queue pairs that override those derived from the topology ([`crate::job::limits`]).
+/// Settings of queue pairs that override those derived from the topology ([`crate::job::limits`]); `None` keeps the
+/// derived one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SenderSettings {
     /// Maximum number of outstanding packets.
     pub window: Option<u32>,
-    /// Local ACK timeout.
+    /// Time without an acknowledgement after which a queue pair retransmits.
     pub ack_timeout: Option<AckTimeout>,
     /// ACK timeouts in a row until a queue pair fails.
     pub retries: Option<Retries>,
@@ -143,10 +149,11 @@ pub struct SenderSettings {
 /// Pacing rate of request packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pace {
-    /// Rate of the slowest link to any receiver; with congestion control that of the sender's own link.
+    /// Rate of the slowest link to any receiver. With DCQCN, requests are not paced: the congestion control sets the
+    /// rate.
     #[default]
     Path,
-    /// Rate of the sender's own link.
+    /// Not paced: the rate of the sender's own link.
     Off,
     /// Bits per second on the wire.
     At(NonZeroU64),
@@ -183,7 +190,7 @@ pub enum Congestion {
 pub struct Kill {
     /// The host, switch or link that fails.
     pub victim: Victim,
-    /// Name in messages.
+    /// Name of the failed part in messages.
     pub name: String,
     /// Time in nanoseconds after the source's post.
     pub after: u64,

@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::text::{duration, grouped};
 
-/// The slowed clock of a network of processes, and whether its machine kept up. All other times of the report are on that clock, so they
-/// are comparable with those in virtual time.
+/// The slowed clock of a network of processes, and whether the machine's processors were fast enough for it. All other
+/// times of the report are on that clock, so they are comparable with those in virtual time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClockSummary {
     /// Nanoseconds of real time per nanosecond of the network.
@@ -43,7 +43,7 @@ impl ClockSummary {
         limited.map(|load| load.algorithm.as_str())
     }
 
-    /// The clock's scale and load as text lines.
+    /// Formats the clock's scale and the processors' load as text lines.
     pub fn lines(&self) -> String {
         let most = |part: fn(&LoadSummary) -> f64| self.load.iter().map(part).fold(0.0, f64::max);
         let chosen = match self.is_chosen_here {

@@ -7,7 +7,7 @@ use super::text::{duration, grouped, rate};
 use super::{Fallback, Report};
 
 impl Report {
-    /// Writes the lines of all algorithms.
+    /// Writes, for each algorithm, the lines about its group, queue pairs and failures.
     pub(super) fn write_group_lines(&self, out: &mut String) -> fmt::Result {
         for row in &self.results {
             let name = &row.algorithm;

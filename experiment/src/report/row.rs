@@ -1,4 +1,7 @@
 //! Result of one algorithm.
+//!
+//! Terms: a *group* is a multicast group of the fabric. An *overlay* is an algorithm that uses only unicast connections
+//! between members. *Punted* packets go from a switch to the controller.
 
 use std::fmt;
 
@@ -18,7 +21,7 @@ pub struct Row {
     /// Time in ns from the source's post until the last receiver's application holds the whole message, or until the run was given up
     /// ([`Row::given_up`]).
     pub completion_ns: u64,
-    /// Why the run was given up; [`Row::missing`] then has its progress.
+    /// Why the run was given up; `None` if it was completed. [`Row::missing`] has the progress of the receivers then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub given_up: Option<String>,
     /// 8 × message bytes ÷ completion, in Gbit/s; `None` if there is no message, as in a barrier.
@@ -33,7 +36,7 @@ pub struct Row {
     pub sender_tx_bytes: u64,
     /// Message bytes in these frames, including retransmissions; 0 if the source is a device that does not count them.
     pub sender_payload_bytes: u64,
-    /// Frames on all links, one per link, including ARP and feedback.
+    /// Frames on all links, counted once per link, including ARP, ACKs and NAKs.
     pub wire_packets: u64,
     /// ACK and NAK packets that reached the source.
     pub sender_acks: u64,
@@ -70,13 +73,13 @@ pub struct Row {
     /// scale, messages of the controller still take real time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_ns: Option<u64>,
-    /// Completion times of the source's messages, if their number outstanding is limited.
+    /// Completion times of the source's messages; `None` if the source does not count its messages as requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<RequestTimes>,
     /// Settings of the first member's queue pairs, and figures of its paths; `None` for workloads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender: Option<SenderRow>,
-    /// The fallback that ran because no group was available.
+    /// The fallback that ran because no group was available; `None` without a fallback.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Fallback>,
     /// Changes between the group and an overlay, in order of time.
@@ -103,7 +106,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// A row with the traffic of a run of `job`, and no result yet.
+    /// Creates the row of a run of `job`, with its traffic and counters but no result yet.
     pub(crate) fn of_cost(
         algorithm: Algorithm,
         job: &Job,
@@ -156,18 +159,18 @@ impl Row {
     }
 }
 
-/// Settings of the first member's queue pairs, and the paths that they follow from.
+/// Settings of the first member's queue pairs, and figures of the paths from which they are derived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct SenderRow {
     /// Maximum number of outstanding packets.
     pub window: u32,
     /// ACK timeout in ns; `None` without a timeout.
     pub ack_timeout_ns: Option<u64>,
-    /// Pacing rate in bits per second on the wire; `None` if only its own link limits it.
+    /// Pacing rate in bits per second on the wire; `None` if only the sender's own link limits its rate.
     pub pace_bps: Option<u64>,
-    /// Rate of the slowest link to any receiver in bits per second, and round trip to the farthest one with empty queues in ns; `None` if
-    /// links do not have the topology's rates.
+    /// Rate of the slowest link to any receiver in bits per second; `None` if links do not have the topology's rates.
     pub bottleneck_bps: Option<u64>,
+    /// Round trip to the farthest receiver with empty queues in ns; `None` if links do not have the topology's rates.
     pub round_trip_ns: Option<u64>,
 }
 
@@ -175,8 +178,9 @@ pub struct SenderRow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Missing {
     pub host: String,
-    /// Number of bytes that it holds, and size of the message.
+    /// Number of bytes that the receiver holds.
     pub bytes: u64,
+    /// Size of the message in bytes.
     pub total: u64,
     pub why: MissingReason,
 }
@@ -185,11 +189,11 @@ pub struct Missing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MissingReason {
-    /// The controller removed it from the group, although it had not failed.
+    /// The controller removed the receiver from the group, although it had not failed.
     Removed,
-    /// It was not done when the run was given up.
+    /// The receiver was not done when the run was given up.
     Late,
-    /// It holds other bytes.
+    /// The receiver holds other bytes than were sent.
     Wrong,
 }
 
@@ -209,7 +213,7 @@ impl fmt::Display for Missing {
     }
 }
 
-/// Cost of finding the minimum PSN, on all switches together.
+/// Work of all switches and the controller to find the smallest PSN that all members have acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct FeedbackWork {
     /// ACKs and NAKs that switches received.
@@ -223,7 +227,7 @@ pub struct FeedbackWork {
 }
 
 impl FeedbackWork {
-    /// `count` divided by the number of ACKs and NAKs; 0 without any.
+    /// Divides `count` by the number of ACKs and NAKs that switches received.
     pub(super) fn per_ack(&self, count: u64) -> f64 {
         count as f64 / self.feedback.max(1) as f64
     }
@@ -251,10 +255,10 @@ pub struct Fallback {
     pub why: String,
 }
 
-/// A change of the message's path.
+/// A change between the group and an overlay during the transfer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// The algorithm from now on; `alfirk` is a return to the group.
+    /// Algorithm after the change; `alfirk` is a return to the group.
     pub to: String,
     /// Reason of the change.
     pub why: String,
@@ -262,7 +266,7 @@ pub struct Change {
     pub at_ns: u64,
     /// Time in ns from the decision until the source sent again.
     pub took_ns: u64,
-    /// Number of slices that every receiver held at the change.
+    /// Number of slices (messages of the data) that every receiver held at the change.
     pub held: u32,
     /// Number of slices of the message.
     pub slices: u32,
@@ -271,13 +275,14 @@ pub struct Change {
 /// A failure during the transfer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
-    /// A host, a switch, or a link by its ends.
+    /// Name of the failed host or switch, or both ends of the failed link.
     pub what: String,
     /// Time in ns after the source's post.
     pub at_ns: u64,
-    /// Time in ns from the failure until the controller had removed the failed member or rerouted the tree; `None` if it did not act.
+    /// Time in ns from the failure until its repair; `None` without a repair. The repair is the controller's removal of
+    /// the failed member or rerouting of the tree, or an agreement of the survivors on how to continue.
     pub repaired_ns: Option<u64>,
-    /// Time in ns from the failure until the source's first acknowledgement after the repair.
+    /// Time in ns from the failure until the source's first acknowledgement after the repair; `None` without one.
     pub going_on_ns: Option<u64>,
 }
 

@@ -5,19 +5,19 @@ use serde::Serialize;
 /// Settings of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Settings {
-    /// `virtual` or `mininet`.
+    /// Driver that carried the packets: `virtual` or `mininet`.
     pub driver: String,
-    /// `broadcast`, `scatter`, `allgather` or `barrier`.
+    /// Collective operation: `broadcast`, `scatter`, `allgather` or `barrier`.
     pub collective: String,
-    /// `send`, `write` or `write-imm`.
+    /// RDMA operation: `send`, `write` or `write-imm`.
     pub op: String,
-    /// Regions of WRITEs to the group: `aligned`, `uniform` or `per-request`; `None` for SEND.
+    /// How WRITEs to the group address memory regions: `aligned`, `uniform` or `per-request`; `None` for SEND.
     pub write: Option<String>,
-    /// Method of finding the minimum PSN: `tree`, `walk` or `punt`.
+    /// Method by which switches find the smallest PSN that all members have acknowledged: `tree`, `walk` or `punt`.
     pub min_psn: String,
     /// Method of keeping data ICRCs valid: `neutral`, `recompute` or `punt`.
     pub icrc: String,
-    /// Tree policy: `reuse-least-loaded`, `cyclic` or `spanning`.
+    /// Policy for the group's tree: `reuse-least-loaded`, `cyclic` or `spanning`.
     pub tree_policy: String,
     /// Number of changes of the group's source.
     pub switch_source: u32,
@@ -25,19 +25,19 @@ pub struct Settings {
     pub switch_early: bool,
     /// Congestion control of the queue pairs: `none` or `dcqcn`.
     pub congestion: String,
-    /// Loss recovery of queue pairs, if not go-back-N: `selective-repeat`.
+    /// Loss recovery of queue pairs: `selective-repeat`; `None` for go-back-N.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery: Option<String>,
     /// Path MTU of the queue pairs in bytes.
     pub mtu: u32,
-    /// Slices of relaying algorithms; each algorithm's default if `None`.
+    /// Number of slices (messages of the data) of relaying algorithms; each algorithm's default if `None`.
     pub slices: Option<u32>,
     /// Loss probability per frame and link direction.
     pub loss: f64,
-    /// Timed losses of single links, as on the command line.
+    /// Time intervals in which single links lose frames, as on the command line.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<String>,
-    /// Timed suspensions of applications, as on the command line.
+    /// Time intervals in which applications are suspended, as on the command line.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub suspensions: Vec<String>,
     /// Rates of single links in place of the topology's, as on the command line.

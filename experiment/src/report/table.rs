@@ -8,7 +8,7 @@ use super::{GroupSummary, Input, Report, Row, Settings};
 use crate::workload::Throughput;
 
 impl Report {
-    /// The report as aligned text: settings, results, and the load of the source's link.
+    /// Formats the report as aligned text: settings, results, and the load of the source's link.
     pub fn table(&self) -> String {
         let mut text = String::new();
         self.write_head(&mut text)
@@ -276,7 +276,7 @@ fn write_message(
     }
 }
 
-/// Writes one line for each interval, in Gbit/s.
+/// Writes the throughput of each flow in Gbit/s, one line for each interval.
 fn write_throughput(out: &mut String, throughput: &Throughput) -> fmt::Result {
     let flows = &throughput.flows;
     let head = flows.iter().map(|flow| flow.flow.clone());

@@ -132,7 +132,7 @@ impl Meet {
         }
     }
 
-    /// Random receivers for the source of this number.
+    /// Draws `count` receivers for the source with number `source`.
     fn receivers(
         self,
         hosts: &[HostIndex],
@@ -209,7 +209,7 @@ pub enum KindError {
     Hosts {
         /// Text of the workload on the command line.
         what: String,
-        /// Number of hosts that it needs.
+        /// Number of hosts that the workload needs.
         needs: u64,
         /// Number of hosts of the topology.
         has: usize,
@@ -291,7 +291,7 @@ const KINDS: [Syntax; 8] = [
 ];
 
 impl Syntax {
-    /// A complete example.
+    /// Example of the kind's text form, with all its keys.
     fn example(&self) -> String {
         let keys = self
             .keys
@@ -400,7 +400,7 @@ impl Kind {
         })
     }
 
-    /// Number of hosts that it needs.
+    /// Number of hosts that the workload needs.
     fn needs(&self) -> u64 {
         match *self {
             Kind::Hpl { rows, columns, .. } => u64::from(rows) * u64::from(columns),
@@ -514,8 +514,8 @@ fn groups(hosts: &[HostIndex], count: u32, size: u32, bytes: u64, seed: u64) -> 
     one_phase("groups", (0..count).map(flow).collect())
 }
 
-/// Start of a source, as a number of intervals. Groups and unicasts alternate until one kind is used up; the first `groups` sources have
-/// groups.
+/// Start time of a source, as a number of intervals. Groups and unicasts alternate until one kind is used up; the first
+/// `groups` sources have groups.
 fn turn(source: u32, groups: u32, unicasts: u32) -> u64 {
     let (number, others) = match source < groups {
         true => (source, unicasts.min(source)),
@@ -524,7 +524,7 @@ fn turn(source: u32, groups: u32, unicasts: u32) -> u64 {
     u64::from(number + others)
 }
 
-/// `count` of `hosts` in random order (Fisher-Yates shuffle).
+/// Draws `count` of `hosts` in random order (Fisher-Yates shuffle), from the random stream `name`.
 fn drawn(hosts: &[HostIndex], count: usize, seed: u64, name: &str) -> Vec<HostIndex> {
     let mut rng = stream(seed, name);
     let mut left = hosts.to_vec();

@@ -20,8 +20,8 @@ use crate::member::{MemberEvent, TransferId};
 use crate::report::{goodput_gbps, Row};
 use crate::stream::{bytes, seed};
 
-/// Number of different messages among flows of one size, assigned in turn: misdelivery between neighbours is detected, and the data of
-/// thousands of flows fits into memory.
+/// Number of different messages among flows of one size, assigned in turn. So misdelivery between neighbouring flows is
+/// detected, and the data of thousands of flows fits into memory.
 const VARIANTS: usize = 8;
 
 /// Runs `workload` on `fabric`, with `algorithm` as the compared one. Other settings are those of `job`, whose members and data are
@@ -70,13 +70,13 @@ struct Run<'a> {
     algorithm: Algorithm,
     /// Paths of the topology, computed on first use.
     paths: OnceCell<Paths>,
-    /// Messages of each size.
+    /// Messages of the flows, by size in bytes.
     data: BTreeMap<u64, Vec<Arc<ExpectedData>>>,
-    /// Bytes of the flows of the current phase, counted for each receiver.
+    /// Bytes of the flows of the current phase, counted once for each member of a flow.
     phase_bytes: u64,
     /// Number of the next flow.
     next: u32,
-    /// Sampling interval of throughput in ns.
+    /// Sampling interval of throughput in ns; `None` for no samples.
     interval: Option<u64>,
     sum: Sum,
 }
@@ -99,7 +99,7 @@ struct Active<'a> {
     job: Job,
     algorithm: Algorithm,
     is_background: bool,
-    /// Whether its receivers announce that they are ready.
+    /// Whether the flow's receivers announce posted receives, after a command to begin.
     announces_ready: bool,
     posted_at: Option<u64>,
     samples: Samples,
@@ -122,7 +122,7 @@ impl Active<'_> {
         self.is_background || (self.done.len() == members && self.finished.len() == members)
     }
 
-    /// Time at which the last receiver had all data, and the time since the post.
+    /// Time at which the last receiver had all data, and the time since the post, in ns. `None` before.
     fn completion(&self) -> Option<(u64, u64)> {
         let receivers = self
             .done
@@ -201,7 +201,7 @@ impl Run<'_> {
         Ok(flows)
     }
 
-    /// Links on which flows of a phase exceed the capacity.
+    /// Links on which the flows of a phase exceed the capacity; `None` if links do not have the topology's rates.
     fn contended(&self, flows: &[Active<'_>]) -> Option<Contention> {
         let network = limits::Network {
             topology: self.topology,
@@ -287,7 +287,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Message of a flow.
+    /// Returns the message for flow `number` of `size` bytes. Several flows share a message.
     fn data(&mut self, size: u64, number: u32) -> Arc<ExpectedData> {
         let of_size = self.data.entry(size).or_default();
         let variant = number as usize % VARIANTS;
@@ -299,7 +299,8 @@ impl Run<'_> {
         Arc::clone(&of_size[variant])
     }
 
-    /// Processes events until `has` holds for all flows; starts flows when they are due, relative to `posted`.
+    /// Processes events until `has` is true for all flows. `posted`: time from which the starts of the flows count;
+    /// `None` starts none.
     fn wait(
         &mut self,
         flows: &mut [Active<'_>],
@@ -344,7 +345,8 @@ impl Run<'_> {
         Ok(next)
     }
 
-    /// Samples the bytes of each flow, if an interval is over; returns the end of the next interval.
+    /// Records the bytes that each flow's slowest receiver has, if an interval is over. Returns the end of the next
+    /// interval.
     fn sample(&self, flows: &mut [Active<'_>], posted: u64) -> u64 {
         let Some(interval) = self.interval else {
             return u64::MAX;
@@ -374,7 +376,7 @@ impl Run<'_> {
         limit.unwrap_or_else(|| time_limit(self.phase_bytes, slowest))
     }
 
-    /// Name of a flow: its sender and its receiver or their number.
+    /// Name of a flow: its sender, and its receiver or the number of receivers.
     fn name_of(&self, flow: &Flow) -> String {
         let name = |host: &HostIndex| self.topology.host(*host).name.as_str();
         match &flow.members[..] {
@@ -458,7 +460,7 @@ impl Run<'_> {
         on_fabric(self.algorithm, traffic)
     }
 
-    /// Counters of the switches, if there is any group.
+    /// Packet counters of the switches; `None` if no flow uses a group.
     fn counts(&mut self, flows: &[Active<'_>]) -> Result<Option<Counts>, JobError> {
         if !flows.iter().any(|flow| flow.algorithm.needs_group()) {
             return Ok(None);

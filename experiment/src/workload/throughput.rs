@@ -21,11 +21,11 @@ pub struct Throughput {
 pub struct FlowThroughput {
     /// Name of the flow: sender and receiver.
     pub flow: String,
-    /// Payload in Gbit/s in each interval, at the receiver that is behind all others until the interval's end.
+    /// Payload in Gbit/s in each interval, at the receiver that has the fewest bytes at the interval's end.
     pub gbps: Vec<f64>,
 }
 
-/// Bytes received by the end of each interval.
+/// Bytes that the slowest receiver of a flow has at the end of each interval.
 #[derive(Debug, Default)]
 pub(super) struct Samples(Vec<u64>);
 
@@ -38,7 +38,7 @@ impl Samples {
         self.0.len()
     }
 
-    /// Bytes received in each interval.
+    /// Bytes received in each interval: the differences of successive samples.
     fn each(&self) -> Vec<u64> {
         let before = [0].into_iter().chain(self.0.iter().copied());
         let pairs = self.0.iter().zip(before);
@@ -49,7 +49,7 @@ impl Samples {
 }
 
 impl Throughput {
-    /// Throughput of named flows in intervals of `interval_ns`.
+    /// Computes the throughput of named flows in intervals of `interval_ns`.
     pub(super) fn of(interval_ns: u64, flows: &[(String, &Samples)]) -> Throughput {
         let each: Vec<Vec<u64>> = flows.iter().map(|(_, samples)| samples.each()).collect();
         let gbps = |bytes: &u64| *bytes as f64 * 8.0 / interval_ns as f64;

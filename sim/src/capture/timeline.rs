@@ -23,7 +23,7 @@ pub struct Timeline<W> {
     rates: Rates,
     /// Process number of each node in the file.
     processes: BTreeMap<String, u32>,
-    /// Threads (process, thread) whose name is in the file.
+    /// Process and thread numbers of the threads whose names have been written to the file.
     threads: BTreeSet<(u32, u32)>,
 }
 

@@ -1,4 +1,4 @@
-//! Trace for the page of a run (`alfirk view`), in the format of [`alfirk_view::trace`].
+//! Trace of a run for its interactive page (`alfirk view`), in the format of [`alfirk_view::trace`].
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub struct PageTrace<W> {
     /// Index of each node in the header of the trace, by name.
     nodes: BTreeMap<String, usize>,
     space: Space,
-    /// State last written of each group, by switch (index in the header) and group address.
+    /// Last written state of each group, by switch (index in the header) and group address.
     shown: BTreeMap<(usize, Ipv4Addr), (Vec<PathState>, Option<FeedbackState>)>,
 }
 

@@ -21,21 +21,25 @@ const NONE: u32 = u32::MAX;
 pub(super) struct Agenda<E> {
     /// Time of the event taken last, in nanoseconds.
     now: u64,
-    /// First and last place of the events at each time from `now` to `now + SPAN`, indexed by time modulo `SPAN`.
+    /// First and last of the events at each time from `now` to `now + SPAN`, as indexes into `places`. The array is
+    /// indexed by time modulo `SPAN`.
     slots: Box<[(u32, u32); SLOTS]>,
     /// Bitmap of the slots with events.
     filled: [u64; WORDS],
-    /// Later events: time, order of insertion, place.
+    /// Events after the range of the wheel: time, number of the insertion, index into `places`.
     far: BinaryHeap<Reverse<(u64, u64, u32)>>,
     /// Number of events inserted into the heap so far.
     heap_insertions: u64,
+    /// Pool of all scheduled events, and of free entries.
     places: Vec<Place<E>>,
+    /// First free entry of `places`; `NONE` if there is none.
     free: u32,
 }
 
+/// Entry of the pool of events.
 struct Place<E> {
     event: Option<E>,
-    /// Next place in the list of the same slot, or next free place.
+    /// Index of the next event in the same slot, or of the next free entry.
     next: u32,
 }
 
@@ -52,7 +56,7 @@ impl<E> Agenda<E> {
         }
     }
 
-    /// Inserts an event at time `at`. An earlier time than that of the event taken last is raised to it.
+    /// Inserts an event at time `at`. If `at` is before the event taken last, the event gets the time of that event.
     pub(super) fn add(&mut self, at: u64, event: E) {
         let place = match self.places.get_mut(self.free as usize) {
             Some(free) => {
@@ -76,7 +80,7 @@ impl<E> Agenda<E> {
         }
     }
 
-    /// Appends a place to the list of the slot for time `at`.
+    /// Appends the event at index `place` to the list of the slot for time `at`.
     fn append(&mut self, at: u64, place: u32) {
         let slot = (at % SPAN) as usize;
         self.places[place as usize].next = NONE;
@@ -120,12 +124,12 @@ impl<E> Agenda<E> {
         })
     }
 
-    /// End of the times that [`Agenda::near`] and [`Agenda::visit`] cover, exclusive.
+    /// End of the time range that [`Agenda::near`] and [`Agenda::visit`] cover, exclusive.
     pub(super) fn near_end(&self) -> u64 {
         self.now.saturating_add(SPAN)
     }
 
-    /// Times and places of the events before `until`, in order.
+    /// Times of the events before `until`, and their indexes into `places`, in order.
     fn places_until(&self, until: u64) -> impl Iterator<Item = (u64, u32)> + use<'_, E> {
         let until = until.min(self.near_end());
         let from = move |at: u64| self.next_from(at).filter(|next| *next < until);

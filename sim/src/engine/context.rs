@@ -1,8 +1,9 @@
 //! Interface through which a node's handlers use the engine.
 //!
-//! Terms: a node *runs ahead* if it handles events before the engine reaches their time (`window.rs`). A *follower* is a
-//! frame without visible effect, delivered without an event of its own; a *train* is the followers on their way to a node
-//! (`train.rs`).
+//! Terms: a node *runs ahead* if it handles events before the engine reaches their time (`window.rs`). An *epoch* is an
+//! interval of virtual time within which no node affects a node that runs ahead. A *window* is the part of an epoch for
+//! which nodes run ahead. A *follower* is a frame without visible effect, delivered without an event of its own. A
+//! *train* is the followers on their way to a node (`train.rs`).
 
 use std::net::Ipv4Addr;
 
@@ -26,7 +27,8 @@ pub struct Context<'a, M, F = Vec<u8>> {
 enum Access<'a, M, F> {
     /// The whole engine: effects are applied at once.
     Engine(&'a mut Core<M, F>),
-    /// The node's own state only. The node runs ahead in a window that ends at this time, and its effects are recorded.
+    /// Only the node's own state. The node runs ahead in a window that ends at this time, in nanoseconds, and its
+    /// effects are recorded.
     NodeOnly(&'a mut NodeState<M, F>, u64),
 }
 
@@ -78,7 +80,7 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         self.own_mut().ports.get_mut(port)
     }
 
-    /// State of the engine, if there are observers.
+    /// State of the engine; `None` if there are no observers.
     fn observed(&mut self) -> Option<&mut Core<M, F>> {
         match &mut self.access {
             Access::Engine(core) if core.is_observed() => Some(core),
@@ -241,7 +243,7 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
     }
 
     /// Transmits a follower of `len` bytes on `port`, without the frame itself. Returns false if the node at the other
-    /// end has not announced it as a follower, or if the transmitter is busy. Then the frame must be transmitted by
+    /// end has not announced it as a follower, or if the transmitter is busy. The caller must then use
     /// [`Context::transmit`].
     pub fn transmit_follower(&mut self, port: u32, len: usize, place: FlowPosition) -> bool {
         if place.requests_reply || !self.has_trains() {
@@ -316,7 +318,7 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         self.count(port, Count::Pause);
     }
 
-    /// Counts nanoseconds for which the other end had paused `port`.
+    /// Adds nanoseconds for which the other end had paused `port` to the counters of the port.
     pub fn count_paused(&mut self, port: u32, ns: u64) {
         if ns > 0 {
             self.count(port, Count::Paused(ns));

@@ -125,7 +125,7 @@ pub struct LinkCounters {
     pub drops: DropCounters,
     /// PAUSE frames transmitted that stop the other end.
     pub pauses: u64,
-    /// Nanoseconds for which the other end had paused this one, counted at the end of each pause.
+    /// Nanoseconds for which this direction was paused by the other end, counted at the end of each pause.
     pub paused_ns: u64,
 }
 
@@ -197,7 +197,8 @@ pub(super) struct Direction {
     up: bool,
     /// Number of outages so far.
     outages: u32,
-    /// Bytes on the wire, and transmission time, of the last frame. Cached because most frames have the same length.
+    /// Bytes on the wire of the last frame, and its transmission time in picoseconds. Cached because most frames have
+    /// the same length.
     last: (u64, u64),
     /// Time at which the transmitter becomes idle, in picoseconds.
     free_at_ps: u64,
@@ -283,7 +284,7 @@ impl Direction {
         self.to
     }
 
-    /// Time at which the transmitter accepts the next frame: the nanosecond in which the last bit of the previous one
+    /// Time in nanoseconds at which the transmitter accepts the next frame: when the last bit of the previous frame
     /// leaves. The first bit of the next one follows directly. So rounding neither wastes capacity nor delays frames
     /// that arrive at the link's rate.
     pub(super) fn idle_at(&self) -> u64 {
@@ -310,8 +311,8 @@ impl Direction {
         self.outages
     }
 
-    /// Whether a frame arrives at time `at` if it left after the given number of outages: the link had no outage
-    /// meanwhile. Holds for both directions.
+    /// Whether a frame that departed after `outages` outages arrives at time `at`: its link has not gone down
+    /// meanwhile. The result is the same for both directions.
     pub(super) fn carried(&self, outages: u32, at: u64) -> bool {
         let down = self.rest.outage_times.get(outages as usize);
         down.is_none_or(|down| *down >= at)
@@ -337,8 +338,8 @@ impl Direction {
         Ok(())
     }
 
-    /// Starts the transmission of a frame of `len` bytes at `now`, and returns its arrival. The transmitter must be
-    /// idle.
+    /// Starts the transmission of a frame of `len` bytes at `now`, and returns when it arrives, or why it is lost. The
+    /// transmitter must be idle.
     #[inline]
     pub(super) fn transmit(&mut self, len: usize, now: u64) -> Fate {
         let on_wire = wire_bytes(len);

@@ -1,9 +1,9 @@
 //! Discrete-event simulation engine: virtual time, nodes and the links between them.
 //!
 //! A [`Node`] receives frames, timers and messages through its handlers, and acts through a [`Context`], which
-//! schedules events. The engine does not depend on what its nodes are; observers can show the state of multicast groups
-//! ([`Observation::Group`]). Events are handled in a total order: by time, and at equal times in the order in which
-//! they were scheduled. The order does not depend on hashes, memory addresses or real time.
+//! schedules events. The engine does not depend on the kinds of its nodes; observers can show the state of multicast
+//! groups ([`Observation::Group`]). Events are handled in a total order: by time, and at equal times in the order in
+//! which they were scheduled. The order does not depend on hashes, memory addresses or real time.
 //!
 //! Rules of determinism:
 //!
@@ -69,7 +69,7 @@ pub trait Frame: Clone + Send {
         None
     }
 
-    /// Changes a frame of a flow into the frame that is `by` positions later, in everything that receivers can
+    /// Turns the frame into the frame that is `by` positions later in its flow. Everything changes that receivers can
     /// distinguish.
     fn advance(&mut self, _by: u32) {}
 }
@@ -130,13 +130,15 @@ pub trait Node: Send {
         0
     }
 
-    /// Shortest delay in nanoseconds of messages from other nodes to this node; constant. `None` if the engine may not
-    /// run the node ahead of others ([`Engine::set_threads`]). A node that runs ahead gets no followers.
+    /// Shortest delay in nanoseconds of messages from other nodes to this node; constant. `None` if the node may not
+    /// run ahead, that is, handle events before the engine reaches their time ([`Engine::set_threads`]). A node that
+    /// runs ahead gets no followers.
     fn runs_ahead(&self) -> Option<u64> {
         None
     }
 
-    /// Whether the node may call [`Context::expect_followers`]; constant. Such a node has one port.
+    /// Whether the node may announce followers: frames without visible effect, delivered without an event for each
+    /// ([`Context::expect_followers`]). Constant. Such a node has one port.
     fn expects_followers(&self) -> bool {
         false
     }
@@ -145,7 +147,7 @@ pub trait Node: Send {
     /// ([`Frame::advance`]), one for each arrival time in `times`. They precede all later events of the node.
     fn on_followers(&mut self, _times: impl ExactSizeIterator<Item = u64>, _first: &Self::Frame) {}
 
-    /// Delivers a frame whose last bit has arrived on `port`, [`Node::reception_delay`] ago.
+    /// Delivers a frame. Its last bit arrived on `port` [`Node::reception_delay`] nanoseconds ago.
     fn on_frame(
         &mut self,
         port: u32,
@@ -185,7 +187,7 @@ pub enum Observation<'a> {
         /// Bytes of the frame.
         frame: &'a [u8],
     },
-    /// A frame is lost that was to leave, or has left, through `port`; or a received frame is dropped because the
+    /// A frame is lost before or after it leaves through `port`. Or a frame received at `port` is dropped because the
     /// buffer is full.
     Drop {
         /// Number of the node's port.
@@ -213,12 +215,12 @@ pub trait Observer {
     /// Handles an observation at node `name` at time `now` in nanoseconds.
     fn observe(&mut self, now: u64, name: &str, observation: Observation<'_>);
 
-    /// Whether the observer uses [`Observation::Note`]. If none does, the text is not created.
+    /// Whether the observer uses [`Observation::Note`]. Nodes create the text of notes only for such observers.
     fn wants_notes(&self) -> bool {
         false
     }
 
-    /// Whether the observer uses [`Observation::Group`]. If none does, switches do not read their registers for it.
+    /// Whether the observer uses [`Observation::Group`]. Switches read their registers for it only if an observer does.
     fn wants_groups(&self) -> bool {
         false
     }
@@ -251,7 +253,8 @@ enum Event<M, F> {
         to: NodeId,
         message: M,
     },
-    /// A node has handled its next event ahead of time. The effects that it recorded are applied now.
+    /// Placeholder of an event that its node has handled ahead of time. The effects that the node recorded are applied
+    /// now.
     Ahead {
         node: NodeId,
     },
@@ -351,9 +354,10 @@ impl<N: Node> Engine<N> {
     /// Sets the number of threads for nodes that may run ahead ([`Node::runs_ahead`]). Results do not depend on it.
     /// With observers, and after a link has gone down, a single thread is used.
     ///
-    /// With several threads, such nodes may be ahead of the engine's time by up to an epoch, until [`Engine::step`]
-    /// reaches its limit. Meanwhile [`Engine::node`] returns their future state. Neither they nor links may be changed
-    /// then, and observers may not be added ([`Engine::is_ahead`]).
+    /// With several threads, such nodes may be ahead of the engine's time until [`Engine::step`] reaches its limit.
+    /// They are ahead by at most an epoch, which is the shortest delay with which other nodes can affect them.
+    /// Meanwhile [`Engine::node`] returns their future state. These nodes and links may not be changed then, and
+    /// observers may not be added ([`Engine::is_ahead`]).
     ///
     /// # Errors
     ///
@@ -424,7 +428,7 @@ impl<N: Node> Engine<N> {
         self.core.handled
     }
 
-    /// The node with this number.
+    /// Returns the node with this number.
     pub fn node(&self, id: NodeId) -> &N {
         &self.nodes[id.0]
     }
@@ -556,7 +560,7 @@ impl<N: Node> Engine<N> {
         self.deliver_all_followers();
     }
 
-    /// The time of the next event, if any.
+    /// Time of the next event in nanoseconds; `None` if no event is scheduled.
     pub fn next_event_at(&self) -> Option<u64> {
         self.core.next_event_at()
     }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueFull;
 
-/// Queues of one port, one per priority, with a common limit in bytes.
+/// Egress queues of one port, one per priority, with a common limit in bytes.
 ///
 /// A packet that does not fit is dropped (tail drop). An empty port accepts any packet, so that a limit smaller than a
 /// packet does not block the port.
@@ -40,9 +40,9 @@ pub struct DequeuedPacket<T> {
     pub packet: T,
     /// Time at which the packet was enqueued, in nanoseconds.
     pub enqueued_at: u64,
-    /// Number of packets in its queue when it was enqueued, without this packet.
+    /// Number of packets that were in the queue before this packet when it was enqueued.
     pub depth_at_enqueue: u32,
-    /// Number of packets in its queue when it was dequeued, without this packet.
+    /// Number of packets that remained in the queue when this packet was dequeued.
     pub depth_at_dequeue: u32,
 }
 

@@ -1,8 +1,9 @@
 //! State of an engine other than its nodes.
 //!
-//! Terms: a node *runs ahead* if it handles events before the engine reaches their time (`window.rs`). A *follower* is a
-//! frame without visible effect, delivered without an event of its own; a *train* is the followers on their way to a node
-//! (`train.rs`).
+//! Terms: a node *runs ahead* if it handles events before the engine reaches their time (`window.rs`). An *epoch* is an
+//! interval of virtual time within which no node affects a node that runs ahead. A *window* is the part of an epoch for
+//! which nodes run ahead. A *follower* is a frame without visible effect, delivered without an event of its own. A
+//! *train* is the followers on their way to a node (`train.rs`).
 
 use std::collections::BTreeSet;
 
@@ -29,7 +30,7 @@ pub(super) struct Core<M, F> {
     seed: u64,
     pub(super) agenda: Agenda<Event<M, F>>,
     pub(super) node_states: Vec<NodeState<M, F>>,
-    /// Nodes that have announced followers. Some of their trains may have ended since.
+    /// Nodes that have announced followers. The trains of some may have ended since.
     pub(super) expecting: Vec<NodeId>,
     /// Both ends of each link, by link number.
     links: Vec<[End; 2]>,
@@ -51,15 +52,16 @@ pub(super) struct Core<M, F> {
 pub(super) struct NodeState<M, F> {
     name: String,
     pub(super) ports: PortMap<Port, 1>,
-    /// Followers that are on their way to the node; `None` for a node that announces none.
+    /// Followers that are on their way to the node; `None` for a node that has announced none.
     pub(super) train: Option<Box<Train<F>>>,
     /// Whether the node may announce followers: [`super::Node::expects_followers`].
     expects_followers: bool,
     /// Delay from arrival to delivery, in nanoseconds: [`super::Node::reception_delay`].
     reception_delay: u64,
-    /// Time of the wake event that is valid; earlier requests left invalid ones in the agenda.
+    /// Time in nanoseconds of the node's valid wake event; `None` without one. Wake events at other times are still in
+    /// the agenda, and are ignored.
     pub(super) wake: Option<u64>,
-    /// Pending events and recorded effects of a node that may run ahead.
+    /// Pending events and recorded effects of a node that may run ahead; `None` for other nodes.
     pub(super) ahead_log: Option<Box<AheadLog<M, F>>>,
 }
 
@@ -72,7 +74,7 @@ pub(super) struct Port {
     receiver_expects_followers: bool,
     /// Whether the node at this end may run ahead.
     sender_runs_ahead: bool,
-    /// Frames sent to a node that may announce followers; `None` before the first one.
+    /// Record of the frames that departed to a node which may announce followers; `None` before the first one.
     departures: Option<Box<Departures>>,
 }
 
@@ -89,7 +91,7 @@ impl<M, F> NodeState<M, F> {
         self.wake == Some(now)
     }
 
-    /// Counters of a port as of the engine's time, even if its node is ahead.
+    /// Counters of a port as of the engine's time, even if its node is ahead; `None` without a link.
     pub(super) fn counters(&self, port: u32) -> Option<LinkCounters> {
         let mut counters = self.ports.get(port)?.direction.counters().clone();
         let pending = self
@@ -245,7 +247,7 @@ impl<M, F: Frame> Core<M, F> {
         next.saturating_mul(self.lookahead.max(1))
     }
 
-    /// Begins a window at the time of the next event, and returns the window's end.
+    /// Begins a window at `at`, the time of the next event. Returns the end of the window in nanoseconds.
     pub(super) fn window(&mut self, at: u64, limit: u64) -> u64 {
         let end = self.epoch_end(at).min(limit).min(self.agenda.near_end());
         // Without lookahead no node can run ahead.
@@ -265,7 +267,7 @@ impl<M, F: Frame> Core<M, F> {
         self.node_states[end.node.0].ports.get_mut(end.port)
     }
 
-    /// Counters of the frames that a port has sent.
+    /// Counters of the frames that a port has sent; `None` if the port has no link.
     pub(super) fn counters(&self, node: NodeId, port: u32) -> Option<LinkCounters> {
         self.node_states[node.0].counters(port)
     }
@@ -318,8 +320,8 @@ impl<M, F: Frame> Core<M, F> {
         Some(event)
     }
 
-    /// Schedules the delivery of a frame. It arrives at the end of its link at `at`, and its node gets it at
-    /// `delivered_at`.
+    /// Schedules the delivery of a frame, which arrives at the end of its link at `at`. The node at `to` receives it at
+    /// `delivered_at`, after the node's reception delay.
     pub(super) fn schedule_delivery(
         &mut self,
         to: End,
@@ -336,7 +338,7 @@ impl<M, F: Frame> Core<M, F> {
             .add(delivered_at, Event::Arrival { to, outages, frame });
     }
 
-    /// The followers on their way to a node; `None` for a node that announces none.
+    /// Train of a node: the followers on their way to it; `None` for a node that has announced none.
     #[inline]
     pub(super) fn train_mut(&mut self, node: NodeId) -> Option<&mut Train<F>> {
         self.node_states[node.0].train.as_deref_mut()
@@ -389,7 +391,8 @@ impl<M, F: Frame> Core<M, F> {
         }
     }
 
-    /// Adds a follower that has departed to the train of the node at `to`. It is delivered at time `at`.
+    /// Adds a departed follower to the train of the node at `to`, for delivery at time `at`. The follower becomes an
+    /// event if its announcement has ended.
     pub(super) fn add_follower(&mut self, to: End, outages: u32, place: FlowPosition, at: u64) {
         let train = self.train_mut(to.node);
         let train = train.expect("a node that has announced followers has a train");
@@ -398,14 +401,15 @@ impl<M, F: Frame> Core<M, F> {
         }
     }
 
-    /// Record of departures to a node with one port; `None` before the first departure.
+    /// Record of the frames that departed to a node with one port; `None` before the first departure.
     fn departures_to(&mut self, node: NodeId) -> Option<&mut Departures> {
         let (_, port) = self.node_states[node.0].ports.iter().next()?;
         let from = port.direction.to();
         self.port_mut(from)?.departures.as_deref_mut()
     }
 
-    /// Passes a node's announcement, or its end, to the sender at the other end of its link.
+    /// Passes an announcement of followers, or its end (`None`), from a node to the sender at the other end of its
+    /// link.
     fn announce(&mut self, node: NodeId, quiet: Option<QuietRange>) {
         let epoch = self.epoch;
         if let Some(departures) = self.departures_to(node) {
@@ -433,7 +437,7 @@ impl<M, F: Frame> Core<M, F> {
             .fold(self.now, u64::max)
     }
 
-    /// Whether a departing frame can be a follower: no observers, and no link has gone down.
+    /// Whether a departing frame can be a follower: there are no observers, and no link has ever gone down.
     pub(super) fn has_trains(&self) -> bool {
         !self.has_outages && !self.is_observed()
     }
@@ -443,7 +447,8 @@ impl<M, F: Frame> Core<M, F> {
         self.show_arrival(to, self.now, outages, frame);
     }
 
-    /// Completes the arrival of a frame. Returns false if the link has gone down meanwhile.
+    /// Whether an arriving frame reaches its node: its link has not gone down meanwhile. Reports the arrival to
+    /// observers, and counts a lost frame.
     pub(super) fn arrives(&mut self, to: End, outages: u32, frame: &F) -> bool {
         // With many nodes, memory accesses to other nodes and links would dominate the cost of a frame.
         if !self.has_outages && !self.is_observed() {

@@ -7,9 +7,9 @@
 //! frame.
 //!
 //! Any event that may invalidate the announcement ends the train: followers on their way become events again. A sender
-//! that runs ahead ([`super::window`]) learns of this in the next epoch only; the frames that it sends meanwhile become
-//! events, too. Links that may duplicate or reorder frames have no trains. With observers, or after any link has gone
-//! down, no link has.
+//! that runs ahead ([`super::window`]) is affected by this only from the next epoch on; the frames that it sends
+//! meanwhile become events, too. Links that may duplicate or reorder frames have no trains. With observers, or after
+//! any link has gone down, no link has.
 
 use std::collections::vec_deque::{Drain, VecDeque};
 
@@ -27,7 +27,8 @@ pub struct FlowPosition {
     pub requests_reply: bool,
 }
 
-/// Announcement of a node: a range of frame numbers in a flow, whose frames are followers.
+/// Range of frame numbers in a flow. The receiving node has announced that frames in this range are followers: they
+/// have no visible effect.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct QuietRange {
     flow: u64,
@@ -35,19 +36,19 @@ pub(super) struct QuietRange {
     until: u32,
 }
 
-/// Record of departures, at the port that sends to a node that may announce followers.
+/// Frames that have departed to a node that may announce followers, as recorded at the sending port.
 pub(super) struct Departures {
     /// Flow of the last frame that departed.
     flow: u64,
     /// Number of the last frame in its flow.
     last: u32,
-    /// First number of the consecutive frames up to `last`.
+    /// Number of the first frame in the run of consecutive frames that ends with `last`.
     since: u32,
     /// Whether the sender may run ahead. Then an announcement takes effect in the next epoch.
     sender_runs_ahead: bool,
     /// Epoch of the last access.
     epoch: u64,
-    /// The announcement in effect in that epoch.
+    /// Announcement in effect during `epoch`; `None` without one.
     known: Option<QuietRange>,
     /// The last announcement; `None` after it has ended.
     quiet: Option<QuietRange>,
@@ -126,8 +127,8 @@ pub(super) struct Train<F> {
     /// Whether the node is listed in [`super::state::Core::expecting`].
     pub(super) is_listed: bool,
     head: Option<Head<F>>,
-    /// The first head that ended in the current epoch, with that epoch. A sender that runs ahead may still use its
-    /// announcement.
+    /// First head that ended in the current epoch, with the number of that epoch. It is kept because a sender that runs
+    /// ahead may still use its announcement.
     former: Option<(u64, Head<F>)>,
     /// Arrival times of the followers that are not delivered yet.
     arrivals: VecDeque<u64>,
@@ -141,7 +142,7 @@ struct Run {
     count: u32,
 }
 
-/// The last frame delivered as an event, with the announcement made then.
+/// A received frame of the announced flow, from which followers are computed, and the announcement.
 struct Head<F> {
     frame: F,
     number: u32,
@@ -185,7 +186,7 @@ impl<F: Frame> Train<F> {
         None
     }
 
-    /// Whether the present announcement is for the flow of this frame.
+    /// Whether the current announcement is for the flow of the frame at `place`.
     pub(super) fn is_of(&self, place: Option<FlowPosition>) -> bool {
         let head = self.head.as_ref();
         head.zip(place)
@@ -231,7 +232,8 @@ impl<F: Frame> Train<F> {
         self.arrivals.back().copied()
     }
 
-    /// Delivers the followers that have arrived by `now`, in ranges of consecutive numbers. Returns their number.
+    /// Delivers the followers that have arrived by `now` to `take`, in ranges of consecutive numbers. Returns how many
+    /// were delivered.
     pub(super) fn deliver_arrived(
         &mut self,
         now: u64,
@@ -280,7 +282,7 @@ impl<F: Frame> Train<F> {
 }
 
 impl<F: Frame> Head<F> {
-    /// The frame of the flow with this number.
+    /// Returns the frame of the flow that has this number.
     fn at(&self, number: u32) -> F {
         let mut frame = self.frame.clone();
         frame.advance(number - self.number);

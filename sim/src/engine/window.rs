@@ -36,14 +36,14 @@ use super::{deliver, Engine, Event, Frame, Node, NodeId, ThreadError};
 pub struct Threads {
     /// Number of threads; 0 and 1 both mean one.
     pub count: usize,
-    /// Smallest number of events of nodes that may run ahead in a window, below which one thread handles them.
-    /// Distributing events takes time too.
+    /// Smallest number of events in a window (the interval for which nodes run ahead) that are distributed to threads.
+    /// With fewer, one thread is faster. Only events of nodes that may run ahead are counted.
     pub least_events: usize,
 }
 
 /// Events and effects of a node that may run ahead.
 pub(super) struct AheadLog<M, F> {
-    /// Events of the window from the agenda, by time.
+    /// Events of the current window that were moved from the agenda, by time.
     inbox: VecDeque<(u64, Event<M, F>)>,
     /// Events that the node has scheduled for itself, by time. At equal times they follow those of the inbox.
     own: VecDeque<(u64, Event<M, F>)>,
@@ -52,7 +52,7 @@ pub(super) struct AheadLog<M, F> {
     effects: VecDeque<Effect<M, F>>,
 }
 
-/// An effect that a node has recorded while it ran ahead.
+/// Effect on the rest of the simulation that a node has recorded while it ran ahead of the engine's time.
 pub(super) enum Effect<M, F> {
     /// A frame of `len` bytes was transmitted on `port`; it is delivered at `at`.
     Frame {
@@ -144,7 +144,7 @@ impl<M, F> AheadLog<M, F> {
         !self.handled.is_empty()
     }
 
-    /// Updates of a port's counters by events in the future of the engine.
+    /// Updates of a port's counters that events in the future of the engine have made.
     pub(super) fn pending(&self, port: u32) -> impl Iterator<Item = Count> + use<'_, M, F> {
         self.effects.iter().filter_map(move |effect| match effect {
             Effect::Frame { port: of, len, .. } | Effect::Follower { port: of, len, .. } => {
@@ -216,7 +216,7 @@ impl<M, F: Frame> Core<M, F> {
         }
     }
 
-    /// Marks the events of these nodes in the window as handled ahead.
+    /// Adds the events that `runners` have handled ahead to the engine's count of such events.
     fn mark_ahead(&mut self, runners: &[NodeId]) {
         let ahead_logs = runners
             .iter()
@@ -274,7 +274,7 @@ impl WorkerPool {
     }
 }
 
-/// A node with its events in a window, as the work of one thread.
+/// A node and its state, which one thread runs through the events of a window.
 struct Part<'a, N: Node> {
     id: NodeId,
     node: &'a mut N,
@@ -295,7 +295,7 @@ impl<N: Node> Part<'_, N> {
 }
 
 impl<N: Node> Engine<N> {
-    /// Begins a window and runs nodes ahead, if the next event is the first one of a window.
+    /// Begins a window, and lets nodes handle its events in parallel, if the next event is after the previous window.
     pub(super) fn run_ahead(&mut self, limit: u64) {
         let Some(workers) = &self.workers else {
             return;

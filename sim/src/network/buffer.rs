@@ -39,7 +39,7 @@ struct Input {
     is_paused: bool,
 }
 
-/// Charge of one packet, to be released when its last copy has left.
+/// Charge of one packet: the bytes that it occupies in the buffer of its ingress port, until its last copy has left.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Charge {
     pub(super) port: u32,
@@ -87,7 +87,7 @@ impl Buffer {
         }
     }
 
-    /// Charges a packet of `len` bytes and this class to a port.
+    /// Charges a packet of `len` bytes and this class to its ingress port.
     pub(super) fn charge(
         &mut self,
         port: u32,
@@ -150,8 +150,8 @@ impl Buffer {
         }
     }
 
-    /// Ends the pause of each port whose use is far enough below its threshold. The threshold depends on the free space
-    /// of the buffer.
+    /// Ends the pause of each port that uses few enough bytes, compared with its threshold. The threshold depends on
+    /// the free space of the buffer.
     fn end_pauses(&mut self) {
         let xon = self.pfc.and_then(|pfc| pfc.xon);
         let ports: Vec<(u32, u64)> = self
@@ -174,7 +174,7 @@ impl Buffer {
         }
     }
 
-    /// Current threshold of a port in bytes of the lossless class, without headroom.
+    /// Number of bytes of the lossless class, without headroom, above which the port is paused at present.
     fn threshold(&self, port: u32) -> u64 {
         let stated = self.pfc.and_then(|pfc| pfc.xoff);
         stated.unwrap_or_else(|| match self.shared {
@@ -183,7 +183,8 @@ impl Buffer {
         })
     }
 
-    /// Current limit in bytes of a queue of this class at an output port; `None` if it has no limit here.
+    /// Current limit in bytes of a queue of this class at an output port; `None` if the buffer does not limit the
+    /// queue.
     pub(super) fn queue_limit(&self, class: u8) -> Option<u64> {
         let shared = self.shared.filter(|_| !self.is_lossless(class))?;
         Some(shared.alpha.of(self.size - self.used))

@@ -48,7 +48,7 @@ pub struct Network {
     controller: NodeId,
     /// Hosts that take part in each transfer.
     parts: BTreeMap<TransferId, BTreeSet<HostIndex>>,
-    /// Number of each link in the engine, by index in the topology.
+    /// Number of each link in the engine, by index of the link in the topology.
     links: Vec<usize>,
     /// Initial fault probabilities of every link.
     faults: FaultProbabilities,
@@ -272,7 +272,8 @@ impl Network {
         self.with_host(host, |node, ctx| node.connect(id, peers, ctx))
     }
 
-    /// Makes the application of the transfer's root post the data now.
+    /// Makes the application of the transfer's root, `host`, begin to post the data. All hosts of the transfer verify
+    /// what they receive against `original`.
     pub fn start(&mut self, id: TransferId, host: HostIndex, original: &Arc<ExpectedData>) {
         for part in self.parts.get(&id).cloned().unwrap_or_default() {
             self.with_host(part, |node, _| node.set_expected_data(id, original));
@@ -301,7 +302,7 @@ impl Network {
         self.with_host(host, |node, ctx| node.on_multicaster(act, ctx))
     }
 
-    /// Makes a host's application post a message to all members of its group now.
+    /// Makes a host's application begin to post a message to all members of its datagram group.
     pub fn broadcast(&mut self, host: HostIndex, data: Arc<[u8]>) {
         self.with_host(host, |node, ctx| node.broadcast(data, ctx));
     }
@@ -312,12 +313,12 @@ impl Network {
         self.with_host(host, |node, _| node.next_multicast_event())
     }
 
-    /// Allows the leader of a group to register a queue pair of a host in band.
+    /// Allows the leader of a group (the host that registers it) to register a queue pair of a host in band.
     pub fn expect(&mut self, host: HostIndex, qpn: QpNum, group: ExpectedGroup) {
         self.with_host(host, |node, _| node.expect(qpn, group));
     }
 
-    /// Makes a host register a group in band. `nodes`: the other members.
+    /// Makes a host register a group in band, by packets on the fabric. `nodes`: the other members.
     pub fn lead(
         &mut self,
         host: HostIndex,
@@ -333,7 +334,7 @@ impl Network {
         self.with_host(host, |node, ctx| node.dissolve(ctx));
     }
 
-    /// Makes a host report in band that a group to which it sends makes no progress.
+    /// Makes a host report, by packets on the fabric, that a group to which it sends makes no progress.
     pub fn stalled(&mut self, host: HostIndex, mcst_id: Ipv4Addr) {
         self.with_host(host, |node, ctx| node.stalled(mcst_id, ctx));
     }
@@ -348,15 +349,16 @@ impl Network {
         self.with_host(host, |node, ctx| node.suspend(lasts, ctx));
     }
 
-    /// Makes a host send random packets of all kinds to a group until its transfer is closed. They have its own source
-    /// address, and use all bandwidth that its queue pairs leave free.
+    /// Makes a host send random packets of all kinds to a group until its transfer is closed. The packets have the
+    /// host's own source address, and use all bandwidth that its queue pairs leave free.
     pub fn turn_hostile(&mut self, host: HostIndex, target: Target, seed: u64) {
         let node = self.topology.host(host);
         let hostile = Hostile::new(node.ip, MacAddr(node.mac.0), target, seed);
         self.with_host(host, |node, ctx| node.turn_hostile(hostile, ctx));
     }
 
-    /// Executes a command for the legs of a transfer at a host; `None` if the host has no such transfer.
+    /// Executes a command for the legs of a transfer at a host: its parts, each carried by one algorithm. `None` if the
+    /// host has no such transfer.
     pub fn act(
         &mut self,
         id: TransferId,
@@ -430,7 +432,7 @@ impl Network {
         self.engine.set_link_up(self.links[link.0], up);
     }
 
-    /// Sets the loss probability of a link, in each direction. [`Network::set_loss`] can override it.
+    /// Sets the initial loss probability of a link, in each direction. [`Network::set_loss`] can override it.
     pub fn set_own_loss(&mut self, link: LinkIndex, loss: f64) -> Result<(), LinkError> {
         self.own_loss.insert(link, loss);
         self.set_loss(link, None)
@@ -446,7 +448,7 @@ impl Network {
         self.engine.set_link_faults(self.links[link.0], faults)
     }
 
-    /// Counters of the frames that `end` sends.
+    /// Counters of the frames that `end` sends; `None` if the port is not connected.
     pub fn counters(&self, end: End) -> Option<LinkCounters> {
         match end.node {
             Node::Switch(index) => self.engine.counters(self.switches[index.0], end.port),

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 use crate::engine::DequeuedPacket;
 
-/// Packets at the input ports of a switch, and the crossbar.
+/// Packets in the input queues of a switch, and those that are crossing to outputs.
 pub(super) struct Crossbar<Q> {
     only_first: bool,
     speedup: usize,
@@ -34,15 +34,15 @@ struct Waiting<Q> {
     packet: u64,
     enqueued_at: u64,
     depth_at_enqueue: u32,
-    /// Output of each copy that has not crossed, with the copy; not empty.
+    /// Copies that have not crossed, with the output of each; not empty.
     copies: VecDeque<(u32, Q)>,
 }
 
 struct Output {
     port: u32,
-    /// Index of the input that the round robin serves next.
+    /// Port from which the round robin searches the next input; the search wraps around.
     turn: u32,
-    /// Input and number of the packet that the output is sending.
+    /// Input port and packet number of the packet that the output is sending; `None` while it is idle.
     from: Option<(u32, u64)>,
 }
 
@@ -111,7 +111,8 @@ impl<Q> Crossbar<Q> {
         None
     }
 
-    /// Position of the next copy for an output in an input queue, if it may cross.
+    /// Finds the next copy for an output in an input queue. Returns the position of its packet in the queue, and of the
+    /// copy in the packet; `None` if no copy may cross.
     fn find(&self, input: usize, class: usize, output: u32) -> Option<(usize, usize)> {
         let input = &self.inputs[input];
         let looked_at = if self.only_first { 1 } else { usize::MAX };
@@ -159,7 +160,7 @@ impl<Q> Crossbar<Q> {
         (input.port, packet, dequeued)
     }
 
-    /// Records that an output has sent its copy, or has dropped it.
+    /// Records that an output has sent or dropped its copy, so that the input may send another packet.
     pub(super) fn finished(&mut self, output: u32) {
         let Some((from, packet)) = self.output(output).from.take() else {
             return;
@@ -173,7 +174,8 @@ impl<Q> Crossbar<Q> {
         }
     }
 
-    /// Outputs, other than `output`, to which packets may cross from `input`; in round-robin order after `output`.
+    /// Outputs for which copies wait at `input`, in round-robin order after `output`. With plain input queues, only the
+    /// first packet of each class is considered.
     pub(super) fn wanted_beside(&self, output: u32, input: u32) -> Vec<u32> {
         let found = self.inputs.binary_search_by_key(&input, |i| i.port);
         let Some(input) = found.ok().map(|at| &self.inputs[at]) else {

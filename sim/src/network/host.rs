@@ -26,10 +26,10 @@ use crate::frame::is_acknowledgement;
 /// Port number of a host's only port.
 pub(super) const PORT: u32 = 0;
 
-/// A host as a node of the simulator. [`Model`] has its delays.
+/// A host as a node of the simulator. [`Model`] defines its delays.
 pub struct HostNode {
     host: Host,
-    /// Transfers in which its applications take part.
+    /// Transfers in which the host's applications take part.
     transfers: BTreeMap<TransferId, HostTransfer>,
     model: Model,
     /// State of flow control on the link; `None` without flow control.
@@ -43,12 +43,12 @@ pub struct HostNode {
     registrar: Registrar,
     /// Whether the host is working. A failed host neither sends nor receives.
     alive: bool,
-    /// Generator of hostile packets, which are sent while the link is idle.
+    /// Generator of hostile packets, which are sent while the link is idle; `None` for a correct host.
     hostile: Option<Hostile>,
     events: VecDeque<(TransferId, MemberEvent)>,
-    /// Endpoint of a datagram group, which acknowledges along a binomial tree.
+    /// Endpoint of a datagram group, whose members acknowledge along a binomial tree; `None` if the host has none.
     multicaster: Option<Multicaster>,
-    /// Events of that endpoint, with the times at which the application processed their causes.
+    /// Events of the datagram endpoint, with the times at which the application processed their causes.
     multicast_events: VecDeque<(u64, EndpointEvent)>,
 }
 
@@ -60,7 +60,7 @@ struct HostTransfer {
 }
 
 impl HostNode {
-    /// Creates a host. `obeys_pauses`: rate of its link in bits per second, if it obeys PAUSE frames.
+    /// Creates a host. `obeys_pauses`: rate of its link in bits per second; `None` if it ignores PAUSE frames.
     pub(super) fn new(host: Host, model: Model, obeys_pauses: Option<u64>) -> HostNode {
         HostNode {
             host,
@@ -104,7 +104,7 @@ impl HostNode {
         self.acks_received
     }
 
-    /// Progress of a transfer.
+    /// Progress of a transfer at this host; `None` if the host takes no part in it.
     pub fn progress(&self, id: TransferId) -> Option<Progress> {
         Some(self.transfer(id)?.progress(&self.host))
     }
@@ -125,7 +125,7 @@ impl HostNode {
         Ok(endpoints)
     }
 
-    /// Connects the queue pairs.
+    /// Connects the queue pairs of a transfer at this host.
     pub(super) fn connect(
         &mut self,
         id: TransferId,
@@ -149,7 +149,8 @@ impl HostNode {
         transfer.set_expected_data(&mut self.host, Arc::clone(original));
     }
 
-    /// Makes the application post the data now.
+    /// Makes the application begin to post the data of a transfer. The data reaches the NIC after the time that posting
+    /// takes.
     pub(super) fn start(&mut self, id: TransferId, data: Arc<[u8]>, ctx: &mut Ctx<'_>) {
         ctx.note(|| format!("post {} B", data.len()));
         let delay = self.model.posting(data.len() as u64);
@@ -236,7 +237,7 @@ impl HostNode {
         Some(result)
     }
 
-    /// Makes the application post a message to all members now.
+    /// Makes the application begin to post a message to all members of the datagram group.
     pub(super) fn broadcast(&mut self, data: Arc<[u8]>, ctx: &mut Ctx<'_>) {
         let delay = self.model.posting(data.len() as u64);
         ctx.send(ctx.node(), Message::PostMulticast { data }, delay);
@@ -275,7 +276,7 @@ impl HostNode {
 
     // ---- Registration in band ----
 
-    /// Allows the leader of a group to register one of this host's queue pairs.
+    /// Allows the leader of a group (the host that registers it) to register one of this host's queue pairs.
     pub(super) fn expect(&mut self, qpn: QpNum, group: ExpectedGroup) {
         self.registrar.expect(&mut self.host, qpn, group);
     }
@@ -333,7 +334,7 @@ impl HostNode {
         self.hostile.is_some()
     }
 
-    /// Also sends hostile packets whenever the link is idle, until the transfer is closed.
+    /// Makes the host also send hostile packets whenever its link is idle, until a transfer is closed.
     pub(super) fn turn_hostile(&mut self, hostile: Hostile, ctx: &mut Ctx<'_>) {
         self.hostile = Some(hostile);
         self.settle(ctx);
@@ -341,7 +342,7 @@ impl HostNode {
 
     // ---- The NIC, driven by the engine. ----
 
-    /// Delay from the arrival of a frame to its delivery: the delay of the NIC, or 0 with flow control.
+    /// Delay in nanoseconds from the arrival of a frame to its delivery: the delay of the NIC, or 0 with flow control.
     pub(super) fn reception_delay(&self) -> u64 {
         match &self.flow_control {
             Some(_) => 0,
@@ -349,12 +350,13 @@ impl HostNode {
         }
     }
 
-    /// Whether the host may announce followers: only without flow control.
+    /// Whether the host may announce followers, which are frames without visible effect: only without flow control.
     pub(super) fn expects_followers(&self) -> bool {
         self.flow_control.is_none()
     }
 
-    /// Handles followers, which are always packets of a reliable connection.
+    /// Handles `count` followers: `first` and the next frames of its flow, which have no visible effect. They are
+    /// always packets of a reliable connection.
     pub(super) fn on_followers(&mut self, count: usize, first: &Packet) {
         if let (true, Packet::Rc(first)) = (self.alive, first) {
             self.host.handle_followers(first, count as u64);
@@ -467,7 +469,7 @@ impl HostNode {
         self.collect(ctx);
     }
 
-    /// Processes an event that the application received at `seen_at`. Its resulting posts reach the NIC now.
+    /// Processes an event that the application has handled at `seen_at`. Its resulting posts reach the NIC now.
     fn handled(&mut self, event: &HostEvent, seen_at: u64, ctx: &mut Ctx<'_>) {
         let (host, now) = (&mut self.host, ctx.now());
         if let Some(multicaster) = &mut self.multicaster {
@@ -482,7 +484,7 @@ impl HostNode {
         self.collect(ctx);
     }
 
-    /// Collects the events of transfers, and of the group registered in band.
+    /// Collects the events of all transfers, and of the group that this host has registered in band.
     fn collect(&mut self, ctx: &mut Ctx<'_>) {
         while let Some(event) = self.registrar.poll() {
             // A group registered in band belongs to the main transfer.
@@ -591,7 +593,7 @@ impl HostNode {
         }
     }
 
-    /// Next frame for an idle link.
+    /// Returns the next frame for an idle link: of a queue pair, or else a hostile one. `None` if there is none.
     fn next_frame(&mut self, now: u64) -> Option<Packet> {
         let (host, hostile, fidelity) = (&mut self.host, &mut self.hostile, self.model.fidelity);
         let mut next = || {

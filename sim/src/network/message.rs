@@ -1,4 +1,4 @@
-//! Messages between nodes that do not use links.
+//! Messages that a node sends to another node or to itself without a link.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use alfirk_roce::host::{HostEvent, Packet};
 use super::ports::PendingCharge;
 use crate::engine::NodeId;
 
-/// A message of a control channel, or delayed work of a node.
+/// A message of a control channel, or work that a node has scheduled for itself.
 ///
 /// Nearly all messages contain frames. Rare and large contents are boxed, because each message is moved several times.
 pub enum Message {
@@ -32,17 +32,18 @@ pub enum Message {
     StreamRequest(Box<StreamMessageRequest>),
     /// Switch to controller: a message on the stream.
     StreamResponse(Box<StreamMessageResponse>),
-    /// To a switch: fails, and restarts after `downtime` nanoseconds, for connections of this controller.
+    /// To a switch: the switch fails now, and restarts after `downtime` nanoseconds. Then it reports to `controller`
+    /// that it accepts connections.
     Fail { downtime: u64, controller: NodeId },
-    /// A failed switch to itself: restarts.
+    /// A failed switch to itself: the downtime is over, and the switch restarts.
     RestartSwitch { controller: NodeId },
-    /// Switch to controller: accepts connections again.
+    /// Switch to controller: the restarted switch accepts connections again.
     Listening,
-    /// To the controller: is replaced by a new one.
+    /// To the controller: a new controller replaces it. `keeps_state`: whether the new one restores the saved state.
     ReplaceController { keeps_state: bool },
-    /// The controller to itself: all messages of this time have arrived, and are handled together.
+    /// The controller to itself: all messages of this time have arrived, and can be handled together.
     HandleInbox,
-    /// A switch to itself: a frame leaves the ingress pipeline.
+    /// A switch to itself: the pipeline latency of a received frame has passed, and the ingress processes the frame.
     Ingress {
         port: u32,
         frame: Packet,
@@ -50,12 +51,13 @@ pub enum Message {
     },
     /// A host to itself: the NIC has received a frame.
     NicReceived { frame: Packet },
-    /// A host to itself: the posts that the application made for an event, received at `seen_at`, reach the NIC.
+    /// A host to itself: the application has handled an event at `seen_at`, and its resulting posts reach the NIC.
     AppPosted { event: Box<HostEvent>, seen_at: u64 },
     /// A host to itself: the first post of a transfer's root reaches the NIC.
     PostFirst { id: TransferId, data: Arc<[u8]> },
     /// A host to itself: a post of its datagram endpoint reaches the NIC.
     PostMulticast { data: Arc<[u8]> },
-    /// A host to itself: the application has handled everything that the queue pairs of a leg have delivered.
+    /// A host to itself: the application has handled everything that the queue pairs of a leg have delivered. A leg is
+    /// the part of a transfer that one algorithm carries.
     LegHandled { id: TransferId },
 }

@@ -108,12 +108,13 @@ pub(super) fn refresh_interval(bits_per_second: u64) -> u64 {
 pub(super) struct StoppedClasses {
     /// End of the pause of each class, in nanoseconds.
     until: [u64; 8],
-    /// Start of the present stop of at least one class; `None` if all classes may send.
+    /// Time in nanoseconds since which at least one class has been stopped; `None` if all classes may send.
     since: Option<u64>,
 }
 
 impl StoppedClasses {
-    /// Applies a received PAUSE frame. Returns the duration of the stop in nanoseconds, if all classes may send again.
+    /// Applies a received PAUSE frame. If all classes may send again, returns how long any of them was stopped, in
+    /// nanoseconds.
     pub(super) fn apply(
         &mut self,
         pause: &pause::Repr,
@@ -137,8 +138,7 @@ impl StoppedClasses {
             .is_some_and(|until| *until > now)
     }
 
-    /// Returns the duration of the stop in nanoseconds, once, if all classes may send again because their pauses have
-    /// expired.
+    /// If all pauses have expired, returns for how many nanoseconds any class was stopped. Each stop is returned once.
     pub(super) fn expire(&mut self, now: u64) -> Option<u64> {
         match self.is_any(now) {
             true => None,
@@ -146,7 +146,7 @@ impl StoppedClasses {
         }
     }
 
-    /// Time at which the next pause expires.
+    /// Time in nanoseconds at which the next pause expires; `None` if no class is stopped.
     pub(super) fn poll_timeout(&self, now: u64) -> Option<u64> {
         let future = self.until.iter().copied().filter(|until| *until > now);
         // A pause that has just expired is not reported yet.
@@ -194,7 +194,8 @@ impl<F: ClassifiedFrame> Sender<F> {
         ctx.count_paused(port, over.unwrap_or(0));
     }
 
-    /// Next frame for an idle link: the frame that was stopped, or the result of `next`.
+    /// Returns the next frame for an idle link: the frame that was stopped, or else the result of `next`. `None` if
+    /// there is no frame, or its class is stopped.
     pub(super) fn next(&mut self, next: impl FnOnce() -> Option<F>, now: u64) -> Option<F> {
         let frame = self.waiting.take().or_else(next)?;
         match frame.read() {
@@ -206,7 +207,8 @@ impl<F: ClassifiedFrame> Sender<F> {
         }
     }
 
-    /// Time at which [`Sender::handle_timeout`] must be called, because a frame may be sent again.
+    /// Time in nanoseconds at which [`Sender::handle_timeout`] must be called, because a frame may be sent again;
+    /// `None` if no class is stopped.
     pub(super) fn poll_timeout(&self, now: u64) -> Option<u64> {
         self.stopped.poll_timeout(now)
     }

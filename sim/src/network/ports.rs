@@ -8,6 +8,9 @@
 //!           (begin)                                                    (the link is idle)
 //! ```
 //!
+//! The *turn* of a packet comes when its link is idle and it is the first in its queue; then it passes the egress. A
+//! packet without an outgoing frame may pass the egress early, if that makes no visible difference. Its turn stays due.
+//!
 //! With a buffer that is accounted by ingress port, a copy for the port at which its packet arrived passes the egress
 //! at once. Nearly all such copies end there: multicast is not sent back, and most ACKs acknowledge nothing new. If
 //! they waited for the link, two switches that pause each other would deadlock.
@@ -33,20 +36,21 @@ const INTERNAL: u32 = 0;
 /// The ports of a switch that have a link. `Q` is the type of queued packets, `F` that of frames.
 pub(super) struct Ports<Q, F> {
     ports: PortMap<Port<Q, F>, 0>,
-    /// Number of packets in queues, and of frames that wait for their link.
+    /// Number of packets in output queues, plus frames that have passed the egress and wait for their link.
     waiting: usize,
-    /// Number of turns that are still due for packets which have passed the egress early ([`Ports::reserve_turn`]).
+    /// Number of turns at all ports that are still due for packets which have passed the egress early
+    /// ([`Ports::reserve_turn`]).
     due_turns: usize,
     /// Ports that may have a frame for an idle link, in the order in which that became possible.
     runnable: VecDeque<u32>,
-    /// Input queues, in place of the output queues of the ports.
+    /// Input queues, in place of the output queues of the ports; `None` with output queues.
     crossbar: Option<Crossbar<StoredPacket<Q>>>,
     /// Buffer that is accounted by ingress port; `None` if each output queue has its own limit.
     buffer: Option<Buffer>,
     pfc: Option<Pfc>,
     /// Source MAC address of PAUSE frames.
     station: MacAddr,
-    /// Number of the current batch: packets that leave the ingress together.
+    /// Number of the current batch. A batch is the packets that leave the ingress together.
     batch: u64,
     /// The packet that is in a pipeline now.
     current: CurrentPacket,
@@ -54,7 +58,7 @@ pub(super) struct Ports<Q, F> {
 
 struct Port<Q, F> {
     rate_bps: u64,
-    /// Whether an empty queue cannot become full while its link sends one frame.
+    /// Whether the queue is so long that, starting empty, it cannot become full while the link sends one frame.
     is_deep: bool,
     /// Number of turns that are still due at this port for packets which have passed the egress early
     /// ([`Ports::reserve_turn`]).
@@ -62,7 +66,7 @@ struct Port<Q, F> {
     queues: EgressQueues<StoredPacket<Q>>,
     /// Frames that have passed the egress of the switch and wait for the link, with their class.
     ready: VecDeque<(u8, F)>,
-    /// The last batch with a packet for this port ([`Ports::claim`]).
+    /// Number of the last batch that has claimed this port ([`Ports::claim`]).
     batch: u64,
     /// Classes that the other end of the link has stopped.
     stopped: StoppedClasses,
@@ -78,7 +82,7 @@ struct StoredPacket<Q> {
     charge: Option<Arc<Charge>>,
 }
 
-/// Buffer charge of a packet between [`Ports::receive`] and [`Ports::begin`].
+/// Buffer charge of a packet between [`Ports::receive`] and [`Ports::begin`]: the bytes that it occupies.
 pub struct PendingCharge(Option<Arc<Charge>>);
 
 #[derive(Default)]
@@ -136,12 +140,14 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
         }
     }
 
-    /// Whether frames are charged to a buffer on arrival, before the ingress of the switch.
+    /// Whether the switch has a buffer that is accounted by ingress port: frames are charged to it on arrival, before
+    /// the ingress.
     pub(super) fn counts_at_input(&self) -> bool {
         self.buffer.is_some()
     }
 
-    /// Handles the arrival of a frame at a port. `None` if the frame ends here: it was a PAUSE, or the buffer is full.
+    /// Handles the arrival of a frame at a port. Returns the frame's buffer charge; `None` if the frame ends here,
+    /// because it is a PAUSE or the buffer is full.
     pub(super) fn receive<M>(
         &mut self,
         number: u32,
@@ -173,8 +179,8 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
         }
     }
 
-    /// Begins the ingress of a received packet. Packets that are enqueued until the next call, or until
-    /// [`Ports::next`], are its copies.
+    /// Begins the ingress processing of a received packet. Packets that are enqueued until the next call of this
+    /// function or of [`Ports::next`] are its copies.
     pub(super) fn begin(&mut self, pending_charge: PendingCharge) {
         self.end();
         self.current.charge = pending_charge.0;
@@ -249,8 +255,8 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
     }
 
     /// Whether a packet for a port would leave its queue at once. Then it can pass the egress of the switch and go on
-    /// the link without being queued. False with a buffer that is accounted by ingress port, and while another port has
-    /// its turn first.
+    /// the link without being queued. False with a buffer that is accounted by ingress port, while any port may have
+    /// something to send, and while turns are due at this port.
     pub(super) fn is_free<M>(&self, number: u32, ctx: &Context<'_, M, F>) -> bool {
         self.runnable.is_empty()
             && self.is_clear(number)
@@ -262,7 +268,7 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
                     .is_some_and(|port| port.due_turns == 0))
     }
 
-    /// Begins a batch of packets, in which each port can be claimed once.
+    /// Begins a batch: packets that leave the ingress together. Each port can be claimed once per batch.
     pub(super) fn begin_batch(&mut self) {
         self.batch += 1;
     }
@@ -275,8 +281,8 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
         port.is_some_and(|port| std::mem::replace(&mut port.batch, self.batch) != self.batch)
     }
 
-    /// Records that a packet for a free port has passed the egress of the switch, as if it had been in the port's
-    /// queue. The port then gets its next turn. `frame`: the result of the egress, if any.
+    /// Records that a packet for a free port has passed the egress of the switch without being queued. The port then
+    /// gets its next turn. `frame`: the result of the egress, if any.
     pub(super) fn finish_turn(&mut self, number: u32, frame: Option<F>) {
         self.runnable.push_back(number);
         if let Some(frame) = frame {
@@ -300,15 +306,15 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
             && self.ports.get(number).is_some_and(is_first)
     }
 
-    /// Whether a packet that sends no frame may pass the egress of the switch before its turn, without a visible
-    /// difference. No other packet then passes the egress for its port before that turn, and its place in the queue is
-    /// not needed. [`Ports::reserve_turn`] keeps its turn.
+    /// Whether a packet without an outgoing frame may pass the egress of the switch before its turn, without a visible
+    /// difference. This needs an empty queue that cannot become full before the turn comes. [`Ports::reserve_turn`]
+    /// keeps the turn.
     pub(super) fn may_pass_early(&self, number: u32) -> bool {
         self.is_clear(number) && self.ports.get(number).is_some_and(|port| port.is_deep)
     }
 
-    /// Records that such a packet has passed the egress before its turn. Its turn still comes, before those of later
-    /// packets for the port.
+    /// Records that a packet without an outgoing frame has passed the egress before its turn. The turn stays due,
+    /// before those of later packets for the port.
     pub(super) fn reserve_turn(&mut self, number: u32) {
         if let Some(port) = self.ports.get_mut(number) {
             port.due_turns += 1;
@@ -317,8 +323,8 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
         }
     }
 
-    /// Records that a follower has gone on the link of a port without queued packets. Turns that were due before it
-    /// have passed.
+    /// Records that a follower (a frame without visible effect, see `engine/train.rs`) has gone on the link of a port
+    /// without queued packets. Turns that were due before it have passed.
     #[inline]
     pub(super) fn follower_sent(&mut self, number: u32) {
         if self.due_turns > 0 {
@@ -340,7 +346,7 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
         }
     }
 
-    /// Whether [`Ports::next`] may have work.
+    /// Whether a port may have something to send, so that [`Ports::next`] must be called.
     pub(super) fn is_runnable(&self) -> bool {
         !self.runnable.is_empty()
     }
@@ -431,8 +437,8 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
         }
     }
 
-    /// Requests a call when the link of a busy port is idle, if packets wait for the link. Also requested with a
-    /// crossbar, whose input is occupied until then.
+    /// Requests a call of the switch when the link of a port is idle, if packets or frames wait for the link. With a
+    /// crossbar the call is always requested, because an input is occupied until then.
     fn await_idle<M>(&self, number: u32, ctx: &mut Context<'_, M, F>) {
         let is_waiting = |port: &Port<Q, F>| {
             port.pause_due
@@ -445,7 +451,7 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
         }
     }
 
-    /// Time of the next [`Ports::handle_timeout`], in nanoseconds.
+    /// Time in nanoseconds at which [`Ports::handle_timeout`] must be called; `None` without a pending timeout.
     pub(super) fn poll_timeout(&self, now: u64) -> Option<u64> {
         self.pfc?;
         let alarms = self

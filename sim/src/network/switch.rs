@@ -23,10 +23,11 @@ use crate::engine::NodeId;
 /// recirculation) pass the egress at once.
 pub struct SwitchNode {
     server: Server,
-    /// Fast data plane: handles most packets in place of the pipelines or, if not `fast`, only reads groups for
-    /// observers.
+    /// Fast data plane, which handles most packets in place of the pipelines. If not `fast`, it only reads groups for
+    /// observers. `None` without a program, or if no observer needs it.
     plane: Option<FastPlane>,
-    /// Number of data flows of earlier fast data planes.
+    /// Number of data flows that earlier fast data planes of this switch have numbered, so that flow numbers stay
+    /// unique.
     past_flows: u64,
     /// Whether the fast data plane handles packets.
     fast: bool,
@@ -88,7 +89,7 @@ impl SwitchNode {
         }
     }
 
-    /// P4Runtime server, for its state.
+    /// P4Runtime server of the switch, from which the state of the switch can be read.
     pub fn server(&self) -> &Server {
         &self.server
     }
@@ -121,8 +122,8 @@ impl SwitchNode {
         }
     }
 
-    /// Delay from the arrival of a frame to its delivery: the latency of the pipeline. 0 if frames are charged to a
-    /// buffer on arrival.
+    /// Delay in nanoseconds from the arrival of a frame to its delivery: the latency of the pipeline. 0 if frames are
+    /// charged to a buffer on arrival.
     pub(super) fn reception_delay(&self) -> u64 {
         match self.ports.counts_at_input() {
             true => 0,
@@ -319,7 +320,7 @@ impl SwitchNode {
         }
     }
 
-    /// Number of data flows of all fast data planes so far.
+    /// Number of data flows that all fast data planes of this switch have numbered so far.
     fn flows(&self) -> u64 {
         let plane = self.plane.as_ref();
         plane.map_or(self.past_flows, FastPlane::flows)
@@ -371,8 +372,8 @@ impl SwitchNode {
     }
 
     /// Passes the packets from the ingress pipeline through the egress and to their links at once, if each would leave
-    /// its queue immediately: its port is free, and no other packet is for that port. In every visible order this
-    /// equals queueing them.
+    /// its queue immediately: its port is free, and no other packet is for that port. The visible effects are the same
+    /// as with queueing.
     fn cut_through(&mut self, ctx: &mut Ctx<'_>) {
         if !self.can_cut_through(ctx) {
             return;

@@ -30,7 +30,7 @@ pub(in crate::run) struct AlgorithmArgs {
 }
 
 impl Args {
-    /// The collective, after checking it against the other flags.
+    /// Returns the collective operation, after a check against the other flags.
     pub(super) fn collective(&self) -> Result<Collective, Failure> {
         let collective = self.algorithms.collective;
         if collective == Collective::Broadcast {
@@ -63,7 +63,7 @@ impl Args {
         Ok(collective)
     }
 
-    /// The algorithms to compare: those named, or the defaults for the other flags.
+    /// Returns the algorithms to compare: those named by `--algorithms`, or defaults that suit the other flags.
     pub(super) fn wanted_algorithms(
         &self,
         collective: Collective,
@@ -85,7 +85,8 @@ impl Args {
         })
     }
 
-    /// The algorithms that can run among the members. `all` skips the others; a named one that cannot run is an error.
+    /// Selects the algorithms that can run among the members. With `all`, those that cannot are left out; a named one
+    /// that cannot is an error.
     pub(super) fn fitting_algorithms(
         &self,
         mut wanted: Vec<Algorithm>,
@@ -110,12 +111,12 @@ impl Args {
         }
     }
 
-    /// Whether the source counts requests, and so must itself detect when one completes.
+    /// Whether the source counts its messages as requests, so that it must itself detect when one completes.
     fn counts_requests(&self) -> bool {
         self.message.queue_depth.is_some() || self.workload.counts_requests()
     }
 
-    /// Why an algorithm cannot run with these flags, and what to use instead.
+    /// Message that says why an algorithm cannot run with these flags, and what to use instead; `None` if it can run.
     fn misfit(
         &self,
         algorithm: Algorithm,
@@ -151,7 +152,8 @@ impl Args {
         self.misfit_of_datagrams(algorithm)
     }
 
-    /// Why an algorithm over datagrams cannot run with these flags, and what to change.
+    /// Message that says why an algorithm over datagrams cannot run with these flags, and what to change; `None` if it
+    /// can run.
     fn misfit_of_datagrams(&self, algorithm: Algorithm) -> Option<String> {
         if !algorithm.needs_datagrams() {
             return None;

@@ -58,7 +58,7 @@ pub(super) struct DriverArgs {
 }
 
 impl DriverArgs {
-    /// The machines, if the network is spread over several.
+    /// Returns the machines over which the network is spread; `None` for one machine.
     pub(super) fn machines(&self, topology: &Topology) -> Result<Option<Machines>, Failure> {
         let why = match (&self.machines.placement.machines.is_empty(), self.driver) {
             (true, _) => return Ok(None),
@@ -78,7 +78,7 @@ impl DriverArgs {
 }
 
 impl Args {
-    /// The scale of the network's clock.
+    /// Returns how many times slower than real time the network's clock runs.
     ///
     /// # Errors
     /// Another flag needs the clock of the machine.
@@ -109,7 +109,7 @@ impl Args {
         Err(Failure::bad_input(format_args!("--scale: {why}")))
     }
 
-    /// The hosts that are guests, if any.
+    /// Returns the hosts that are QEMU guests with their own kernel; `None` without any.
     pub(super) fn guests(&self, topology: &Topology) -> Result<Option<Guests>, Failure> {
         let flags = &self.driver;
         if flags.guests.is_empty() {
@@ -159,7 +159,8 @@ impl Args {
         }))
     }
 
-    /// The flags for the Mininet driver, if both drivers support them; the scale is never off.
+    /// Changes the driver to Mininet, for a comparison of both drivers. Rejects flags that one of the drivers does not
+    /// support, and `--scale off`.
     pub(super) fn on_both_drivers(mut self) -> Result<Args, Failure> {
         self.driver.driver = Driver::Mininet;
         let refused = [

@@ -40,7 +40,7 @@ pub(super) struct FallbackArgs {
 }
 
 impl FallbackArgs {
-    /// The fallback algorithm; `None` for --fallback none.
+    /// Returns the fallback algorithm; `None` for `--fallback none`.
     pub(super) fn algorithm(&self) -> Result<Option<Algorithm>, Failure> {
         if self.fallback == "none" {
             return Ok(None);
@@ -63,7 +63,8 @@ impl FallbackArgs {
 }
 
 impl Args {
-    /// The goodput monitor of the group, if --fallback-below asks for one; `is_fast` if times are those of fast hardware.
+    /// Returns the configuration of the group's goodput monitor; `None` without `--fallback-below`. `is_fast`: whether
+    /// times on the network's clock are those of fast hardware.
     pub(super) fn safeguard(
         &self,
         topology: &Topology,
@@ -111,7 +112,7 @@ impl Args {
         }))
     }
 
-    /// Goodput of the slowest link in bytes per second, if links are the bottleneck.
+    /// Goodput of the slowest link in bits per second; `None` if links are not the bottleneck.
     fn goodput_of_links(&self, topology: &Topology, mtu: PathMtu) -> Option<f64> {
         let one_by_one = self.group.min_psn != MinPsn::Tree
             || self.group.icrc != IcrcMode::Neutral

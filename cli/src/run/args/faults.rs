@@ -60,7 +60,7 @@ impl FaultArgs {
         Losses::parse(&self.loss, topology, driver)
     }
 
-    /// Packets that Mininet's switches lose.
+    /// Parses the values of `--lose`: rules by which Mininet's switches lose chosen packets.
     pub(super) fn loss_rules(
         &self,
         topology: &Topology,
@@ -78,7 +78,7 @@ impl FaultArgs {
         self.lose.iter().map(read).collect()
     }
 
-    /// Hosts whose application is suspended, and when.
+    /// Parses the values of `--suspend`: hosts whose application is suspended, and when.
     pub(super) fn suspensions(
         &self,
         topology: &Topology,
@@ -93,7 +93,8 @@ impl FaultArgs {
         suspensions.collect()
     }
 
-    /// Failure timeout in nanoseconds; `is_fast` if times are those of fast hardware.
+    /// Time without a reply after which a host or switch counts as failed, in nanoseconds. `is_fast`: whether times on
+    /// the network's clock are those of fast hardware.
     pub(super) fn dead_after(&self, is_fast: bool) -> u64 {
         self.dead_after.unwrap_or(match is_fast {
             true => 20_000_000,
@@ -101,7 +102,8 @@ impl FaultArgs {
         })
     }
 
-    /// The hostile hosts, in a group whose source changes `switches` times.
+    /// Parses the values of `--hostile`. They must be receivers that stay receivers, in a group whose source changes
+    /// `switches` times.
     pub(super) fn hostiles(
         &self,
         topology: &Topology,
@@ -143,7 +145,7 @@ impl FaultArgs {
 }
 
 impl Args {
-    /// The failures, if the algorithms survive them.
+    /// Parses the values of `--kill`. Rejects failures that one of the algorithms does not survive.
     pub(super) fn kills(
         &self,
         topology: &Topology,
@@ -186,7 +188,7 @@ impl Args {
     }
 }
 
-/// `h3@1ms-1.5ms`.
+/// Parses a suspension, such as `h3@1ms-1.5ms`.
 fn suspension(topology: &Topology, text: &str) -> Result<Suspension, Failure> {
     let refuse = |why: &str| Failure::bad_input(format_args!("--suspend {text}: {why}"));
     let incomplete = || refuse("write it as HOST@FROM-TO, as h3@1ms-1.5ms");
@@ -199,7 +201,7 @@ fn suspension(topology: &Topology, text: &str) -> Result<Suspension, Failure> {
     Ok(Suspension { host, from, until })
 }
 
-/// `h3@20us`, `s1@1ms`, `s1-s2@50us`.
+/// Parses a failure, such as `h3@20us`, `s1@1ms` or `s1-s2@50us`.
 fn kill(topology: &Topology, source: HostIndex, text: &str) -> Result<Kill, Failure> {
     let refuse = |why: String| Failure::bad_input(format_args!("--kill {text}: {why}"));
     let Some((name, time)) = text.rsplit_once('@') else {

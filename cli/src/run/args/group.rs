@@ -114,7 +114,7 @@ impl GroupArgs {
         }
     }
 
-    /// Congestion control: by default DCQCN if switches mark packets.
+    /// Returns the congestion control: by default DCQCN if switches mark packets, else none.
     pub(super) fn congestion(&self) -> Congestion {
         self.congestion.unwrap_or(match self.ecn {
             Some(_) => Congestion::Dcqcn,
@@ -122,7 +122,8 @@ impl GroupArgs {
         })
     }
 
-    /// The marking thresholds of switches, if they mark. Packets have `mtu` bytes of payload.
+    /// Returns the thresholds at which switches set ECN marks; `None` if they set none. `mtu`: payload of a packet in
+    /// bytes.
     pub(super) fn ecn(
         &self,
         topology: &Topology,
@@ -147,7 +148,7 @@ impl GroupArgs {
 }
 
 impl Args {
-    /// Rejects functions that the data plane for Tofino lacks.
+    /// Rejects flags and topologies that the data plane for Tofino does not support.
     pub(super) fn check_target(&self, topology: &Topology) -> Result<(), Failure> {
         let name = match self.target {
             Target::V1model => return Ok(()),

@@ -34,7 +34,7 @@ pub(super) struct SwitchArgs {
 }
 
 impl SwitchArgs {
-    /// The topology with these settings in every switch.
+    /// Returns the topology with the settings of these flags in every switch.
     pub(super) fn apply(&self, topology: Topology) -> Result<Topology, Failure> {
         let wrong = |problem: SwitchingProblem| Failure::bad_input(problem);
         let mut switching = topology.switching();
@@ -200,7 +200,7 @@ impl Field {
         Ok(())
     }
 
-    /// The figure in the form that [`Field::set`] parses; `None` for no rate.
+    /// Formats the figure so that [`Field::set`] parses it; `None` for no rate.
     fn show(&self, mut model: Model) -> Option<String> {
         match self.place {
             Place::Delay(place) => Some(TIME.show(*place(&mut model)).to_string()),
@@ -239,7 +239,7 @@ pub(crate) fn host_model(text: &str) -> Result<Model, Failure> {
     Ok(model)
 }
 
-/// A model in reports: its name, or the figures that differ from the default; `None` for the default.
+/// Formats a model for reports: its name, or the figures that differ from the default. `None` for the default.
 pub(in crate::run) fn show(model: Model) -> Option<String> {
     // The detail of the simulation does not change results.
     let model = Model {
@@ -261,7 +261,7 @@ pub(in crate::run) fn show(model: Model) -> Option<String> {
     Some(shown.collect::<Vec<_>>().join(","))
 }
 
-/// One line for each model.
+/// Lists the host models, one per line, with description and source.
 pub(in crate::run) fn list() -> String {
     let all = Model::named();
     let width = all.iter().map(|named| named.name.len()).max().unwrap_or(0);

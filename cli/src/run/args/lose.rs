@@ -2,14 +2,15 @@
 
 use alfirk_ctrl::topology::{Node, Topology};
 
-/// A rule of packets to lose.
+/// Rule by which a switch loses packets of one kind at the port of a host.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LossRule {
     switch: String,
     port: u32,
+    /// Whether packets from the host are lost; otherwise packets to the host.
     from_host: bool,
     kind: Kind,
-    /// Ordinals from 1: `1`, or `1-3`.
+    /// Which packets of the kind are lost, counted from 1: `1`, or `1-3`.
     numbers: String,
 }
 
@@ -74,7 +75,7 @@ impl LossRule {
         })
     }
 
-    /// The rule as `SWITCH:` and a value of `alfirk switch --port-drop`.
+    /// Formats the rule as `SWITCH:` and a value of `alfirk switch --port-drop`.
     ///
     /// A RoCEv2 packet has UDP port 4791 at offset 36 of its frame and its opcode at 42; an ACK or NAK has its syndrome at 54, whose
     /// upper three bits are the kind (IBTA vol. 1, 9.2.1 and 9.7.5.1.1).

@@ -10,15 +10,16 @@ use crate::run::config::Driver;
 /// The name that selects all links of core switches.
 const CORE: &str = "core";
 
-/// Parsed and checked losses.
+/// Losses that `--loss` requests, parsed and checked.
 #[derive(Debug, Default)]
 pub struct Losses {
     /// Loss probability of every link, for the whole run.
     pub everywhere: f64,
-    /// Loss probability of links of core switches, in place of `everywhere`.
+    /// Loss probability of links of core switches; `None` if it is that of `everywhere`.
     pub core: Option<f64>,
+    /// Losses of single links during a time.
     pub outages: Vec<Outage>,
-    /// The outages as given on the command line.
+    /// Losses of core and single links, as given on the command line.
     pub names: Vec<String>,
 }
 
@@ -88,7 +89,7 @@ impl Losses {
     }
 }
 
-/// The first link between two nodes.
+/// Finds the first link between two nodes, by their names; `None` without one.
 pub fn find_link(topology: &Topology, a: &str, b: &str) -> Option<LinkIndex> {
     let ends = topology.node_named(a).zip(topology.node_named(b));
     ends.and_then(|(a, b)| topology.links_between(a, b).next())

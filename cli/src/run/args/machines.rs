@@ -91,12 +91,12 @@ pub struct Machines {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineName {
     pub name: String,
-    /// Address that the other machines use, if given.
+    /// Address that the other machines use; `None` if it is to be detected.
     pub address: Option<Ipv4Addr>,
 }
 
 impl Machines {
-    /// Whether one of them is the machine of this command.
+    /// Whether one of the machines is that of this command.
     pub fn has_local(&self) -> bool {
         self.machines.iter().any(|machine| machine.name == LOCAL)
     }
@@ -153,7 +153,7 @@ fn machines_and_placement(
     Ok((machines, placement))
 }
 
-/// `b`, `root@b`, `local=192.0.2.1`.
+/// Parses a machine, such as `b`, `root@b` or `local=192.0.2.1`.
 fn machine(text: &str) -> Result<MachineName, String> {
     let (name, address) = match text.split_once('=') {
         Some((name, address)) => (name, Some(address)),
@@ -174,7 +174,7 @@ fn machine(text: &str) -> Result<MachineName, String> {
     })
 }
 
-/// `s1=b`, `p1*=2`.
+/// Parses a placement, such as `s1=b` or `p1*=2`, and adds its nodes to `fixed`.
 fn place(
     topology: &Topology,
     machines: &[MachineName],

@@ -40,7 +40,7 @@ pub(super) struct MemberArgs {
 }
 
 impl MemberArgs {
-    /// The hosts of the group, the source first.
+    /// Returns the hosts of the group, the source first.
     pub(super) fn check(&self, topology: &Topology) -> Result<Vec<HostIndex>, Failure> {
         let source = self.source(topology)?;
         match self.to.is_empty() {
@@ -67,7 +67,8 @@ impl MemberArgs {
         })
     }
 
-    /// The source, then the first other hosts in the order of the topology.
+    /// Returns the source, then other hosts in the order of the topology: from its beginning or, with `--rotate`, from
+    /// the source on.
     fn by_number(&self, topology: &Topology, source: HostIndex) -> Result<Vec<HostIndex>, Failure> {
         let hosts = topology.hosts().len();
         let group = self.group.unwrap_or(hosts);
@@ -90,7 +91,7 @@ impl MemberArgs {
         Ok(std::iter::once(source).chain(others).take(group).collect())
     }
 
-    /// The source, then the named hosts.
+    /// Returns the source, then the hosts that `--to` names.
     fn by_name(&self, topology: &Topology, source: HostIndex) -> Result<Vec<HostIndex>, Failure> {
         let mut all = vec![source];
         for name in &self.to {
@@ -138,7 +139,7 @@ impl Args {
     }
 }
 
-/// The first host names, for a message.
+/// Lists the first host names of the topology, for an error message.
 pub(super) fn some_names(topology: &Topology) -> String {
     const SHOWN: usize = 8;
     let names: Vec<&str> = topology.hosts().iter().map(|h| h.name.as_str()).collect();

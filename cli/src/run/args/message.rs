@@ -71,12 +71,12 @@ pub(super) struct MessageArgs {
 }
 
 impl MessageArgs {
-    /// Whether a flag of the message is given.
+    /// Whether `--size`, `--input` or another verb than SEND is given.
     pub(super) fn is_given(&self) -> bool {
         self.size.is_some() || self.input.is_some() || self.op != TransferOp::Send
     }
 
-    /// Source of the data of a collective.
+    /// Returns where the data of a collective comes from: a file, the seed, or nowhere for a barrier.
     pub(super) fn source(&self, collective: Collective) -> Source {
         match (&self.input, self.size) {
             (Some(file), _) => Source::File(file.clone()),
@@ -85,7 +85,7 @@ impl MessageArgs {
         }
     }
 
-    /// Memory regions of WRITEs, if the verb is a WRITE.
+    /// Returns the kind of memory regions for WRITEs. Rejects `--write` if the verb is SEND.
     pub(super) fn write(&self) -> Result<WriteMode, Failure> {
         if self.write.is_some() && self.op == TransferOp::Send {
             return Err(Failure::bad_input(
@@ -95,7 +95,7 @@ impl MessageArgs {
         Ok(self.write.unwrap_or_default())
     }
 
-    /// The payload size per packet that every link of the topology carries.
+    /// Returns the payload size per packet. Rejects a `--mtu` that a link of the topology cannot carry.
     pub(super) fn path_mtu(&self, topology: &Topology) -> Result<PathMtu, Failure> {
         let links = topology.links().iter();
         let smallest = links.map(|link| link.attributes.mtu).min();

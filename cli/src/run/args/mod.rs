@@ -121,7 +121,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// The driver that carries the packets.
+    /// Returns the driver that carries the packets.
     pub fn driver(&self) -> Driver {
         self.driver.driver
     }
@@ -153,7 +153,7 @@ impl Args {
             .hostiles(&topology, &algorithms, &members, switches)?;
         let fallback = self.fallback.algorithm()?;
         let scale = self.scale()?;
-        // Whether times are those of fast hardware.
+        // Whether times on the network's clock are those of fast hardware, not those of processes on this machine.
         let is_fast = driver == Driver::Virtual || scale != Scale::Off;
         let mtu = self.message.path_mtu(&topology)?;
         let losses = self.faults.losses(&topology, driver)?;
@@ -239,7 +239,8 @@ impl Args {
         })
     }
 
-    /// The configuration for the Mininet driver, if both drivers support it; the scale is never off.
+    /// Like [`Args::check`], but for the Mininet driver, in a comparison of both drivers. Rejects flags that one of
+    /// them does not support, and `--scale off`.
     pub fn check_for_both_drivers(self) -> Result<Config, Failure> {
         self.on_both_drivers()?.check()
     }

@@ -16,7 +16,7 @@ pub(super) struct RateArgs {
 }
 
 impl RateArgs {
-    /// The topology with these rates.
+    /// Returns the topology with the rates that `--rate` gives.
     pub(super) fn apply(&self, mut topology: Topology) -> Result<Topology, Failure> {
         for text in &self.rate {
             let refuse = |why: String| Failure::bad_input(format_args!("--rate {text}: {why}"));
@@ -41,7 +41,7 @@ impl RateArgs {
         Ok(topology)
     }
 
-    /// The rates as given on the command line.
+    /// Returns the rates as given on the command line.
     pub(super) fn names(self) -> Vec<String> {
         self.rate
     }

@@ -43,7 +43,7 @@ pub struct WorkloadSettings {
     pub workload: Workload,
     /// The workload's text with every key.
     pub text: String,
-    /// Text of the background traffic with every key.
+    /// Text of the background traffic with every key; `None` without.
     pub background: Option<String>,
 }
 
@@ -59,7 +59,8 @@ impl WorkloadArgs {
         matches!(kind, Some(Kind::Storage { .. }))
     }
 
-    /// The flows among the topology's hosts; `size` bytes each where the workload gives no length.
+    /// Parses the workload and generates its flows among the topology's hosts; `None` without `--workload`. `size`:
+    /// default bytes of a flow.
     pub(super) fn check(
         &self,
         topology: &Topology,
@@ -116,7 +117,7 @@ fn read(
     Ok((kind, workload))
 }
 
-/// One line for each kind.
+/// Lists an example of each kind of workload, one per line.
 pub(in crate::run) fn list() -> String {
     Kind::examples().map(|example| example + "\n").collect()
 }

@@ -44,14 +44,16 @@ use crate::run::config::{Config, GuestRdma};
 use crate::run::controller_config;
 use crate::run::progress::{Bars, Runs};
 
-/// Time limit for building the network, and again for programming the switches.
+/// Time limit for building the network.
 const START_LIMIT: Duration = Duration::from_secs(150);
+/// Time limit for programming the switches.
 const READY_LIMIT: Duration = Duration::from_secs(60);
 
 /// Number of clock queries to a guest; the one with the shortest round trip is used.
 const CLOCK_QUERIES: usize = 5;
 
-/// Processing time of switches and hosts for a packet, on the network's clock, if links have rates. Its scale keeps them small.
+/// Assumed processing times of switches and hosts for a packet, on the network's clock, if links have rates. The clock
+/// is so slow that real processing is short on it.
 const PROCESSING: Processing = Processing {
     switch_ns: 2_000,
     host_ns: 10_000,
@@ -60,7 +62,7 @@ const PROCESSING: Processing = Processing {
 /// Time limit for the controller's group operations.
 const GROUP_LIMIT: Duration = Duration::from_secs(60);
 
-/// The network, the controller in this process, and a connection to each host.
+/// A network of processes, the controller in this process, and a connection to each host.
 ///
 /// Fields are dropped in this order: connections to the network end before the network.
 pub struct MininetFabric {
@@ -69,25 +71,25 @@ pub struct MininetFabric {
     dead: BTreeSet<HostIndex>,
     /// Hosts that send hostile packets until their transfer is closed.
     hostile: BTreeSet<HostIndex>,
-    /// Offset of this machine's clock to that of each guest and of each host on another machine, in nanoseconds.
+    /// Nanoseconds that this machine's clock is ahead of that of each guest, and of each host on another machine.
     clocks: BTreeMap<HostIndex, i64>,
-    /// Maximum error of these offsets in nanoseconds.
+    /// Maximum error of the clock offsets in nanoseconds.
     clock_error: u64,
     /// Whether guests use Linux's RDMA stack, which does not count the packets of a queue pair.
     linux_rdma: bool,
-    /// The controller; `None` if another program has the network and its controller.
+    /// The controller; `None` if the network and its controller belong to another program.
     controller: Option<Handle>,
-    /// Events of groups.
+    /// Receives the controller's actions on groups.
     news: UnboundedReceiver<GroupNews>,
     runtime: Runtime,
     network: Box<dyn Network>,
-    /// Network namespace of switches and controller, if not that of this process.
+    /// Network namespace of switches and controller; `None` if it is that of this process.
     _namespace: Option<Namespace>,
-    /// Ends waits when a signal arrives.
+    /// The command's running algorithms, and a received signal, which ends waits.
     runs: Arc<Runs>,
-    /// Dropped after the network.
+    /// Registers the network for removal by force if this process ends early. Dropped after the network.
     _guard: NetworkGuard,
-    /// For a network on several machines: the machines, and the number of links between them.
+    /// The machines, and the number of links between them; `None` for a network on one machine.
     machines: Option<(Vec<MachineSummary>, usize)>,
     /// Clock of hosts, switches and the controller.
     clock: Clock,
@@ -98,14 +100,15 @@ pub struct MininetFabric {
     transfer: u32,
     /// Host whose events are polled first; it rotates, so that every host is served.
     turn: usize,
-    /// Events of transfers that arrived while waiting for a leader.
+    /// Events of transfers that arrived while waiting for a leader's reply, and are returned later.
     early: VecDeque<(HostIndex, MemberEvent)>,
-    /// Message that is stored in each machine's file for sources.
+    /// Message that is stored on each machine, and the file from which sources read it; by number of the machine.
     messages: BTreeMap<usize, (Arc<ExpectedData>, PathBuf)>,
 }
 
 impl MininetFabric {
-    /// Builds the network, with the topology's links on a clock that is `scale` times slower, or without rates.
+    /// Builds the network. Links have the topology's rates and delays, on a clock that is `scale` times slower than
+    /// real time. With `None` they have neither.
     pub fn start(
         config: &Config,
         program: &CompiledProgram,
@@ -233,7 +236,8 @@ impl MininetFabric {
             .map_err(|error| FabricError::Broken(format!("the controller failed: {error}")))
     }
 
-    /// Waits at most `limit` for the network, a group event or, if `hosts`, a host. A failure of the network is an error.
+    /// Waits at most `limit` for output of the network, a signal or, if `hosts`, an event of a host. A failure of the
+    /// network is an error.
     fn wait_for_input(&mut self, limit: Duration, hosts: bool) -> Result<(), FabricError> {
         let network = {
             let network = self.network.fds().into_iter();
@@ -255,7 +259,8 @@ impl MininetFabric {
         Ok(())
     }
 
-    /// Processor counters of each machine for the processes of hosts and switches, with its number of processors.
+    /// Reads the processor counters of each machine for the processes of hosts and switches. Also returns each
+    /// machine's number of processors.
     pub fn counters(&mut self) -> Result<Vec<(Counters, usize)>, FabricError> {
         self.network.counters()
     }
@@ -265,7 +270,7 @@ impl MininetFabric {
         self.network.processors()
     }
 
-    /// The machines of the network, if there are several.
+    /// Machines of the network; `None` for a network on one machine.
     pub fn machines(&self) -> Option<MachinesSummary> {
         let (machines, crossing_links) = self.machines.clone()?;
         Some(MachinesSummary {
@@ -319,7 +324,7 @@ impl MininetFabric {
         })
     }
 
-    /// Converts a time of the system to nanoseconds of the network's clock.
+    /// Converts a duration of real time to nanoseconds of the network's clock.
     fn to_network_time(&self, time: Duration) -> u64 {
         time.as_nanos() as u64 / self.clock.scale()
     }
@@ -337,7 +342,8 @@ impl MininetFabric {
         ports.get(&port.to_string())
     }
 
-    /// The switch of a link and its interface there; with this interface down, the link carries nothing in either direction.
+    /// Name of a switch at a link, and of its interface there. With this interface down, the link carries nothing in
+    /// either direction.
     fn switch_end(&self, link: LinkIndex) -> Result<(String, String), FabricError> {
         let mut ends = self.topology.link(link).ends.into_iter();
         let interface = ends.find_map(|end| match end.node {
@@ -358,7 +364,8 @@ impl MininetFabric {
         }
     }
 
-    /// Replaces an error of a host by the failure of its process, if the network reports one.
+    /// Converts an error of a host. If the network reports that a process has failed, that failure takes the error's
+    /// place.
     fn explain(&mut self, error: anyhow::Error) -> FabricError {
         let news = self.wait_for_input(Duration::from_millis(500), false);
         news.err()
@@ -394,7 +401,8 @@ impl MininetFabric {
         }
     }
 
-    /// Measures the offset of a host's clock, if it has one of its own. Repeated for each transfer, since clocks drift.
+    /// Measures the offset of the clock of a host that does not use this machine's clock. Repeated for each transfer,
+    /// since clocks drift.
     fn measure_clock_offset(&mut self, host: HostIndex) -> Result<(), FabricError> {
         let mut best: Option<(u64, i64)> = None;
         for _ in 0..CLOCK_QUERIES {
@@ -416,12 +424,13 @@ impl MininetFabric {
         Ok(())
     }
 
-    /// Converts a host's time to this machine's.
+    /// Converts a time of a host's clock to this machine's clock, both in nanoseconds.
     fn to_local_time(&self, host: HostIndex, at: u64) -> u64 {
         at.wrapping_add_signed(self.clocks.get(&host).copied().unwrap_or(0))
     }
 
-    /// Frames on all links, one per link: those that switches sent, and those that they received from hosts.
+    /// Counts the frames on all links, each once per link: those that switches sent, and those that they received from
+    /// hosts.
     fn wire_packets(&mut self) -> Result<u64, FabricError> {
         let (mut sent, mut received) = (Vec::new(), Vec::new());
         for switch in self.topology.switch_indexes() {
@@ -440,7 +449,7 @@ impl MininetFabric {
             .packets(&as_str_pairs(&sent), &as_str_pairs(&received))
     }
 
-    /// Waits until a leader reports the result of its request.
+    /// Waits until the leader of a group (the host that registers it) reports the result of its request.
     fn wait_for_leader(
         &mut self,
         leader: HostIndex,
@@ -467,7 +476,7 @@ impl MininetFabric {
         led
     }
 
-    /// The next event that a host has already reported.
+    /// Returns the next event that a host has already reported; `None` if there is none.
     fn reported_event(&mut self) -> Result<Option<(HostIndex, MemberEvent)>, FabricError> {
         for _ in 0..self.hosts.len() {
             let host = HostIndex(self.turn);
@@ -492,7 +501,7 @@ impl MininetFabric {
     }
 }
 
-/// Removes the network by force if this process must end before the network is taken down.
+/// Registers the network for removal by force, in case this process must end before the network is taken down.
 struct NetworkGuard(Arc<Runs>);
 
 impl NetworkGuard {
@@ -910,7 +919,7 @@ fn is_readable(fd: &PollFd<'_>) -> bool {
     fd.any().unwrap_or(false)
 }
 
-/// An error if a signal arrived; the command replaces its message by the progress of the run.
+/// Returns an error if a signal has arrived; the command replaces its message by the progress of the run.
 fn interrupted(runs: &Runs) -> Result<(), FabricError> {
     match runs.interrupted() {
         Some(_) => Err(FabricError::Broken("before the transfer".to_owned())),
@@ -948,7 +957,8 @@ fn as_str_pairs(ports: &[(String, String)]) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// The event for the orchestrator, if the protocol's event belongs to the current transfer.
+/// Converts an event of the host protocol to one of the fabric. `None` if it belongs to another transfer, or reports
+/// progress.
 fn member_event(event: Event, current: u32) -> Option<MemberEvent> {
     let (of, event) = match event {
         Event::Ready { transfer } => (transfer, MemberEvent::Ready),

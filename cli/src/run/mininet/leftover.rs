@@ -11,18 +11,18 @@ use nix::unistd::Pid;
 
 /// Time limit until killed processes are gone.
 const LIMIT: Duration = Duration::from_millis(500);
-/// Interval between two checks.
+/// Interval between two checks whether killed processes are gone.
 const PAUSE: Duration = Duration::from_millis(5);
 /// Folder in which the Python side records each network by process number (`alfirk_mininet.journal`).
 const JOURNALS: &str = "/run/alfirk";
 
-/// The remains of a network to be removed.
+/// A network that must be removed: its process and its files.
 #[derive(Debug, Clone)]
 pub struct Leftover {
     /// The process that builds and holds the network, in a namespace that ends with its processes. `None` before it has been started, and
     /// for a network of another program or machine.
     pub process: Option<u32>,
-    /// Folder of the run.
+    /// Folder with the files of the run.
     pub folder: PathBuf,
 }
 
@@ -30,9 +30,9 @@ impl Leftover {
     /// Kills the process and all its descendants, waits until they are gone, and removes their files.
     pub fn remove(&self) {
         if let Some(process) = self.process {
-            let parents = parents();
+            let children = children_by_parent();
             let mut doomed = vec![process];
-            doomed.extend(descendants(process, &parents));
+            doomed.extend(descendants(process, &children));
             for &pid in &doomed {
                 // The process may have ended by itself.
                 let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
@@ -52,26 +52,26 @@ impl Leftover {
     }
 }
 
-/// Process numbers by their parent's number.
-fn parents() -> BTreeMap<u32, Vec<u32>> {
-    let mut parents: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+/// Process numbers of the children of each process.
+fn children_by_parent() -> BTreeMap<u32, Vec<u32>> {
+    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let name = entry.file_name();
         let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
             continue;
         };
         if let Some((_, parent)) = state(pid) {
-            parents.entry(parent).or_default().push(pid);
+            children.entry(parent).or_default().push(pid);
         }
     }
-    parents
+    children
 }
 
-fn descendants(process: u32, parents: &BTreeMap<u32, Vec<u32>>) -> Vec<u32> {
+fn descendants(process: u32, children: &BTreeMap<u32, Vec<u32>>) -> Vec<u32> {
     let mut all = Vec::new();
     let mut next = vec![process];
     while let Some(process) = next.pop() {
-        let children = parents.get(&process).into_iter().flatten();
+        let children = children.get(&process).into_iter().flatten();
         for &child in children {
             all.push(child);
             next.push(child);
@@ -85,7 +85,7 @@ fn runs(pid: u32) -> bool {
     state(pid).is_some_and(|(state, _)| !['Z', 'X'].contains(&state))
 }
 
-/// State and parent of a process, from `/proc/PID/stat`.
+/// State and parent of a process, from `/proc/PID/stat`; `None` if it does not exist.
 fn state(pid: u32) -> Option<(char, u32)> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The second field, the command in parentheses, may contain any characters.

@@ -36,7 +36,7 @@ impl SchedStat {
         })
     }
 
-    /// Sum over all threads of processes; threads that have ended are not included.
+    /// Sums the processor time of all threads of processes. Threads that have ended are not included.
     fn of(processes: &[u32]) -> SchedStat {
         let mut all = SchedStat::default();
         for process in processes {
@@ -62,7 +62,7 @@ impl SchedStat {
             .unwrap_or_default()
     }
 
-    /// Difference to an earlier reading.
+    /// Returns the processor time since an earlier reading.
     pub fn since(self, before: SchedStat) -> SchedStat {
         SchedStat {
             ran: self.ran.saturating_sub(before.ran),
@@ -91,13 +91,14 @@ fn read_machine() -> (u64, u64) {
     machine(&text).unwrap_or_default()
 }
 
-/// Counters since the machine started.
+/// Processor counters since the machine started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
+    /// Processor time of the network's processes.
     share: SchedStat,
     /// Busy ticks and all ticks of all processors.
     machine: (u64, u64),
-    /// Nanoseconds of the machine's clock.
+    /// Time of the reading in nanoseconds of the machine's clock.
     at: u64,
 }
 
@@ -113,7 +114,7 @@ pub struct Load {
 }
 
 impl Counters {
-    /// Reads the counters of these processes, and of all processors.
+    /// Reads the processor time of `processes`, and the ticks of all processors.
     pub fn read(processes: &[u32]) -> Counters {
         Counters {
             share: SchedStat::of(processes),
@@ -122,7 +123,7 @@ impl Counters {
         }
     }
 
-    /// The difference between an earlier reading and this one.
+    /// Returns the processor use since an earlier reading.
     pub fn since(self, before: Counters) -> Load {
         let busy = self.machine.0.saturating_sub(before.machine.0);
         let all = self.machine.1.saturating_sub(before.machine.1);

@@ -26,22 +26,23 @@ use crate::run::machines::{Machines, LOCAL};
 
 /// Time limit of a machine's first response.
 const HELLO_LIMIT: Duration = Duration::from_secs(30);
-/// Time limit of other responses.
+/// Time limit of a machine's later responses.
 const RESPONSE_LIMIT: Duration = Duration::from_secs(30);
 /// Time limit for a machine to remove its network and send captures; longer than the limit of its network.
 const STOP_LIMIT: Duration = Duration::from_secs(120);
 
-/// The connected machines and their network.
+/// A network whose parts are on several connected machines.
 pub struct MachinesNetwork {
     machines: Vec<Machine>,
     /// Addresses on all machines; control sockets are streams, so they have no paths.
     addresses: Addresses,
-    /// Machine of each node.
+    /// Number of the machine of each node, by name of the node.
     places: BTreeMap<String, usize>,
     /// Names of hosts in the order of the topology.
     hosts: Vec<String>,
+    /// Number of links between machines.
     links: usize,
-    /// Folder for the captures of all machines.
+    /// Folder for the captures of all machines; `None` without captures.
     captures: Option<PathBuf>,
 }
 
@@ -52,7 +53,7 @@ struct Machine {
     trunk: Trunk,
     control: UnixStream,
     files: UnixStream,
-    /// Input of an incomplete line.
+    /// Bytes received from the machine that are not a complete line yet.
     input: Vec<u8>,
     hello: Hello,
     address: Ipv4Addr,
@@ -116,7 +117,7 @@ impl MachinesNetwork {
         let client = machines.iter().find_map(|machine| machine.hello.client);
         for (machine, named) in machines.iter_mut().zip(&config.machines) {
             let seen = match machine.name.as_str() {
-                // The address by which the other machines see it.
+                // The address that the other machines have for this one.
                 LOCAL => client,
                 _ => machine.hello.address,
             };
@@ -148,7 +149,7 @@ impl MachinesNetwork {
         }
     }
 
-    /// Requests that every machine build its part.
+    /// Requests that every machine build its part of the network.
     pub fn start(
         &mut self,
         config: &Machines,
@@ -200,7 +201,7 @@ impl MachinesNetwork {
         Ok(())
     }
 
-    /// Summaries for the report.
+    /// Summaries of the machines for the report, and the number of links between them.
     pub fn summaries(&self) -> (Vec<MachineSummary>, usize) {
         let machines = self.machines.iter().map(|machine| {
             let switches = machine.nodes.iter();
@@ -226,7 +227,7 @@ impl MachinesNetwork {
         Ok(&mut self.machines[place])
     }
 
-    /// Reads once from each machine with input; returns its responses. A reported failure is an error.
+    /// Reads the responses that have arrived, with the number of each machine. A reported failure is an error.
     fn read(&mut self) -> Result<Vec<(usize, Response)>, FabricError> {
         let mut response = Vec::new();
         for (number, machine) in self.machines.iter_mut().enumerate() {
@@ -363,7 +364,7 @@ impl Network for MachinesNetwork {
 }
 
 impl Machine {
-    /// Waits for the first response, and checks version and requirements.
+    /// Waits for the machine's first response, and checks its version of alfirk and the requirements.
     fn wait_for_hello(&mut self, deadline: Instant, alfirk: &str) -> Result<(), Failure> {
         let name = self.name.clone();
         let wrong = |why: String| Failure::failed(format_args!("machine {name}: {why}"));
@@ -439,7 +440,7 @@ impl Machine {
         written.map_err(|error| self.lost(&error))
     }
 
-    /// The next response; a reported failure is an error.
+    /// Waits for the next response. A reported failure is an error.
     fn response(&mut self) -> Result<Response, FabricError> {
         let response = self.next(Instant::now() + RESPONSE_LIMIT)?;
         response.ok_or_else(|| FabricError::Timeout {
@@ -448,7 +449,7 @@ impl Machine {
         })
     }
 
-    /// The next response; `None` if none arrives before `deadline`. A reported failure is an error.
+    /// Waits for the next response; `None` if none arrives before `deadline`. A reported failure is an error.
     fn next(&mut self, deadline: Instant) -> Result<Option<Response>, FabricError> {
         loop {
             if let Some(end) = self.input.iter().position(|byte| *byte == b'\n') {

@@ -32,9 +32,9 @@ const TRIES: usize = 2;
 /// Results of a run, and the network that it ran on.
 pub struct Measured {
     pub rows: Vec<Row>,
-    /// Scale of the clock, if the network has one of its own.
+    /// Scale and load of the network's slowed clock; `None` if it uses real time.
     pub clock: Option<ClockSummary>,
-    /// The machines, if there are several.
+    /// The machines of the network; `None` for one machine.
     pub machines: Option<MachinesSummary>,
 }
 

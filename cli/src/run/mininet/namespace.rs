@@ -8,9 +8,10 @@ use nix::sched::{setns, unshare, CloneFlags};
 
 use crate::exit::Failure;
 
-/// While it exists, the calling thread, and threads and processes that it starts, are in a new network namespace. Must be dropped by
-/// the same thread.
+/// A new network namespace, which the calling thread and the threads and processes that it starts use while this value
+/// exists. Must be dropped by the same thread.
 pub struct Namespace {
+    /// The thread's namespace before, to which it returns.
     before: File,
 }
 

@@ -28,7 +28,7 @@ use crate::run::{hardware, name, processors};
 /// Time limit for removing the network.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
-/// File in which another program describes its network: hosts, switches and interfaces, as in the readiness line.
+/// File in which another program describes its network, in the form of [`Addresses`].
 const NETWORK_FILE: &str = "network.json";
 
 /// File of the message that a source sends.
@@ -42,14 +42,14 @@ pub struct NetworkSpec {
     pub seed: u64,
     /// Loss probability of every link, in each direction.
     pub loss: f64,
-    /// Clock of links with rates; without it links have none.
+    /// Slowed clock, on which links have rates and delays; `None` for links that have neither.
     pub clock: Option<ClockSpec>,
     /// Drop rules as `SWITCH:RULE`, with RULE as for `alfirk switch --port-drop`.
     pub port_drops: Vec<String>,
-    /// Folder of captures, if any.
+    /// Folder of captures; `None` without captures.
     pub pcap: Option<PathBuf>,
     pub guests: Option<GuestSpec>,
-    /// This machine's part; `None` for the whole network.
+    /// Part of the network that one machine builds; `None` for the whole network.
     pub part: Option<PartSpec>,
 }
 
@@ -63,7 +63,7 @@ pub struct ClockSpec {
     pub pipeline_latency: u64,
 }
 
-/// The guests among the hosts.
+/// The hosts that are QEMU guests with their own kernel.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct GuestSpec {
     pub names: Vec<String>,
@@ -76,15 +76,15 @@ pub struct GuestSpec {
 pub struct PartSpec {
     /// The machine's address for the other machines.
     pub address: Ipv4Addr,
-    /// Names of its switches and hosts.
+    /// Names of the machine's switches and hosts.
     pub nodes: Vec<String>,
     /// Local ends of links to other machines.
     pub links: Vec<CrossingLink>,
     /// UDP port of VXLAN.
     pub port: u16,
-    /// Whether its kernel supports VXLAN interfaces.
+    /// Whether the machine's kernel supports VXLAN interfaces.
     pub kernel: bool,
-    /// Whether IP may fragment datagrams.
+    /// Whether IP may fragment VXLAN datagrams that exceed the MTU.
     pub fragments: bool,
 }
 
@@ -102,7 +102,8 @@ pub struct CrossingLink {
 }
 
 impl NetworkSpec {
-    /// The whole network of a configuration.
+    /// Creates the specification of the whole network. `scale`: how many times slower than real time its clock runs;
+    /// `None` for links without rates.
     pub fn new(config: &Config, scale: Option<NonZeroU32>) -> NetworkSpec {
         let model =
             || hardware::show(config.model).unwrap_or_else(|| Model::DEFAULT_NAME.to_owned());
@@ -129,13 +130,14 @@ impl NetworkSpec {
     }
 }
 
-/// Operations of a fabric on its network, on one machine or several.
+/// Operations on a network of processes, on one machine or several.
 pub trait Network: Send {
     /// Descriptors that are readable when the network has output.
     fn fds(&self) -> Vec<BorrowedFd<'_>>;
-    /// Processes output before the network is ready; true once it is ready. Called when one of `fds` is readable.
+    /// Processes output of the network while it is being built; returns true once it is ready. Called when one of `fds`
+    /// is readable.
     fn take_ready(&mut self) -> Result<bool, FabricError>;
-    /// An error if the network has failed. Called when one of `fds` is readable.
+    /// Returns an error if the network has failed. Called when one of `fds` is readable.
     fn check(&mut self) -> Result<(), FabricError>;
     /// Where the switches and hosts of the network are reached: P4Runtime servers, control sockets and interfaces.
     fn addresses(&self) -> &Addresses;
@@ -147,17 +149,19 @@ pub trait Network: Send {
     fn cut(&mut self, switch: &str, interface: &str) -> Result<(), FabricError>;
     /// Brings an interface of a switch up again.
     fn restore(&mut self, switch: &str, interface: &str) -> Result<(), FabricError>;
-    /// Number of the machine of a host.
+    /// Number of the machine on which a host runs, from 0.
     fn machine_of(&self, host: &str) -> usize;
-    /// Stores a message where the hosts of a machine read it.
+    /// Stores a message in a file that the hosts of a machine can read. Returns its path.
     fn store(&mut self, machine: usize, bytes: &[u8]) -> Result<PathBuf, FabricError>;
-    /// Sums the frames that interfaces of switches (by switch and name) sent, and that others received.
+    /// Sums the frames that the interfaces in `sent` have sent, and that those in `received` have received. An
+    /// interface is given by its switch and its name.
     fn packets(
         &mut self,
         sent: &[(&str, &str)],
         received: &[(&str, &str)],
     ) -> Result<u64, FabricError>;
-    /// Processor counters of each machine for the network's processes, with its number of processors.
+    /// Reads the processor counters of each machine for the network's processes. Also returns each machine's number of
+    /// processors.
     fn counters(&mut self) -> Result<Vec<(Counters, usize)>, FabricError>;
     /// Number of processors of all machines.
     fn processors(&self) -> usize;
@@ -290,7 +294,7 @@ enum Line {
     },
 }
 
-/// Addresses of the parts of the network.
+/// Where the switches and hosts of a network can be reached.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Addresses {
     /// P4Runtime server of each switch, such as "127.0.0.1:50001".
@@ -308,12 +312,12 @@ pub struct Addresses {
 /// A network that exists until it is stopped or dropped.
 pub struct MininetNetwork {
     pub addresses: Addresses,
-    /// The process that builds it; `None` for a network of another program.
+    /// The Python process that builds and holds the network; `None` for a network of another program.
     child: Option<Child>,
     /// Standard input of the process; the network exists while it is open.
     stdin: Option<ChildStdin>,
     stdout: File,
-    /// Write end of the pipe in place of a process's output, for a network of another program.
+    /// For a network of another program: write end of a pipe that takes the place of the process's output.
     _silent: Option<OwnedFd>,
     /// Bytes read from `stdout` that are not a complete line yet.
     input: Vec<u8>,
@@ -430,7 +434,8 @@ impl MininetNetwork {
         })
     }
 
-    /// Reads the readiness line; true when it has arrived. Called when the network's output is readable.
+    /// Reads the line in which the process reports that the network is ready. Returns true when it has arrived. Called
+    /// when the network's output is readable.
     pub fn take_ready(&mut self) -> Result<bool, FabricError> {
         match self.read_line()? {
             None => Ok(false),
@@ -442,7 +447,7 @@ impl MininetNetwork {
         }
     }
 
-    /// An error if the network has failed. Called when its output is readable.
+    /// Returns an error if the network has failed. Called when the network's output is readable.
     pub fn check(&mut self) -> Result<(), FabricError> {
         match self.read_line()? {
             None => Ok(()),
@@ -495,7 +500,7 @@ impl MininetNetwork {
         self.work.path().join(name)
     }
 
-    /// Reads once; returns the line if it is complete.
+    /// Reads once from the process's output; returns the line if it is complete.
     fn read_line(&mut self) -> Result<Option<Line>, FabricError> {
         let mut chunk = [0; 4096];
         let count = self.stdout.read(&mut chunk).unwrap_or(0);

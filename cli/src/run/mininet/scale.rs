@@ -36,7 +36,8 @@ const PROCESS_COST_FACTOR: f64 = 6.0;
 /// Upper limit of a packet's cost without wake-ups, as a multiple of the cost of wake-ups. A larger measured cost is not caused by
 /// packets: on slow links, a run in virtual time processes mostly timers.
 const MAX_PROCESS_COST_FACTOR: f64 = 3.0;
-/// Maximum wake-up latency of a process, as a share of a hop's time.
+/// Maximum wake-up latency of a process, as a share of a hop's time. A hop is the way of a full packet over a link into
+/// the next switch's queue.
 const MAX_LATENESS: f64 = 0.02;
 /// Maximum wait of a process for a processor, as a share of a hop's time; above it, a warning questions the results.
 const MAX_WAIT: f64 = 0.05;
@@ -46,7 +47,7 @@ const MAX_BUSY: f64 = 0.8;
 const SAMPLE: usize = 256 << 10;
 /// Size in bytes of a message with few packets, which measures the fixed cost of a run.
 const SMALL: usize = 4 << 10;
-/// Limit of real time for such a measurement.
+/// Limit of real time for a measurement in virtual time.
 const SAMPLE_LIMIT: Duration = Duration::from_secs(30);
 /// Limit of real time for transfers on an automatically chosen clock.
 const MAX_DURATION: Duration = Duration::from_secs(600);
@@ -63,7 +64,7 @@ pub struct MachineCapacity {
 }
 
 impl MachineCapacity {
-    /// The capacity of this machine.
+    /// Measures the capacity of this machine.
     pub fn here() -> MachineCapacity {
         MachineCapacity {
             processors: processors(),
@@ -87,7 +88,8 @@ pub struct Choice {
 enum Reason {
     /// A hop takes `hop` nanoseconds of the network's time, and a process `wake` nanoseconds of real time to wake up.
     Waking { hop: f64, wake: f64 },
-    /// Packets on links per nanosecond of the network's time, and the cost of one on this machine in nanoseconds.
+    /// An algorithm has `rate` packets on links per nanosecond of the network's time, and each costs this machine
+    /// `cost` nanoseconds of processor time.
     Packets {
         algorithm: String,
         rate: f64,
@@ -102,12 +104,12 @@ impl Choice {
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 
-    /// Whether the transfers on such a clock exceed the limit for an automatic choice.
+    /// Whether the transfers on a clock that is `scale` times slower exceed the limit for an automatic choice.
     pub fn is_too_long(&self, scale: NonZeroU32) -> bool {
         self.real(scale) > MAX_DURATION
     }
 
-    /// The scale, its reason and the expected duration, in one line.
+    /// Formats the scale, its reason and the expected duration in one line.
     pub fn line(&self) -> String {
         let takes = span(self.real(self.scale));
         match self.scale.get() {
@@ -120,7 +122,7 @@ impl Choice {
         }
     }
 
-    /// Rejects a choice whose transfers would exceed the limit.
+    /// Rejects a choice whose transfers would exceed the limit of real time.
     fn check(self) -> Result<Choice, Failure> {
         if !self.is_too_long(self.scale) {
             return Ok(self);
@@ -280,7 +282,7 @@ impl Limit {
     }
 }
 
-/// Measurements of a run in virtual time.
+/// Measurements of a run in virtual time, from which the load of a machine is estimated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Sampled {
     /// Packets on all links.
@@ -303,7 +305,7 @@ fn packet_cost(sampled: &Sampled, fixed: Option<&Sampled>, wake: f64) -> f64 {
     (PROCESS_COST_FACTOR * ran / packets.max(1.0)).min(MAX_PROCESS_COST_FACTOR * waking) + waking
 }
 
-/// The job with a message of at most `most` bytes, and without faults.
+/// Returns the job with a message of at most `most` bytes, and without faults.
 fn sample(job: &Job, most: usize) -> Job {
     let bytes = job.data.bytes();
     let data = match job.messages {

@@ -7,7 +7,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::exit::Failure;
 
-/// Blocks SIGINT and SIGTERM while it exists.
+/// Blocks SIGINT and SIGTERM while this value exists, and receives them through a file descriptor.
 pub struct Signals {
     fd: SignalFd,
     set: SigSet,
@@ -27,7 +27,7 @@ impl Signals {
         Ok(Signals { fd, set })
     }
 
-    /// Name of the next pending signal.
+    /// Removes the next pending signal and returns its name; `None` if there is none.
     pub fn take(&self) -> Option<&'static str> {
         let info = self.fd.read_signal().ok().flatten()?;
         let signal = Signal::try_from(info.ssi_signo as i32).ok()?;

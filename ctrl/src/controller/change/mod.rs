@@ -13,8 +13,9 @@
 //! On Tofino, entries with the group's address as key are the same for both parts. They are replaced while the group is
 //! withdrawn.
 //!
-//! So path numbers have no gaps, acknowledgements of two trees are never merged, and none is sent too early. A switch that
-//! starts from too old a PSN only causes retransmissions. Senders retransmit the packets that are dropped meanwhile.
+//! With whole new parts, path numbers have no gaps, acknowledgements of two trees are never merged, and none is sent too
+//! early. A switch that starts from too old a PSN only causes retransmissions. Senders retransmit the packets that are
+//! dropped meanwhile.
 //!
 //! Hosts that stay keep their slots at their leaf ([`Capacity`](super::capacity::Capacity)), because memory regions that they
 //! have announced for the next WRITE are not announced again.
@@ -60,11 +61,11 @@ pub(super) struct Change {
     /// Registers read from the old parts.
     readings: Readings,
     acked: Vec<Psn>,
-    /// A register of the old tree could not be read, so positions may be missing.
+    /// Whether a register of the old tree could not be read, so that positions may be missing.
     is_incomplete: bool,
 }
 
-/// Kind of change.
+/// Kind of a change, with the members that are added or removed.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     Join(GroupMember),
@@ -76,7 +77,7 @@ pub(super) enum Kind {
     Reroute(Vec<Ipv4Addr>),
 }
 
-/// Receiver of the result.
+/// Origin of a change, to which the result is reported.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Origin {
     Api(Tag),
@@ -84,7 +85,7 @@ pub(super) enum Origin {
     Controller,
 }
 
-/// Register to read from a switch.
+/// Register of the group that the procedure reads from a switch.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Reading {
     LastAcked,
@@ -194,7 +195,8 @@ impl Change {
         matches!(self.kind, Kind::Join(_))
     }
 
-    /// Position of the group if it is idle: all paths have acknowledged it, and nothing was sent beyond it.
+    /// Position of the group if it is idle: all paths have the same newest PSN. For the source's path, that is the newest
+    /// PSN sent. `None` if the group is not idle or a reading is missing.
     fn idle_at(&self) -> Option<Position> {
         let first = self.last_acked().next()?;
         let last_acked = self.last_acked().map(|position| position.psn);
@@ -202,7 +204,7 @@ impl Change {
         (!self.is_incomplete && all.all(|psn| psn == first.psn)).then_some(first)
     }
 
-    /// Positions last acknowledged to the source, of all switches that could be read.
+    /// Yields the position last acknowledged to the source, for each switch that could be read.
     fn last_acked(&self) -> impl Iterator<Item = Position> + '_ {
         self.readings
             .0
@@ -210,7 +212,8 @@ impl Change {
             .filter_map(|reading| reading.last_acked)
     }
 
-    /// Position that every member has acknowledged, from the registers of the old parts.
+    /// Position that every member has acknowledged, computed from the registers of the old parts; `None` if no switch
+    /// could be read.
     fn common(&self, group: &Group) -> Option<Position> {
         let least = self.readings.least()?;
         // The source's switch has the minimum of all members. If the group is idle, so does every other switch.
@@ -290,8 +293,9 @@ impl Change {
             .collect()
     }
 
-    /// Flushes the links of the new tree, if the tree changes. An acknowledgement of the old tree may stand for fewer members
-    /// than are behind its switch now, so it must not reach the new tree.
+    /// On a reroute, flushes the links between switches that both the old and the new tree use: waits until all earlier
+    /// frames have arrived. An acknowledgement of the old tree may stand for fewer members than are behind its switch in
+    /// the new tree, so it must not be received there.
     fn flush(&self, controller: &Controller) -> Orders {
         let Some(group) = self
             .group(controller)
@@ -469,7 +473,7 @@ impl Controller {
     }
 }
 
-/// Parts whose switches are connected.
+/// Yields those of `parts` whose switches are ready.
 fn connected_parts<'a>(
     controller: &'a Controller,
     parts: &'a [GroupPart],
@@ -501,7 +505,7 @@ fn exchange(removal: Vec<Update>, entries: Vec<Update>, program: &Program) -> Ve
     gone
 }
 
-/// Slots of a group's hosts at a switch, by port.
+/// Receiver slots of a group's members at a switch, by port.
 fn slots_on(parts: &[GroupPart], switch: SwitchIndex) -> BTreeMap<u32, u32> {
     let on = parts.iter().find(|on| on.switch == switch);
     on.into_iter().flat_map(GroupPart::slots).collect()

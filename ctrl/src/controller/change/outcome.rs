@@ -1,4 +1,5 @@
-//! End of a change procedure: reports the result, and starts what follows.
+//! End of a change procedure: reports the result, frees the parts that are not used any more, and starts pending work on
+//! the group.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -14,7 +15,7 @@ use crate::controller::{ApiReply, Controller};
 use crate::topology::SwitchIndex;
 
 impl Controller {
-    /// Ends a change, which was either made or undone.
+    /// Ends a change procedure, after all its steps are done or undone, and reports the result.
     pub(super) fn change_ended(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let registration = self.groups.get_mut(&mcst_id);
         let Some((run, removal)) = registration.and_then(|r| r.end_change()) else {

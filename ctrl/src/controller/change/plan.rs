@@ -115,7 +115,8 @@ impl Controller {
         }
     }
 
-    /// Allocates group indexes for the parts that differ.
+    /// Prepares a change to the group `next` with the tree `tree`: allocates resources for the parts that differ from the
+    /// current ones, and checks their entries.
     pub(super) fn prepare_change(
         &mut self,
         kind: Kind,

@@ -26,7 +26,7 @@ impl Controller {
         }
     }
 
-    /// Adds a member between two messages.
+    /// Adds a member; the change fails unless the group is idle, between two messages.
     pub(in crate::controller) fn join(
         &mut self,
         now: u64,
@@ -39,7 +39,7 @@ impl Controller {
         self.begin_change(now, origin, mcst_id, planned);
     }
 
-    /// Removes members on request.
+    /// Removes members at the request of a client or leader; at least two others must remain.
     pub(in crate::controller) fn leave(
         &mut self,
         now: u64,

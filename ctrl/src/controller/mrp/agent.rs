@@ -1,4 +1,5 @@
-//! State of the agent of one switch for one registration.
+//! State of the agent of one switch for one registration in band. The agent is the part of the controller that acts for a
+//! switch when a leader host registers a group by packets on the network.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -9,34 +10,35 @@ use alfirk_roce::wire::Psn;
 use crate::controller::creation::Creation;
 use crate::controller::procedure::Run;
 
-/// Collects the packets of a registration, then stores the packets for its neighbours.
+/// State of a registration at one switch. It holds the packets received from the leader, then those to send to the
+/// switch's neighbours.
 #[derive(Debug)]
 pub(in crate::controller) struct Agent {
     pub(super) leader: Ipv4Addr,
     /// Port towards the leader.
     pub(super) port: u32,
     pub(super) initial_psn: Psn,
-    /// Time until the members' queue pairs give up ([`alfirk_roce::registration::Patience::bits`]).
+    /// Encoded time until the members' queue pairs give up ([`alfirk_roce::registration::Patience::bits`]).
     pub(super) flags: u8,
     total: u8,
     parts: BTreeMap<u8, Vec<Node>>,
     pub(super) stage: Stage,
     /// Earliest time at which each packet, if repeated, is processed again.
     repeats: BTreeMap<u8, u64>,
-    /// Neighbours at all ports but the leader's.
+    /// Neighbours of the switch, by port, except at the leader's port.
     pub(super) downstream: BTreeMap<u32, Downstream>,
 }
 
-/// A neighbour that gets packets when the agent is done.
+/// A neighbour of the switch to which packets are sent once the switch's part of the group is created.
 #[derive(Debug)]
 pub(super) enum Downstream {
-    /// A member, as nodes.
+    /// A member host, as the nodes (entries of registration packets) that describe it.
     Member(Vec<Node>),
     /// A switch, with the packets for its agent.
     Switch(Vec<Repr>),
 }
 
-/// Stage of an agent.
+/// Stage of a registration at one switch.
 #[derive(Debug)]
 pub(in crate::controller) enum Stage {
     /// Waiting for packets of the leader.
@@ -45,7 +47,7 @@ pub(in crate::controller) enum Stage {
     Creation(Box<Run<Creation>>),
 }
 
-/// Classification of a packet by an agent.
+/// How a received packet relates to the registration that an agent processes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PacketKind {
     /// The last missing packet.
@@ -73,12 +75,12 @@ impl Agent {
         }
     }
 
-    /// Whether the switch's part is created.
+    /// Whether the switch's part of the group is created.
     pub(super) fn is_done(&self) -> bool {
         matches!(&self.stage, Stage::Creation(run) if run.is_done())
     }
 
-    /// Whether the switch's part is undone.
+    /// Whether the creation of the switch's part failed and has been undone.
     pub(super) fn is_undone(&self) -> bool {
         matches!(&self.stage, Stage::Creation(run) if run.is_undone())
     }
@@ -113,7 +115,7 @@ impl Agent {
         self.repeats = (0..self.total).map(|seq| (seq, now + interval)).collect();
     }
 
-    /// Number of nodes received, including that of the group.
+    /// Number of nodes (descriptions of members) received, including the node of the group.
     pub(super) fn count(&self) -> usize {
         self.parts.values().map(Vec::len).sum()
     }
@@ -123,7 +125,7 @@ impl Agent {
         self.all().filter(|node| !node.is_group())
     }
 
-    /// Node of the group, once its packet is received.
+    /// The node that describes the group; `None` until its packet is received.
     pub(super) fn group(&self) -> Option<&Node> {
         self.all().find(|node| node.is_group())
     }

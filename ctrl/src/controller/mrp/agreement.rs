@@ -28,7 +28,8 @@ use crate::controller::event::MemberSpec;
 use crate::controller::timers::Timers;
 use crate::controller::{ApiReply, Controller};
 
-/// Invitations without a claim: requests through the control service, and joins.
+/// Pending invitations to groups of the control service, and to join existing groups. Those of a registration in band are
+/// stored with its claim (`claim.rs`).
 #[derive(Debug, Default)]
 pub(in crate::controller) struct Invitations {
     open: BTreeMap<Ipv4Addr, Invitation>,
@@ -46,7 +47,7 @@ struct Invitation {
     deadline: u64,
 }
 
-/// Action once all have agreed.
+/// Action of the controller once all invited hosts have agreed.
 #[derive(Clone, Copy, Debug)]
 enum OnAgreement {
     Register,
@@ -164,7 +165,8 @@ impl Controller {
         }
     }
 
-    /// Invites the members of a claim, once all its packets are received.
+    /// Invites the members of a claim (a registration in band that not all members have agreed to), once all its packets
+    /// are received.
     pub(super) fn claim_members(&mut self, now: u64, key: ClaimKey) {
         let (mcst_id, leader) = key;
         let Some(mut claim) = self.mrp.claims.remove(&key) else {
@@ -223,7 +225,8 @@ impl Controller {
         }
     }
 
-    /// Processes an agreement of a host.
+    /// Processes a host's agreement to become a member. Continues the registration or the join once no agreement is
+    /// missing.
     pub(super) fn mrp_agree(&mut self, now: u64, received: &Received) {
         let (host, mcst_id) = (received.source, received.destination);
         let packet = &received.packet;
@@ -260,7 +263,7 @@ impl Controller {
         }
     }
 
-    /// Repeats invitations, or lets them expire.
+    /// Repeats invitations that are due, and fails those whose deadline has passed.
     pub(super) fn invitation_timeout(&mut self, now: u64) {
         while let Some(mcst_id) = self.mrp.invitations.timers.pop_due(now) {
             let Some(open) = self.mrp.invitations.open.get(&mcst_id) else {

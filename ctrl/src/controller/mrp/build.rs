@@ -21,7 +21,8 @@ use crate::controller::{ApiReply, Controller};
 use crate::topology::SwitchIndex;
 use crate::tree::Tree;
 
-/// Choice of ports at a switch: nodes by port, and the members at the switch.
+/// Ports chosen at one switch: the nodes (descriptions of members) to be reached through each port, and the members
+/// attached to the switch.
 type Local = (BTreeMap<u32, Vec<Node>>, Vec<GroupMember>);
 
 impl Controller {
@@ -133,7 +134,8 @@ impl Controller {
         Ok(())
     }
 
-    /// Tree of all switches, if the policy needs it: computed by the first agent, which receives every node.
+    /// Tree of the whole group, computed by the first agent, which receives every node. `None` if the policy lets each
+    /// switch choose its ports by itself.
     fn mrp_tree(&self, mcst_id: Ipv4Addr, agent: &Agent) -> Result<Option<Tree>, Refusal> {
         if self.planner.is_local() {
             return Ok(None);
@@ -156,7 +158,7 @@ impl Controller {
         Ok(Some(Tree::grow(&self.planner, &self.view(), &hosts)))
     }
 
-    /// Chooses a port for each node, by the tree, or by the policy at this switch if no tree is needed.
+    /// Chooses the port that leads to each node: by the tree, or by the policy at this switch if there is no tree.
     fn mrp_choose(
         &self,
         switch: SwitchIndex,
@@ -222,7 +224,7 @@ impl Controller {
         }
     }
 
-    /// Creates the switch's part.
+    /// Starts the procedure that creates the switch's part of a group.
     pub(super) fn make_part(&mut self, now: u64, switch: SwitchIndex, mcst_id: Ipv4Addr) {
         if let Some(agent) = self.mrp.agents.get_mut(&(mcst_id, switch)) {
             let creation = Creation {
@@ -292,7 +294,7 @@ impl Controller {
         }
     }
 
-    /// Refuses a registration; every agent undoes its part.
+    /// Refuses a registration to its leader, and starts to undo the parts that agents have created.
     pub(in crate::controller) fn mrp_fail(
         &mut self,
         now: u64,

@@ -1,8 +1,8 @@
 //! Claims: registrations that a host has begun, before anything is written to switches.
 //!
-//! The leader's leaf collects its packets, then invites every member in them. The group gets its address, indexes and
-//! entries only once all have agreed. So hosts that begin to register the same address do not block each other: the first
-//! one whose members agree gets it.
+//! The agent of the leader's leaf (the switch to which the leader is attached) collects the leader's packets, then invites
+//! every member in them. The group gets its address, indexes and entries only once all have agreed. So hosts that begin to
+//! register the same address do not block each other: the first one whose members agree gets it.
 //!
 //! The number of claims per host is limited by [`groups_per_host`](crate::ControllerConfig::groups_per_host) and
 //! [`MOST_CLAIMS`], the number of nodes by the hosts of the topology, and invitations by [`Limits`](super::limits::Limits).
@@ -24,7 +24,7 @@ pub(super) type ClaimKey = (Ipv4Addr, Ipv4Addr);
 /// A registration before all members have agreed.
 #[derive(Debug)]
 pub(super) struct Claim {
-    /// Leaf switch of the leader.
+    /// Leaf switch of the leader: the one to which it is attached.
     pub(super) switch: SwitchIndex,
     /// Agent that collects the packets; becomes the agent of the leaf when all have agreed.
     pub(super) agent: Agent,
@@ -41,7 +41,7 @@ impl Claim {
         }
     }
 
-    /// Adds a packet of the leader. `most_nodes`: maximum number of nodes, including that of the group.
+    /// Adds a packet of the leader; fails if the claim then has more than `most_nodes` nodes, including that of the group.
     pub(super) fn take(&mut self, packet: &Repr, most_nodes: usize) -> Result<PacketKind, Refusal> {
         let part = self.agent.take(packet);
         match self.agent.count() <= most_nodes {
@@ -50,7 +50,7 @@ impl Claim {
         }
     }
 
-    /// Members in a packet that have not agreed yet.
+    /// Members named in `packet` that have not agreed yet.
     pub(super) fn missing_of(&self, packet: &Repr) -> Vec<Node> {
         let missing = self.missing.iter();
         let named = |node: &&Node| packet.members().any(|n| n.ip == node.ip);
@@ -61,7 +61,7 @@ impl Claim {
             .collect()
     }
 
-    /// Records an agreement if queue pair and memory match the invitation; true if it is the last one.
+    /// Records an agreement if queue pair and memory match the invitation. Returns true if it was the last missing one.
     pub(super) fn agreed(&mut self, node: &Node, group: &Node) -> bool {
         let Some(missing) = &mut self.missing else {
             return false;

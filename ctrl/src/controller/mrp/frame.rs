@@ -8,7 +8,7 @@ use alfirk_roce::wire::{ethernet, ipv4, udp, MacAddr};
 use crate::constants::VIRTUAL_MAC;
 use crate::controller::event::{MemberSpec, MemoryRegion};
 
-/// A registration packet with its addresses.
+/// A received registration packet with its IPv4 addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::controller) struct Received {
     pub(in crate::controller) source: Ipv4Addr,
@@ -39,7 +39,8 @@ pub(in crate::controller) fn parse(frame: &[u8]) -> Option<Received> {
     })
 }
 
-/// Builds a frame from the fabric; for frames within the fabric, `to` is [`VIRTUAL_MAC`].
+/// Builds the frame of a registration packet that the controller sends. `to`: destination MAC address, [`VIRTUAL_MAC`]
+/// for a frame to another switch.
 pub(in crate::controller) fn build(
     to: MacAddr,
     source: Ipv4Addr,
@@ -78,7 +79,7 @@ pub(in crate::controller) fn build(
     frame
 }
 
-/// Converts a node to a member.
+/// Converts a node of a registration packet to a member.
 pub(in crate::controller) fn member_spec(node: &Node) -> MemberSpec {
     MemberSpec {
         ip: node.ip,

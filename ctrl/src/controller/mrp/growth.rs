@@ -1,4 +1,4 @@
-//! State of a group that agents are creating.
+//! State of a group registered in band, while the agents of its switches create it.
 
 use std::net::Ipv4Addr;
 
@@ -6,14 +6,14 @@ use alfirk_roce::wire::mrp::Refusal;
 
 use crate::tree::Tree;
 
-/// State of a group that agents are creating.
+/// State of a group registered in band, while the agents of its switches (`agent.rs`) create their parts of it.
 #[derive(Debug)]
 pub(in crate::controller) struct Growth {
     pub(super) leader: Ipv4Addr,
-    /// Tree of all switches, unless the policy lets each switch choose by itself.
+    /// Tree of the whole group; `None` if the policy lets each switch choose its ports by itself.
     pub(super) tree: Option<Tree>,
     /// Number of members in the leader's packets.
     pub(super) expected: usize,
-    /// Reason to undo the group.
+    /// Reason why the registration was refused and the created parts are being undone; `None` while it proceeds.
     pub(super) refusal: Option<Refusal>,
 }

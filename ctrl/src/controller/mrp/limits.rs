@@ -11,17 +11,17 @@ use crate::topology::SwitchIndex;
 /// Minimum interval between refusals to a host that exceeds its rate, in nanoseconds.
 const REFUSAL_INTERVAL: u64 = 1_000_000_000;
 
-/// Groups and packet rates of hosts.
+/// Registered groups and packet rates of each host, to limit both.
 #[derive(Debug, Default)]
 pub(in crate::controller) struct Limits {
-    /// Groups led by each host.
+    /// Addresses of the groups that each host leads.
     led: BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>,
     leaders: BTreeMap<Ipv4Addr, Ipv4Addr>,
-    /// Unfinished registrations of each host.
+    /// Group addresses of each host's unfinished registrations.
     claimed: BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>,
-    /// Rate of packets, by switch and port of the host.
+    /// Rate limiter of registration packets, by switch and port of the host.
     paces: BTreeMap<(SwitchIndex, u32), Pace>,
-    /// Rate of invitations, by leader.
+    /// Rate limiter of invitations, by leader.
     invitations: BTreeMap<Ipv4Addr, Pace>,
 }
 
@@ -29,11 +29,11 @@ pub(in crate::controller) struct Limits {
 #[derive(Clone, Copy, Debug, Default)]
 struct Pace {
     full_at: u64,
-    /// Time of the next refusal.
+    /// Earliest time of the next refusal.
     refuse_at: u64,
 }
 
-/// Verdict on a packet.
+/// Verdict of the rate limit on a registration packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Serve,
@@ -52,7 +52,7 @@ impl Limits {
         }
     }
 
-    /// Removes the leader of a group.
+    /// Removes the record of a group's leader.
     pub(super) fn discard(&mut self, mcst_id: Ipv4Addr) {
         let Some(leader) = self.leaders.remove(&mcst_id) else {
             return;
@@ -89,7 +89,8 @@ impl Limits {
         }
     }
 
-    /// Number of `wanted` invitations that may be sent now for a leader: `rate` per second and in a burst, 0 for no limit.
+    /// Returns how many of `wanted` invitations may be sent now for a leader. `rate`: limit per second and in a burst, 0
+    /// for no limit.
     pub(super) fn grant(&mut self, now: u64, leader: Ipv4Addr, wanted: usize, rate: u32) -> usize {
         if rate == 0 {
             return wanted;
@@ -104,7 +105,8 @@ impl Limits {
         allocation
     }
 
-    /// Verdict on a packet from a port: `rate` per second and in a burst, 0 for no limit.
+    /// Decides whether a packet from a port is processed. `rate`: limit of packets per second and in a burst, 0 for no
+    /// limit.
     pub(super) fn admit(&mut self, now: u64, port: (SwitchIndex, u32), rate: u32) -> Verdict {
         if rate == 0 {
             return Verdict::Serve;

@@ -40,18 +40,18 @@ use frame::Received;
 pub(super) use growth::Growth;
 use limits::{Limits, Verdict};
 
-/// Number of records of a node with a region.
+/// Number of records that a node with a memory region, the longest kind of node, occupies in a registration packet.
 const NODES_OF_LONGEST: usize = 3;
 
-/// Pending registrations, and counters.
+/// Pending registrations in band, and counters of their packets.
 #[derive(Debug, Default)]
 pub(super) struct Mrp {
-    /// Registrations without a group yet.
+    /// Registrations that not all members have agreed to, so that no group is created yet.
     claims: BTreeMap<ClaimKey, Claim>,
-    /// Deadlines of claims.
+    /// Time at which each claim expires.
     claim_deadlines: Timers<ClaimKey>,
     agents: BTreeMap<(Ipv4Addr, SwitchIndex), Agent>,
-    /// Deadlines of registrations.
+    /// Time at which each unfinished registration is refused, by group address.
     deadlines: Timers<Ipv4Addr>,
     pub(super) invitations: Invitations,
     limits: Limits,
@@ -68,7 +68,7 @@ impl Mrp {
         all.into_iter().flatten().min()
     }
 
-    /// Agents that create a group.
+    /// Yields the agents that create a group, with their switches.
     fn agents_of(&self, mcst_id: Ipv4Addr) -> impl Iterator<Item = (SwitchIndex, &Agent)> {
         let all = (mcst_id, SwitchIndex(0))..=(mcst_id, SwitchIndex(usize::MAX));
         self.agents
@@ -76,7 +76,7 @@ impl Mrp {
             .map(|((_, switch), agent)| (*switch, agent))
     }
 
-    /// Procedure of an agent on its switch, if it has begun.
+    /// Procedure by which an agent creates its switch's part of a group; `None` before it has begun.
     pub(super) fn creation(
         &self,
         mcst_id: Ipv4Addr,
@@ -129,21 +129,21 @@ impl Mrp {
         self.agents_of(mcst_id).map(|(switch, _)| switch).collect()
     }
 
-    /// Removes a claim.
+    /// Removes the claim of a leader to a group address, and returns it.
     fn drop_claim(&mut self, key: ClaimKey) -> Option<Claim> {
         self.claim_deadlines.clear(key);
         self.limits.unclaim(key);
         self.claims.remove(&key)
     }
 
-    /// Removes a registration without a group.
+    /// Removes the agents and the recorded leader of a registration for which no group was created.
     fn give_up(&mut self, mcst_id: Ipv4Addr) {
         self.discard(mcst_id);
         self.limits.discard(mcst_id);
     }
 }
 
-/// Whether a node is this member. Lengths of regions are not compared, as the tables do not contain them.
+/// Whether a node describes the member `spec`. Lengths of regions are not compared, as the tables do not contain them.
 fn is_same(spec: &MemberSpec, node: &Node) -> bool {
     let place = |spec: &MemberSpec| spec.region.map(|region| (region.va, region.rkey));
     let named = frame::member_spec(node);
@@ -163,7 +163,7 @@ impl Controller {
         (self.mrp.claims.len(), nodes.sum())
     }
 
-    /// Processes a frame that a switch received at `port`.
+    /// Processes a registration packet or marker that a switch received at `port` and passed to the controller.
     pub(super) fn mrp_frame(&mut self, now: u64, switch: SwitchIndex, port: u32, frame: &[u8]) {
         if !self.switches[switch.0].boot.is_ready() {
             // The host will retransmit it.
@@ -223,7 +223,7 @@ impl Controller {
         verdict
     }
 
-    /// Updates the recorded leader of a group.
+    /// Records the current leader of a group registered in band, for the limit of groups per host.
     pub(super) fn note_leader(&mut self, mcst_id: Ipv4Addr) {
         let is_in_band = self.groups.get(&mcst_id).is_some_and(|r| r.group().in_band);
         match self.leader_of(mcst_id).filter(|_| is_in_band) {
@@ -232,12 +232,12 @@ impl Controller {
         }
     }
 
-    /// Number of packets for a group of all hosts, each with a region.
+    /// Maximum number of packets of one registration: that of all hosts, each with a memory region.
     fn most_packets(&self) -> usize {
         (NODES_OF_LONGEST * self.topology.hosts().len()).div_ceil(MAX_NODES - NODES_OF_LONGEST) + 1
     }
 
-    /// Removes registrations after their deadline.
+    /// Refuses registrations whose deadline has passed, and processes the deadlines of claims and invitations.
     pub(super) fn mrp_timeout(&mut self, now: u64) {
         while let Some(mcst_id) = self.mrp.deadlines.pop_due(now) {
             self.mrp_fail(now, mcst_id, Refusal::Busy);
@@ -246,7 +246,8 @@ impl Controller {
         self.invitation_timeout(now);
     }
 
-    /// Whether a packet is from the right port: a host's with its own address, or one of agents between switches.
+    /// Whether a packet came in at a permitted port: from a host with its own source address, or from another switch with
+    /// the address of the group's leader.
     fn is_from_right_place(&self, switch: SwitchIndex, port: u32, received: &Received) -> bool {
         let range = self.config.group_range;
         let leader = self.leader_of(received.destination);

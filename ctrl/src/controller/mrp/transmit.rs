@@ -12,7 +12,7 @@ use crate::controller::Controller;
 use crate::topology::SwitchIndex;
 
 impl Controller {
-    /// Sends an agent's packets to the neighbours of its switch, if they contain a node for which `matters` is true.
+    /// Sends an agent's packets to the neighbours of its switch, except packets without a node for which `matters` is true.
     pub(super) fn mrp_forward(
         &mut self,
         switch: SwitchIndex,
@@ -81,7 +81,7 @@ impl Controller {
         self.mrp_reply(mcst_id, leader, Kind::Refuse, refusal.bits());
     }
 
-    /// Sends a packet from the group to a leader.
+    /// Sends a packet without members to a leader, with the group's address as the source.
     pub(in crate::controller) fn mrp_reply(
         &mut self,
         mcst_id: Ipv4Addr,
@@ -133,7 +133,7 @@ impl Controller {
         }
     }
 
-    /// Node of a group; only the address is set if the group does not exist.
+    /// Describes a group as a node of a registration packet; only the address is set if the group does not exist.
     pub(super) fn group_node(&self, mcst_id: Ipv4Addr) -> Node {
         let virtual_qpn = self.groups.get(&mcst_id).map(|r| r.group().virtual_qpn);
         Node::group(mcst_id, virtual_qpn.unwrap_or(QpNum::new(0)))

@@ -67,7 +67,7 @@ impl FeedbackHeader {
         (self.port != 0).then_some(u32::from(self.port))
     }
 
-    /// Header of a packet to a group.
+    /// Creates the header of an ACK or NAK that the controller sends. `group`: index of its group on the switch.
     pub(super) fn of(group: u16, out: &PacketOut) -> FeedbackHeader {
         FeedbackHeader {
             group,
@@ -76,7 +76,7 @@ impl FeedbackHeader {
         }
     }
 
-    /// Payload of a PacketOut: header and frame.
+    /// Builds the payload of a PacketOut: this header, then `frame`.
     pub(super) fn before(&self, frame: &[u8]) -> Vec<u8> {
         let last_acked = self.last_acked.to_register();
         let header = contract::Feedback {
@@ -125,8 +125,8 @@ impl Tags {
 
 /// An ACK or NAK of a group as a switch passes it to the controller.
 ///
-/// It is never sent on: feedback of the controller is built from the group's constants ([`feedback`]), because most header
-/// fields of this frame are chosen by a member.
+/// It is never forwarded itself, because a member has chosen most of its header fields. The controller sends a new frame
+/// with fields that are constant for the group ([`feedback`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AckFrame([u8; FEEDBACK_LEN]);
 
@@ -159,7 +159,7 @@ impl AckFrame {
         self.0[EXTENSION_AT]
     }
 
-    /// Feedback to aggregate; `None` for other acknowledge packets.
+    /// The ACK or NAK as input of the aggregation; `None` for acknowledge packets that are not aggregated.
     pub(super) fn feedback(&self) -> Option<Feedback> {
         let bth = bth::View::new_checked(&self.0[BTH_AT..]).ok()?;
         match classify(bth.psn().get(), self.aeth()?)? {
@@ -169,7 +169,8 @@ impl AckFrame {
     }
 }
 
-/// Builds an ACK or NAK for the fabric from the group's constants. The switch that sends it computes its ICRC.
+/// Builds the frame of an ACK or NAK that the controller sends through a switch, with header fields that are constant for
+/// the group. The switch computes its ICRC.
 pub(super) fn feedback(
     mcst_id: Ipv4Addr,
     virtual_qpn: QpNum,
@@ -215,7 +216,8 @@ pub(super) fn source(frame: &[u8]) -> Option<Ipv4Addr> {
     (frame.len() >= EXTENSION_AT + ICRC_LEN).then(|| address(frame, DESTINATION - 4))
 }
 
-/// Recomputes the ICRC after the exit half of the bridge has rewritten the headers for a member, if it was valid before.
+/// Recomputes the ICRC of a frame whose headers a switch has rewritten for a member, if the ICRC was valid before the
+/// rewrite.
 ///
 /// `Some(false)` if it was already invalid before; then the frame is unchanged. `None` if it is not a RoCEv2 packet.
 pub(super) fn repair_icrc(

@@ -39,17 +39,17 @@ use crate::topology::SwitchIndex;
 
 use frame::{AckFrame, FeedbackHeader, Tags};
 
-/// A group on one switch, by its group index there.
+/// Key of a group's part on one switch: the switch, and the group's index there.
 pub(super) type Part = (SwitchIndex, u16);
 
-/// An aggregator, and its pending reads.
+/// Aggregator of a group's ACKs and NAKs on one switch, and its pending reads of registers.
 #[derive(Debug)]
 struct Punted {
     mcst_id: Ipv4Addr,
     aggregator: Aggregator,
     /// Pending reads of path registers, with the port of each.
     reads: BTreeMap<TaskId, u32>,
-    /// Reads have completed since the last replies.
+    /// Whether reads have completed since the last replies.
     has_read: bool,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Punts {
     parts: BTreeMap<Part, Punted>,
     /// Parts with frames that are not answered yet.
     unanswered: BTreeSet<Part>,
-    /// Parts whose registers were initialised over the current connection, and without any frame since.
+    /// Parts whose registers were initialised over the current connection, and from which no frame has been received since.
     fresh: BTreeSet<Part>,
     /// Members with queue pairs in the error state that are still to be removed, by group.
     ended: BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>,
@@ -94,7 +94,7 @@ impl Punts {
 }
 
 impl Controller {
-    /// Processes a frame of a group that a switch has passed up.
+    /// Processes a frame of a group that a switch has passed to the controller.
     pub(super) fn punted(
         &mut self,
         now: u64,
@@ -158,8 +158,9 @@ impl Controller {
         Some(())
     }
 
-    /// Creates an aggregator from the frame's header, and reads what paths have acknowledged before. The retransmission filter
-    /// drops copies of what they have, so they may send no further acknowledgement.
+    /// Creates the aggregator of a part from the header of its first frame, and reads from the switch what its paths have
+    /// acknowledged before. A path may not acknowledge that data again, because the switch sends it no retransmissions of
+    /// data that it has.
     fn begin_aggregator(
         &mut self,
         now: u64,
@@ -183,7 +184,7 @@ impl Controller {
         self.read_paths(now, part, (0..=u8::MAX).zip(ports.iter().copied()));
     }
 
-    /// Reads what paths have acknowledged from a switch.
+    /// Reads from a switch what the paths of a part have acknowledged.
     fn read_paths(&mut self, now: u64, part: Part, paths: impl IntoIterator<Item = (u8, u32)>) {
         let (switch, group) = part;
         for (path, port) in paths {
@@ -250,7 +251,7 @@ impl Controller {
         }
     }
 
-    /// Sends an ACK or NAK.
+    /// Sends an ACK or NAK of a group, through the switch of the part.
     fn send_feedback(&mut self, mcst_id: Ipv4Addr, part: Part, out: &PacketOut) {
         let (switch, group) = part;
         let Some(registration) = self.groups.get(&mcst_id) else {

@@ -21,7 +21,7 @@ pub(super) struct RegisterTask {
     pub(super) header: RegisterControl,
     pub(super) sent: u32,
     pub(super) replies: u32,
-    /// Value in the reply.
+    /// Value in the last reply.
     pub(super) value: u64,
     /// Time of the first transmission.
     pub(super) since: u64,

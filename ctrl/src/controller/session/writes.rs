@@ -21,7 +21,7 @@ pub(super) struct Writes {
     tasks: BTreeMap<TaskId, WriteTask>,
 }
 
-/// The pending call.
+/// The pending Write call.
 #[derive(Debug)]
 pub(super) struct InFlight {
     request: RequestId,
@@ -31,7 +31,7 @@ pub(super) struct InFlight {
     updates: Vec<(TaskId, Update)>,
 }
 
-/// State of an unfinished task.
+/// State of a task that has updates without a result.
 #[derive(Debug)]
 struct WriteTask {
     remaining: usize,
@@ -70,12 +70,12 @@ impl Writes {
         Some(sent)
     }
 
-    /// Deadline of the pending call.
+    /// Deadline of the pending call; `None` without one.
     pub(super) fn deadline(&self) -> Option<u64> {
         self.in_flight.as_ref().map(|write| write.deadline)
     }
 
-    /// Takes the pending call, if it is this one.
+    /// Takes the pending call, if its id is `request`.
     pub(super) fn take_replied(&mut self, request: RequestId) -> Option<InFlight> {
         self.in_flight.take_if(|write| write.request == request)
     }
@@ -85,7 +85,7 @@ impl Writes {
         self.in_flight.take_if(|write| write.deadline <= now)
     }
 
-    /// Fails all updates of a call.
+    /// Fails all updates of a call, and returns the tasks that have thus ended.
     pub(super) fn fail(&mut self, write: InFlight, error: &SwitchError) -> Done {
         let tasks = write.updates.into_iter().map(|(task, _)| task);
         tasks
@@ -93,7 +93,7 @@ impl Writes {
             .collect()
     }
 
-    /// Processes the reply to a call.
+    /// Processes the reply to a call, and returns the tasks that have thus ended.
     pub(super) fn finish(
         &mut self,
         write: InFlight,
@@ -152,7 +152,8 @@ impl Writes {
         self.tasks.into_keys()
     }
 
-    /// Records the result of one update. A task reports one error: the first, or one after which the update may still be applied.
+    /// Records the result of one update, and returns its task if it has ended. A task reports one error: the first, or
+    /// one after which the update may still be applied.
     fn update_done(
         &mut self,
         id: TaskId,

@@ -1,5 +1,5 @@
-//! Forwarding tables of m-port n-trees: equations 1 and 2 for one destination, unions of paths for multicast (section 3.3 of
-//! the paper).
+//! Forwarding tables of m-port n-trees: equations 1 and 2 for one destination, unions of paths for multicast (section 3.3
+//! of the paper by Zhou, Lin and Chung, see [`super`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Labels of hosts, `P(p)`, and of switches, `SW<w, l>`.
+//! Labels of hosts, `P(p)`, and of switches, `SW<w, l>`, in an m-port n-tree.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,5 @@
-//! LIDs of hosts, and the choice among a destination's LIDs by the source (sections 3.1 and 3.2 of the paper).
+//! LIDs of hosts in an m-port n-tree, and the choice among a destination's LIDs by the source (sections 3.1 and 3.2 of
+//! the paper by Zhou, Lin and Chung, see [`super`]).
 
 use super::{HostLabel, Shape};
 

@@ -63,7 +63,7 @@ impl NTree {
     }
 }
 
-/// The tree with the topology's numbers of ports, switches, hosts and links.
+/// Finds the m-port n-tree that has the topology's numbers of ports, switches, hosts and links.
 fn shape_of(topology: &Topology) -> Result<Shape, String> {
     let ports = topology
         .switch_indexes()
@@ -132,7 +132,7 @@ fn switch_labels(
     };
     for (host, label) in topology.host_indexes().zip(hosts) {
         let (switch, _) = topology.attachment(host);
-        labels.give(switch, shape.leaf(label).0)?;
+        labels.set_label(switch, shape.leaf(label).0)?;
     }
     while let Some((switch, label)) = labels.todo.pop() {
         for port in shape.half() + 1..=shape.ports() {
@@ -141,7 +141,7 @@ fn switch_labels(
             };
             match topology.behind(switch, port).map(|n| n.peer) {
                 Some(peer) if peer.port == above.port => match peer.node {
-                    Node::Switch(upper) => labels.give(upper, above.switch)?,
+                    Node::Switch(upper) => labels.set_label(upper, above.switch)?,
                     Node::Host(_) => return Err(wrong_far_end(topology, switch, port)),
                 },
                 _ => return Err(wrong_far_end(topology, switch, port)),
@@ -162,7 +162,7 @@ struct Labels<'a> {
 
 impl Labels<'_> {
     /// Labels a switch. Fails if the switch has another label already, or another switch has this label.
-    fn give(&mut self, switch: SwitchIndex, label: SwitchLabel) -> Result<(), String> {
+    fn set_label(&mut self, switch: SwitchIndex, label: SwitchLabel) -> Result<(), String> {
         let taken = *self.taken.entry(label.clone()).or_insert(switch);
         let known = &mut self.by_switch[switch.0];
         match known {
@@ -173,7 +173,7 @@ impl Labels<'_> {
             }
             Some(known) if taken == switch && *known == label => Ok(()),
             _ => Err(format!(
-                "switch {} has links of no switch in an n-tree",
+                "switch {} is not linked like any switch of an n-tree",
                 self.topology.switch(switch).name
             )),
         }

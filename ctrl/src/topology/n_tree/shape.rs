@@ -1,4 +1,4 @@
-//! Labels and links of an m-port n-tree (section 2.2 of the paper).
+//! Labels and links of an m-port n-tree (section 2.2 of the paper by Zhou, Lin and Chung, see [`super`]).
 
 use super::{HostLabel, SwitchLabel};
 use crate::topology::generate::{check, GenerateError};
@@ -113,7 +113,7 @@ impl Shape {
         })
     }
 
-    /// The host with this PID.
+    /// The host with this PID, the host's position in the order of digits, from 0 (definition 4).
     pub fn host(self, pid: u32) -> HostLabel {
         HostLabel(self.digits(self.levels, pid))
     }

@@ -335,7 +335,7 @@ fn other_networks_are_rejected_with_a_reason() {
     lines[b] = lines[b].replace("l1s2:3", "l1s1:3");
     let crossed = Topology::from_yaml("crossed.yaml", &lines.join("\n")).unwrap();
     assert!(
-        why(&crossed).contains("has links of no switch in an n-tree"),
+        why(&crossed).contains("is not linked like any switch of an n-tree"),
         "{}",
         why(&crossed)
     );

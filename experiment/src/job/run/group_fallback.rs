@@ -1,4 +1,8 @@
-//! A message that continues without its group while the group is unavailable or slow, and returns to it later.
+//! A transfer that continues without its multicast group while the group is unavailable or slow, and returns to it
+//! later.
+//!
+//! An *overlay* is an algorithm that uses only unicast connections between members. The [`Safeguard`] decides when to
+//! change between group and overlay.
 //!
 //! The message is divided into slices and sent in legs: through the group, or by the fallback overlay. A leg's received slices are settled
 //! before the next leg begins (`alfirk_roce::collective::Leg`), so each receiver gets each slice once. Each leg through the group has its
@@ -11,33 +15,37 @@ use crate::job::error::JobError;
 use crate::report::Change;
 use crate::safeguard::{Decision, Safeguard, SafeguardConfig};
 
-/// Minimum number of slices that the source of an overlay is ahead of the slowest receiver. One for each relaying member and twice the
-/// slices received since the last check are added. This keeps links busy, and is small, because these slices must arrive before the group
-/// is used again.
+/// Number of slices by which the source of an overlay may be ahead of the slowest receiver, at least. One for each
+/// member and twice the slices received since the last check are added. This keeps links busy. It is small, because
+/// these slices must arrive before the group is used again.
 const AHEAD: u32 = 8;
 
 /// Reason for a new leg.
 pub(super) enum Reason {
+    /// The registration of the group was refused, for this reason.
     Refused(String),
+    /// The group was slower than the safeguard permits, as this text describes.
     Slow(String),
+    /// The group was granted again, after this number of refusals.
     Well(u32),
 }
 
-/// State of the safeguard beside the run.
+/// Safeguard of a run, with the state of the overlay and the changes so far.
 pub(super) struct Watch {
     guard: Safeguard,
     to: Algorithm,
     posted_at: Option<u64>,
-    /// On an overlay: time of the last check, number of slices that all receivers held, and limit of the source's posts.
+    /// On an overlay: time of the last check in nanoseconds, and number of slices that all receivers held then.
     looked: (u64, u32),
+    /// On an overlay: number of slices that the source may have posted.
     limit: u32,
-    /// Refusals of the group on an overlay since the last change.
+    /// Number of refused requests for the group since the last change.
     refusals: u32,
     changes: Vec<Change>,
 }
 
 impl Run<'_> {
-    /// Runs the message to its end, and changes its path as the safeguard decides.
+    /// Runs the transfer to its end, and changes between group and overlay as the safeguard decides.
     pub(super) fn run_with_safeguard(
         &mut self,
         reported: &mut MemberReports,
@@ -75,9 +83,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Leaves the group, if there is one, for the overlay.
+    /// Leaves the group, if there is one, and continues on the overlay.
     ///
-    /// Returns the time at which the source sent again, or for the first time.
+    /// Returns the time at which the source sent on the overlay, in nanoseconds.
     pub(super) fn fall_back(
         &mut self,
         reported: &mut MemberReports,
@@ -112,7 +120,7 @@ impl Run<'_> {
         Ok(began)
     }
 
-    /// Advances the limit of an overlay's source; returns the time of the next check.
+    /// Raises the number of slices that an overlay's source may have posted. Returns the time of the next check.
     fn pace(&mut self, state: &mut Watch) -> Result<u64, JobError> {
         let now = self.fabric.now();
         let (looked_at, had) = state.looked;
@@ -226,7 +234,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Lets all members leave the current leg, the root first; returns the number of slices that each holds.
+    /// Makes all members leave the current leg, the root first. Returns the number of contiguous slices that each
+    /// holds.
     fn leave(
         &mut self,
         reported: &mut MemberReports,
@@ -293,7 +302,7 @@ impl Run<'_> {
         Ok(posted)
     }
 
-    /// Passes the data to the source; returns the time.
+    /// Makes the source post the data. Returns the time of the post.
     fn start(&mut self) -> Result<u64, JobError> {
         let posted = self
             .fabric
@@ -324,7 +333,7 @@ impl Run<'_> {
 }
 
 impl Watch {
-    /// Initial state; `to` is the overlay's algorithm.
+    /// Creates the state before the group is requested; `to` is the overlay's algorithm.
     pub(super) fn new(config: SafeguardConfig, to: Algorithm) -> Watch {
         Watch {
             guard: Safeguard::new(config),
@@ -337,13 +346,13 @@ impl Watch {
         }
     }
 
-    /// Records the first post, over the group.
+    /// Records that the source has posted its first message, through the group.
     pub(super) fn group_begins(&mut self, posted: u64) {
         self.posted_at = Some(posted);
         self.guard.group_begins(posted, false);
     }
 
-    /// Changes of the message's path.
+    /// Changes between group and overlay so far.
     pub(super) fn changes(self) -> Vec<Change> {
         self.changes
     }
@@ -369,7 +378,7 @@ impl Watch {
     }
 }
 
-/// Number of slices that every member holds.
+/// Number of contiguous slices, from the first on, that every member holds.
 fn fewest(held: &[u32]) -> u32 {
     held.iter().copied().min().unwrap_or(0)
 }

@@ -22,7 +22,8 @@ impl Run<'_> {
         matches!(self.layout.algorithm, Algorithm::Rdmc(_)) && !self.layout.job.kills.is_empty()
     }
 
-    /// Applies due failures.
+    /// Makes the hosts, switches and links fail whose planned failure is due. After a failure, also detects a lack of
+    /// progress at all receivers.
     pub(super) fn fail_due_parts(&mut self, reported: &mut MemberReports) -> Result<(), JobError> {
         let now = self.fabric.now();
         while let Some(victim) = self.incidents.take_due(now) {
@@ -52,7 +53,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Lets the survivors leave, agree, and continue.
+    /// Makes the survivors leave the group, agree on the blocks that all of them hold, and send the others in a new
+    /// group.
     pub(super) fn recover(
         &mut self,
         reported: &mut MemberReports,

@@ -12,9 +12,9 @@ const DOUBLE: u64 = 8;
 /// Lengths of HPL's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HplLengths {
-    /// In bytes, the same in all epochs.
+    /// Lengths in bytes, the same in all epochs.
     Fixed { panel: u64, swap: u64 },
-    /// As in HPL for a matrix of order `n` in blocks of `nb`; they shrink from epoch to epoch.
+    /// Lengths as in HPL for a matrix of order `n` in blocks of `nb`. They decrease from epoch to epoch.
     Matrix { n: u64, nb: u64 },
 }
 
@@ -53,7 +53,8 @@ impl HplLengths {
     }
 }
 
-/// The flows of all epochs.
+/// Creates the phases of all epochs: the panel broadcasts in all rows, the row swaps in all columns, and the
+/// computation.
 pub(super) fn workload(
     hosts: &[HostIndex],
     (rows, columns): (u32, u32),

@@ -1,4 +1,6 @@
-//! A group of which the fast data plane holds the state.
+//! A multicast group of which the fast data plane holds the state.
+//!
+//! A *path* of a group is a port of the switch that leads to members.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -27,11 +29,13 @@ pub(super) struct GroupEntries {
     pub(super) paths: Vec<Path>,
 }
 
+/// Path of a group: the members that the switch reaches through one port.
 pub(super) struct Path {
     pub(super) port: u32,
     pub(super) is_host: bool,
-    /// Members behind the path, by IPv4 address.
+    /// Members that the path leads to, by IPv4 address.
     pub(super) members: BTreeMap<Ipv4Addr, Member>,
+    /// Rewrite for the receiver at the port; `None` if the port leads to a switch, or to a host that does not receive.
     pub(super) delivery: Option<Delivery>,
 }
 
@@ -42,7 +46,8 @@ pub(super) struct BridgeExit {
     pub(super) region: Region,
 }
 
-/// XOR differences that a WRITE needs for an announced memory region.
+/// Changes to a WRITE for an announced memory region: values that are XORed into the header fields. `identification`
+/// and `source_port` compensate for the others, so that the ICRC stays valid.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Region {
     pub(super) va: u64,
@@ -51,12 +56,13 @@ pub(super) struct Region {
     pub(super) source_port: u16,
 }
 
+/// State of one group in the fast data plane.
 pub(super) struct FastGroup {
     entries: GroupEntries,
     pub(super) model: Group,
     exits: PortMap<BridgeExit, 0>,
-    /// The last data packet and its ingress port, before the rewrite for a receiver. The next packet of its flow is
-    /// recognised by it.
+    /// Ingress port and headers of the last data packet, before the rewrite for a receiver. They show whether the next
+    /// packet continues its flow.
     last: Option<(u32, Arc<RcFrame>)>,
 }
 
@@ -82,12 +88,13 @@ impl FastGroup {
         self.entries.paths.iter().find(|path| path.port == port)
     }
 
-    /// Whether a port leads to a member's host.
+    /// Whether a port leads to the host of a receiver.
     pub(super) fn is_to_host(&self, port: u32) -> bool {
         self.path(port).is_some_and(|path| path.delivery.is_some())
     }
 
-    /// Whether a packet that arrives at a port belongs to the group (`group_lookup.p4`, `bridge_entry.p4`).
+    /// Whether a packet that arrives at a port is one that the group accepts there (`group_lookup.p4`,
+    /// `bridge_entry.p4`).
     pub(super) fn admits(&self, port: u32, frame: &RcFrame, kind: Kind) -> bool {
         let (bth, ip) = (&frame.headers.bth, &frame.outer.ipv4);
         let Some(path) = self.path(port) else {
@@ -118,8 +125,9 @@ impl FastGroup {
         ip.ttl -= 1;
     }
 
-    /// Sets the position of a data packet in its flow: after the last packet, if it continues that one's flow, or at
-    /// the head of a new flow. All copies of a flow's packets are rewritten alike.
+    /// Sets the position of a data packet in its flow. The packet either continues the flow of the last packet, or
+    /// begins a new flow. A packet that cannot be part of a flow gets no position. All copies of a flow's packets are
+    /// rewritten alike.
     pub(super) fn set_flow_position(
         &mut self,
         port: u32,

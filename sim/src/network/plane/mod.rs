@@ -1,15 +1,15 @@
 //! Fast data plane: a Rust implementation of the compiled pipelines for the most frequent packets.
 //!
-//! It works beside the pipelines of a switch, and handles the unicast and group packets of reliable connections. The
-//! rules of feedback are those of [`alfirk_aggregation`], with which the pipelines are compared in tests. All other
-//! packets go through the pipelines: ARP, registration, datagrams, packets from and to the controller, and packets to
-//! be dropped or rejected. So do packets of groups with other strategies than `tree` and `neutral`, or with VLAN tags.
-//! The table entries are those of the controller ([`tables`]).
+//! The fast data plane works beside the pipelines of a switch, and handles the unicast and group packets of reliable
+//! connections. It merges ACKs and NAKs by the rules of [`alfirk_aggregation`], with which the pipelines are compared
+//! in tests. All other packets go through the pipelines: ARP, registration, datagrams, packets from and to the
+//! controller, and packets to be dropped or rejected. So do packets of groups with other strategies than `tree` and
+//! `neutral`, or with VLAN tags. The table entries are those of the controller ([`tables`]).
 //!
-//! The state of a group is either in the registers or here, never in both ([`registers`]). Before the pipelines run, it
-//! is written back to the registers. With the next packet of the group it is read again. The two are distinguished only
-//! by the time that they take, and by counters of tables and drops, which the pipelines keep. The drop counters that
-//! reports show are kept here, too.
+//! The state of a group is either in the registers or in the fast data plane, never in both ([`registers`]). Before the
+//! pipelines run, the state is written back to the registers. With the next packet of the group it is read again. Fast
+//! data plane and pipelines differ only in computing time, and in the counters of tables and drops. The fast data plane
+//! keeps only the drop counters that reports show.
 
 mod group;
 mod registers;
@@ -46,24 +46,24 @@ const CNP_PAYLOAD: usize = 16;
 pub(super) struct FastPlane {
     program: Program,
     tables: Tables,
-    /// Groups whose state is here, by group index.
+    /// Groups whose state is in the fast data plane and not in the registers, by group index.
     groups: BTreeMap<u16, FastGroup>,
     /// Indexes of the groups that only the pipelines can handle.
     pipeline_only: BTreeSet<u16>,
-    /// Number of packets dropped by reason, since the counters of the pipelines were last updated; only reasons that
-    /// reports show.
+    /// Number of packets that the fast data plane has dropped since it last updated the pipelines' counters, by reason.
+    /// Holds only reasons that reports show.
     drops: BTreeMap<Drop, u64>,
-    /// Number of data flows so far, so that each flow gets its own number.
+    /// Number of data flows so far, from which each new flow gets its number.
     flows: u64,
-    /// Number of the last flow at the last write of the controller. Packets of older flows that are still queued may be
-    /// rewritten in another way than earlier packets of the same flow.
+    /// Number of the newest flow when the controller last wrote to the switch. Packets of this flow and older ones that
+    /// are still queued may be rewritten in another way than earlier packets of the same flow.
     past_flows: u64,
 }
 
 /// A packet that the fast data plane has queued at an output port.
 pub(super) struct QueuedPacket {
     pub(super) port: u32,
-    /// Length in bytes for the queue's limit, as the pipelines count it.
+    /// Length in bytes that counts towards the queue's limit, as in the pipelines.
     pub(super) len: usize,
     frame: Option<Arc<RcFrame>>,
     egress: Egress,
@@ -81,7 +81,7 @@ enum Egress {
     Unchanged,
     /// The packet belongs to a multicast group; egress rewrites its headers for its receiver.
     Bridge { group: u16 },
-    /// The rules of the group decide whether the packet leaves.
+    /// The retransmission filter of the group decides whether the packet leaves.
     Filter {
         group: u16,
         queued: aggregation::QueuedPacket,
@@ -96,7 +96,8 @@ pub(super) struct FilteredPacket {
 }
 
 impl FilteredPacket {
-    /// Length of the frame in bytes, and its position in its flow; `None` for a frame that is not part of a flow.
+    /// Length of the frame in bytes and its position in its flow, by which it may be sent as a follower. `None` for a
+    /// frame that is not part of a flow.
     pub(super) fn follower(&self) -> Option<(usize, FlowPosition)> {
         Some((self.frame.frame_len(), flow_position(&self.frame)?))
     }
@@ -106,7 +107,8 @@ impl FilteredPacket {
 pub(super) struct NeedsPipeline(pub(super) Packet);
 
 impl FastPlane {
-    /// Creates a plane for a program without entries. Flows get numbers after `flows`.
+    /// Creates a data plane for a program without entries. `flows`: number of flows so far; new flows get higher
+    /// numbers.
     pub(super) fn new(program: Program, flows: u64) -> FastPlane {
         FastPlane {
             program,
@@ -124,7 +126,7 @@ impl FastPlane {
         self.flows
     }
 
-    /// Writes state and counters back to the pipelines, which are about to run.
+    /// Writes the state of all groups and the drop counters to the pipelines, which are about to run.
     pub(super) fn write_back(&mut self, server: &mut Server) {
         for (index, group) in std::mem::take(&mut self.groups) {
             registers::store(
@@ -184,8 +186,8 @@ impl FastPlane {
         self.tables.group_addresses().collect()
     }
 
-    /// State of a group, from here or from the registers. `None` if there is no such group, if its entries are
-    /// incomplete, or if it has other strategies than `tree` and `neutral`.
+    /// State of a group, from the fast data plane or from the registers. `None` if there is no such group, if its
+    /// entries are incomplete, or if it has other strategies than `tree` and `neutral`.
     pub(super) fn read_group(&self, server: &Server, mcst_id: Ipv4Addr, now: u64) -> Option<Group> {
         let index = self.tables.group(mcst_id)?;
         if let Some(fast_group) = self.groups.get(&index) {
@@ -197,9 +199,9 @@ impl FastPlane {
         Some(fast_group.into_model())
     }
 
-    /// Processes a packet that arrives at `port`. Packets to be queued are added to `waiting` in order. `goes` is
-    /// called for each copy that certainly passes the egress, with port, length and position in the flow. If it returns
-    /// true, the copy has left already and is not queued.
+    /// Processes a packet that arrives at `port`. Packets to be queued are added to `waiting` in order. `goes` tries to
+    /// send a copy at once as a follower, given its port, length and position in the flow. It is called for each copy
+    /// that certainly passes the egress, and returns whether the copy has left, so that it is not queued.
     pub(super) fn ingress(
         &mut self,
         server: &mut Server,
@@ -268,8 +270,8 @@ impl FastPlane {
         Ok(())
     }
 
-    /// Loads the state of a group from the registers, unless the fast plane has it already. Returns false if only the pipelines
-    /// can handle the group.
+    /// Loads the state of a group from the registers, unless the fast data plane has it already. Returns false if only
+    /// the pipelines can handle the group.
     fn has_group(&mut self, server: &Server, index: u16, now: u64) -> bool {
         if self.groups.contains_key(&index) {
             return true;
@@ -453,7 +455,8 @@ impl FastPlane {
         Some(FilteredPacket { port, frame, group })
     }
 
-    /// Rewrites a packet for the link. `depth`: number of packets that remain in its queue.
+    /// Rewrites a packet for its receiver, and sets the congestion mark if needed. `depth`: number of packets that
+    /// remain in its queue.
     pub(super) fn rewrite(
         &self,
         server: &mut Server,
@@ -518,7 +521,7 @@ fn needs_pipeline(frame: Arc<RcFrame>) -> Result<(), NeedsPipeline> {
     Err(NeedsPipeline(Packet::Rc(frame)))
 }
 
-/// Kind of a group's packet.
+/// Kind of a packet of a group that the fast data plane handles.
 #[derive(Clone, Copy)]
 enum Kind {
     Data,
@@ -569,8 +572,8 @@ fn hash(seed: u16, outer: &alfirk_roce::host::Outer) -> u16 {
     alfirk_bmv2::crc16(&bytes)
 }
 
-/// Length for the queue's limit of data that becomes an ACK for its sender. The pipelines count its payload, which they
-/// remove in egress only.
+/// Length in bytes with which a data packet that becomes an ACK for its sender counts towards the queue's limit. The
+/// payload is included, because the pipelines remove it only in egress.
 fn ack_len(len: usize, headers: &RcHeaders) -> usize {
     use alfirk_roce::wire::{aeth, icrc, reth};
     let reth = headers.reth.map_or(0, |_| reth::HEADER_LEN);
@@ -592,7 +595,7 @@ fn make_ack(frame: &mut RcFrame) {
     feedback_frame(frame, contract::ACK_TTL);
 }
 
-/// Sets the header fields that are the same in all feedback of a group (`feedback_frame.p4`).
+/// Sets the header fields that are the same in all ACKs, NAKs and CNPs of a group (`feedback_frame.p4`).
 fn feedback_frame(frame: &mut RcFrame, ttl: u8) {
     let outer = &mut frame.outer;
     outer.ethernet = ethernet::Repr {
@@ -622,9 +625,9 @@ fn feedback_frame(frame: &mut RcFrame, ttl: u8) {
     }
 }
 
-/// Writes PSN and AETH of a selective NAK. Towards a switch they name the lost packet and the number of reports.
-/// Towards a host, whose last acknowledged PSN is `last`, the PSN is the one after `last`, so that the NAK acknowledges
-/// nothing.
+/// Writes PSN and AETH of a selective NAK. Towards a switch, where `last` is `None`, they are the lost PSN and the
+/// number of reports. Towards a host, `last` is its last acknowledged PSN. The PSN is then the one after `last`, so
+/// that the NAK acknowledges nothing.
 fn write_selective_nak(headers: &mut RcHeaders, lost: u32, reports: u8, last: Option<u32>) {
     let syndrome = Syndrome::Nak(NakCode::Selective);
     let (psn, msn) = match last {

@@ -1,4 +1,7 @@
 //! Reads a group's state from the registers of the pipelines, and writes it back.
+//!
+//! A *path* of a group is a port of the switch that leads to members. The registers hold, for each path, the newest PSN
+//! and MSN that it has acknowledged; see [`alfirk_aggregation`].
 
 use alfirk_aggregation::{
     Config, Group, LastAcked, Leaf, Nak, PathCongestion, PathPsn, Point, QueuedPacket,
@@ -14,16 +17,17 @@ use crate::engine::PortMap;
 /// Number of bits of a PSN, and of an MSN.
 const PSN_BITS: u32 = 24;
 const PSN_MASK: u64 = (1 << PSN_BITS) - 1;
-/// Number of bits of a path's CNP count, which are below those of its window number.
+/// Width in bits of a path's CNP count. It is in the low bits of the register cell, below the number of the time window
+/// in which the last CNP arrived.
 const CNP_BITS: u32 = 6;
-/// Mask of the window number that a path's register stores.
+/// Mask of the window number in the register cell of a path, after the CNP count is shifted out.
 const CNP_WINDOWS: u64 = (1 << 10) - 1;
 
 fn name(part: &str) -> String {
     format!("ingress.ack_aggregate.{part}")
 }
 
-/// Register of losses reported by selective NAKs, for [`name`].
+/// Register of losses that selective NAKs have reported; [`name`] completes the name.
 const LOSSES: &str = "selective_nak.losses";
 const FILTER: &str = "egress.retransmission_filter.acked";
 
@@ -39,7 +43,7 @@ fn write(switch: &mut Switch, register: &str, index: u64, value: u64) {
     debug_assert!(written.is_ok(), "{register}: {written:?}");
 }
 
-/// Whether a group's data has VLAN tags (`source_tags.p4`). Frames of the fast data plane have none.
+/// Whether data of a group carries VLAN tags (`source_tags.p4`). Frames of the fast data plane have none.
 pub(super) fn has_tags(switch: &Switch, group: u16) -> bool {
     let tags = switch.read_register(&name("source_tags.tags"), group.into());
     tags.is_ok_and(|bytes| bytes.iter().any(|byte| *byte != 0))
@@ -50,7 +54,8 @@ fn slot(paths: u32, group: u16, path: usize) -> u64 {
     u64::from(group) * u64::from(paths) + path as u64
 }
 
-/// Register value of a path: PSN (24 bits), path number (8 bits), lower half of the MSN (16 bits); see `types.p4`.
+/// Register value of a path: PSN (24 bits), path number (8 bits), lower half of the MSN (16 bits); see `types.p4`. If
+/// `by_sender`, the path number is replaced by [`PATH_OF_SENDER`].
 fn word_bits(psn: u32, by_sender: bool, path: usize, msn: u32) -> u64 {
     let path = match by_sender {
         true => u64::from(PATH_OF_SENDER),
@@ -156,7 +161,7 @@ pub(super) fn load(
     FastGroup::new(entries, model, exits)
 }
 
-/// Rewrite for one receiver, with the memory region that the sender has announced for it.
+/// Reads how packets are rewritten for one receiver, with the memory region that the sender has announced.
 pub(super) fn exit(switch: &Switch, delivery: &Delivery) -> BridgeExit {
     let slot = u64::from(delivery.slot);
     let region = |part: &str| read(switch, &format!("egress.memory_regions.{part}"), slot);
@@ -172,7 +177,7 @@ pub(super) fn exit(switch: &Switch, delivery: &Delivery) -> BridgeExit {
     }
 }
 
-/// Writes a group's state and counters back to the registers.
+/// Writes a group's state to the registers, and adds its work to the counters.
 pub(super) fn store(switch: &mut Switch, paths: u32, index: u16, group: FastGroup) {
     let model = group.into_model();
     let kept = model.saved_registers();

@@ -1,4 +1,7 @@
-//! Table entries of the controller, for fast lookup.
+//! Table entries that the controller has written, in maps for fast lookup.
+//!
+//! A *path* of a group is a port of the switch that leads to members. A *delivery* is the rewrite of packets for the
+//! receiver at a port.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -25,12 +28,15 @@ pub(super) struct Tables {
     markings: BTreeMap<u32, Marking>,
     /// Routes by prefix length, the longest first, and network address.
     routes: Vec<(u8, BTreeMap<u32, Route>)>,
+    /// Egress port of each next hop, by ECMP group and index in that group.
     next_hops: BTreeMap<(u16, u16), u32>,
     groups: BTreeMap<Ipv4Addr, GroupEntry>,
+    /// Paths of the groups, by group index and port.
     mft: BTreeMap<(u16, u32), PathEntry>,
     members: BTreeMap<(u16, u32, Ipv4Addr), Member>,
+    /// Rewrites for receivers, by group index and port.
     receivers: BTreeMap<(u16, u32), Delivery>,
-    /// Port and path of each copy that the switch makes, by group index.
+    /// Port and path number of each copy that the switch makes of a packet, by index of the group.
     replication: BTreeMap<u16, Vec<(u32, u32)>>,
 }
 
@@ -208,7 +214,7 @@ impl Tables {
         self.next_hops.get(&(group, index)).copied()
     }
 
-    /// Index of the group with this address.
+    /// Index of the group with this address; `None` if there is no such group.
     pub(super) fn group(&self, mcst_id: Ipv4Addr) -> Option<u16> {
         self.groups.get(&mcst_id).map(|group| group.group_index)
     }
