@@ -408,8 +408,8 @@ impl Group {
         known.map_or(self.last_acked.point, |word| self.point_of(word))
     }
 
-    /// The minimum PSN with its MSN. If the path sent that PSN, it has reported no MSN for it, and the one last
-    /// acknowledged is used.
+    /// The minimum PSN `word` with its MSN. A path that sent this PSN has reported no MSN for it. The MSN last
+    /// acknowledged to the source is then used.
     fn point_of(&self, word: PathPsn) -> Point {
         let last_acked = &self.last_acked;
         let msn = if word.psn == last_acked.point.psn || word.by_sender {

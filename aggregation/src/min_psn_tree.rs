@@ -8,7 +8,7 @@
 
 use super::{Point, Space};
 
-/// Register entry of one path: the newest PSN and its MSN.
+/// Register entry of one path, a leaf of the tournament tree: the newest PSN and its MSN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Leaf {
     /// Newest PSN that the path has acknowledged or sent, and the MSN of the path's newest ACK or NAK.
@@ -95,7 +95,7 @@ impl Leaves {
         is_accepted
     }
 
-    /// The newest PSN of a path, for comparison.
+    /// The newest PSN of a path, as compared in the search for the minimum.
     pub fn path_psn(&self, path: usize) -> PathPsn {
         PathPsn {
             psn: self.0[path].newest.psn,
@@ -104,7 +104,8 @@ impl Leaves {
         }
     }
 
-    /// The first PSN in the order of [`PathPsn::is_before`], among those of `paths` and `so_far`.
+    /// The oldest PSN among `so_far` and the newest PSNs of `paths`, in the order of [`PathPsn::is_before`]. `None`
+    /// without either.
     pub fn oldest(
         &self,
         space: Space,
@@ -120,7 +121,7 @@ impl Leaves {
         })
     }
 
-    /// The path with the oldest newest-PSN: the minimum of the group. `None` without any path.
+    /// The minimum PSN of the group, with the path that has it. `None` without any path.
     pub fn minimum(&self, space: Space) -> Option<PathPsn> {
         self.oldest(space, 0..self.0.len(), None)
     }

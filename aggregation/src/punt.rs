@@ -1,5 +1,5 @@
 //! Minimum PSN over a group's paths on one switch, computed by the controller
-//! ([`Strategy::Punt`](super::Strategy::Punt)).
+//! ([`Strategy::Punt`](super::Strategy::Punt)). A *path* is a port of the group's tree on this switch.
 //!
 //! The steps are those of the switch, but the controller has less information:
 //!
@@ -23,10 +23,10 @@ use std::{option, vec};
 use super::decide::final_feedback;
 use super::{Feedback, LastAcked, Message, PacketIn, PacketOut, Point, Port, Space, WaitingNak};
 
-/// The controller's record of one path; it never moves back.
+/// The controller's record of one path. Its PSNs never decrease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Path {
-    /// Newest PSN that the path has.
+    /// Newest PSN that the path has acknowledged or sent.
     at: u32,
     /// Newest PSN of the path whose MSN is known, with that MSN.
     known: Point,
@@ -98,7 +98,8 @@ impl Aggregator {
         }
     }
 
-    /// Records a packet that the switch has sent to the controller. [`Aggregator::replies`] returns the effects.
+    /// Records a packet that the switch has sent to the controller. [`Aggregator::replies`] returns the resulting ACKs
+    /// and NAKs.
     pub fn record(&mut self, packet: &PacketIn) {
         self.observe(packet.source, packet.last_acked);
         match packet.message {
@@ -261,7 +262,7 @@ impl Aggregator {
         Point { psn, msn }
     }
 
-    /// The newest PSN at or before `psn` whose MSN is known, with that MSN.
+    /// The newest PSN at or before `psn` whose MSN is known, with that MSN. `None` if there is none.
     fn known_at(&self, psn: u32) -> Option<Point> {
         let paths = self.paths.values();
         let known = paths.map(|path| path.known);

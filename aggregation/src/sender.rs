@@ -16,8 +16,8 @@ pub struct Sender {
     pub source: Option<Port>,
     /// Newest PSN that the source has sent.
     pub sent: u32,
-    /// Newest PSN that each path has acknowledged, not verified. It only decides whether the path may become the
-    /// source.
+    /// Newest PSN that each path has acknowledged, even if that PSN was never sent. It only decides whether the path
+    /// may become the source.
     pub acked: Vec<u32>,
 }
 
@@ -32,7 +32,8 @@ impl Sender {
 
     /// Processes a data packet. `last_acked`: the PSN last acknowledged to the source. Returns `None` if the packet must
     /// be dropped: its data is new and beyond the window, or new and from a port that may not become the source's.
-    /// Otherwise returns whether it is from the port of the source, which may have become that with this packet.
+    /// Otherwise returns whether it is from the port of the source. A packet with the group's next PSN can make its
+    /// port the source's.
     pub(crate) fn data(
         &mut self,
         config: &Config,

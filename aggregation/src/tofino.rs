@@ -1,7 +1,11 @@
-//! Reference model of `p4src/tna`, as [`Group`](crate::Group) is of `p4src/v1model`.
+//! Reference model of feedback aggregation on Tofino (`p4src/tna`). [`Group`](crate::Group) is the model of
+//! `p4src/v1model`.
 //!
 //! The protocol is the same, but its steps are divided differently. A stateful ALU has two comparisons and one result,
 //! and a register is accessed once per packet, in either ingress or egress.
+//!
+//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that all
+//! paths have acknowledged or sent.
 //!
 //! The minimum is found by a tree. MSNs are stored in egress: a copy of each ACK or NAK, the record, leaves by the port
 //! of its own path and updates that path's MSN there. The window of the source advances when the record has
@@ -18,9 +22,9 @@ use super::{
     Space,
 };
 
-/// Binary logarithm of the length of a CNP window in nanoseconds.
+/// Binary logarithm of the length in nanoseconds of a window, the time over which CNPs are counted.
 const WINDOW_SHIFT: u32 = 20;
-/// Number of CNPs of one path that are forwarded in one window.
+/// Largest number of CNPs of one path that are forwarded in one window.
 const CNP_LIMIT: u8 = 63;
 
 /// State of a multicast group on one switch. Each field is named after the pipeline control that owns the register.
@@ -111,7 +115,7 @@ pub enum TofinoQueuedPacket {
         acked: Point,
         /// Whether the path has acknowledged a newer PSN. The MSN is then ignored.
         is_old: bool,
-        /// The new minimum, if it has advanced; updates the window of the source.
+        /// The new minimum, which updates the window of the source; `None` if it has not advanced.
         risen: Option<u32>,
     },
     /// An ACK of retransmitted data that all paths have, to the sender of that data.
@@ -495,8 +499,8 @@ impl TofinoGroup {
         }
     }
 
-    /// The minimum PSN with its MSN: that of the path with the minimum, or the last acknowledged MSN if that path sent
-    /// the PSN.
+    /// The minimum PSN `word` with its MSN: the MSN of the path with the minimum. If that path sent the PSN, it is the
+    /// MSN last acknowledged to the source.
     fn point_of(&mut self, word: PathPsn) -> Point {
         let msn = match word.by_sender {
             true => self.last_acked_msn,

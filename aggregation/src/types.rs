@@ -57,7 +57,7 @@ impl Config {
 pub enum Strategy {
     /// By a tournament tree in registers, in one pass of the pipeline.
     Tree,
-    /// By a packet that recirculates and compares a few paths in each pass.
+    /// By a *walk*: a packet recirculates and compares a few paths in each pass.
     Walk,
     /// By the controller, to which the switch sends all ACKs and NAKs.
     Punt,
@@ -78,7 +78,8 @@ pub enum Flaw {
     AnyoneSends,
     /// Accepts feedback that acknowledges packets not yet sent.
     AnyAck,
-    /// Ignores an advance of the oldest path during a walk, so that its last ACK may be lost.
+    /// Does not repeat a walk although the oldest path has advanced meanwhile. The source may then never get the last
+    /// ACK.
     IgnoredAdvance,
     /// Forwards a NAK with a reserved code to the source, with the receiver's PSN.
     ReservedNak,
@@ -94,18 +95,19 @@ pub enum Flaw {
     NoWindow,
     /// Accepts any MSN that a receiver reports.
     AnyMsn,
-    /// Forwards the report count of a selective NAK as received.
+    /// Forwards the report count of a selective NAK as received, not as one more than was forwarded before.
     AnyCount,
     /// Treats a NAK of the next unsent PSN as a NAK of a lost packet, not as an ACK.
     NakOfUnsent,
 }
 
-/// A NAK that is not fatal: the PSN that a receiver lacks, and the reason.
+/// The PSN and the syndrome (reason) of a NAK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Nak {
-    /// The PSN that the responder expects (ePSN): that of the missing packet.
+    /// The PSN that the responder expects (ePSN): that of the missing packet. In a fatal NAK: that of the rejected
+    /// request.
     pub psn: u32,
-    /// AETH syndrome: a PSN sequence error, or an RNR NAK with its timer code.
+    /// AETH syndrome: a PSN sequence error, an RNR NAK with its timer code, or a fatal error.
     pub syndrome: u8,
 }
 
@@ -187,11 +189,11 @@ pub struct MinSearch {
     /// The retransmission that started the search: its port, its PSN, and the MSN of its path. It is acknowledged if
     /// all paths have it. `None` if an ACK or NAK started the search.
     pub probe: Option<(Port, Point)>,
-    /// The oldest PSN among the paths compared so far.
+    /// The oldest PSN among the paths compared so far; `None` before the first comparison.
     pub oldest: Option<PathPsn>,
     /// Index of the next node to compare. Node `n` is the `paths_per_pass` paths from `n * paths_per_pass` on.
     pub node: usize,
-    /// Index of the node that was compared before the first recirculation, and is skipped.
+    /// Index of the node that was compared before the first recirculation, and is skipped. `None` if there was none.
     pub seen: Option<usize>,
     /// Start of the search in microseconds; identifies the search.
     pub start: u64,
@@ -238,7 +240,7 @@ pub enum QueuedPacket {
     Transmit(SentPacket),
     /// A packet that egress drops, without any other effect.
     Drop,
-    /// A packet that updates the retransmission filter; egress then drops it.
+    /// A packet that updates the retransmission filter, the egress copy of each path's newest PSN. Egress then drops it.
     UpdateFilter {
         /// Path at which the feedback or data arrived.
         path: usize,

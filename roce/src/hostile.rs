@@ -1,5 +1,5 @@
 //! A hostile member of a group, for tests. Besides the packets of its honest queue pair, it sends frames that may harm
-//! the group: every [`Kind`], from its own address, with PSNs around the window in flight.
+//! the group. They are drawn at random: every [`Kind`], from its own address, with PSNs around the window in flight.
 //!
 //! Other members must not be affected. Acknowledgements of packets that others lack, packets that only the source may
 //! send, and malformed frames must have no effect.
@@ -233,8 +233,8 @@ impl Hostile {
         }
     }
 
-    /// Whether a receiver with this member's newest PSN may send a NAK of `psn`: it is after the packets acknowledged,
-    /// and may have been sent.
+    /// Whether a receiver with this member's newest PSN may send a NAK of `psn`. That PSN is then after the packets that
+    /// the receiver has acknowledged, and the source may have sent it.
     pub fn is_plausible(&self, psn: Psn) -> bool {
         let ahead = psn.distance_from(self.position);
         (-UNACKNOWLEDGED..=self.window() + FEW).contains(&ahead)

@@ -1,4 +1,7 @@
 //! The protocol of one member: multicast, acknowledgement and repair.
+//!
+//! Terms: the *root* of a message is the member that multicasts it. A *repair* sends a whole message to one member. A
+//! *release* is the notice that all members have a message, so that they remove it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -11,7 +14,7 @@ use crate::wire::{Header, WireError};
 
 /// Number of older lists of members that are kept, for messages that refer to them.
 const KEPT_VERSIONS: usize = 64;
-/// Number of windows of one root's complete messages that a node keeps until their release arrives.
+/// Largest number of one root's messages that a node holds until their release, as a multiple of [`Config::window`].
 const KEPT_WINDOWS: usize = 4;
 /// Largest number of doublings of a waiting time.
 const MAX_DOUBLINGS: u32 = 6;
@@ -26,9 +29,9 @@ pub struct Config {
     /// Time in nanoseconds for the acknowledgement of one level of the tree. A shorter time repairs losses sooner, but
     /// also repairs messages that are only late.
     pub cycle_timeout: u64,
-    /// Time in nanoseconds that is added for each segment of the message.
+    /// Time in nanoseconds that is added to the waiting time for each segment (datagram) of a message.
     pub segment_time: u64,
-    /// Number of repairs sent to one child before it is reported as silent.
+    /// Number of repairs of a message sent to one child before the child is reported as silent.
     pub attempts: u32,
     /// Largest number of a root's messages in flight that are not complete, at least 1. Receivers assemble at most this
     /// number of messages of each root.
@@ -447,7 +450,8 @@ impl Node {
         of_root.is_some_and(|finished| finished.holds(id.message))
     }
 
-    /// Whether a packet is from a member, and about a message that may not be complete at all members.
+    /// Whether a packet is about a message that is not too long, may not be complete at all members, and has buffer
+    /// space here.
     fn is_wanted(&self, packet: &Packet<'_>) -> bool {
         packet.len <= self.config.max_message
             && !self.is_finished(packet.id)
@@ -593,7 +597,8 @@ impl Node {
         (parent.map(|place| list.number(place)), children)
     }
 
-    /// Time until a child counts as lacking the message: one cycle for itself and for each level below it.
+    /// Time in nanoseconds until a child counts as lacking the message: one cycle for the child and for each level below
+    /// it, and the time of the message's segments.
     fn base_wait(&self, id: MessageId, child: u32) -> u64 {
         let Some(message) = self.messages.get(&id) else {
             return self.config.cycle_timeout;

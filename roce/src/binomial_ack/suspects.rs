@@ -23,11 +23,11 @@ struct Suspect {
     tries: u32,
 }
 
-/// Action that is due about a suspect.
+/// Action that is due about a suspect, with the number of that member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
     Inquire(u32),
-    /// All probes of this member remained without a reply.
+    /// All probes or reports of this member remained without a reply.
     GiveUp(u32),
 }
 

@@ -47,9 +47,9 @@ pub(super) fn binomial(members: u32, rank: u32) -> Plan {
     signal_plan(draft)
 }
 
-/// Barrier over a multicast group. Members post a receive only when they enter. Switches acknowledge the minimum, so
-/// the acknowledgement of the root's first signal proves that all members have entered. The root's second signal
-/// releases them.
+/// Barrier over a multicast group. Members post a receive only when they enter. Switches acknowledge a packet when all
+/// members have acknowledged it. So the acknowledgement of the root's first signal proves that all members have entered.
+/// The root's second signal releases them.
 pub(super) fn alfirk(rank: u32) -> Plan {
     let flow = Flow::all(EdgeId::Group { root: 0 }, 2, 0);
     let (incoming, outgoing) = match rank {

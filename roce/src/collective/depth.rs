@@ -15,7 +15,7 @@ pub struct RequestTimes {
     pub count: u64,
     /// Time from the first post to the last completion, in nanoseconds.
     pub span_ns: u64,
-    /// CompletedRequest requests per second over `span_ns`: the IOPS of a storage system.
+    /// Completed requests per second over `span_ns`: the IOPS of a storage system.
     pub per_second: u64,
     /// Arithmetic mean of the latencies, in nanoseconds.
     pub mean_ns: u64,

@@ -33,7 +33,7 @@ pub enum TransferError {
     /// The datagram group cannot send a slice.
     #[error(transparent)]
     Multicast(#[from] MulticastError),
-    /// ICRC-neutral constants for a rewrite do not exist.
+    /// No announcement of a memory region exists with which a switch can rewrite WRITEs and leave their ICRC valid.
     #[error(transparent)]
     Neutral(#[from] Unsolvable),
     /// A receiver has not announced one memory region per slice, as

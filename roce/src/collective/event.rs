@@ -1,4 +1,4 @@
-//! Events that a transfer reports to its orchestrator, and its progress.
+//! Events that a transfer reports to its orchestrator, the program that directs all members, and its progress.
 
 use serde::{Deserialize, Serialize};
 

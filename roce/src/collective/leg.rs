@@ -345,7 +345,8 @@ impl Transfer {
         Ok(self.legs.windows.clone())
     }
 
-    /// The memory window over all data, for WRITEs of a neighbour in an overlay.
+    /// The remote memory of all data, for WRITEs of a neighbour in an overlay. It is a memory window if WRITEs can reach
+    /// the data only through windows, else the memory region.
     pub(super) fn whole_region(
         &mut self,
         host: &mut dyn Verbs,

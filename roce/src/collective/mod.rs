@@ -14,10 +14,11 @@
 //!    [`TransferEvent::PartDone`] for the previous part.
 //! 4. Every member reports [`TransferEvent::Done`] with the SHA-256 of its data, or [`TransferEvent::Failed`].
 //!
-//! The host handles the timers of connections. Where members send datagrams, the driver must also call
+//! The host handles the timers of connections. Where members send datagrams, the user of a transfer must also call
 //! [`Transfer::handle_timeout`] at [`Transfer::poll_timeout`].
 //!
-//! A running transfer can change to another algorithm, which carries only the slices that members still lack: [`Leg`].
+//! A running transfer can change to another algorithm, which carries only the slices that members still lack. The part
+//! carried by one algorithm is a [`Leg`].
 
 mod alfirk;
 mod algorithm;

@@ -1,7 +1,8 @@
 //! Pieces: the data divided among all members, scattered along a binomial tree. Used by scatters and by broadcasts of
 //! long messages.
 //!
-//! The piece of a rank is a range of slices. Some pieces are empty if there are fewer slices than members.
+//! A *slice* is the part of the data in one message, and the piece of a rank is a range of slices. Some pieces are empty if
+//! there are fewer slices than members.
 
 use std::ops::Range;
 

@@ -180,16 +180,17 @@ pub struct TransferSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<u32>,
     /// Number of receives that a member keeps posted and announces to the sender, at least 1; the sender waits for the
-    /// announcement. With a schedule, they are for the member's next blocks; without, for each edge. Not for groups.
+    /// announcement. With a block schedule, these receives are for the member's next blocks on all edges. Without one,
+    /// each edge has that number. `None` announces no receives. Not for groups.
     /// Members announce from [`Transfer::proceed`](super::Transfer::proceed) on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<u32>,
     /// Whether receivers take the size from the first block; their `size` and `slices` are then ignored. Needs `block`.
     #[serde(default)]
     pub announce: bool,
-    /// Queue depth: the largest number of slices that the root has in flight, at least 1. Each slice is a request. The
-    /// next one is posted when all receivers have acknowledged an earlier one. Only where a single root sends to all
-    /// receivers itself.
+    /// Queue depth: the largest number of slices that the root has in flight, at least 1; `None` for no limit. Each
+    /// slice is a request. The next one is posted when all receivers have acknowledged an earlier one. Only where a
+    /// single root sends to all receivers itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
     /// SHA-256 that a receiver's data must have; other data fails the transfer. `None` accepts any data.

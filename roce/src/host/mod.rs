@@ -523,7 +523,8 @@ impl Host {
         qpn
     }
 
-    /// Updates the host's schedule after a change to a queue pair.
+    /// Reports completions and a failure of a queue pair, and updates its timer and its place in the send queue. To be
+    /// called after each change to the queue pair.
     fn settle_queue_pair(&mut self, qpn: QpNum) {
         if let Some(hosted) = self.qps.hosted(qpn) {
             hosted.settle(&mut self.events, &mut self.deadlines, &mut self.arbiter);
@@ -587,7 +588,7 @@ impl Host {
     }
 }
 
-/// The next hop for packets to `ip`.
+/// The next hop for packets to `ip`: the address itself in the subnet, else the gateway. `None` without a gateway.
 fn next_hop(config: &HostConfig, ip: Ipv4Addr) -> Option<Ipv4Addr> {
     if config.is_on_link(ip) {
         Some(ip)

@@ -44,7 +44,7 @@ impl Neighbors {
         }
     }
 
-    /// Whether the address of `ip` is resolved. If so, its entry will not be evicted.
+    /// Protects the entry of `ip` from eviction. Returns false if the MAC address of `ip` is not resolved.
     pub(super) fn pin(&mut self, ip: Ipv4Addr) -> bool {
         let Some(mac) = self.lookup(ip) else {
             return false;

@@ -1,4 +1,6 @@
 //! Packets as a simulator handles them: headers as fields, payload by reference.
+//!
+//! A *flow* is a sequence of middle packets of one message, which differ only in PSN, payload, identification and AckReq.
 
 use std::borrow::Cow;
 use std::net::Ipv4Addr;

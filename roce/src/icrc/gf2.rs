@@ -35,7 +35,8 @@ impl Span {
         }
     }
 
-    /// Subtracts rows from `vector` until no row has its leading bit.
+    /// Subtracts rows from `vector` until no row has its leading bit. Returns the remainder, and the set of input vectors
+    /// that were subtracted.
     fn reduce(&self, mut vector: u32) -> (u32, u32) {
         let mut set = 0;
         while vector != 0 {

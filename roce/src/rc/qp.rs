@@ -72,7 +72,7 @@ impl Payload {
         }
     }
 
-    /// Like [`Payload::read`], but by reference where possible.
+    /// Like [`Payload::read`], but returns reference-counted bytes. They are copied only if no shared buffer holds them.
     pub fn share(
         &self,
         memory: &MemoryTable,
@@ -278,7 +278,7 @@ pub struct QpStats {
 pub struct Outgoing {
     /// The headers, with the pad count set.
     pub headers: RcHeaders,
-    /// The payload's source, offset in it, and length in bytes.
+    /// Source of the payload, offset in that source, and length, both in bytes; `None` for a packet without payload.
     pub payload: Option<(Payload, u64, usize)>,
     /// Whether switches may mark the packet (ECT(0) in the IPv4 header).
     pub ecn_capable: bool,

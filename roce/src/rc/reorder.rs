@@ -4,8 +4,9 @@
 //! the first packet of a message, and switches depend on the format of a group's packets. So early packets wait here,
 //! at most [`RcConfig::window`], and are processed in order. Errors are then found and reported in order, too.
 //!
-//! A missing packet is reported once when the first packet after it arrives, and again after the time that a repair
-//! takes. A report or a retransmission may be lost, and a switch may have merged the report with that of another
+//! A missing packet is reported once when the first packet after it arrives, and again after the time that a *repair*
+//! (the arrival of the resent packet) takes. A report or a retransmission may be lost, and a switch may have merged the
+//! report with that of another
 //! receiver. (IRN's receivers have no such timer: every early packet causes a NACK. In a group that would be one per
 //! receiver and packet.)
 
@@ -19,7 +20,7 @@ const MAX_REPORTS: u8 = 32;
 /// Number of reports at equal intervals before the interval doubles. With random losses, one failed repair does not
 /// predict the next.
 const EVENLY_SPACED_REPORTS: u8 = 3;
-/// Assumed duration of a repair, in nanoseconds, when timeouts are disabled and no repair was measured.
+/// Longest time between two reports of a packet, in nanoseconds, if the ACK timeout is disabled.
 const DEFAULT_REPAIR_NS: u64 = 1_000_000;
 
 /// A packet that arrived early and waits for those before it.
@@ -123,8 +124,8 @@ impl Reorder {
         self.missing.insert(self.expected, refused);
     }
 
-    /// Reports that are due: the distance of each missing packet from the expected one, and its number of reports
-    /// including this one.
+    /// Returns the reports that are due, and counts them as sent. A report holds the distance of the missing packet from
+    /// the expected one, in PSNs, and the number of reports of that packet so far.
     pub(super) fn reports(&mut self, now: u64, config: &RcConfig) -> Vec<(u64, u8)> {
         let due = self.missing.iter_mut().filter(|(_, m)| m.due <= now);
         let repair = &self.repair;
@@ -188,7 +189,8 @@ impl RepairTime {
         }
     }
 
-    /// Time to wait after this number of reports. It doubles after each failed report, except for the first ones.
+    /// Time in nanoseconds to wait after this number of reports, at most the ACK timeout. It doubles after each failed
+    /// report, except for the first ones.
     fn wait(&self, reports: u8, config: &RcConfig) -> u64 {
         let longest = config.ack_timeout.ns().unwrap_or(DEFAULT_REPAIR_NS);
         let first = match self.smoothed {

@@ -21,7 +21,7 @@ use super::timer::Timer;
 use crate::wire::aeth::{credits_of, CREDITS_UNLIMITED};
 use crate::wire::{bth, reth, NakCode, Opcode, Psn, QpNum, Syndrome};
 
-/// Upper limit of the window, whatever the configuration.
+/// Upper limit of the window in packets, whatever the configuration.
 const MAX_WINDOW: u32 = 1 << 22;
 
 /// Number of new packets sent between two retransmissions of reported packets in a group. So false reports cost at most

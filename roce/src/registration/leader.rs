@@ -184,7 +184,7 @@ impl Leader {
         )
     }
 
-    /// Adds a member to the registered group; no message may be in progress.
+    /// Adds a member to the registered group; no data message of the group may be in flight.
     pub fn join(&mut self, host: &mut dyn Verbs, now: u64, node: Node) -> Result<(), Busy> {
         self.idle()?;
         let missing = BTreeSet::from([node.ip]);
@@ -368,7 +368,7 @@ impl Leader {
         Ok(())
     }
 
-    /// Sends the packets with unconfirmed nodes, and those that no node confirms.
+    /// Sends the packets that contain unconfirmed nodes, or all packets if a switch is to confirm them.
     fn send(&mut self, host: &mut dyn Verbs, now: u64) {
         let Some(exchange) = &mut self.exchange else {
             return;

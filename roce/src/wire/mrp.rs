@@ -1,4 +1,4 @@
-//! Registration packets of a multicast group (MRP): UDP to the McstID, port 4790.
+//! Registration packets of a multicast group (MRP): UDP to the McstID (the group's IPv4 address), port 4790.
 //!
 //! Eight bytes of metadata, then eight bytes per node. An IP packet of 1,500 bytes holds 183 nodes; a larger group uses several
 //! packets, numbered by `seq` out of `total`.

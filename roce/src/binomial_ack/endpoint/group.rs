@@ -15,10 +15,12 @@ use crate::wire::QpNum;
 pub(super) enum Role {
     Stranger,
     Manager(ManagerState),
-    /// A member as soon as a list names it; the time of the next request in nanoseconds.
+    /// Has requested to join, and becomes a member when a list names it. Holds the time of the next request in
+    /// nanoseconds.
     Joining(u64),
     Member,
-    /// Leaves as soon as a list does not name it; the time of the next request in nanoseconds.
+    /// Has requested to leave, and stays a member until a list does not name it. Holds the time of the next request in
+    /// nanoseconds.
     Leaving(u64),
 }
 
@@ -26,7 +28,7 @@ pub(super) enum Role {
 #[derive(Default)]
 pub(super) struct ManagerState {
     pub(super) manager: Manager,
-    /// Time of the next list in nanoseconds.
+    /// Time in nanoseconds at which the next list is sent; `None` if the list has not changed.
     pub(super) due: Option<u64>,
     /// Members that have left, which the next list must still reach.
     pub(super) leaving: BTreeSet<u32>,
@@ -107,7 +109,8 @@ impl Endpoint {
         }
     }
 
-    /// Sends what is due about a suspect: the manager probes the suspect, other members report it to the manager.
+    /// Executes an action about a suspect. The manager probes the suspect, or removes it. Other members report it to the
+    /// manager, or report to the application that the manager has failed.
     pub(super) fn send_inquiry(&mut self, host: &mut dyn Verbs, now: u64, due: Due) {
         let is_manager = matches!(self.role, Role::Manager(_));
         match (due, is_manager) {

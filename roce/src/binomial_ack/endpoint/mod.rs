@@ -48,7 +48,8 @@ const WINDOW_SEGMENTS: u64 = 192;
 const MANAGEMENT_BUFFERS: u64 = 64;
 /// Number of repairs sent to one child before it is reported as silent.
 const ATTEMPTS: u32 = 8;
-/// Number of receive buffers per connection, in addition to two for every message in flight. RNR NAKs delay further packets.
+/// Number of receive buffers per connection, in addition to two for every message in flight. When none is left, RNR NAKs
+/// delay further packets.
 const CONNECTION_BUFFERS: u64 = 4;
 /// RNR delay of 10 us, the time of a few datagrams: an application that is late is late by about that time.
 const RNR_TIMER: RnrTimer = RnrTimer::new(1);

@@ -14,7 +14,7 @@
 
 use super::Send;
 
-/// Calls `note` for every send in which member `rank` takes part, by step.
+/// Calls `note` for every send in which member `rank` takes part, in the order of steps.
 pub(super) fn sends(members: u32, blocks: u32, rank: u32, mut note: impl FnMut(Send)) {
     let cube = Cube {
         members,
@@ -76,8 +76,8 @@ impl Cube {
         vertex ^ (1 << (step % self.dimensions))
     }
 
-    /// σ(v, j mod d) of the paper: the bits of the vertex number, rotated right so that the bit of the step's dimension
-    /// is the lowest.
+    /// The number of a vertex, with its bits rotated right so that the bit of the step's dimension is the lowest. In
+    /// the paper: σ(v, j mod d).
     fn rotated(&self, vertex: u32, step: u32) -> u32 {
         let by = step % self.dimensions;
         let round = vertex << (self.dimensions - by);
