@@ -65,7 +65,7 @@ impl Group {
     }
 
     /// Like [`Group::data`], but returns the copies as one value instead of a vector. The vector holds only the packets
-    /// that are queued before the copies.
+    /// that are queued before the copies. `None` if the data is not forwarded.
     pub fn data_and_copies(
         &mut self,
         port: Port,

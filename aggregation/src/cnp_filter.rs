@@ -68,8 +68,8 @@ impl CnpFilter {
         (self.paths.clone(), self.worst)
     }
 
-    /// Decides whether a CNP of `path` is forwarded to the source. `is_source`: the source is at that path. `now` is in
-    /// microseconds.
+    /// Decides whether a CNP of `path` is forwarded to the source. `is_source`: whether the source is at that path.
+    /// `now` is in microseconds.
     pub(super) fn filter(
         &mut self,
         flaw: Flaw,

@@ -46,7 +46,7 @@ impl LastAcked {
     }
 
     /// The MSN to acknowledge together with PSN `psn`, when a receiver reports `msn`: `msn` if it is plausible, else
-    /// the last one.
+    /// the MSN last acknowledged.
     ///
     /// A message has at least one packet, so the MSN increases by at most the number of packets since its last
     /// increase. It never decreases. A path may report an old MSN if several members behind it were the source.

@@ -33,9 +33,9 @@ pub struct PathPsn {
 }
 
 impl PathPsn {
-    /// Whether `self` precedes `other` in the search for the minimum: its PSN is older or, at equal PSNs, it is
-    /// preferred. A receiver is preferred to a sender, and a lower path number to a higher one. In the pipeline, two
-    /// senders with equal PSNs have no order.
+    /// Whether `self` precedes `other` in the search for the minimum. The older PSN comes first. At equal PSNs, a
+    /// receiver precedes a sender, and a receiver with a lower path number one with a higher. Two senders with equal
+    /// PSNs have no order, as in the pipeline.
     #[inline]
     pub fn is_before(self, other: PathPsn, space: Space) -> bool {
         if self.psn != other.psn {

@@ -12,7 +12,7 @@ pub struct Walk {
     /// The walk under way; `None` if no packet is searching.
     pub running: Option<RunningWalk>,
     /// Path of the last minimum, or of the oldest PSN seen by the walk under way. The minimum cannot advance before
-    /// this path does, so other paths' ACKs start no walk.
+    /// this path does, so other paths' ACKs start no walk. `None` if the next ACK of any path starts a walk.
     pub trigger: Option<usize>,
     /// Minimum PSN found by the last walk.
     pub found: u32,
@@ -45,7 +45,7 @@ impl Group {
             .div_ceil(self.fixed.config.paths_per_pass)
     }
 
-    /// The oldest PSN among the paths of a node and `so_far`.
+    /// The oldest PSN among `so_far` and the newest PSNs of a node's paths.
     fn oldest_of(&self, node: usize, so_far: Option<PathPsn>) -> Option<PathPsn> {
         let width = self.fixed.config.paths_per_pass;
         let paths = node * width..((node + 1) * width).min(self.fixed.ports.len());

@@ -1,9 +1,10 @@
 //! The current source, and the newest PSN it has sent (`sender.p4`).
 //!
-//! From the source's port, every PSN within the window is accepted. From another port, or before there is a source,
-//! only the group's next PSN is accepted, and only if that path has acknowledged all packets before it. That port then
-//! becomes the source's. Without this rule, a faulty member could become the source, or acknowledge packets that other
-//! members behind the same port have not received.
+//! From the source's port, every PSN within the window is accepted. The window is the number of packets that a source may
+//! send beyond the last acknowledged one. From another port, or before there is a source, only the group's next PSN is
+//! accepted. That path must have acknowledged all packets before this PSN. The port then becomes the source's. Without this
+//! rule, a faulty member could become the source, or acknowledge packets that other members behind the same port have not
+//! received.
 //!
 //! A *path* is a port of the group's tree on this switch; paths are numbered from 0.
 

@@ -38,7 +38,8 @@ pub struct TofinoGroup {
     pub leaves: Leaves,
     /// Newest minimum that was acknowledged to the source (`last_acked.p4`).
     pub last_acked: u32,
-    /// The NAK that waits until all receivers have the packets before it (`waiting_nak.p4`).
+    /// The pending NAK, which waits until all receivers have the packets before it (`waiting_nak.p4`); `None` if there is
+    /// none.
     pub waiting: Option<Nak>,
     /// PSN of the NAK last sent to the source; `None` once the source has resent that packet.
     pub sent_nak: Option<u32>,
@@ -62,7 +63,7 @@ pub struct TofinoGroup {
 pub struct PathMsn {
     /// Messages completed (MSN), modulo 2^24.
     pub msn: u32,
-    /// The PSN acknowledged with this MSN, minus the MSN. It bounds the next MSN.
+    /// The PSN acknowledged with this MSN, minus the MSN. It never decreases, because a message has at least one packet.
     pub slack: u32,
 }
 
@@ -94,7 +95,7 @@ struct Count {
 /// A packet between ingress and egress.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TofinoQueuedPacket {
-    /// A packet that leaves the switch as it is.
+    /// A packet that egress sends unchanged.
     Transmit(SentPacket),
     /// A copy of data for one path. Egress drops it on the sender's own path, and on paths that have the data.
     Copy {
@@ -326,8 +327,8 @@ impl TofinoGroup {
         }
     }
 
-    /// Takes the pending NAK if its PSN is the one after the minimum, and marks it as sent. Clears it if all paths have
-    /// its PSN.
+    /// Removes the pending NAK if its PSN is the one after the minimum or older. Returns it, marked as sent, if its PSN
+    /// is the one after the minimum; otherwise all paths have that PSN.
     fn due(&mut self, minimum: u32) -> Option<Nak> {
         let space = self.space;
         let nak = self
@@ -377,7 +378,8 @@ impl TofinoGroup {
         }
     }
 
-    /// Decides whether a CNP is forwarded: only those of the most congested path are (`cnp_filter.p4`).
+    /// Counts a CNP, and decides whether it is forwarded to the source: only CNPs of the most congested path are
+    /// (`cnp_filter.p4`). `now` is in nanoseconds.
     fn passes_cnp(&mut self, from_path: usize, now: u64) -> bool {
         let window = (now >> WINDOW_SHIFT) as u16;
         let own_count = &mut self.cnps[from_path];
@@ -509,7 +511,8 @@ impl TofinoGroup {
         Point { psn: word.psn, msn }
     }
 
-    /// Raises the MSN acknowledged to the source to `msn`, unless it is newer already, and returns it.
+    /// Raises the MSN last acknowledged to the source to `msn`, unless it is newer than `msn` already. Returns the
+    /// result.
     fn raise_last_acked_msn(&mut self, msn: u32) -> u32 {
         if self.space.lt(self.last_acked_msn, msn) {
             self.last_acked_msn = msn;

@@ -236,7 +236,7 @@ pub struct PacketOut {
 /// A packet between ingress and egress.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum QueuedPacket {
-    /// A packet that leaves the switch as it is.
+    /// A packet that egress sends unchanged.
     Transmit(SentPacket),
     /// A packet that egress drops, without any other effect.
     Drop,
@@ -269,7 +269,7 @@ pub enum QueuedPacket {
     Recirculate {
         /// State of the search.
         search: MinSearch,
-        /// Path number and newest PSN for the retransmission filter, in the first pass only.
+        /// Path number and newest PSN for the retransmission filter, in the first pass; `None` in later passes.
         filter_update: Option<(usize, u32)>,
     },
 }

@@ -35,7 +35,7 @@ impl WaitingNak {
         }
     }
 
-    /// Returns the pending NAK if its PSN is the one after `minimum`, and marks it as sent.
+    /// Returns the pending NAK if its PSN is the one after `minimum`, and marks it as sent. `None` if it was sent before.
     pub fn take_due(&mut self, space: Space, minimum: u32) -> Option<Nak> {
         let nak = self.nak.filter(|nak| nak.psn == space.next(minimum))?;
         (!std::mem::replace(&mut self.is_sent, true)).then_some(nak)

@@ -162,7 +162,7 @@ pub struct Hostile {
 }
 
 impl Hostile {
-    /// Creates a hostile member with these addresses.
+    /// Creates a hostile member with the addresses `ip` and `mac`, which attacks the group `target`.
     pub fn new(ip: Ipv4Addr, mac: MacAddr, target: Target, seed: u64) -> Hostile {
         let mut hostile = Hostile {
             ip,
@@ -260,7 +260,7 @@ impl Hostile {
         self.draw(count) as i32 - most
     }
 
-    /// Draws a PSN, mostly around the position and around both ends of the window.
+    /// Draws a PSN, mostly around the newest received PSN and around both ends of the window.
     fn psn(&mut self) -> Psn {
         let window = self.window();
         let from_position = match self.draw(8) {

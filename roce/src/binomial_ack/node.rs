@@ -135,13 +135,14 @@ struct Message {
     /// The members that have acknowledged the message to this node.
     acked: BTreeSet<u32>,
     /// The node to which this node has acknowledged the message, and when to repeat that if the release does not
-    /// arrive. The release may have been sent to a member that was removed.
+    /// arrive. The release may have been sent to a member that was removed. `None` before the acknowledgement.
     acked_to: Option<(u32, Wait)>,
-    /// Children whose acknowledgement is awaited; used only while the message is complete here.
+    /// Children whose acknowledgement is awaited, with the time of the next repair; used only while this node has the
+    /// whole message.
     waits: BTreeMap<u32, Wait>,
-    /// The pending request for the message to a child, if this node lacks it.
+    /// The pending request for the message to a child; `None` if no request is pending.
     request: Option<Wait>,
-    /// Time at which the parent should have repaired the message, if no child has it.
+    /// Time by which the parent should have repaired the message; `None` once this node has the whole message.
     overdue: Option<Wait>,
 }
 
@@ -187,7 +188,7 @@ impl Node {
         self.effects.pop_front()
     }
 
-    /// The time of the next [`Node::handle_timeout`], in nanoseconds.
+    /// The time of the next [`Node::handle_timeout`], in nanoseconds; `None` if no timer runs.
     pub fn poll_timeout(&self) -> Option<u64> {
         let of = |message: &Message| {
             let acked_to = message.acked_to.as_ref().map(|(_, wait)| wait);
@@ -571,8 +572,8 @@ impl Node {
         }
     }
 
-    /// Parent and children of this node by the message's own list. A member that is not in the newest list is skipped:
-    /// its parent adopts its children.
+    /// Parent and children of this node in the message's tree, by the list of the message's version; no parent at the
+    /// root. A member that is not in the newest list is skipped: its parent adopts its children.
     fn neighbours(&self, id: MessageId) -> (Option<u32>, Vec<u32>) {
         let found = self.messages.get(&id).and_then(|message| {
             let list = self.lists.get(&message.version)?;

@@ -26,6 +26,7 @@ struct Suspect {
 /// Action that is due about a suspect, with the number of that member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
+    /// Probe the member (at the manager), or report it to the manager (at other members).
     Inquire(u32),
     /// All probes or reports of this member remained without a reply.
     GiveUp(u32),

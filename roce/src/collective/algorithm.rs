@@ -1,4 +1,7 @@
 //! Algorithms of collectives: names, sources in the literature, and properties.
+//!
+//! Terms: the data is cut into *slices* (of RDMC: *blocks*), each of which is one message. The *root* has rank 0 and the data
+//! at the start. A *piece* is one member's share of the slices in a scatter.
 
 use std::fmt;
 use std::str::FromStr;

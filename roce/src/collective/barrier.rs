@@ -4,7 +4,8 @@ use super::binomial;
 use super::edge::EdgeId;
 use super::plan::{Draft, Flow, Plan};
 
-/// Number of signals in a barrier of `members` members. Signals are numbered like slices.
+/// Number of different signals in a barrier of `members` members: one per round, and one for the release. Signals are
+/// numbered like slices (messages of other collectives).
 pub(super) const fn signal_count(members: u32) -> u32 {
     rounds(members) + 1
 }

@@ -1,5 +1,5 @@
 //! Transfers by multicast datagrams ([`super::binomial_ack`]). They have one edge, the *datagram edge*, which leads from the
-//! root to all other members.
+//! root to all other members. A *slice* is the part of the data in one message.
 
 use std::sync::Arc;
 

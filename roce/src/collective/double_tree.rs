@@ -1,5 +1,5 @@
-//! Double binary tree: two trees over all members but the root. Each carries every other slice, and a leaf of one is an
-//! inner node of the other.
+//! Double binary tree: two trees over all members but the root. Each carries every other slice (message), and a leaf of one
+//! is an inner node of the other.
 //!
 //! So every member sends about as much as it receives, and all links are used. (P. Sanders, J. Speck, J. L. Träff,
 //! "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009; the trees are numbered as in NCCL.)

@@ -4,6 +4,9 @@
 //! [`Plan`]: the slices of the data that this member receives and sends, on which edges, in which order. Each algorithm
 //! is a function in a file of its own that returns the plan of one rank. To add an algorithm, write such a function.
 //!
+//! Terms: the data is cut into *slices*, each of which is one message. An *edge* is a connection between members, or a group.
+//! The *root* has rank 0 and the data at the start. The *orchestrator* is the program that directs all members.
+//!
 //! The orchestrator exchanges the queue pair numbers out of band:
 //!
 //! 1. [`Transfer::prepare`] on every member returns its [`Endpoint`]s.

@@ -75,7 +75,8 @@ pub struct RemoteMemory {
     pub len: u64,
 }
 
-/// One member's end of an edge: what the other end and, for a group, the controller need to connect to it.
+/// One member's end of an edge: the addresses, numbers and memory that the other end needs to connect to it. For a group,
+/// the controller needs them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Endpoint {
     /// The edge to which this end belongs.
@@ -88,8 +89,8 @@ pub struct Endpoint {
     pub qpn: QpNum,
     /// Initial PSN of the requests that this end sends.
     pub psn: Psn,
-    /// Memory for WRITEs, at receiving ends only. A group is registered with it. Its address is a multiple of a power
-    /// of two that is at least its length.
+    /// Memory for WRITEs, at receiving ends. A group is registered with it. Its address is a multiple of a power of two
+    /// that is at least its length. `None` without WRITEs, and in groups whose mode is not [`WriteMode::Aligned`].
     pub memory: Option<RemoteMemory>,
     /// Memory for the WRITE of each slice, with [`WriteMode::PerRequest`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -160,13 +161,14 @@ pub struct TransferSpec {
     /// Settings of the queue pairs; `None` for the host's defaults.
     #[serde(default)]
     pub rc: Option<RcConfig>,
-    /// Settings of the queue pairs to single members whose network path needs other ones.
+    /// Settings of the queue pairs to members whose network path needs settings different from `rc`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<PathSettings>,
-    /// The multicast group in the fabric, for algorithms that need one: [`Algorithm::needs_group`].
+    /// The multicast group in the fabric, for algorithms that need one ([`Algorithm::needs_group`]); otherwise `None`.
     #[serde(default)]
     pub group: Option<GroupSpec>,
-    /// The multicast group for datagrams, for algorithms that send them: [`Algorithm::needs_datagrams`].
+    /// The multicast group for datagrams, for algorithms that send them ([`Algorithm::needs_datagrams`]); otherwise
+    /// `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<DatagramSpec>,
     /// Rack of each rank, for algorithms that need it: [`Algorithm::needs_racks`].
@@ -251,7 +253,8 @@ pub enum SpecError {
         /// Number of parts, one per source in the list.
         parts: u32,
     },
-    /// The transfer cannot be continued by another algorithm, because this one delivers slices out of order.
+    /// The transfer cannot be continued by another algorithm: the old or the new algorithm delivers slices out of order.
+    /// Holds the new algorithm.
     #[error("algorithm {0} delivers slices out of order, so their number is not enough to resume with another algorithm")]
     OutOfOrderSlices(Algorithm),
     /// The algorithm does not implement the collective.
@@ -355,7 +358,7 @@ pub enum SpecError {
     UnsupportedStoreAndForward(Algorithm),
 }
 
-/// Settings of the queue pair to one member, where they differ from the others'.
+/// Settings of the queue pair to one member, if they differ from [`TransferSpec::rc`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathSettings {
     /// IPv4 address of that member.

@@ -1,7 +1,8 @@
 //! Execution of the plan of one member: posts receives and sends, and handles their completions.
 //!
 //! Terms: the data is cut into *slices*, each of which is one message. An *edge* is a connection between members, or a group.
-//! A *flow* is the slices that cross one edge. The *root* has rank 0 and the data at the start.
+//! A *flow* is the slices that cross one edge. The *root* has rank 0 and the data at the start. With several sources, each
+//! sends a *part* of the slices.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -50,7 +51,7 @@ pub struct Transfer {
     empty_payloads: bool,
     /// Whether this member has started: it may announce that it is ready to receive, and has entered a barrier.
     pub(super) has_started: bool,
-    /// A memory region of 0 bytes, for the receives of empty messages.
+    /// A memory region of 0 bytes, for the receives of empty messages; `None` until it is needed.
     pub(super) signal_memory: Option<MemoryKey>,
     /// Queue pairs whose connection is not established yet, with the IPv4 address of the remote host or group.
     pub(super) connecting: BTreeMap<QpNum, Ipv4Addr>,
@@ -61,7 +62,7 @@ pub struct Transfer {
     reported_parts: Vec<bool>,
     done: bool,
     pub(super) failed: bool,
-    /// Data that this member is expected to receive. Comparing with it is faster than hashing.
+    /// Data that this member is expected to receive; `None` if not set. Comparing with it is faster than hashing.
     expected_data: Option<Arc<ExpectedData>>,
     pub(super) events: VecDeque<TransferEvent>,
     pub(super) legs: Legs,
@@ -475,7 +476,7 @@ impl Transfer {
         self.requests.as_ref()?.times()
     }
 
-    /// Latency records of the root's messages, with [`TransferSpec::depth`].
+    /// Latency records of the root's messages, with [`TransferSpec::depth`]; otherwise `None`.
     pub fn requests(&self) -> Option<&Requests> {
         self.requests.as_ref()
     }

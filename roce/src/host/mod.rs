@@ -71,7 +71,7 @@ pub struct Host {
     datagrams: Datagrams,
     memory: MemoryTable,
     neighbors: Neighbors,
-    /// Frames that are sent before those of queue pairs.
+    /// ARP and UDP frames, which are sent before the frames of queue pairs.
     control: VecDeque<Vec<u8>>,
     /// Datagrams that wait for the link-layer address of their next hop.
     waiting: Vec<(Ipv4Addr, Envelope, Vec<u8>)>,
@@ -162,8 +162,8 @@ impl Host {
         }
     }
 
-    /// Number of packets that may follow the one just passed to [`Host::handle_packet`] in its flow without a visible
-    /// effect: [`QueuePair::silent_followers`].
+    /// Number of packets that may follow `frame` without a visible effect: [`QueuePair::silent_followers`]. `frame` was
+    /// just passed to [`Host::handle_packet`], and the packets are the next ones of its message.
     pub fn silent_followers(&self, frame: &RcFrame) -> u64 {
         let qp = self.qps.get(frame.headers.bth.dest_qp);
         let of_remote = |qp: &&QueuePair| {
@@ -174,7 +174,7 @@ impl Host {
             .map_or(0, |qp| qp.silent_followers(&frame.packet()))
     }
 
-    /// Handles `count` packets at once: `first` and those that follow it in its flow. The effect is that of
+    /// Handles `count` packets in one call: `first` and the next packets of its message. The effect is that of
     /// [`Host::handle_packet`] for each.
     ///
     /// # Panics
@@ -193,7 +193,8 @@ impl Host {
         self.poll(now, Form::Whole).map(Packet::into_bytes)
     }
 
-    /// Like [`Host::poll_transmit`], but with headers and body apart for a long payload of a reliable connection.
+    /// Like [`Host::poll_transmit`], but a long payload of a reliable connection is not copied. The frame then has two
+    /// parts: its headers, and the shared payload with its trailer.
     pub fn poll_split(&mut self, now: u64) -> Option<SplitFrame> {
         self.poll(now, Form::Split).map(Packet::into_split)
     }
@@ -213,7 +214,7 @@ impl Host {
         Some(packet)
     }
 
-    /// The time of the next [`Host::handle_timeout`], in nanoseconds.
+    /// The time of the next [`Host::handle_timeout`], in nanoseconds; `None` if no timer runs.
     pub fn poll_timeout(&self) -> Option<u64> {
         [self.deadlines.next(), self.neighbors.poll_timeout()]
             .into_iter()
@@ -306,7 +307,7 @@ impl Host {
         qp.post_recv(&self.memory, request)
     }
 
-    /// The queue pair with this number, for its state and counters.
+    /// The queue pair with this number, for its state and counters; `None` if it does not exist.
     pub fn qp(&self, qpn: QpNum) -> Option<&QueuePair> {
         self.qps.get(qpn)
     }

@@ -53,7 +53,7 @@ impl Neighbors {
         true
     }
 
-    /// Starts to resolve `ip`, unless it is resolved or in progress.
+    /// Starts to resolve `ip` to a MAC address, unless that is done or in progress.
     pub(super) fn resolve(&mut self, now: u64, ip: Ipv4Addr) {
         self.entries.entry(ip).or_insert(Entry::Requested {
             attempts: 0,

@@ -25,7 +25,7 @@ pub struct HostStats {
 }
 
 impl HostStats {
-    /// Number of received frames that a correct network would not deliver: those counted by [`Drops::implausible`] and
+    /// Number of received frames that a correct network would not deliver: the sum of [`Drops::implausible`] and of all
     /// [`Violations`]. Loss, duplication and reordering do not count.
     pub fn implausible(&self) -> u64 {
         self.drops.implausible() + self.violations.total()

@@ -40,7 +40,7 @@ impl Buffer {
         }
     }
 
-    /// The bytes of `range`; panics if it is out of bounds.
+    /// The bytes of `range`; panics if the range is out of bounds.
     pub(super) fn read(&self, range: Range<usize>) -> &[u8] {
         match self.original(&range) {
             Some(original) => &original[range],
@@ -48,7 +48,7 @@ impl Buffer {
         }
     }
 
-    /// The original, if all bytes of `range` have been written and match it.
+    /// The expected content, if all bytes of `range` have been written and match it; otherwise `None`.
     pub(super) fn original(&self, range: &Range<usize>) -> Option<&Arc<[u8]>> {
         let original = self.original.as_ref()?;
         (self.own.get().is_none() && self.is_written(range)).then_some(original)

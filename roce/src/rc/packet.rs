@@ -7,11 +7,11 @@ use crate::wire::{aeth, bth, immdt, reth, Header, Reason, WireError};
 pub struct RcHeaders {
     /// Base Transport Header.
     pub bth: bth::Repr,
-    /// RDMA Extended Transport Header, in the first packet of a WRITE.
+    /// RDMA Extended Transport Header, in the first packet of a WRITE; otherwise `None`.
     pub reth: Option<reth::Repr>,
-    /// ACK Extended Transport Header, in an ACK or NAK.
+    /// ACK Extended Transport Header, in an ACK or NAK; otherwise `None`.
     pub aeth: Option<aeth::Repr>,
-    /// Immediate data, in the last packet of a message that has it.
+    /// Immediate data, in the last packet of a message that has it; otherwise `None`.
     pub immediate: Option<u32>,
 }
 

@@ -4,9 +4,9 @@
 //! the first packet of a message, and switches depend on the format of a group's packets. So early packets wait here,
 //! at most [`RcConfig::window`], and are processed in order. Errors are then found and reported in order, too.
 //!
-//! A missing packet is reported once when the first packet after it arrives, and again after the time that a *repair*
-//! (the arrival of the resent packet) takes. A report or a retransmission may be lost, and a switch may have merged the
-//! report with that of another
+//! A *repair* is the arrival of a resent packet. A missing packet is reported once when the first packet after it
+//! arrives, and again if no repair follows in time. A report or a retransmission may be lost, and a switch may have merged
+//! the report with that of another
 //! receiver. (IRN's receivers have no such timer: every early packet causes a NACK. In a group that would be one per
 //! receiver and packet.)
 
@@ -142,7 +142,7 @@ impl Reorder {
         .collect()
     }
 
-    /// The time of the next report in nanoseconds.
+    /// The time of the next report in nanoseconds; `None` if no packet will be reported.
     pub(super) fn next_report(&self) -> Option<u64> {
         let due = self.missing.values().map(|missing| missing.due);
         due.min().filter(|&due| due != u64::MAX)

@@ -10,6 +10,8 @@
 //! Only selective NAKs directly from a responder of this crate acknowledge nothing ([`LossReports::Direct`]).
 //!
 //! With selective repeat, the requester never goes back. It resends the packets reported lost before it sends new ones.
+//!
+//! In a multicast group, one end at a time is the *source*, which sends. All sources of a group use one sequence of PSNs.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -70,7 +72,7 @@ struct Repeat {
 #[derive(Default)]
 struct RoundTrip {
     shortest: Option<u64>,
-    /// Number and send time of the packet that is being measured.
+    /// Number and send time (in nanoseconds) of the packet that is being measured; `None` if there is none.
     measured: Option<(u64, u64)>,
 }
 
@@ -106,10 +108,10 @@ pub(super) struct Requester {
     sent: u64,
     /// Number after that of the last packet of all messages.
     end: u64,
-    /// Number of the newest packet sent with AckReq since the requester last went back.
+    /// Number of the newest packet sent with AckReq since the requester last went back; `None` if there is none.
     last_ack_req: Option<u64>,
-    /// Number of the packet to which a NAK made the requester go back. A second NAK of it is ignored until there is
-    /// progress.
+    /// Number of the packet to which a NAK made the requester go back; `None` after progress or a timeout. A second NAK
+    /// of that packet is ignored.
     nak_handled: Option<u64>,
     /// Whether a NAK made the requester go back, and no ACK has arrived since.
     is_resending: bool,
@@ -221,16 +223,16 @@ impl Requester {
             && !shared.timers.is_set(Timer::Pacing)
     }
 
-    /// Whether there is a packet to send, other than those reported lost.
+    /// Whether the packet with number `next` may be sent now. Packets that were reported lost do not count.
     fn has_next(&self, config: &RcConfig) -> bool {
         self.next < self.end
             && self.next - self.unacked < u64::from(window(config))
             && (self.next == self.unacked || !self.lacks_credit())
     }
 
-    /// Takes the packet to resend because of a report; `None` if it is the turn of a new packet. In a group, new
-    /// packets are interleaved while there are any, so that one member's false reports cannot block the source. The
-    /// oldest unacknowledged packet is resent at once, because all members wait for it.
+    /// Removes and returns the number of the packet to resend because of a report; `None` if a new packet is sent
+    /// instead. In a group, new packets are interleaved while there are any, so that one member's false reports cannot
+    /// block the source. The oldest unacknowledged packet is resent at once, because all members wait for it.
     fn take_lost(&mut self, config: &RcConfig) -> Option<u64> {
         let is_early = config.loss_reports == LossReports::Merged
             && self.lost.first() != Some(&self.unacked)

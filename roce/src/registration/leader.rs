@@ -72,7 +72,7 @@ pub enum LeaderEvent {
     },
     /// Some members have not confirmed in time. The leader has begun to deregister the group.
     GaveUp {
-        /// Addresses of those members.
+        /// Addresses of the members that have not confirmed.
         missing: Vec<Ipv4Addr>,
     },
     /// A member has joined. Its queue pair, and the next request of every member, starts at `psn`.
@@ -86,7 +86,7 @@ pub enum LeaderEvent {
     Left,
     /// Some members did not respond. The fabric has removed them so that the group continues.
     Lost {
-        /// Addresses of those members.
+        /// Addresses of the removed members.
         members: Vec<Ipv4Addr>,
     },
     /// The group is deregistered: at the leader's request, or because the leader did not respond to the fabric for too
@@ -279,7 +279,7 @@ impl Leader {
         true
     }
 
-    /// The time of the next [`Leader::handle_timeout`], in nanoseconds.
+    /// The time of the next [`Leader::handle_timeout`], in nanoseconds; `None` if no timer runs.
     pub fn poll_timeout(&self) -> Option<u64> {
         self.exchange.as_ref().map(|exchange| exchange.deadline)
     }

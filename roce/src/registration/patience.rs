@@ -53,7 +53,8 @@ impl Patience {
         }
     }
 
-    /// Creates the value for queue pairs of an RDMA card with these settings.
+    /// Creates the value for queue pairs with the settings `config`, converted to verbs attributes as an RDMA card has
+    /// them.
     pub const fn of_card(config: &RcConfig) -> Patience {
         Patience::new(config.ack_timeout, config.retries.attribute())
     }
@@ -72,7 +73,7 @@ impl Patience {
         }
     }
 
-    /// Shortest time until such a queue pair may give up, in nanoseconds; `None` if never or unknown.
+    /// Shortest time until a queue pair with these settings may give up, in nanoseconds; `None` if never or unknown.
     pub const fn limit_ns(self) -> Option<u64> {
         match AckTimeout::new(self.exponent).ns() {
             Some(timeout) => Some(timeout * (self.retry_cnt as u64 + 1)),
@@ -80,8 +81,8 @@ impl Patience {
         }
     }
 
-    /// Longest time until such a queue pair gives up, in nanoseconds: the specification allows each timeout to take
-    /// four times as long.
+    /// Longest time until a queue pair with these settings gives up, in nanoseconds; `None` if never or unknown. The
+    /// specification allows each timeout to take four times as long.
     pub const fn longest_limit_ns(self) -> Option<u64> {
         match self.limit_ns() {
             Some(limit) => Some(4 * limit),
@@ -118,8 +119,8 @@ impl Patience {
         half.is_none_or(|half| self.detection_ns(default_ns) <= half)
     }
 
-    /// The shortest ACK timeout, with the same number of retries, at which failed members are detected in time and a
-    /// member may pause for `pause` nanoseconds. `default_ns`: see [`Patience::dead_after_ns`].
+    /// The shortest ACK timeout that suits the number of retries: failed members are detected in time, and a member may
+    /// pause for `pause` nanoseconds. `default_ns`: see [`Patience::dead_after_ns`].
     pub fn timeout_for(self, default_ns: u64, pause: u64) -> AckTimeout {
         let fits = |exponent: &u8| {
             let patience = Patience {

@@ -46,7 +46,7 @@ const MANAGER: u32 = 0;
 const WINDOW_SEGMENTS: u64 = 192;
 /// Number of receive buffers for management datagrams, in addition to those for one root's messages.
 const MANAGEMENT_BUFFERS: u64 = 64;
-/// Number of repairs sent to one child before it is reported as silent.
+/// Number of repairs (resent messages) to one child in the tree before the child is reported as silent.
 const ATTEMPTS: u32 = 8;
 /// Number of receive buffers per connection, in addition to two for every message in flight. When none is left, RNR NAKs
 /// delay further packets.
@@ -177,7 +177,7 @@ pub struct Endpoint {
     /// The protocol's state; `None` until a list names this member.
     node: Option<Node>,
     ud_qpn: QpNum,
-    /// Receive buffers for datagrams.
+    /// Receive buffers for datagrams; `None` only while the endpoint is being created.
     buffers: Option<Buffers>,
     /// Address and datagram queue pair of every member that has been in a list, by member number.
     addresses: BTreeMap<u32, (Ipv4Addr, QpNum)>,
@@ -302,8 +302,8 @@ impl Endpoint {
         self.node.as_ref()
     }
 
-    /// Whether no other member can still need this one's messages, and all that it sent over connections is
-    /// acknowledged.
+    /// Whether this member may leave: no other member can still need its messages, and all packets that it sent over
+    /// connections are acknowledged.
     pub fn is_idle(&self) -> bool {
         let is_sent = |outgoing: &Outgoing| outgoing.queue.is_empty() && outgoing.in_flight == 0;
         self.node.as_ref().is_none_or(Node::is_idle) && self.outgoing.values().all(is_sent)
@@ -372,7 +372,7 @@ impl Endpoint {
         Ok(message)
     }
 
-    /// The time of the next [`Endpoint::handle_timeout`], in nanoseconds.
+    /// The time of the next [`Endpoint::handle_timeout`], in nanoseconds; `None` if no timer runs.
     pub fn poll_timeout(&self) -> Option<u64> {
         let requests = self.outgoing.values().filter_map(|o| match o.state {
             State::Requested(at) => Some(at),

@@ -66,7 +66,7 @@ impl Cube {
         }
     }
 
-    /// Rank of the second member at a vertex, if it is shared.
+    /// Rank of the second member at a vertex; `None` if the vertex is not shared.
     fn second_member(&self, vertex: u32) -> Option<u32> {
         let rank = self.vertices() + vertex.checked_sub(1)?;
         (rank < self.members).then_some(rank)
@@ -119,7 +119,7 @@ impl Cube {
         }
     }
 
-    /// The send from a vertex to its neighbour in a step.
+    /// The send from a vertex to its neighbour in a step; `None` if the vertex sends no block to it.
     fn between(&self, vertex: u32, step: u32) -> Option<Send> {
         if step >= self.cube_steps() {
             return None;
@@ -134,8 +134,8 @@ impl Cube {
         })
     }
 
-    /// The sends between the two members of a vertex in a step: the block that the receiver has and the sender lacks.
-    /// After the last step of the hypercube, also the newest block in the other direction.
+    /// The sends between the two members of a shared vertex in a step. First: the block that the receiving member has and
+    /// the sending member lacks. Second, after the last step of the hypercube: the newest block in the other direction.
     fn within(&self, vertex: u32, step: u32) -> [Option<Send>; 2] {
         let (true, Some(before)) = (self.second_member(vertex).is_some(), step.checked_sub(1))
         else {
