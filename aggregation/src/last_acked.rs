@@ -59,7 +59,8 @@ impl LastAcked {
         }
     }
 
-    /// Extends the lower 16 bits of an MSN, which is all that paths store, to the full MSN nearest to the last one.
+    /// Extends the lower 16 bits of an MSN to the full MSN that is nearest to the MSN last acknowledged. The register of
+    /// a path stores only these bits.
     pub(crate) fn extend_msn(&self, space: Space, msn: u32) -> u32 {
         let step = space.distance(self.point.msn, msn) as i16;
         space.add(self.point.msn, i32::from(step) as u32)

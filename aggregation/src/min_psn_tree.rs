@@ -34,8 +34,8 @@ pub struct PathPsn {
 
 impl PathPsn {
     /// Whether `self` precedes `other` in the search for the minimum. The older PSN comes first. At equal PSNs, a
-    /// receiver precedes a sender, and a receiver with a lower path number one with a higher. Two senders with equal
-    /// PSNs have no order, as in the pipeline.
+    /// receiver precedes a sender, and the lower path number decides between two receivers. Two senders with equal PSNs
+    /// have no order, as in the pipeline.
     #[inline]
     pub fn is_before(self, other: PathPsn, space: Space) -> bool {
         if self.psn != other.psn {
@@ -65,7 +65,8 @@ impl Leaves {
         self.0[path].newest.msn
     }
 
-    /// Records data sent by a path. Returns whether its PSN is new.
+    /// Records the PSN of data that a path has sent. Returns whether this PSN is newer than all that the path has
+    /// acknowledged or sent; another one is ignored.
     pub(crate) fn record_sent(&mut self, space: Space, path: usize, psn: u32) -> bool {
         let leaf = &mut self.0[path];
         let is_accepted = space.lt(leaf.newest.psn, psn);

@@ -72,7 +72,8 @@ impl Group {
         }
     }
 
-    /// Updates the search when data of the sender has advanced the sender's own path `from_path`.
+    /// Handles data that has advanced the sender's own path `from_path`. If that is the trigger path, marks a running
+    /// walk as dirty or, without one, clears the trigger.
     pub(super) fn walk_on_data(&mut self, from_path: usize, now: u64) {
         if self.walk.trigger == Some(from_path) {
             if self.is_walk_alive(now) {
@@ -98,8 +99,9 @@ impl Group {
         })
     }
 
-    /// Starts a walk if an acknowledgement of path `from_path` may have advanced the minimum. `is_new`: its PSN is newer than
-    /// the path's. A repeated PSN does not mark a running walk as dirty, because the walk might then never end.
+    /// Starts a walk if an acknowledgement of path `from_path` may have advanced the minimum. `is_new`: whether its PSN is
+    /// newer than all that the path had acknowledged or sent. A repeated PSN does not mark a running walk as dirty, because
+    /// the walk might then never end.
     pub(super) fn walk_on_ack(&mut self, from_path: usize, is_new: bool, now: u64) -> WalkStep {
         let is_new = is_new || self.fixed.config.flaw == Flaw::EqualAckDirties;
         if self.is_walk_alive(now) {

@@ -61,7 +61,7 @@ pub struct TofinoGroup {
 /// MSN that a path last acknowledged (`retransmission_filter.p4`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PathMsn {
-    /// Messages completed (MSN), modulo 2^24.
+    /// Number of messages completed (MSN), modulo 2^24.
     pub msn: u32,
     /// The PSN acknowledged with this MSN, minus the MSN. It never decreases, because a message has at least one packet.
     pub slack: u32,
@@ -92,7 +92,7 @@ struct Count {
     cnps: u8,
 }
 
-/// A packet between ingress and egress.
+/// A packet in the queues between ingress and egress.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TofinoQueuedPacket {
     /// A packet that egress sends unchanged.

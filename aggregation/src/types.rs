@@ -83,7 +83,8 @@ pub enum Flaw {
     IgnoredAdvance,
     /// Forwards a NAK with a reserved code to the source, with the receiver's PSN.
     ReservedNak,
-    /// Keeps the headers of the received frame in merged feedback: see [`Group::malformed_feedback`](super::Group::malformed_feedback).
+    /// Sends an aggregated ACK or NAK with the headers of the received one, not with headers of the group's own: see
+    /// [`Group::malformed_feedback`](super::Group::malformed_feedback).
     KeptHeaders,
     /// Returns the source's own CNPs to it, and does not limit the CNPs of a path.
     AnyCnp,
@@ -118,14 +119,14 @@ pub enum Feedback {
     Ack {
         /// Newest acknowledged PSN.
         psn: u32,
-        /// Messages completed (MSN), modulo 2^24.
+        /// Number of messages completed (MSN), modulo 2^24.
         msn: u32,
     },
     /// A NAK: all packets before `nak.psn` have arrived, packet `nak.psn` has not.
     Nak {
         /// PSN of the missing packet, and the syndrome.
         nak: Nak,
-        /// Messages completed (MSN), modulo 2^24.
+        /// Number of messages completed (MSN), modulo 2^24.
         msn: u32,
     },
 }
@@ -166,8 +167,9 @@ impl Feedback {
 pub enum Notice {
     /// A congestion notification packet. It is forwarded if its path is the most congested one and not the source's.
     Cnp,
-    /// A report of one lost packet. It is forwarded if that loss was not reported to the source before. It acknowledges
-    /// nothing: towards a host, its PSN is the one after the last acknowledged, and its MSN field holds the lost PSN.
+    /// A report of one lost packet. The first report of a loss is forwarded; for later ones see
+    /// [`SelectiveNak`](super::SelectiveNak). It acknowledges nothing: towards a host, its PSN is the one after the last
+    /// acknowledged, and its MSN field holds the lost PSN.
     SelectiveNak {
         /// PSN of the lost packet.
         psn: u32,
@@ -178,7 +180,7 @@ pub enum Notice {
     FatalNak {
         /// PSN of the request that the receiver rejected, and the syndrome.
         nak: Nak,
-        /// Messages completed (MSN), modulo 2^24.
+        /// Number of messages completed (MSN), modulo 2^24.
         msn: u32,
     },
 }
@@ -229,11 +231,11 @@ pub struct PacketOut {
     pub port: Option<Port>,
     /// The ACK or NAK to send.
     pub feedback: Feedback,
-    /// PSN and MSN last acknowledged to the source, this packet included.
+    /// PSN and MSN last acknowledged to the source, after this packet is sent.
     pub last_acked: Point,
 }
 
-/// A packet between ingress and egress.
+/// A packet in the queues between ingress and egress.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum QueuedPacket {
     /// A packet that egress sends unchanged.

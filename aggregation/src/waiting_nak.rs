@@ -15,8 +15,8 @@ pub struct WaitingNak {
 }
 
 impl WaitingNak {
-    /// Records a received NAK. `is_accepted`: its path has not acknowledged a newer PSN. A NAK whose PSN all paths have
-    /// was reordered in the network, and is ignored.
+    /// Records a received NAK. `is_accepted`: whether the NAK's path has acknowledged no newer PSN. A NAK whose PSN all
+    /// paths have was reordered in the network, and is ignored.
     ///
     /// Of several NAKs with the same PSN, the one with the longest delay is kept: an RNR NAK rather than a sequence
     /// error, and of RNR NAKs the longest timer. An earlier retransmission would get another RNR NAK.

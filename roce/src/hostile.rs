@@ -529,14 +529,14 @@ impl Hostile {
     }
 }
 
-/// Writes the valid ICRC at the end.
+/// Writes the valid ICRC to the last four bytes of a frame.
 fn seal(frame: &mut [u8]) {
     let end = frame.len() - ICRC_LEN;
     let crc = icrc::compute(&frame[IP_AT..end]).expect("the packet has all headers");
     frame[end..].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Writes the valid IPv4 checksum.
+/// Writes the valid IPv4 header checksum of a frame.
 fn checksum(frame: &mut [u8]) {
     frame[IP_AT + 10..][..2].fill(0);
     let sum = ipv4::checksum(&frame[IP_AT..UDP_AT]);

@@ -12,7 +12,7 @@ use super::wire::{Body, MessageId, Packet, HEADER_LEN};
 use crate::rc::PathMtu;
 use crate::wire::{Header, WireError};
 
-/// Number of older lists of members that are kept, for messages that refer to them.
+/// Largest number of lists of members that a node keeps, for messages that refer to older ones.
 const KEPT_VERSIONS: usize = 64;
 /// Largest number of one root's messages that a node holds until their release, as a multiple of [`Config::window`].
 const KEPT_WINDOWS: usize = 4;
@@ -217,7 +217,8 @@ impl Node {
 
     /// Multicasts a message to all members of the newest list. [`Effect::Completed`] follows when they have it.
     ///
-    /// A caller that waits for it before the next message, as `MPI_Bcast` does, gets its messages delivered in order.
+    /// A caller that waits for that effect before the next message, as `MPI_Bcast` does, gets its messages delivered in
+    /// order.
     pub fn multicast(&mut self, now: u64, data: Arc<[u8]>) -> Result<u32, MulticastError> {
         let (len, limit) = (data.len() as u64, self.config.max_message);
         if len > limit {
@@ -617,7 +618,7 @@ impl Node {
         4 * self.base_wait(id, id.root)
     }
 
-    /// Reports a parent that should have repaired a message long ago.
+    /// Reports the parent in a message's tree as silent, if it should have repaired the message by now.
     fn report_parent(&mut self, now: u64, id: MessageId) {
         let patience = self.patience(id);
         let overdue = self.messages.get_mut(&id).and_then(|m| m.overdue.as_mut());

@@ -12,7 +12,7 @@ const MAX_PROBES: u32 = 6;
 
 #[derive(Debug)]
 pub(super) struct Suspects {
-    /// Nanoseconds until the first repetition.
+    /// Nanoseconds until the first repetition of a probe or report.
     interval: u64,
     of: BTreeMap<u32, Suspect>,
 }

@@ -68,7 +68,8 @@ impl Transfer {
         Ok((connection, endpoint))
     }
 
-    /// Joins the datagram group. `root`: the endpoint of the root, which is the group's manager.
+    /// Joins the datagram group. `root`: the endpoint of the root, which is the group's manager; `None` at the root
+    /// itself, which creates the group.
     pub(super) fn join_datagrams(
         &mut self,
         host: &mut dyn Verbs,

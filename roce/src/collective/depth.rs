@@ -55,7 +55,7 @@ impl Requests {
         }
     }
 
-    /// Whether request number `request` may be posted, to any of the receivers.
+    /// Whether the queue depth allows to post request number `request`, to any of the receivers.
     pub(super) fn may_post(&self, request: u32) -> bool {
         (request as usize) < self.latencies.len() + self.depth as usize
     }

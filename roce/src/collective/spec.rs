@@ -255,7 +255,7 @@ pub enum SpecError {
     },
     /// The transfer cannot be continued by another algorithm: the old or the new algorithm delivers slices out of order.
     /// Holds the new algorithm.
-    #[error("algorithm {0} delivers slices out of order, so their number is not enough to resume with another algorithm")]
+    #[error("the transfer cannot continue with algorithm {0}: it or the present algorithm delivers slices out of order")]
     OutOfOrderSlices(Algorithm),
     /// The algorithm does not implement the collective.
     #[error("algorithm {algorithm} does not support the collective {collective}")]
@@ -466,7 +466,8 @@ impl TransferSpec {
         }
     }
 
-    /// Whether a slice has reached all receivers when the source's queue pairs have completed it.
+    /// Whether the transfer supports a queue depth: a slice has reached all receivers when the source's queue pairs have
+    /// completed it.
     fn counts_requests(&self) -> bool {
         let sends_itself = !self.algorithm.relays() && !self.algorithm.needs_datagrams();
         sends_itself && self.collective == Collective::Broadcast && !self.has_several_sources()

@@ -603,7 +603,7 @@ fn source_port(qpn: QpNum) -> u16 {
     FIRST_SOURCE_PORT | (qpn.get() as u16 & 0x3fff)
 }
 
-/// The next IPv4 identification; skips 0.
+/// Returns the IPv4 identification `next`, and advances `next` by one; skips 0.
 fn next_identification(next: &mut u16) -> u16 {
     let id = *next;
     *next = next.checked_add(1).unwrap_or(1);

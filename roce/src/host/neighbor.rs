@@ -88,7 +88,7 @@ impl Neighbors {
         }
     }
 
-    /// Evicts the oldest neighbours that this host has not requested, down to the limit.
+    /// Evicts the oldest neighbours that this host has not requested, until [`MAX_OBSERVED`] are left.
     fn evict_old(&mut self) {
         while self.observed.len() > MAX_OBSERVED {
             let Some(oldest) = self.observed.pop_front() else {

@@ -105,8 +105,8 @@ impl Drops {
             + self.arp_overload
     }
 
-    /// Dropped frames that a correct network does not cause. Frames flooded by a switch, and ARP requests in excess,
-    /// are not included.
+    /// Number of dropped frames that a correct network does not cause. Frames flooded by a switch, frames without a
+    /// handler, and ARP requests in excess are not included.
     pub fn implausible(&self) -> u64 {
         self.total() - self.not_for_us - self.no_listener - self.arp_overload
     }

@@ -99,7 +99,7 @@ impl<'a> RcPacket<'a> {
     }
 }
 
-/// The payload in `bytes` without its padding; their sum must be a multiple of four bytes.
+/// The payload in `bytes` without its padding. Payload and padding together must be a multiple of four bytes.
 pub(crate) fn unpadded(bytes: &[u8], pad_count: u8) -> Result<&[u8], WireError> {
     let bad = |field, value| WireError {
         header: Header::Bth,

@@ -148,7 +148,7 @@ impl Reorder {
         due.min().filter(|&due| due != u64::MAX)
     }
 
-    /// Records the arrival of packet number `at`. Packets that it has skipped are missing.
+    /// Records the arrival of packet number `at`. Packets that it has overtaken become missing packets.
     fn record_arrival(&mut self, now: u64, at: u64) {
         if let Some(missing) = self.missing.remove(&at) {
             // After several reports it is unknown which one caused the repair (Karn's algorithm).

@@ -81,7 +81,7 @@ impl RoundTrip {
         self.measured.get_or_insert((seq, now));
     }
 
-    /// Records a retransmission of packet `seq`, which ends its measurement.
+    /// Records a retransmission of packet `seq`. A measurement of that packet is dropped.
     fn sent_again(&mut self, seq: u64) {
         self.measured.take_if(|(measured, _)| *measured == seq);
     }
@@ -166,7 +166,7 @@ impl Requester {
         self.messages.is_empty()
     }
 
-    /// PSN after the last one in use.
+    /// PSN after the last packet of all messages posted so far.
     pub(super) fn end_psn(&self) -> Psn {
         self.psn(self.end)
     }
@@ -368,7 +368,8 @@ impl Requester {
             || (fills_window && outstanding_ask.is_none())
     }
 
-    /// Handles an ACK or NAK. `is_others`: a PSN that was never sent here belongs to another source of the group.
+    /// Handles an ACK or NAK. `is_others`: whether a PSN that this requester never sent belongs to another source of the
+    /// group.
     pub(super) fn handle_ack(
         &mut self,
         now: u64,

@@ -99,7 +99,7 @@ pub enum LeaderEvent {
 #[error("the leader is busy with another request, or the group is not registered")]
 pub struct Busy;
 
-/// State machine of a group's leader. See the documentation of the module.
+/// State machine of a group's leader: registers the group, adds and removes members, and deregisters the group.
 #[derive(Debug)]
 pub struct Leader {
     spec: GroupSpec,
@@ -129,7 +129,7 @@ enum State {
 #[derive(Debug)]
 struct Exchange {
     packets: Vec<Repr>,
-    /// Members that have not confirmed; the leader itself if a switch confirms.
+    /// Members that have not confirmed; only the leader itself if a switch is to confirm.
     missing: BTreeSet<Ipv4Addr>,
     attempts: u32,
     /// Time to resend or to give up, in nanoseconds.
@@ -228,7 +228,7 @@ impl Leader {
         }
     }
 
-    /// Sends a packet of this kind that needs no confirmation. It contains the leader's own node.
+    /// Sends a packet of kind `kind`, which needs no confirmation. It contains the leader's own node.
     fn send_unconfirmed(&self, host: &mut dyn Verbs, now: u64, kind: Kind) {
         let packet = Repr {
             kind,

@@ -25,8 +25,8 @@ use crate::rc::{AckTimeout, RcConfig};
 
 /// Longest time until a source reports that nothing is acknowledged, in nanoseconds.
 pub const MAX_STALL_NS: u64 = 1_000_000_000;
-/// Shortest time until the fabric considers a member failed, in nanoseconds: a few readings of all switches of its
-/// tree.
+/// Shortest time until the fabric considers a member failed, in nanoseconds. In this time, the controller can read the
+/// registers of all switches of the group's tree a few times.
 pub const MIN_DEAD_AFTER_NS: u64 = 50_000_000;
 
 /// Local ACK timeout and retry count of the queue pairs of a group, as verbs attributes.

@@ -174,7 +174,7 @@ impl Endpoint {
         office.due = Some(now);
     }
 
-    /// Sends the present list to all members.
+    /// Sends the present list to all members, and to the members that have left since the last list.
     pub(super) fn publish(&mut self, host: &mut dyn Verbs, now: u64) {
         let Role::Manager(office) = &mut self.role else {
             return;

@@ -51,7 +51,8 @@ const ATTEMPTS: u32 = 8;
 /// Number of receive buffers per connection, in addition to two for every message in flight. When none is left, RNR NAKs
 /// delay further packets.
 const CONNECTION_BUFFERS: u64 = 4;
-/// RNR delay of 10 us, the time of a few datagrams: an application that is late is late by about that time.
+/// RNR delay of 10 us, the time of a few datagrams. A receiver that posts its buffers late is usually late by about that
+/// time.
 const RNR_TIMER: RnrTimer = RnrTimer::new(1);
 
 /// The lifetime of a connection after its packets are sent.
@@ -437,7 +438,7 @@ impl Endpoint {
         is_ours
     }
 
-    /// Executes the effects of the node.
+    /// Executes the effects of the node: sends its packets, and reports events to the application.
     fn apply_effects(&mut self, host: &mut dyn Verbs, now: u64) {
         while let Some(effect) = self.node.as_mut().and_then(Node::poll) {
             match effect {

@@ -84,7 +84,7 @@ impl Cube {
         (vertex >> by | round) & (self.vertices() - 1)
     }
 
-    /// The block with the highest number at a vertex before a step; `None` if it has none.
+    /// The block with the highest number at a vertex before a step; `None` if the vertex has no block.
     fn newest(&self, vertex: u32, step: u32) -> Option<u32> {
         let last = self.blocks - 1;
         match self.rotated(vertex, step) {
