@@ -1,8 +1,8 @@
 //! Ingress processing of a group's packets: data, ACKs, NAKs and CNPs (`ack_aggregate.p4`). A packet from a port
 //! outside the group's tree is dropped.
 //!
-//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that all
-//! paths have acknowledged or sent.
+//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that
+//! all paths have acknowledged or sent. The *source* is the member of the group that sends at present.
 
 use alfirk_roce::wire::{NakCode, Syndrome};
 

@@ -3,7 +3,8 @@
 //!
 //! Time is divided into *windows* of 1,024 microseconds. The CNP count of a path is halved with each window.
 //!
-//! A *path* is a port of the group's tree on this switch; paths are numbered from 0.
+//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *source* is the member of the
+//! group that sends at present.
 
 use super::Flaw;
 

@@ -1,7 +1,7 @@
 //! State of a group on one switch, and egress processing of its packets.
 //!
-//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that all
-//! paths have acknowledged or sent.
+//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that
+//! all paths have acknowledged or sent. The *source* is the member of the group that sends at present.
 
 use std::collections::VecDeque;
 
@@ -63,7 +63,8 @@ pub struct SavedRegisters {
 }
 
 impl Group {
-    /// Restores a group from registers saved by [`Group::saved_registers`]. `ports` has the same length as then.
+    /// Restores a group from registers saved by [`Group::saved_registers`]. `ports` must have the same
+    /// length as in the saved group.
     pub fn restore(config: Config, ports: &[Port], saved: SavedRegisters) -> Group {
         let Point { psn, msn } = saved.last_acked.point;
         let fresh = Group::new(config, ports, config.space.next(psn), msn);

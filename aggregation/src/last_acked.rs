@@ -1,4 +1,7 @@
 //! PSN and MSN of the last acknowledgement sent to the source (`last_acked.p4`).
+//!
+//! The *source* is the member of the group that sends at present. A *path* is a port of the group's tree on this
+//! switch. The *minimum* is the newest PSN that all paths have acknowledged or sent.
 
 use super::Space;
 

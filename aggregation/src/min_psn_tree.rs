@@ -3,8 +3,8 @@
 //! The path of the source has all packets that the source sent. So the minimum can include it, and needs no correction
 //! when the source changes. All three strategies use these registers.
 //!
-//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that all
-//! paths have acknowledged or sent.
+//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that
+//! all paths have acknowledged or sent. The *source* is the member of the group that sends at present.
 
 use super::{Point, Space};
 

@@ -1,5 +1,6 @@
 //! Minimum PSN over a group's paths on one switch, computed by the controller
-//! ([`Strategy::Punt`](super::Strategy::Punt)). A *path* is a port of the group's tree on this switch.
+//! ([`Strategy::Punt`](super::Strategy::Punt)). A *path* is a port of the group's tree on this switch. The
+//! *source* is the member of the group that sends at present.
 //!
 //! The steps are those of the switch, but the controller has less information:
 //!

@@ -6,7 +6,8 @@
 //! rule, a faulty member could become the source, or acknowledge packets that other members behind the same port have not
 //! received.
 //!
-//! A *path* is a port of the group's tree on this switch; paths are numbered from 0.
+//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *source* is the member of the
+//! group that sends at present.
 
 use super::{Config, Flaw, Port, Space};
 

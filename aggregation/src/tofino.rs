@@ -4,8 +4,8 @@
 //! The protocol is the same, but its steps are divided differently. A stateful ALU has two comparisons and one result,
 //! and a register is accessed once per packet, in either ingress or egress.
 //!
-//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that all
-//! paths have acknowledged or sent.
+//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that
+//! all paths have acknowledged or sent. The *source* is the member of the group that sends at present.
 //!
 //! The minimum is found by a tree. MSNs are stored in egress: a copy of each ACK or NAK, the record, leaves by the port
 //! of its own path and updates that path's MSN there. The window of the source advances when the record has

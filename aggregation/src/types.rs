@@ -1,7 +1,7 @@
 //! Inputs and outputs of a group's state machine: feedback, notices, and packets between ingress and egress.
 //!
-//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that all
-//! paths have acknowledged or sent.
+//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that
+//! all paths have acknowledged or sent. The *source* is the member of the group that sends at present.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;

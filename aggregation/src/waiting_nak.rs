@@ -1,5 +1,8 @@
 //! The NAK that waits until all receivers have the packets before it, or the one last sent to the source
 //! (`waiting_nak.p4`).
+//!
+//! The *source* is the member of the group that sends at present. A *path* is a port of the group's tree on this
+//! switch. The *minimum* is the newest PSN that all paths have acknowledged or sent.
 
 use alfirk_roce::wire::Syndrome;
 

@@ -613,7 +613,7 @@ impl Node {
             + self.config.segments(message.len) * self.config.segment_time
     }
 
-    /// Time from this node's acknowledgement until all members should have the message, in nanoseconds.
+    /// Time in nanoseconds in which all members should get a message: four times the waiting time for the whole tree.
     fn patience(&self, id: MessageId) -> u64 {
         4 * self.base_wait(id, id.root)
     }
@@ -631,7 +631,7 @@ impl Node {
         self.effects.extend(silent);
     }
 
-    /// Requests the message from a child that has it, each time from another one.
+    /// Requests the message from one of the children that have acknowledged it, each time from the next one.
     fn request(&mut self, now: u64, id: MessageId) {
         let Some(message) = self.messages.get(&id) else {
             return;

@@ -3,7 +3,7 @@
 /// The tree over `members` nodes, numbered from 0 in the order of the membership list, one of which is the root.
 ///
 /// Let `d` be a node's cyclic distance after the root in that list. Its parent is at `d` without its lowest set bit, its children at
-/// `d + 2^k` for every `2^k` below that bit.  Nodes beyond the last member do not exist.
+/// `d + 2^k` for every `2^k` below that bit. Nodes beyond the last member do not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AckTree {
     members: u32,

@@ -75,8 +75,8 @@ pub struct RemoteMemory {
     pub len: u64,
 }
 
-/// One member's end of an edge: the addresses, numbers and memory that the other end needs to connect to it. For a group,
-/// the controller needs them.
+/// One member's end of an edge: the addresses, numbers and memory that the other end needs to connect to it. The controller
+/// needs them to register a group.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Endpoint {
     /// The edge to which this end belongs.
@@ -532,8 +532,8 @@ fn is_empty_list(ranks: &Arc<[u32]>) -> bool {
     ranks.is_empty()
 }
 
-/// Offset and length in bytes of slice number `index`, if `size` bytes are cut into `slices` slices (at least 1) whose
-/// lengths differ by at most one byte.
+/// Offset and length in bytes of slice number `index`. The data of `size` bytes is cut into `slices` slices (at least 1),
+/// whose lengths differ by at most one byte.
 pub fn equal_slice(size: u64, slices: u32, index: u32) -> (u64, u64) {
     let (n, i) = (u64::from(slices), u64::from(index));
     let (base, longer) = (size / n, size % n);

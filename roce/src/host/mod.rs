@@ -55,7 +55,7 @@ const FIRST_QPN: u32 = 0x11;
 
 /// Largest number of control frames (ARP, UDP) in the queue. Beyond it, ARP requests get no reply.
 const MAX_CONTROL: usize = 64;
-/// Largest number of datagrams that wait for address resolution. Further ones are dropped.
+/// Largest number of UDP datagrams that wait for the MAC address of one next hop. Further ones are dropped.
 const MAX_WAITING: usize = 64;
 
 /// A host with one network port.

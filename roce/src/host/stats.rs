@@ -51,7 +51,7 @@ pub struct Drops {
     pub wrong_pkey: u64,
     /// The ICRC is wrong.
     pub icrc: u64,
-    /// ARP requests dropped because the neighbour table or the reply queue was full.
+    /// ARP requests dropped because the queue of ARP and UDP frames to send was full.
     #[serde(default)]
     pub arp_overload: u64,
 }

@@ -4,7 +4,8 @@ use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A zero-initialised byte buffer that takes no memory while its content is the expected one, the *original*.
+/// A zero-initialised byte buffer that needs no memory of its own while all writes match the expected content, the
+/// *original*.
 ///
 /// The caller may set the expected content. While every write matches it at the same offset, the buffer only records
 /// the ranges written and allocates nothing. So a simulator's many receivers of one message share the sender's bytes.

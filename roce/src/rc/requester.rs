@@ -498,7 +498,8 @@ impl Requester {
         Ok(())
     }
 
-    /// Handles the local ACK timeout: resends from the oldest unacknowledged packet.
+    /// Handles the local ACK timeout: goes back to the oldest unacknowledged packet. With selective repeat, resends only
+    /// the oldest and the newest unacknowledged packet.
     pub(super) fn handle_ack_timeout(
         &mut self,
         config: &RcConfig,
@@ -550,8 +551,8 @@ impl Requester {
         }
     }
 
-    /// Handles the end of the RNR delay, in which the requester has already gone back. The ACK timer starts with the
-    /// next packet.
+    /// Handles the end of the RNR delay. The packet to resend was already chosen when the RNR NAK arrived. The ACK timer
+    /// starts with the next packet.
     pub(super) fn handle_rnr_timeout(&mut self) {
         self.nak_handled = None;
         self.is_resending = false;
