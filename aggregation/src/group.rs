@@ -63,8 +63,8 @@ pub struct SavedRegisters {
 }
 
 impl Group {
-    /// Restores a group from registers saved by [`Group::saved_registers`]. `ports` must have the same
-    /// length as in the saved group.
+    /// Restores a group from registers saved by [`Group::saved_registers`]. `ports` must have the
+    /// same length as in the saved group.
     pub fn restore(config: Config, ports: &[Port], saved: SavedRegisters) -> Group {
         let Point { psn, msn } = saved.last_acked.point;
         let fresh = Group::new(config, ports, config.space.next(psn), msn);

@@ -114,10 +114,10 @@ impl Leaves {
         so_far: Option<PathPsn>,
     ) -> Option<PathPsn> {
         paths.into_iter().fold(so_far, |oldest, path| {
-            let word = self.path_psn(path);
+            let candidate = self.path_psn(path);
             match oldest {
-                Some(oldest) if !word.is_before(oldest, space) => Some(oldest),
-                _ => Some(word),
+                Some(oldest) if !candidate.is_before(oldest, space) => Some(oldest),
+                _ => Some(candidate),
             }
         })
     }

@@ -119,13 +119,13 @@ impl Group {
         }
         let seen = from_path / self.fixed.config.paths_per_pass;
         let oldest = self.oldest_of(seen, None);
-        self.walk.trigger = oldest.map(|word| word.path);
+        self.walk.trigger = oldest.map(|oldest_path| oldest_path.path);
         let node = usize::from(seen == 0);
         match oldest {
-            Some(word) if node >= self.nodes() => {
+            Some(oldest_path) if node >= self.nodes() => {
                 self.walk.running = None;
-                self.walk.found = word.psn;
-                WalkStep::Found(word)
+                self.walk.found = oldest_path.psn;
+                WalkStep::Found(oldest_path)
             }
             _ => {
                 self.start_walk(now);
@@ -147,16 +147,16 @@ impl Group {
             _ => return WalkStep::Idle,
         };
         search.oldest = self.oldest_of(search.node, search.oldest);
-        self.walk.trigger = search.oldest.map(|word| word.path);
+        self.walk.trigger = search.oldest.map(|oldest_path| oldest_path.path);
         search.node += 1;
         if search.seen == Some(search.node) {
             search.node += 1;
         }
         match search.oldest {
-            Some(word) if search.node >= self.nodes() && !busy.is_dirty => {
+            Some(oldest_path) if search.node >= self.nodes() && !busy.is_dirty => {
                 self.walk.running = None;
-                self.walk.found = word.psn;
-                WalkStep::Found(word)
+                self.walk.found = oldest_path.psn;
+                WalkStep::Found(oldest_path)
             }
             _ if search.node >= self.nodes() => {
                 self.start_walk(now);

@@ -316,13 +316,13 @@ impl TofinoGroup {
     /// Stores a NAK as pending, unless the pending NAK has an older PSN or, at the same PSN, at least as long a delay.
     fn wait(&mut self, minimum: u32, nak: Nak) {
         let space = self.space;
-        let goes_on = self.waiting.is_some_and(|waiting| {
+        let is_kept = self.waiting.is_some_and(|waiting| {
             let is_stale = !space.lt(minimum, waiting.psn);
             let is_first = space.lt(waiting.psn, nak.psn)
                 || (waiting.psn == nak.psn && delay_ns(waiting) >= delay_ns(nak));
             !is_stale && is_first
         });
-        if !goes_on {
+        if !is_kept {
             self.waiting = Some(nak);
         }
     }
@@ -501,14 +501,17 @@ impl TofinoGroup {
         }
     }
 
-    /// The minimum PSN `word` with its MSN: the MSN of the path with the minimum. If that path sent the PSN, it is the
-    /// MSN last acknowledged to the source.
-    fn point_of(&mut self, word: PathPsn) -> Point {
-        let msn = match word.by_sender {
+    /// The minimum PSN with its MSN. `oldest_path`: the path that has the minimum. The MSN is that of this path or, if the
+    /// path sent the PSN, the MSN last acknowledged to the source.
+    fn point_of(&mut self, oldest_path: PathPsn) -> Point {
+        let msn = match oldest_path.by_sender {
             true => self.last_acked_msn,
-            false => self.raise_last_acked_msn(self.msns[word.path].msn),
+            false => self.raise_last_acked_msn(self.msns[oldest_path.path].msn),
         };
-        Point { psn: word.psn, msn }
+        Point {
+            psn: oldest_path.psn,
+            msn,
+        }
     }
 
     /// Raises the MSN last acknowledged to the source to `msn`, unless it is newer than `msn` already. Returns the

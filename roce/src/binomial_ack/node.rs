@@ -390,12 +390,12 @@ impl Node {
                 }
                 self.send_content(id, child);
             }
-            let patience = self.patience(id);
+            let completion_time = self.completion_time(id);
             if let Some((parent, wait)) =
                 self.messages.get_mut(&id).and_then(|m| m.acked_to.as_mut())
             {
                 if wait.at <= now {
-                    wait.restart(now, patience);
+                    wait.restart(now, completion_time);
                     let parent = *parent;
                     self.send(id, parent, Body::Ack);
                 }
@@ -516,7 +516,7 @@ impl Node {
             if message.request.is_none() && !message.acked.is_empty() {
                 self.request(now, id);
             }
-            let at = now + self.patience(id);
+            let at = now + self.completion_time(id);
             if let Some(message) = self.messages.get_mut(&id) {
                 message.overdue.get_or_insert(Wait { at, tries: 0 });
             }
@@ -527,7 +527,7 @@ impl Node {
             .iter()
             .map(|child| (*child, self.base_wait(id, *child)))
             .collect();
-        let patience = self.patience(id);
+        let completion_time = self.completion_time(id);
         let Some(message) = self.messages.get_mut(&id) else {
             return;
         };
@@ -561,7 +561,7 @@ impl Node {
                     .acked_to
                     .is_some_and(|(acked_to, _)| acked_to == parent) => {}
             Some(parent) => {
-                let at = now + patience;
+                let at = now + completion_time;
                 message.acked_to = Some((parent, Wait { at, tries: 0 }));
                 self.send(id, parent, Body::Ack);
             }
@@ -614,18 +614,18 @@ impl Node {
     }
 
     /// Time in nanoseconds in which all members should get a message: four times the waiting time for the whole tree.
-    fn patience(&self, id: MessageId) -> u64 {
+    fn completion_time(&self, id: MessageId) -> u64 {
         4 * self.base_wait(id, id.root)
     }
 
     /// Reports the parent in a message's tree as silent, if it should have repaired the message by now.
     fn report_parent(&mut self, now: u64, id: MessageId) {
-        let patience = self.patience(id);
+        let completion_time = self.completion_time(id);
         let overdue = self.messages.get_mut(&id).and_then(|m| m.overdue.as_mut());
         let Some(wait) = overdue.filter(|wait| wait.at <= now) else {
             return;
         };
-        wait.restart(now, patience);
+        wait.restart(now, completion_time);
         let (parent, _) = self.neighbours(id);
         let silent = parent.map(|member| Effect::Silent { member });
         self.effects.extend(silent);

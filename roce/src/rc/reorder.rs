@@ -21,7 +21,7 @@ const MAX_REPORTS: u8 = 32;
 /// predict the next.
 const EVENLY_SPACED_REPORTS: u8 = 3;
 /// Longest time between two reports of a packet, in nanoseconds, if the ACK timeout is disabled.
-const DEFAULT_REPAIR_NS: u64 = 1_000_000;
+const MAX_REPORT_INTERVAL_NS: u64 = 1_000_000;
 
 /// A packet that arrived early and waits for those before it.
 pub(super) struct EarlyPacket {
@@ -192,7 +192,7 @@ impl RepairTime {
     /// Time in nanoseconds to wait after this number of reports, at most the ACK timeout. It doubles after each failed
     /// report, except for the first ones.
     fn wait(&self, reports: u8, config: &RcConfig) -> u64 {
-        let longest = config.ack_timeout.ns().unwrap_or(DEFAULT_REPAIR_NS);
+        let longest = config.ack_timeout.ns().unwrap_or(MAX_REPORT_INTERVAL_NS);
         let first = match self.smoothed {
             None => longest / 4,
             // Packets that are resent together arrive one after the other.

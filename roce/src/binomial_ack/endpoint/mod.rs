@@ -244,10 +244,10 @@ impl Endpoint {
 
     /// Makes this host the manager and first member of a new group.
     pub fn create_group(&mut self, host: &mut dyn Verbs, now: u64) {
-        let mut office = ManagerState::default();
-        let joined = office.manager.join(host.ip(), self.ud_qpn);
+        let mut manager_state = ManagerState::default();
+        let joined = manager_state.manager.join(host.ip(), self.ud_qpn);
         let (number, list) = joined.expect("the first number of an empty list is free");
-        self.role = Role::Manager(office);
+        self.role = Role::Manager(manager_state);
         self.node = Some(Node::new(number, self.config.node));
         self.handle_list(host, now, list);
     }
@@ -271,13 +271,13 @@ impl Endpoint {
 
     /// At the manager: removes a failed member, which gets no notice.
     pub fn expel(&mut self, host: &mut dyn Verbs, now: u64, number: u32) {
-        let Role::Manager(office) = &mut self.role else {
+        let Role::Manager(manager_state) = &mut self.role else {
             return;
         };
-        if number == MANAGER || office.manager.leave(number).is_err() {
+        if number == MANAGER || manager_state.manager.leave(number).is_err() {
             return;
         }
-        office.due = Some(now);
+        manager_state.due = Some(now);
         self.drop_outgoing(host, number);
         self.drop_incoming(host, number, |_| true);
         self.apply_effects(host, now);
@@ -381,7 +381,7 @@ impl Endpoint {
         });
         let of_role = match &self.role {
             Role::Joining(at) | Role::Leaving(at) => Some(*at),
-            Role::Manager(office) => office.due,
+            Role::Manager(manager_state) => manager_state.due,
             Role::Stranger | Role::Member => None,
         };
         let of_node = self.node.as_ref().and_then(Node::poll_timeout);
@@ -408,7 +408,7 @@ impl Endpoint {
             Role::Joining(at) | Role::Leaving(at) if *at <= now => {
                 self.request_from_manager(host, now)
             }
-            Role::Manager(office) if office.due.is_some_and(|at| at <= now) => {
+            Role::Manager(manager_state) if manager_state.due.is_some_and(|at| at <= now) => {
                 self.publish(host, now);
             }
             _ => {}
