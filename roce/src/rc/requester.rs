@@ -223,7 +223,8 @@ impl Requester {
             && !shared.timers.is_set(Timer::Pacing)
     }
 
-    /// Whether the packet with number `next` may be sent now. Packets that were reported lost do not count.
+    /// Whether packet number `next` exists, and the window and the responder's credits allow to send it. Packets that were
+    /// reported lost do not count.
     fn has_next(&self, config: &RcConfig) -> bool {
         self.next < self.end
             && self.next - self.unacked < u64::from(window(config))
