@@ -1,4 +1,4 @@
-//! A switch with its pipeline, the target of requests.
+//! A switch with its pipeline, to which requests apply.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -29,7 +29,7 @@ impl Server {
         client
     }
 
-    /// Handles the end of a client's stream. What the client wrote stays.
+    /// Handles the end of a client's stream. Entries and other objects that the client wrote stay.
     pub fn stream_close(&mut self, client: ClientId) {
         if self.streams.remove(&client) {
             let actions = self.arbitration.close(client);

@@ -401,7 +401,8 @@ impl Engine {
         }
     }
 
-    /// Advances all links and their queues.
+    /// Starts the transmission of queued packets on idle links, and moves frames that have left an emulated link to the
+    /// list of frames to send.
     fn serve_links(&mut self, now: u64) {
         let waiting = self.ports.values().filter(|port| !port.queues.is_empty());
         self.runnable.extend(waiting.map(|port| port.number));

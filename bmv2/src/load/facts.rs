@@ -1,5 +1,5 @@
-//! Dataflow facts: values and conditions of a packet's words that hold at a point of a pipeline, as conditions and
-//! assignments on the paths to it imply.
+//! Dataflow facts about a packet's words (fields and temporaries): values of words, and outcomes of conditions, that
+//! hold at a point of a pipeline. They follow from the conditions and assignments on the paths to this point.
 
 use super::lower::dest_of;
 use crate::exec::ops::{Op, Pc, Slot, Test};
@@ -100,7 +100,7 @@ pub(super) fn branch(op: Op, zero: Slot) -> Option<Branch> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Writes {
     Words(Vec<Slot>),
-    /// Any but constants.
+    /// Any word except those that hold constants.
     All,
 }
 
@@ -171,7 +171,7 @@ pub(super) fn def_and_uses(op: Op) -> Option<(Slot, [Slot; 3])> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum WordFact {
     Is(u64),
-    /// Excluded values, sorted.
+    /// The word has none of these values, which are sorted.
     Not(Vec<u64>),
 }
 
@@ -317,15 +317,14 @@ impl Facts {
         }
     }
 
-    /// Removes facts about words and conditions that are not selected.
+    /// Keeps only the facts about words and conditions for which the predicates `word` and `condition` are true.
     pub fn restrict(
         &mut self,
         word: impl Fn(&Slot) -> bool,
         condition: impl Fn(&Condition) -> bool,
     ) {
         self.words.retain(|slot, _| word(slot));
-        self.outcomes
-            .retain(|test_counts, _| condition(test_counts));
+        self.outcomes.retain(|tested, _| condition(tested));
     }
 
     /// Meet of the lattice: keeps the facts that also hold in `other`. Returns true if facts were lost.

@@ -275,7 +275,8 @@ impl Loader<'_> {
         Ok(dest_of(&op))
     }
 
-    /// Emits code for patterns that one instruction implements.
+    /// Emits code for an operation that one special instruction implements, such as the selection of bits. Returns the word
+    /// of the result; `None` for other operations.
     fn pattern(&mut self, op: Binary, a: &Node, b: &Node) -> Result<Option<Slot>, LoadError> {
         let op = match op {
             Binary::BitAnd | Binary::Shr => {
@@ -333,7 +334,8 @@ impl Loader<'_> {
         Ok(dest_of(&op))
     }
 
-    /// Emits code for a conjunction or disjunction with `==` or `!=`.
+    /// Emits one instruction for a conjunction or disjunction of which one operand is `==` or `!=`. Returns the word of the
+    /// result; `None` for other operations.
     fn with_comparison(
         &mut self,
         op: Binary,
@@ -379,7 +381,8 @@ impl Loader<'_> {
         ))
     }
 
-    /// Emits a conditional jump on bits of a field.
+    /// Emits a conditional jump for the comparison of bits of a field (`node`) with a constant (`other`). Returns the jumps
+    /// to patch; `None` for other operands.
     fn branch_on_bits(
         &mut self,
         node: &Node,
@@ -421,7 +424,8 @@ impl Loader<'_> {
         })]))
     }
 
-    /// Returns the operands of a comparison in words, with an operator that gives the same result.
+    /// Emits code for the operands of a comparison. Returns their words and an operator on words that gives the same
+    /// result; `None` if an operand may exceed a word.
     fn comparison(
         &mut self,
         op: Binary,
@@ -660,7 +664,8 @@ impl Loader<'_> {
     }
 }
 
-/// Matches bits of a field that fits a word: `(field >> low) & mask`, or one of both operations.
+/// Matches bits of a field that fits a word: `(field >> low) & mask`, or only the shift, or only the mask. Returns the
+/// field, its lowest selected bit, and the number of bits.
 fn bits<'n>(op: Binary, a: &'n Node, b: &Node) -> Option<(&'n Node, u8, u8)> {
     let Kind::Const(b) = &b.kind else {
         return None;
@@ -696,7 +701,7 @@ struct Order<'n> {
     bit: u8,
 }
 
-/// `((a >> low_a) - (b >> low_b)) >> bit & 1`
+/// Matches `((a >> low_a) - (b >> low_b)) >> bit & 1`, the order of two serial numbers.
 fn order<'n>(op: Binary, a: &'n Node, b: &Node) -> Option<Order<'n>> {
     let (difference, bit, 1) = bits(op, a, b).or_else(|| one_bit(op, a, b))? else {
         return None;
@@ -721,7 +726,7 @@ fn order<'n>(op: Binary, a: &'n Node, b: &Node) -> Option<Order<'n>> {
     })
 }
 
-/// Matches one bit of a number of any width: `(x >> n) & 1`.
+/// Matches one bit of a number of any width: `(x >> n) & 1`. Returns `x`, `n`, and 1 as the number of bits.
 fn one_bit<'n>(op: Binary, a: &'n Node, b: &Node) -> Option<(&'n Node, u8, u8)> {
     let (Binary::BitAnd, Kind::Const(mask), Kind::Binary(Binary::Shr, x, n)) =
         (op, &b.kind, &a.kind)

@@ -408,7 +408,7 @@ impl Loader<'_> {
         Ok((code, slot))
     }
 
-    /// Returns the little-endian words of a hexadecimal constant, wrapped to a width.
+    /// Returns a hexadecimal constant, wrapped to `bits` bits, as 64-bit words, least significant first.
     pub(super) fn hex_words(
         &self,
         text: &str,

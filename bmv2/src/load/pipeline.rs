@@ -606,10 +606,10 @@ struct Flow<'a> {
     pending: Vec<&'a str>,
 }
 
-/// Code positions of nodes.
+/// Code positions of the nodes (tables, conditionals, calls) of a pipeline's control flow.
 pub(super) struct Labels<'a> {
     pub at: FxHashMap<&'a str, Pc>,
-    /// End of the pipeline, which precedes its code.
+    /// Position of the pipeline's `End` instruction, which is emitted before the code of the nodes.
     pub end: Pc,
     pipeline: &'a str,
 }

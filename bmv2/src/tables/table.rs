@@ -93,7 +93,7 @@ struct HotEntry {
 struct ColdEntry {
     keys: Box<[NewKey]>,
     priority: i32,
-    /// Number of entries that were inserted into the table before.
+    /// Number of entries that were inserted into the table before this one.
     age: u64,
     idle_timeout: u64,
     /// Time at which the entry was last reported as idle; 0 for never.
@@ -116,7 +116,7 @@ pub(crate) struct TableState {
     hot: Vec<HotEntry>,
     cold: Vec<Option<ColdEntry>>,
     meters: Vec<Meter>,
-    /// Number of previous entries per slot.
+    /// Number of previous entries of each slot, modulo 256.
     versions: Vec<u8>,
     /// Free slots below `hot.len()`.
     free: BinaryHeap<Reverse<u32>>,
@@ -172,7 +172,7 @@ impl TableState {
         self.live
     }
 
-    /// Looks up the packet's entry and counts the hit.
+    /// Looks up the entry that matches the packet, and counts the hit; `None` on a miss. `bytes`: length of the packet.
     #[inline]
     pub(crate) fn hit(&mut self, phv: &[u64], bytes: usize, now: u64) -> Option<LookupResult<'_>> {
         let handle = self.peek(phv)?;
@@ -187,7 +187,7 @@ impl TableState {
         })
     }
 
-    /// Looks up the packet's entry without counting.
+    /// Returns the slot of the entry that matches the packet, without counting a hit.
     #[inline]
     pub(crate) fn peek(&self, phv: &[u64]) -> Option<u32> {
         match &self.index {
@@ -225,7 +225,7 @@ impl TableState {
         now.is_some_and(Option::is_some) && self.cold(handle).is_none()
     }
 
-    /// Removes all entries and restarts the handles. Returns the targets.
+    /// Removes all entries and restarts the handles. Returns the targets of the removed entries.
     pub(crate) fn clear(&mut self, table: &Table) -> Vec<Target> {
         let empty = TableState {
             is_fixed: self.is_fixed,
@@ -389,8 +389,8 @@ impl TableState {
         Some(())
     }
 
-    /// Returns entries without a hit for their timeout, again after every further timeout, and the earliest time at
-    /// which there can be more.
+    /// Returns the entries that had no hit during their idle timeout, and the earliest time at which there can be more. An
+    /// entry is returned again after every further timeout. Times are in nanoseconds.
     pub(crate) fn idle(&mut self, now: u64) -> (Vec<EntryHandle>, Option<u64>) {
         let (mut idle, mut next) = (Vec::new(), None::<u64>);
         for (slot, cold) in self.cold.iter_mut().enumerate() {

@@ -67,11 +67,11 @@ struct Maps {
     bits: Option<usize>,
     to_data: FxHashMap<Vec<u8>, Vec<u8>>,
     to_controller: FxHashMap<Vec<u8>, Vec<u8>>,
-    /// Data plane values that the program maps; never freed.
+    /// Data plane values of the mappings that the program defines. They are never freed.
     pinned: FxHashSet<Vec<u8>>,
     /// Candidates tried for allocation since the last collection.
     tried: u128,
-    /// Number of tried candidates that triggers a collection.
+    /// Number of mappings from which on an allocation fails, which triggers a collection.
     limit: usize,
     /// Whether an allocation has failed since the last collection.
     is_exhausted: bool,

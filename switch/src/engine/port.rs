@@ -35,7 +35,7 @@ pub struct PortCounters {
     pub sent: u64,
     /// Frames that the kernel rejected, or that were sent to a port that is down.
     pub unsent: u64,
-    /// Frames with contradictory offload data.
+    /// Frames dropped because their offload metadata (`virtio_net_hdr`) contradicted their contents.
     pub malformed: u64,
 }
 
