@@ -215,7 +215,7 @@ impl UdQueuePair {
 
     // ---- Completions ----
 
-    /// Handles completions, then posts what is queued.
+    /// Handles completions, then posts queued work requests.
     pub(crate) fn drain(
         &mut self,
         memory: &mut Memory,

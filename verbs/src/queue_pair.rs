@@ -54,7 +54,8 @@ pub(crate) struct QueuePair {
     waiting_sends: VecDeque<SendRequest>,
     receives: VecDeque<RecvRequest>,
     waiting_receives: VecDeque<RecvRequest>,
-    /// Whether the responder is to continue after this end's own requests, once those are acknowledged.
+    /// Whether this end has stopped being the source: once its requests are acknowledged, its responder expects the next
+    /// source's requests at the PSN after them.
     follows: bool,
     stats: QpStats,
 }
@@ -173,7 +174,8 @@ impl QueuePair {
         self.restart(memory, psn, psn)
     }
 
-    /// Takes effect at once if nothing is in flight, otherwise when everything is acknowledged.
+    /// Prepares to receive from the next source, at the PSN after this end's own requests. Takes effect when all of them
+    /// are acknowledged.
     pub(crate) fn expect_next_source(&mut self, memory: &Memory) -> Result<(), ModifyError> {
         self.follows = true;
         self.follow(memory)
@@ -329,7 +331,7 @@ impl QueuePair {
 
     // ---- Completions ----
 
-    /// Handles completions, then posts what is queued.
+    /// Handles completions, then posts queued work requests.
     pub(crate) fn drain(
         &mut self,
         context: &Context,
@@ -422,7 +424,7 @@ impl QueuePair {
         }));
     }
 
-    /// Completes a message.
+    /// Creates the completion of a posted message, and deregisters memory that was registered for this message only.
     fn sent(
         &mut self,
         memory: &mut Memory,

@@ -41,7 +41,7 @@ struct Driver {
     station: Box<dyn Station>,
     /// Clock of the host and its application.
     clock: Clock,
-    /// Transfers whose data is on its way from the application to the NIC.
+    /// Posts that the application has made and that have not reached the NIC yet.
     posts: Vec<Post>,
     control: Control,
     signals: SignalFd,
@@ -54,7 +54,7 @@ struct Driver {
     stopping: bool,
 }
 
-/// A post that the application has made, before it reaches the NIC.
+/// A post (the application's request to send its data) on its way to the NIC. Times are in nanoseconds of the host's clock.
 struct Post {
     transfer: u32,
     data: Arc<[u8]>,

@@ -27,7 +27,7 @@ pub(super) struct Pace {
     events: VecDeque<DelayedEvent>,
     /// Time at which the application has handled every event so far.
     free_at: u64,
-    /// Time up to which the host has been advanced; it never goes back.
+    /// Time up to which the host has been advanced, in nanoseconds; it never goes back.
     at: u64,
 }
 
@@ -40,7 +40,7 @@ struct DelayedEvent {
 }
 
 impl Pace {
-    /// Creates the pace of a host with the delays of `model`, on a link with these properties.
+    /// Creates the emulation for a host with the delays of `model`, on a link with the properties `link`.
     pub(super) fn new(model: Model, link: LinkOptions) -> Pace {
         Pace {
             model,

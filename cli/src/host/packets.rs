@@ -1,4 +1,4 @@
-//! A host with our own RDMA stack on a packet socket.
+//! A host with the RDMA stack of `alfirk_roce` on a packet socket.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};

@@ -50,7 +50,7 @@ pub(super) trait Station {
         0
     }
 
-    /// Name of its network interface.
+    /// Name of the host's network interface.
     fn interface(&self) -> &str;
 
     /// The host and its counters.

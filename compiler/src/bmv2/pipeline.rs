@@ -158,15 +158,15 @@ impl<'a> Graph<'a> {
             if is_part_of_action(stmt) {
                 continue;
             }
-            next = self.run(&body[position + 1..end], next);
+            next = self.add_hidden_table(&body[position + 1..end], next);
             end = position;
             next = self.control(stmt, next);
         }
-        self.run(&body[..end], next)
+        self.add_hidden_table(&body[..end], next)
     }
 
     /// Adds a generated table for statements without control flow, if there are any; returns the first node.
-    fn run(&mut self, run: &'a [Stmt], next: Next) -> Next {
+    fn add_hidden_table(&mut self, run: &'a [Stmt], next: Next) -> Next {
         match run {
             [] => next,
             run => self.add(Node::Hidden(run, next)),

@@ -431,7 +431,7 @@ impl Checker<'_> {
         self.report(d);
     }
 
-    /// Reports an unknown member, with the most similar of `names` as a suggestion; returns [`Type::Invalid`].
+    /// Reports an unknown member, with the most similar of `known` as a suggestion; returns [`Type::Invalid`].
     pub fn unknown_member<'n>(
         &mut self,
         name: &Ident,

@@ -25,7 +25,7 @@ pub(crate) const TARGET_PROPERTIES: &[&str] = &[
 /// Table properties that the P4_16 specification defines.
 pub(crate) const LANGUAGE_PROPERTIES: [&str; 4] = ["key", "actions", "entries", "default_action"];
 
-/// How a reference to an action is used.
+/// The place of a reference to an action, which determines the parameters that its arguments bind.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ActionUse {
     /// In a table's list of actions: arguments bind the parameters with a direction.

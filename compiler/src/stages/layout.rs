@@ -135,7 +135,8 @@ impl Shape {
         })
     }
 
-    /// The possible divisions of action data. The first has all data in separate rows, each further one more data in the entry.
+    /// The possible divisions of an entry's action data. The first has all data in separate rows. Each further one has more data in the
+    /// match entry.
     fn values(&self) -> Vec<ActionDataSplit> {
         let slots: Vec<Vec<(u64, u64)>> = self.data.iter().map(|bits| slots(bits)).collect();
         let sum = |slots: &[(u64, u64)]| slots.iter().map(|(slot, _)| slot).sum::<u64>();

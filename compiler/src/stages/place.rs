@@ -268,7 +268,8 @@ fn heights(steps: &[Step], dependencies: &[Dependency]) -> Vec<u32> {
     heights
 }
 
-/// Places a step in a stage if the stage has enough free resources, or if no stage has. Returns the step's first and last stage.
+/// Places a step in a stage if the stage has enough free resources, or if no stage has. Returns the step's first and last stage; `None` if
+/// the step must be placed in a later stage.
 fn place_step(
     budget: &Budget,
     partial: &mut PartialSchedule,

@@ -163,7 +163,7 @@ pub struct Group {
     mesh: BTreeMap<u32, QpNum>,
     inbox: VecDeque<Completion>,
     failures: Vec<(QpNum, QpFailure)>,
-    /// Number of messages posted that were not waited for.
+    /// Number of posted messages for whose completion the caller has not waited yet.
     posted: u32,
     /// Whether other members may be late without limit. Then a lack of progress is not reported to the fabric.
     has_no_deadline: bool,
