@@ -37,10 +37,10 @@ pub(super) struct TableEffect {
 /// The control flow of a pipeline before jump threading.
 pub(super) struct Flow<'a> {
     pub code: &'a [Op],
-    /// Index of its first instruction in the program's code.
+    /// Index of the pipeline's first instruction in the program's code.
     pub base: Pc,
     pub start: Pc,
-    /// Tables by number.
+    /// Effects of the pipeline's tables, by number of the table.
     pub tables: BTreeMap<u16, TableEffect>,
     pub constants: Constants,
     pub zero: Slot,

@@ -136,7 +136,7 @@ impl Pace {
         self.model.posting(bytes)
     }
 
-    /// Time of the next due action.
+    /// Time of the next due action, in nanoseconds; `None` if none is pending.
     pub(super) fn poll_timeout(&self) -> Option<u64> {
         let sends = self.may_send.then(|| self.can_send_at());
         let arrived = self.arrived.front().map(|(due, _)| *due);

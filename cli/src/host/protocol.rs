@@ -149,7 +149,7 @@ pub struct Info {
     pub prefix_len: u8,
     /// Largest IP packet in bytes.
     pub mtu: u32,
-    /// Payload bytes per packet by default.
+    /// Default path MTU of queue pairs: the maximum payload of a packet in bytes.
     pub path_mtu: u32,
     pub stats: HostStats,
 }

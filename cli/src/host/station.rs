@@ -29,7 +29,7 @@ pub(super) trait Station {
         false
     }
 
-    /// Time of the next call of [`Station::handle_timeout`].
+    /// Time at which [`Station::handle_timeout`] must be called next; `None` if nothing is due.
     fn poll_timeout(&self) -> Option<u64> {
         None
     }

@@ -332,7 +332,7 @@ impl TableSuccessors {
         }
     }
 
-    /// The successor after a hit; by action, after an action that is not listed.
+    /// The successor after a hit. If the successor depends on the action: the one after an action that is not listed.
     fn after_hit(&self) -> Next {
         match self {
             TableSuccessors::Hit { hit: next, .. }
@@ -340,7 +340,7 @@ impl TableSuccessors {
         }
     }
 
-    /// The successor after a miss; by action, after an action that is not listed.
+    /// The successor after a miss. If the successor depends on the action: the one after an action that is not listed.
     fn after_miss(&self) -> Next {
         match self {
             TableSuccessors::Hit { miss: next, .. }

@@ -21,9 +21,9 @@ const MAX_PACKED: u64 = 9;
 const MAX_WIDTH: u64 = 8;
 /// Number of ghost bits: bits of a key that select the row, so that they need not be stored in it.
 const GHOST_BITS: u64 = 10;
-/// Minimum ways of an exact match: cuckoo hashing with four ways reaches a load of 90 %.
+/// Minimum number of ways of an exact match: cuckoo hashing with four ways reaches a load of 90 %.
 const MIN_WAYS: u64 = 4;
-/// Maximum ways of an exact match.
+/// Maximum number of ways of an exact match.
 const MAX_WAYS: u64 = 6;
 /// Maximum number of key bits beyond the ghost bits with which the key itself is the address, without a hash function.
 const IDENTITY_BITS: u64 = 8;

@@ -191,7 +191,7 @@ struct PartialSchedule {
 }
 
 impl PartialSchedule {
-    /// The used resources of a stage, for additions.
+    /// The resources that placed steps use in a stage, as a reference for adding to them.
     fn stage_mut(&mut self, stage: u32) -> &mut Resources {
         let stage = stage as usize;
         if self.used.len() <= stage {

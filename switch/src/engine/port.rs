@@ -212,7 +212,7 @@ impl Port {
         Some((packet, state))
     }
 
-    /// Returns the time of the next event of the queues or the link.
+    /// Returns the time of the next event of the queues or the link; `None` if none is pending.
     pub(super) fn poll_timeout(&self) -> Option<u64> {
         let next = self.queues.due_at().filter(|_| !self.is_blocked);
         let next = next.map(|due| due.max(self.link.idle_at()));

@@ -716,7 +716,7 @@ impl Group {
     }
 }
 
-/// Number of the work requests that announce buffers.
+/// Number (`wr_id`) of the work requests that announce buffers.
 const ANNOUNCEMENT: u64 = 1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

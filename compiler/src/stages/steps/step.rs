@@ -25,7 +25,7 @@ pub enum Kind {
     Condition,
     /// A register access by a stateful ALU.
     Register,
-    /// An assignment or another call of an extern.
+    /// An assignment, or a call of an extern other than a register.
     Statement,
 }
 

@@ -123,7 +123,7 @@ impl Overwritten<'_> {
         }
     }
 
-    /// Removes the targets that an expression reads, in part or as part of a whole.
+    /// Removes the targets that an expression reads: also those of which it reads a member, or that are members of what it reads.
     fn read(&self, targets: &mut Targets, expr: &Expr) {
         if targets.is_empty() {
             return;
