@@ -133,7 +133,7 @@ impl Digests {
         ready
     }
 
-    /// Returns the time of the next call of [`Digests::handle_timeout`].
+    /// Returns the time at which [`Digests::handle_timeout`] must be called next; `None` if nothing is due.
     pub fn poll_timeout(&self) -> Option<u64> {
         self.states.values().filter_map(DigestState::deadline).min()
     }

@@ -73,7 +73,7 @@ pub const API_VERSION: &str = "1.5.0";
 pub struct Server {
     /// Device that processes packets.
     active: Device,
-    /// Device saved by VERIFY_AND_SAVE; target of reads and writes until COMMIT.
+    /// Device saved by VERIFY_AND_SAVE, if any; target of reads and writes until COMMIT.
     saved: Option<Device>,
     arbitration: Arbitration,
     streams: BTreeSet<ClientId>,

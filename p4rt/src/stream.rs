@@ -102,7 +102,7 @@ impl Server {
         }
     }
 
-    /// Returns the time of the next call of [`Server::handle_timeout`], in nanoseconds.
+    /// Returns the time in nanoseconds at which [`Server::handle_timeout`] must be called next; `None` if nothing is due.
     pub fn poll_timeout(&self) -> Option<u64> {
         let pipeline = self.active.pipeline.as_ref()?;
         let digests = pipeline.digests.poll_timeout();

@@ -89,7 +89,7 @@ pub fn finish(frame: &mut [u8], offload: Offload, mut send: impl FnMut(&[u8])) -
     }
 }
 
-/// Completes a checksum, whose field holds the sum of the pseudo-header.
+/// Completes a checksum, whose field holds the sum of the pseudo-header. Returns false if the field is not within the frame.
 fn complete_checksum(frame: &mut [u8], start: usize, offset: usize) -> bool {
     let at = start + offset;
     if at + 2 > frame.len() {

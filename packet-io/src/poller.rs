@@ -16,7 +16,7 @@ const TIMER: u64 = u64::MAX;
 pub struct Poller {
     epoll: OwnedFd,
     timer: OwnedFd,
-    /// Expiry time of the timer, in nanoseconds of the monotonic clock.
+    /// Expiry time of the timer, in nanoseconds of the monotonic clock; `None` if it is not set.
     armed: Option<u64>,
 }
 

@@ -47,7 +47,7 @@ pub struct Slot<'a> {
     pub is_queued: bool,
     /// Whether the frame is longer than `bytes` and the rest is lost.
     pub is_truncated: bool,
-    /// VLAN tag that the kernel removed: protocol and contents.
+    /// VLAN tag that the kernel removed, if any: protocol and contents.
     pub vlan: Option<(u16, u16)>,
 }
 

@@ -72,7 +72,7 @@ pub struct Engine {
     config: Option<Arc<str>>,
     /// Ports whose link may accept a packet from their queues.
     runnable: VecDeque<u32>,
-    /// Request that is processed in several steps; other commands wait.
+    /// Request that is processed in several steps, if any; other commands wait for its end.
     work: Option<Work>,
     /// Whether events remain for the next turn of the loop.
     unfinished: bool,

@@ -37,7 +37,7 @@ struct PostedSend {
     operation: Operation,
     bytes: u64,
     packets: u64,
-    /// Memory that was registered for this message only.
+    /// Memory that was registered for this message only, if any.
     bounce: Option<MemoryKey>,
 }
 

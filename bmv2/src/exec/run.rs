@@ -33,7 +33,7 @@ pub(crate) struct Context {
     pub recirculate: u32,
     /// Learn list of a requested digest; 0 for no request.
     pub digest: u32,
-    /// Maximum length of the output frame in bytes (`truncate`).
+    /// Maximum length of the output frame in bytes (`truncate`); `None` for no limit.
     pub truncate: Option<u64>,
     /// Whether `exit` was executed.
     pub exit: bool,
@@ -450,7 +450,7 @@ pub(super) struct Interpreter<'a> {
     pub drop_port: u32,
     pub rest: Rest<'a>,
     pub ctx: &'a mut Context,
-    /// Return address of the running action.
+    /// Return address of the running action; `None` while no action runs.
     return_pc: Option<Pc>,
     steps: u32,
 }
@@ -468,7 +468,8 @@ impl Interpreter<'_> {
     }
 }
 
-/// Evaluates a condition: runs the code that computes its word, if there is any, and reads the word.
+/// Evaluates a condition and returns its outcome: runs the code that computes its word, if there is any, and reads the
+/// word.
 #[inline]
 pub(crate) fn test(
     program: &LoadedProgram,

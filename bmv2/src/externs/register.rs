@@ -31,7 +31,7 @@ impl Register {
         }
     }
 
-    /// Returns a cell of up to 64 bits.
+    /// Returns a cell of up to 64 bits; `None` for an index beyond the array.
     #[inline]
     pub(crate) fn get(&self, index: u64) -> Option<u64> {
         debug_assert_eq!(self.words, 1);

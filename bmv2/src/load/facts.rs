@@ -47,7 +47,7 @@ pub(super) struct Branch {
     pub to: Pc,
 }
 
-/// Decodes an instruction that is a conditional jump; `zero` is the word of the constant 0.
+/// Decodes an instruction that is a conditional jump; `None` for others. `zero` is the word of the constant 0.
 pub(super) fn branch(op: Op, zero: Slot) -> Option<Branch> {
     let (condition, falls_through_on, to) = match op {
         Op::JumpIfZero { a, to } => {
@@ -149,7 +149,7 @@ pub(super) fn writes(op: Op) -> Writes {
     }
 }
 
-/// Returns the definition and the uses of a computing instruction: the word written and the words read.
+/// Returns the word that a computing instruction writes, and the words that it reads; `None` for other instructions.
 pub(super) fn def_and_uses(op: Op) -> Option<(Slot, [Slot; 3])> {
     match op {
         Op::Mov { d, a } | Op::Mask { d, a, .. } | Op::Bits { d, a, .. } => Some((d, [a; 3])),

@@ -777,7 +777,7 @@ fn negate(a: Slot, b: Slot, test: Test) -> (Slot, Slot, Test) {
     }
 }
 
-/// Returns the word written by a computing instruction.
+/// Returns the word that a computing instruction writes; `None` for other instructions.
 pub(super) fn dest_of(op: &Op) -> Option<Slot> {
     let mut op = *op;
     dest_mut(&mut op).copied()

@@ -129,7 +129,7 @@ pub(crate) struct TableState {
     /// Whether the control plane cannot change the entries.
     pub is_fixed: bool,
     pub default: Option<ActionRef>,
-    /// Default member or group of an indirect table.
+    /// Default member or group of an indirect table; `None` if none is set.
     pub default_target: Option<Target>,
 }
 
@@ -187,7 +187,7 @@ impl TableState {
         })
     }
 
-    /// Returns the slot of the entry that matches the packet, without counting a hit.
+    /// Returns the slot of the entry that matches the packet, without counting a hit; `None` on a miss.
     #[inline]
     pub(crate) fn peek(&self, phv: &[u64]) -> Option<u32> {
         match &self.index {
@@ -335,7 +335,7 @@ impl TableState {
         Some(self.cold(handle)?.is_const)
     }
 
-    /// Removes an entry; returns its target.
+    /// Removes an entry and returns its target; `None` when there is no such entry.
     pub(crate) fn remove(&mut self, table: &Table, handle: EntryHandle) -> Option<Target> {
         let slot = self.slot(handle)?;
         let cold = self.cold[slot].take()?;
@@ -350,7 +350,7 @@ impl TableState {
         Some(self.hot[slot].target.clone())
     }
 
-    /// Changes an entry's target; returns the old one.
+    /// Changes an entry's target and returns the old one; `None` when there is no such entry.
     pub(crate) fn modify(&mut self, handle: EntryHandle, target: Target) -> Option<Target> {
         self.cold(handle)?;
         Some(std::mem::replace(

@@ -48,7 +48,7 @@ struct Driver {
     poller: Poller,
     transfers: BTreeMap<u32, Running>,
     registrar: Registrar,
-    /// The hostile sender, and the transfer for whose duration it runs.
+    /// The hostile sender, and the transfer for whose duration it runs; `None` if none runs.
     attack: Option<(u32, Attack)>,
     next_progress: u64,
     stopping: bool,

@@ -118,7 +118,7 @@ impl Pace {
         self.link.idle_at().max(self.next_frame_at).max(self.at)
     }
 
-    /// The next event that the application may act on, with its time.
+    /// The next event on which the application may act at time `now`, and the time at which it saw the event; `None` if there is none.
     pub(super) fn next_event(&mut self, now: u64) -> Option<(u64, HostEvent)> {
         self.events.front().filter(|seen| seen.due <= now)?;
         let seen = self.events.pop_front()?;
@@ -126,7 +126,7 @@ impl Pace {
         Some((seen.seen_at, seen.event))
     }
 
-    /// The next frame that has reached the other end of the link.
+    /// The next frame that has reached the other end of the link by `now`; `None` if there is none.
     pub(super) fn next_frame(&mut self, now: u64) -> Option<Vec<u8>> {
         self.link.pop(now)
     }

@@ -37,7 +37,7 @@ pub(super) trait Station {
     /// Performs everything that is due at `now`.
     fn handle_timeout(&mut self, _now: u64) {}
 
-    /// The next event for the application up to `now`, with the time of its delivery.
+    /// The next event for the application up to `now`, with the time of its delivery; `None` if there is none.
     fn poll_event(&mut self, now: u64) -> Option<(u64, HostEvent)> {
         self.verbs_mut().poll_event().map(|event| (now, event))
     }

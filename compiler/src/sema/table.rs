@@ -180,7 +180,7 @@ impl Checker<'_> {
         listed
     }
 
-    /// Resolves a reference to an action and its arguments.
+    /// Resolves a reference to an action and its arguments; `None` if it does not name an action.
     fn action_ref(&mut self, action: &ActionRef, usage: ActionUse) -> Option<DeclId> {
         let id = match self.lookup(&action.path) {
             Some(id) => id,

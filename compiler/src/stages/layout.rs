@@ -82,11 +82,11 @@ pub struct Shape {
     pub default_has_data: bool,
     /// Whether entries have an idle timeout.
     pub timeout: bool,
-    /// Number of hash ways set by `@ways`.
+    /// Number of hash ways, if `@ways` sets it.
     pub ways: Option<u64>,
-    /// Number of entries packed together set by `@pack`.
+    /// Number of entries packed together, if `@pack` sets it.
     pub packed: Option<u64>,
-    /// Width in bits of the key's hash that an entry stores instead of the key, set by `@proxy_hash_width`.
+    /// Width in bits of the key's hash that an entry stores instead of the key, if `@proxy_hash_width` sets it.
     pub proxy: Option<u64>,
     /// Widths in bits of the direct cells of an entry: counters, a meter, registers.
     pub cells: Vec<u64>,

@@ -437,7 +437,7 @@ fn name(program: &FlatProgram, location: Location) -> String {
     }
 }
 
-/// The dependency of the chain whose removal shortens the longest chain most.
+/// The dependency of the chain whose removal shortens the longest chain most; `None` if no single one shortens it.
 fn cut(
     program: &FlatProgram,
     steps: &[Step],

@@ -154,7 +154,7 @@ pub fn of_types(types: &P4TypeInfo) -> Result<Translations, MappingError> {
     Ok(translations)
 }
 
-/// Returns the translation of a type by its name in P4Info.
+/// Returns the translation of a type by its name in P4Info; `None` for a type that is not translated.
 pub fn of_name(
     translations: &Translations,
     name: Option<&P4NamedType>,
@@ -436,7 +436,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Parses a decimal string without leading zeros, below 2^128, as a number.
+/// Parses a decimal string without leading zeros, below 2^128, as a number; `None` for other text.
 fn number_of(text: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(text).ok()?;
     let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit());

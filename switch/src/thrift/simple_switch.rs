@@ -31,7 +31,7 @@ impl<P: Ports> Runtime<'_, P> {
     }
 
     /// Returns a session in Thrift's form, which has one port. A session with several ports, which only P4Runtime
-    /// can set, is returned with the first one.
+    /// can set, is returned with the first one. `None` if there is no such session.
     fn session(&self, session: i32) -> Option<MirroringSessionConfig> {
         let session = self.switch().pre().ok()?.session(session as u32)?;
         Some(MirroringSessionConfig {

@@ -116,7 +116,7 @@ impl Units<'_> {
         }
     }
 
-    /// The number in an annotation of a table that has one argument.
+    /// The number that is the only argument of a table's annotation `name`; `None` without such an annotation.
     fn annotated_number(&self, table: &TableDecl, name: &str) -> Option<BigInt> {
         match table.annotations.annotation(name)?.exprs()? {
             [Expr {
@@ -232,7 +232,7 @@ impl Units<'_> {
         }
     }
 
-    /// The argument of a call for the parameter `index`.
+    /// The argument of a call for the parameter `index`; `None` if the call has none.
     fn index_of<'e>(&self, value: &Expr, call: &'e Call) -> Option<&'e Expr> {
         let info = self.checked.call(value.id)?;
         let index = (info.args.iter()).find(|arg| {

@@ -25,7 +25,7 @@ pub(super) fn reachable(checked: &CheckedProgram) -> Option<FxHashSet<DeclId>> {
     Some(search.reached)
 }
 
-/// The branch of a condition that is constant, as the index of `[then, otherwise]`.
+/// The branch that a constant condition selects, as the index of `[then, otherwise]`; `None` if the condition is not constant.
 pub(super) fn constant_branch(checked: &CheckedProgram, condition: &Expr) -> Option<usize> {
     match checked.value(condition)?.as_bool()? {
         true => Some(0),
