@@ -207,7 +207,7 @@ impl ActiveGroup {
 }
 
 impl Broadcast<'_> {
-    /// Agrees with all leaders whether all are without error.
+    /// Agrees with all leaders whether all are without error, and returns the answer.
     fn agree(&self, own: Outcome) -> Result<bool> {
         let own = own.map_err(|error| error.to_string());
         agree(self.job, self.leaders, self.host, own)

@@ -71,7 +71,7 @@ pub enum MatchKind {
     Optional,
 }
 
-/// A key field.
+/// A key field of a table.
 #[derive(Clone, Debug)]
 pub struct Field {
     pub id: u32,
@@ -92,7 +92,7 @@ pub struct ActionUse {
     pub scope: Scope,
 }
 
-/// A table.
+/// A table of the P4Info.
 #[derive(Clone, Debug)]
 pub struct Table {
     pub id: u32,
@@ -123,7 +123,7 @@ pub struct Table {
     pub core: Option<TableId>,
 }
 
-/// An action.
+/// An action of the P4Info.
 #[derive(Clone, Debug)]
 pub struct Action {
     pub name: String,
@@ -186,7 +186,7 @@ pub struct Register {
     pub data: Result<DataType, DataError>,
 }
 
-/// A digest.
+/// A digest, a kind of message that the program sends to the controller.
 #[derive(Clone, Debug)]
 pub struct Digest {
     pub name: String,

@@ -18,7 +18,7 @@ pub struct Offload {
     pub segment_size: usize,
 }
 
-/// Kinds of super-frames.
+/// The kind of a frame: ordinary, or a super-frame of a protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Segments {
     /// An ordinary frame.

@@ -59,7 +59,7 @@ pub struct Engine {
     ports: BTreeMap<u32, Port>,
     clients: FxHashMap<ClientId, StreamSender>,
     clock: Clock,
-    /// Time of the clock at the start; the switch's time is relative to it, as in BMv2.
+    /// Time of the clock at the start, in nanoseconds; the switch's time is relative to it, as in BMv2.
     start: u64,
     batch: ReceiveBatch,
     trace: Option<TracePrinter>,

@@ -27,7 +27,7 @@ struct Queue<T> {
     depth: usize,
     /// Interval between two packets in nanoseconds; 0 without a rate.
     interval: u64,
-    /// Time at which the last queued packet is due.
+    /// Time in nanoseconds at which the last queued packet is due.
     last_due: u64,
 }
 

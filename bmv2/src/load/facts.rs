@@ -175,7 +175,7 @@ enum WordFact {
     Not(Vec<u64>),
 }
 
-/// Facts about words.
+/// What is known at one point of the code: about the values of words, and about the outcomes of conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Facts {
     words: BTreeMap<Slot, WordFact>,

@@ -361,7 +361,7 @@ impl Loader<'_> {
         })
     }
 
-    /// Resolves a field by the target's name for it: an alias, or a field of that name.
+    /// Resolves a field by the target's name for it: an alias, or a field of that name. `None` if there is neither.
     pub(super) fn meta(&self, header: &str, field: &str) -> Result<Option<Meta>, LoadError> {
         let wanted = FieldRef::new(header, field);
         let name = wanted.to_string();

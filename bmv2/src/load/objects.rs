@@ -227,7 +227,7 @@ impl Loader<'_> {
         })
     }
 
-    /// Plans the concatenation of inputs, if all have a fixed length.
+    /// Plans the concatenation of inputs to a byte string; `None` if an input has a variable length.
     fn joined(&mut self, inputs: &[Input]) -> Result<Option<JoinedInputs>, LoadError> {
         let mut fields = Vec::new();
         let mut all_valid = Vec::new();

@@ -98,7 +98,7 @@ impl Loader<'_> {
         })
     }
 
-    /// Returns the header that contains the field of an alias.
+    /// Returns the header that contains the field of an alias; `None` if the program has no such alias.
     fn header_of(&self, alias: &str) -> Result<Option<u16>, LoadError> {
         let Some(field) = self.aliases.get(alias) else {
             return Ok(None);

@@ -96,7 +96,7 @@ struct ColdEntry {
     /// Number of entries that were inserted into the table before this one.
     age: u64,
     idle_timeout: u64,
-    /// Time at which the entry was last reported as idle; 0 for never.
+    /// Time in nanoseconds at which the entry was last reported as idle; 0 for never.
     reported: u64,
     is_const: bool,
 }

@@ -36,7 +36,7 @@ impl Attack {
         })
     }
 
-    /// Time of the next call of [`Attack::send`].
+    /// Time in nanoseconds at which [`Attack::send`] must be called next.
     pub(super) fn next(&self) -> u64 {
         self.next
     }

@@ -1,7 +1,8 @@
 //! Emulation of the delays and rates of a host's NIC, link and application.
 //!
 //! The delays are those of [`Model`], applied at the same points as in the simulator, so that a run on a slowed clock
-//! ([`alfirk_packet_io::Clock`]) can be compared with one in virtual time. Nothing here waits or reads a clock.
+//! ([`alfirk_packet_io::Clock`]) can be compared with one in virtual time. Nothing here waits or reads a clock. All times are
+//! nanoseconds of the host's clock.
 //!
 //! The event loop is late by the time that the system needs to wake a process up. Actions are stamped with the time when they
 //! were due, so that these delays do not accumulate.
@@ -21,7 +22,7 @@ pub(super) struct Pace {
     next_frame_at: u64,
     /// Whether the host may have a frame to send.
     may_send: bool,
-    /// Received frames in the NIC, with the time at which it acts on each.
+    /// Received frames that the NIC delays, each with the time at which the NIC acts on it.
     arrived: VecDeque<(u64, Vec<u8>)>,
     /// Events on their way to the application.
     events: VecDeque<DelayedEvent>,
@@ -33,8 +34,9 @@ pub(super) struct Pace {
 
 /// An event that is delivered to the application.
 struct DelayedEvent {
+    /// Time at which the application sees the event.
     seen_at: u64,
-    /// Time at which a post in response to it reaches the NIC.
+    /// Time at which a post in response to the event reaches the NIC.
     due: u64,
     event: HostEvent,
 }

@@ -117,7 +117,7 @@ impl Station for PacketStation {
         result.map_err(no_capture)
     }
 
-    /// Sends one batch.
+    /// Sends one batch of pending frames; returns whether more may be sent at once.
     fn transmit(&mut self) -> Result<bool, Failure> {
         let now = self.clock.now();
         if let Some(pace) = &mut self.pace {

@@ -1,4 +1,4 @@
-//! Interface between the event loop and a host with its network.
+//! Interface between the event loop and a host with its network. All times are nanoseconds of the host's clock.
 
 use std::os::fd::BorrowedFd;
 

@@ -212,7 +212,7 @@ impl Group {
         }
     }
 
-    /// Removes and returns the next completion of a queue pair, without waiting.
+    /// Removes and returns the next completion of a queue pair, without waiting; `None` if there is none.
     pub(super) fn completed(&mut self, qpn: QpNum) -> Result<Option<Completion>> {
         if let Some(at) = self.inbox.iter().position(|done| done.qpn == qpn) {
             let done = self.inbox.remove(at).expect("the index was just found");
