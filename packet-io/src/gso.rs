@@ -132,7 +132,7 @@ impl<'a> Segment<'a> {
             && equal(tcp + 18..self.payload)
     }
 
-    /// Whether both checksums are as computed by the kernel, which never writes a zero as all ones.
+    /// Whether the checksums of IP and TCP are as computed by the kernel, which never writes a zero as all ones.
     fn is_right(&self) -> bool {
         get16(self.frame, 24) != 0xffff
             && get16(self.frame, self.tcp + 16) != 0xffff

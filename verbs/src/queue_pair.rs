@@ -56,7 +56,7 @@ pub(crate) struct QueuePair {
     waiting_receives: VecDeque<RecvRequest>,
     /// Whether this end has stopped being the source: once its requests are acknowledged, its responder expects the next
     /// source's requests at the PSN after them.
-    follows: bool,
+    awaits_next_source: bool,
     stats: QpStats,
 }
 
@@ -82,7 +82,7 @@ impl QueuePair {
             waiting_sends: VecDeque::new(),
             receives: VecDeque::new(),
             waiting_receives: VecDeque::new(),
-            follows: false,
+            awaits_next_source: false,
             stats: QpStats::default(),
         })
     }
@@ -170,22 +170,23 @@ impl QueuePair {
             return Err(ModifyError::Busy(self.qpn));
         }
         let psn = Psn::new(self.handle.rq_psn()?);
-        self.follows = false;
+        self.awaits_next_source = false;
         self.restart(memory, psn, psn)
     }
 
     /// Prepares to receive from the next source, at the PSN after this end's own requests. Takes effect when all of them
     /// are acknowledged.
     pub(crate) fn expect_next_source(&mut self, memory: &Memory) -> Result<(), ModifyError> {
-        self.follows = true;
-        self.follow(memory)
+        self.awaits_next_source = true;
+        self.restart_for_next_source(memory)
     }
 
-    fn follow(&mut self, memory: &Memory) -> Result<(), ModifyError> {
-        if !self.follows || !self.is_idle() {
+    /// Restarts at the next source's PSN if the queue pair awaits that source and is idle.
+    fn restart_for_next_source(&mut self, memory: &Memory) -> Result<(), ModifyError> {
+        if !self.awaits_next_source || !self.is_idle() {
             return Ok(());
         }
-        self.follows = false;
+        self.awaits_next_source = false;
         self.restart(memory, self.sq_psn, self.sq_psn)
     }
 
@@ -369,7 +370,7 @@ impl QueuePair {
                     memory,
                     events,
                 );
-            } else if let Err(error) = self.follow(memory) {
+            } else if let Err(error) = self.restart_for_next_source(memory) {
                 tracing::warn!("queue pair {}: {error}", self.qpn);
                 self.fail(QpFailure::Closed, memory, events);
             }

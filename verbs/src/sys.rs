@@ -582,7 +582,7 @@ impl Qp {
         check(result, call, "ibv_modify_qp")
     }
 
-    /// Changes the state back to INIT, which discards every work request.
+    /// Changes the queue pair's state back to INIT, which discards every work request.
     pub(crate) fn reset(&mut self) -> Result<()> {
         let mut call = std::ptr::null();
         // SAFETY: the queue pair is alive and the pointer is to a live variable.

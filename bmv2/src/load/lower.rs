@@ -280,9 +280,9 @@ impl Loader<'_> {
     fn pattern(&mut self, op: Binary, a: &Node, b: &Node) -> Result<Option<Slot>, LoadError> {
         let op = match op {
             Binary::BitAnd | Binary::Shr => {
-                if let Some(order) = order(op, a, b) {
-                    let (a, low_a, b, low_b) = self.order(&order)?;
-                    let (d, bit) = (self.temp()?, order.bit);
+                if let Some(found) = difference_bit(op, a, b) {
+                    let (a, low_a, b, low_b) = self.difference_operands(&found)?;
+                    let (d, bit) = (self.temp()?, found.bit);
                     Op::SubBit {
                         d,
                         a,
@@ -372,13 +372,12 @@ impl Loader<'_> {
         Ok(Some(d))
     }
 
-    fn order(&mut self, order: &Order) -> Result<(Slot, u8, Slot, u8), LoadError> {
-        Ok((
-            self.low(order.a)?,
-            order.low_a,
-            self.low(order.b)?,
-            order.low_b,
-        ))
+    /// Emits code for the two numbers of a [`DifferenceBit`]. Returns the word of each, and its lowest bit that is used.
+    fn difference_operands(
+        &mut self,
+        bit: &DifferenceBit,
+    ) -> Result<(Slot, u8, Slot, u8), LoadError> {
+        Ok((self.low(bit.a)?, bit.low_a, self.low(bit.b)?, bit.low_b))
     }
 
     /// Emits a conditional jump for the comparison of bits of a field (`node`) with a constant (`other`). Returns the jumps
@@ -394,18 +393,18 @@ impl Loader<'_> {
         };
         // Jumps unless the condition holds.
         let equal = !wanted;
-        if let Some(order) = order(*op, a, b) {
+        if let Some(found) = difference_bit(*op, a, b) {
             let value = value.to_i128();
             if !matches!(value, Some(0 | 1)) {
                 return Ok(None);
             }
-            let (a, low_a, b, low_b) = self.order(&order)?;
+            let (a, low_a, b, low_b) = self.difference_operands(&found)?;
             return Ok(Some(vec![self.emit(Op::JumpUnlessSubBit {
                 a,
                 low_a,
                 b,
                 low_b,
-                bit: order.bit,
+                bit: found.bit,
                 set: (value == Some(1)) == equal,
                 to: 0,
             })]));
@@ -693,7 +692,7 @@ fn bits<'n>(op: Binary, a: &'n Node, b: &Node) -> Option<(&'n Node, u8, u8)> {
 }
 
 /// A bit of the difference of two numbers or of their upper parts.
-struct Order<'n> {
+struct DifferenceBit<'n> {
     a: &'n Node,
     low_a: u8,
     b: &'n Node,
@@ -702,7 +701,7 @@ struct Order<'n> {
 }
 
 /// Matches `((a >> low_a) - (b >> low_b)) >> bit & 1`, the order of two serial numbers.
-fn order<'n>(op: Binary, a: &'n Node, b: &Node) -> Option<Order<'n>> {
+fn difference_bit<'n>(op: Binary, a: &'n Node, b: &Node) -> Option<DifferenceBit<'n>> {
     let (difference, bit, 1) = bits(op, a, b).or_else(|| one_bit(op, a, b))? else {
         return None;
     };
@@ -717,7 +716,7 @@ fn order<'n>(op: Binary, a: &'n Node, b: &Node) -> Option<Order<'n>> {
         _ => (node, 0),
     };
     let ((a, low_a), (b, low_b)) = (upper(a), upper(b));
-    Some(Order {
+    Some(DifferenceBit {
         a,
         low_a,
         b,

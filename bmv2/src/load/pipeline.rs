@@ -634,7 +634,7 @@ fn condition(json: &json::Conditional, holds: bool) -> Note {
     Note::Text(located(json.source_info.as_ref(), text, none))
 }
 
-/// Determines the match type of a table from its keys, which must agree with the one in the file.
+/// Determines the match type of a table from its keys. It must agree with `stated`, the one in the file.
 fn match_type(keys: &[Key], stated: MatchType, scope: Scope) -> Result<MatchType, LoadError> {
     let count = |wanted: MatchType| keys.iter().filter(|k| k.match_type == wanted).count();
     let needed = if count(MatchType::Range) > 0 {

@@ -163,7 +163,7 @@ impl Budget {
     }
 }
 
-/// Resources of each stage, equal on both chips.
+/// Resources of each stage, which are the same on Tofino 1 and Tofino 2.
 const STAGE: Resources = Resources {
     tables: 16,
     gateways: 16,

@@ -114,7 +114,7 @@ impl Shape {
     /// The layout with the fewest blocks.
     pub fn layout(&self) -> Layout {
         let options = self
-            .values()
+            .action_data_splits()
             .into_iter()
             .flat_map(|values| match self.method {
                 Match::None => vec![self.keyless()],
@@ -137,7 +137,7 @@ impl Shape {
 
     /// The possible divisions of an entry's action data. The first has all data in separate rows. Each further one has more data in the
     /// match entry.
-    fn values(&self) -> Vec<ActionDataSplit> {
+    fn action_data_splits(&self) -> Vec<ActionDataSplit> {
         let slots: Vec<Vec<(u64, u64)>> = self.data.iter().map(|bits| slots(bits)).collect();
         let sum = |slots: &[(u64, u64)]| slots.iter().map(|(slot, _)| slot).sum::<u64>();
         let bytes = slots.iter().map(|slots| row_bytes(sum(slots) / 8));
@@ -316,7 +316,7 @@ impl Shape {
 
     /// SRAM blocks for the action data of a profile with `size` members.
     pub fn members(&self, size: u64) -> u64 {
-        let first = self.values().into_iter().next();
+        let first = self.action_data_splits().into_iter().next();
         first.map_or(0, |values| action_data(values.bytes, size))
     }
 
