@@ -1,8 +1,8 @@
 //! Ingress processing of a group's packets: data, ACKs, NAKs and CNPs (`ack_aggregate.p4`). A packet from a port
 //! outside the group's tree is dropped.
 //!
-//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that all
-//! paths have acknowledged or sent.
+//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that
+//! all paths have acknowledged or sent. The *source* is the member of the group that sends at present.
 
 use alfirk_roce::wire::{NakCode, Syndrome};
 
@@ -65,7 +65,7 @@ impl Group {
     }
 
     /// Like [`Group::data`], but returns the copies as one value instead of a vector. The vector holds only the packets
-    /// that are queued before the copies.
+    /// that are queued before the copies. `None` if the data is not forwarded.
     pub fn data_and_copies(
         &mut self,
         port: Port,
@@ -168,7 +168,7 @@ impl Group {
             match self.walk_on_ack(from_path, is_new, now) {
                 WalkStep::Idle => {}
                 WalkStep::Recirculate(search) => recirculated = Some(search),
-                WalkStep::Found(word) => minimum = self.point_of(word),
+                WalkStep::Found(oldest_path) => minimum = self.point_of(oldest_path),
             }
         }
         self.waiting_nak.clear_stale(space, minimum.psn);
@@ -306,8 +306,8 @@ impl Group {
                     .clear_stale(space, self.last_acked.point.psn);
                 vec![self.recirculate(search, None)]
             }
-            WalkStep::Found(word) => {
-                let minimum = self.point_of(word);
+            WalkStep::Found(oldest_path) => {
+                let minimum = self.point_of(oldest_path);
                 self.waiting_nak.clear_stale(space, minimum.psn);
                 let advances_minimum = self.last_acked.advances_minimum(space, minimum.psn);
                 // A new minimum is acknowledged to the source first, even if a former source's retransmission started
@@ -411,20 +411,22 @@ impl Group {
             Strategy::Tree => self.leaves.minimum(self.space()),
             Strategy::Walk | Strategy::Punt => None,
         };
-        known.map_or(self.last_acked.point, |word| self.point_of(word))
+        known.map_or(self.last_acked.point, |oldest_path| {
+            self.point_of(oldest_path)
+        })
     }
 
-    /// The minimum PSN with its MSN. If the path sent that PSN, it has reported no MSN for it, and the one last
-    /// acknowledged is used.
-    fn point_of(&self, word: PathPsn) -> Point {
+    /// The minimum PSN with its MSN. `oldest_path`: the path that has the minimum. A path that sent this PSN has reported
+    /// no MSN for it. The MSN last acknowledged to the source is then used.
+    fn point_of(&self, oldest_path: PathPsn) -> Point {
         let last_acked = &self.last_acked;
-        let msn = if word.psn == last_acked.point.psn || word.by_sender {
+        let msn = if oldest_path.psn == last_acked.point.psn || oldest_path.by_sender {
             last_acked.point.msn
         } else {
-            let msn = last_acked.extend_msn(self.space(), self.leaves.msn(word.path));
-            self.plausible_msn(word.psn, msn)
+            let msn = last_acked.extend_msn(self.space(), self.leaves.msn(oldest_path.path));
+            self.plausible_msn(oldest_path.psn, msn)
         };
-        let psn = word.psn;
+        let psn = oldest_path.psn;
         Point { psn, msn }
     }
 

@@ -1,11 +1,14 @@
-//! CNP filter (`cnp_filter.p4`): forwards the CNPs of the most congested path, up to a rate. The source's own CNPs are
-//! dropped.
+//! CNP filter (`cnp_filter.p4`): forwards the CNPs of the most congested path, at a limited rate. The source's own CNPs
+//! are dropped.
 //!
-//! A *path* is a port of the group's tree on this switch; paths are numbered from 0.
+//! Time is divided into *windows* of 1,024 microseconds. The CNP count of a path is halved with each window.
+//!
+//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *source* is the member of the
+//! group that sends at present.
 
 use super::Flaw;
 
-/// Binary logarithm of the length of a window in microseconds. Each elapsed window halves a count.
+/// Binary logarithm of the length of a window in microseconds. Each elapsed window halves the CNP counts.
 const WINDOW_SHIFT: u32 = 10;
 /// Number of windows after which a count has decayed to 0.
 const WINDOWS: u64 = 8;
@@ -19,7 +22,7 @@ const LIMIT: u8 = 63;
 pub enum CnpDrop {
     /// The CNP is from the port of the source.
     Own,
-    /// The path has reached the limit of the window.
+    /// The path has reached the highest CNP count. Its CNPs are dropped until the next window.
     Limited,
     /// Another path has a higher CNP count.
     Filtered,
@@ -31,7 +34,8 @@ pub(crate) struct CnpFilter {
     worst: Option<(usize, PathCongestion)>,
 }
 
-/// CNP count of a path, as of the window in which its last CNP arrived.
+/// CNP count of a path, which is halved with each window of 1,024 microseconds. The stored count is that of the window
+/// in which the path's last CNP arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PathCongestion {
     /// Number of the window in which the last CNP arrived: its time in units of 2^[`PathCongestion::WINDOW_SHIFT`]
@@ -65,8 +69,8 @@ impl CnpFilter {
         (self.paths.clone(), self.worst)
     }
 
-    /// Decides whether a CNP of `path` is forwarded to the source. `is_source`: the source is at that path. `now` is in
-    /// microseconds.
+    /// Decides whether a CNP of `path` is forwarded to the source. `is_source`: whether the source is at that path.
+    /// `now` is in microseconds.
     pub(super) fn filter(
         &mut self,
         flaw: Flaw,

@@ -1,4 +1,5 @@
-//! Choice of the ACK or NAK for the source (`decide.p4`).
+//! Choice of the ACK or NAK for the source (`decide.p4`), the member of the group that sends at present. The *minimum* is
+//! the newest PSN that all paths of the group have acknowledged or sent.
 
 use super::{Feedback, LastAcked, Point, Space, WaitingNak};
 

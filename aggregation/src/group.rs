@@ -1,7 +1,7 @@
 //! State of a group on one switch, and egress processing of its packets.
 //!
-//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that all
-//! paths have acknowledged or sent.
+//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that
+//! all paths have acknowledged or sent. The *source* is the member of the group that sends at present.
 
 use std::collections::VecDeque;
 
@@ -49,8 +49,8 @@ pub struct SavedRegisters {
     pub source: Option<Port>,
     /// Newest PSN that the source has sent.
     pub sent: u32,
-    /// Newest PSN acknowledged by each path, not verified; see [`Sender::acked`]. Indexed by path, like the fields
-    /// below.
+    /// Newest PSN acknowledged by each path, even if it was never sent: [`Sender::acked`]. Indexed by path, like the
+    /// fields below.
     pub acked: Vec<u32>,
     /// Newest acknowledged or sent PSN of each path, with its MSN.
     pub leaves: Vec<Leaf>,
@@ -58,12 +58,13 @@ pub struct SavedRegisters {
     pub filter: Vec<u32>,
     /// CNP count of each path.
     pub congested: Vec<PathCongestion>,
-    /// Path of the last forwarded CNP, and the CNP count of that path then.
+    /// Path of the last forwarded CNP, and the CNP count of that path then; `None` before the first one.
     pub most_congested: Option<(usize, PathCongestion)>,
 }
 
 impl Group {
-    /// Restores a group from registers saved by [`Group::saved_registers`]. `ports` has the same length as then.
+    /// Restores a group from registers saved by [`Group::saved_registers`]. `ports` must have the
+    /// same length as in the saved group.
     pub fn restore(config: Config, ports: &[Port], saved: SavedRegisters) -> Group {
         let Point { psn, msn } = saved.last_acked.point;
         let fresh = Group::new(config, ports, config.space.next(psn), msn);
@@ -132,7 +133,8 @@ impl Group {
         &self.fixed.ports
     }
 
-    /// Processes queued packets until none is left, and returns the packets that leave the switch.
+    /// Processes queued packets until none is left, and returns the packets that leave the switch. `now` is in
+    /// microseconds.
     pub fn run(&mut self, queued: Vec<QueuedPacket>, now: u64) -> Vec<SentPacket> {
         let mut sent = Vec::new();
         let mut queue = VecDeque::from(queued);

@@ -1,4 +1,7 @@
 //! PSN and MSN of the last acknowledgement sent to the source (`last_acked.p4`).
+//!
+//! The *source* is the member of the group that sends at present. A *path* is a port of the group's tree on this
+//! switch. The *minimum* is the newest PSN that all paths have acknowledged or sent.
 
 use super::Space;
 
@@ -46,7 +49,7 @@ impl LastAcked {
     }
 
     /// The MSN to acknowledge together with PSN `psn`, when a receiver reports `msn`: `msn` if it is plausible, else
-    /// the last one.
+    /// the MSN last acknowledged.
     ///
     /// A message has at least one packet, so the MSN increases by at most the number of packets since its last
     /// increase. It never decreases. A path may report an old MSN if several members behind it were the source.
@@ -59,7 +62,8 @@ impl LastAcked {
         }
     }
 
-    /// Extends the lower 16 bits of an MSN, which is all that paths store, to the full MSN nearest to the last one.
+    /// Extends the lower 16 bits of an MSN to the full MSN that is nearest to the MSN last acknowledged. The register of
+    /// a path stores only these bits.
     pub(crate) fn extend_msn(&self, space: Space, msn: u32) -> u32 {
         let step = space.distance(self.point.msn, msn) as i16;
         space.add(self.point.msn, i32::from(step) as u32)

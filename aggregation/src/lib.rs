@@ -21,7 +21,7 @@
 //! model checker can make small.
 //!
 //! Sources: Cepheus, section III-D; Gleam, algorithms 2 and 3. Both papers leave three rules open: the reply
-//! to acknowledged retransmissions, the sender's own path, and concurrent walks.
+//! to acknowledged retransmissions, the sender's own path, and concurrent walks (searches by a recirculating packet).
 
 mod ack_aggregate;
 mod classify;

@@ -3,12 +3,12 @@
 //! The path of the source has all packets that the source sent. So the minimum can include it, and needs no correction
 //! when the source changes. All three strategies use these registers.
 //!
-//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that all
-//! paths have acknowledged or sent.
+//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that
+//! all paths have acknowledged or sent. The *source* is the member of the group that sends at present.
 
 use super::{Point, Space};
 
-/// Register entry of one path: the newest PSN and its MSN.
+/// Register entry of one path, a leaf of the tournament tree: the newest PSN and its MSN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Leaf {
     /// Newest PSN that the path has acknowledged or sent, and the MSN of the path's newest ACK or NAK.
@@ -33,9 +33,9 @@ pub struct PathPsn {
 }
 
 impl PathPsn {
-    /// Whether `self` precedes `other` in the search for the minimum: its PSN is older or, at equal PSNs, it is
-    /// preferred. A receiver is preferred to a sender, and a lower path number to a higher one. In the pipeline, two
-    /// senders with equal PSNs have no order.
+    /// Whether `self` precedes `other` in the search for the minimum. The older PSN comes first. At equal PSNs, a
+    /// receiver precedes a sender, and the lower path number decides between two receivers. Two senders with equal PSNs
+    /// have no order, as in the pipeline.
     #[inline]
     pub fn is_before(self, other: PathPsn, space: Space) -> bool {
         if self.psn != other.psn {
@@ -65,7 +65,8 @@ impl Leaves {
         self.0[path].newest.msn
     }
 
-    /// Records data sent by a path. Returns whether its PSN is new.
+    /// Records the PSN of data that a path has sent. Returns whether this PSN is newer than all that the path has
+    /// acknowledged or sent; another one is ignored.
     pub(crate) fn record_sent(&mut self, space: Space, path: usize, psn: u32) -> bool {
         let leaf = &mut self.0[path];
         let is_accepted = space.lt(leaf.newest.psn, psn);
@@ -95,7 +96,7 @@ impl Leaves {
         is_accepted
     }
 
-    /// The newest PSN of a path, for comparison.
+    /// The newest PSN of a path, as compared in the search for the minimum.
     pub fn path_psn(&self, path: usize) -> PathPsn {
         PathPsn {
             psn: self.0[path].newest.psn,
@@ -104,7 +105,8 @@ impl Leaves {
         }
     }
 
-    /// The first PSN in the order of [`PathPsn::is_before`], among those of `paths` and `so_far`.
+    /// The oldest PSN among `so_far` and the newest PSNs of `paths`, in the order of [`PathPsn::is_before`]. `None`
+    /// without either.
     pub fn oldest(
         &self,
         space: Space,
@@ -112,15 +114,15 @@ impl Leaves {
         so_far: Option<PathPsn>,
     ) -> Option<PathPsn> {
         paths.into_iter().fold(so_far, |oldest, path| {
-            let word = self.path_psn(path);
+            let candidate = self.path_psn(path);
             match oldest {
-                Some(oldest) if !word.is_before(oldest, space) => Some(oldest),
-                _ => Some(word),
+                Some(oldest) if !candidate.is_before(oldest, space) => Some(oldest),
+                _ => Some(candidate),
             }
         })
     }
 
-    /// The path with the oldest newest-PSN: the minimum of the group. `None` without any path.
+    /// The minimum PSN of the group, with the path that has it. `None` without any path.
     pub fn minimum(&self, space: Space) -> Option<PathPsn> {
         self.oldest(space, 0..self.0.len(), None)
     }

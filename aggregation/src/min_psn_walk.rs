@@ -12,7 +12,7 @@ pub struct Walk {
     /// The walk under way; `None` if no packet is searching.
     pub running: Option<RunningWalk>,
     /// Path of the last minimum, or of the oldest PSN seen by the walk under way. The minimum cannot advance before
-    /// this path does, so other paths' ACKs start no walk.
+    /// this path does, so other paths' ACKs start no walk. `None` if the next ACK of any path starts a walk.
     pub trigger: Option<usize>,
     /// Minimum PSN found by the last walk.
     pub found: u32,
@@ -45,7 +45,7 @@ impl Group {
             .div_ceil(self.fixed.config.paths_per_pass)
     }
 
-    /// The oldest PSN among the paths of a node and `so_far`.
+    /// The oldest PSN among `so_far` and the newest PSNs of a node's paths.
     fn oldest_of(&self, node: usize, so_far: Option<PathPsn>) -> Option<PathPsn> {
         let width = self.fixed.config.paths_per_pass;
         let paths = node * width..((node + 1) * width).min(self.fixed.ports.len());
@@ -72,7 +72,8 @@ impl Group {
         }
     }
 
-    /// Updates the search when data of the sender has advanced the sender's own path `from_path`.
+    /// Handles data that has advanced the sender's own path `from_path`. If that is the trigger path, marks a running
+    /// walk as dirty or, without one, clears the trigger.
     pub(super) fn walk_on_data(&mut self, from_path: usize, now: u64) {
         if self.walk.trigger == Some(from_path) {
             if self.is_walk_alive(now) {
@@ -98,8 +99,9 @@ impl Group {
         })
     }
 
-    /// Starts a walk if an acknowledgement of path `from_path` may have advanced the minimum. `is_new`: its PSN is newer than
-    /// the path's. A repeated PSN does not mark a running walk as dirty, because the walk might then never end.
+    /// Starts a walk if an acknowledgement of path `from_path` may have advanced the minimum. `is_new`: whether its PSN is
+    /// newer than all that the path had acknowledged or sent. A repeated PSN does not mark a running walk as dirty, because
+    /// the walk might then never end.
     pub(super) fn walk_on_ack(&mut self, from_path: usize, is_new: bool, now: u64) -> WalkStep {
         let is_new = is_new || self.fixed.config.flaw == Flaw::EqualAckDirties;
         if self.is_walk_alive(now) {
@@ -117,13 +119,13 @@ impl Group {
         }
         let seen = from_path / self.fixed.config.paths_per_pass;
         let oldest = self.oldest_of(seen, None);
-        self.walk.trigger = oldest.map(|word| word.path);
+        self.walk.trigger = oldest.map(|oldest_path| oldest_path.path);
         let node = usize::from(seen == 0);
         match oldest {
-            Some(word) if node >= self.nodes() => {
+            Some(oldest_path) if node >= self.nodes() => {
                 self.walk.running = None;
-                self.walk.found = word.psn;
-                WalkStep::Found(word)
+                self.walk.found = oldest_path.psn;
+                WalkStep::Found(oldest_path)
             }
             _ => {
                 self.start_walk(now);
@@ -145,16 +147,16 @@ impl Group {
             _ => return WalkStep::Idle,
         };
         search.oldest = self.oldest_of(search.node, search.oldest);
-        self.walk.trigger = search.oldest.map(|word| word.path);
+        self.walk.trigger = search.oldest.map(|oldest_path| oldest_path.path);
         search.node += 1;
         if search.seen == Some(search.node) {
             search.node += 1;
         }
         match search.oldest {
-            Some(word) if search.node >= self.nodes() && !busy.is_dirty => {
+            Some(oldest_path) if search.node >= self.nodes() && !busy.is_dirty => {
                 self.walk.running = None;
-                self.walk.found = word.psn;
-                WalkStep::Found(word)
+                self.walk.found = oldest_path.psn;
+                WalkStep::Found(oldest_path)
             }
             _ if search.node >= self.nodes() => {
                 self.start_walk(now);

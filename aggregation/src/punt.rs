@@ -1,11 +1,12 @@
 //! Minimum PSN over a group's paths on one switch, computed by the controller
-//! ([`Strategy::Punt`](super::Strategy::Punt)).
+//! ([`Strategy::Punt`](super::Strategy::Punt)). A *path* is a port of the group's tree on this switch. The
+//! *source* is the member of the group that sends at present.
 //!
 //! The steps are those of the switch, but the controller has less information:
 //!
-//! - The switch sends feedback to the controller, but not data. The source has every packet that others acknowledge while it
-//!   is the source, so its path advances with theirs. The source is not excluded from the minimum: its port comes with a
-//!   packet that may be old, and the present source may send what the former one lacks.
+//! - The switch sends feedback (ACKs and NAKs) to the controller, but not data. The source has every packet that another
+//!   path acknowledges, so each acknowledgement also advances the source's path. The source's path is not excluded from the
+//!   minimum: the reported source may be a former one, which may lack what the present one sends.
 //! - Each packet carries the point last acknowledged to the source. Every path has that, so it is a lower bound for all paths.
 //!   A controller that starts with it after a restart acknowledges nothing that a receiver lacks.
 //! - The retransmission filter drops copies for paths that have acknowledged them. So a path whose last acknowledgement did not
@@ -23,10 +24,10 @@ use std::{option, vec};
 use super::decide::final_feedback;
 use super::{Feedback, LastAcked, Message, PacketIn, PacketOut, Point, Port, Space, WaitingNak};
 
-/// The controller's record of one path; it never moves back.
+/// The controller's record of one path. Its PSNs never decrease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Path {
-    /// Newest PSN that the path has.
+    /// Newest PSN that the path has acknowledged or sent.
     at: u32,
     /// Newest PSN of the path whose MSN is known, with that MSN.
     known: Point,
@@ -61,7 +62,7 @@ pub struct Aggregator {
 /// Packets that the controller sends through the switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replies {
-    /// An ACK or NAK for the source, if the minimum has advanced or a NAK is due.
+    /// An ACK or NAK for the source; `None` if neither the minimum has advanced nor a NAK is due.
     pub forwarded: Option<PacketOut>,
     /// ACKs of retransmitted data, for the ports that sent it.
     pub probe_replies: Vec<PacketOut>,
@@ -77,8 +78,8 @@ impl IntoIterator for Replies {
 }
 
 impl Aggregator {
-    /// Creates the state for a group with these ports. `last_acked`: the point last acknowledged to the source, which
-    /// all paths have.
+    /// Creates the state for a group. `ports`: the ports of its tree on the switch. `last_acked`: the point last
+    /// acknowledged to the source, which all paths have.
     pub fn new(
         space: Space,
         ports: impl IntoIterator<Item = Port>,
@@ -98,7 +99,8 @@ impl Aggregator {
         }
     }
 
-    /// Records a packet that the switch has sent to the controller. [`Aggregator::replies`] returns the effects.
+    /// Records a packet that the switch has sent to the controller. [`Aggregator::replies`] returns the resulting ACKs
+    /// and NAKs.
     pub fn record(&mut self, packet: &PacketIn) {
         self.observe(packet.source, packet.last_acked);
         match packet.message {
@@ -219,8 +221,8 @@ impl Aggregator {
         feedback
     }
 
-    /// Returns the ACK of a retransmission if all paths have its data. For a former source it acknowledges no more than
-    /// that data.
+    /// Returns the ACK of a retransmission; `None` if a path lacks the data. An ACK to a former source acknowledges no
+    /// more than that data.
     fn probe_reply(&mut self, port: Port, probe: Point) -> Option<Feedback> {
         let minimum = self.minimum()?;
         if self.space.lt(minimum, probe.psn) {
@@ -261,7 +263,7 @@ impl Aggregator {
         Point { psn, msn }
     }
 
-    /// The newest PSN at or before `psn` whose MSN is known, with that MSN.
+    /// The newest PSN at or before `psn` whose MSN is known, with that MSN. `None` if there is none.
     fn known_at(&self, psn: u32) -> Option<Point> {
         let paths = self.paths.values();
         let known = paths.map(|path| path.known);

@@ -1,4 +1,5 @@
 //! Filter of selective NAKs (`selective_nak.p4`): each loss is reported to the source once, not once per receiver.
+//! The *source* is the member of the group that sends at present.
 //!
 //! A selective NAK acknowledges nothing, so it does not wait for the minimum. The first report of a lost packet is
 //! forwarded. Until the packet is resent, a further report is forwarded only if its receiver has reported the loss more

@@ -1,11 +1,13 @@
 //! The current source, and the newest PSN it has sent (`sender.p4`).
 //!
-//! From the source's port, every PSN within the window is accepted. From another port, or before there is a source,
-//! only the group's next PSN is accepted, and only if that path has acknowledged all packets before it. That port then
-//! becomes the source's. Without this rule, a faulty member could become the source, or acknowledge packets that other
-//! members behind the same port have not received.
+//! From the source's port, every PSN within the window is accepted. The window is the number of packets that a source may
+//! send beyond the last acknowledged one. From another port, or before there is a source, only the group's next PSN is
+//! accepted. That path must have acknowledged all packets before this PSN. The port then becomes the source's. Without this
+//! rule, a faulty member could become the source, or acknowledge packets that other members behind the same port have not
+//! received.
 //!
-//! A *path* is a port of the group's tree on this switch; paths are numbered from 0.
+//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *source* is the member of the
+//! group that sends at present.
 
 use super::{Config, Flaw, Port, Space};
 
@@ -16,8 +18,8 @@ pub struct Sender {
     pub source: Option<Port>,
     /// Newest PSN that the source has sent.
     pub sent: u32,
-    /// Newest PSN that each path has acknowledged, not verified. It only decides whether the path may become the
-    /// source.
+    /// Newest PSN that each path has acknowledged, even if that PSN was never sent. It only decides whether the path
+    /// may become the source.
     pub acked: Vec<u32>,
 }
 
@@ -32,7 +34,8 @@ impl Sender {
 
     /// Processes a data packet. `last_acked`: the PSN last acknowledged to the source. Returns `None` if the packet must
     /// be dropped: its data is new and beyond the window, or new and from a port that may not become the source's.
-    /// Otherwise returns whether it is from the port of the source, which may have become that with this packet.
+    /// Otherwise returns whether it is from the port of the source. A packet with the group's next PSN can make its
+    /// port the source's.
     pub(crate) fn data(
         &mut self,
         config: &Config,

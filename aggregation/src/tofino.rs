@@ -1,7 +1,11 @@
-//! Reference model of `p4src/tna`, as [`Group`](crate::Group) is of `p4src/v1model`.
+//! Reference model of feedback aggregation on Tofino (`p4src/tna`). [`Group`](crate::Group) is the model of
+//! `p4src/v1model`.
 //!
 //! The protocol is the same, but its steps are divided differently. A stateful ALU has two comparisons and one result,
 //! and a register is accessed once per packet, in either ingress or egress.
+//!
+//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that
+//! all paths have acknowledged or sent. The *source* is the member of the group that sends at present.
 //!
 //! The minimum is found by a tree. MSNs are stored in egress: a copy of each ACK or NAK, the record, leaves by the port
 //! of its own path and updates that path's MSN there. The window of the source advances when the record has
@@ -18,9 +22,9 @@ use super::{
     Space,
 };
 
-/// Binary logarithm of the length of a CNP window in nanoseconds.
+/// Binary logarithm of the length in nanoseconds of a window, the time over which CNPs are counted.
 const WINDOW_SHIFT: u32 = 20;
-/// Number of CNPs of one path that are forwarded in one window.
+/// Largest number of CNPs of one path that are forwarded in one window.
 const CNP_LIMIT: u8 = 63;
 
 /// State of a multicast group on one switch. Each field is named after the pipeline control that owns the register.
@@ -34,7 +38,8 @@ pub struct TofinoGroup {
     pub leaves: Leaves,
     /// Newest minimum that was acknowledged to the source (`last_acked.p4`).
     pub last_acked: u32,
-    /// The NAK that waits until all receivers have the packets before it (`waiting_nak.p4`).
+    /// The pending NAK, which waits until all receivers have the packets before it (`waiting_nak.p4`); `None` if there is
+    /// none.
     pub waiting: Option<Nak>,
     /// PSN of the NAK last sent to the source; `None` once the source has resent that packet.
     pub sent_nak: Option<u32>,
@@ -56,9 +61,9 @@ pub struct TofinoGroup {
 /// MSN that a path last acknowledged (`retransmission_filter.p4`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PathMsn {
-    /// Messages completed (MSN), modulo 2^24.
+    /// Number of messages completed (MSN), modulo 2^24.
     pub msn: u32,
-    /// The PSN acknowledged with this MSN, minus the MSN. It bounds the next MSN.
+    /// The PSN acknowledged with this MSN, minus the MSN. It never decreases, because a message has at least one packet.
     pub slack: u32,
 }
 
@@ -87,10 +92,10 @@ struct Count {
     cnps: u8,
 }
 
-/// A packet between ingress and egress.
+/// A packet in the queues between ingress and egress.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TofinoQueuedPacket {
-    /// A packet that leaves the switch as it is.
+    /// A packet that egress sends unchanged.
     Transmit(SentPacket),
     /// A copy of data for one path. Egress drops it on the sender's own path, and on paths that have the data.
     Copy {
@@ -111,7 +116,7 @@ pub enum TofinoQueuedPacket {
         acked: Point,
         /// Whether the path has acknowledged a newer PSN. The MSN is then ignored.
         is_old: bool,
-        /// The new minimum, if it has advanced; updates the window of the source.
+        /// The new minimum, which updates the window of the source; `None` if it has not advanced.
         risen: Option<u32>,
     },
     /// An ACK of retransmitted data that all paths have, to the sender of that data.
@@ -311,19 +316,19 @@ impl TofinoGroup {
     /// Stores a NAK as pending, unless the pending NAK has an older PSN or, at the same PSN, at least as long a delay.
     fn wait(&mut self, minimum: u32, nak: Nak) {
         let space = self.space;
-        let goes_on = self.waiting.is_some_and(|waiting| {
+        let is_kept = self.waiting.is_some_and(|waiting| {
             let is_stale = !space.lt(minimum, waiting.psn);
             let is_first = space.lt(waiting.psn, nak.psn)
                 || (waiting.psn == nak.psn && delay_ns(waiting) >= delay_ns(nak));
             !is_stale && is_first
         });
-        if !goes_on {
+        if !is_kept {
             self.waiting = Some(nak);
         }
     }
 
-    /// Takes the pending NAK if its PSN is the one after the minimum, and marks it as sent. Clears it if all paths have
-    /// its PSN.
+    /// Removes the pending NAK if its PSN is the one after the minimum or older. Returns it, marked as sent, if its PSN
+    /// is the one after the minimum; otherwise all paths have that PSN.
     fn due(&mut self, minimum: u32) -> Option<Nak> {
         let space = self.space;
         let nak = self
@@ -373,7 +378,8 @@ impl TofinoGroup {
         }
     }
 
-    /// Decides whether a CNP is forwarded: only those of the most congested path are (`cnp_filter.p4`).
+    /// Counts a CNP, and decides whether it is forwarded to the source: only CNPs of the most congested path are
+    /// (`cnp_filter.p4`). `now` is in nanoseconds.
     fn passes_cnp(&mut self, from_path: usize, now: u64) -> bool {
         let window = (now >> WINDOW_SHIFT) as u16;
         let own_count = &mut self.cnps[from_path];
@@ -495,17 +501,21 @@ impl TofinoGroup {
         }
     }
 
-    /// The minimum PSN with its MSN: that of the path with the minimum, or the last acknowledged MSN if that path sent
-    /// the PSN.
-    fn point_of(&mut self, word: PathPsn) -> Point {
-        let msn = match word.by_sender {
+    /// The minimum PSN with its MSN. `oldest_path`: the path that has the minimum. The MSN is that of this path or, if the
+    /// path sent the PSN, the MSN last acknowledged to the source.
+    fn point_of(&mut self, oldest_path: PathPsn) -> Point {
+        let msn = match oldest_path.by_sender {
             true => self.last_acked_msn,
-            false => self.raise_last_acked_msn(self.msns[word.path].msn),
+            false => self.raise_last_acked_msn(self.msns[oldest_path.path].msn),
         };
-        Point { psn: word.psn, msn }
+        Point {
+            psn: oldest_path.psn,
+            msn,
+        }
     }
 
-    /// Raises the MSN acknowledged to the source to `msn`, unless it is newer already, and returns it.
+    /// Raises the MSN last acknowledged to the source to `msn`, unless it is newer than `msn` already. Returns the
+    /// result.
     fn raise_last_acked_msn(&mut self, msn: u32) -> u32 {
         if self.space.lt(self.last_acked_msn, msn) {
             self.last_acked_msn = msn;

@@ -1,7 +1,7 @@
 //! Inputs and outputs of a group's state machine: feedback, notices, and packets between ingress and egress.
 //!
-//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that all
-//! paths have acknowledged or sent.
+//! A *path* is a port of the group's tree on this switch; paths are numbered from 0. The *minimum* is the newest PSN that
+//! all paths have acknowledged or sent. The *source* is the member of the group that sends at present.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl Config {
 pub enum Strategy {
     /// By a tournament tree in registers, in one pass of the pipeline.
     Tree,
-    /// By a packet that recirculates and compares a few paths in each pass.
+    /// By a *walk*: a packet recirculates and compares a few paths in each pass.
     Walk,
     /// By the controller, to which the switch sends all ACKs and NAKs.
     Punt,
@@ -78,11 +78,13 @@ pub enum Flaw {
     AnyoneSends,
     /// Accepts feedback that acknowledges packets not yet sent.
     AnyAck,
-    /// Ignores an advance of the oldest path during a walk, so that its last ACK may be lost.
+    /// Does not repeat a walk although the oldest path has advanced meanwhile. The source may then never get the last
+    /// ACK.
     IgnoredAdvance,
     /// Forwards a NAK with a reserved code to the source, with the receiver's PSN.
     ReservedNak,
-    /// Keeps the headers of the received frame in merged feedback: see [`Group::malformed_feedback`](super::Group::malformed_feedback).
+    /// Sends an aggregated ACK or NAK with the headers of the received one, not with headers of the group's own: see
+    /// [`Group::malformed_feedback`](super::Group::malformed_feedback).
     KeptHeaders,
     /// Returns the source's own CNPs to it, and does not limit the CNPs of a path.
     AnyCnp,
@@ -94,18 +96,19 @@ pub enum Flaw {
     NoWindow,
     /// Accepts any MSN that a receiver reports.
     AnyMsn,
-    /// Forwards the report count of a selective NAK as received.
+    /// Forwards the report count of a selective NAK as received, not as one more than was forwarded before.
     AnyCount,
     /// Treats a NAK of the next unsent PSN as a NAK of a lost packet, not as an ACK.
     NakOfUnsent,
 }
 
-/// A NAK that is not fatal: the PSN that a receiver lacks, and the reason.
+/// The PSN and the syndrome (reason) of a NAK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Nak {
-    /// The PSN that the responder expects (ePSN): that of the missing packet.
+    /// The PSN that the responder expects (ePSN): that of the missing packet. In a fatal NAK: that of the rejected
+    /// request.
     pub psn: u32,
-    /// AETH syndrome: a PSN sequence error, or an RNR NAK with its timer code.
+    /// AETH syndrome: a PSN sequence error, an RNR NAK with its timer code, or a fatal error.
     pub syndrome: u8,
 }
 
@@ -116,14 +119,14 @@ pub enum Feedback {
     Ack {
         /// Newest acknowledged PSN.
         psn: u32,
-        /// Messages completed (MSN), modulo 2^24.
+        /// Number of messages completed (MSN), modulo 2^24.
         msn: u32,
     },
     /// A NAK: all packets before `nak.psn` have arrived, packet `nak.psn` has not.
     Nak {
         /// PSN of the missing packet, and the syndrome.
         nak: Nak,
-        /// Messages completed (MSN), modulo 2^24.
+        /// Number of messages completed (MSN), modulo 2^24.
         msn: u32,
     },
 }
@@ -164,8 +167,9 @@ impl Feedback {
 pub enum Notice {
     /// A congestion notification packet. It is forwarded if its path is the most congested one and not the source's.
     Cnp,
-    /// A report of one lost packet. It is forwarded if that loss was not reported to the source before. It acknowledges
-    /// nothing: towards a host, its PSN is the one after the last acknowledged, and its MSN field holds the lost PSN.
+    /// A report of one lost packet. The first report of a loss is forwarded; for later ones see
+    /// [`SelectiveNak`](super::SelectiveNak). It acknowledges nothing: towards a host, its PSN is the one after the last
+    /// acknowledged, and its MSN field holds the lost PSN.
     SelectiveNak {
         /// PSN of the lost packet.
         psn: u32,
@@ -176,7 +180,7 @@ pub enum Notice {
     FatalNak {
         /// PSN of the request that the receiver rejected, and the syndrome.
         nak: Nak,
-        /// Messages completed (MSN), modulo 2^24.
+        /// Number of messages completed (MSN), modulo 2^24.
         msn: u32,
     },
 }
@@ -187,11 +191,11 @@ pub struct MinSearch {
     /// The retransmission that started the search: its port, its PSN, and the MSN of its path. It is acknowledged if
     /// all paths have it. `None` if an ACK or NAK started the search.
     pub probe: Option<(Port, Point)>,
-    /// The oldest PSN among the paths compared so far.
+    /// The oldest PSN among the paths compared so far; `None` before the first comparison.
     pub oldest: Option<PathPsn>,
     /// Index of the next node to compare. Node `n` is the `paths_per_pass` paths from `n * paths_per_pass` on.
     pub node: usize,
-    /// Index of the node that was compared before the first recirculation, and is skipped.
+    /// Index of the node that was compared before the first recirculation, and is skipped. `None` if there was none.
     pub seen: Option<usize>,
     /// Start of the search in microseconds; identifies the search.
     pub start: u64,
@@ -227,18 +231,18 @@ pub struct PacketOut {
     pub port: Option<Port>,
     /// The ACK or NAK to send.
     pub feedback: Feedback,
-    /// PSN and MSN last acknowledged to the source, this packet included.
+    /// PSN and MSN last acknowledged to the source, after this packet is sent.
     pub last_acked: Point,
 }
 
-/// A packet between ingress and egress.
+/// A packet in the queues between ingress and egress.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum QueuedPacket {
-    /// A packet that leaves the switch as it is.
+    /// A packet that egress sends unchanged.
     Transmit(SentPacket),
     /// A packet that egress drops, without any other effect.
     Drop,
-    /// A packet that updates the retransmission filter; egress then drops it.
+    /// A packet that updates the retransmission filter, the egress copy of each path's newest PSN. Egress then drops it.
     UpdateFilter {
         /// Path at which the feedback or data arrived.
         path: usize,
@@ -267,7 +271,7 @@ pub enum QueuedPacket {
     Recirculate {
         /// State of the search.
         search: MinSearch,
-        /// Path number and newest PSN for the retransmission filter, in the first pass only.
+        /// Path number and newest PSN for the retransmission filter, in the first pass; `None` in later passes.
         filter_update: Option<(usize, u32)>,
     },
 }

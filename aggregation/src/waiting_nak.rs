@@ -1,5 +1,8 @@
 //! The NAK that waits until all receivers have the packets before it, or the one last sent to the source
 //! (`waiting_nak.p4`).
+//!
+//! The *source* is the member of the group that sends at present. A *path* is a port of the group's tree on this
+//! switch. The *minimum* is the newest PSN that all paths have acknowledged or sent.
 
 use alfirk_roce::wire::Syndrome;
 
@@ -15,8 +18,8 @@ pub struct WaitingNak {
 }
 
 impl WaitingNak {
-    /// Records a received NAK. `is_accepted`: its path has not acknowledged a newer PSN. A NAK whose PSN all paths have
-    /// was reordered in the network, and is ignored.
+    /// Records a received NAK. `is_accepted`: whether the NAK's path has acknowledged no newer PSN. A NAK whose PSN all
+    /// paths have was reordered in the network, and is ignored.
     ///
     /// Of several NAKs with the same PSN, the one with the longest delay is kept: an RNR NAK rather than a sequence
     /// error, and of RNR NAKs the longest timer. An earlier retransmission would get another RNR NAK.
@@ -35,7 +38,7 @@ impl WaitingNak {
         }
     }
 
-    /// Returns the pending NAK if its PSN is the one after `minimum`, and marks it as sent.
+    /// Returns the pending NAK if its PSN is the one after `minimum`, and marks it as sent. `None` if it was sent before.
     pub fn take_due(&mut self, space: Space, minimum: u32) -> Option<Nak> {
         let nak = self.nak.filter(|nak| nak.psn == space.next(minimum))?;
         (!std::mem::replace(&mut self.is_sent, true)).then_some(nak)

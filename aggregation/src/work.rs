@@ -1,4 +1,4 @@
-//! Packet counters that show the cost of a strategy.
+//! Packet counters that show the cost of a [`Strategy`](super::Strategy), the way to find a group's minimum PSN.
 
 use std::hash::{Hash, Hasher};
 

@@ -60,7 +60,7 @@ pub struct Queued {
     pub priority: u8,
     /// Estimated length on the wire in bytes, for the queue's depth in bytes.
     pub len: usize,
-    /// Number of the program load under which the packet was received.
+    /// Number of the program load (1 for the first program, then counting up) under which the packet was received.
     pub(crate) generation: u64,
     pub(crate) packet: QueuedPacket,
 }
@@ -88,11 +88,11 @@ pub(crate) struct SharedPacket(pub Box<Packet>);
 /// A packet within the switch.
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
-    /// Fields, parameters and temporaries; see `Layout`.
+    /// Values of the P4 fields, the action parameters and temporaries, in 64-bit words at the positions of `Layout`.
     pub words: Box<[u64]>,
     /// Bytes of the received frame, shared by all copies. `None` only in spare packets.
     pub frame: Option<Arc<Frame>>,
-    /// Offset of the payload in the frame.
+    /// Offset in bytes of the payload, which follows the parsed headers, in the frame.
     pub payload: usize,
     /// State of processing that is not in P4 fields, such as requested clones.
     pub ctx: Context,
@@ -137,7 +137,7 @@ pub struct Output {
 /// A message for the control plane, sent by a `digest` call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digest {
-    /// Id of the learn list in the program.
+    /// Id of the learn list, which is the program's list of fields to send.
     pub list: u32,
     /// Name of the learn list.
     pub name: String,

@@ -3,10 +3,10 @@
 use smallvec::SmallVec;
 use std::fmt::Write;
 
-/// The words of a number.
+/// A number in 64-bit words, least significant first.
 pub(crate) type Words = SmallVec<[u64; 2]>;
 
-/// Converts a big-endian number of at most `bits` bits to little-endian words; `None` if it has more.
+/// Converts a big-endian number of at most `bits` bits to words, least significant first; `None` if it is wider.
 pub(crate) fn to_words(bytes: &[u8], bits: u32) -> Option<Words> {
     let significant = &bytes[bytes.iter().take_while(|&&b| b == 0).count()..];
     let n = (bits as usize).div_ceil(64).max(1);

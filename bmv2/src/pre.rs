@@ -75,7 +75,7 @@ pub struct Node {
     pub lags: Vec<u16>,
     /// Number of the group that the node is in, if any.
     pub group: Option<u32>,
-    /// Tofino: packets with this `level1_exclusion_id` get no copies from the node.
+    /// Tofino: packets with this `level1_exclusion_id` get no copies from the node; `None` to exclude no packets.
     pub xid: Option<u16>,
 }
 
@@ -84,7 +84,7 @@ pub struct Node {
 pub struct CloneSession {
     /// Copies to ports.
     pub replicas: Vec<Replica>,
-    /// Multicast group whose copies are made in addition (`mirroring_add_mc`).
+    /// Multicast group whose copies are made in addition (`mirroring_add_mc`), if any.
     pub group: Option<u32>,
     /// Maximum length of clones in bytes; 0 for no limit.
     pub truncate_bytes: u32,

@@ -27,7 +27,7 @@ pub(crate) struct State {
     pub hashes: Vec<HashState>,
     pub selector_hashes: Vec<HashState>,
     pub pre: Pre,
-    /// Changes of all but the replication engine.
+    /// Recorded changes of all objects except those of the replication engine.
     pub changes: Changes,
     pub random: Random,
     pub buffer: BitBuffer,

@@ -129,7 +129,7 @@ pub enum Step {
         name: String,
         /// Number of its cells.
         size: usize,
-        /// The index used.
+        /// Index that the packet used.
         index: u64,
     },
     /// The packet is replicated to a multicast group.

@@ -98,7 +98,7 @@ pub(crate) struct Loaded {
     pub state: State,
 }
 
-/// Processes packets. Holds the parts of a switch that this needs, borrowed separately.
+/// The parts of a switch that processing a packet needs, borrowed separately.
 pub(crate) struct Processor<'a> {
     pub program: &'a LoadedProgram,
     pub state: &'a mut State,
@@ -225,8 +225,8 @@ impl Switch {
         m.frame_in(port, frame, now, fx);
     }
 
-    /// Like [`Switch::ingress`], without copying the frame. Its buffer is reused for a sent frame, if `fx.spare`
-    /// has space for it. A tail that the program does not parse is shared with the sent frames.
+    /// Like [`Switch::ingress`], but takes over the frame's buffer instead of copying it. A pooled buffer that this frees
+    /// is added to `fx.spare`. A tail that the program does not parse is shared with the sent frames.
     pub fn ingress_owned(
         &mut self,
         port: u32,

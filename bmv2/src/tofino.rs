@@ -94,7 +94,8 @@ impl Processor<'_> {
         fx.dropped.push(DropReason::EndlessLoop);
     }
 
-    /// Runs one pass of ingress. Returns the resubmitted data, and the packet's number for traces.
+    /// Runs one pass of ingress. If the packet is resubmitted, returns the resubmitted data, and the packet's number for
+    /// traces.
     fn tofino_ingress(
         &mut self,
         tofino: &Tofino,

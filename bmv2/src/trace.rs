@@ -34,8 +34,7 @@ pub enum TraceEvent {
     },
     /// The parser has ended.
     Parsed {
-        /// Names of the visited states, in order.
-        /// States that the parser has visited.
+        /// Names of the states that the parser visited, in order.
         states: Vec<String>,
         /// Names of the headers that are valid after parsing.
         headers: Vec<String>,
@@ -253,7 +252,7 @@ fn list(out: &mut String, open: &str, items: &[NamedValue], close: &str) -> fmt:
 /// Records the steps of packets for traces and the log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recorder {
-    /// Number of frames so far.
+    /// Number of frames received since recording began.
     pub packets: u64,
     /// Number of the packet whose steps are being recorded.
     packet: u64,

@@ -6,7 +6,7 @@
 //!
 //! The kernel and our own stack share the interface without disturbing each other:
 //!
-//! - If the kernel does not have the address, it ignores the packets, and this process answers ARP. If it has the address, so
+//! - If the kernel does not have the host's address, it ignores the packets, and this process answers ARP. If it has the address, so
 //!   that ping and iperf work, both answer ARP with the same Ethernet address, which is harmless. This process resolves its
 //!   neighbours itself in both cases, so it does not depend on the kernel's cache.
 //! - UDP sockets that are never read hold ports 4791 and 4790, so that the kernel does not answer RoCEv2 packets with "port

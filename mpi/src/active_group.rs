@@ -22,7 +22,8 @@ pub(crate) struct ActiveGroup {
     pub(crate) group: Group,
     /// Rank in the group of each host's leader, by host number.
     pub(crate) ranks: Vec<u32>,
-    /// At the group's leader: the turn whose address the group has (see [`Turns`](crate::addresses::Turns)).
+    /// At the group's leader: the turn, a number that selects the group's address among this rank's
+    /// (see [`Turns`](crate::addresses::Turns)). `None` at other members.
     pub(crate) turn: Option<u32>,
     pub(crate) address: u32,
 }
@@ -101,7 +102,7 @@ impl ActiveGroup {
         self.carry_copies(&broadcast, bytes, begun)
     }
 
-    /// Registers the bytes with the device. Returns `None` if some leader cannot, or is not well.
+    /// Registers the program's bytes with the device. Returns `None` if any leader cannot register its bytes or has an error.
     fn lend(
         &mut self,
         broadcast: &Broadcast<'_>,
@@ -206,7 +207,7 @@ impl ActiveGroup {
 }
 
 impl Broadcast<'_> {
-    /// Agrees with all leaders whether all are without error.
+    /// Agrees with all leaders whether all are without error, and returns the answer.
     fn agree(&self, own: Outcome) -> Result<bool> {
         let own = own.map_err(|error| error.to_string());
         agree(self.job, self.leaders, self.host, own)

@@ -65,7 +65,8 @@ impl Places {
     }
 }
 
-/// Placement of ranks, from the first rank on each rank's host. Hosts are numbered in the order of their first ranks.
+/// Returns the number of each rank's host and the rank on that host. `firsts`: for each rank, the first rank on its host. Hosts
+/// are numbered in the order of their first ranks.
 fn places(firsts: &[u64]) -> Vec<(u32, u32)> {
     let mut hosts: Vec<u64> = firsts.to_vec();
     hosts.sort_unstable();

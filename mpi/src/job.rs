@@ -14,7 +14,7 @@ pub(crate) struct Job {
     pub(crate) start: u32,
     pub(crate) rank: u32,
     pub(crate) ranks: u32,
-    /// Whether other threads may call MPI, at all ranks.
+    /// Whether MPI provides MPI_THREAD_MULTIPLE at all ranks, so that this library's threads may call it.
     pub(crate) threads: bool,
     verbose: bool,
     printed: Mutex<BTreeSet<String>>,

@@ -28,8 +28,8 @@ impl Overlay {
     }
 
     pub(crate) fn barrier(&self, algorithm: Algorithm) -> Result<()> {
-        let signs = algorithm.slices_for(Collective::Barrier, 0, self.hosts.len() as u32);
-        self.run(algorithm, Collective::Barrier, signs, &mut [], 0)
+        let signals = algorithm.slices_for(Collective::Barrier, 0, self.hosts.len() as u32);
+        self.run(algorithm, Collective::Barrier, signals, &mut [], 0)
     }
 
     fn run(

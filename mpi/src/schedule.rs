@@ -1,4 +1,6 @@
 //! Execution of one member's plan: the receives to post, and the next send. The module itself sends no messages.
+//!
+//! A plan consists of flows. Each flow lists the slices, pieces of the data, that pass one edge between two members.
 
 use alfirk_roce::collective::{EdgeId, Plan};
 

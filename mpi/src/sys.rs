@@ -320,7 +320,7 @@ pub(crate) struct Elements {
     pub(crate) start: *mut c_void,
     pub(crate) count: c_int,
     pub(crate) datatype: Handle,
-    /// Length of their data in bytes.
+    /// Length of the elements' data in bytes.
     pub(crate) bytes: u64,
     /// Whether the elements are contiguous, without gaps.
     pub(crate) plain: bool,

@@ -1,4 +1,5 @@
-//! Actions with their arguments, converted between messages and the switch core (P4Runtime § 9.1.2).
+//! Actions with their arguments, converted between P4Runtime messages and the switch core, which is the crate
+//! `alfirk_bmv2` (P4Runtime § 9.1.2).
 
 use alfirk_p4runtime::p4::{config::v1::action_ref::Scope as ActionScope, v1::Action};
 
@@ -8,7 +9,7 @@ use super::{
     translation::Use,
 };
 
-/// Checks an action for a table and returns its arguments in the order of the parameters.
+/// Checks an action for a table. Returns the action's name, and its arguments in the order of the parameters.
 pub fn check_action(
     schema: &Schema,
     table: &Table,
@@ -81,7 +82,7 @@ pub fn check_action(
     Ok((name.clone(), args.collect::<UpdateResult<_>>()?))
 }
 
-/// Converts an action of the core to its message.
+/// Converts an action of the switch core to a P4Runtime message; `None` if the P4Info has no action of this name.
 pub fn show_action(schema: &Schema, name: &str, args: &[Vec<u8>]) -> Option<Action> {
     use alfirk_p4runtime::p4::v1::action::Param;
     let action_id = schema.action_id(name)?;

@@ -139,7 +139,7 @@ impl Arbitration {
         self.advise_all(&session.role)
     }
 
-    /// Checks the role and election id of a request that changes the switch (§ 12).
+    /// Checks by the role and election id whether a client may change the switch (§ 12).
     ///
     /// # Errors
     /// NOT_FOUND for a role that no client has requested, PERMISSION_DENIED to every client but its primary.

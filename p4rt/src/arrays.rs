@@ -17,7 +17,7 @@ use super::{
     translation::Use,
 };
 
-/// Resolves an index to a range of cells; an unset index selects all of them.
+/// Converts the index of a request to a range of cells; an unset index selects all cells of the array.
 fn cells(
     what: &str,
     array: &Array,
@@ -57,7 +57,7 @@ fn cells(
     Ok(index..index + 1)
 }
 
-/// Returns the index of a cell in the controller's form.
+/// Returns the index of a cell as the controller sees it, which differs if the type of the index is translated.
 fn index(array: &Array, cell: u64) -> Option<Index> {
     let own = array.index.as_ref().map(|of| {
         let own = of.controller_value(&bytestring::encode(cell));
@@ -190,7 +190,7 @@ fn check_register(register: &Register) -> UpdateResult {
     }
 }
 
-/// Splits a register cell into its flat fields.
+/// Splits a register cell into the fields of its struct, which have these widths in bits, in canonical form.
 fn split(cell: &[u8], widths: &[usize]) -> Vec<Vec<u8>> {
     if let [_] = widths {
         return vec![cell.to_vec()];
@@ -207,7 +207,7 @@ fn split(cell: &[u8], widths: &[usize]) -> Vec<Vec<u8>> {
     widths.iter().map(field).collect()
 }
 
-/// Joins flat fields into one register cell.
+/// Concatenates the fields of a struct, which have these widths in bits, to one register cell.
 fn joined(fields: &[Vec<u8>], widths: &[usize]) -> Vec<u8> {
     if let [one] = fields {
         return one.clone();

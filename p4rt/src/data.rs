@@ -1,4 +1,5 @@
-//! Values of P4 types (P4Runtime § 8.4.3), and their flat fields in the switch core.
+//! Values of P4 types (P4Runtime § 8.4.3), and their flat fields: the numbers of which a value consists in the switch
+//! core.
 //!
 //! The BMv2 compiler flattens structs and tuples into their members, makes a `bool` one bit wide and numbers the
 //! members of an enum from 0. Headers, unions and stacks occur in neither registers nor digests of v1model; such a type
@@ -20,7 +21,7 @@ use thiserror::Error;
 
 use super::translation::{Translation, TranslationError, Translations, Use};
 
-/// A type, with its names resolved.
+/// A P4 type, with the names of its parts resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DataType {
     /// `bit<W>`.
@@ -44,13 +45,13 @@ pub enum DataType {
 /// Error of a type or a value.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DataError {
-    /// The target stores no values of this type.
+    /// The switch does not store values of this type.
     #[error("this target cannot store {0}")]
     Unsupported(&'static str),
     /// `type_info` does not define a type of this name.
     #[error("type {0} is not in the P4Info's type_info")]
     UnknownType(String),
-    /// A type that contains itself, or has more than `MAX_NODES` nodes.
+    /// A type that contains itself, is nested too deeply, or has more than `MAX_NODES` nodes.
     #[error("type contains itself or has too many members")]
     TooLarge,
     /// The value does not have the form of the type.
@@ -62,9 +63,9 @@ pub enum DataError {
     /// A struct or tuple value with a wrong number of members.
     #[error("value has {got} members, type has {expected}")]
     Members {
-        /// Members of the type.
+        /// Number of members of the type.
         expected: usize,
-        /// Members of the value.
+        /// Number of members of the value.
         got: usize,
     },
     /// A byte string that is empty or too wide.

@@ -1,4 +1,4 @@
-//! A switch with its pipeline, the target of requests.
+//! A switch with its pipeline, to which requests apply.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -32,7 +32,7 @@ pub struct Pipeline {
     pub pre: PreMetadata,
     pub value_sets: BTreeMap<u32, Vec<ValueSetMember>>,
     pub digests: Digests,
-    /// Time of the next check for idle entries, in nanoseconds.
+    /// Time of the next check for idle entries, in nanoseconds; `None` if none is scheduled.
     pub idle_check: Option<u64>,
 }
 

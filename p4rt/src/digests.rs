@@ -79,7 +79,8 @@ impl Digests {
         self.states.remove(&digest).is_some()
     }
 
-    /// Adds a message of the data plane. Returns a list when the message fills it.
+    /// Adds a message of the data plane, unless it is a duplicate. Returns the list of messages to send when this message
+    /// fills the list, or when messages need not wait.
     pub fn add(&mut self, digest: u32, message: Message, now: u64) -> Option<ReadyList> {
         let state = self.states.get_mut(&digest)?;
         state.discard_expired(now);
@@ -132,7 +133,7 @@ impl Digests {
         ready
     }
 
-    /// Returns the time of the next call of [`Digests::handle_timeout`].
+    /// Returns the time at which [`Digests::handle_timeout`] must be called next; `None` if nothing is due.
     pub fn poll_timeout(&self) -> Option<u64> {
         self.states.values().filter_map(DigestState::deadline).min()
     }

@@ -101,7 +101,7 @@ pub fn read_meters(
     })
 }
 
-/// A kind of direct resource.
+/// A kind of direct resource: counters or meters, one per table entry.
 struct Resource {
     /// Returns whether a table has the resource.
     belongs_to: fn(&Table) -> bool,
@@ -110,7 +110,7 @@ struct Resource {
 }
 
 impl Resource {
-    /// Reads the entries of all tables with the resource, of one table, or a single one.
+    /// Reads entries with the resource: those of all tables, those of one table, or a single entry.
     fn read(
         &self,
         view: View<'_>,

@@ -47,8 +47,8 @@ pub fn unimplemented(why: impl Into<String>) -> Status {
     Status::new(Code::Unimplemented, why)
 }
 
-/// Converts an error of the switch core to a status. Requests are validated before, so most errors concern capacity,
-/// missing or existing objects, and const tables.
+/// Converts an error of the switch core (the crate `alfirk_bmv2`) to a status. Requests are validated before, so most
+/// errors concern capacity, missing or existing objects, and const tables.
 pub fn core_error(error: ManageError) -> Status {
     use ManageError as E;
     let code = match &error {

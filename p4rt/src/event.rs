@@ -1,4 +1,4 @@
-//! Events of the server: actions that its driver executes.
+//! Events of the server: actions for its driver, which is the code that owns the network interfaces and gRPC streams.
 
 use alfirk_p4runtime::{p4::v1::StreamMessageResponse, Status};
 
@@ -9,7 +9,7 @@ use alfirk_packet_io::frame::SplitFrame;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientId(pub u64);
 
-/// An action that the driver executes.
+/// An action that the server's driver executes.
 #[derive(Debug)]
 pub enum Event {
     /// Put a packet into the queue of its port, and return it by [`crate::Server::dequeue`] when it leaves.

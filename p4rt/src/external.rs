@@ -17,8 +17,8 @@ use super::{
 use alfirk_bmv2::{Change, LoadedProgram, ProfileId, Switch, TableId};
 
 impl Server {
-    /// Returns the switch that reads and writes refer to: the saved or loaded one that is not running yet, if there
-    /// is one, else the running one.
+    /// Returns the switch that reads and writes refer to. It is the one with the saved or loaded program that does not run
+    /// yet, if there is one, else the running one.
     pub fn target_switch(&self) -> &Switch {
         &self.target().switch
     }
@@ -111,7 +111,8 @@ impl Server {
     }
 }
 
-/// A switch in the hands of another service. When it is dropped, P4Runtime has followed the changes.
+/// Access of another control service to a switch. When it is dropped, P4Runtime discards its own data of all objects
+/// that the service has changed.
 #[derive(Debug)]
 pub struct SwitchWriter<'a>(&'a mut Device);
 
@@ -156,7 +157,7 @@ impl Device {
                     tables::discard_metadata(&mut self.switch, pipeline, id, *entry);
                 }
             }
-            // The time of the next check is found by a check now.
+            // An immediate check determines the time of the next one.
             Change::IdleTimeout => pipeline.idle_check = Some(0),
             Change::Default { table, is_restored } => {
                 if let Some(id) = pipeline.table_id(*table) {

@@ -226,7 +226,8 @@ fn translated(
     }
 }
 
-/// Converts a field whose values are translated to its message; the inverse of [`translated`].
+/// Converts a field whose values are translated to its message; the inverse of [`translated`]. `None` for a field that
+/// matches more than one value.
 fn print_translated(
     field: &Field,
     of: &Translation,

@@ -73,7 +73,7 @@ pub const API_VERSION: &str = "1.5.0";
 pub struct Server {
     /// Device that processes packets.
     active: Device,
-    /// Device saved by VERIFY_AND_SAVE; target of reads and writes until COMMIT.
+    /// Device saved by VERIFY_AND_SAVE, if any; target of reads and writes until COMMIT.
     saved: Option<Device>,
     arbitration: Arbitration,
     streams: BTreeSet<ClientId>,
@@ -219,7 +219,7 @@ impl Server {
         self.take_effects(now);
     }
 
-    /// Processes a received frame without copying it. Its buffer is reused for a sent frame, and sent frames share
+    /// Processes a received frame without copying it. The frame's buffer is reused for a sent frame, and sent frames share
     /// its tail.
     pub fn take_frame_in(&mut self, port: u32, frame: impl Into<SplitFrame>, now: u64) {
         self.active

@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use alfirk_bmv2::EntryHandle;
 
-/// Per-entry data that the core does not store. Most entries have none.
+/// Data of table entries that the switch core does not store, such as the controller's metadata. Most entries have none.
 #[derive(Debug, Default)]
 pub struct TableMetadata {
     pub(super) entries: FxHashMap<(u32, EntryHandle), EntryMetadata>,

@@ -35,8 +35,8 @@ struct Field {
 }
 
 impl ControllerHeader {
-    /// Computes the layout of a controller header. P4Info has the controller's widths of translated fields; in the
-    /// header they have the program's.
+    /// Computes the layout of a controller header. For fields of translated types, P4Info has the widths of the
+    /// controller's values; the header has the widths of the program's.
     pub fn new(
         metadata: &ControllerPacketMetadata,
         program: &LoadedProgram,

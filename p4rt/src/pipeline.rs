@@ -25,7 +25,7 @@ use super::{
 };
 use alfirk_bmv2::{LoadedProgram, Switch};
 
-/// A verified config that the target can run.
+/// A verified config that the switch can run.
 struct VerifiedConfig {
     program: Arc<LoadedProgram>,
     schema: Schema,

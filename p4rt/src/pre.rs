@@ -142,7 +142,7 @@ pub fn read_sessions(
     Ok(())
 }
 
-/// Converts replicas of the core to messages.
+/// Converts replicas of the switch core to P4Runtime messages.
 fn shown(replicas: &[Replica]) -> Vec<ReplicaMessage> {
     let replica = |replica: &Replica| ReplicaMessage {
         port_kind: Some(PortKind::Port(
@@ -179,7 +179,7 @@ fn check_presence(kind: Type, present: bool, name: &str) -> UpdateResult {
     }
 }
 
-/// Converts a clone session to the core's.
+/// Checks a clone session and converts it to the switch core's form.
 fn core_session(
     cpu_port: Option<u32>,
     down: &BTreeSet<u32>,

@@ -1,4 +1,5 @@
-//! Updates and reads of action profile members, groups and one-shots (P4Runtime § 9.2).
+//! Updates and reads of action profile members, groups and one-shots (P4Runtime § 9.2). A one-shot is a table entry
+//! with its own set of actions, for which the server creates the members and the group.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,7 +61,7 @@ pub fn check_one_shot_use(scope: &Scope<'_>, table: &Table, one_shot: bool) -> U
     Ok(())
 }
 
-/// Returns any table of the profile; all of them have the same actions.
+/// Returns the table of the profile that has the most actions.
 fn table_of<'a>(schema: &'a Schema, profile: &Profile) -> UpdateResult<&'a Table> {
     let tables = profile.tables.iter().filter_map(|id| schema.tables.get(id));
     let table = tables.max_by_key(|table| table.actions.len());
@@ -219,7 +220,7 @@ fn check_max_size(name: &str, profile: &Profile, max_size: i32) -> UpdateResult 
     Ok(())
 }
 
-/// Checks weights and sizes of a group (§ 9.2.2) and converts it to the core's.
+/// Checks the weights and the size of a group (§ 9.2.2), and converts the group to the switch core's form.
 fn core_group(
     name: &str,
     profile: &Profile,
@@ -564,7 +565,7 @@ impl Device {
                 changed.push((profile, group));
             }
         }
-        // The map of metadata has no order; sort by group.
+        // One-shots come from a hash map without order; sort by group.
         changed.sort_by_key(|(profile, group)| (*profile, group.group_id));
         for (id, group) in changed {
             let Ok((profile, core)) = profile(&pipeline.schema, id) else {

@@ -41,7 +41,8 @@ struct Progress {
     /// One status per filter processed so far.
     errors: Vec<Error>,
     failed: bool,
-    /// Table entries of the current filter, and how many of them have been processed.
+    /// Table entries that the current filter selects, and the number of those processed. `None` if the filter does not
+    /// iterate over tables.
     walk: Option<(Vec<(u32, EntryHandle)>, usize)>,
     /// Entities found and not yet passed to the caller.
     part: ReadResponse,
@@ -49,7 +50,7 @@ struct Progress {
 }
 
 impl Server {
-    /// Reads entities and passes them to `found` in parts of moderate size.
+    /// Reads entities and passes them to `take` in parts of moderate size.
     ///
     /// # Errors
     /// One status per request, with an error per entity in its details when some could be read.
@@ -78,7 +79,7 @@ impl Server {
         })
     }
 
-    /// Processes about `max` more entities, and passes them to `found` as [`Server::read_parts`] does. Returns
+    /// Processes about `max` more entities, and passes them to `take` as [`Server::read_parts`] does. Returns
     /// `None` while entities remain.
     ///
     /// # Errors

@@ -71,7 +71,7 @@ pub enum MatchKind {
     Optional,
 }
 
-/// A key field.
+/// A key field of a table.
 #[derive(Clone, Debug)]
 pub struct Field {
     pub id: u32,
@@ -92,7 +92,7 @@ pub struct ActionUse {
     pub scope: Scope,
 }
 
-/// A table.
+/// A table of the P4Info.
 #[derive(Clone, Debug)]
 pub struct Table {
     pub id: u32,
@@ -107,8 +107,8 @@ pub struct Table {
     pub idle_timeouts: bool,
     /// Whether the table has only const entries of the program.
     pub is_const: bool,
-    /// Whether the table has initial entries that can be changed. BMv2's JSON format cannot express this, and has
-    /// them as const.
+    /// Whether the table has initial entries that controllers may change. BMv2's JSON format cannot express this and marks
+    /// the entries as const, so the server releases them.
     pub is_released: bool,
     /// Whether entries need priorities: a key field is ternary, range or optional.
     pub needs_priorities: bool,
@@ -123,7 +123,7 @@ pub struct Table {
     pub core: Option<TableId>,
 }
 
-/// An action.
+/// An action of the P4Info.
 #[derive(Clone, Debug)]
 pub struct Action {
     pub name: String,
@@ -186,7 +186,7 @@ pub struct Register {
     pub data: Result<DataType, DataError>,
 }
 
-/// A digest.
+/// A digest, a kind of message that the program sends to the controller.
 #[derive(Clone, Debug)]
 pub struct Digest {
     pub name: String,
@@ -224,7 +224,7 @@ pub struct Schema {
     digest_ids: FxHashMap<String, u32>,
 }
 
-/// Context of building a schema.
+/// The inputs of a schema that is being built, and the ids used so far.
 struct Reading<'a> {
     info: &'a P4Info,
     program: &'a LoadedProgram,

@@ -8,7 +8,7 @@ use super::{
 };
 use alfirk_bmv2::Switch;
 
-/// The state that one update changes.
+/// The state that one update may change.
 pub struct Scope<'a> {
     pub switch: &'a mut Switch,
     pub pipeline: &'a mut Pipeline,

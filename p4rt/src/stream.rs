@@ -29,7 +29,7 @@ impl Server {
         client
     }
 
-    /// Handles the end of a client's stream. What the client wrote stays.
+    /// Handles the end of a client's stream. Entries and other objects that the client wrote stay.
     pub fn stream_close(&mut self, client: ClientId) {
         if self.streams.remove(&client) {
             let actions = self.arbitration.close(client);
@@ -102,7 +102,7 @@ impl Server {
         }
     }
 
-    /// Returns the time of the next call of [`Server::handle_timeout`], in nanoseconds.
+    /// Returns the time in nanoseconds at which [`Server::handle_timeout`] must be called next; `None` if nothing is due.
     pub fn poll_timeout(&self) -> Option<u64> {
         let pipeline = self.active.pipeline.as_ref()?;
         let digests = pipeline.digests.poll_timeout();

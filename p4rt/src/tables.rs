@@ -20,7 +20,7 @@ use super::{
 };
 use alfirk_bmv2::{EntryHandle, EntryTarget, KeyMatch, Switch, TableEntry as CoreEntry, TableId};
 
-/// Finds a table by id.
+/// Finds a table by its id. Returns it with its id in the switch core.
 pub fn table(schema: &Schema, id: u32) -> UpdateResult<(&Table, TableId)> {
     let table = schema
         .tables
@@ -32,7 +32,7 @@ pub fn table(schema: &Schema, id: u32) -> UpdateResult<(&Table, TableId)> {
     Ok((table, core))
 }
 
-/// Returns the core's key and priority of an entry.
+/// Converts the key and priority of an entry to those of the switch core.
 pub fn key(table: &Table, entry: &TableEntry, how: Use) -> UpdateResult<(Vec<KeyMatch>, i32)> {
     let name = &table.name;
     let key = keys::parse(&format!("table {name}"), &table.fields, &entry.r#match, how)?;
@@ -56,7 +56,7 @@ pub fn key(table: &Table, entry: &TableEntry, how: Use) -> UpdateResult<(Vec<Key
     Ok((key, priority))
 }
 
-/// Converts a core priority to P4Runtime's.
+/// Converts a priority of the switch core, where the smallest wins, to one of P4Runtime, where the largest wins.
 fn shown_priority(table: &Table, core: i32) -> i32 {
     match table.needs_priorities {
         true => table.priority_base.saturating_sub(core),
@@ -258,7 +258,7 @@ pub(super) fn discard_metadata(
     }
 }
 
-/// Schedules a check for idle entries at the time when this timeout may have passed.
+/// Schedules a check for idle entries at the earliest time at which an entry with this timeout, in nanoseconds, may be idle.
 fn schedule_idle_check(scope: &mut Scope<'_>, timeout: u64) {
     if timeout > 0 {
         let due = scope.now.saturating_add(timeout);
@@ -339,8 +339,8 @@ fn write_default(
     Ok(())
 }
 
-/// Converts the action of an entry to the core's. Creates the members and group of a one-shot, in place of the group
-/// `replaced`, which is then removed.
+/// Converts the action of an entry to the switch core's form. For a one-shot (an entry with its own action set), creates
+/// members and a group, which replaces the group `replaced`.
 fn target(
     scope: &mut Scope<'_>,
     table: &Table,
@@ -396,7 +396,7 @@ fn show_target(
     })
 }
 
-/// Converts key, action and metadata of an entry to a message, without the fields that depend on the request.
+/// Converts key, action and metadata of an entry to a message, without the fields that only some requests ask for.
 fn show(pipeline: &Pipeline, table: &Table, entry: &CoreEntry) -> TableEntry {
     let note = pipeline.tables.entries.get(&(table.id, entry.handle));
     TableEntry {
@@ -459,7 +459,7 @@ pub fn walk(view: View<'_>, filter: &TableEntry) -> UpdateResult<Option<Vec<(u32
     Ok(Some(entries))
 }
 
-/// Reads some of the entries of [`walk`].
+/// Reads some of the entries that [`walk`] has returned.
 pub fn read_entries(
     view: View<'_>,
     filter: &TableEntry,
@@ -578,7 +578,7 @@ pub fn read_exactly(view: View<'_>, entry: &TableEntry, found: EntityVisitor<'_>
     Ok(())
 }
 
-/// Returns the deleted initial entries of the program, in the form of requests.
+/// Returns the program's initial entries that controllers have deleted, in the form in which requests name them.
 pub fn deleted_initial_entries(view: View<'_>) -> UpdateResult<Vec<TableEntry>> {
     let mut deleted = Vec::new();
     for table in view.pipeline.schema.tables.values() {

@@ -78,7 +78,7 @@ pub fn read(view: View<'_>, filter: &ValueSetEntry, found: EntityVisitor<'_>) ->
 fn external_members(view: View<'_>, set: &ValueSet) -> Vec<ValueSetMember> {
     let values = view.switch.value_set(&set.name).unwrap_or_default();
     let member = |value: &Vec<u8>| {
-        // From the last field, which ends with the last bit.
+        // Starts with the last field, which ends with the last bit.
         let mut end = 0;
         let mut key: Vec<KeyMatch> = Vec::new();
         for field in set.fields.iter().rev() {
@@ -95,7 +95,8 @@ fn external_members(view: View<'_>, set: &ValueSet) -> Vec<ValueSetMember> {
     values.iter().map(member).collect()
 }
 
-/// Extracts `count` bits of a number that end `end` bits before its last bit, in canonical form.
+/// Extracts `count` bits of a big-endian number, of which the lowest is bit `end` (0 is the least significant). The
+/// result is in canonical form.
 fn bits(value: &[u8], end: usize, count: usize) -> Vec<u8> {
     let mut taken = vec![0; count.div_ceil(8).max(1)];
     for bit in 0..count {
@@ -109,7 +110,7 @@ fn bits(value: &[u8], end: usize, count: usize) -> Vec<u8> {
     bytestring::canonical(&taken).to_vec()
 }
 
-/// Concatenates all fields to the single number that the parser compares.
+/// Concatenates the values of all fields of a member to one number, which the parser compares.
 fn concatenate(set: &ValueSet, key: &[KeyMatch]) -> UpdateResult<Vec<u8>> {
     let total: usize = set.fields.iter().map(|field| field.bits).sum();
     let mut bytes = vec![0; total.div_ceil(8)];

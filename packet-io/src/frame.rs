@@ -157,8 +157,8 @@ impl Tail {
 
     /// Computes the CRC-32 of a prefix followed by the body; `front` is the CRC-32 of the prefix.
     ///
-    /// The first result is cached. A bridge that keeps the ICRC leaves `front` unchanged, so most copies need the
-    /// same result.
+    /// The first result is cached. Switches that change headers without changing the ICRC leave `front` unchanged, so most
+    /// copies need the same result.
     pub fn crc_after(&self, front: u32) -> u32 {
         let combine = || {
             let mut hasher = Hasher::new_with_initial(front);

@@ -38,7 +38,7 @@ pub struct SuperFrame {
 }
 
 impl SuperFrame {
-    /// Finds the first super-frame of a batch at index `from` or later.
+    /// Finds the first super-frame of a batch at index `from` or later; `None` if there is none.
     pub fn find(frames: &[Vec<u8>], from: usize) -> Option<SuperFrame> {
         (from..frames.len().saturating_sub(1)).find_map(|at| SuperFrame::starting_at(frames, at))
     }
@@ -81,7 +81,7 @@ impl SuperFrame {
 }
 
 impl<'a> Segment<'a> {
-    /// Parses a frame that segmentation could have produced; checksums are not checked.
+    /// Parses a frame that segmentation could have produced; `None` for other frames. Checksums are not checked.
     fn parse(frame: &'a [u8]) -> Option<Segment<'a>> {
         /// All bits but "don't fragment".
         const FRAGMENT: u16 = 0xbfff;
@@ -132,7 +132,7 @@ impl<'a> Segment<'a> {
             && equal(tcp + 18..self.payload)
     }
 
-    /// Whether both checksums are as computed by the kernel, which never writes a zero as all ones.
+    /// Whether the checksums of IP and TCP are as computed by the kernel, which never writes a zero as all ones.
     fn is_right(&self) -> bool {
         get16(self.frame, 24) != 0xffff
             && get16(self.frame, self.tcp + 16) != 0xffff

@@ -309,13 +309,13 @@ impl Link {
         self.waiting.insert((arrival, self.sequence), frame);
     }
 
-    /// Takes a frame that has arrived by `now`.
+    /// Takes a frame that has arrived by `now`; `None` if there is none.
     pub fn pop(&mut self, now: u64) -> Option<Vec<u8>> {
         let first = self.waiting.first_entry()?;
         (first.key().0 <= now).then(|| first.remove())
     }
 
-    /// Arrival time of the next frame, in nanoseconds.
+    /// Arrival time of the next frame, in nanoseconds; `None` if no frame is on the link.
     pub fn poll_timeout(&self) -> Option<u64> {
         self.waiting.keys().next().map(|(at, _)| *at)
     }

@@ -18,7 +18,7 @@ pub struct Offload {
     pub segment_size: usize,
 }
 
-/// Kinds of super-frames.
+/// The kind of a frame: ordinary, or a super-frame of a protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Segments {
     /// An ordinary frame.
@@ -89,7 +89,7 @@ pub fn finish(frame: &mut [u8], offload: Offload, mut send: impl FnMut(&[u8])) -
     }
 }
 
-/// Completes a checksum, whose field holds the sum of the pseudo-header.
+/// Completes a checksum, whose field holds the sum of the pseudo-header. Returns false if the field is not within the frame.
 fn complete_checksum(frame: &mut [u8], start: usize, offset: usize) -> bool {
     let at = start + offset;
     if at + 2 > frame.len() {

@@ -16,7 +16,7 @@ const TIMER: u64 = u64::MAX;
 pub struct Poller {
     epoll: OwnedFd,
     timer: OwnedFd,
-    /// Expiry time of the timer, in nanoseconds of the monotonic clock.
+    /// Expiry time of the timer, in nanoseconds of the monotonic clock; `None` if it is not set.
     armed: Option<u64>,
 }
 
@@ -75,8 +75,8 @@ impl Poller {
         Ok(())
     }
 
-    /// Waits until a descriptor is ready or the monotonic clock reaches `deadline`; appends the tokens of ready descriptors to
-    /// `ready`.
+    /// Waits until a descriptor is ready, or the monotonic clock reaches `deadline` in nanoseconds (`None`: no deadline).
+    /// Replaces the contents of `ready` by the tokens of the ready descriptors.
     pub fn wait(&mut self, deadline: Option<u64>, ready: &mut Vec<u64>) -> io::Result<()> {
         ready.clear();
         if deadline != self.armed {

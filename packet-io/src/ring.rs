@@ -19,7 +19,7 @@ use super::offload::VNET_HEADER;
 const BLOCK: usize = 64 << 10;
 /// Maximum number of bytes that the kernel puts in front of a frame: `tpacket2_hdr`, address and virtio header.
 const OVERHEAD: usize = 128;
-/// Alignment of slots.
+/// Alignment of slots in bytes.
 const ALIGNMENT: usize = 16;
 /// Maximum length of a slot in bytes. Longer frames are rare, mostly super-frames.
 const MAX_SLOT: usize = 16 << 10;
@@ -47,7 +47,7 @@ pub struct Slot<'a> {
     pub is_queued: bool,
     /// Whether the frame is longer than `bytes` and the rest is lost.
     pub is_truncated: bool,
-    /// VLAN tag that the kernel removed: protocol and contents.
+    /// VLAN tag that the kernel removed, if any: protocol and contents.
     pub vlan: Option<(u16, u16)>,
 }
 

@@ -78,7 +78,7 @@ pub struct ReceiveBatch {
     is_last: bool,
 }
 
-/// Aligned as `cmsghdr`, with space for one `tpacket_auxdata`.
+/// Buffer for control messages, aligned as `cmsghdr`, with space for one `tpacket_auxdata`.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 struct Control([u8; 64]);
@@ -268,7 +268,7 @@ impl PacketSocket {
         set(&self.fd, level, option, value)
     }
 
-    /// Receives at max `max` frames from the queue.
+    /// Receives at most `max` frames from the socket's queue.
     fn receive_up_to(&self, batch: &mut ReceiveBatch, max: usize) -> io::Result<Received> {
         let mut parts = [[EMPTY_PART; 2]; BATCH];
         // SAFETY: mmsghdr is plain data, and zero is valid.

@@ -1,6 +1,6 @@
 //! Length and duration of a frame on an Ethernet link.
 
-/// Length of the frame check sequence in bytes, which frames here do not include.
+/// Length of the frame check sequence in bytes, which frames in this crate do not include.
 pub const ETHERNET_FCS: u64 = 4;
 
 /// Length of preamble and start delimiter (8) and inter-frame gap (12) in bytes.

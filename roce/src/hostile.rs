@@ -1,5 +1,5 @@
 //! A hostile member of a group, for tests. Besides the packets of its honest queue pair, it sends frames that may harm
-//! the group: every [`Kind`], from its own address, with PSNs around the window in flight.
+//! the group. They are drawn at random: every [`Kind`], from its own address, with PSNs around the window in flight.
 //!
 //! Other members must not be affected. Acknowledgements of packets that others lack, packets that only the source may
 //! send, and malformed frames must have no effect.
@@ -162,7 +162,7 @@ pub struct Hostile {
 }
 
 impl Hostile {
-    /// Creates a hostile member with these addresses.
+    /// Creates a hostile member with the addresses `ip` and `mac`, which attacks the group `target`.
     pub fn new(ip: Ipv4Addr, mac: MacAddr, target: Target, seed: u64) -> Hostile {
         let mut hostile = Hostile {
             ip,
@@ -233,8 +233,8 @@ impl Hostile {
         }
     }
 
-    /// Whether a receiver with this member's newest PSN may send a NAK of `psn`: it is after the packets acknowledged,
-    /// and may have been sent.
+    /// Whether a receiver with this member's newest PSN may send a NAK of `psn`. That PSN is then after the packets that
+    /// the receiver has acknowledged, and the source may have sent it.
     pub fn is_plausible(&self, psn: Psn) -> bool {
         let ahead = psn.distance_from(self.position);
         (-UNACKNOWLEDGED..=self.window() + FEW).contains(&ahead)
@@ -260,7 +260,7 @@ impl Hostile {
         self.draw(count) as i32 - most
     }
 
-    /// Draws a PSN, mostly around the position and around both ends of the window.
+    /// Draws a PSN, mostly around the newest received PSN and around both ends of the window.
     fn psn(&mut self) -> Psn {
         let window = self.window();
         let from_position = match self.draw(8) {
@@ -529,14 +529,14 @@ impl Hostile {
     }
 }
 
-/// Writes the valid ICRC at the end.
+/// Writes the valid ICRC to the last four bytes of a frame.
 fn seal(frame: &mut [u8]) {
     let end = frame.len() - ICRC_LEN;
     let crc = icrc::compute(&frame[IP_AT..end]).expect("the packet has all headers");
     frame[end..].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Writes the valid IPv4 checksum.
+/// Writes the valid IPv4 header checksum of a frame.
 fn checksum(frame: &mut [u8]) {
     frame[IP_AT + 10..][..2].fill(0);
     let sum = ipv4::checksum(&frame[IP_AT..UDP_AT]);

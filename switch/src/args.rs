@@ -349,7 +349,7 @@ pub enum ServerAddress {
 /// A validated command line.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// JSON file or P4 program to load at the start.
+    /// JSON file or P4 program to load at the start, if any.
     pub json: Option<PathBuf>,
     /// Interfaces by port.
     pub interfaces: BTreeMap<u32, String>,
@@ -375,11 +375,11 @@ pub struct Config {
     pub clock: Clock,
     /// Size of each port's receive ring in bytes.
     pub ring: usize,
-    /// Directory of capture files.
+    /// Directory of capture files, if frames are captured.
     pub pcap: Option<PathBuf>,
     /// Format of printed traces, if traces are requested.
     pub trace: Option<TraceFormat>,
-    /// Listening address of the Prometheus endpoint.
+    /// Listening address of the Prometheus endpoint, if metrics are served.
     pub metrics: Option<SocketAddr>,
     /// Number of bytes of each frame that are logged; 0 for none.
     pub dump_packet_data: usize,
@@ -530,7 +530,7 @@ impl SwitchArgs {
         })
     }
 
-    /// Returns the settings of the Thrift server, which simple_switch always runs.
+    /// Returns the settings of the Thrift server; `None` if it does not run. simple_switch always runs it.
     fn thrift(&self, target: &TargetArgs) -> Option<thrift::Settings> {
         let default = thrift::Settings::default().address;
         let address = self

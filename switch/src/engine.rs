@@ -59,7 +59,7 @@ pub struct Engine {
     ports: BTreeMap<u32, Port>,
     clients: FxHashMap<ClientId, StreamSender>,
     clock: Clock,
-    /// Time of the clock at the start; the switch's time is relative to it, as in BMv2.
+    /// Time of the clock at the start, in nanoseconds; the switch's time is relative to it, as in BMv2.
     start: u64,
     batch: ReceiveBatch,
     trace: Option<TracePrinter>,
@@ -72,7 +72,7 @@ pub struct Engine {
     config: Option<Arc<str>>,
     /// Ports whose link may accept a packet from their queues.
     runnable: VecDeque<u32>,
-    /// Request that is processed in several steps; other commands wait.
+    /// Request that is processed in several steps, if any; other commands wait for its end.
     work: Option<Work>,
     /// Whether events remain for the next turn of the loop.
     unfinished: bool,
@@ -401,7 +401,8 @@ impl Engine {
         }
     }
 
-    /// Advances all links and their queues.
+    /// Starts the transmission of queued packets on idle links, and moves frames that have left an emulated link to the
+    /// list of frames to send.
     fn serve_links(&mut self, now: u64) {
         let waiting = self.ports.values().filter(|port| !port.queues.is_empty());
         self.runnable.extend(waiting.map(|port| port.number));

@@ -72,7 +72,7 @@ impl Input {
         while self.next.is_none() && !self.is_at_end {
             match self.reader.next_frame() {
                 Ok(Some(frame)) if frame.bytes.len() == frame.length => self.next = Some(frame),
-                Ok(Some(_)) => self.end("a frame is not all there; capture whole frames"),
+                Ok(Some(_)) => self.end("the capture has truncated a frame; capture whole frames"),
                 Ok(None) if !self.is_ready => return,
                 Ok(None) => match self.file.read(chunk) {
                     Ok(0) => self.is_at_end = true,

@@ -108,7 +108,7 @@ impl RotatingFile {
     }
 }
 
-/// Returns the name of a log file by its age.
+/// Returns the name of a log file by its age: 0 for the current file, 1 for the one before it, and so on.
 fn numbered(base: &std::path::Path, age: u32) -> PathBuf {
     let mut name = base.as_os_str().to_owned();
     name.push(match age {

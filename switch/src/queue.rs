@@ -27,7 +27,7 @@ struct Queue<T> {
     depth: usize,
     /// Interval between two packets in nanoseconds; 0 without a rate.
     interval: u64,
-    /// Time at which the last queued packet is due.
+    /// Time in nanoseconds at which the last queued packet is due.
     last_due: u64,
 }
 
@@ -120,7 +120,7 @@ impl<T> PortQueues<T> {
         self.len += 1;
     }
 
-    /// Takes the next packet that is due, with the queue state for the P4 program.
+    /// Takes the next packet that is due, with the queue state for the P4 program; `None` if none is due.
     pub fn pop(&mut self, now: u64) -> Option<(T, QueueState)> {
         let mut queues = self.queues.iter_mut().rev();
         let due = |waiting: &Waiting<T>| waiting.due <= now;
@@ -135,7 +135,7 @@ impl<T> PortQueues<T> {
         Some((next.packet, state))
     }
 
-    /// Returns the time when the next packet is due.
+    /// Returns the time in nanoseconds at which the next packet is due; `None` if the queues are empty.
     pub fn due_at(&self) -> Option<u64> {
         let first = self.queues.iter().filter_map(|queue| queue.packets.front());
         first.map(|waiting| waiting.due).min()

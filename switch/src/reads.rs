@@ -1,8 +1,8 @@
 //! Replies to Read requests.
 //!
 //! The switch executes one read at a time, in steps, and only polls its ports between the steps. Results are
-//! buffered here until the client has received them. The number of buffered replies and their lifetime are limited,
-//! which bounds the memory to that many copies of the tables.
+//! buffered here until the client has received them. The number of buffered replies is limited, since each may hold a
+//! copy of all tables; their lifetime is limited, too.
 
 use std::{
     pin::Pin,

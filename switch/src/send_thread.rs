@@ -21,13 +21,13 @@ use tracing::debug;
 const MAX_QUEUED: usize = 4;
 const ALIVE: &str = "the thread runs until its queue is closed";
 
-/// The engine's end of the thread.
+/// Handle by which the engine passes batches to the thread, and receives them back after sending.
 #[derive(Debug)]
 pub struct SendThread {
     jobs: SyncSender<Job>,
     done: Receiver<SentBatch>,
     batches_in_thread: usize,
-    /// Empty lists for reuse.
+    /// Empty frame lists, reused to avoid allocations.
     spare: Vec<Vec<Vec<u8>>>,
 }
 
@@ -117,7 +117,7 @@ impl SendThread {
         Some(self.done.recv().expect(ALIVE))
     }
 
-    /// Stores an empty list for reuse.
+    /// Stores an empty frame list for reuse.
     pub fn recycle(&mut self, frames: Vec<Vec<u8>>) {
         if self.spare.len() < MAX_QUEUED {
             self.spare.push(frames);

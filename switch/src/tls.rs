@@ -16,7 +16,8 @@ pub struct TlsFiles {
     pub cert: PathBuf,
     /// `--grpc-server-key`: the server's private key.
     pub key: PathBuf,
-    /// `--grpc-server-cacert` with `--grpc-server-with-client-auth`: the CA of required client certificates.
+    /// `--grpc-server-cacert` with `--grpc-server-with-client-auth`: the CA of required client certificates; `None` if clients
+    /// need no certificate.
     pub clients: Option<PathBuf>,
 }
 

@@ -1,8 +1,8 @@
-//! Limits of the length of statuses: gRPC sends them in trailers, whose length clients limit.
+//! Limits of the length of statuses: gRPC sends them in trailers (headers after the reply), whose length clients limit.
 
 use tonic::{Request, Status};
 
-/// Limit of a client for trailers.
+/// Maximum length of a status that a client accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrailerLimit {
     /// Maximum length of the encoded `grpc-status-details-bin` in bytes.

@@ -27,7 +27,7 @@ const SENDS: u32 = 256;
 /// Number of receive buffers requested of the device.
 const RECEIVES: u32 = 2048;
 
-/// Flag of the work requests of the receive queue.
+/// Flag in the number (`wr_id`) of a work request: it belongs to the receive queue.
 const RECEIVE: u64 = 1;
 const SEND: u64 = 0;
 
@@ -215,7 +215,7 @@ impl UdQueuePair {
 
     // ---- Completions ----
 
-    /// Handles completions, then posts what is queued.
+    /// Handles completions, then posts queued work requests.
     pub(crate) fn drain(
         &mut self,
         memory: &mut Memory,

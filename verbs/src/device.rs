@@ -95,7 +95,7 @@ pub struct Device {
     address_handles: AddressHandles,
     /// Sockets by which the system is a member of the multicast groups of each datagram queue pair.
     memberships: BTreeMap<(QpNum, Ipv4Addr), UdpSocket>,
-    /// Queue pair by the cookie of its completion queue.
+    /// Queue pairs by the cookies of their completion queues: numbers that completion events contain.
     cookies: BTreeMap<u64, QpNum>,
     memory: Memory,
     ports: BTreeMap<u16, Subscription>,

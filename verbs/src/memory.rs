@@ -145,7 +145,7 @@ impl Memory {
         Ok(self.insert(mr, len, Storage::Owned(memory)))
     }
 
-    /// Registers a region to send from.
+    /// Registers shared bytes as a region to send from, without copying them.
     pub(crate) fn register_shared(
         &mut self,
         context: &Context,
@@ -189,7 +189,7 @@ impl Memory {
         key
     }
 
-    /// Opens a part of a region to remote WRITEs, with a key of its own. Returns its address and R_Key.
+    /// Opens a part of a region to remote WRITEs, with a key of its own. Returns the part's address and R_Key.
     pub(crate) fn bind_window(
         &mut self,
         context: &Context,

@@ -37,7 +37,7 @@ struct PostedSend {
     operation: Operation,
     bytes: u64,
     packets: u64,
-    /// Memory that was registered for this message only.
+    /// Memory that was registered for this message only, if any.
     bounce: Option<MemoryKey>,
 }
 
@@ -54,8 +54,9 @@ pub(crate) struct QueuePair {
     waiting_sends: VecDeque<SendRequest>,
     receives: VecDeque<RecvRequest>,
     waiting_receives: VecDeque<RecvRequest>,
-    /// Whether the responder is to continue after this end's own requests, once those are acknowledged.
-    follows: bool,
+    /// Whether this end has stopped being the source: once its requests are acknowledged, its responder expects the next
+    /// source's requests at the PSN after them.
+    awaits_next_source: bool,
     stats: QpStats,
 }
 
@@ -81,7 +82,7 @@ impl QueuePair {
             waiting_sends: VecDeque::new(),
             receives: VecDeque::new(),
             waiting_receives: VecDeque::new(),
-            follows: false,
+            awaits_next_source: false,
             stats: QpStats::default(),
         })
     }
@@ -169,21 +170,23 @@ impl QueuePair {
             return Err(ModifyError::Busy(self.qpn));
         }
         let psn = Psn::new(self.handle.rq_psn()?);
-        self.follows = false;
+        self.awaits_next_source = false;
         self.restart(memory, psn, psn)
     }
 
-    /// Takes effect at once if nothing is in flight, otherwise when everything is acknowledged.
+    /// Prepares to receive from the next source, at the PSN after this end's own requests. Takes effect when all of them
+    /// are acknowledged.
     pub(crate) fn expect_next_source(&mut self, memory: &Memory) -> Result<(), ModifyError> {
-        self.follows = true;
-        self.follow(memory)
+        self.awaits_next_source = true;
+        self.restart_for_next_source(memory)
     }
 
-    fn follow(&mut self, memory: &Memory) -> Result<(), ModifyError> {
-        if !self.follows || !self.is_idle() {
+    /// Restarts at the next source's PSN if the queue pair awaits that source and is idle.
+    fn restart_for_next_source(&mut self, memory: &Memory) -> Result<(), ModifyError> {
+        if !self.awaits_next_source || !self.is_idle() {
             return Ok(());
         }
-        self.follows = false;
+        self.awaits_next_source = false;
         self.restart(memory, self.sq_psn, self.sq_psn)
     }
 
@@ -329,7 +332,7 @@ impl QueuePair {
 
     // ---- Completions ----
 
-    /// Handles completions, then posts what is queued.
+    /// Handles completions, then posts queued work requests.
     pub(crate) fn drain(
         &mut self,
         context: &Context,
@@ -367,7 +370,7 @@ impl QueuePair {
                     memory,
                     events,
                 );
-            } else if let Err(error) = self.follow(memory) {
+            } else if let Err(error) = self.restart_for_next_source(memory) {
                 tracing::warn!("queue pair {}: {error}", self.qpn);
                 self.fail(QpFailure::Closed, memory, events);
             }
@@ -422,7 +425,7 @@ impl QueuePair {
         }));
     }
 
-    /// Completes a message.
+    /// Creates the completion of a posted message, and deregisters memory that was registered for this message only.
     fn sent(
         &mut self,
         memory: &mut Memory,

@@ -203,7 +203,7 @@ fn simple(result: c_int, call: &'static str) -> Result<()> {
 pub(crate) struct Info {
     /// IPv4 address of the port's RoCEv2 entry in the GID table.
     pub(crate) ip: Ipv4Addr,
-    /// Index of that entry in the GID table.
+    /// Index of the port's RoCEv2 entry in the GID table.
     pub(crate) gid_index: u32,
     /// Largest path MTU of the link, in bytes.
     pub(crate) mtu: u32,
@@ -582,7 +582,7 @@ impl Qp {
         check(result, call, "ibv_modify_qp")
     }
 
-    /// Changes the state back to INIT, which discards every work request.
+    /// Changes the queue pair's state back to INIT, which discards every work request.
     pub(crate) fn reset(&mut self) -> Result<()> {
         let mut call = std::ptr::null();
         // SAFETY: the queue pair is alive and the pointer is to a live variable.

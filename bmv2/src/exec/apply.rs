@@ -11,7 +11,8 @@ use crate::steps::{padded_hex, short_hex, EntryKey, Step};
 use crate::tables::{ActionRef, EntryHandle, Target};
 use crate::trace::{NamedValue, TraceEvent};
 
-/// Entry index that a direct register's field receives on a miss; larger than any table.
+/// Value that a miss stores in the field for the index of the matching entry (used by direct registers). It is larger
+/// than any index.
 const NO_ENTRY: u64 = u32::MAX as u64;
 
 /// Looks up the packet in a table, and stores the arguments of the entry's action. Returns the action's code, if an

@@ -18,7 +18,7 @@ impl JoinedInputs {
 }
 
 impl Calculation {
-    /// Computes the value over the packet's fields and, if it is an input, the payload.
+    /// Computes the hash or checksum of the packet's fields and, if it is an input, of the payload.
     pub(crate) fn output(
         &self,
         layout: &Layout,

@@ -129,7 +129,7 @@ impl FieldReader {
     /// Creates the plan for fields, each given by offset in bits, first word, width in bits and sign. `None` when a
     /// word of a field spreads over nine bytes.
     pub fn new(fields: impl IntoIterator<Item = (u32, Slot, u32, bool)>) -> Option<FieldReader> {
-        let mut cut = FieldReader::default();
+        let mut reader = FieldReader::default();
         for (offset, slot, bits, signed) in fields {
             let mut left = bits;
             for i in 0..words_of(bits) {
@@ -139,7 +139,7 @@ impl FieldReader {
                 if skip + n > 64 {
                     return None;
                 }
-                cut.fields.push(WordPosition {
+                reader.fields.push(WordPosition {
                     byte,
                     slot: slot + i as Slot,
                     left: skip as u8,
@@ -148,7 +148,7 @@ impl FieldReader {
                 });
             }
         }
-        Some(cut)
+        Some(reader)
     }
 
     /// Reads the fields. `bytes` must have eight bytes more than the header.

@@ -12,7 +12,7 @@ use crate::state::State;
 /// programs, but a malformed one must not block the switch.
 const MAX_STEPS: u32 = 100_000;
 
-/// State of a packet's processing that is not in its words.
+/// State of processing a packet that is not in P4 fields or temporaries.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Context {
     /// Time in nanoseconds since the switch started.
@@ -33,11 +33,12 @@ pub(crate) struct Context {
     pub recirculate: u32,
     /// Learn list of a requested digest; 0 for no request.
     pub digest: u32,
-    /// Maximum length of the output frame in bytes (`truncate`).
+    /// Maximum length of the output frame in bytes (`truncate`); `None` for no limit.
     pub truncate: Option<u64>,
     /// Whether `exit` was executed.
     pub exit: bool,
-    /// Register and source location of each access in this gress, for targets that allow one access per register.
+    /// Register and source location of each access in the current gress (ingress or egress), for targets that allow one
+    /// access per register.
     pub accessed: Vec<(u16, u16)>,
     /// Reason for which the packet must be dropped, if any.
     pub fault: Option<DropReason>,
@@ -45,7 +46,7 @@ pub(crate) struct Context {
     pub logs: Vec<String>,
 }
 
-/// A clone requested by a clone primitive; the last call counts.
+/// A clone requested by a clone primitive. A later call replaces the request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CloneRequest {
     /// Number of the clone session.
@@ -63,7 +64,7 @@ impl Context {
         self.clear_requests();
     }
 
-    /// Clears the requests of primitives.
+    /// Clears what primitives requested (clone, resubmission, drop, ...), and the log messages.
     pub fn clear_requests(&mut self) {
         self.clone = None;
         self.resubmit = 0;
@@ -449,7 +450,7 @@ pub(super) struct Interpreter<'a> {
     pub drop_port: u32,
     pub rest: Rest<'a>,
     pub ctx: &'a mut Context,
-    /// Return address of the running action.
+    /// Return address of the running action; `None` while no action runs.
     return_pc: Option<Pc>,
     steps: u32,
 }
@@ -467,7 +468,8 @@ impl Interpreter<'_> {
     }
 }
 
-/// Evaluates a condition: runs the code that computes its word, if there is any, and reads the word.
+/// Evaluates a condition and returns its outcome: runs the code that computes its word, if there is any, and reads the
+/// word.
 #[inline]
 pub(crate) fn test(
     program: &LoadedProgram,

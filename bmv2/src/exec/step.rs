@@ -191,7 +191,7 @@ impl Interpreter<'_> {
     }
 }
 
-/// Logs a note of the program.
+/// Logs a note: the text of a condition or primitive, stored when the program was loaded.
 #[cold]
 fn note(program: &LoadedProgram, state: &mut State, phv: &[u64], index: u16) {
     let Some(mut recorder) = state.recorder.take() else {

@@ -12,7 +12,7 @@ pub(crate) struct Spec {
     kind: Kind,
     /// Time constant for values above the mean, in nanoseconds.
     gain: u64,
-    /// Time constant for values below the mean, and of rates, in nanoseconds.
+    /// Time constant in nanoseconds: for values below the mean, or of the decaying sum ([`Kind::Rate`]).
     decay: u64,
     /// Right shift of results, in bits.
     scale: u32,

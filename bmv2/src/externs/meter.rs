@@ -6,13 +6,13 @@ use alfirk_bmv2_json::MeterType;
 /// Rates and burst sizes of a meter, in packets or bytes depending on the meter's type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeterConfig {
-    /// Committed information rate per second.
+    /// Committed information rate, in packets or bytes per second.
     pub cir: u64,
-    /// Committed burst size.
+    /// Committed burst size, in packets or bytes.
     pub cburst: u64,
-    /// Peak information rate per second, at least `cir`.
+    /// Peak information rate, in packets or bytes per second; at least `cir`.
     pub pir: u64,
-    /// Peak burst size.
+    /// Peak burst size, in packets or bytes.
     pub pburst: u64,
 }
 
@@ -98,8 +98,8 @@ impl Meter {
         });
     }
 
-    /// Meters a packet that was marked `before`; the result is never better than that. Packets without a mark are
-    /// green.
+    /// Meters a packet and returns its colour. `before`: the colour that an earlier meter gave to the packet, green if
+    /// there was none; the result is never better.
     pub(crate) fn execute(
         &mut self,
         kind: MeterType,

@@ -31,7 +31,7 @@ impl Register {
         }
     }
 
-    /// Returns a cell of up to 64 bits.
+    /// Returns a cell of up to 64 bits; `None` for an index beyond the array.
     #[inline]
     pub(crate) fn get(&self, index: u64) -> Option<u64> {
         debug_assert_eq!(self.words, 1);
@@ -105,7 +105,7 @@ impl Register {
     }
 }
 
-/// Splits a cell's index into its page and the position within it.
+/// Splits a cell's index into its page and the position within the page; `None` if the page number exceeds `usize`.
 #[inline]
 fn place(index: u64) -> Option<(usize, usize)> {
     let page = usize::try_from(index >> PAGE_BITS).ok()?;

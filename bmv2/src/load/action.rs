@@ -627,7 +627,7 @@ impl Loader<'_> {
     }
 }
 
-/// Prepares the log entry of a source location, if the program has notes.
+/// Returns the log text of a statement: `text` after the file and line, or `none` if the source location is unknown.
 pub(super) fn located(
     info: Option<&SourceInfo>,
     text: impl FnOnce(&SourceInfo) -> String,

@@ -31,7 +31,7 @@ pub enum LoadError {
     Duplicate {
         /// Kind of the objects.
         what: &'static str,
-        /// Their name.
+        /// Name of both objects.
         name: String,
     },
     /// An object is malformed, or has a property that this switch does not support.

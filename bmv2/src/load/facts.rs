@@ -1,5 +1,5 @@
-//! Dataflow facts: values and conditions of a packet's words that hold at a point of a pipeline, as conditions and
-//! assignments on the paths to it imply.
+//! Dataflow facts about a packet's words (fields and temporaries): values of words, and outcomes of conditions, that
+//! hold at a point of a pipeline. They follow from the conditions and assignments on the paths to this point.
 
 use super::lower::dest_of;
 use crate::exec::ops::{Op, Pc, Slot, Test};
@@ -47,7 +47,7 @@ pub(super) struct Branch {
     pub to: Pc,
 }
 
-/// Decodes an instruction that is a conditional jump; `zero` is the word of the constant 0.
+/// Decodes an instruction that is a conditional jump; `None` for others. `zero` is the word of the constant 0.
 pub(super) fn branch(op: Op, zero: Slot) -> Option<Branch> {
     let (condition, falls_through_on, to) = match op {
         Op::JumpIfZero { a, to } => {
@@ -100,7 +100,7 @@ pub(super) fn branch(op: Op, zero: Slot) -> Option<Branch> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Writes {
     Words(Vec<Slot>),
-    /// Any but constants.
+    /// Any word except those that hold constants.
     All,
 }
 
@@ -149,7 +149,7 @@ pub(super) fn writes(op: Op) -> Writes {
     }
 }
 
-/// Returns the definition and the uses of a computing instruction: the word written and the words read.
+/// Returns the word that a computing instruction writes, and the words that it reads; `None` for other instructions.
 pub(super) fn def_and_uses(op: Op) -> Option<(Slot, [Slot; 3])> {
     match op {
         Op::Mov { d, a } | Op::Mask { d, a, .. } | Op::Bits { d, a, .. } => Some((d, [a; 3])),
@@ -171,11 +171,11 @@ pub(super) fn def_and_uses(op: Op) -> Option<(Slot, [Slot; 3])> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum WordFact {
     Is(u64),
-    /// Excluded values, sorted.
+    /// The word has none of these values, which are sorted.
     Not(Vec<u64>),
 }
 
-/// Facts about words.
+/// What is known at one point of the code: about the values of words, and about the outcomes of conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Facts {
     words: BTreeMap<Slot, WordFact>,
@@ -317,15 +317,14 @@ impl Facts {
         }
     }
 
-    /// Removes facts about words and conditions that are not selected.
+    /// Keeps only the facts about words and conditions for which the predicates `word` and `condition` are true.
     pub fn restrict(
         &mut self,
         word: impl Fn(&Slot) -> bool,
         condition: impl Fn(&Condition) -> bool,
     ) {
         self.words.retain(|slot, _| word(slot));
-        self.outcomes
-            .retain(|test_counts, _| condition(test_counts));
+        self.outcomes.retain(|tested, _| condition(tested));
     }
 
     /// Meet of the lattice: keeps the facts that also hold in `other`. Returns true if facts were lost.

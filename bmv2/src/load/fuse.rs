@@ -88,7 +88,7 @@ fn bits(first: Op, second: Op) -> Option<Op> {
 }
 
 /// Returns the comparison of `JumpIfZero`, or of `JumpIfNot` with an equality: two words, whether equality falls
-/// through, and the target.
+/// through, and the target. `None` for other instructions.
 fn condition(op: Op, zero: Slot) -> Option<(Slot, Slot, bool, Pc)> {
     match op {
         Op::JumpIfZero { a, to } => Some((a, zero, false, to)),

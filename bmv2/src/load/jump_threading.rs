@@ -18,7 +18,7 @@ const MAX_VERSIONS: usize = 24;
 /// Number of versions per block that use all facts; further ones use only facts about frequently tested words.
 const MAX_EXACT_VERSIONS: usize = 4;
 
-/// Number of tests that makes a word a frequently tested one.
+/// Number of conditions on a word from which on the word counts as frequently tested.
 const FREQUENT: usize = 10;
 
 /// Limit of all versions, as a multiple of the number of blocks: bounds the growth of the code.
@@ -37,10 +37,10 @@ pub(super) struct TableEffect {
 /// The control flow of a pipeline before jump threading.
 pub(super) struct Flow<'a> {
     pub code: &'a [Op],
-    /// Index of its first instruction in the program's code.
+    /// Index of the pipeline's first instruction in the program's code.
     pub base: Pc,
     pub start: Pc,
-    /// Tables by number.
+    /// Effects of the pipeline's tables, by number of the table.
     pub tables: BTreeMap<u16, TableEffect>,
     pub constants: Constants,
     pub zero: Slot,
@@ -132,7 +132,7 @@ struct LiveFacts {
     /// Bit index of each word and condition.
     words: FxHashMap<Slot, usize>,
     conditions: FxHashMap<Condition, usize>,
-    /// Bits that a write to a word clears.
+    /// Bits that a write to a word clears: its own, and those of the conditions that read the word.
     bits_of_word: FxHashMap<Slot, Vec<usize>>,
     bits: Vec<Vec<u64>>,
 }
@@ -390,7 +390,8 @@ impl JumpThreader<'_> {
         self.flow.base + self.code.len() as Pc
     }
 
-    /// Returns the version of a block for facts; a new one is queued.
+    /// Returns the version of the block at `pc` for the given facts: the block and the version's number. A new version
+    /// is queued for code generation.
     fn version_for(&mut self, pc: Pc, mut facts: Facts) -> (Pc, usize) {
         self.live.restrict(&mut facts, pc);
         let least = self.on_all_paths.get(&pc).cloned().unwrap_or_default();
@@ -423,7 +424,7 @@ impl JumpThreader<'_> {
         version
     }
 
-    /// Emits the code of a version, and of its successors up to the next branch.
+    /// Emits the code of a block version, and of the blocks that follow up to the next branch.
     fn emit(&mut self, version: (Pc, usize)) {
         let here = self.here();
         let first = self
@@ -444,7 +445,7 @@ impl JumpThreader<'_> {
                 let next = &mut self
                     .versions
                     .get_mut(&pc)
-                    .expect("it was just version_count")[version.1];
+                    .expect("version_for has added it")[version.1];
                 if next.at.is_some() {
                     self.fixes.push((self.code.len(), version));
                     self.code.push(Op::Jump { to: 0 });

@@ -173,7 +173,8 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Returns the variable-length fields of many words, except those in stacks, whose elements are moved.
+    /// Returns the variable-length fields of more than `MIN_WORDS` words, in the order of their words. Fields in stacks are
+    /// excluded, because push and pop move their elements.
     fn large_varbits(&self) -> Vec<Varbit> {
         const MIN_WORDS: usize = 8;
         let (stacks, layout) = (&self.layout.stacks, &self.layout);
@@ -312,7 +313,7 @@ impl Loader<'_> {
         })
     }
 
-    /// Resolves the fields that the architecture uses.
+    /// Resolves the metadata fields that simple_switch itself reads or writes, such as `egress_spec`.
     pub(super) fn intrinsic(&self) -> Result<Intrinsic, LoadError> {
         let required = |header: &str, field: &str| {
             self.meta(header, field)?
@@ -360,7 +361,7 @@ impl Loader<'_> {
         })
     }
 
-    /// Resolves a field by the target's name for it: an alias, or a field of that name.
+    /// Resolves a field by the target's name for it: an alias, or a field of that name. `None` if there is neither.
     pub(super) fn meta(&self, header: &str, field: &str) -> Result<Option<Meta>, LoadError> {
         let wanted = FieldRef::new(header, field);
         let name = wanted.to_string();

@@ -275,13 +275,14 @@ impl Loader<'_> {
         Ok(dest_of(&op))
     }
 
-    /// Emits code for patterns that one instruction implements.
+    /// Emits code for an operation that one special instruction implements, such as the selection of bits. Returns the word
+    /// of the result; `None` for other operations.
     fn pattern(&mut self, op: Binary, a: &Node, b: &Node) -> Result<Option<Slot>, LoadError> {
         let op = match op {
             Binary::BitAnd | Binary::Shr => {
-                if let Some(order) = order(op, a, b) {
-                    let (a, low_a, b, low_b) = self.order(&order)?;
-                    let (d, bit) = (self.temp()?, order.bit);
+                if let Some(found) = difference_bit(op, a, b) {
+                    let (a, low_a, b, low_b) = self.difference_operands(&found)?;
+                    let (d, bit) = (self.temp()?, found.bit);
                     Op::SubBit {
                         d,
                         a,
@@ -333,7 +334,8 @@ impl Loader<'_> {
         Ok(dest_of(&op))
     }
 
-    /// Emits code for a conjunction or disjunction with `==` or `!=`.
+    /// Emits one instruction for a conjunction or disjunction of which one operand is `==` or `!=`. Returns the word of the
+    /// result; `None` for other operations.
     fn with_comparison(
         &mut self,
         op: Binary,
@@ -370,16 +372,16 @@ impl Loader<'_> {
         Ok(Some(d))
     }
 
-    fn order(&mut self, order: &Order) -> Result<(Slot, u8, Slot, u8), LoadError> {
-        Ok((
-            self.low(order.a)?,
-            order.low_a,
-            self.low(order.b)?,
-            order.low_b,
-        ))
+    /// Emits code for the two numbers of a [`DifferenceBit`]. Returns the word of each, and its lowest bit that is used.
+    fn difference_operands(
+        &mut self,
+        bit: &DifferenceBit,
+    ) -> Result<(Slot, u8, Slot, u8), LoadError> {
+        Ok((self.low(bit.a)?, bit.low_a, self.low(bit.b)?, bit.low_b))
     }
 
-    /// Emits a conditional jump on bits of a field.
+    /// Emits a conditional jump for the comparison of bits of a field (`node`) with a constant (`other`). Returns the jumps
+    /// to patch; `None` for other operands.
     fn branch_on_bits(
         &mut self,
         node: &Node,
@@ -391,18 +393,18 @@ impl Loader<'_> {
         };
         // Jumps unless the condition holds.
         let equal = !wanted;
-        if let Some(order) = order(*op, a, b) {
+        if let Some(found) = difference_bit(*op, a, b) {
             let value = value.to_i128();
             if !matches!(value, Some(0 | 1)) {
                 return Ok(None);
             }
-            let (a, low_a, b, low_b) = self.order(&order)?;
+            let (a, low_a, b, low_b) = self.difference_operands(&found)?;
             return Ok(Some(vec![self.emit(Op::JumpUnlessSubBit {
                 a,
                 low_a,
                 b,
                 low_b,
-                bit: order.bit,
+                bit: found.bit,
                 set: (value == Some(1)) == equal,
                 to: 0,
             })]));
@@ -421,7 +423,8 @@ impl Loader<'_> {
         })]))
     }
 
-    /// Returns the operands of a comparison in words, with an operator that gives the same result.
+    /// Emits code for the operands of a comparison. Returns their words and an operator on words that gives the same
+    /// result; `None` if an operand may exceed a word.
     fn comparison(
         &mut self,
         op: Binary,
@@ -660,7 +663,8 @@ impl Loader<'_> {
     }
 }
 
-/// Matches bits of a field that fits a word: `(field >> low) & mask`, or one of both operations.
+/// Matches bits of a field that fits a word: `(field >> low) & mask`, or only the shift, or only the mask. Returns the
+/// field, its lowest selected bit, and the number of bits.
 fn bits<'n>(op: Binary, a: &'n Node, b: &Node) -> Option<(&'n Node, u8, u8)> {
     let Kind::Const(b) = &b.kind else {
         return None;
@@ -688,7 +692,7 @@ fn bits<'n>(op: Binary, a: &'n Node, b: &Node) -> Option<(&'n Node, u8, u8)> {
 }
 
 /// A bit of the difference of two numbers or of their upper parts.
-struct Order<'n> {
+struct DifferenceBit<'n> {
     a: &'n Node,
     low_a: u8,
     b: &'n Node,
@@ -696,8 +700,8 @@ struct Order<'n> {
     bit: u8,
 }
 
-/// `((a >> low_a) - (b >> low_b)) >> bit & 1`
-fn order<'n>(op: Binary, a: &'n Node, b: &Node) -> Option<Order<'n>> {
+/// Matches `((a >> low_a) - (b >> low_b)) >> bit & 1`, the order of two serial numbers.
+fn difference_bit<'n>(op: Binary, a: &'n Node, b: &Node) -> Option<DifferenceBit<'n>> {
     let (difference, bit, 1) = bits(op, a, b).or_else(|| one_bit(op, a, b))? else {
         return None;
     };
@@ -712,7 +716,7 @@ fn order<'n>(op: Binary, a: &'n Node, b: &Node) -> Option<Order<'n>> {
         _ => (node, 0),
     };
     let ((a, low_a), (b, low_b)) = (upper(a), upper(b));
-    Some(Order {
+    Some(DifferenceBit {
         a,
         low_a,
         b,
@@ -721,7 +725,7 @@ fn order<'n>(op: Binary, a: &'n Node, b: &Node) -> Option<Order<'n>> {
     })
 }
 
-/// Matches one bit of a number of any width: `(x >> n) & 1`.
+/// Matches one bit of a number of any width: `(x >> n) & 1`. Returns `x`, `n`, and 1 as the number of bits.
 fn one_bit<'n>(op: Binary, a: &'n Node, b: &Node) -> Option<(&'n Node, u8, u8)> {
     let (Binary::BitAnd, Kind::Const(mask), Kind::Binary(Binary::Shr, x, n)) =
         (op, &b.kind, &a.kind)
@@ -772,7 +776,7 @@ fn negate(a: Slot, b: Slot, test: Test) -> (Slot, Slot, Test) {
     }
 }
 
-/// Returns the word written by a computing instruction.
+/// Returns the word that a computing instruction writes; `None` for other instructions.
 pub(super) fn dest_of(op: &Op) -> Option<Slot> {
     let mut op = *op;
     dest_mut(&mut op).copied()

@@ -227,7 +227,7 @@ impl Loader<'_> {
         })
     }
 
-    /// Plans the concatenation of inputs, if all have a fixed length.
+    /// Plans the concatenation of inputs to a byte string; `None` if an input has a variable length.
     fn joined(&mut self, inputs: &[Input]) -> Result<Option<JoinedInputs>, LoadError> {
         let mut fields = Vec::new();
         let mut all_valid = Vec::new();
@@ -408,7 +408,7 @@ impl Loader<'_> {
         Ok((code, slot))
     }
 
-    /// Returns the little-endian words of a hexadecimal constant, wrapped to a width.
+    /// Returns a hexadecimal constant, wrapped to `bits` bits, as 64-bit words, least significant first.
     pub(super) fn hex_words(
         &self,
         text: &str,

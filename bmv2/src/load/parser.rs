@@ -271,7 +271,8 @@ impl Loader<'_> {
         }
     }
 
-    /// Compiles the length of a variable-length field, which in P4_14 is an expression of the header's own fields.
+    /// Compiles the length of a variable-length field, which in P4_14 is an expression of the header's own fields. Returns
+    /// the code and the word of its result in bits; `None` for a header without such an expression.
     fn vl_length(&mut self, header: u16, scope: Scope) -> Result<Option<(u32, u16)>, LoadError> {
         let h = &self.layout.headers[usize::from(header)];
         let (type_id, fields) = (h.type_id, h.fields.clone());

@@ -606,10 +606,10 @@ struct Flow<'a> {
     pending: Vec<&'a str>,
 }
 
-/// Code positions of nodes.
+/// Code positions of the nodes (tables, conditionals, calls) of a pipeline's control flow.
 pub(super) struct Labels<'a> {
     pub at: FxHashMap<&'a str, Pc>,
-    /// End of the pipeline, which precedes its code.
+    /// Position of the pipeline's `End` instruction, which is emitted before the code of the nodes.
     pub end: Pc,
     pipeline: &'a str,
 }
@@ -634,7 +634,7 @@ fn condition(json: &json::Conditional, holds: bool) -> Note {
     Note::Text(located(json.source_info.as_ref(), text, none))
 }
 
-/// Determines the match type of a table from its keys, which must agree with the one in the file.
+/// Determines the match type of a table from its keys. It must agree with `stated`, the one in the file.
 fn match_type(keys: &[Key], stated: MatchType, scope: Scope) -> Result<MatchType, LoadError> {
     let count = |wanted: MatchType| keys.iter().filter(|k| k.match_type == wanted).count();
     let needed = if count(MatchType::Range) > 0 {

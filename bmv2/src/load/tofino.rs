@@ -1,5 +1,5 @@
-//! Loading of programs for the Tofino Native Architecture: parsers and deparsers of two gresses, and intrinsic
-//! metadata.
+//! Loading of programs for the Tofino Native Architecture: parsers and deparsers of both gresses (ingress and egress),
+//! and intrinsic metadata.
 
 use super::{LoadError, Loader};
 use crate::exec::join::Join;
@@ -98,7 +98,7 @@ impl Loader<'_> {
         })
     }
 
-    /// Returns the header that contains the field of an alias.
+    /// Returns the header that contains the field of an alias; `None` if the program has no such alias.
     fn header_of(&self, alias: &str) -> Result<Option<u16>, LoadError> {
         let Some(field) = self.aliases.get(alias) else {
             return Ok(None);
@@ -141,7 +141,8 @@ impl Loader<'_> {
         })
     }
 
-    /// Returns the metadata of Tofino that the shared code uses: the copy's number, for traces.
+    /// Resolves the metadata that code shared with simple_switch uses: the number of a packet's copy, for traces, and the
+    /// ingress port.
     pub(super) fn tofino_intrinsic(&self) -> Result<Intrinsic, LoadError> {
         let egress_rid: Option<Meta> = self.meta("egress_intrinsic_metadata", "egress_rid")?;
         let ingress_port = self.meta("ingress_intrinsic_metadata", "ingress_port")?;

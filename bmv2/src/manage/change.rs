@@ -1,4 +1,5 @@
-//! Change events: what a control service changed, for the caches of others.
+//! Change events: a control service's changes to tables and other objects, by which other control services update
+//! their caches.
 
 use super::{ProfileId, TableId};
 use crate::{tables::EntryHandle, Switch};
@@ -7,7 +8,7 @@ use crate::{tables::EntryHandle, Switch};
 /// an object before it exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// A table entry was deleted, or has another action or member.
+    /// A table entry was deleted, or its action or action profile member was replaced.
     Entry {
         /// The table.
         table: TableId,
@@ -20,7 +21,7 @@ pub enum Change {
     Default {
         /// The table.
         table: TableId,
-        /// Whether it is the program's own again.
+        /// Whether the program's own default action was restored.
         is_restored: bool,
     },
     /// A member of an action profile was modified or deleted.
@@ -37,7 +38,7 @@ pub enum Change {
         /// Number of the group.
         id: u32,
     },
-    /// A multicast group has other copies, or was deleted.
+    /// The copies of a multicast group were changed, or the group was deleted.
     MulticastGroup(u32),
     /// A clone session was set or deleted.
     CloneSession(u32),
@@ -47,7 +48,7 @@ pub enum Change {
     Cleared,
 }
 
-/// The changes of a period of observation, in order; `None` outside of one.
+/// The changes since [`Switch::observe_changes`], in order; `None` while changes are not observed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Changes(Option<Vec<Change>>);
 

@@ -23,7 +23,7 @@ pub enum ManageError {
         /// Name of the table.
         table: String,
     },
-    /// This entry of the table is const; other entries can be changed.
+    /// The entry of the request is const; other entries of the table can be changed.
     #[error("table {table}: this entry is const in the program, and cannot be changed or deleted")]
     ConstEntry {
         /// Name of the table.

@@ -216,7 +216,7 @@ impl Switch {
         at.ok_or_else(|| unknown("meter array", name))
     }
 
-    /// Returns the rates of a cell of an indirect meter.
+    /// Returns the rates of a cell of an indirect meter; `None` if no rates are set.
     ///
     /// # Errors
     /// When there is no such array or cell.

@@ -136,7 +136,7 @@ impl Switch {
             .ok_or_else(|| unknown("action", &action.0.to_string()))
     }
 
-    /// Adds an entry.
+    /// Adds an entry and returns its handle.
     ///
     /// `priority` is used only in tables with priorities; the smallest number wins. `idle_timeout` is in
     /// nanoseconds, 0 for none. `now` is in nanoseconds since the switch started.
@@ -297,7 +297,7 @@ impl Switch {
         is_const.ok_or_else(|| no_entry(t, entries, entry))
     }
 
-    /// Makes the program's entries of a table mutable, and allows others.
+    /// Makes the program's entries of a table mutable, and allows the control plane to add others.
     ///
     /// BMv2's own format cannot express that entries are not const, so the loader takes them as const. Priorities,
     /// which are ranks in that format, become 2^31 - 1 minus the rank from the end.

@@ -19,7 +19,7 @@ pub(crate) struct Layout {
     /// Large variable-length fields, by position. Words beyond their current length are zero, so copying and
     /// clearing a packet skips them.
     pub varbits: Vec<Varbit>,
-    /// Parameters of the running action.
+    /// First word of the parameters of the running action.
     pub params: Slot,
     /// Initial words: zeros, and the constants.
     pub initial: Vec<u64>,

@@ -56,7 +56,7 @@ pub struct LoadedProgram {
     pub(crate) meters: Vec<MeterArray>,
     pub(crate) vsets: Vec<ValueSet>,
     pub(crate) errors: Vec<(String, u64)>,
-    /// Parsers, controls and deparsers of a program for the Tofino Native Architecture.
+    /// Parsers, controls and deparsers of a program for the Tofino Native Architecture; `None` for other programs.
     pub(crate) tofino: Option<Tofino>,
     /// Source locations of register accesses, for messages.
     pub(crate) access_sites: Vec<String>,
@@ -187,7 +187,7 @@ pub(crate) struct DirectMeter {
     pub slot: Slot,
     pub bits: u32,
     pub kind: MeterType,
-    /// Word of the packet's previous colour.
+    /// Word of the packet's previous colour; `None` if the meter does not consider it.
     pub precolor: Option<Slot>,
 }
 
@@ -205,7 +205,7 @@ pub(crate) struct Key {
     pub match_type: MatchType,
     pub slot: Slot,
     pub bits: u32,
-    /// Mask that is always applied to the field, least significant word first.
+    /// Mask that is always applied to the field, least significant word first; `None` for no mask.
     pub mask: Option<Vec<u64>>,
 }
 
@@ -229,7 +229,7 @@ pub(crate) struct RegisterArray {
 pub(crate) struct CounterArray {
     pub name: String,
     pub size: usize,
-    /// The table of a direct counter.
+    /// The table of a direct counter; `None` for an indirect one.
     pub table: Option<u16>,
 }
 
@@ -286,7 +286,7 @@ impl Table {
         self.on_miss.or(next)
     }
 
-    /// Returns the default action that the program defines.
+    /// Returns the default action that the program defines; `None` if it defines none.
     pub(crate) fn initial_default(&self, program: &LoadedProgram) -> Option<ActionRef> {
         let default = self.default.as_ref()?;
         Some(ActionRef {

@@ -158,6 +158,6 @@ pub(crate) struct Deparser {
     pub order: Vec<(Slot, u16)>,
     /// Maximum length of all headers in bytes.
     pub max_bytes: usize,
-    /// Primitives of the deparser.
+    /// First instruction of the deparser's primitives; `None` if it has none.
     pub code: Option<Pc>,
 }

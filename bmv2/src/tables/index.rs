@@ -53,7 +53,7 @@ impl PackedKey for WideKey {
     }
 }
 
-/// An entry, in the form used by the index.
+/// An entry, in the form in which it is added to and removed from an [`Index`].
 pub(crate) struct IndexedEntry<'a> {
     pub keys: &'a [NewKey],
     pub priority: i32,
@@ -78,7 +78,7 @@ pub(crate) struct Prefixes<K> {
     entries: FxHashMap<K, u32>,
 }
 
-/// The entries with the same mask.
+/// A tuple of tuple space search: the entries with the same mask.
 #[derive(Clone, Debug)]
 pub(crate) struct Tuple<K> {
     mask: K,
@@ -269,7 +269,7 @@ fn prefix_len(keys: &[NewKey]) -> u32 {
     keys.iter().map(|k| k.prefix_len).sum()
 }
 
-/// Restores the order after the priorities of the tuple at `at` have changed.
+/// Restores the order of the tuples, best priority first, after the priorities of the tuple at `at` have changed.
 fn restore_order<K>(tuples: &mut [Tuple<K>], mut at: usize) {
     if let Some((priority, _)) = tuples[at].priorities.first_key_value() {
         tuples[at].best = *priority;

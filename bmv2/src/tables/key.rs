@@ -83,7 +83,7 @@ fn shared_prefix(bits: u32, a: &[u64], b: &[u64]) -> Words {
 }
 
 impl NewKey {
-    /// Checks a field against the table's key.
+    /// Checks the value of an entry's key field, and converts it to the form that lookups compare.
     pub(crate) fn new(key: &Key, value_of_entry: &KeyMatch) -> Result<NewKey, KeyFault> {
         let bits = key.bits;
         let words = |bytes: &[u8]| to_words(bytes, bits).ok_or(KeyFault::TooWide { bits });

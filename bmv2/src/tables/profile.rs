@@ -21,7 +21,7 @@ pub struct ProfileGroup {
     pub id: u32,
     /// Members among which the selector chooses, in any order.
     pub members: Vec<GroupMember>,
-    /// Maximum size of the group, in the unit of [`GroupLimits`]; 0 for the selector's limit only.
+    /// Maximum size of the group, in the unit of [`GroupLimits`]; 0 if only the selector's limit applies.
     pub max_size: u32,
 }
 
@@ -84,7 +84,7 @@ impl GroupLimits {
     }
 }
 
-/// A member, as packets use it.
+/// State of a member: its action, ready to run, and the number of references to it.
 #[derive(Clone, Debug)]
 pub(crate) struct MemberState {
     pub action: ActionRef,
@@ -92,11 +92,11 @@ pub(crate) struct MemberState {
     pub uses: usize,
 }
 
-/// A group, as packets use it.
+/// State of a group: its definition, and the table from which a hash value selects a member.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupState {
     pub group: ProfileGroup,
-    /// Cumulative weight and id of the active members, in ascending order of ids.
+    /// The active members in ascending order of ids: sum of the weights up to this member, and id.
     choices: Vec<(u64, u32)>,
     /// Sum of the weights of active members.
     total: u64,

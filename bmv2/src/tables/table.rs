@@ -93,10 +93,10 @@ struct HotEntry {
 struct ColdEntry {
     keys: Box<[NewKey]>,
     priority: i32,
-    /// Number of entries that were inserted into the table before.
+    /// Number of entries that were inserted into the table before this one.
     age: u64,
     idle_timeout: u64,
-    /// Time at which the entry was last reported as idle; 0 for never.
+    /// Time in nanoseconds at which the entry was last reported as idle; 0 for never.
     reported: u64,
     is_const: bool,
 }
@@ -116,7 +116,7 @@ pub(crate) struct TableState {
     hot: Vec<HotEntry>,
     cold: Vec<Option<ColdEntry>>,
     meters: Vec<Meter>,
-    /// Number of previous entries per slot.
+    /// Number of previous entries of each slot, modulo 256.
     versions: Vec<u8>,
     /// Free slots below `hot.len()`.
     free: BinaryHeap<Reverse<u32>>,
@@ -129,7 +129,7 @@ pub(crate) struct TableState {
     /// Whether the control plane cannot change the entries.
     pub is_fixed: bool,
     pub default: Option<ActionRef>,
-    /// Default member or group of an indirect table.
+    /// Default member or group of an indirect table; `None` if none is set.
     pub default_target: Option<Target>,
 }
 
@@ -172,7 +172,7 @@ impl TableState {
         self.live
     }
 
-    /// Looks up the packet's entry and counts the hit.
+    /// Looks up the entry that matches the packet, and counts the hit; `None` on a miss. `bytes`: length of the packet.
     #[inline]
     pub(crate) fn hit(&mut self, phv: &[u64], bytes: usize, now: u64) -> Option<LookupResult<'_>> {
         let handle = self.peek(phv)?;
@@ -187,7 +187,7 @@ impl TableState {
         })
     }
 
-    /// Looks up the packet's entry without counting.
+    /// Returns the slot of the entry that matches the packet, without counting a hit; `None` on a miss.
     #[inline]
     pub(crate) fn peek(&self, phv: &[u64]) -> Option<u32> {
         match &self.index {
@@ -225,7 +225,7 @@ impl TableState {
         now.is_some_and(Option::is_some) && self.cold(handle).is_none()
     }
 
-    /// Removes all entries and restarts the handles. Returns the targets.
+    /// Removes all entries and restarts the handles. Returns the targets of the removed entries.
     pub(crate) fn clear(&mut self, table: &Table) -> Vec<Target> {
         let empty = TableState {
             is_fixed: self.is_fixed,
@@ -335,7 +335,7 @@ impl TableState {
         Some(self.cold(handle)?.is_const)
     }
 
-    /// Removes an entry; returns its target.
+    /// Removes an entry and returns its target; `None` when there is no such entry.
     pub(crate) fn remove(&mut self, table: &Table, handle: EntryHandle) -> Option<Target> {
         let slot = self.slot(handle)?;
         let cold = self.cold[slot].take()?;
@@ -350,7 +350,7 @@ impl TableState {
         Some(self.hot[slot].target.clone())
     }
 
-    /// Changes an entry's target; returns the old one.
+    /// Changes an entry's target and returns the old one; `None` when there is no such entry.
     pub(crate) fn modify(&mut self, handle: EntryHandle, target: Target) -> Option<Target> {
         self.cold(handle)?;
         Some(std::mem::replace(
@@ -389,8 +389,8 @@ impl TableState {
         Some(())
     }
 
-    /// Returns entries without a hit for their timeout, again after every further timeout, and the earliest time at
-    /// which there can be more.
+    /// Returns the entries that had no hit during their idle timeout, and the earliest time at which there can be more. An
+    /// entry is returned again after every further timeout. Times are in nanoseconds.
     pub(crate) fn idle(&mut self, now: u64) -> (Vec<EntryHandle>, Option<u64>) {
         let (mut idle, mut next) = (Vec::new(), None::<u64>);
         for (slot, cold) in self.cold.iter_mut().enumerate() {

@@ -1,7 +1,8 @@
 //! A hostile host: it sends harmful packets to its group, besides those of its queue pairs.
 //!
 //! Links between processes have no rate limit; all processes share the processors. So the host sends as many packets as its
-//! interface receives, which loads the link equally in both directions. It reads the group's position from the received packets.
+//! interface receives, which loads the link equally in both directions. It takes the group's position, the newest PSN, from the
+//! received packets.
 
 use std::io;
 
@@ -13,7 +14,7 @@ const POLL_INTERVAL: u64 = 1_000_000;
 /// Maximum number of packets sent after one poll.
 const MAX_BURST: usize = 16 * BATCH;
 
-/// Sender of the packets of one [`Hostile`].
+/// Sends the harmful packets that a [`Hostile`] generates.
 pub(super) struct Attack {
     hostile: Hostile,
     socket: PacketSocket,
@@ -35,7 +36,7 @@ impl Attack {
         })
     }
 
-    /// Time of the next call of [`Attack::send`].
+    /// Time in nanoseconds at which [`Attack::send`] must be called next.
     pub(super) fn next(&self) -> u64 {
         self.next
     }

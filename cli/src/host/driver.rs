@@ -41,20 +41,20 @@ struct Driver {
     station: Box<dyn Station>,
     /// Clock of the host and its application.
     clock: Clock,
-    /// Transfers whose data is on its way from the application to the NIC.
+    /// Posts that the application has made and that have not reached the NIC yet.
     posts: Vec<Post>,
     control: Control,
     signals: SignalFd,
     poller: Poller,
     transfers: BTreeMap<u32, Running>,
     registrar: Registrar,
-    /// The hostile sender, and the transfer for whose duration it runs.
+    /// The hostile sender, and the transfer for whose duration it runs; `None` if none runs.
     attack: Option<(u32, Attack)>,
     next_progress: u64,
     stopping: bool,
 }
 
-/// A post that the application has made, before it reaches the NIC.
+/// A post (the application's request to send its data) on its way to the NIC. Times are in nanoseconds of the host's clock.
 struct Post {
     transfer: u32,
     data: Arc<[u8]>,
@@ -118,8 +118,8 @@ impl Driver {
             let deadline = if more {
                 Some(now)
             } else {
-                let stuck =
-                    (unread || self.station.is_stuck()).then_some(now + self.here(RETRY_INTERVAL));
+                let stuck = (unread || self.station.is_stuck())
+                    .then_some(now + self.host_nanoseconds(RETRY_INTERVAL));
                 let progress = self.wants_progress().then_some(self.next_progress);
                 let (host, group) = (self.station.poll_timeout(), self.registrar.poll_timeout());
                 let transfers = self.transfers.values();
@@ -127,9 +127,9 @@ impl Driver {
                 let knock = self
                     .control
                     .is_waiting()
-                    .then_some(now + self.here(DEVICE_POLL_INTERVAL));
+                    .then_some(now + self.host_nanoseconds(DEVICE_POLL_INTERVAL));
                 let attack = self.attack.as_ref().map(|(_, attack)| attack.next());
-                let attack = attack.map(|at| self.here(at));
+                let attack = attack.map(|at| self.host_nanoseconds(at));
                 let post = self.posts.iter().map(|post| post.due).min();
                 [host, group, transfers, stuck, progress, knock, attack, post]
                     .into_iter()
@@ -178,8 +178,8 @@ impl Driver {
         self.station.finish()
     }
 
-    /// Converts nanoseconds of the system's clock to those of this host.
-    fn here(&self, ns: u64) -> u64 {
+    /// Converts nanoseconds of the system's clock to nanoseconds of this host's clock.
+    fn host_nanoseconds(&self, ns: u64) -> u64 {
         ns / self.clock.scale()
     }
 
@@ -259,7 +259,7 @@ impl Driver {
             }
         }
         if report_progress {
-            self.next_progress = now + self.here(PROGRESS_INTERVAL);
+            self.next_progress = now + self.host_nanoseconds(PROGRESS_INTERVAL);
         }
     }
 

@@ -1,7 +1,8 @@
 //! Emulation of the delays and rates of a host's NIC, link and application.
 //!
 //! The delays are those of [`Model`], applied at the same points as in the simulator, so that a run on a slowed clock
-//! ([`alfirk_packet_io::Clock`]) can be compared with one in virtual time. Nothing here waits or reads a clock.
+//! ([`alfirk_packet_io::Clock`]) can be compared with one in virtual time. Nothing here waits or reads a clock. All times are
+//! nanoseconds of the host's clock.
 //!
 //! The event loop is late by the time that the system needs to wake a process up. Actions are stamped with the time when they
 //! were due, so that these delays do not accumulate.
@@ -21,26 +22,27 @@ pub(super) struct Pace {
     next_frame_at: u64,
     /// Whether the host may have a frame to send.
     may_send: bool,
-    /// Received frames in the NIC, with the time at which it acts on each.
+    /// Received frames that the NIC delays, each with the time at which the NIC acts on it.
     arrived: VecDeque<(u64, Vec<u8>)>,
     /// Events on their way to the application.
     events: VecDeque<DelayedEvent>,
     /// Time at which the application has handled every event so far.
     free_at: u64,
-    /// Time up to which the host has been advanced; it never goes back.
+    /// Time up to which the host has been advanced, in nanoseconds; it never goes back.
     at: u64,
 }
 
 /// An event that is delivered to the application.
 struct DelayedEvent {
+    /// Time at which the application sees the event.
     seen_at: u64,
-    /// Time at which a post in response to it reaches the NIC.
+    /// Time at which a post in response to the event reaches the NIC.
     due: u64,
     event: HostEvent,
 }
 
 impl Pace {
-    /// Creates the pace of a host with the delays of `model`, on a link with these properties.
+    /// Creates the emulation for a host with the delays of `model`, on a link with the properties `link`.
     pub(super) fn new(model: Model, link: LinkOptions) -> Pace {
         Pace {
             model,
@@ -118,7 +120,7 @@ impl Pace {
         self.link.idle_at().max(self.next_frame_at).max(self.at)
     }
 
-    /// The next event that the application may act on, with its time.
+    /// The next event on which the application may act at time `now`, and the time at which it saw the event; `None` if there is none.
     pub(super) fn next_event(&mut self, now: u64) -> Option<(u64, HostEvent)> {
         self.events.front().filter(|seen| seen.due <= now)?;
         let seen = self.events.pop_front()?;
@@ -126,7 +128,7 @@ impl Pace {
         Some((seen.seen_at, seen.event))
     }
 
-    /// The next frame that has reached the other end of the link.
+    /// The next frame that has reached the other end of the link by `now`; `None` if there is none.
     pub(super) fn next_frame(&mut self, now: u64) -> Option<Vec<u8>> {
         self.link.pop(now)
     }
@@ -136,7 +138,7 @@ impl Pace {
         self.model.posting(bytes)
     }
 
-    /// Time of the next due action.
+    /// Time of the next due action, in nanoseconds; `None` if none is pending.
     pub(super) fn poll_timeout(&self) -> Option<u64> {
         let sends = self.may_send.then(|| self.can_send_at());
         let arrived = self.arrived.front().map(|(due, _)| *due);

@@ -1,4 +1,4 @@
-//! A host with our own RDMA stack on a packet socket.
+//! A host with the RDMA stack of `alfirk_roce` on a packet socket.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -117,7 +117,7 @@ impl Station for PacketStation {
         result.map_err(no_capture)
     }
 
-    /// Sends one batch.
+    /// Sends one batch of pending frames; returns whether more may be sent at once.
     fn transmit(&mut self) -> Result<bool, Failure> {
         let now = self.clock.now();
         if let Some(pace) = &mut self.pace {

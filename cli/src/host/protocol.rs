@@ -15,7 +15,7 @@
 //! < {"event":"finished","transfer":7}
 //! ```
 //!
-//! A running transfer may continue with another algorithm:
+//! A running transfer may continue with another algorithm. The part of a transfer under one algorithm is a leg:
 //!
 //! ```text
 //! > {"id":5,"request":"leg","transfer":7,"verb":"leave"}         at every member; the queue pairs are gone
@@ -68,7 +68,8 @@ pub enum Request {
     Connect { transfer: u32, peers: Vec<Endpoint> },
     /// Send the content of a file; only at the root, or at the source of the next part. Reply: [`Reply::Started`].
     Start { transfer: u32, file: PathBuf },
-    /// Change the transfer's legs. Reply: [`Reply::Acted`]; after `leave` also [`Event::Left`].
+    /// End, start or pace a leg, which is the part of a transfer under one algorithm. Reply: [`Reply::Acted`]; after `leave` also
+    /// [`Event::Left`].
     Leg {
         transfer: u32,
         #[serde(flatten)]
@@ -80,9 +81,11 @@ pub enum Request {
     Save { transfer: u32, file: PathBuf },
     /// Release the queue pairs and memory. Reply: [`Reply::Accepted`].
     Close { transfer: u32 },
-    /// Accept a registration of this queue pair in band by another host. Reply: [`Reply::Accepted`].
+    /// Accept that another host registers this queue pair as a member of a multicast group, in band (by packets on the network).
+    /// Reply: [`Reply::Accepted`].
     Expect { qpn: QpNum, group: ExpectedGroup },
-    /// Register a group in band; `nodes` are the other members. Reply: [`Reply::Accepted`]; then [`Event::Group`].
+    /// Register a multicast group in band, by packets on the network; `nodes` are the other members. Reply: [`Reply::Accepted`]; then
+    /// [`Event::Group`].
     Lead { group: GroupSpec, nodes: Vec<Node> },
     /// Remove the group that this host leads from the fabric. Reply: [`Reply::Accepted`]; then [`Event::Group`].
     Dissolve,
@@ -146,7 +149,7 @@ pub struct Info {
     pub prefix_len: u8,
     /// Largest IP packet in bytes.
     pub mtu: u32,
-    /// Payload bytes per packet by default.
+    /// Default path MTU of queue pairs: the maximum payload of a packet in bytes.
     pub path_mtu: u32,
     pub stats: HostStats,
 }
@@ -155,7 +158,7 @@ pub struct Info {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     pub progress: Progress,
-    /// Number of slices received.
+    /// Number of slices received; a slice is one message of the data.
     #[serde(default)]
     pub held: u32,
     /// Completion times of the root's messages, if they are counted as requests.
@@ -201,7 +204,8 @@ pub enum Event {
     PartDone { transfer: u32, part: u32, at: u64 },
     /// All data that this member relays has been acknowledged, too.
     Finished { transfer: u32 },
-    /// The queue pairs of the leg are gone; the numbers of contiguous slices from the first on, and of slices beyond.
+    /// The leg has ended at this member, and its queue pairs are gone. `held`: number of contiguous slices that the member has from the
+    /// first one on. `beyond`: numbers of further slices that it has.
     Left {
         transfer: u32,
         held: u32,

@@ -15,7 +15,7 @@ use crate::exit::{Failure, Outcome};
 pub(super) struct RdmaStation {
     device: Device,
     name: String,
-    /// Its network interface, as read at the start.
+    /// Network interface of the device, as read at the start.
     interface: Interface,
     interface_name: String,
 }

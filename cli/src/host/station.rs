@@ -1,4 +1,4 @@
-//! Interface between the event loop and a host with its network.
+//! Interface between the event loop and a host with its network. All times are nanoseconds of the host's clock.
 
 use std::os::fd::BorrowedFd;
 
@@ -29,7 +29,7 @@ pub(super) trait Station {
         false
     }
 
-    /// Time of the next call of [`Station::handle_timeout`].
+    /// Time at which [`Station::handle_timeout`] must be called next; `None` if nothing is due.
     fn poll_timeout(&self) -> Option<u64> {
         None
     }
@@ -37,7 +37,7 @@ pub(super) trait Station {
     /// Performs everything that is due at `now`.
     fn handle_timeout(&mut self, _now: u64) {}
 
-    /// The next event for the application up to `now`, with the time of its delivery.
+    /// The next event for the application up to `now`, with the time of its delivery; `None` if there is none.
     fn poll_event(&mut self, now: u64) -> Option<(u64, HostEvent)> {
         self.verbs_mut().poll_event().map(|event| (now, event))
     }
@@ -50,7 +50,7 @@ pub(super) trait Station {
         0
     }
 
-    /// Name of its network interface.
+    /// Name of the host's network interface.
     fn interface(&self) -> &str;
 
     /// The host and its counters.

@@ -61,7 +61,7 @@ impl<'a> Actions<'a> {
         (id, name)
     }
 
-    /// All actions, by id.
+    /// Returns all actions, in the order of their ids.
     pub fn finish(self) -> Vec<json::Action> {
         self.list
     }

@@ -158,15 +158,15 @@ impl<'a> Graph<'a> {
             if is_part_of_action(stmt) {
                 continue;
             }
-            next = self.run(&body[position + 1..end], next);
+            next = self.add_hidden_table(&body[position + 1..end], next);
             end = position;
             next = self.control(stmt, next);
         }
-        self.run(&body[..end], next)
+        self.add_hidden_table(&body[..end], next)
     }
 
     /// Adds a generated table for statements without control flow, if there are any; returns the first node.
-    fn run(&mut self, run: &'a [Stmt], next: Next) -> Next {
+    fn add_hidden_table(&mut self, run: &'a [Stmt], next: Next) -> Next {
         match run {
             [] => next,
             run => self.add(Node::Hidden(run, next)),
@@ -332,7 +332,7 @@ impl TableSuccessors {
         }
     }
 
-    /// The successor after a hit; by action, after an action that is not listed.
+    /// The successor after a hit. If the successor depends on the action: the one after an action that is not listed.
     fn after_hit(&self) -> Next {
         match self {
             TableSuccessors::Hit { hit: next, .. }
@@ -340,7 +340,7 @@ impl TableSuccessors {
         }
     }
 
-    /// The successor after a miss; by action, after an action that is not listed.
+    /// The successor after a miss. If the successor depends on the action: the one after an action that is not listed.
     fn after_miss(&self) -> Next {
         match self {
             TableSuccessors::Hit { miss: next, .. }

@@ -64,7 +64,7 @@ pub fn emit(exprs: Exprs, id: TableId, json_id: i64, next: Successors) -> json::
         actions: (table.actions.iter())
             .map(|reference| program.objects.action(reference.action).meta.name.clone())
             .collect(),
-        default_entry: runs_default(program, table, &next).then(|| default_entry(program, table)),
+        default_entry: states_default(program, table, &next).then(|| default_entry(program, table)),
         base_default_next: next.base,
         next_tables: next.by_name,
         entries: (!table.entries.is_empty()).then(|| {
@@ -151,9 +151,9 @@ fn table_match_type(table: &Table) -> MatchType {
         .unwrap_or(MatchType::Exact)
 }
 
-/// Whether the output sets the default action. As in p4c, a table with an action profile omits the default action `NoAction`, unless the
-/// successor depends on it.
-fn runs_default(program: &FlatProgram, table: &Table, next: &Successors) -> bool {
+/// Whether the JSON states the default action of a table. As in p4c, it is omitted if it is `NoAction` in a table with an action profile,
+/// unless the successor depends on it.
+fn states_default(program: &FlatProgram, table: &Table, next: &Successors) -> bool {
     let name = &program.objects.action(table.default.action).meta.name;
     let mut successors = next.by_name.iter();
     table.implementation.is_none()

@@ -1,7 +1,8 @@
 //! Pass: aliases.
 //!
-//! Input: the whole program. Output: the same program. Invariant: on Tofino, an alias of a parser error refers to a field that a control, an
-//! action or a table key reads. From a missing alias, the model concludes that it must drop packets with parser errors.
+//! Aliases are the names in BMv2 JSON by which the switch finds metadata fields. Input: the whole program. Output: the same program.
+//! Invariant: on Tofino, an alias of a parser error refers to a field that a control, an action or a table key reads. If the alias is
+//! missing, the software model drops packets with parser errors.
 
 use crate::ir::{walk_exprs, Expr, FieldRef, FlatProgram, KeyTarget};
 

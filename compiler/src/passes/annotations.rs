@@ -181,7 +181,8 @@ pub fn number(checked: &CheckedProgram, expr: &Expr) -> Option<u32> {
     }
 }
 
-/// The value of a constant expression in an annotation. The checker may not have resolved its names, so they are searched at the top level.
+/// The value of a constant expression in an annotation; `None` if it is not constant. The checker may not have resolved its names, so they
+/// are searched at the top level.
 fn value(checked: &CheckedProgram, expr: &Expr) -> Option<Value> {
     if let Some(value) = checked.info(expr.id).value.clone() {
         return Some(value);
@@ -204,7 +205,7 @@ fn value(checked: &CheckedProgram, expr: &Expr) -> Option<Value> {
     }
 }
 
-/// The value of a top-level constant.
+/// The value of the top-level constant `name`; `None` if there is none.
 fn named_constant(checked: &CheckedProgram, name: &str) -> Option<Value> {
     checked.program.decls.iter().find_map(|decl| match decl {
         Decl::Const(decl) if &*decl.name.name == name => checked.const_value(decl.id).cloned(),
@@ -212,7 +213,7 @@ fn named_constant(checked: &CheckedProgram, name: &str) -> Option<Value> {
     })
 }
 
-/// The value of a member of a top-level enum.
+/// The value of the member `member` of the top-level enum `name`; `None` if there is none.
 fn named_member(checked: &CheckedProgram, name: &str, member: &str) -> Option<Value> {
     checked.program.decls.iter().find_map(|decl| match decl {
         Decl::Enum(decl) if &*decl.name.name == name => {

@@ -128,7 +128,8 @@ enum BodyKind {
     Action,
 }
 
-/// Each statement is allowed in its kind of block, and each break leaves one of the enclosing blocks, whose labels are in `enclosing`.
+/// Checks that each statement is allowed in its kind of block, and that each break leaves one of the enclosing blocks, whose labels are in
+/// `enclosing`.
 fn check_placement(
     body: &[inlined::Stmt],
     kind: BodyKind,
@@ -192,7 +193,7 @@ pub fn flat(program: &FlatProgram) -> Result<(), Violation> {
     }
 }
 
-/// State names are unique, transitions lead to existing states, and all states are reachable.
+/// Checks that state names are unique, that transitions lead to existing states, and that all states are reachable.
 fn states_are_valid(parser: &ir::Parser, storage: &Storage) -> Result<(), Violation> {
     let mut names = BTreeSet::new();
     let mut reached = BTreeSet::from([0]);
@@ -228,7 +229,7 @@ fn states_are_valid(parser: &ir::Parser, storage: &Storage) -> Result<(), Violat
     }
 }
 
-/// Exactly the last case of a `select` matches everything, and values have no bits outside their masks.
+/// Checks that the last case of a `select`, and no other, is the default case, and that values have no bits outside their masks.
 fn select_is_valid(transition: &Transition) -> Result<(), Violation> {
     let Transition::Select { keys, cases } = transition else {
         return Ok(());
@@ -257,7 +258,7 @@ fn select_is_valid(transition: &Transition) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Each break leaves one of the enclosing blocks, whose labels are in `enclosing`.
+/// Checks that each break leaves one of the enclosing blocks, whose labels are in `enclosing`.
 fn breaks_are_enclosed(body: &[ir::Stmt], enclosing: &mut Vec<Label>) -> Result<(), Violation> {
     for stmt in body {
         let label = match &stmt.kind {
@@ -278,7 +279,7 @@ fn breaks_are_enclosed(body: &[ir::Stmt], enclosing: &mut Vec<Label>) -> Result<
     Ok(())
 }
 
-/// A stored value has the width of its field.
+/// Checks that a stored value has the width of its field.
 fn store_has_field_width(effect: &Effect, storage: &Storage) -> Result<(), Violation> {
     let Effect::Assign { target, value } = effect else {
         return Ok(());
@@ -294,7 +295,7 @@ fn store_has_field_width(effect: &Effect, storage: &Storage) -> Result<(), Viola
     }
 }
 
-/// All stored values in a body have the widths of their fields.
+/// Checks that all stored values in a body have the widths of their fields.
 fn stores_have_field_widths(body: &[ir::Stmt], storage: &Storage) -> Result<(), Violation> {
     let mut all = Ok(());
     ir::walk(body, &mut |stmt| {
@@ -316,7 +317,8 @@ fn table_applications(body: &[ir::Stmt]) -> impl Iterator<Item = &ir::Apply> {
     applied.into_iter()
 }
 
-/// Entries have the match kinds of the table's key, and priorities in the order of the list. Where priorities have no effect, keys are unique.
+/// Checks that a table's entries have the match kinds of its key. Entries that are not const must be in the order of their priorities. If
+/// the table has no priorities, no two entries may have the same key.
 fn entries_are_valid(table: &Table) -> Result<(), Violation> {
     let mut keys = BTreeSet::new();
     for entry in &table.entries {
@@ -345,7 +347,7 @@ fn entries_are_valid(table: &Table) -> Result<(), Violation> {
     }
 }
 
-/// Applications of a table have a site number if and only if the table is applied in several places.
+/// Checks that applications of a table have a site number if and only if the table is applied in several places.
 fn sites_are_consistent(body: &[ir::Stmt]) -> Result<(), Violation> {
     let mut places: BTreeMap<TableId, (usize, usize)> = BTreeMap::new();
     for apply in table_applications(body) {

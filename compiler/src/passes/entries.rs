@@ -15,10 +15,11 @@ use super::inlined::{InlinedProgram, KeysetElement, TableEntries, WrittenEntry};
 use crate::diag::{Code, Diagnostic, Diagnostics, Span, Warning};
 use crate::ir::{mask, Entry, EntryKey, Key, MatchKind};
 
-/// Maximum number of target entries per entry of the program: eight ranges that contain both signs.
+/// Maximum number of target entries per entry of the program. It allows eight ranges that extend from negative to positive numbers, each of
+/// which is split in two.
 const MAX_ALTERNATIVES: usize = 1 << 8;
 
-/// Converts the entries of all tables.
+/// Converts the entries of all tables to entries of the target.
 pub fn lower(program: &mut InlinedProgram, diagnostics: &mut Diagnostics) {
     for written in std::mem::take(&mut program.entries) {
         let table = &mut program.objects.tables[written.table.index()];

@@ -206,7 +206,7 @@ pub struct WrittenEntry {
     pub args: Vec<BigInt>,
     /// The priority in the program; `None` if the entry has none.
     pub priority: Option<BigInt>,
-    /// The number in `@priority`, an annotation for BMv2 that is older than priorities in P4.
+    /// The number in `@priority`, an annotation for BMv2 that is older than priorities in P4; `None` without the annotation.
     pub annotated_priority: Option<u32>,
     /// Whether the entry is `const`.
     pub constant: bool,

@@ -19,7 +19,7 @@ use crate::names::Names;
 /// Pairs of a value and a mask, for all keys of a case or for the alternatives of one key.
 type Masks = Vec<(BigInt, BigInt)>;
 
-/// Maximum number of target cases per case of the program.
+/// Maximum number of target cases per case of the program; ranges need several cases with a value and a mask.
 const MAX_COMBINATIONS: usize = 1 << 16;
 
 /// Lowers the transitions of a parser's states.

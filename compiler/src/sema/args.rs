@@ -436,7 +436,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The root variable of an access path such as `x.f[3].g`.
+    /// The root variable of an access path, such as `x` of `x.f[3].g`; `None` for other expressions.
     fn root(&self, expr: &Expr) -> Option<DeclId> {
         match &expr.kind {
             ExprKind::Member(base, _) | ExprKind::Index(base, _) => self.root(base),

@@ -133,7 +133,7 @@ impl Checker<'_> {
         self.layout(ty).map_or(0, |layout| layout.varbits)
     }
 
-    /// Sizes of a type, cached per type.
+    /// Sizes of a type, cached per type; `None` for a type without a size.
     fn layout(&mut self, ty: &Type) -> Option<Layout> {
         if let Some(known) = self.layouts.get(ty) {
             return *known;

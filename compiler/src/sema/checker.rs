@@ -155,9 +155,7 @@ impl<'a> Checker<'a> {
 
     /// Whether some text within `span` was skipped after a syntax error, which has been reported.
     pub fn contains_skipped_text(&self, span: Span) -> bool {
-        self.skipped
-            .iter()
-            .any(|skipped_names| span.contains(*skipped_names))
+        self.skipped.iter().any(|skipped| span.contains(*skipped))
     }
 
     /// Records the kind of a declaration.
@@ -514,7 +512,7 @@ impl DefKind {
         }
     }
 
-    /// Whether the name stands for a type.
+    /// Whether the declaration introduces a type.
     pub fn is_type(&self) -> bool {
         matches!(
             self,

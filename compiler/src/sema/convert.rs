@@ -81,7 +81,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Unifies the `apply` parameters of a parser or control with those of a parser or control type.
+    /// Unifies the `apply` parameters of a parser or control (`have`) with those of a parser or control type (`want`). Returns whether they
+    /// match.
     fn unify_signatures(&mut self, want: &Nominal, have: &Nominal) -> bool {
         let (want, have) = (self.apply_signature(want), self.apply_signature(have));
         let fits = |w: &(Rc<Param>, Type), h: &(Rc<Param>, Type)| w.0.direction == h.0.direction;
@@ -313,7 +314,7 @@ impl Checker<'_> {
         Some(ok)
     }
 
-    /// Converts `{f = x, g = y}` to a struct or header type.
+    /// Converts `{f = x, g = y}` to a struct or header type; returns false after a reported error.
     fn coerce_record(
         &mut self,
         expr: &Expr,

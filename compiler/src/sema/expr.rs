@@ -19,6 +19,7 @@ impl Checker<'_> {
     }
 
     /// Checks an expression and casts it implicitly to `to`, the type that its context requires. `what` names the context in messages.
+    /// Returns false after an error.
     pub fn expr_as(&mut self, expr: &Expr, to: &Type, what: &str) -> bool {
         self.expr(expr);
         self.coerce(expr, to, what)
@@ -431,7 +432,7 @@ impl Checker<'_> {
         self.report(d);
     }
 
-    /// Reports an unknown member, with the most similar of `names` as a suggestion; returns [`Type::Invalid`].
+    /// Reports an unknown member, with the most similar of `known` as a suggestion; returns [`Type::Invalid`].
     pub fn unknown_member<'n>(
         &mut self,
         name: &Ident,

@@ -25,7 +25,7 @@ pub(crate) const TARGET_PROPERTIES: &[&str] = &[
 /// Table properties that the P4_16 specification defines.
 pub(crate) const LANGUAGE_PROPERTIES: [&str; 4] = ["key", "actions", "entries", "default_action"];
 
-/// How a reference to an action is used.
+/// The place of a reference to an action, which determines the parameters that its arguments bind.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ActionUse {
     /// In a table's list of actions: arguments bind the parameters with a direction.
@@ -180,7 +180,7 @@ impl Checker<'_> {
         listed
     }
 
-    /// Resolves a reference to an action and its arguments.
+    /// Resolves a reference to an action and its arguments; `None` if it does not name an action.
     fn action_ref(&mut self, action: &ActionRef, usage: ActionUse) -> Option<DeclId> {
         let id = match self.lookup(&action.path) {
             Some(id) => id,

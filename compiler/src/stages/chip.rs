@@ -19,7 +19,7 @@ pub const TCAM_BITS: u64 = 44;
 /// Maximum number of SRAM blocks of arrays in a stage. Each needs a map RAM, which allows a read and a write in the same cycle.
 pub const ARRAY_BLOCKS: u64 = 48;
 
-/// An amount of each resource of a stage: the use of a step, or the budget of a stage.
+/// An amount of each resource of a stage: what a step (a table, condition, register or statement of the program) uses, or what a stage has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Resources {
     /// Logical tables.
@@ -163,7 +163,7 @@ impl Budget {
     }
 }
 
-/// Resources of each stage, equal on both chips.
+/// Resources of each stage, which are the same on Tofino 1 and Tofino 2.
 const STAGE: Resources = Resources {
     tables: 16,
     gateways: 16,

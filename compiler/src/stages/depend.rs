@@ -1,4 +1,4 @@
-//! The dependency graph of the steps.
+//! The dependency graph of a program's steps, which are its tables, conditions, registers and statements.
 
 use std::collections::BTreeSet;
 

@@ -21,9 +21,9 @@ const MAX_PACKED: u64 = 9;
 const MAX_WIDTH: u64 = 8;
 /// Number of ghost bits: bits of a key that select the row, so that they need not be stored in it.
 const GHOST_BITS: u64 = 10;
-/// Minimum ways of an exact match: cuckoo hashing with four ways reaches a load of 90 %.
+/// Minimum number of ways of an exact match: cuckoo hashing with four ways reaches a load of 90 %.
 const MIN_WAYS: u64 = 4;
-/// Maximum ways of an exact match.
+/// Maximum number of ways of an exact match.
 const MAX_WAYS: u64 = 6;
 /// Maximum number of key bits beyond the ghost bits with which the key itself is the address, without a hash function.
 const IDENTITY_BITS: u64 = 8;
@@ -82,11 +82,11 @@ pub struct Shape {
     pub default_has_data: bool,
     /// Whether entries have an idle timeout.
     pub timeout: bool,
-    /// Number of hash ways set by `@ways`.
+    /// Number of hash ways, if `@ways` sets it.
     pub ways: Option<u64>,
-    /// Number of entries packed together set by `@pack`.
+    /// Number of entries packed together, if `@pack` sets it.
     pub packed: Option<u64>,
-    /// Width in bits of the key's hash that an entry stores instead of the key, set by `@proxy_hash_width`.
+    /// Width in bits of the key's hash that an entry stores instead of the key, if `@proxy_hash_width` sets it.
     pub proxy: Option<u64>,
     /// Widths in bits of the direct cells of an entry: counters, a meter, registers.
     pub cells: Vec<u64>,
@@ -114,7 +114,7 @@ impl Shape {
     /// The layout with the fewest blocks.
     pub fn layout(&self) -> Layout {
         let options = self
-            .values()
+            .action_data_splits()
             .into_iter()
             .flat_map(|values| match self.method {
                 Match::None => vec![self.keyless()],
@@ -135,8 +135,9 @@ impl Shape {
         })
     }
 
-    /// The possible divisions of action data. The first has all data in separate rows, each further one more data in the entry.
-    fn values(&self) -> Vec<ActionDataSplit> {
+    /// The possible divisions of an entry's action data. The first has all data in separate rows. Each further one has more data in the
+    /// match entry.
+    fn action_data_splits(&self) -> Vec<ActionDataSplit> {
         let slots: Vec<Vec<(u64, u64)>> = self.data.iter().map(|bits| slots(bits)).collect();
         let sum = |slots: &[(u64, u64)]| slots.iter().map(|(slot, _)| slot).sum::<u64>();
         let bytes = slots.iter().map(|slots| row_bytes(sum(slots) / 8));
@@ -315,7 +316,7 @@ impl Shape {
 
     /// SRAM blocks for the action data of a profile with `size` members.
     pub fn members(&self, size: u64) -> u64 {
-        let first = self.values().into_iter().next();
+        let first = self.action_data_splits().into_iter().next();
         first.map_or(0, |values| action_data(values.bytes, size))
     }
 

@@ -104,7 +104,7 @@ pub struct Memory {
 /// A step of the longest chain.
 #[derive(Clone, Debug, Serialize)]
 pub struct Link {
-    /// Position in [`Report::steps`].
+    /// Index of the step in [`Report::steps`].
     pub step: usize,
     /// The earliest stage of the step with unlimited resources.
     pub stage: u32,

@@ -191,7 +191,7 @@ struct PartialSchedule {
 }
 
 impl PartialSchedule {
-    /// The used resources of a stage, for additions.
+    /// The resources that placed steps use in a stage, as a reference for adding to them.
     fn stage_mut(&mut self, stage: u32) -> &mut Resources {
         let stage = stage as usize;
         if self.used.len() <= stage {
@@ -268,7 +268,8 @@ fn heights(steps: &[Step], dependencies: &[Dependency]) -> Vec<u32> {
     heights
 }
 
-/// Places a step in a stage if the stage has enough free resources, or if no stage has. Returns the step's first and last stage.
+/// Places a step in a stage if the stage has enough free resources, or if no stage has. Returns the step's first and last stage; `None` if
+/// the step must be placed in a later stage.
 fn place_step(
     budget: &Budget,
     partial: &mut PartialSchedule,
@@ -436,7 +437,7 @@ fn name(program: &FlatProgram, location: Location) -> String {
     }
 }
 
-/// The dependency of the chain whose removal shortens the longest chain most.
+/// The dependency of the chain whose removal shortens the longest chain most; `None` if no single one shortens it.
 fn cut(
     program: &FlatProgram,
     steps: &[Step],

@@ -38,8 +38,8 @@ impl<'a> UsedValues<'a> {
     }
 }
 
-/// Frees the values that no entry, member or value set uses, if a type has run out of values since the last collection.
-/// Returns false when there was nothing to collect.
+/// Frees the data plane values that no entry, member or value set uses, if a type has run out of values since the last
+/// collection. Returns whether it did.
 pub fn collect(device: &Device) -> bool {
     let Some(pipeline) = &device.pipeline else {
         return false;
@@ -96,7 +96,7 @@ fn of_table<'a>(device: &Device, schema: &'a Schema, table: &'a Table, used: &mu
     }
 }
 
-/// Reserves the values that the program's own entries use.
+/// Reserves the data plane values that the program's own entries use, so that they are not allocated.
 pub fn reserve(device: &Device) {
     let Some(pipeline) = &device.pipeline else {
         return;

@@ -67,11 +67,11 @@ struct Maps {
     bits: Option<usize>,
     to_data: FxHashMap<Vec<u8>, Vec<u8>>,
     to_controller: FxHashMap<Vec<u8>, Vec<u8>>,
-    /// Data plane values that the program maps; never freed.
+    /// Data plane values of the mappings that the program defines. They are never freed.
     pinned: FxHashSet<Vec<u8>>,
     /// Candidates tried for allocation since the last collection.
     tried: u128,
-    /// Number of tried candidates that triggers a collection.
+    /// Number of mappings from which on an allocation fails, which triggers a collection.
     limit: usize,
     /// Whether an allocation has failed since the last collection.
     is_exhausted: bool,
@@ -154,7 +154,7 @@ pub fn of_types(types: &P4TypeInfo) -> Result<Translations, MappingError> {
     Ok(translations)
 }
 
-/// Returns the translation of a type by its name in P4Info.
+/// Returns the translation of a type by its name in P4Info; `None` for a type that is not translated.
 pub fn of_name(
     translations: &Translations,
     name: Option<&P4NamedType>,
@@ -436,7 +436,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Parses a decimal string without leading zeros, below 2^128, as a number.
+/// Parses a decimal string without leading zeros, below 2^128, as a number; `None` for other text.
 fn number_of(text: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(text).ok()?;
     let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit());

@@ -3,10 +3,11 @@
 //!
 //! A root multicasts a message once. The members form a binomial tree with the sender as its root. A member that has
 //! the message waits for its children, then acknowledges to its parent for its whole subtree. This takes `log2 n`
-//! cycles instead of `n` acknowledgements at one host. A parent that misses a child's acknowledgement sends it the
-//! message over their connection, after a time that grows with the child's level. A parent that lacks a message which a
-//! child acknowledges requests it from that child. [`Effect::Completed`] means that all members have the message. So a
-//! broadcast that waits for it needs no barrier afterwards.
+//! cycles (levels of the tree) instead of `n` acknowledgements at one host. A parent that misses a child's
+//! acknowledgement sends it the message over their connection: a *repair*. It does so after a time that grows with the
+//! child's level. A parent that lacks a message which a child acknowledges requests it from that child.
+//! [`Effect::Completed`] means that all members have the message. So a broadcast that waits for it needs no barrier
+//! afterwards.
 //!
 //! A fixed [`Manager`] creates versioned lists of the members. A message contains the version of the list by which it
 //! is acknowledged. Beyond the paper, messages of any length are cut into segments. All members get a notice when a

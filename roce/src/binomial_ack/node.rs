@@ -1,4 +1,7 @@
 //! The protocol of one member: multicast, acknowledgement and repair.
+//!
+//! Terms: the *root* of a message is the member that multicasts it. A *repair* sends a whole message to one member. A
+//! *release* is the notice that all members have a message, so that they remove it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -9,9 +12,9 @@ use super::wire::{Body, MessageId, Packet, HEADER_LEN};
 use crate::rc::PathMtu;
 use crate::wire::{Header, WireError};
 
-/// Number of older lists of members that are kept, for messages that refer to them.
+/// Largest number of lists of members that a node keeps, for messages that refer to older ones.
 const KEPT_VERSIONS: usize = 64;
-/// Number of windows of one root's complete messages that a node keeps until their release arrives.
+/// Largest number of one root's messages that a node holds until their release, as a multiple of [`Config::window`].
 const KEPT_WINDOWS: usize = 4;
 /// Largest number of doublings of a waiting time.
 const MAX_DOUBLINGS: u32 = 6;
@@ -26,9 +29,9 @@ pub struct Config {
     /// Time in nanoseconds for the acknowledgement of one level of the tree. A shorter time repairs losses sooner, but
     /// also repairs messages that are only late.
     pub cycle_timeout: u64,
-    /// Time in nanoseconds that is added for each segment of the message.
+    /// Time in nanoseconds that is added to the waiting time for each segment (datagram) of a message.
     pub segment_time: u64,
-    /// Number of repairs sent to one child before it is reported as silent.
+    /// Number of repairs of a message sent to one child before the child is reported as silent.
     pub attempts: u32,
     /// Largest number of a root's messages in flight that are not complete, at least 1. Receivers assemble at most this
     /// number of messages of each root.
@@ -132,13 +135,14 @@ struct Message {
     /// The members that have acknowledged the message to this node.
     acked: BTreeSet<u32>,
     /// The node to which this node has acknowledged the message, and when to repeat that if the release does not
-    /// arrive. The release may have been sent to a member that was removed.
+    /// arrive. The release may have been sent to a member that was removed. `None` before the acknowledgement.
     acked_to: Option<(u32, Wait)>,
-    /// Children whose acknowledgement is awaited; used only while the message is complete here.
+    /// Children whose acknowledgement is awaited, with the time of the next repair; used only while this node has the
+    /// whole message.
     waits: BTreeMap<u32, Wait>,
-    /// The pending request for the message to a child, if this node lacks it.
+    /// The pending request for the message to a child; `None` if no request is pending.
     request: Option<Wait>,
-    /// Time at which the parent should have repaired the message, if no child has it.
+    /// Time by which the parent should have repaired the message; `None` once this node has the whole message.
     overdue: Option<Wait>,
 }
 
@@ -184,7 +188,7 @@ impl Node {
         self.effects.pop_front()
     }
 
-    /// The time of the next [`Node::handle_timeout`], in nanoseconds.
+    /// The time of the next [`Node::handle_timeout`], in nanoseconds; `None` if no timer runs.
     pub fn poll_timeout(&self) -> Option<u64> {
         let of = |message: &Message| {
             let acked_to = message.acked_to.as_ref().map(|(_, wait)| wait);
@@ -213,7 +217,8 @@ impl Node {
 
     /// Multicasts a message to all members of the newest list. [`Effect::Completed`] follows when they have it.
     ///
-    /// A caller that waits for it before the next message, as `MPI_Bcast` does, gets its messages delivered in order.
+    /// A caller that waits for that effect before the next message, as `MPI_Bcast` does, gets its messages delivered in
+    /// order.
     pub fn multicast(&mut self, now: u64, data: Arc<[u8]>) -> Result<u32, MulticastError> {
         let (len, limit) = (data.len() as u64, self.config.max_message);
         if len > limit {
@@ -385,12 +390,12 @@ impl Node {
                 }
                 self.send_content(id, child);
             }
-            let patience = self.patience(id);
+            let completion_time = self.completion_time(id);
             if let Some((parent, wait)) =
                 self.messages.get_mut(&id).and_then(|m| m.acked_to.as_mut())
             {
                 if wait.at <= now {
-                    wait.restart(now, patience);
+                    wait.restart(now, completion_time);
                     let parent = *parent;
                     self.send(id, parent, Body::Ack);
                 }
@@ -447,7 +452,8 @@ impl Node {
         of_root.is_some_and(|finished| finished.holds(id.message))
     }
 
-    /// Whether a packet is from a member, and about a message that may not be complete at all members.
+    /// Whether a packet is about a message that is not too long, may not be complete at all members, and has buffer
+    /// space here.
     fn is_wanted(&self, packet: &Packet<'_>) -> bool {
         packet.len <= self.config.max_message
             && !self.is_finished(packet.id)
@@ -510,7 +516,7 @@ impl Node {
             if message.request.is_none() && !message.acked.is_empty() {
                 self.request(now, id);
             }
-            let at = now + self.patience(id);
+            let at = now + self.completion_time(id);
             if let Some(message) = self.messages.get_mut(&id) {
                 message.overdue.get_or_insert(Wait { at, tries: 0 });
             }
@@ -521,7 +527,7 @@ impl Node {
             .iter()
             .map(|child| (*child, self.base_wait(id, *child)))
             .collect();
-        let patience = self.patience(id);
+        let completion_time = self.completion_time(id);
         let Some(message) = self.messages.get_mut(&id) else {
             return;
         };
@@ -555,7 +561,7 @@ impl Node {
                     .acked_to
                     .is_some_and(|(acked_to, _)| acked_to == parent) => {}
             Some(parent) => {
-                let at = now + patience;
+                let at = now + completion_time;
                 message.acked_to = Some((parent, Wait { at, tries: 0 }));
                 self.send(id, parent, Body::Ack);
             }
@@ -567,8 +573,8 @@ impl Node {
         }
     }
 
-    /// Parent and children of this node by the message's own list. A member that is not in the newest list is skipped:
-    /// its parent adopts its children.
+    /// Parent and children of this node in the message's tree, by the list of the message's version; no parent at the
+    /// root. A member that is not in the newest list is skipped: its parent adopts its children.
     fn neighbours(&self, id: MessageId) -> (Option<u32>, Vec<u32>) {
         let found = self.messages.get(&id).and_then(|message| {
             let list = self.lists.get(&message.version)?;
@@ -593,7 +599,8 @@ impl Node {
         (parent.map(|place| list.number(place)), children)
     }
 
-    /// Time until a child counts as lacking the message: one cycle for itself and for each level below it.
+    /// Time in nanoseconds until a child counts as lacking the message: one cycle for the child and for each level below
+    /// it, and the time of the message's segments.
     fn base_wait(&self, id: MessageId, child: u32) -> u64 {
         let Some(message) = self.messages.get(&id) else {
             return self.config.cycle_timeout;
@@ -606,25 +613,25 @@ impl Node {
             + self.config.segments(message.len) * self.config.segment_time
     }
 
-    /// Time from this node's acknowledgement until all members should have the message, in nanoseconds.
-    fn patience(&self, id: MessageId) -> u64 {
+    /// Time in nanoseconds in which all members should get a message: four times the waiting time for the whole tree.
+    fn completion_time(&self, id: MessageId) -> u64 {
         4 * self.base_wait(id, id.root)
     }
 
-    /// Reports a parent that should have repaired a message long ago.
+    /// Reports the parent in a message's tree as silent, if it should have repaired the message by now.
     fn report_parent(&mut self, now: u64, id: MessageId) {
-        let patience = self.patience(id);
+        let completion_time = self.completion_time(id);
         let overdue = self.messages.get_mut(&id).and_then(|m| m.overdue.as_mut());
         let Some(wait) = overdue.filter(|wait| wait.at <= now) else {
             return;
         };
-        wait.restart(now, patience);
+        wait.restart(now, completion_time);
         let (parent, _) = self.neighbours(id);
         let silent = parent.map(|member| Effect::Silent { member });
         self.effects.extend(silent);
     }
 
-    /// Requests the message from a child that has it, each time from another one.
+    /// Requests the message from one of the children that have acknowledged it, each time from the next one.
     fn request(&mut self, now: u64, id: MessageId) {
         let Some(message) = self.messages.get(&id) else {
             return;

@@ -12,7 +12,7 @@ const MAX_PROBES: u32 = 6;
 
 #[derive(Debug)]
 pub(super) struct Suspects {
-    /// Nanoseconds until the first repetition.
+    /// Nanoseconds until the first repetition of a probe or report.
     interval: u64,
     of: BTreeMap<u32, Suspect>,
 }
@@ -23,11 +23,12 @@ struct Suspect {
     tries: u32,
 }
 
-/// Action that is due about a suspect.
+/// Action that is due about a suspect, with the number of that member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
+    /// Probe the member (at the manager), or report it to the manager (at other members).
     Inquire(u32),
-    /// All probes of this member remained without a reply.
+    /// All probes or reports of this member remained without a reply.
     GiveUp(u32),
 }
 

@@ -3,7 +3,7 @@
 /// The tree over `members` nodes, numbered from 0 in the order of the membership list, one of which is the root.
 ///
 /// Let `d` be a node's cyclic distance after the root in that list. Its parent is at `d` without its lowest set bit, its children at
-/// `d + 2^k` for every `2^k` below that bit.  Nodes beyond the last member do not exist.
+/// `d + 2^k` for every `2^k` below that bit. Nodes beyond the last member do not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AckTree {
     members: u32,
@@ -40,7 +40,8 @@ impl AckTree {
 
     /// The cycle, from 1, in which a node acknowledges if nothing is lost; for the root the number of cycles.
     ///
-    /// A cycle corresponds to a level of the subtree, so a timeout of `cycle` message delays is just long enough.
+    /// A cycle is the delay of one acknowledgement, from a level of the tree to the next. So a timeout of this number of
+    /// message delays is just long enough.
     pub fn cycle(self, node: u32) -> u32 {
         match self.distance(node) {
             0 => u32::BITS - (self.members - 1).leading_zeros(),

@@ -1,4 +1,7 @@
 //! Algorithms of collectives: names, sources in the literature, and properties.
+//!
+//! Terms: the data is cut into *slices* (of RDMC: *blocks*), each of which is one message. The *root* has rank 0 and the data
+//! at the start. A *piece* is one member's share of the slices in a scatter.
 
 use std::fmt;
 use std::str::FromStr;
@@ -199,7 +202,8 @@ impl Algorithm {
         )
     }
 
-    /// Smallest number of slices for `size` bytes: a message holds at most 2^31 bytes.
+    /// Smallest number of slices (messages) for `size` bytes. A message holds at most 2^31 bytes, or 2^20 with
+    /// datagrams.
     pub fn min_slices(self, size: u64) -> u32 {
         let longest = match self.needs_datagrams() {
             true => binomial_ack::LONGEST_SLICE,
@@ -208,9 +212,9 @@ impl Algorithm {
         u32::try_from(size.div_ceil(longest).max(1)).unwrap_or(u32::MAX)
     }
 
-    /// The default number of slices for `size` bytes and `members` members. Pipelines and datagrams use slices of 64
-    /// KiB, at most 256. Algorithms that scatter pieces use at least one slice per member. All others use the smallest
-    /// number.
+    /// The default number of slices of a broadcast of `size` bytes to `members` members. Pipelines use slices of 64 KiB,
+    /// but at most 256 slices. Datagrams use slices of at most 64 KiB. Algorithms that scatter pieces use at least one
+    /// slice per member. All others use the smallest number.
     pub fn default_slices(self, size: u64, members: u32) -> u32 {
         let least = u64::from(self.min_slices(size));
         let wanted = match self {
@@ -225,7 +229,7 @@ impl Algorithm {
         u32::try_from(least.max(wanted)).unwrap_or(u32::MAX)
     }
 
-    /// Smallest number of slices with which every edge that the algorithm may use carries a slice.
+    /// A number of slices with which every edge that the algorithm may use carries a slice.
     pub(super) fn slices_on_all_edges(self, members: u32) -> u32 {
         match self {
             Algorithm::Rdmc(schedule) => schedule.blocks_on_all_edges(members),

@@ -1,10 +1,10 @@
-//! Allgathers: each member's piece of the data reaches all other members.
+//! Allgathers: each member's piece of the data, a range of slices (messages), reaches all other members.
 
 use super::pieces::slices;
 use super::plan::{Draft, Plan, Shape};
 
-/// Ring allgather: each member sends its own piece first, then forwards the others. Each piece travels once around the
-/// ring.
+/// Ring allgather: each member sends its own piece to the next rank first, then forwards the pieces of other members. Each
+/// piece travels once around the ring.
 pub(super) fn ring(shape: Shape<'_>, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
     let n = shape.members;

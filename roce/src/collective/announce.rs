@@ -7,6 +7,9 @@
 //!   post a receive for one block on each edge on which the first block may arrive. The immediate data of every block
 //!   is the size of the whole message. With the first block, a receiver allocates its memory, copies the block to its
 //!   place, and plans the rest.
+//!
+//! Terms: a *block* or *slice* is the part of the data in one message. An *edge* is a connection between two members. A
+//! *flow* is the slices that cross one edge.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,7 +33,7 @@ impl TransferSpec {
         !self.announce || self.is_root()
     }
 
-    /// Sets the size, and the number of slices that follows from the block size.
+    /// Sets the size of the data in bytes, and the number of slices that follows from the block size.
     pub(super) fn set_size(&mut self, size: u64) {
         self.size = size;
         if let Some(block) = self.block {
@@ -54,8 +57,8 @@ impl TransferSpec {
         edges
     }
 
-    /// For each incoming edge of [`TransferSpec::edges`]: whether the first block may arrive on it. That depends on the
-    /// number of slices.
+    /// For each incoming edge of [`TransferSpec::edges`]: whether the first block may arrive on it. The size is not
+    /// known yet, so all numbers of slices are considered.
     pub(super) fn may_carry_first(&self) -> Vec<bool> {
         let most = self
             .algorithm
@@ -132,7 +135,7 @@ fn first_step(flow: &Flow) -> u32 {
     flow.steps.first().copied().unwrap_or(0)
 }
 
-/// Replaces empty flows by the flows of a plan that have the same edge. Other flows stay empty.
+/// Replaces each flow in `edges` by the flow in `known` with the same edge, or by an empty one. Priorities are kept.
 fn fill(edges: &mut [Flow], mut known: Vec<Flow>) {
     for flow in edges {
         let found = known.iter().position(|k| k.edge == flow.edge);
@@ -212,7 +215,8 @@ impl Transfer {
         Ok(())
     }
 
-    /// Posts the receive for a first block, into a scratch buffer of one block.
+    /// Adds an incoming connection. If the first block may arrive on it (`is_first`), posts a receive for that block
+    /// into a scratch buffer.
     pub(super) fn post_first_receive(
         &mut self,
         host: &mut dyn Verbs,

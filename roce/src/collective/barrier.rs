@@ -4,7 +4,8 @@ use super::binomial;
 use super::edge::EdgeId;
 use super::plan::{Draft, Flow, Plan};
 
-/// Number of signals in a barrier of `members` members. Signals are numbered like slices.
+/// Number of different signals in a barrier of `members` members: one per round, and one for the release. Signals are
+/// numbered like slices (messages of other collectives).
 pub(super) const fn signal_count(members: u32) -> u32 {
     rounds(members) + 1
 }
@@ -47,9 +48,9 @@ pub(super) fn binomial(members: u32, rank: u32) -> Plan {
     signal_plan(draft)
 }
 
-/// Barrier over a multicast group. Members post a receive only when they enter. Switches acknowledge the minimum, so
-/// the acknowledgement of the root's first signal proves that all members have entered. The root's second signal
-/// releases them.
+/// Barrier over a multicast group. Members post a receive only when they enter. Switches acknowledge a packet when all
+/// members have acknowledged it. So the acknowledgement of the root's first signal proves that all members have entered.
+/// The root's second signal releases them.
 pub(super) fn alfirk(rank: u32) -> Plan {
     let flow = Flow::all(EdgeId::Group { root: 0 }, 2, 0);
     let (incoming, outgoing) = match rank {

@@ -1,7 +1,8 @@
 //! Binomial tree of MPI libraries. A member's parent is its rank without the lowest set bit. Its children are its rank
 //! plus each smaller power of two, the largest subtree first.
 //!
-//! A member sends to its children one after the other (strict priority between the flows), as blocking sends would.
+//! A member sends to its children one after the other (strict priority between the flows), as blocking sends would. The
+//! data is sent in *slices*, each of which is one message.
 
 use super::plan::{Draft, Plan, Shape};
 

@@ -1,4 +1,5 @@
-//! Pipelined chain: member r forwards every slice to member r + 1 as soon as it has it.
+//! Pipelined chain: member r forwards every slice (the part of the data in one message) to member r + 1 as soon as it has
+//! it.
 //!
 //! With n members and s slices, the last member has all data after about (s + n - 2) / s times the duration of one
 //! transfer.

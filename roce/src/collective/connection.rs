@@ -15,12 +15,12 @@ use crate::wire::QpNum;
 pub(super) struct Connection {
     pub(super) flow: Flow,
     pub(super) qpn: QpNum,
-    /// Remote memory that WRITEs go to; set by `connect`.
+    /// Remote memory that WRITEs go to, set by `connect`; `None` if the remote end has announced none.
     pub(super) remote_memory: Option<RemoteMemory>,
     /// For each receiver: its address, and the target of each slice's WRITE, with
     /// [`WriteMode::PerRequest`](super::WriteMode::PerRequest). Set by `connect`.
     pub(super) receivers: Vec<(Ipv4Addr, Vec<RemoteMemory>)>,
-    /// The slice whose memory regions were announced to the switches last.
+    /// The slice whose memory regions were announced to the switches last; `None` before the first announcement.
     pub(super) announced_slice: Option<u32>,
     /// Announcements of that slice's regions that are not acknowledged yet; one is sent per receiver.
     pub(super) pending_announcements: usize,
@@ -28,7 +28,7 @@ pub(super) struct Connection {
     pub(super) receives: usize,
     /// Number of receives announced so far: by the receiver, if this member sends; by this member, if it receives.
     pub(super) credit: usize,
-    /// Scratch buffer for the first block while the size is not known.
+    /// Scratch buffer for the first block, while the size is not known; `None` if no first block is expected.
     pub(super) scratch: Option<MemoryKey>,
     /// Index of the send schedule to which the flow belongs; `None` for a flow without one.
     pub(super) schedule: Option<usize>,

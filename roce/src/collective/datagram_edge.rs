@@ -1,4 +1,5 @@
-//! A member's endpoint of the datagram edge ([`super::binomial_ack`]).
+//! A member's endpoint of the datagram edge, over which the root multicasts to all other members
+//! ([`super::binomial_ack`]).
 
 use super::error::TransferError;
 use super::spec::{SpecError, TransferSpec};

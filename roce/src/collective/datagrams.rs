@@ -1,4 +1,5 @@
-//! Transfers by multicast datagrams ([`super::binomial_ack`]).
+//! Transfers by multicast datagrams ([`super::binomial_ack`]). They have one edge, the *datagram edge*, which leads from the
+//! root to all other members. A *slice* is the part of the data in one message.
 
 use std::sync::Arc;
 
@@ -53,8 +54,8 @@ impl TransferSpec {
 }
 
 impl Transfer {
-    /// Opens this member's endpoint of the datagram edge. Returns its address and queue pair number for the other
-    /// members.
+    /// Opens this member's endpoint of the datagram edge. Returns its connection record, and its address and queue pair
+    /// number for the other members.
     pub(super) fn open_datagrams(
         &mut self,
         host: &mut dyn Verbs,
@@ -67,7 +68,8 @@ impl Transfer {
         Ok((connection, endpoint))
     }
 
-    /// Joins the datagram group. `root`: the endpoint of the root, which is the group's manager.
+    /// Joins the datagram group. `root`: the endpoint of the root, which is the group's manager; `None` at the root
+    /// itself, which creates the group.
     pub(super) fn join_datagrams(
         &mut self,
         host: &mut dyn Verbs,
@@ -143,7 +145,7 @@ impl Transfer {
         Ok(true)
     }
 
-    /// Handles the events of the datagram edge.
+    /// Processes the messages, completions and failures on the datagram edge. Reports when the edge becomes ready.
     fn handle_datagram_events(
         &mut self,
         host: &mut dyn Verbs,

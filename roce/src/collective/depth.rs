@@ -1,7 +1,7 @@
 //! Queue depth: the root keeps a fixed number of messages in flight, and records the latency of each.
 //!
 //! Models a storage client whose WRITEs are separate requests. The client posts the next request when all replicas have
-//! acknowledged an earlier one.
+//! acknowledged an earlier one. A request is one message of the transfer.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ pub struct RequestTimes {
     pub count: u64,
     /// Time from the first post to the last completion, in nanoseconds.
     pub span_ns: u64,
-    /// CompletedRequest requests per second over `span_ns`: the IOPS of a storage system.
+    /// Completed requests per second over `span_ns`: the IOPS of a storage system.
     pub per_second: u64,
     /// Arithmetic mean of the latencies, in nanoseconds.
     pub mean_ns: u64,
@@ -39,11 +39,11 @@ pub struct Requests {
     in_flight: VecDeque<u64>,
     /// Number of requests posted so far.
     posted: u32,
-    /// Time of the first post.
+    /// Time of the first post in nanoseconds; `None` before it.
     first_post: Option<u64>,
     /// Latencies of the completed requests, in nanoseconds.
     latencies: Vec<u64>,
-    /// Time of the last completion.
+    /// Time of the last completion in nanoseconds; 0 before the first.
     done_at: u64,
 }
 
@@ -55,7 +55,7 @@ impl Requests {
         }
     }
 
-    /// Whether request number `request` may be posted, to any of the receivers.
+    /// Whether the queue depth allows to post request number `request`, to any of the receivers.
     pub(super) fn may_post(&self, request: u32) -> bool {
         (request as usize) < self.latencies.len() + self.depth as usize
     }

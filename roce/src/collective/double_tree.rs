@@ -1,5 +1,5 @@
-//! Double binary tree: two trees over all members but the root. Each carries every other slice, and a leaf of one is an
-//! inner node of the other.
+//! Double binary tree: two trees over all members but the root. Each carries every other slice (message), and a leaf of one
+//! is an inner node of the other.
 //!
 //! So every member sends about as much as it receives, and all links are used. (P. Sanders, J. Speck, J. L. Träff,
 //! "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009; the trees are numbered as in NCCL.)
@@ -34,7 +34,8 @@ enum Tree {
 }
 
 impl Tree {
-    /// The position of a rank in the first tree's numbering. The root has position 0 in both trees.
+    /// The position of a rank in this tree. Both trees have the same shape, and positions are numbered as the ranks of the
+    /// first tree. The root has position 0 in both.
     fn place(self, members: u32, rank: u32) -> u32 {
         match self {
             Tree::Second if rank > 0 && members % 2 == 1 => members - rank,
@@ -44,7 +45,7 @@ impl Tree {
         }
     }
 
-    /// The rank at a position of the first tree's numbering.
+    /// The rank of the member at a position in this tree; the inverse of [`Tree::place`].
     fn rank(self, members: u32, place: u32) -> u32 {
         match self {
             Tree::Second if place > 0 && members % 2 == 1 => members - place,
@@ -55,7 +56,7 @@ impl Tree {
     }
 }
 
-/// The parent of a position other than 0, the root's.
+/// The position of the parent of position `place`, which is not the root's position 0.
 fn parent(members: u32, place: u32) -> u32 {
     let bit = lowest_bit(place);
     let up = (place ^ bit) | (bit << 1);

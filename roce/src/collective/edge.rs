@@ -13,12 +13,13 @@ pub enum EdgeId {
         /// Rank of the member that receives.
         to: u32,
     },
-    /// From one member to all others, over a reliable multicast group of the fabric.
+    /// An edge from one member to all others, over a reliable multicast group of the fabric.
     Group {
         /// Rank of the member that sends.
         root: u32,
     },
-    /// From one member to all others by multicast datagrams, which members acknowledge and repair among themselves.
+    /// An edge from one member to all others by multicast datagrams. Members acknowledge these and repair losses among
+    /// themselves.
     Datagrams {
         /// Rank of the member that sends first.
         root: u32,

@@ -1,4 +1,7 @@
 //! Errors of transfers.
+//!
+//! Terms: the data is cut into *slices* (*blocks*), each of which is one message. An *edge* is a connection between members,
+//! or a group. A *leg* is the part of a transfer that one algorithm carries.
 
 use std::net::Ipv4Addr;
 
@@ -33,7 +36,7 @@ pub enum TransferError {
     /// The datagram group cannot send a slice.
     #[error(transparent)]
     Multicast(#[from] MulticastError),
-    /// ICRC-neutral constants for a rewrite do not exist.
+    /// No announcement of a memory region exists with which a switch can rewrite WRITEs and leave their ICRC valid.
     #[error(transparent)]
     Neutral(#[from] Unsolvable),
     /// A receiver has not announced one memory region per slice, as
@@ -70,7 +73,7 @@ pub enum TransferError {
         /// Number of the part that the source was to send, from 0.
         part: u32,
     },
-    /// The transfer was started before all connections were established; holds the number of those missing.
+    /// The transfer was started before all connections were established; holds the number of missing connections.
     #[error("the transfer is not ready: {0} connections are not established")]
     NotReady(usize),
     /// The transfer was started a second time.

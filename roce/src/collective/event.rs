@@ -1,4 +1,6 @@
-//! Events that a transfer reports to its orchestrator, and its progress.
+//! Events that a transfer reports to its orchestrator, the program that directs all members, and its progress.
+//!
+//! A *source* is a member that sends data of its own. With several sources, each sends a *part* of the data in turn.
 
 use serde::{Deserialize, Serialize};
 

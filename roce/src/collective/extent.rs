@@ -10,8 +10,8 @@ use super::plan::Shape;
 use super::spec::TransferSpec;
 
 impl TransferSpec {
-    /// The slices that this member holds before the start; empty at a pure receiver. With several sources, `parts.rs`
-    /// applies.
+    /// The slices that this member holds before the start; empty at a member that only receives. With several sources,
+    /// [`TransferSpec::slices_of`] applies instead.
     pub(super) fn own_slices(&self) -> Range<u32> {
         match self.collective {
             Collective::Broadcast | Collective::Scatter if self.is_root() => 0..self.slices,

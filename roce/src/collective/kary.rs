@@ -1,6 +1,7 @@
 //! Complete tree in which each member has up to K children: those of rank r are K·r + 1 to K·r + K.
 //!
-//! A member sends to its children slice by slice, alternating between them (round robin).
+//! A member sends to its children slice by slice, alternating between them (round robin). A *slice* is the part of the data
+//! in one message.
 
 use super::plan::{Draft, Plan, Shape};
 

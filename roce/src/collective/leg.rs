@@ -41,7 +41,7 @@ use crate::verbs::Verbs;
 pub struct Leg {
     /// The algorithm that carries the remaining slices.
     pub algorithm: Algorithm,
-    /// The multicast group in the fabric, for algorithms that need one.
+    /// The multicast group in the fabric, for algorithms that need one; otherwise `None`.
     #[serde(default)]
     pub group: Option<GroupSpec>,
     /// Number of slices that each member holds, by rank; the root holds all.
@@ -50,12 +50,13 @@ pub struct Leg {
     /// may be paused needs a limit, because posted slices cannot be withdrawn.
     #[serde(default)]
     pub limit: Option<u32>,
-    /// The members that remain after a failure; `held` is then empty.
+    /// The members that remain after a failure; `held` is then empty. `None` if no member has failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survivors: Option<Survivors>,
 }
 
-/// The members that remain after a failure of others, and what they lack, as agreed on by them.
+/// The members that remain after other members have failed, and the slices that they lack. All survivors must get the same
+/// value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Survivors {
     /// Addresses of the survivors, by their new ranks. The root keeps rank 0.
@@ -345,7 +346,8 @@ impl Transfer {
         Ok(self.legs.windows.clone())
     }
 
-    /// The memory window over all data, for WRITEs of a neighbour in an overlay.
+    /// The remote memory of all data, for WRITEs of a neighbour in an overlay. It is a memory window if WRITEs can reach
+    /// the data only through windows, else the memory region.
     pub(super) fn whole_region(
         &mut self,
         host: &mut dyn Verbs,

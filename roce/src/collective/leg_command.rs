@@ -2,6 +2,9 @@
 //!
 //! A new command needs a variant here, its effect in [`Transfer::act`], and a caller. Drivers, protocols and fabrics
 //! forward commands unchanged.
+//!
+//! Terms: a *leg* is the part of a transfer that one algorithm carries. A *slice* is the part of the data in one message. The
+//! *root* has rank 0 and the data at the start.
 
 use serde::{Deserialize, Serialize};
 

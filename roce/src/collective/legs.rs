@@ -6,7 +6,7 @@
 use super::connection::Connection;
 use super::spec::{GroupSpec, RemoteMemory};
 
-/// State of the legs, without the connections of the present one.
+/// State of a transfer's legs. The connections of the present leg are not included.
 #[derive(Default)]
 pub(super) struct Legs {
     pub(super) stage: Stage,
@@ -14,10 +14,11 @@ pub(super) struct Legs {
     pub(super) limit: Option<u32>,
     /// Bytes held at the start of the present leg.
     pub(super) base: u64,
-    /// The queue pair for a group that the next leg may use.
+    /// The queue pair for a group that the next leg may use; `None` if no group is in preparation.
     pub(super) standby: Option<(GroupSpec, Connection)>,
-    /// The memory windows of each slice, once they are bound.
+    /// The memory window of each slice; empty before they are bound.
     pub(super) windows: Vec<RemoteMemory>,
+    /// The memory window over all data; `None` before it is bound.
     pub(super) whole_window: Option<RemoteMemory>,
     /// Whether remote WRITEs can reach the data only through memory windows.
     pub(super) sealed: bool,
@@ -42,7 +43,7 @@ impl Legs {
         }
     }
 
-    /// Records that the root has its data and sends.
+    /// Records that this member has its data and may send.
     pub(super) fn begin(&mut self) {
         self.stage = Stage::Running;
     }

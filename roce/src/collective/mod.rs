@@ -4,6 +4,9 @@
 //! [`Plan`]: the slices of the data that this member receives and sends, on which edges, in which order. Each algorithm
 //! is a function in a file of its own that returns the plan of one rank. To add an algorithm, write such a function.
 //!
+//! Terms: the data is cut into *slices*, each of which is one message. An *edge* is a connection between members, or a group.
+//! The *root* has rank 0 and the data at the start. The *orchestrator* is the program that directs all members.
+//!
 //! The orchestrator exchanges the queue pair numbers out of band:
 //!
 //! 1. [`Transfer::prepare`] on every member returns its [`Endpoint`]s.
@@ -14,10 +17,11 @@
 //!    [`TransferEvent::PartDone`] for the previous part.
 //! 4. Every member reports [`TransferEvent::Done`] with the SHA-256 of its data, or [`TransferEvent::Failed`].
 //!
-//! The host handles the timers of connections. Where members send datagrams, the driver must also call
+//! The host handles the timers of connections. Where members send datagrams, the user of a transfer must also call
 //! [`Transfer::handle_timeout`] at [`Transfer::poll_timeout`].
 //!
-//! A running transfer can change to another algorithm, which carries only the slices that members still lack: [`Leg`].
+//! A running transfer can change to another algorithm, which carries only the slices that members still lack. The part
+//! carried by one algorithm is a [`Leg`].
 
 mod alfirk;
 mod algorithm;

@@ -1,7 +1,8 @@
 //! Pieces: the data divided among all members, scattered along a binomial tree. Used by scatters and by broadcasts of
 //! long messages.
 //!
-//! The piece of a rank is a range of slices. Some pieces are empty if there are fewer slices than members.
+//! A *slice* is the part of the data in one message, and the piece of a rank is a range of slices. Some pieces are empty if
+//! there are fewer slices than members.
 
 use std::ops::Range;
 
@@ -23,8 +24,8 @@ pub(super) fn subtree(shape: Shape<'_>, rank: u32) -> Range<u32> {
     rank..end.min(shape.members)
 }
 
-/// Adds the scatter to a plan: the member receives the pieces of its subtree, and sends each child those of the child's
-/// subtree, the farthest child first.
+/// Adds the scatter to a plan. The member receives the pieces of all ranks in its subtree. It sends each child the pieces
+/// of the child's subtree, to the child with the largest subtree first.
 pub(super) fn scatter_pieces(draft: &mut Draft, shape: Shape<'_>, rank: u32) {
     if rank > 0 {
         draft.receive(binomial::parent(rank), slices(shape, subtree(shape, rank)));

@@ -41,7 +41,7 @@ pub(super) fn register(
     }
 }
 
-/// The memory regions that the other members of a group have announced: one per slice.
+/// For each other member of a group: its address, and the memory region that it has announced for each slice.
 pub(super) fn receivers(
     spec: &TransferSpec,
     edge: EdgeId,

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// The rack of each member. Clones share one list, so that planning for all n members takes O(n) time.
+/// The rack of each member; without a list, the racks are unknown. Clones share one list, so that planning for all n
+/// members takes O(n) time.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "Vec<u32>", into = "Vec<u32>")]
 pub struct Racks(Option<Arc<List>>);

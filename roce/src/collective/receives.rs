@@ -52,7 +52,7 @@ impl Transfer {
         self.post_receives(host, qpn, limit.saturating_sub(posted))
     }
 
-    /// Posts a receive in place of the one that a slice has consumed.
+    /// Posts a receive to replace the one that an arrived slice has consumed.
     pub(super) fn post_after_arrival(
         &mut self,
         host: &mut dyn Verbs,

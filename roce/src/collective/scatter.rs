@@ -1,4 +1,4 @@
-//! Scatters: each member gets its own piece of the root's data.
+//! Scatters: each member gets its own piece of the root's data, a range of slices (messages).
 
 use super::pieces::{scatter_pieces, slices};
 use super::plan::{Draft, Plan, Shape};
@@ -13,7 +13,7 @@ pub(super) fn direct(shape: Shape<'_>, rank: u32) -> Plan {
     draft.finish()
 }
 
-/// Plan of member `rank`: pieces are sent down a binomial tree, those of a whole subtree together.
+/// Plan of member `rank`: pieces are sent down a binomial tree. Each member gets the pieces of its whole subtree together.
 pub(super) fn binomial(shape: Shape<'_>, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
     scatter_pieces(&mut draft, shape, rank);

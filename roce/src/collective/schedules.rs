@@ -5,11 +5,12 @@
 
 use super::connection::Connection;
 
-/// Limit of a schedule's messages in flight, beyond which the next message waits.
+/// Number of a schedule's messages in flight from which on the next message waits.
 ///
 /// RDMC keeps one block of about a megabyte in flight. Several small blocks keep links busy during the round trip of an
 /// acknowledgement. Several large ones would share the link and all complete late.
 const MAX_IN_FLIGHT: usize = 4;
+/// Number of a schedule's bytes in flight from which on the next message waits.
 const MAX_BYTES_IN_FLIGHT: u64 = 256 * 1024;
 
 /// Number of blocks of `block` bytes, at least 1, that the sender of a schedule keeps in flight. A receiver should be
@@ -19,7 +20,7 @@ pub fn max_blocks_in_flight(block: u32) -> u32 {
     blocks.min(MAX_IN_FLIGHT as u64) as u32
 }
 
-/// The sends of one schedule, in order, and those in flight.
+/// The sends of one schedule in their order, and the number of messages and bytes in flight.
 pub(super) struct SendSchedule {
     /// For each step: index of the outgoing connection that sends in it.
     order: Vec<usize>,
@@ -93,7 +94,7 @@ pub(super) struct ReceiveSchedule {
 }
 
 impl ReceiveSchedule {
-    /// Creates the order for some incoming connections; empty if their flows have no steps.
+    /// Creates the order for a member's incoming connections; empty if their flows have no steps.
     pub(super) fn of(incoming: &[Connection]) -> ReceiveSchedule {
         let mut order: Vec<(u32, usize, usize)> = Vec::new();
         for (index, connection) in incoming.iter().enumerate() {

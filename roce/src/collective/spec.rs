@@ -75,7 +75,8 @@ pub struct RemoteMemory {
     pub len: u64,
 }
 
-/// One member's end of an edge: what the other end and, for a group, the controller need to connect to it.
+/// One member's end of an edge: the addresses, numbers and memory that the other end needs to connect to it. The controller
+/// needs them to register a group.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Endpoint {
     /// The edge to which this end belongs.
@@ -88,8 +89,8 @@ pub struct Endpoint {
     pub qpn: QpNum,
     /// Initial PSN of the requests that this end sends.
     pub psn: Psn,
-    /// Memory for WRITEs, at receiving ends only. A group is registered with it. Its address is a multiple of a power
-    /// of two that is at least its length.
+    /// Memory for WRITEs, at receiving ends. A group is registered with it. Its address is a multiple of a power of two
+    /// that is at least its length. `None` without WRITEs, and in groups whose mode is not [`WriteMode::Aligned`].
     pub memory: Option<RemoteMemory>,
     /// Memory for the WRITE of each slice, with [`WriteMode::PerRequest`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -160,13 +161,14 @@ pub struct TransferSpec {
     /// Settings of the queue pairs; `None` for the host's defaults.
     #[serde(default)]
     pub rc: Option<RcConfig>,
-    /// Settings of the queue pairs to single members whose network path needs other ones.
+    /// Settings of the queue pairs to members whose network path needs settings different from `rc`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<PathSettings>,
-    /// The multicast group in the fabric, for algorithms that need one: [`Algorithm::needs_group`].
+    /// The multicast group in the fabric, for algorithms that need one ([`Algorithm::needs_group`]); otherwise `None`.
     #[serde(default)]
     pub group: Option<GroupSpec>,
-    /// The multicast group for datagrams, for algorithms that send them: [`Algorithm::needs_datagrams`].
+    /// The multicast group for datagrams, for algorithms that send them ([`Algorithm::needs_datagrams`]); otherwise
+    /// `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<DatagramSpec>,
     /// Rack of each rank, for algorithms that need it: [`Algorithm::needs_racks`].
@@ -180,16 +182,17 @@ pub struct TransferSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<u32>,
     /// Number of receives that a member keeps posted and announces to the sender, at least 1; the sender waits for the
-    /// announcement. With a schedule, they are for the member's next blocks; without, for each edge. Not for groups.
+    /// announcement. With a block schedule, these receives are for the member's next blocks on all edges. Without one,
+    /// each edge has that number. `None` announces no receives. Not for groups.
     /// Members announce from [`Transfer::proceed`](super::Transfer::proceed) on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<u32>,
     /// Whether receivers take the size from the first block; their `size` and `slices` are then ignored. Needs `block`.
     #[serde(default)]
     pub announce: bool,
-    /// Queue depth: the largest number of slices that the root has in flight, at least 1. Each slice is a request. The
-    /// next one is posted when all receivers have acknowledged an earlier one. Only where a single root sends to all
-    /// receivers itself.
+    /// Queue depth: the largest number of slices that the root has in flight, at least 1; `None` for no limit. Each
+    /// slice is a request. The next one is posted when all receivers have acknowledged an earlier one. Only where a
+    /// single root sends to all receivers itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
     /// SHA-256 that a receiver's data must have; other data fails the transfer. `None` accepts any data.
@@ -250,8 +253,9 @@ pub enum SpecError {
         /// Number of parts, one per source in the list.
         parts: u32,
     },
-    /// The transfer cannot be continued by another algorithm, because this one delivers slices out of order.
-    #[error("algorithm {0} delivers slices out of order, so their number is not enough to resume with another algorithm")]
+    /// The transfer cannot be continued by another algorithm: the old or the new algorithm delivers slices out of order.
+    /// Holds the new algorithm.
+    #[error("the transfer cannot continue with algorithm {0}: it or the present algorithm delivers slices out of order")]
     OutOfOrderSlices(Algorithm),
     /// The algorithm does not implement the collective.
     #[error("algorithm {algorithm} does not support the collective {collective}")]
@@ -354,7 +358,7 @@ pub enum SpecError {
     UnsupportedStoreAndForward(Algorithm),
 }
 
-/// Settings of the queue pair to one member, where they differ from the others'.
+/// Settings of the queue pair to one member, if they differ from [`TransferSpec::rc`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathSettings {
     /// IPv4 address of that member.
@@ -462,7 +466,8 @@ impl TransferSpec {
         }
     }
 
-    /// Whether a slice has reached all receivers when the source's queue pairs have completed it.
+    /// Whether the transfer supports a queue depth: a slice has reached all receivers when the source's queue pairs have
+    /// completed it.
     fn counts_requests(&self) -> bool {
         let sends_itself = !self.algorithm.relays() && !self.algorithm.needs_datagrams();
         sends_itself && self.collective == Collective::Broadcast && !self.has_several_sources()
@@ -527,8 +532,8 @@ fn is_empty_list(ranks: &Arc<[u32]>) -> bool {
     ranks.is_empty()
 }
 
-/// Offset and length in bytes of slice number `index`, if `size` bytes are cut into `slices` slices (at least 1) whose
-/// lengths differ by at most one byte.
+/// Offset and length in bytes of slice number `index`. The data of `size` bytes is cut into `slices` slices (at least 1),
+/// whose lengths differ by at most one byte.
 pub fn equal_slice(size: u64, slices: u32, index: u32) -> (u64, u64) {
     let (n, i) = (u64::from(slices), u64::from(index));
     let (base, longer) = (size / n, size % n);

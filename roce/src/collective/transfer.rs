@@ -1,7 +1,8 @@
 //! Execution of the plan of one member: posts receives and sends, and handles their completions.
 //!
 //! Terms: the data is cut into *slices*, each of which is one message. An *edge* is a connection between members, or a group.
-//! A *flow* is the slices that cross one edge. The *root* has rank 0 and the data at the start.
+//! A *flow* is the slices that cross one edge. The *root* has rank 0 and the data at the start. With several sources, each
+//! sends a *part* of the slices.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -29,14 +30,16 @@ use crate::wire::{Psn, QpNum};
 /// One member's part in one collective: the application above the queue pairs of its host.
 pub struct Transfer {
     pub(super) spec: TransferSpec,
-    /// Memory region of the data; at a receiver, the buffer for it.
+    /// Memory region of the data; at a receiver, the buffer for it. `None` until the root has its data, or a receiver
+    /// the size.
     pub(super) memory: Option<MemoryKey>,
     pub(super) incoming: Vec<Connection>,
     pub(super) outgoing: Vec<Connection>,
     /// For each slice: whether this member holds it.
     pub(super) held: Vec<bool>,
     missing: u32,
-    /// This member's endpoint of the datagram edge, if the algorithm has one.
+    /// This member's endpoint of the datagram edge, over which the root multicasts to all members. `None` if the
+    /// algorithm has none.
     pub(super) datagrams: Option<DatagramEdge>,
     /// Send schedules, one per priority.
     schedules: Vec<SendSchedule>,
@@ -48,9 +51,9 @@ pub struct Transfer {
     empty_payloads: bool,
     /// Whether this member has started: it may announce that it is ready to receive, and has entered a barrier.
     pub(super) has_started: bool,
-    /// A memory region of 0 bytes, for the receives of empty messages.
+    /// A memory region of 0 bytes, for the receives of empty messages; `None` until it is needed.
     pub(super) signal_memory: Option<MemoryKey>,
-    /// Queue pairs whose remote address is not yet resolved to a MAC address, with that address.
+    /// Queue pairs whose connection is not established yet, with the IPv4 address of the remote host or group.
     pub(super) connecting: BTreeMap<QpNum, Ipv4Addr>,
     pub(super) connected: bool,
     /// Number of the first part that this member, as a source, has not started.
@@ -59,11 +62,11 @@ pub struct Transfer {
     reported_parts: Vec<bool>,
     done: bool,
     pub(super) failed: bool,
-    /// Data that this member is expected to receive. Comparing with it is faster than hashing.
+    /// Data that this member is expected to receive; `None` if not set. Comparing with it is faster than hashing.
     expected_data: Option<Arc<ExpectedData>>,
     pub(super) events: VecDeque<TransferEvent>,
     pub(super) legs: Legs,
-    /// At the root: latencies of its messages, if each is a request of a queue depth.
+    /// Latencies of the root's messages, with [`TransferSpec::depth`]; `None` at other members, or without a depth.
     pub(super) requests: Option<Requests>,
 }
 
@@ -473,17 +476,17 @@ impl Transfer {
         self.requests.as_ref()?.times()
     }
 
-    /// Latency records of the root's messages, with [`TransferSpec::depth`].
+    /// Latency records of the root's messages, with [`TransferSpec::depth`]; otherwise `None`.
     pub fn requests(&self) -> Option<&Requests> {
         self.requests.as_ref()
     }
 
-    /// The memory region of the data, at a member that receives.
+    /// The memory region of the data. `None` until the root has its data, or a receiver the size.
     pub fn memory(&self) -> Option<MemoryKey> {
         self.memory
     }
 
-    /// Contents of the data region. Slices that have not arrived are undefined.
+    /// Contents of the data region; empty if there is none yet. The bytes of slices that have not arrived are undefined.
     pub fn data<'a>(&self, host: &'a dyn Verbs) -> &'a [u8] {
         self.memory
             .and_then(|key| host.memory(key).ok())
@@ -810,7 +813,7 @@ impl Transfer {
         }
     }
 
-    /// Verifies the data and reports the end of the transfer, successful or not.
+    /// Verifies the data, and reports [`TransferEvent::Done`]. Fails if the data does not have the expected SHA-256.
     fn finish(&mut self, host: &dyn Verbs, now: u64) -> Result<(), TransferError> {
         let (offset, len) = self.spec.final_bytes();
         let data = self.data(host);

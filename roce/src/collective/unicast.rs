@@ -1,4 +1,5 @@
-//! Unicast: the root sends all data to each member on a separate queue pair. The queue pairs share its link.
+//! Unicast: the root sends all data to each member on a separate queue pair. The queue pairs share the root's link. A
+//! *slice* is the part of the data in one message.
 
 use super::plan::{Draft, Plan, Shape};
 

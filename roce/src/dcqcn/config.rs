@@ -33,8 +33,8 @@ pub struct DcqcnConfig {
     /// R_HAI: hyper increase of the target rate in bit/s, when both timer and byte counter have passed fast recovery; 400 Mbit/s. (The
     /// paper gives no value; this is ten times R_AI.)
     pub hyper_step: u64,
-    /// Number of bytes that a queue pair may send at once after a pause, or when its driver is late; 8,192. (Not in the
-    /// paper, whose NICs are never late.)
+    /// Number of bytes that a queue pair may send in one burst after a pause, or when its driver is late; 8,192. (Not in
+    /// the paper, whose NICs are never late.)
     pub burst: u64,
 }
 

@@ -3,7 +3,7 @@
 /// The notification point of one queue pair.
 #[derive(Debug, Clone, Default)]
 pub struct NotificationPoint {
-    /// Time of the last CNP in nanoseconds.
+    /// Time of the last CNP in nanoseconds; `None` before the first.
     last: Option<u64>,
 }
 

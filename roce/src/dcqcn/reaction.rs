@@ -116,8 +116,8 @@ impl ReactionPoint {
         self.limited = true;
     }
 
-    /// Records a packet of `bytes` on the wire (preamble and gap included). Returns the earliest time of the next packet, if that is
-    /// later than `now`.
+    /// Records a packet of `bytes` on the wire (preamble and gap included), sent at `now` nanoseconds. Returns the
+    /// earliest time of the next packet in nanoseconds, if that is later than `now`.
     pub fn sent(&mut self, now: u64, bytes: u64) -> Option<u64> {
         self.advance(now);
         if !self.limited {

@@ -36,7 +36,7 @@ impl Arbiter {
 #[derive(Default)]
 pub(super) struct Deadlines(BTreeSet<(u64, QpNum)>);
 
-/// The deadline under which [`Deadlines`] lists a queue pair.
+/// The deadline in nanoseconds under which [`Deadlines`] lists a queue pair; `None` if it is not listed.
 #[derive(Default)]
 pub(super) struct Deadline(Option<u64>);
 
@@ -62,7 +62,8 @@ impl Deadlines {
         self.0.first().map(|(at, _)| *at)
     }
 
-    /// A queue pair whose deadline has passed by `now`; the caller must set its next deadline.
+    /// Returns a queue pair whose deadline has passed by `now`; `None` if there is none. The caller must set its next
+    /// deadline.
     pub(super) fn due(&self, now: u64) -> Option<QpNum> {
         let (at, qpn) = *self.0.first()?;
         (at <= now).then_some(qpn)

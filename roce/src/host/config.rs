@@ -17,16 +17,16 @@ pub struct HostTiming {
 }
 
 impl HostTiming {
-    /// For links of 10 Gbit/s and more, in virtual time or between hardware: 1 ms ARP interval, ACK timeout
-    /// 262 us, some ten round trips of a fat-tree.
+    /// Timers for links of 10 Gbit/s and more, in virtual time or between hardware: 1 ms ARP interval, ACK timeout
+    /// 262 us. That timeout is about ten round trips of a fat-tree.
     pub const FAST: HostTiming = HostTiming {
         arp_interval: 1_000_000,
         arp_attempts: 100,
         ack_timeout: AckTimeout::new(6),
     };
 
-    /// For software switches that share a few processors: 200 ms ARP interval (one second in all, as in Linux), ACK
-    /// timeout 134 ms.
+    /// Timers for software switches that share a few processors: 200 ms ARP interval (one second in all, as in Linux),
+    /// ACK timeout 134 ms.
     pub const SOFTWARE: HostTiming = HostTiming {
         arp_interval: 200_000_000,
         arp_attempts: 5,
@@ -45,7 +45,7 @@ pub struct HostConfig {
     pub ip: Ipv4Addr,
     /// Prefix length of the link's subnet, 0 to 32.
     pub prefix_len: u8,
-    /// Gateway for addresses outside the subnet; without it, those are unreachable.
+    /// Gateway for addresses outside the subnet; `None` makes those unreachable.
     pub gateway: Option<Ipv4Addr>,
     /// Largest IP packet of the link, in bytes (the link's MTU).
     pub mtu: u32,

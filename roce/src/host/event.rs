@@ -47,7 +47,8 @@ pub enum HostEvent {
 }
 
 impl HostEvent {
-    /// Bytes of a received message that this event delivers; 0 for other events.
+    /// Length in bytes of the received message that this event delivers; 0 for other events. The length of a datagram
+    /// includes its [`crate::ud::GRH_LEN`] reserved bytes.
     pub fn received_bytes(&self) -> u64 {
         match self {
             HostEvent::Completion(Completion {

@@ -55,7 +55,7 @@ const FIRST_QPN: u32 = 0x11;
 
 /// Largest number of control frames (ARP, UDP) in the queue. Beyond it, ARP requests get no reply.
 const MAX_CONTROL: usize = 64;
-/// Largest number of datagrams that wait for address resolution. Further ones are dropped.
+/// Largest number of UDP datagrams that wait for the MAC address of one next hop. Further ones are dropped.
 const MAX_WAITING: usize = 64;
 
 /// A host with one network port.
@@ -71,7 +71,7 @@ pub struct Host {
     datagrams: Datagrams,
     memory: MemoryTable,
     neighbors: Neighbors,
-    /// Frames that are sent before those of queue pairs.
+    /// ARP and UDP frames, which are sent before the frames of queue pairs.
     control: VecDeque<Vec<u8>>,
     /// Datagrams that wait for the link-layer address of their next hop.
     waiting: Vec<(Ipv4Addr, Envelope, Vec<u8>)>,
@@ -162,8 +162,8 @@ impl Host {
         }
     }
 
-    /// Number of packets that may follow the one just passed to [`Host::handle_packet`] in its flow without a visible
-    /// effect: [`QueuePair::silent_followers`].
+    /// Number of packets that may follow `frame` without a visible effect: [`QueuePair::silent_followers`]. `frame` was
+    /// just passed to [`Host::handle_packet`], and the packets are the next ones of its message.
     pub fn silent_followers(&self, frame: &RcFrame) -> u64 {
         let qp = self.qps.get(frame.headers.bth.dest_qp);
         let of_remote = |qp: &&QueuePair| {
@@ -174,7 +174,7 @@ impl Host {
             .map_or(0, |qp| qp.silent_followers(&frame.packet()))
     }
 
-    /// Handles `count` packets at once: `first` and those that follow it in its flow. The effect is that of
+    /// Handles `count` packets in one call: `first` and the next packets of its message. The effect is that of
     /// [`Host::handle_packet`] for each.
     ///
     /// # Panics
@@ -193,7 +193,8 @@ impl Host {
         self.poll(now, Form::Whole).map(Packet::into_bytes)
     }
 
-    /// Like [`Host::poll_transmit`], but with headers and body apart for a long payload of a reliable connection.
+    /// Like [`Host::poll_transmit`], but a long payload of a reliable connection is not copied. The frame then has two
+    /// parts: its headers, and the shared payload with its trailer.
     pub fn poll_split(&mut self, now: u64) -> Option<SplitFrame> {
         self.poll(now, Form::Split).map(Packet::into_split)
     }
@@ -213,7 +214,7 @@ impl Host {
         Some(packet)
     }
 
-    /// The time of the next [`Host::handle_timeout`], in nanoseconds.
+    /// The time of the next [`Host::handle_timeout`], in nanoseconds; `None` if no timer runs.
     pub fn poll_timeout(&self) -> Option<u64> {
         [self.deadlines.next(), self.neighbors.poll_timeout()]
             .into_iter()
@@ -306,7 +307,7 @@ impl Host {
         qp.post_recv(&self.memory, request)
     }
 
-    /// The queue pair with this number, for its state and counters.
+    /// The queue pair with this number, for its state and counters; `None` if it does not exist.
     pub fn qp(&self, qpn: QpNum) -> Option<&QueuePair> {
         self.qps.get(qpn)
     }
@@ -523,7 +524,8 @@ impl Host {
         qpn
     }
 
-    /// Updates the host's schedule after a change to a queue pair.
+    /// Reports completions and a failure of a queue pair, and updates its timer and its place in the send queue. To be
+    /// called after each change to the queue pair.
     fn settle_queue_pair(&mut self, qpn: QpNum) {
         if let Some(hosted) = self.qps.hosted(qpn) {
             hosted.settle(&mut self.events, &mut self.deadlines, &mut self.arbiter);
@@ -587,7 +589,7 @@ impl Host {
     }
 }
 
-/// The next hop for packets to `ip`.
+/// The next hop for packets to `ip`: the address itself in the subnet, else the gateway. `None` without a gateway.
 fn next_hop(config: &HostConfig, ip: Ipv4Addr) -> Option<Ipv4Addr> {
     if config.is_on_link(ip) {
         Some(ip)
@@ -601,7 +603,7 @@ fn source_port(qpn: QpNum) -> u16 {
     FIRST_SOURCE_PORT | (qpn.get() as u16 & 0x3fff)
 }
 
-/// The next IPv4 identification; skips 0.
+/// Returns the IPv4 identification `next`, and advances `next` by one; skips 0.
 fn next_identification(next: &mut u16) -> u16 {
     let id = *next;
     *next = next.checked_add(1).unwrap_or(1);

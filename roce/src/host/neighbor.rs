@@ -44,7 +44,7 @@ impl Neighbors {
         }
     }
 
-    /// Whether the address of `ip` is resolved. If so, its entry will not be evicted.
+    /// Protects the entry of `ip` from eviction. Returns false if the MAC address of `ip` is not resolved.
     pub(super) fn pin(&mut self, ip: Ipv4Addr) -> bool {
         let Some(mac) = self.lookup(ip) else {
             return false;
@@ -53,7 +53,7 @@ impl Neighbors {
         true
     }
 
-    /// Starts to resolve `ip`, unless it is resolved or in progress.
+    /// Starts to resolve `ip` to a MAC address, unless that is done or in progress.
     pub(super) fn resolve(&mut self, now: u64, ip: Ipv4Addr) {
         self.entries.entry(ip).or_insert(Entry::Requested {
             attempts: 0,
@@ -88,7 +88,7 @@ impl Neighbors {
         }
     }
 
-    /// Evicts the oldest neighbours that this host has not requested, down to the limit.
+    /// Evicts the oldest neighbours that this host has not requested, until [`MAX_OBSERVED`] are left.
     fn evict_old(&mut self) {
         while self.observed.len() > MAX_OBSERVED {
             let Some(oldest) = self.observed.pop_front() else {

@@ -1,4 +1,6 @@
 //! Packets as a simulator handles them: headers as fields, payload by reference.
+//!
+//! A *flow* is a sequence of middle packets of one message, which differ only in PSN, payload, identification and AckReq.
 
 use std::borrow::Cow;
 use std::net::Ipv4Addr;
@@ -28,8 +30,8 @@ pub struct RcFrame {
     pub headers: RcHeaders,
     /// Payload without padding.
     pub payload: SharedBytes,
-    /// Position in a flow, if a simulator has set one: number of the flow, and number of the packet in it. Not part of
-    /// the frame.
+    /// Position in a flow: number of the flow, and number of the packet in it. `None` unless a simulator has set one.
+    /// Not part of the frame.
     pub place: Option<(u64, u32)>,
 }
 
@@ -128,7 +130,7 @@ impl RcFrame {
         }
     }
 
-    /// This packet, with the payloads of the first `count` packets of its flow.
+    /// The headers of this packet, with the payloads of this packet and the `count - 1` next ones of its flow.
     pub(super) fn packets(&self, count: u64) -> RcPacket<'_> {
         RcPacket {
             headers: self.headers,
@@ -159,7 +161,7 @@ impl Packet {
         self.len() == 0
     }
 
-    /// The destination address, if the frame is IPv4.
+    /// The destination IPv4 address; `None` for frames of other protocols.
     pub fn destination(&self) -> Option<Ipv4Addr> {
         match self {
             Packet::Bytes(frame) => {

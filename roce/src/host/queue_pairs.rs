@@ -12,7 +12,8 @@ pub(super) struct ScheduledQueuePair {
 }
 
 impl ScheduledQueuePair {
-    /// Updates the host's schedule after a change to the queue pair.
+    /// Reports completions and a failure of the queue pair, and updates its timer and its place in the send queue. To be
+    /// called after each change to the queue pair.
     pub(super) fn settle(
         &mut self,
         events: &mut impl Extend<HostEvent>,

@@ -1,4 +1,5 @@
-//! Parser of reliable connections' packets in frames of two parts, without copying the parts together.
+//! Parser of reliable connections' packets in frames of two parts (headers, and a shared payload with its trailer). It does
+//! not copy the parts together.
 
 use alfirk_packet_io::frame::{SplitFrame, Tail};
 

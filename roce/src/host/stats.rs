@@ -25,7 +25,7 @@ pub struct HostStats {
 }
 
 impl HostStats {
-    /// Number of received frames that a correct network would not deliver: those counted by [`Drops::implausible`] and
+    /// Number of received frames that a correct network would not deliver: the sum of [`Drops::implausible`] and of all
     /// [`Violations`]. Loss, duplication and reordering do not count.
     pub fn implausible(&self) -> u64 {
         self.drops.implausible() + self.violations.total()
@@ -51,7 +51,7 @@ pub struct Drops {
     pub wrong_pkey: u64,
     /// The ICRC is wrong.
     pub icrc: u64,
-    /// ARP requests dropped because the neighbour table or the reply queue was full.
+    /// ARP requests dropped because the queue of ARP and UDP frames to send was full.
     #[serde(default)]
     pub arp_overload: u64,
 }
@@ -105,8 +105,8 @@ impl Drops {
             + self.arp_overload
     }
 
-    /// Dropped frames that a correct network does not cause. Frames flooded by a switch, and ARP requests in excess,
-    /// are not included.
+    /// Number of dropped frames that a correct network does not cause. Frames flooded by a switch, frames without a
+    /// handler, and ARP requests in excess are not included.
     pub fn implausible(&self) -> u64 {
         self.total() - self.not_for_us - self.no_listener - self.arp_overload
     }

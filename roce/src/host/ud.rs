@@ -62,7 +62,7 @@ impl Host {
         Ok(())
     }
 
-    /// The datagram queue pair with this number, for its state and counters.
+    /// The datagram queue pair with this number, for its settings and counters; `None` if it does not exist.
     pub fn ud_qp(&self, qpn: QpNum) -> Option<&UdQueuePair> {
         self.datagrams.qps.get(&qpn)
     }

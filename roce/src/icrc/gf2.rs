@@ -2,7 +2,8 @@
 
 /// Span of up to 32 vectors, reduced so that a vector is quickly expressed as a sum of them.
 pub(super) struct Span {
-    /// For each leading bit: a vector with that leading bit, and the set of input vectors whose sum it is.
+    /// For each leading bit: a vector with that leading bit, and the set of input vectors whose sum it is (bit i for
+    /// vector i). `None` if the span has no such vector.
     rows: [Option<(u32, u32)>; 32],
 }
 
@@ -35,7 +36,8 @@ impl Span {
         }
     }
 
-    /// Subtracts rows from `vector` until no row has its leading bit.
+    /// Subtracts rows from `vector` until no row has its leading bit. Returns the remainder, and the set of input vectors
+    /// that were subtracted.
     fn reduce(&self, mut vector: u32) -> (u32, u32) {
         let mut set = 0;
         while vector != 0 {

@@ -6,7 +6,8 @@
 //!
 //! A receiving RC queue pair ignores the IPv4 identification (the packet is not fragmented) and the UDP source port.
 //! The ICRC covers both: 32 free bits. The map from them to the CRC has rank 32, so every rewrite has exactly one pair
-//! of compensating XOR constants. Because the map is linear, the constants of both halves of a bridge add up by XOR.
+//! of compensating XOR constants. Because the map is linear, the constants of two successive rewrites, at the sender's
+//! and at the receiver's leaf switch, add up by XOR.
 
 use std::net::Ipv4Addr;
 use std::sync::OnceLock;

@@ -4,7 +4,8 @@ use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A zero-initialised byte buffer that can share its content with an expected original.
+/// A zero-initialised byte buffer that needs no memory of its own while all writes match the expected content, the
+/// *original*.
 ///
 /// The caller may set the expected content. While every write matches it at the same offset, the buffer only records
 /// the ranges written and allocates nothing. So a simulator's many receivers of one message share the sender's bytes.
@@ -40,7 +41,7 @@ impl Buffer {
         }
     }
 
-    /// The bytes of `range`; panics if it is out of bounds.
+    /// The bytes of `range`; panics if the range is out of bounds.
     pub(super) fn read(&self, range: Range<usize>) -> &[u8] {
         match self.original(&range) {
             Some(original) => &original[range],
@@ -48,7 +49,7 @@ impl Buffer {
         }
     }
 
-    /// The original, if all bytes of `range` have been written and match it.
+    /// The expected content, if all bytes of `range` have been written and match it; otherwise `None`.
     pub(super) fn original(&self, range: &Range<usize>) -> Option<&Arc<[u8]>> {
         let original = self.original.as_ref()?;
         (self.own.get().is_none() && self.is_written(range)).then_some(original)

@@ -19,7 +19,7 @@ pub struct PathMtu(u16);
 /// Error: the MTU of a link is too small for RoCEv2, or a path MTU does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadMtu {
-    /// IP packets of this many bytes have no space for 256 bytes of payload.
+    /// The link's IP MTU, in bytes, has no space for 256 bytes of payload.
     #[error("an IP MTU of {0} bytes is too small for RoCEv2, which needs at least 320")]
     LinkTooSmall(u32),
     /// The number of bytes is not one of the five path MTUs.
@@ -146,8 +146,8 @@ pub enum NakRule {
     /// A NAK of a later PSN reports another gap: the requester goes back to that PSN at once.
     #[default]
     EachGap,
-    /// The NAK acknowledges the packets before it. The requester then waits for an ACK or the timeout, as Linux rxe
-    /// does.
+    /// A NAK of a later PSN only acknowledges the packets before it. The requester goes back again only after an ACK or
+    /// the timeout, as Linux rxe does.
     OncePerAck,
 }
 
@@ -274,8 +274,8 @@ impl RcConfig {
         self.ack_timeout.ns().map(|ns| ns / 2)
     }
 
-    /// Sets the loss recovery. Selective repeat gets four times the window, because a repair takes a round trip or
-    /// more. In a group, one of many receivers almost always waits for a repair while the others can continue.
+    /// Sets the loss recovery. Selective repeat gets four times the window, because the repair of a loss takes a round
+    /// trip or more. In a group, one of many receivers almost always waits for a repair while the others can continue.
     #[must_use]
     pub fn with_recovery(self, recovery: Recovery) -> RcConfig {
         let window = match recovery {

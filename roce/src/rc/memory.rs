@@ -251,7 +251,8 @@ impl MemoryTable {
         Ok(region.part(range))
     }
 
-    /// Contents of a slice, by reference where the region is shared.
+    /// Contents of a slice as reference-counted bytes. They are copied, unless the region is shared or holds its
+    /// expected content.
     pub fn share(&self, slice: MemorySlice) -> Result<SharedBytes, MemoryError> {
         let region = self.region(slice.key)?;
         let range = region.range(slice.offset, slice.len)?;

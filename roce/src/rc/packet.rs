@@ -7,11 +7,11 @@ use crate::wire::{aeth, bth, immdt, reth, Header, Reason, WireError};
 pub struct RcHeaders {
     /// Base Transport Header.
     pub bth: bth::Repr,
-    /// RDMA Extended Transport Header, in the first packet of a WRITE.
+    /// RDMA Extended Transport Header, in the first packet of a WRITE; otherwise `None`.
     pub reth: Option<reth::Repr>,
-    /// ACK Extended Transport Header, in an ACK or NAK.
+    /// ACK Extended Transport Header, in an ACK or NAK; otherwise `None`.
     pub aeth: Option<aeth::Repr>,
-    /// Immediate data, in the last packet of a message that has it.
+    /// Immediate data, in the last packet of a message that has it; otherwise `None`.
     pub immediate: Option<u32>,
 }
 
@@ -99,7 +99,7 @@ impl<'a> RcPacket<'a> {
     }
 }
 
-/// The payload in `bytes` without its padding; their sum must be a multiple of four bytes.
+/// The payload in `bytes` without its padding. Payload and padding together must be a multiple of four bytes.
 pub(crate) fn unpadded(bytes: &[u8], pad_count: u8) -> Result<&[u8], WireError> {
     let bad = |field, value| WireError {
         header: Header::Bth,

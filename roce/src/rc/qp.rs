@@ -1,4 +1,7 @@
 //! A queue pair of the reliable connection: requester, responder, and the state that they share.
+//!
+//! The remote end may be a multicast *group*. All ends of a group count the same packets and messages. One end at a time, the
+//! *source*, sends requests.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
@@ -72,7 +75,7 @@ impl Payload {
         }
     }
 
-    /// Like [`Payload::read`], but by reference where possible.
+    /// Like [`Payload::read`], but returns reference-counted bytes. They are copied only if no shared buffer holds them.
     pub fn share(
         &self,
         memory: &MemoryTable,
@@ -133,7 +136,7 @@ pub struct RecvRequest {
     pub buffer: MemorySlice,
 }
 
-/// Reason why a work request is rejected when it is posted.
+/// Reason why a queue pair rejects a work request that the user posts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
     /// The host has no queue pair with this number.
@@ -278,7 +281,7 @@ pub struct QpStats {
 pub struct Outgoing {
     /// The headers, with the pad count set.
     pub headers: RcHeaders,
-    /// The payload's source, offset in it, and length in bytes.
+    /// Source of the payload, offset in that source, and length, both in bytes; `None` for a packet without payload.
     pub payload: Option<(Payload, u64, usize)>,
     /// Whether switches may mark the packet (ECT(0) in the IPv4 header).
     pub ecn_capable: bool,
@@ -316,12 +319,12 @@ pub struct QueuePair {
     responder: Responder,
     /// Reaction point of DCQCN; `None` without congestion control.
     reaction: Option<ReactionPoint>,
-    /// Rate limit of request packets, if there is one.
+    /// Rate limit of request packets; `None` for the rate of the port.
     pacer: Option<Pacer>,
     notification: NotificationPoint,
     /// Whether a CNP is due.
     cnp_due: bool,
-    /// Whether another source of the group sends after this one: [`QueuePair::expect_next_source`].
+    /// Whether this end has handed the role of the source to a later one: [`QueuePair::expect_next_source`].
     handed_over: bool,
     shared: SharedState,
     /// Whether the failure has been reported to the user.
@@ -597,8 +600,8 @@ impl QueuePair {
         }
     }
 
-    /// Handles `count` packets at once, at most [`QueuePair::silent_followers`]. `packet` has the headers of the first
-    /// packet and the payloads of all.
+    /// Handles `count` consecutive packets in one call, at most [`QueuePair::silent_followers`]. `packet` has the headers
+    /// of the first packet and the payloads of all.
     pub fn handle_followers(
         &mut self,
         packet: &RcPacket<'_>,

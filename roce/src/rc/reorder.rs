@@ -4,8 +4,9 @@
 //! the first packet of a message, and switches depend on the format of a group's packets. So early packets wait here,
 //! at most [`RcConfig::window`], and are processed in order. Errors are then found and reported in order, too.
 //!
-//! A missing packet is reported once when the first packet after it arrives, and again after the time that a repair
-//! takes. A report or a retransmission may be lost, and a switch may have merged the report with that of another
+//! A *repair* is the arrival of a resent packet. A missing packet is reported once when the first packet after it
+//! arrives, and again if no repair follows in time. A report or a retransmission may be lost, and a switch may have merged
+//! the report with that of another
 //! receiver. (IRN's receivers have no such timer: every early packet causes a NACK. In a group that would be one per
 //! receiver and packet.)
 
@@ -19,8 +20,8 @@ const MAX_REPORTS: u8 = 32;
 /// Number of reports at equal intervals before the interval doubles. With random losses, one failed repair does not
 /// predict the next.
 const EVENLY_SPACED_REPORTS: u8 = 3;
-/// Assumed duration of a repair, in nanoseconds, when timeouts are disabled and no repair was measured.
-const DEFAULT_REPAIR_NS: u64 = 1_000_000;
+/// Longest time between two reports of a packet, in nanoseconds, if the ACK timeout is disabled.
+const MAX_REPORT_INTERVAL_NS: u64 = 1_000_000;
 
 /// A packet that arrived early and waits for those before it.
 pub(super) struct EarlyPacket {
@@ -123,8 +124,8 @@ impl Reorder {
         self.missing.insert(self.expected, refused);
     }
 
-    /// Reports that are due: the distance of each missing packet from the expected one, and its number of reports
-    /// including this one.
+    /// Returns the reports that are due, and counts them as sent. A report holds the distance of the missing packet from
+    /// the expected one, in PSNs, and the number of reports of that packet so far.
     pub(super) fn reports(&mut self, now: u64, config: &RcConfig) -> Vec<(u64, u8)> {
         let due = self.missing.iter_mut().filter(|(_, m)| m.due <= now);
         let repair = &self.repair;
@@ -141,13 +142,13 @@ impl Reorder {
         .collect()
     }
 
-    /// The time of the next report in nanoseconds.
+    /// The time of the next report in nanoseconds; `None` if no packet will be reported.
     pub(super) fn next_report(&self) -> Option<u64> {
         let due = self.missing.values().map(|missing| missing.due);
         due.min().filter(|&due| due != u64::MAX)
     }
 
-    /// Records the arrival of packet number `at`. Packets that it has skipped are missing.
+    /// Records the arrival of packet number `at`. Packets that it has overtaken become missing packets.
     fn record_arrival(&mut self, now: u64, at: u64) {
         if let Some(missing) = self.missing.remove(&at) {
             // After several reports it is unknown which one caused the repair (Karn's algorithm).
@@ -188,9 +189,10 @@ impl RepairTime {
         }
     }
 
-    /// Time to wait after this number of reports. It doubles after each failed report, except for the first ones.
+    /// Time in nanoseconds to wait after this number of reports, at most the ACK timeout. It doubles after each failed
+    /// report, except for the first ones.
     fn wait(&self, reports: u8, config: &RcConfig) -> u64 {
-        let longest = config.ack_timeout.ns().unwrap_or(DEFAULT_REPAIR_NS);
+        let longest = config.ack_timeout.ns().unwrap_or(MAX_REPORT_INTERVAL_NS);
         let first = match self.smoothed {
             None => longest / 4,
             // Packets that are resent together arrive one after the other.

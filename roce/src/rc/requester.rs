@@ -10,6 +10,8 @@
 //! Only selective NAKs directly from a responder of this crate acknowledge nothing ([`LossReports::Direct`]).
 //!
 //! With selective repeat, the requester never goes back. It resends the packets reported lost before it sends new ones.
+//!
+//! In a multicast group, one end at a time is the *source*, which sends. All sources of a group use one sequence of PSNs.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -21,7 +23,7 @@ use super::timer::Timer;
 use crate::wire::aeth::{credits_of, CREDITS_UNLIMITED};
 use crate::wire::{bth, reth, NakCode, Opcode, Psn, QpNum, Syndrome};
 
-/// Upper limit of the window, whatever the configuration.
+/// Upper limit of the window in packets, whatever the configuration.
 const MAX_WINDOW: u32 = 1 << 22;
 
 /// Number of new packets sent between two retransmissions of reported packets in a group. So false reports cost at most
@@ -70,7 +72,7 @@ struct Repeat {
 #[derive(Default)]
 struct RoundTrip {
     shortest: Option<u64>,
-    /// Number and send time of the packet that is being measured.
+    /// Number and send time (in nanoseconds) of the packet that is being measured; `None` if there is none.
     measured: Option<(u64, u64)>,
 }
 
@@ -79,7 +81,7 @@ impl RoundTrip {
         self.measured.get_or_insert((seq, now));
     }
 
-    /// Records a retransmission of packet `seq`, which ends its measurement.
+    /// Records a retransmission of packet `seq`. A measurement of that packet is dropped.
     fn sent_again(&mut self, seq: u64) {
         self.measured.take_if(|(measured, _)| *measured == seq);
     }
@@ -106,10 +108,10 @@ pub(super) struct Requester {
     sent: u64,
     /// Number after that of the last packet of all messages.
     end: u64,
-    /// Number of the newest packet sent with AckReq since the requester last went back.
+    /// Number of the newest packet sent with AckReq since the requester last went back; `None` if there is none.
     last_ack_req: Option<u64>,
-    /// Number of the packet to which a NAK made the requester go back. A second NAK of it is ignored until there is
-    /// progress.
+    /// Number of the packet to which a NAK made the requester go back; `None` after progress or a timeout. A second NAK
+    /// of that packet is ignored.
     nak_handled: Option<u64>,
     /// Whether a NAK made the requester go back, and no ACK has arrived since.
     is_resending: bool,
@@ -164,7 +166,7 @@ impl Requester {
         self.messages.is_empty()
     }
 
-    /// PSN after the last one in use.
+    /// PSN after the last packet of all messages posted so far.
     pub(super) fn end_psn(&self) -> Psn {
         self.psn(self.end)
     }
@@ -221,16 +223,17 @@ impl Requester {
             && !shared.timers.is_set(Timer::Pacing)
     }
 
-    /// Whether there is a packet to send, other than those reported lost.
+    /// Whether packet number `next` exists, and the window and the responder's credits allow to send it. Packets that were
+    /// reported lost do not count.
     fn has_next(&self, config: &RcConfig) -> bool {
         self.next < self.end
             && self.next - self.unacked < u64::from(window(config))
             && (self.next == self.unacked || !self.lacks_credit())
     }
 
-    /// Takes the packet to resend because of a report; `None` if it is the turn of a new packet. In a group, new
-    /// packets are interleaved while there are any, so that one member's false reports cannot block the source. The
-    /// oldest unacknowledged packet is resent at once, because all members wait for it.
+    /// Removes and returns the number of the packet to resend because of a report; `None` if a new packet is sent
+    /// instead. In a group, new packets are interleaved while there are any, so that one member's false reports cannot
+    /// block the source. The oldest unacknowledged packet is resent at once, because all members wait for it.
     fn take_lost(&mut self, config: &RcConfig) -> Option<u64> {
         let is_early = config.loss_reports == LossReports::Merged
             && self.lost.first() != Some(&self.unacked)
@@ -366,7 +369,8 @@ impl Requester {
             || (fills_window && outstanding_ask.is_none())
     }
 
-    /// Handles an ACK or NAK. `is_others`: a PSN that was never sent here belongs to another source of the group.
+    /// Handles an ACK or NAK. `is_others`: whether a PSN that this requester never sent belongs to another source of the
+    /// group.
     pub(super) fn handle_ack(
         &mut self,
         now: u64,
@@ -495,7 +499,8 @@ impl Requester {
         Ok(())
     }
 
-    /// Handles the local ACK timeout: resends from the oldest unacknowledged packet.
+    /// Handles the local ACK timeout: goes back to the oldest unacknowledged packet. With selective repeat, resends only
+    /// the oldest and the newest unacknowledged packet.
     pub(super) fn handle_ack_timeout(
         &mut self,
         config: &RcConfig,
@@ -547,8 +552,8 @@ impl Requester {
         }
     }
 
-    /// Handles the end of the RNR delay, in which the requester has already gone back. The ACK timer starts with the
-    /// next packet.
+    /// Handles the end of the RNR delay. The packet to resend was already chosen when the RNR NAK arrived. The ACK timer
+    /// starts with the next packet.
     pub(super) fn handle_rnr_timeout(&mut self) {
         self.nak_handled = None;
         self.is_resending = false;

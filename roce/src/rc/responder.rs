@@ -25,7 +25,7 @@ use crate::wire::{aeth, bth, NakCode, Opcode, Psn, QpNum, Syndrome};
 struct Inbound {
     /// Memory to which the message is written: a receive buffer for a SEND, the remote end's address for a WRITE.
     target: MemorySlice,
-    /// The receive request that a SEND has consumed.
+    /// The receive request that a SEND has consumed; `None` for a WRITE.
     receive: Option<RecvRequest>,
     received: u64,
 }
@@ -108,8 +108,8 @@ impl Responder {
         self.reorder.restart();
     }
 
-    /// Sets the expected PSN and the MSN after another source of the group has sent: to its next PSN `psn`, and to the
-    /// number `ssn` of messages that were completed by then.
+    /// Sets the expected PSN to `psn` and the MSN to `ssn`, for example after another source of the group has sent.
+    /// `ssn`: number of messages that the group's sources sent before `psn`, modulo 2^24.
     pub(super) fn follow(&mut self, psn: Psn, ssn: u32) {
         self.set_expected(psn);
         self.msn = ssn;
@@ -155,7 +155,8 @@ impl Responder {
         }
     }
 
-    /// Accepts `count` packets at once, at most [`Responder::silent_followers`]. `first` has the payloads of all.
+    /// Accepts `count` consecutive packets in one call, at most [`Responder::silent_followers`]. `first` has the headers
+    /// of the first packet and the payloads of all.
     pub(super) fn take_followers(
         &mut self,
         first: &RcPacket<'_>,

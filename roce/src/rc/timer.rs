@@ -43,7 +43,7 @@ impl TimerTable {
         self.0[timer as usize].is_some()
     }
 
-    /// The earliest expiry time in nanoseconds.
+    /// The earliest expiry time in nanoseconds; `None` if no timer runs.
     pub(super) fn next(&self) -> Option<u64> {
         self.0.iter().flatten().min().copied()
     }

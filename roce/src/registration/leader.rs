@@ -72,7 +72,7 @@ pub enum LeaderEvent {
     },
     /// Some members have not confirmed in time. The leader has begun to deregister the group.
     GaveUp {
-        /// Addresses of those members.
+        /// Addresses of the members that have not confirmed.
         missing: Vec<Ipv4Addr>,
     },
     /// A member has joined. Its queue pair, and the next request of every member, starts at `psn`.
@@ -86,7 +86,7 @@ pub enum LeaderEvent {
     Left,
     /// Some members did not respond. The fabric has removed them so that the group continues.
     Lost {
-        /// Addresses of those members.
+        /// Addresses of the removed members.
         members: Vec<Ipv4Addr>,
     },
     /// The group is deregistered: at the leader's request, or because the leader did not respond to the fabric for too
@@ -99,7 +99,7 @@ pub enum LeaderEvent {
 #[error("the leader is busy with another request, or the group is not registered")]
 pub struct Busy;
 
-/// State machine of a group's leader. See the documentation of the module.
+/// State machine of a group's leader: registers the group, adds and removes members, and deregisters the group.
 #[derive(Debug)]
 pub struct Leader {
     spec: GroupSpec,
@@ -129,7 +129,7 @@ enum State {
 #[derive(Debug)]
 struct Exchange {
     packets: Vec<Repr>,
-    /// Members that have not confirmed; the leader itself if a switch confirms.
+    /// Members that have not confirmed; only the leader itself if a switch is to confirm.
     missing: BTreeSet<Ipv4Addr>,
     attempts: u32,
     /// Time to resend or to give up, in nanoseconds.
@@ -184,7 +184,7 @@ impl Leader {
         )
     }
 
-    /// Adds a member to the registered group; no message may be in progress.
+    /// Adds a member to the registered group; no data message of the group may be in flight.
     pub fn join(&mut self, host: &mut dyn Verbs, now: u64, node: Node) -> Result<(), Busy> {
         self.idle()?;
         let missing = BTreeSet::from([node.ip]);
@@ -228,7 +228,7 @@ impl Leader {
         }
     }
 
-    /// Sends a packet of this kind that needs no confirmation. It contains the leader's own node.
+    /// Sends a packet of kind `kind`, which needs no confirmation. It contains the leader's own node.
     fn send_unconfirmed(&self, host: &mut dyn Verbs, now: u64, kind: Kind) {
         let packet = Repr {
             kind,
@@ -279,7 +279,7 @@ impl Leader {
         true
     }
 
-    /// The time of the next [`Leader::handle_timeout`], in nanoseconds.
+    /// The time of the next [`Leader::handle_timeout`], in nanoseconds; `None` if no timer runs.
     pub fn poll_timeout(&self) -> Option<u64> {
         self.exchange.as_ref().map(|exchange| exchange.deadline)
     }
@@ -368,7 +368,7 @@ impl Leader {
         Ok(())
     }
 
-    /// Sends the packets with unconfirmed nodes, and those that no node confirms.
+    /// Sends the packets that contain unconfirmed nodes, or all packets if a switch is to confirm them.
     fn send(&mut self, host: &mut dyn Verbs, now: u64) {
         let Some(exchange) = &mut self.exchange else {
             return;

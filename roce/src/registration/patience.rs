@@ -25,8 +25,8 @@ use crate::rc::{AckTimeout, RcConfig};
 
 /// Longest time until a source reports that nothing is acknowledged, in nanoseconds.
 pub const MAX_STALL_NS: u64 = 1_000_000_000;
-/// Shortest time until the fabric considers a member failed, in nanoseconds: a few readings of all switches of its
-/// tree.
+/// Shortest time until the fabric considers a member failed, in nanoseconds. In this time, the controller can read the
+/// registers of all switches of the group's tree a few times.
 pub const MIN_DEAD_AFTER_NS: u64 = 50_000_000;
 
 /// Local ACK timeout and retry count of the queue pairs of a group, as verbs attributes.
@@ -53,7 +53,8 @@ impl Patience {
         }
     }
 
-    /// Creates the value for queue pairs of an RDMA card with these settings.
+    /// Creates the value for queue pairs with the settings `config`, converted to verbs attributes as an RDMA card has
+    /// them.
     pub const fn of_card(config: &RcConfig) -> Patience {
         Patience::new(config.ack_timeout, config.retries.attribute())
     }
@@ -72,7 +73,7 @@ impl Patience {
         }
     }
 
-    /// Shortest time until such a queue pair may give up, in nanoseconds; `None` if never or unknown.
+    /// Shortest time until a queue pair with these settings may give up, in nanoseconds; `None` if never or unknown.
     pub const fn limit_ns(self) -> Option<u64> {
         match AckTimeout::new(self.exponent).ns() {
             Some(timeout) => Some(timeout * (self.retry_cnt as u64 + 1)),
@@ -80,8 +81,8 @@ impl Patience {
         }
     }
 
-    /// Longest time until such a queue pair gives up, in nanoseconds: the specification allows each timeout to take
-    /// four times as long.
+    /// Longest time until a queue pair with these settings gives up, in nanoseconds; `None` if never or unknown. The
+    /// specification allows each timeout to take four times as long.
     pub const fn longest_limit_ns(self) -> Option<u64> {
         match self.limit_ns() {
             Some(limit) => Some(4 * limit),
@@ -118,8 +119,8 @@ impl Patience {
         half.is_none_or(|half| self.detection_ns(default_ns) <= half)
     }
 
-    /// The shortest ACK timeout, with the same number of retries, at which failed members are detected in time and a
-    /// member may pause for `pause` nanoseconds. `default_ns`: see [`Patience::dead_after_ns`].
+    /// The shortest ACK timeout that suits the number of retries: failed members are detected in time, and a member may
+    /// pause for `pause` nanoseconds. `default_ns`: see [`Patience::dead_after_ns`].
     pub fn timeout_for(self, default_ns: u64, pause: u64) -> AckTimeout {
         let fits = |exponent: &u8| {
             let patience = Patience {

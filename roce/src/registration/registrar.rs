@@ -47,7 +47,7 @@ impl Registrar {
         Ok(())
     }
 
-    /// The leader state machine of the group that this host leads, if any.
+    /// The leader state machine of the group that this host leads; `None` if it leads none.
     pub fn leader(&mut self) -> Option<&mut Leader> {
         self.leader.as_mut()
     }
@@ -71,7 +71,7 @@ impl Registrar {
             .is_some_and(|member| member.handle_event(now, host, event))
     }
 
-    /// The time of the next [`Registrar::handle_timeout`], in nanoseconds.
+    /// The time of the next [`Registrar::handle_timeout`], in nanoseconds; `None` if no timer runs.
     pub fn poll_timeout(&self) -> Option<u64> {
         self.leader.as_ref().and_then(Leader::poll_timeout)
     }

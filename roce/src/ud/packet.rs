@@ -10,7 +10,7 @@ pub struct UdHeaders {
     pub bth: bth::Repr,
     /// Datagram Extended Transport Header.
     pub deth: deth::Repr,
-    /// Immediate data; `None` without.
+    /// Immediate data; `None` for a datagram without.
     pub immediate: Option<u32>,
 }
 

@@ -46,7 +46,7 @@ pub struct UdDestination {
 pub struct UdSendRequest {
     /// Number of the user's choice, which the completion contains.
     pub wr_id: u64,
-    /// Destination.
+    /// Destination of the datagram.
     pub to: UdDestination,
     /// Immediate data, which the receiver's completion contains; `None` for a datagram without.
     pub immediate: Option<u32>,

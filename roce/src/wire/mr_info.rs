@@ -1,9 +1,9 @@
 //! Memory region information: a message to the leaf switches, in-band in the packet stream of a group. With it a sender
 //! announces the target of the next WRITE at one receiver.
 //!
-//! It is an RC WRITE Only whose RETH has [`R_KEY`] as R_Key, the receiver's IPv4 address in the low 32 bits of the
-//! virtual address, and DMA length 16. Its payload is defined here. The receiver's leaf switch stores the content. It
-//! delivers a WRITE of 0 bytes to every receiver instead, which keeps the PSNs aligned. (Cepheus has such a message;
+//! The message is an RC WRITE Only with [`R_KEY`] as R_Key and DMA length 16 in its RETH. The low 32 bits of the virtual
+//! address hold the receiver's IPv4 address. This file defines its payload. The receiver's leaf switch stores the content.
+//! It delivers a WRITE of 0 bytes to every receiver instead, which keeps the PSNs aligned. (Cepheus has such a message;
 //! this layout is specific to Alfirk.)
 
 use super::error::{need, Header, WireError};
@@ -12,7 +12,7 @@ use crate::icrc::neutral::{self, HeaderChange, NeutralPair, Unsolvable};
 
 /// Length of the payload in bytes.
 pub const PAYLOAD_LEN: usize = 16;
-/// The R_Key of these messages, which no memory region has.
+/// The R_Key of memory region information, which no memory region has.
 pub const R_KEY: u32 = alfirk_contract::MR_INFO_RKEY;
 
 const VA_XOR: usize = 0;

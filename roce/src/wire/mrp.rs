@@ -1,10 +1,10 @@
-//! Registration packets of a multicast group (MRP): UDP to the McstID, port 4790.
+//! Registration packets of a multicast group (MRP): UDP to the McstID (the group's IPv4 address), port 4790.
 //!
 //! Eight bytes of metadata, then eight bytes per node. An IP packet of 1,500 bytes holds 183 nodes; a larger group uses several
 //! packets, numbered by `seq` out of `total`.
 //!
-//! A node with the flag [`NODE_HAS_REGION`] is followed by two more records, with the memory region that WRITEs to the group address
-//! there, so that 61 such nodes fit. `count` is the number of records of eight bytes; no node is split between packets.
+//! A node with the flag [`NODE_HAS_REGION`] is followed by two more records: the memory region at this node to which WRITEs to the
+//! group go. A packet holds 61 such nodes. `count` is the number of records of eight bytes; no node is split between packets.
 //!
 //! ```text
 //!  0        4        8                16               24               32
@@ -42,7 +42,7 @@ use super::psn::{Psn, QpNum};
 pub const METADATA_LEN: usize = 8;
 /// Length in bytes of one record: a node without its region.
 pub const NODE_LEN: usize = 8;
-/// Records of a region, after its node.
+/// Number of records that a region occupies, after the record of its node.
 const REGION_RECORDS: usize = 2;
 /// Largest number of records, and so of nodes without regions, in an IP packet of 1,500 bytes.
 pub const MAX_NODES: usize = 183;
@@ -323,7 +323,7 @@ impl Node {
         1 + usize::from(self.has_region()) * REGION_RECORDS
     }
 
-    /// Takes the first node from records that [`View::new_checked`] has validated.
+    /// Removes and returns the first node of records that [`View::new_checked`] has validated; `None` at the end.
     fn take(records: &mut &[u8]) -> Option<Node> {
         let (b, rest) = records.split_at_checked(NODE_LEN)?;
         *records = rest;
@@ -540,12 +540,12 @@ impl Repr {
         bytes
     }
 
-    /// The node of the group itself, if present.
+    /// The node of the group itself; `None` if the packet does not list it.
     pub fn group(&self) -> Option<&Node> {
         self.nodes.iter().find(|node| node.is_group())
     }
 
-    /// The node of the host that registers the group, if present.
+    /// The node of the host that registers the group; `None` if the packet does not list it.
     pub fn leader(&self) -> Option<&Node> {
         self.nodes.iter().find(|node| node.is_leader())
     }

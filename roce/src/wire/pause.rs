@@ -47,7 +47,7 @@ impl<'a> View<'a> {
 /// Pause times in a PFC PAUSE frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
-    /// Pause time of each class, as in [`View::quanta`].
+    /// Pause time of each class in quanta, indexed by class; 0 resumes the class, `None` leaves it unchanged.
     pub quanta: [Option<u16>; CLASSES],
 }
 

@@ -35,7 +35,7 @@ pub struct PortCounters {
     pub sent: u64,
     /// Frames that the kernel rejected, or that were sent to a port that is down.
     pub unsent: u64,
-    /// Frames with contradictory offload data.
+    /// Frames dropped because their offload metadata (`virtio_net_hdr`) contradicted their contents.
     pub malformed: u64,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Port {
     /// Number of batches at the sender thread.
     batches_in_thread: usize,
     pub(super) capture: Option<(PcapFile, PcapFile)>,
-    /// File that replaces the interface's sent frames.
+    /// Capture file to which sent frames are written, of a port with files instead of an interface.
     pub(super) file: Option<PcapFile>,
     pub(super) counters: PortCounters,
 }
@@ -86,13 +86,13 @@ pub struct PortSetup<'a> {
     pub priority_queues: usize,
     /// Depth of each queue in packets.
     pub queue_depth: usize,
-    /// Limit of queued bytes, which replaces the depth in packets.
+    /// Limit of queued bytes, which replaces the depth in packets; `None` to limit packets.
     pub queue_bytes: Option<u64>,
     /// Seed of the link's random numbers.
     pub seed: u64,
     /// Size of the receive ring in bytes; 0 for none.
     pub ring: usize,
-    /// Directory of capture files.
+    /// Directory of capture files; `None` to capture nothing.
     pub pcap: Option<&'a Path>,
 }
 
@@ -212,7 +212,7 @@ impl Port {
         Some((packet, state))
     }
 
-    /// Returns the time of the next event of the queues or the link.
+    /// Returns the time of the next event of the queues or the link; `None` if none is pending.
     pub(super) fn poll_timeout(&self) -> Option<u64> {
         let next = self.queues.due_at().filter(|_| !self.is_blocked);
         let next = next.map(|due| due.max(self.link.idle_at()));

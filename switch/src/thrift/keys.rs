@@ -80,7 +80,7 @@ fn masked(value: &[u8], mask: &[u8]) -> Vec<u8> {
     value.iter().zip(mask).map(|(v, m)| v & m).collect()
 }
 
-/// Returns the upper `len` of a number's `bits` bits.
+/// Returns a mask of the upper `len` bits of a field of `bits` bits, padded to whole bytes.
 fn prefix(bits: u32, len: u32) -> Vec<u8> {
     let spare = spare(bits);
     let mut mask = vec![0u8; bytes_of(bits)];

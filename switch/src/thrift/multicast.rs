@@ -124,7 +124,7 @@ fn lag_map(digits: &str) -> Result<Vec<u16>, Code> {
         .collect())
 }
 
-/// Converts a code between the services; all codes have the same meaning.
+/// Converts an error code of the service "simple_pre_lag" to the same code of "simple_pre".
 fn without_lag(code: Code) -> Refusal {
     match code {
         Code::TableFull => simple_pre::McOperationErrorCode::TableFull,

@@ -12,7 +12,7 @@ use alfirk_bmv2::{EntryTarget, KeyMatch, MeterConfig, Switch};
 /// First line of the text.
 const FORMAT: &str = "alfirk switch state 1";
 
-/// Serializes the state that requests refer to.
+/// Returns the state of the switch to which Thrift requests refer, as text.
 pub fn state<P: Ports>(runtime: &Runtime<'_, P>) -> String {
     let switch = runtime.switch();
     let text = json!({

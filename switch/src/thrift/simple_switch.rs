@@ -1,4 +1,4 @@
-//! The service "simple_switch".
+//! The Thrift service "simple_switch": clone (mirroring) sessions, egress queues and timestamps.
 
 use alfirk_thrift::simple_switch::*;
 
@@ -31,7 +31,7 @@ impl<P: Ports> Runtime<'_, P> {
     }
 
     /// Returns a session in Thrift's form, which has one port. A session with several ports, which only P4Runtime
-    /// can set, is returned with the first one.
+    /// can set, is returned with the first one. `None` if there is no such session.
     fn session(&self, session: i32) -> Option<MirroringSessionConfig> {
         let session = self.switch().pre().ok()?.session(session as u32)?;
         Some(MirroringSessionConfig {
@@ -41,7 +41,7 @@ impl<P: Ports> Runtime<'_, P> {
     }
 }
 
-/// Converts a client's port or priority.
+/// Converts a port or priority of a request; `None` if the number is negative or too large.
 fn at<T: TryFrom<i32>>(number: i32) -> Option<T> {
     T::try_from(number).ok()
 }

@@ -163,7 +163,7 @@ pub struct Group {
     mesh: BTreeMap<u32, QpNum>,
     inbox: VecDeque<Completion>,
     failures: Vec<(QpNum, QpFailure)>,
-    /// Number of messages posted that were not waited for.
+    /// Number of posted messages for whose completion the caller has not waited yet.
     posted: u32,
     /// Whether other members may be late without limit. Then a lack of progress is not reported to the fabric.
     has_no_deadline: bool,
@@ -716,7 +716,7 @@ impl Group {
     }
 }
 
-/// Number of the work requests that announce buffers.
+/// Number (`wr_id`) of the work requests that announce buffers.
 const ANNOUNCEMENT: u64 = 1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

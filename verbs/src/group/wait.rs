@@ -15,7 +15,7 @@ use super::{ended, succeeded, Group, GroupError, Result, Transport, LEADER};
 
 /// Longest sleep while waiting for events.
 pub(super) const MAX_SLEEP: Duration = Duration::from_millis(200);
-/// Longest sleep while a function of the caller must be called.
+/// Longest sleep between two calls of a function that the caller of [`Group::signal`] supplies.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Waits until one of the descriptors is readable, but not longer than `longest`, and not beyond `until`.
@@ -212,7 +212,7 @@ impl Group {
         }
     }
 
-    /// Removes and returns the next completion of a queue pair, without waiting.
+    /// Removes and returns the next completion of a queue pair, without waiting; `None` if there is none.
     pub(super) fn completed(&mut self, qpn: QpNum) -> Result<Option<Completion>> {
         if let Some(at) = self.inbox.iter().position(|done| done.qpn == qpn) {
             let done = self.inbox.remove(at).expect("the index was just found");
@@ -321,7 +321,7 @@ impl Group {
         Ok(())
     }
 
-    /// At other members: waits for the leader's message to continue.
+    /// At members other than the leader: waits for the leader's message to continue.
     pub(super) fn until_go(&mut self, deadline: Instant) -> Result<()> {
         match self.message_from(LEADER, deadline, "waiting for the other members")? {
             Message::Go { way, alive } => {

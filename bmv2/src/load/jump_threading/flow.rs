@@ -59,7 +59,7 @@ impl<'a> Loader<'a> {
         Ok(start)
     }
 
-    /// Returns the effect of a table with any entries.
+    /// Returns the effect that a table may have, whatever its entries are.
     fn table_effect(&self, table: &json::Table, labels: &Labels, zero: Slot) -> TableEffect {
         let nexts = table.next_tables.iter().map(|(_, next)| next);
         let nexts = nexts.chain([&table.base_default_next]);

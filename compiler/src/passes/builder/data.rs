@@ -146,7 +146,7 @@ impl Data {
 
     fn add_to(&self, storage: &Storage, print: &mut Footprint) {
         match self {
-            Data::Scalar(expr) => print.add_expr(storage, expr),
+            Data::Scalar(expr) => print.add_reads_of(storage, expr),
             Data::Struct(fields) => fields
                 .iter()
                 .for_each(|(_, data)| data.add_to(storage, print)),
@@ -225,7 +225,7 @@ impl Place {
             Place::Scalar(place, _) | Place::Varbit(place) => print.add_field(storage, *place),
             Place::Slice { base, low, .. } => {
                 base.add_to(storage, print);
-                print.add_expr(storage, low);
+                print.add_reads_of(storage, low);
             }
             Place::Struct(fields) => fields
                 .iter()
@@ -246,7 +246,7 @@ impl Place {
             }
             Place::Union(id) => print.add_union(storage, *id),
             Place::Dynamic { index, elements } => {
-                print.add_expr(storage, index);
+                print.add_reads_of(storage, index);
                 elements
                     .iter()
                     .for_each(|place| place.add_to(storage, print));
@@ -281,7 +281,7 @@ impl Footprint {
         self.headers.is_empty() && self.scalars.is_empty() && self.results.is_empty()
     }
 
-    fn add_expr(&mut self, storage: &Storage, expr: &Expr) {
+    fn add_reads_of(&mut self, storage: &Storage, expr: &Expr) {
         expr.walk(&mut |node| match node {
             Expr::Field { place, .. } => self.add_field(storage, *place),
             Expr::Valid(place) | Expr::Header(place) => self.add_header(storage, *place),

@@ -26,13 +26,14 @@ impl Builder<'_> {
         control_view::type_name(self.checked, nominal)
     }
 
-    /// The type expression of a type in P4Info. Lists the type there.
+    /// The type expression of a type in P4Info. Adds the type to those that P4Info must describe.
     pub fn type_spec(&mut self, ty: &Type) -> TypeSpec {
         self.into.shown_types.push(ty.clone());
         control_view::spec(self.checked, ty)
     }
 
-    /// Width of a value in bits for the control plane, and the name of its type if that is declared with `type`. Lists the type in P4Info.
+    /// Width of a value in bits for the control plane, and the name of its type if that is declared with `type`. Adds the type to
+    /// those that P4Info must describe.
     pub fn control_type(&mut self, ty: &Type) -> (u32, Option<String>) {
         self.into.shown_types.push(ty.clone());
         control_view::width_and_name(self.checked, ty)

@@ -301,7 +301,7 @@ fn constant(data: &Data) -> Option<(Value, Type)> {
     })
 }
 
-/// An integer of type `int` as an `int<W>`, and its width W.
+/// An integer of type `int` as an `int<W>`, and its width W; `None` for a value that is not a signed number.
 fn as_signed(data: Data) -> Option<(Expr, u32)> {
     match data {
         Data::Int(value) => {

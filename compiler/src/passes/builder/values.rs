@@ -253,7 +253,7 @@ impl Builder<'_> {
     }
 }
 
-/// The name of a tuple's element.
+/// The empty name, which elements of tuples have.
 pub fn unnamed() -> Name {
     Name::from("")
 }

@@ -17,7 +17,7 @@ use crate::syntax::ast::{
 };
 
 impl Elaborator<'_> {
-    /// The declaration of an action, and whether it is at the top level.
+    /// The declaration of an action, and whether it is at the top level; `None` if `id` is not an action.
     fn action_decl(&self, id: DeclId) -> Option<(Rc<ActionDecl>, bool)> {
         let def = self.checked.def(id);
         match &def.kind {

@@ -63,7 +63,7 @@ impl Elaborator<'_> {
         frame
     }
 
-    /// `instance.apply(...)` of a control.
+    /// Elaborates `instance.apply(...)`, an application of a declared instance of a control.
     pub fn apply_sub_control(
         &mut self,
         info: &CallInfo,
@@ -77,7 +77,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// `Type.apply(...)` of a control or parser, with an implicit instance for each such call.
+    /// Elaborates `Type.apply(...)` of a control or parser. Each such call has an implicit instance.
     pub fn apply_direct(
         &mut self,
         id: DeclId,
@@ -397,7 +397,7 @@ impl Elaborator<'_> {
         self.emit(span, StmtKind::Apply(Box::new(apply)));
     }
 
-    /// `t.apply().hit`, or `t.apply().miss` if `hit` is false, as a value.
+    /// Applies a table and returns the boolean value of `t.apply().hit`, or of `t.apply().miss` if `hit` is false.
     pub fn apply_as_value(&mut self, base: &Expr, hit: bool, frame: &Rc<Frame>) -> Data {
         let Some(table) = self.applied_table(base) else {
             return Data::Invalid;
@@ -451,7 +451,7 @@ fn shared_by(frame: &Frame) -> bool {
         .is_some_and(|instance| instance.shared.get())
 }
 
-/// Source position of the control of an environment.
+/// Source position of the control to which an environment belongs; the default position outside controls.
 fn callee_span(callee: &Frame) -> Span {
     callee
         .control

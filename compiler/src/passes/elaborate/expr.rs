@@ -344,7 +344,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// `operands[0][operands[1] +: width]`.
+    /// The value of the slice `base[low +: width]`, whose operands are `base` and `low`.
     fn slice_plus(&mut self, mut operands: Vec<Data>, width: u32, span: Span) -> Data {
         let (Some(low), Some(base)) = (operands.pop(), operands.pop()) else {
             return Data::Invalid;
@@ -398,7 +398,7 @@ impl Elaborator<'_> {
         self.binary(op, a, b, expr.span)
     }
 
-    /// `&&` and `||` with short-circuit evaluation.
+    /// The value of `&&` or `||`, with short-circuit evaluation.
     fn eval_short_circuit(
         &mut self,
         op: BinaryOp,

@@ -123,9 +123,9 @@ pub struct Frame {
     pub substitution: Substitution,
     /// Prefix of generated names, without a final dot.
     pub name: String,
-    /// The enclosing control instance.
+    /// The enclosing control instance; `None` outside controls.
     pub control: Option<Rc<ControlInstance>>,
-    /// The enclosing parser instance.
+    /// The enclosing parser instance; `None` outside parsers.
     pub parser: Option<Rc<ParserInstance>>,
     /// The lowering of `return`; `None` where `return` is not allowed.
     pub returns: Option<ReturnTarget>,

@@ -82,7 +82,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Name of the control, parser or extern that a constructor call constructs.
+    /// Name of the control, parser or extern that a constructor call constructs; `None` for other calls.
     fn callee_name(&self, info: &CallInfo) -> Option<String> {
         let id = match info.callee {
             Callee::ControlConstructor(id) | Callee::ParserConstructor(id) => id,

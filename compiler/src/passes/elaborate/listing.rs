@@ -18,7 +18,7 @@ use crate::syntax::ast::Decl;
 enum Node {
     /// A control or parser, whose objects are listed.
     Block(Instance),
-    /// An object.
+    /// An object of the control plane, which is listed itself.
     Object(Listed),
 }
 

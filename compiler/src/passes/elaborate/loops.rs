@@ -17,7 +17,7 @@ use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Stmt, VarDecl};
 const MAX_UNROLLED: u32 = 256;
 
 impl Elaborator<'_> {
-    /// `for (init; condition; update) body`.
+    /// Elaborates the loop `for (init; condition; update) body`.
     pub fn for_loop(
         &mut self,
         init: &[Stmt],
@@ -59,7 +59,7 @@ impl Elaborator<'_> {
         self.emit_block(body.span, labels.1, code);
     }
 
-    /// `for (T x in collection) body`.
+    /// Elaborates the loop `for (T x in collection) body`.
     pub fn for_in(
         &mut self,
         variable: &Rc<VarDecl>,
@@ -101,7 +101,7 @@ impl Elaborator<'_> {
         self.emit_block(span, label, code);
     }
 
-    /// `for (T x in low .. high) body`. Unrolled if the range is constant and small.
+    /// Elaborates the loop `for (T x in low .. high) body`, which is unrolled if the range is constant and small.
     fn for_range(
         &mut self,
         variable: (&Rc<VarDecl>, &Type),

@@ -261,7 +261,7 @@ impl Elaborator<'_> {
         self.emit(span, Take::Verify { cond, error });
     }
 
-    /// `sub_parser.apply(...)` in a parser state.
+    /// Elaborates `sub_parser.apply(...)` in a parser state.
     pub fn apply_sub_parser(
         &mut self,
         info: &CallInfo,

@@ -207,7 +207,7 @@ impl Elaborator<'_> {
         Some(id)
     }
 
-    /// Adds the fields of a struct, including those of nested structs, as fields of a value set.
+    /// Adds the fields of a struct, including those of nested structs, as fields of a value set; `None` after a reported error.
     fn add_members(
         &mut self,
         fields: &mut Vec<ValueSetField>,

@@ -1,4 +1,4 @@
-//! Replacement of extern calls by their lowered statements and results.
+//! Replacement of extern calls, in the bodies of a program, by their lowered statements and results.
 
 use crate::ir::{Effect, Expr, Follow, Take, UnaryOp};
 use crate::passes::builder::data::{Data, Place};

@@ -116,7 +116,8 @@ impl<'a> Elaborator<'a> {
         Some((blocks, span))
     }
 
-    /// The package that an expression names or constructs.
+    /// The package that an expression names or constructs: its constructor call, the arguments and the source position. `None` for other
+    /// expressions.
     fn package_of<'e>(&self, expr: &'e Expr) -> Option<(&'a CallInfo, &'e [Arg], Span)>
     where
         'a: 'e,

@@ -458,7 +458,7 @@ impl<'a> FlowAnalysis<'a> {
         }
     }
 
-    /// The root variable of an lvalue, such as `x` of `x.f[3].g`.
+    /// The root variable of an lvalue, such as `x` of `x.f[3].g`; `None` for other expressions.
     fn root(&self, expr: &Expr) -> Option<DeclId> {
         match &expr.kind {
             ExprKind::Name(_) => match self.checked.resolution(expr) {

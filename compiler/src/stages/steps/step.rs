@@ -25,7 +25,7 @@ pub enum Kind {
     Condition,
     /// A register access by a stateful ALU.
     Register,
-    /// An assignment or another call of an extern.
+    /// An assignment, or a call of an extern other than a register.
     Statement,
 }
 
@@ -79,7 +79,7 @@ pub struct Step {
     pub is_unconditional: bool,
     /// Number of stages that the chain of operations needs; 0 for a condition.
     pub length: u32,
-    /// Minimum stage (`@stage`).
+    /// First stage, from 0, in which the step may be placed, as `@stage` requests.
     pub min_stage: u32,
     /// Control dependencies: pairs of the position of a deciding step and its outcome, outermost first.
     pub control_dependencies: Vec<(usize, u32)>,

@@ -68,7 +68,7 @@ impl Units<'_> {
                     format!(
                         "`{}` cannot be the default action of table `{name}`: it {}, and the {obstacle} keeps {chip} from running it without a hit",
                         action.path.name,
-                        unit.use_of_it()
+                        unit.predicate()
                     ),
                     format!("remove the {obstacle}: table `{name}` has an entry for each key, so it is never missed"),
                 );
@@ -88,7 +88,7 @@ impl Units<'_> {
                 format!(
                     "`{}` cannot be the default action of table `{name}`: it {}, which {chip} does only for entries that are hit",
                     action.path.name,
-                    unit.use_of_it()
+                    unit.predicate()
                 ),
                 help,
             );
@@ -109,14 +109,14 @@ impl Units<'_> {
                 format!(
                     "`{}` {}, and table `{name}` has no key: the control plane sets {why}, where {chip} has neither hash nor random number",
                     action.path.name,
-                    unit.use_of_it()
+                    unit.predicate()
                 ),
                 "make it the only action, without parameters, and the default action; or give the table a key",
             );
         }
     }
 
-    /// The number in an annotation of a table that has one argument.
+    /// The number that is the only argument of a table's annotation `name`; `None` without such an annotation.
     fn annotated_number(&self, table: &TableDecl, name: &str) -> Option<BigInt> {
         match table.annotations.annotation(name)?.exprs()? {
             [Expr {
@@ -166,7 +166,7 @@ impl Units<'_> {
         self.unit_of_body(&self.action_of(action)?.body.stmts)
     }
 
-    /// The first such unit that the statements use.
+    /// The first unit that statements use and that works only on a hit; `None` if they use none.
     fn unit_of_body(&self, stmts: &[Stmt]) -> Option<HitUnit> {
         stmts.iter().find_map(|stmt| match &stmt.kind {
             StmtKind::Assign { right, .. } => self.unit_of_value(right),
@@ -232,7 +232,7 @@ impl Units<'_> {
         }
     }
 
-    /// The argument of a call for the parameter `index`.
+    /// The argument of a call for the parameter `index`; `None` if the call has none.
     fn index_of<'e>(&self, value: &Expr, call: &'e Call) -> Option<&'e Expr> {
         let info = self.checked.call(value.id)?;
         let index = (info.args.iter()).find(|arg| {
@@ -290,7 +290,7 @@ enum HitUnit {
 
 impl HitUnit {
     /// A predicate for messages, whose subject is the action.
-    fn use_of_it(self) -> &'static str {
+    fn predicate(self) -> &'static str {
         match self {
             HitUnit::Hash => "computes a hash",
             HitUnit::Index => "computes the index of a cell from packet fields",

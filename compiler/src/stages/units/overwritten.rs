@@ -42,7 +42,7 @@ struct Target {
 }
 
 impl Target {
-    /// Whether it is the other target, or has it as a member.
+    /// Whether this target is `other` or contains it as a member.
     fn covers(&self, other: &Target) -> bool {
         self.param == other.param && other.members.starts_with(&self.members)
     }
@@ -106,7 +106,7 @@ impl Overwritten<'_> {
         }
     }
 
-    /// The parameter, or the member of one, that an expression is as a whole.
+    /// The parameter or member that an expression denotes; `None` if the expression is anything else.
     fn target(&self, expr: &Expr) -> Option<Target> {
         let mut members = Vec::new();
         let mut root = expr;
@@ -123,7 +123,7 @@ impl Overwritten<'_> {
         }
     }
 
-    /// Removes the targets that an expression reads, in part or as part of a whole.
+    /// Removes the targets that an expression reads: also those of which it reads a member, or that are members of what it reads.
     fn read(&self, targets: &mut Targets, expr: &Expr) {
         if targets.is_empty() {
             return;

@@ -1,6 +1,6 @@
 //! Declarations that a pipeline reaches from `main`: controls, tables, actions, functions and instances of externs.
 //!
-//! Compilers for the chip remove the others before they choose instructions, so they take no part in what its units must do.
+//! Compilers for the chip remove unreachable declarations before they select instructions, so the units of a stage need not execute them.
 
 use rustc_hash::FxHashSet;
 
@@ -25,7 +25,7 @@ pub(super) fn reachable(checked: &CheckedProgram) -> Option<FxHashSet<DeclId>> {
     Some(search.reached)
 }
 
-/// The branch of a condition that is constant, as the index of `[then, otherwise]`.
+/// The branch that a constant condition selects, as the index of `[then, otherwise]`; `None` if the condition is not constant.
 pub(super) fn constant_branch(checked: &CheckedProgram, condition: &Expr) -> Option<usize> {
     match checked.value(condition)?.as_bool()? {
         true => Some(0),
@@ -181,7 +181,7 @@ impl Search<'_> {
         }
     }
 
-    /// Adds what an expression names and calls.
+    /// Adds the declarations that an expression names or calls.
     fn expr(&mut self, expr: &Expr) {
         let mut named = Vec::new();
         let mut called = Vec::new();

@@ -3,7 +3,7 @@
 use crate::rc::{MemoryError, MemoryKey, MemorySlice, RecvRequest};
 use crate::verbs::Verbs;
 
-/// Receive buffers of equal length in one region, by work request number.
+/// Receive buffers of equal length in one memory region. A buffer's index is the number of its work request.
 #[derive(Clone, Copy)]
 pub(super) struct Buffers {
     pub(super) key: MemoryKey,
@@ -22,7 +22,7 @@ impl Buffers {
         Ok(Buffers { key, len })
     }
 
-    /// The receive request of a buffer.
+    /// Returns the work request that receives into buffer number `wr_id`.
     pub(super) fn request(&self, wr_id: u64) -> RecvRequest {
         let Buffers { key, len } = *self;
         let offset = wr_id * len;
@@ -32,7 +32,7 @@ impl Buffers {
         }
     }
 
-    /// The first bytes of a buffer.
+    /// The first `bytes` bytes of buffer number `wr_id`; at most the whole buffer.
     pub(super) fn read<'a>(&self, host: &'a dyn Verbs, wr_id: u64, bytes: u64) -> &'a [u8] {
         let start = wr_id.saturating_mul(self.len);
         let place = start as usize..(start + bytes.min(self.len)) as usize;

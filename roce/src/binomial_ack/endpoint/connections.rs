@@ -22,7 +22,7 @@ pub(super) struct Outgoing {
 }
 
 pub(super) enum State {
-    /// Requested; the time of the next request in nanoseconds.
+    /// Requested by a datagram. Holds the time of the next request in nanoseconds.
     Requested(u64),
     Connecting,
     Connected,

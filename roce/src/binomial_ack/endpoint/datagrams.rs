@@ -113,7 +113,7 @@ impl Endpoint {
         }
     }
 
-    /// Repeats the requests that waited for an address.
+    /// Repeats the requests to members at `ip`, whose MAC address is now resolved.
     pub(super) fn resolved(&mut self, host: &mut dyn Verbs, now: u64, ip: Ipv4Addr) {
         let is_there = |member: &u32| self.addresses.get(member).is_some_and(|(of, _)| *of == ip);
         let waiting = self.outgoing.iter().filter(|(member, outgoing)| {

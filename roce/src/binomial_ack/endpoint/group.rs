@@ -15,10 +15,12 @@ use crate::wire::QpNum;
 pub(super) enum Role {
     Stranger,
     Manager(ManagerState),
-    /// A member as soon as a list names it; the time of the next request in nanoseconds.
+    /// Has requested to join, and becomes a member when a list names it. Holds the time of the next request in
+    /// nanoseconds.
     Joining(u64),
     Member,
-    /// Leaves as soon as a list does not name it; the time of the next request in nanoseconds.
+    /// Has requested to leave, and stays a member until a list does not name it. Holds the time of the next request in
+    /// nanoseconds.
     Leaving(u64),
 }
 
@@ -26,7 +28,7 @@ pub(super) enum Role {
 #[derive(Default)]
 pub(super) struct ManagerState {
     pub(super) manager: Manager,
-    /// Time of the next list in nanoseconds.
+    /// Time in nanoseconds at which the next list is sent; `None` if the list has not changed.
     pub(super) due: Option<u64>,
     /// Members that have left, which the next list must still reach.
     pub(super) leaving: BTreeSet<u32>,
@@ -107,7 +109,8 @@ impl Endpoint {
         }
     }
 
-    /// Sends what is due about a suspect: the manager probes the suspect, other members report it to the manager.
+    /// Executes an action about a suspect. The manager probes the suspect, or removes it. Other members report it to the
+    /// manager, or report to the application that the manager has failed.
     pub(super) fn send_inquiry(&mut self, host: &mut dyn Verbs, now: u64, due: Due) {
         let is_manager = matches!(self.role, Role::Manager(_));
         match (due, is_manager) {
@@ -128,14 +131,14 @@ impl Endpoint {
 
     /// At the manager: adds a host to the next list.
     pub(super) fn admit(&mut self, host: &mut dyn Verbs, now: u64, address: (Ipv4Addr, QpNum)) {
-        let Role::Manager(office) = &mut self.role else {
+        let Role::Manager(manager_state) = &mut self.role else {
             return;
         };
-        let list = office.manager.membership();
+        let list = manager_state.manager.membership();
         let known = self.numbers.get(&address).copied();
         if let Some(number) = known.filter(|number| list.place(*number).is_some()) {
             // The host has not received the list, or was not sent it: its connection may have failed.
-            if office.due.is_none() && !self.outgoing.contains_key(&number) {
+            if manager_state.due.is_none() && !self.outgoing.contains_key(&number) {
                 self.send(host, now, number, list.emit());
             }
             return;
@@ -147,38 +150,38 @@ impl Endpoint {
         let before = list.members.iter().find(|member| member.ip == address.0);
         if let Some(before) = before {
             // The number was found in the list.
-            let _ = office.manager.leave(before.number);
+            let _ = manager_state.manager.leave(before.number);
         }
-        let Ok((number, _)) = office.manager.join(address.0, address.1) else {
+        let Ok((number, _)) = manager_state.manager.join(address.0, address.1) else {
             return;
         };
         let due = now + self.config.connect_interval;
-        office.due.get_or_insert(due);
+        manager_state.due.get_or_insert(due);
         self.record_address(number, address);
     }
 
     /// At the manager: removes a member from the next list.
     pub(super) fn dismiss(&mut self, now: u64, number: u32) {
-        let Role::Manager(office) = &mut self.role else {
+        let Role::Manager(manager_state) = &mut self.role else {
             return;
         };
         if number == MANAGER || !self.addresses.contains_key(&number) {
             return;
         }
         // A member that is not in the list has only missed the last list.
-        let _ = office.manager.leave(number);
-        office.leaving.insert(number);
-        office.due = Some(now);
+        let _ = manager_state.manager.leave(number);
+        manager_state.leaving.insert(number);
+        manager_state.due = Some(now);
     }
 
-    /// Sends the present list to all members.
+    /// Sends the present list to all members, and to the members that have left since the last list.
     pub(super) fn publish(&mut self, host: &mut dyn Verbs, now: u64) {
-        let Role::Manager(office) = &mut self.role else {
+        let Role::Manager(manager_state) = &mut self.role else {
             return;
         };
-        office.due = None;
-        let leaving = std::mem::take(&mut office.leaving);
-        let list = office.manager.membership();
+        manager_state.due = None;
+        let leaving = std::mem::take(&mut manager_state.leaving);
+        let list = manager_state.manager.membership();
         let packet = list.emit();
         let members = list.members.iter().map(|member| member.number);
         let others: BTreeSet<u32> = members.chain(leaving).filter(|n| *n != MANAGER).collect();

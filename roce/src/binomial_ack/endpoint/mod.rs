@@ -46,11 +46,13 @@ const MANAGER: u32 = 0;
 const WINDOW_SEGMENTS: u64 = 192;
 /// Number of receive buffers for management datagrams, in addition to those for one root's messages.
 const MANAGEMENT_BUFFERS: u64 = 64;
-/// Number of repairs sent to one child before it is reported as silent.
+/// Number of repairs (resent messages) to one child in the tree before the child is reported as silent.
 const ATTEMPTS: u32 = 8;
-/// Number of receive buffers per connection, in addition to two for every message in flight. RNR NAKs delay further packets.
+/// Number of receive buffers per connection, in addition to two for every message in flight. When none is left, RNR NAKs
+/// delay further packets.
 const CONNECTION_BUFFERS: u64 = 4;
-/// RNR delay of 10 us, the time of a few datagrams: an application that is late is late by about that time.
+/// RNR delay of 10 us, the time of a few datagrams. A receiver that posts its buffers late is usually late by about that
+/// time.
 const RNR_TIMER: RnrTimer = RnrTimer::new(1);
 
 /// The lifetime of a connection after its packets are sent.
@@ -176,7 +178,7 @@ pub struct Endpoint {
     /// The protocol's state; `None` until a list names this member.
     node: Option<Node>,
     ud_qpn: QpNum,
-    /// Receive buffers for datagrams.
+    /// Receive buffers for datagrams; `None` only while the endpoint is being created.
     buffers: Option<Buffers>,
     /// Address and datagram queue pair of every member that has been in a list, by member number.
     addresses: BTreeMap<u32, (Ipv4Addr, QpNum)>,
@@ -242,10 +244,10 @@ impl Endpoint {
 
     /// Makes this host the manager and first member of a new group.
     pub fn create_group(&mut self, host: &mut dyn Verbs, now: u64) {
-        let mut office = ManagerState::default();
-        let joined = office.manager.join(host.ip(), self.ud_qpn);
+        let mut manager_state = ManagerState::default();
+        let joined = manager_state.manager.join(host.ip(), self.ud_qpn);
         let (number, list) = joined.expect("the first number of an empty list is free");
-        self.role = Role::Manager(office);
+        self.role = Role::Manager(manager_state);
         self.node = Some(Node::new(number, self.config.node));
         self.handle_list(host, now, list);
     }
@@ -269,13 +271,13 @@ impl Endpoint {
 
     /// At the manager: removes a failed member, which gets no notice.
     pub fn expel(&mut self, host: &mut dyn Verbs, now: u64, number: u32) {
-        let Role::Manager(office) = &mut self.role else {
+        let Role::Manager(manager_state) = &mut self.role else {
             return;
         };
-        if number == MANAGER || office.manager.leave(number).is_err() {
+        if number == MANAGER || manager_state.manager.leave(number).is_err() {
             return;
         }
-        office.due = Some(now);
+        manager_state.due = Some(now);
         self.drop_outgoing(host, number);
         self.drop_incoming(host, number, |_| true);
         self.apply_effects(host, now);
@@ -301,8 +303,8 @@ impl Endpoint {
         self.node.as_ref()
     }
 
-    /// Whether no other member can still need this one's messages, and all that it sent over connections is
-    /// acknowledged.
+    /// Whether this member may leave: no other member can still need its messages, and all packets that it sent over
+    /// connections are acknowledged.
     pub fn is_idle(&self) -> bool {
         let is_sent = |outgoing: &Outgoing| outgoing.queue.is_empty() && outgoing.in_flight == 0;
         self.node.as_ref().is_none_or(Node::is_idle) && self.outgoing.values().all(is_sent)
@@ -371,7 +373,7 @@ impl Endpoint {
         Ok(message)
     }
 
-    /// The time of the next [`Endpoint::handle_timeout`], in nanoseconds.
+    /// The time of the next [`Endpoint::handle_timeout`], in nanoseconds; `None` if no timer runs.
     pub fn poll_timeout(&self) -> Option<u64> {
         let requests = self.outgoing.values().filter_map(|o| match o.state {
             State::Requested(at) => Some(at),
@@ -379,7 +381,7 @@ impl Endpoint {
         });
         let of_role = match &self.role {
             Role::Joining(at) | Role::Leaving(at) => Some(*at),
-            Role::Manager(office) => office.due,
+            Role::Manager(manager_state) => manager_state.due,
             Role::Stranger | Role::Member => None,
         };
         let of_node = self.node.as_ref().and_then(Node::poll_timeout);
@@ -406,7 +408,7 @@ impl Endpoint {
             Role::Joining(at) | Role::Leaving(at) if *at <= now => {
                 self.request_from_manager(host, now)
             }
-            Role::Manager(office) if office.due.is_some_and(|at| at <= now) => {
+            Role::Manager(manager_state) if manager_state.due.is_some_and(|at| at <= now) => {
                 self.publish(host, now);
             }
             _ => {}
@@ -436,7 +438,7 @@ impl Endpoint {
         is_ours
     }
 
-    /// Executes the effects of the node.
+    /// Executes the effects of the node: sends its packets, and reports events to the application.
     fn apply_effects(&mut self, host: &mut dyn Verbs, now: u64) {
         while let Some(effect) = self.node.as_mut().and_then(Node::poll) {
             match effect {

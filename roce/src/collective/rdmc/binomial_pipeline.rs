@@ -14,7 +14,7 @@
 
 use super::Send;
 
-/// Calls `note` for every send in which member `rank` takes part, by step.
+/// Calls `note` for every send in which member `rank` takes part, in the order of steps.
 pub(super) fn sends(members: u32, blocks: u32, rank: u32, mut note: impl FnMut(Send)) {
     let cube = Cube {
         members,
@@ -66,7 +66,7 @@ impl Cube {
         }
     }
 
-    /// Rank of the second member at a vertex, if it is shared.
+    /// Rank of the second member at a vertex; `None` if the vertex is not shared.
     fn second_member(&self, vertex: u32) -> Option<u32> {
         let rank = self.vertices() + vertex.checked_sub(1)?;
         (rank < self.members).then_some(rank)
@@ -76,15 +76,15 @@ impl Cube {
         vertex ^ (1 << (step % self.dimensions))
     }
 
-    /// σ(v, j mod d) of the paper: the bits of the vertex number, rotated right so that the bit of the step's dimension
-    /// is the lowest.
+    /// The number of a vertex, with its bits rotated right so that the bit of the step's dimension is the lowest. In
+    /// the paper: σ(v, j mod d).
     fn rotated(&self, vertex: u32, step: u32) -> u32 {
         let by = step % self.dimensions;
         let round = vertex << (self.dimensions - by);
         (vertex >> by | round) & (self.vertices() - 1)
     }
 
-    /// The block with the highest number at a vertex before a step; `None` if it has none.
+    /// The block with the highest number at a vertex before a step; `None` if the vertex has no block.
     fn newest(&self, vertex: u32, step: u32) -> Option<u32> {
         let last = self.blocks - 1;
         match self.rotated(vertex, step) {
@@ -119,7 +119,7 @@ impl Cube {
         }
     }
 
-    /// The send from a vertex to its neighbour in a step.
+    /// The send from a vertex to its neighbour in a step; `None` if the vertex sends no block to it.
     fn between(&self, vertex: u32, step: u32) -> Option<Send> {
         if step >= self.cube_steps() {
             return None;
@@ -134,8 +134,8 @@ impl Cube {
         })
     }
 
-    /// The sends between the two members of a vertex in a step: the block that the receiver has and the sender lacks.
-    /// After the last step of the hypercube, also the newest block in the other direction.
+    /// The sends between the two members of a shared vertex in a step. First: the block that the receiving member has and
+    /// the sending member lacks. Second, after the last step of the hypercube: the newest block in the other direction.
     fn within(&self, vertex: u32, step: u32) -> [Option<Send>; 2] {
         let (true, Some(before)) = (self.second_member(vertex).is_some(), step.checked_sub(1))
         else {

@@ -1,6 +1,8 @@
 //! RDMC: reliable multicast by point-to-point transfers of blocks. (J. Behrens, S. Jha, K. Birman, E. Tremel, "RDMC: A
 //! Reliable RDMA Multicast for Large Objects", DSN 2018.)
 //!
+//! A block is the part of the data in one message; other algorithms call it a slice.
+//!
 //! Each [`Schedule`] defines which member sends which block to which other member in each step (section 4.3). Members
 //! do not run in lockstep: each executes its own steps in order. A send waits until its block has arrived and its
 //! target is ready (`ready` in [`TransferSpec`](super::TransferSpec)). The module `announce` defines how receivers
@@ -14,7 +16,7 @@ use super::plan::{Draft, Plan, Shape};
 /// A block schedule of RDMC: the order in which blocks pass between members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Schedule {
-    /// The root sends the whole message to one member after the other.
+    /// The root sends the whole message to each member, one member after the other.
     Sequential,
     /// Each member forwards every block to the next member.
     Chain,

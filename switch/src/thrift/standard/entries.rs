@@ -9,7 +9,7 @@ use crate::thrift::{
 };
 use alfirk_bmv2::{EntryTarget, TableEntry, TableInfo};
 
-/// Priority of entries in tables without priorities.
+/// Priority that clients receive for entries of tables without priorities.
 const NO_PRIORITY: i32 = -1;
 
 pub(super) fn action_entry(target: EntryTarget) -> BmActionEntry {

@@ -8,7 +8,8 @@ use crate::thrift::{
 };
 use alfirk_bmv2::MeterConfig;
 
-/// Converts rates; the error is the reason why they are invalid.
+/// Converts the committed and the peak rate of a request to a meter configuration. The error code names the invalid
+/// part.
 pub(super) fn meter_config(
     rates: &[BmMeterRateConfig],
 ) -> Result<MeterConfig, MeterOperationErrorCode> {

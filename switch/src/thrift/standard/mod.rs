@@ -1,4 +1,4 @@
-//! The service "standard".
+//! The Thrift service "standard": tables, action profiles, counters, meters, registers, ports and programs.
 
 mod counters;
 mod direct;

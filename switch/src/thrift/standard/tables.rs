@@ -9,7 +9,8 @@ use crate::thrift::{
 };
 use alfirk_bmv2::{EntryTarget, ManageError};
 
-/// Valid priorities: those that have a P4Runtime priority, where the largest wins, from 1 to 2^31 - 1.
+/// Valid priorities of requests. Each corresponds to a P4Runtime priority, 2^31 - 1 minus the number, which must be at
+/// least 1.
 const PRIORITIES: std::ops::RangeInclusive<i32> = 0..=i32::MAX - 1;
 
 impl<P: Ports> Runtime<'_, P> {

@@ -8,7 +8,8 @@ use crate::thrift::{
 };
 
 impl<P: Ports> Runtime<'_, P> {
-    /// Adds or removes a value of the set's length. BMv2 accepts any length; values of other lengths never match.
+    /// Changes the members of a value set by the function `change`. Values that are wider than the set are rejected; BMv2
+    /// accepts them, but they never match.
     pub(super) fn change_value_set(
         &mut self,
         set: &str,

@@ -27,7 +27,7 @@ const SCALES: std::ops::RangeInclusive<i32> = -32..=31;
 /// Maximum shift in bits; a larger shift gives the same result.
 const MAX_SHIFT: i32 = 63;
 
-/// Configuration of a unit.
+/// Configuration of a math unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MathUnit {
     /// Whether the exponent is negated, for reciprocals.
