@@ -308,7 +308,7 @@ impl Processor<'_> {
         if let Some(recorder) = &mut self.state.recorder {
             packet.ctx.number = recorder.begin();
             packet.ctx.copy = 0;
-            recorder.follow(packet.ctx.number, 0, &packet.words);
+            recorder.select_packet(packet.ctx.number, 0, &packet.words);
             recorder.record(TraceEvent::In {
                 port,
                 bytes: length as usize,
@@ -372,7 +372,7 @@ impl Processor<'_> {
         for _ in 0..MAX_RESUBMITS {
             let port = get(&packet.words, intrinsic.ingress_port);
             if let Some(recorder) = &mut self.state.recorder {
-                recorder.follow(packet.ctx.number, packet.ctx.copy, &packet.words);
+                recorder.select_packet(packet.ctx.number, packet.ctx.copy, &packet.words);
                 recorder.log(|| Step::Received { port });
             }
             self.parse(&mut packet, now);
@@ -445,7 +445,7 @@ impl Processor<'_> {
         } = packet
         {
             if let Some(recorder) = &mut self.state.recorder {
-                recorder.follow(ctx.number, ctx.copy, words);
+                recorder.select_packet(ctx.number, ctx.copy, words);
             }
             *payload = parse(self.program, self.state, words, frame, ctx);
             if let Some(recorder) = &mut self.state.recorder {
@@ -560,7 +560,7 @@ impl Processor<'_> {
         set(words, intrinsic.packet_length, ctx.length as u64);
 
         if let Some(recorder) = &mut self.state.recorder {
-            recorder.follow(packet.ctx.number, packet.ctx.copy, &packet.words);
+            recorder.select_packet(packet.ctx.number, packet.ctx.copy, &packet.words);
             recorder.record(TraceEvent::Egress { port });
         }
         self.run_pipeline(&mut packet, "egress", program.egress);

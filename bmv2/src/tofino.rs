@@ -119,7 +119,7 @@ impl Processor<'_> {
                 Some(number) => recorder.copy_number(number),
                 None => 0,
             };
-            recorder.follow(packet.ctx.number, packet.ctx.copy, &packet.words);
+            recorder.select_packet(packet.ctx.number, packet.ctx.copy, &packet.words);
             recorder.record(match resubmitted {
                 false => TraceEvent::In {
                     port,
@@ -298,7 +298,7 @@ impl Processor<'_> {
             self.tofino_enqueue(tofino, replica, queue, Arc::clone(&frame), of, fx);
         }
         if let Some(recorder) = &mut self.state.recorder {
-            recorder.follow(packet.ctx.number, packet.ctx.copy, &packet.words);
+            recorder.select_packet(packet.ctx.number, packet.ctx.copy, &packet.words);
         }
     }
 
@@ -333,7 +333,7 @@ impl Processor<'_> {
         set(words, md.pkt_length, frame.len() as u64);
         set(words, md.global_tstamp, now);
         if let Some(recorder) = &mut self.state.recorder {
-            recorder.follow(packet.ctx.number, packet.ctx.copy, &packet.words);
+            recorder.select_packet(packet.ctx.number, packet.ctx.copy, &packet.words);
             recorder.record(TraceEvent::Egress { port });
         }
         let mut bytes = self.header_bytes(&packet, md.header, 0);

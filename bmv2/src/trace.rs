@@ -332,7 +332,7 @@ impl Recorder {
     }
 
     /// Selects the packet and copy to which the following steps belong.
-    pub fn follow(&mut self, packet: u64, copy: u32, phv: &[u64]) {
+    pub fn select_packet(&mut self, packet: u64, copy: u32, phv: &[u64]) {
         (self.packet, self.copy) = (packet, copy);
         self.see(phv);
     }

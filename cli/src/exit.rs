@@ -104,7 +104,7 @@ pub fn hide_panics() {
     }));
 }
 
-/// Runs a verb; a panic, already printed by the hook, becomes exit code 1.
+/// Runs a subcommand of `alfirk`; a panic, already printed by the hook, becomes exit code 1.
 pub fn guard(verb: impl FnOnce() -> Outcome) -> Outcome {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(verb)).unwrap_or(Err(Failure::Quiet(1)))
 }

@@ -37,7 +37,8 @@ pub struct Args {
     #[command(subcommand)]
     kind: Kind,
 
-    /// Print one JSON object: the size, with `check` the whole network, or the tables
+    /// Print one JSON object instead of text: the network's size; for `check` the whole network; for `place` the nodes of each
+    /// machine; with --tables or --multicast the tables
     #[arg(long, global = true)]
     json: bool,
 }

@@ -22,7 +22,7 @@ use crate::memory::Memory;
 use crate::queue_pair::error_of;
 use crate::sys::{self, Ah, Context};
 
-/// Largest number of datagrams posted to the device at a time, and number of slots.
+/// Largest number of datagrams in the device's send queue. Each has a slot of the registered region until it completes.
 const SENDS: u32 = 256;
 /// Number of receive buffers requested of the device.
 const RECEIVES: u32 = 2048;

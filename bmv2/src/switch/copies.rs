@@ -170,7 +170,7 @@ impl Processor<'_> {
         self.reset_clone_metadata(clone.list, packet, &mut copy, instance::INGRESS_CLONE);
         // The original packet continues.
         if let Some(recorder) = &mut self.state.recorder {
-            recorder.follow(packet.ctx.number, packet.ctx.copy, &packet.words);
+            recorder.select_packet(packet.ctx.number, packet.ctx.copy, &packet.words);
         }
         self.send_clones(&session, copy, fx);
     }

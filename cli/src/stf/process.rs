@@ -49,7 +49,7 @@ impl Process {
     ///
     /// # Errors
     /// The process has ended; the message has its exit status.
-    pub fn is_alive(&mut self) -> Result<(), Failure> {
+    pub fn check_alive(&mut self) -> Result<(), Failure> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
             Ok(Some(status)) => Err(Failure::failed(format_args!(

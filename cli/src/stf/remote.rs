@@ -72,7 +72,7 @@ impl Remote {
                         "--switch: no P4Runtime server at {ADDRESS}: {error}"
                     )));
                 }
-                Err(_) => process.is_alive()?,
+                Err(_) => process.check_alive()?,
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         };

@@ -269,7 +269,7 @@ pub struct InlinedProgram {
     pub direct_registers: BTreeSet<RegisterId>,
     /// Positions of reads of direct meters' colours.
     pub meter_reads: Vec<(MeterId, Span)>,
-    /// Types of objects that are visible to the control plane.
+    /// P4 types that objects visible to the control plane use; [`super::control_types`] describes them.
     pub shown_types: Vec<Type>,
     /// Names of scalars and headers in use.
     pub names: Names,

@@ -172,7 +172,8 @@ impl Group {
         ))
     }
 
-    /// Like [`Group::registers`], but with the given position and port of the source instead of those of the group.
+    /// Tasks that initialise the registers as [`Group::registers`] does, but as if all members had acknowledged `position`, and
+    /// with the port `source` towards the source.
     pub(super) fn registers_from(
         &self,
         position: Position,

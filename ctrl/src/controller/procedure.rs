@@ -46,7 +46,7 @@ pub(super) trait Procedure: Sized + 'static {
 
     fn find_mut(controller: &mut Controller, key: Self::Key) -> Option<&mut Run<Self>>;
 
-    /// Owner of the tasks of a running instance, to which their results are passed.
+    /// Owner under which the tasks of the instance `key` are submitted. The controller passes the tasks' results to it.
     fn owner(key: Self::Key) -> Owner;
 
     /// Records the value that a task has read, or its error. An error does not fail the step.

@@ -26,7 +26,7 @@ pub enum RestoreError {
     #[error("the saved state is not readable: {0}")]
     Unreadable(String),
     /// The version is not supported.
-    #[error("the saved state has version {0}; this program supports {VERSION}; start without it: groups found on switches are adopted")]
+    #[error("the saved state has version {0}, but this program supports only {VERSION}; start without the saved state: the controller adopts the groups that it finds on the switches")]
     Version(u32),
     /// A saved group does not fit this network.
     #[error("the saved group {mcst_id} does not fit this network: {reason}; remove it from the saved state")]

@@ -41,7 +41,8 @@ impl TransferSpec {
         }
     }
 
-    /// The edges that this member may use. Their flows list slices only if the size is known.
+    /// A plan with a flow for each edge that this member may use. The flows list no slices while the member does not know the
+    /// size of the data.
     pub(super) fn edges(&self) -> Plan {
         if !self.announce {
             return self.plan();

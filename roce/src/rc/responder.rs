@@ -155,8 +155,8 @@ impl Responder {
         }
     }
 
-    /// Accepts `count` consecutive packets in one call, at most [`Responder::silent_followers`]. `first` has the headers
-    /// of the first packet and the payloads of all.
+    /// Accepts the next `count` packets of a message in one call, at most [`Responder::silent_followers`]. `first` has the
+    /// headers of the first of them, and the payloads of all.
     pub(super) fn take_followers(
         &mut self,
         first: &RcPacket<'_>,

@@ -96,7 +96,7 @@ impl RnrTimer {
         RnrTimer(code & 31)
     }
 
-    /// The five-bit code.
+    /// The five-bit code of the delay, as in the syndrome byte of an RNR NAK.
     pub const fn code(self) -> u8 {
         self.0
     }

@@ -105,7 +105,7 @@ impl<E> Agenda<E> {
         self.next_from(self.now)
     }
 
-    /// Time of the first event in the wheel, searched from `from`.
+    /// Time of the first event in the wheel at or after `from`. An event before `from` counts as `SPAN` later.
     fn next_from(&self, from: u64) -> Option<u64> {
         let start = (from % SPAN) as usize;
         let ahead = |slot: usize| (slot.wrapping_sub(start) % SLOTS) as u64;

@@ -130,7 +130,7 @@ pub enum AnnotationBody {
 pub struct AnnotationToken {
     /// Source text of the token, with quotes and escapes of strings.
     pub text: Name,
-    /// Value of a string literal, without quotes and escapes; `None` for other tokens.
+    /// Value of a string literal, without quotes, escapes resolved; `None` for other tokens.
     pub string: Option<Name>,
     /// Whether white space preceded the token.
     pub space_before: bool,

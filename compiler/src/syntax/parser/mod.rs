@@ -93,7 +93,7 @@ struct Parser<'a> {
     decls: u32,
     /// Current nesting of productions, in levels.
     depth: u32,
-    /// Maximum nesting, in levels.
+    /// Limit of `depth`; deeper nesting is an error.
     max_depth: u32,
     /// Number of nested [`Parser::attempt`]s. While positive, no errors are reported.
     quiet: u32,

@@ -240,7 +240,7 @@ fn saved_state_of_another_network_is_rejected() {
     assert!(messages[0].starts_with("the saved state is not readable: "));
     assert_eq!(
         messages[1],
-        "the saved state has version 9; this program supports 2; start without it: groups found on switches are adopted"
+        "the saved state has version 9, but this program supports only 2; start without the saved state: the controller adopts the groups that it finds on the switches"
     );
     assert!(messages[2].starts_with("the saved group 10.255.0.1 does not fit this network: "));
 }

@@ -232,6 +232,7 @@ impl Endpoint {
         }
     }
 
+    /// Destroys the queue pairs and buffers of the connections from member `from` for which `which` returns true.
     pub(super) fn drop_incoming(
         &mut self,
         host: &mut dyn Verbs,
