@@ -122,3 +122,9 @@ def _has_ended(stat: Path) -> bool:
         return stat.read_text().split()[2] in "ZX"
     except (FileNotFoundError, ProcessLookupError):
         return True
+
+
+def check_that_selects_no_test_has_failed(tmp_path: Path) -> None:
+    line = "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 7 filtered out; finished in 0.00s"
+    check = checks.Check("renamed", ["echo", line], count=checks.count_cargo_test)
+    assert checks.Runner(tmp_path).run(check) == checks.Count(0, 1)

@@ -111,7 +111,7 @@ fn invalid_scales() {
     run(&["--scale", "0"], &["--scale", "1000"]);
     let mininet = |more: &[&'static str]| [&["--driver", "mininet"], more].concat();
     let hostile = ["--scale", "9", "--algorithms", "alfirk", "--hostile", "h2"];
-    run(&mininet(&hostile), &["--hostile", "--scale off"]);
+    run(&mininet(&hostile), &["--hostile", "--scale 1 or off"]);
     let guests = [
         "--scale",
         "auto",
@@ -120,7 +120,7 @@ fn invalid_scales() {
         "--guest-rdma",
         "alfirk",
     ];
-    run(&mininet(&guests), &["--guests", "--scale off"]);
+    run(&mininet(&guests), &["--guests", "--scale 1 or off"]);
     run(
         &mininet(&["--scale", "off", "--host-model", "free"]),
         &["--scale"],
@@ -427,7 +427,10 @@ fn invalid_source_changes() {
 fn invalid_suspensions() {
     run(&["--suspend", "h2@1ms"], &["h2@1ms", "HOST@FROM-TO"]);
     run(&["--suspend", "s1@1ms-2ms"], &["no host s1"]);
-    run(&["--suspend", "h2@2ms-1ms"], &["ends before it begins"]);
+    run(
+        &["--suspend", "h2@2ms-1ms"],
+        &["the end is before the start"],
+    );
     run(&["--suspend", "h2@now-1ms"], &["--suspend", "now"]);
     run(
         &["--suspend", "h2@1ms-2ms", "--driver", "mininet"],

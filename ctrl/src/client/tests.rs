@@ -327,7 +327,7 @@ async fn wrong_requests_have_codes_and_messages() {
     handle.ready(LIMIT).await.unwrap();
     let service = ControlService::new(handle);
     let cases = [
-        (members(&["10.0.0.1"]), "a group of 1"),
+        (members(&["10.0.0.1"]), "a group needs two members"),
         (members(&["10.0.0.1", "10.9.0.1"]), "10.9.0.1 is not"),
         (members(&["10.0.0.1", "h2"]), "members.ip: `h2`"),
         (

@@ -270,7 +270,7 @@ fn the_cyclic_policy_rejects_other_networks_than_n_trees() {
     let refusal = Planner::new(Policy::Cyclic, &leaf_spine(4, 2, 4).unwrap()).unwrap_err();
     assert_eq!(
         refusal.to_string(),
-        "tree policy cyclic: topology leaf-spine-4x2x4 is not an m-port n-tree (none has 16 hosts, 24 links and 6 \
+        "tree policy cyclic: topology leaf-spine-4x2x4 is not an m-port n-tree (no n-tree has 16 hosts, 24 links and 6 \
          switches of 6 ports); `alfirk topology n-tree --ports M --levels N` makes one; reuse-least-loaded and \
          spanning take any network"
     );
