@@ -30,7 +30,8 @@ fn messages(path: &Path) -> (String, bool) {
     (render_all(&diagnostics, &map), diagnostics.has_errors())
 }
 
-fn programs(folder: &str) -> Vec<PathBuf> {
+/// Paths of the programs in a folder of `test_data`, in order.
+pub(crate) fn programs(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("test_data")
         .join(folder);

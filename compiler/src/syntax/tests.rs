@@ -59,12 +59,7 @@ fn shipped_files_parse() {
 
 #[test]
 fn printed_programs_parse_back_to_the_same_tree() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/test_data/ok");
-    for entry in std::fs::read_dir(folder).expect("test data is in the repository") {
-        let path = entry.expect("readable").path();
-        if path.extension().is_none_or(|extension| extension != "p4") {
-            continue;
-        }
+    for path in crate::tests::programs("ok") {
         check_round_trip(&std::fs::read_to_string(path).expect("text"));
     }
 }

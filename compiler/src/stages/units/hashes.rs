@@ -6,6 +6,7 @@
 use num_bigint::BigInt;
 use num_traits::Zero;
 
+use super::reachable::constant_bool;
 use super::Units;
 use crate::sema::{ArgSource, Callee, DefKind, Resolution};
 use crate::syntax::ast::{
@@ -41,8 +42,7 @@ impl Units<'_> {
                     size = self.number(value);
                 }
                 TablePropertyValue::Expr(value) if &*property.name.name == "idle_timeout" => {
-                    has_idle_timeout =
-                        self.checked.value(value).and_then(|value| value.as_bool()) == Some(true);
+                    has_idle_timeout = constant_bool(self.checked, value) == Some(true);
                 }
                 _ => {}
             }

@@ -17,7 +17,7 @@ mod stateful;
 use num_bigint::BigInt;
 use rustc_hash::FxHashSet;
 
-use self::reachable::constant_branch;
+use self::reachable::constant_bool;
 use crate::arch::Arch;
 use crate::diag::{Code, Diagnostic, Diagnostics, Span};
 use crate::sema::{CheckedProgram, DefKind, Resolution, Type};
@@ -124,11 +124,11 @@ impl Units<'_> {
                     Around::Apply => self.gateway(condition),
                     Around::Action => self.condition_in_action(condition),
                 }
-                let constant = constant_branch(self.checked, condition);
-                if constant != Some(1) {
+                let constant = constant_bool(self.checked, condition);
+                if constant != Some(false) {
                     self.statement(then, around);
                 }
-                if let Some(otherwise) = otherwise.as_ref().filter(|_| constant != Some(0)) {
+                if let Some(otherwise) = otherwise.as_ref().filter(|_| constant != Some(true)) {
                     self.statement(otherwise, around);
                 }
             }

@@ -25,12 +25,9 @@ pub(super) fn reachable(checked: &CheckedProgram) -> Option<FxHashSet<DeclId>> {
     Some(search.reached)
 }
 
-/// The branch that a constant condition selects, as the index of `[then, otherwise]`; `None` if the condition is not constant.
-pub(super) fn constant_branch(checked: &CheckedProgram, condition: &Expr) -> Option<usize> {
-    match checked.value(condition)?.as_bool()? {
-        true => Some(0),
-        false => Some(1),
-    }
+/// Value of a boolean expression; `None` if it is not constant.
+pub(super) fn constant_bool(checked: &CheckedProgram, expr: &Expr) -> Option<bool> {
+    checked.value(expr)?.as_bool()
 }
 
 struct Search<'a> {
@@ -142,11 +139,11 @@ impl Search<'_> {
                 otherwise,
             } => {
                 self.expr(condition);
-                let constant = constant_branch(self.checked, condition);
-                if constant != Some(1) {
+                let constant = constant_bool(self.checked, condition);
+                if constant != Some(false) {
                     self.statement(then);
                 }
-                if let Some(otherwise) = otherwise.as_ref().filter(|_| constant != Some(0)) {
+                if let Some(otherwise) = otherwise.as_ref().filter(|_| constant != Some(true)) {
                     self.statement(otherwise);
                 }
             }

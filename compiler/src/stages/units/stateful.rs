@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::overwritten::dead_assignments;
-use super::reachable::constant_branch;
+use super::reachable::constant_bool;
 use super::Units;
 use crate::arch::Arch;
 use crate::diag::Span;
@@ -146,9 +146,9 @@ impl Units<'_> {
             } => {
                 if self.is_constant(condition) {
                     // The value of a constructor's argument is not known here.
-                    match (constant_branch(self.checked, condition), otherwise) {
-                        (Some(0), _) => self.alu_statement(then, found),
-                        (Some(_), Some(otherwise)) => self.alu_statement(otherwise, found),
+                    match (constant_bool(self.checked, condition), otherwise) {
+                        (Some(true), _) => self.alu_statement(then, found),
+                        (Some(false), Some(otherwise)) => self.alu_statement(otherwise, found),
                         _ => {}
                     }
                     return;
