@@ -6,7 +6,7 @@
 //! root.
 
 use alfirk_packet_io::{interface_index, PacketSocket, Poller, ReceiveBatch};
-use std::{io, os::fd::AsRawFd, process::ExitCode};
+use std::{io, process::ExitCode};
 
 /// Length of a socket's ring in bytes.
 const RING: usize = 1 << 20;
@@ -15,7 +15,7 @@ const RING: usize = 1 << 20;
 fn join(ports: &mut [PacketSocket; 2]) -> io::Result<()> {
     let mut poller = Poller::new()?;
     for (port, token) in ports.iter().zip(0..) {
-        poller.add(port.as_raw_fd(), token)?;
+        poller.add(port, token)?;
     }
     let mut batch = ReceiveBatch::default();
     let (mut ready, mut frames) = (Vec::new(), Vec::new());

@@ -2,6 +2,8 @@
 
 use std::num::NonZeroU32;
 
+use rustix::time::{clock_gettime, ClockId};
+
 /// The system's monotonic clock, or a clock that runs N times slower.
 ///
 /// If all processes of a network use the same slow clock, the processors have N times as long for the same work.
@@ -44,21 +46,16 @@ impl Clock {
 
 /// The system's monotonic clock in nanoseconds.
 pub fn monotonic() -> u64 {
-    clock(libc::CLOCK_MONOTONIC)
+    clock(ClockId::Monotonic)
 }
 
 /// The time since the Unix epoch in nanoseconds.
 pub fn wall_clock() -> u64 {
-    clock(libc::CLOCK_REALTIME)
+    clock(ClockId::Realtime)
 }
 
-fn clock(id: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the time is alive for the call; these clocks always exist.
-    unsafe { libc::clock_gettime(id, &mut time) };
+fn clock(id: ClockId) -> u64 {
+    let time = clock_gettime(id);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 

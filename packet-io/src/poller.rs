@@ -1,9 +1,18 @@
 //! Waits for file descriptors and deadlines (epoll and a timerfd) without busy-waiting.
 
 use std::{
-    io, mem,
-    os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
-    ptr,
+    io,
+    mem::MaybeUninit,
+    os::fd::{AsFd, OwnedFd},
+};
+
+use rustix::{
+    event::epoll::{self, CreateFlags, Event, EventData, EventFlags},
+    io::{read, Errno},
+    time::{
+        timerfd_create, timerfd_settime, Itimerspec, TimerfdClockId, TimerfdFlags,
+        TimerfdTimerFlags, Timespec,
+    },
 };
 
 /// Maximum number of descriptors reported by one wait.
@@ -23,55 +32,31 @@ pub struct Poller {
 impl Poller {
     /// Creates a set without descriptors.
     pub fn new() -> io::Result<Poller> {
-        // SAFETY: neither call takes pointers; the descriptors are owned from here on.
-        let (epoll, timer) = unsafe {
-            let epoll = owned(libc::epoll_create1(libc::EPOLL_CLOEXEC))?;
-            let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
-            (
-                epoll,
-                owned(libc::timerfd_create(libc::CLOCK_MONOTONIC, flags))?,
-            )
-        };
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let poller = Poller {
-            epoll,
-            timer,
+            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            timer: timerfd_create(TimerfdClockId::Monotonic, flags)?,
             armed: None,
         };
-        poller.add(poller.timer.as_raw_fd(), TIMER)?;
+        poller.add(&poller.timer, TIMER)?;
         Ok(poller)
     }
 
     /// Adds a descriptor; `token` is reported when it is readable. Closing a descriptor removes it.
-    pub fn add(&self, fd: RawFd, token: u64) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN, token)
+    pub fn add(&self, fd: impl AsFd, token: u64) -> io::Result<()> {
+        epoll::add(&self.epoll, fd, EventData::new_u64(token), EventFlags::IN)?;
+        Ok(())
     }
 
     /// Adds a descriptor; `token` is reported when it is writable.
-    pub fn add_writer(&self, fd: RawFd, token: u64) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, fd, libc::EPOLLOUT, token)
+    pub fn add_writer(&self, fd: impl AsFd, token: u64) -> io::Result<()> {
+        epoll::add(&self.epoll, fd, EventData::new_u64(token), EventFlags::OUT)?;
+        Ok(())
     }
 
     /// Removes a descriptor.
-    pub fn remove(&self, fd: RawFd) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_DEL, fd, 0, 0)
-    }
-
-    fn control(
-        &self,
-        operation: libc::c_int,
-        fd: RawFd,
-        events: libc::c_int,
-        token: u64,
-    ) -> io::Result<()> {
-        let mut event = libc::epoll_event {
-            events: events as u32,
-            u64: token,
-        };
-        // SAFETY: the event is alive for the call.
-        let result = unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), operation, fd, &mut event) };
-        if result < 0 {
-            return Err(io::Error::last_os_error());
-        }
+    pub fn remove(&self, fd: impl AsFd) -> io::Result<()> {
+        epoll::delete(&self.epoll, fd)?;
         Ok(())
     }
 
@@ -82,38 +67,20 @@ impl Poller {
         if deadline != self.armed {
             self.arm(deadline)?;
         }
-        // SAFETY: epoll_event is plain data, and zero is valid.
-        let mut events: [libc::epoll_event; EVENTS] = unsafe { mem::zeroed() };
-        // SAFETY: the array has the given length.
-        let count = unsafe {
-            libc::epoll_wait(
-                self.epoll.as_raw_fd(),
-                events.as_mut_ptr(),
-                EVENTS as i32,
-                -1,
-            )
+        let mut events = [const { MaybeUninit::<Event>::uninit() }; EVENTS];
+        let events = match epoll::wait(&self.epoll, &mut events, None) {
+            Ok((events, _)) => events,
+            Err(Errno::INTR) => return Ok(()),
+            Err(error) => return Err(error.into()),
         };
-        let Ok(count) = usize::try_from(count) else {
-            let error = io::Error::last_os_error();
-            return match error.kind() {
-                io::ErrorKind::Interrupted => Ok(()),
-                _ => Err(error),
-            };
-        };
-        for event in &events[..count] {
-            if event.u64 == TIMER {
-                let mut expirations = [0u8; mem::size_of::<u64>()];
-                // SAFETY: the buffer has the given length.
-                unsafe {
-                    libc::read(
-                        self.timer.as_raw_fd(),
-                        expirations.as_mut_ptr().cast(),
-                        expirations.len(),
-                    )
-                };
-                self.armed = None;
-            } else {
-                ready.push(event.u64);
+        for event in events {
+            match event.data.u64() {
+                TIMER => {
+                    // The number of expirations is not used; an error means that there was none.
+                    let _ = read(&self.timer, &mut [0u8; 8]);
+                    self.armed = None;
+                }
+                token => ready.push(token),
             }
         }
         Ok(())
@@ -122,40 +89,21 @@ impl Poller {
     fn arm(&mut self, deadline: Option<u64>) -> io::Result<()> {
         // A time of zero would disarm; one nanosecond is in the past and fires at once.
         let at = deadline.map_or(0, |at| at.max(1));
-        let setting = libc::itimerspec {
+        let setting = Itimerspec {
             it_interval: timespec(0),
             it_value: timespec(at),
         };
-        // SAFETY: the setting is alive for the call, and the old one is not requested.
-        let result = unsafe {
-            libc::timerfd_settime(
-                self.timer.as_raw_fd(),
-                libc::TFD_TIMER_ABSTIME,
-                &setting,
-                ptr::null_mut(),
-            )
-        };
-        if result < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &setting)?;
         self.armed = deadline;
         Ok(())
     }
 }
 
-fn timespec(nanoseconds: u64) -> libc::timespec {
-    libc::timespec {
-        tv_sec: (nanoseconds / 1_000_000_000) as libc::time_t,
-        tv_nsec: (nanoseconds % 1_000_000_000) as libc::c_long,
+fn timespec(nanoseconds: u64) -> Timespec {
+    Timespec {
+        tv_sec: (nanoseconds / 1_000_000_000) as _,
+        tv_nsec: (nanoseconds % 1_000_000_000) as _,
     }
-}
-
-fn owned(fd: RawFd) -> io::Result<OwnedFd> {
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor was just created and has no other owner.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 #[cfg(test)]

@@ -7,18 +7,22 @@
 
 use std::{
     io, mem,
-    os::fd::{AsRawFd, OwnedFd, RawFd},
+    os::fd::OwnedFd,
     ptr::{self, NonNull},
     slice,
     sync::atomic::{fence, AtomicU32, Ordering},
 };
 
-use super::offload::VNET_HEADER;
+use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
+
+use super::{offload::VNET_HEADER, sys::set};
 
 /// Slots are allocated in blocks of this size.
 const BLOCK: usize = 64 << 10;
 /// Maximum number of bytes that the kernel puts in front of a frame: `tpacket2_hdr`, address and virtio header.
 const OVERHEAD: usize = 128;
+/// Length of the header at the start of a slot in bytes.
+const HEADER: usize = mem::size_of::<libc::tpacket2_hdr>();
 /// Alignment of slots in bytes.
 const ALIGNMENT: usize = 16;
 /// Maximum length of a slot in bytes. Longer frames are rare, mostly super-frames.
@@ -55,14 +59,10 @@ impl Ring {
     /// Maps a ring of about `size` bytes for the frames of an interface with this MTU. Must be called before the
     /// socket is bound.
     pub fn map(socket: &OwnedFd, size: usize, mtu: usize) -> io::Result<Ring> {
-        let fd = socket.as_raw_fd();
-        set(
-            fd,
-            libc::PACKET_VERSION,
-            &(libc::tpacket_versions::TPACKET_V2 as libc::c_int),
-        )?;
+        let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
+        set(socket, libc::PACKET_VERSION, &version)?;
         // With any value but zero, frames too large for their slot are also queued.
-        set(fd, libc::PACKET_COPY_THRESH, &1i32)?;
+        set(socket, libc::PACKET_COPY_THRESH, &1)?;
         let slot = (mtu + OVERHEAD).next_multiple_of(ALIGNMENT);
         let slot = slot.min(MAX_SLOT);
         let blocks = (size / BLOCK).max(1);
@@ -73,22 +73,13 @@ impl Ring {
             tp_frame_size: slot as u32,
             tp_frame_nr: slots as u32,
         };
-        set(fd, libc::PACKET_RX_RING, &request)?;
+        set(socket, libc::PACKET_RX_RING, &request)?;
         let len = blocks * BLOCK;
         // SAFETY: a new mapping of the socket's ring, which has that length; nothing else is changed.
         let memory = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                len,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                fd,
-                0,
-            )
+            let access = ProtFlags::READ | ProtFlags::WRITE;
+            mmap(ptr::null_mut(), len, access, MapFlags::SHARED, socket, 0)?
         };
-        if memory == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
         let memory = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Ring {
             memory,
@@ -98,15 +89,10 @@ impl Ring {
         })
     }
 
-    fn start(&self) -> *mut u8 {
-        // SAFETY: a slot begins at `next`, and all slots lie within the mapping.
-        unsafe { self.memory.as_ptr().add(self.next) }
-    }
-
     fn status(&self) -> &AtomicU32 {
-        // SAFETY: the status is the slot's first field, aligned as slots are. The kernel changes it, too, so it is only accessed as an
-        // atomic.
-        unsafe { AtomicU32::from_ptr(self.start().cast()) }
+        // SAFETY: a slot begins at `next`, and all slots lie within the mapping. The status is the slot's first field, aligned as slots
+        // are. The kernel changes it, too, so it is only accessed as an atomic.
+        unsafe { AtomicU32::from_ptr(self.memory.as_ptr().add(self.next).cast()) }
     }
 
     /// Returns the oldest frame that has not been released; `None` if the ring is empty.
@@ -115,22 +101,18 @@ impl Ring {
         if status & libc::TP_STATUS_USER == 0 {
             return None;
         }
-        // SAFETY: by the status this process owns the slot until it is released; the header is plain data at its start.
-        let header = unsafe { ptr::read(self.start().cast::<libc::tpacket2_hdr>()) };
-        let start = usize::from(header.tp_mac);
-        let room = self.slot.saturating_sub(start);
-        let len = (header.tp_snaplen as usize).min(room);
-        // SAFETY: as above; the range ends within the slot, which has no other owner.
-        let bytes =
-            unsafe { slice::from_raw_parts_mut(self.start().add(start.min(self.slot)), len) };
-        let mut vnet = [0; VNET_HEADER];
-        if start >= mem::size_of::<libc::tpacket2_hdr>() + VNET_HEADER && start <= self.slot {
-            // SAFETY: the bytes before the frame lie in the slot, after its header.
-            unsafe {
-                let at = self.start().add(start - VNET_HEADER);
-                ptr::copy_nonoverlapping(at, vnet.as_mut_ptr(), VNET_HEADER);
-            }
-        }
+        // SAFETY: by the status this process owns the slot, which lies within the mapping, until it is released. The header is plain
+        // data at its start, and the other bytes have no other reference.
+        let (header, bytes) = unsafe {
+            let start = self.memory.as_ptr().add(self.next);
+            let rest = slice::from_raw_parts_mut(start.add(HEADER), self.slot - HEADER);
+            (ptr::read(start.cast::<libc::tpacket2_hdr>()), rest)
+        };
+        // The virtio header is in front of the frame. The kernel puts both after its own header.
+        let start = usize::from(header.tp_mac).clamp(HEADER, self.slot);
+        let (before, bytes) = bytes.split_at_mut(start - HEADER);
+        let vnet = before.last_chunk().copied().unwrap_or_default();
+        let len = (header.tp_snaplen as usize).min(bytes.len());
         let has = |flag: u32| status & flag != 0;
         let vlan = has(libc::TP_STATUS_VLAN_VALID).then(|| {
             let known = has(libc::TP_STATUS_VLAN_TPID_VALID);
@@ -140,7 +122,7 @@ impl Ring {
         Some(Slot {
             is_queued: has(libc::TP_STATUS_COPY),
             is_truncated: len < header.tp_len as usize,
-            bytes,
+            bytes: &mut bytes[..len],
             header: vnet,
             vlan,
         })
@@ -162,23 +144,6 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         // SAFETY: the mapping is owned by this value, and none of its slots is borrowed.
-        unsafe { libc::munmap(self.memory.as_ptr().cast(), self.len) };
+        let _ = unsafe { munmap(self.memory.as_ptr().cast(), self.len) };
     }
-}
-
-fn set<T>(fd: RawFd, option: libc::c_int, value: &T) -> io::Result<()> {
-    // SAFETY: the value is a T of the given size.
-    let result = unsafe {
-        libc::setsockopt(
-            fd,
-            libc::SOL_PACKET,
-            option,
-            ptr::from_ref(value).cast(),
-            mem::size_of::<T>() as u32,
-        )
-    };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
 }

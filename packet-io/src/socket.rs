@@ -1,20 +1,28 @@
 //! Packet sockets: whole Ethernet frames of one interface, in batches.
 
 use std::{
-    ffi::CString,
     io, mem,
-    os::fd::{AsRawFd, OwnedFd, RawFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
     ptr,
     sync::Arc,
 };
 
+use rustix::{
+    io::Errno,
+    net::{
+        netdevice::name_to_index,
+        socket_with,
+        sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force, socket_error},
+        AddressFamily, SocketType,
+    },
+};
 use tracing::debug;
 
 use super::{
     frame_sender::{FrameSender, SendOutcome},
     offload::{self, Offload, VNET_HEADER},
     ring::Ring,
-    sys::{bind, check, get, set, set_buffer, unbound, BATCH, EMPTY_PART, SOCKET_BUFFER},
+    sys::{bind, check, mtu, set, statistics, unbound, BATCH, SOCKET_BUFFER, SOCKET_FLAGS},
 };
 
 /// Size of the largest super-frame with its header and a VLAN tag.
@@ -78,22 +86,30 @@ pub struct ReceiveBatch {
     is_last: bool,
 }
 
-/// Buffer for control messages, aligned as `cmsghdr`, with space for one `tpacket_auxdata`.
-#[repr(C, align(8))]
+/// Buffer for the control messages of a frame: one `PACKET_AUXDATA`, as no other kind is enabled.
+#[repr(C)]
 #[derive(Clone, Copy)]
-struct Control([u8; 64]);
+struct Control {
+    header: libc::cmsghdr,
+    aux: libc::tpacket_auxdata,
+}
+
+/// An I/O vector without bytes.
+const EMPTY_PART: libc::iovec = libc::iovec {
+    iov_base: ptr::null_mut(),
+    iov_len: 0,
+};
 
 /// The index of an interface.
 ///
 /// # Errors
 /// `NotFound` if this network namespace has no interface of that name.
 pub fn interface_index(name: &str) -> io::Result<u32> {
-    let name = CString::new(name).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-    // SAFETY: the name is a C string.
-    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
-        0 => Err(io::Error::from(io::ErrorKind::NotFound)),
-        index => Ok(index),
+    if name.contains('\0') {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
     }
+    let any = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SOCKET_FLAGS, None)?;
+    name_to_index(any, name).map_err(|_| io::Error::from(io::ErrorKind::NotFound))
 }
 
 impl PacketSocket {
@@ -119,15 +135,16 @@ impl PacketSocket {
             fd: unbound()?,
             frame_sender: Arc::new(FrameSender::open(interface)?),
         };
-        socket.set(libc::SOL_PACKET, libc::PACKET_AUXDATA, &1)?;
-        socket.set(libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
+        set(&socket.fd, libc::PACKET_AUXDATA, &1)?;
+        set(&socket.fd, libc::PACKET_VNET_HDR, &1)?;
         // Frames sent by this switch must not be received.
-        socket.set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1)?;
-        let (force, plain) = (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF);
-        set_buffer(&socket.fd, force, plain, SOCKET_BUFFER)?;
+        set(&socket.fd, libc::PACKET_IGNORE_OUTGOING, &1)?;
+        // A size above the system's limit needs CAP_NET_ADMIN; without it, the limit applies.
+        set_socket_recv_buffer_size_force(&socket.fd, SOCKET_BUFFER)
+            .or_else(|_| set_socket_recv_buffer_size(&socket.fd, SOCKET_BUFFER))?;
 
         if ring > 0 {
-            let mtu = socket.mtu(interface)?;
+            let mtu = mtu(&socket.fd, interface)?;
             match Ring::map(&socket.fd, ring, mtu) {
                 Ok(mapped) => socket.ring = Some(mapped),
                 Err(error) => debug!("no ring: {error}"),
@@ -135,11 +152,13 @@ impl PacketSocket {
         }
 
         bind(&socket.fd, interface, (libc::ETH_P_ALL as u16).to_be())?;
-        // SAFETY: packet_mreq is plain data, and zero is valid.
-        let mut promiscuous: libc::packet_mreq = unsafe { mem::zeroed() };
-        promiscuous.mr_ifindex = interface as i32;
-        promiscuous.mr_type = libc::PACKET_MR_PROMISC as u16;
-        socket.set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)?;
+        let promiscuous = libc::packet_mreq {
+            mr_ifindex: interface as i32,
+            mr_type: libc::PACKET_MR_PROMISC as u16,
+            mr_alen: 0,
+            mr_address: [0; 8],
+        };
+        set(&socket.fd, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)?;
         Ok(socket)
     }
 
@@ -154,26 +173,6 @@ impl PacketSocket {
     /// See [`FrameSender::send`].
     pub fn send(&self, frames: &[Vec<u8>]) -> io::Result<SendOutcome> {
         self.frame_sender.send(frames)
-    }
-
-    fn mtu(&self, interface: u32) -> io::Result<usize> {
-        // SAFETY: ifreq is plain data and zero is valid; both calls only use this value, and the fields read are those that they have
-        // set.
-        unsafe {
-            let mut request: libc::ifreq = mem::zeroed();
-            request.ifr_ifru.ifru_ifindex = interface as i32;
-            check(libc::ioctl(
-                self.fd.as_raw_fd(),
-                libc::SIOCGIFNAME,
-                &mut request,
-            ))?;
-            check(libc::ioctl(
-                self.fd.as_raw_fd(),
-                libc::SIOCGIFMTU,
-                &mut request,
-            ))?;
-            Ok(usize::try_from(request.ifr_ifru.ifru_mtu).unwrap_or(0))
-        }
     }
 
     /// Passes the next frame to a callback as it would be on a wire: completed, and for a super-frame segmented
@@ -255,17 +254,11 @@ impl PacketSocket {
 
     /// Returns the pending error of the socket, which makes it readable while the ring is empty.
     fn take_error(&self) -> io::Result<TakeOutcome> {
-        let mut error: libc::c_int = 0;
-        get(&self.fd, libc::SOL_SOCKET, libc::SO_ERROR, &mut error)?;
-        match error {
-            0 => Ok(TakeOutcome::Nothing),
-            libc::ENETDOWN | libc::ENXIO | libc::ENODEV => Ok(TakeOutcome::Down),
-            error => Err(io::Error::from_raw_os_error(error)),
+        match socket_error(&self.fd)? {
+            Ok(()) => Ok(TakeOutcome::Nothing),
+            Err(Errno::NETDOWN | Errno::NXIO | Errno::NODEV) => Ok(TakeOutcome::Down),
+            Err(error) => Err(error.into()),
         }
-    }
-
-    fn set<T>(&self, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
-        set(&self.fd, level, option, value)
     }
 
     /// Receives at most `max` frames from the socket's queue.
@@ -277,8 +270,8 @@ impl PacketSocket {
             parts[i] = [part(&mut batch.headers[i]), part(&mut batch.frames[i])];
             message.msg_hdr.msg_iov = parts[i].as_mut_ptr();
             message.msg_hdr.msg_iovlen = 2;
-            message.msg_hdr.msg_control = batch.controls[i].0.as_mut_ptr().cast();
-            message.msg_hdr.msg_controllen = batch.controls[i].0.len();
+            message.msg_hdr.msg_control = ptr::from_mut(&mut batch.controls[i]).cast();
+            message.msg_hdr.msg_controllen = mem::size_of::<Control>() as _;
         }
         // SAFETY: every message points to buffers of the batch, which outlive the call.
         let count = unsafe {
@@ -302,26 +295,22 @@ impl PacketSocket {
         };
         for (i, message) in messages[..count].iter().enumerate() {
             batch.lengths[i] = (message.msg_len as usize).saturating_sub(VNET_HEADER);
-            batch.restore_vlan(i, &message.msg_hdr);
+            if message.msg_hdr.msg_controllen > 0 {
+                batch.restore_vlan(i);
+            }
         }
         Ok(Received::Frames(count))
     }
 
     /// Number of frames that the kernel dropped for lack of space since the last call.
     pub fn not_received(&self) -> u32 {
-        let mut statistics = libc::tpacket_stats {
-            tp_packets: 0,
-            tp_drops: 0,
-        };
-        let (level, option) = (libc::SOL_PACKET, libc::PACKET_STATISTICS);
-        let result = get(&self.fd, level, option, &mut statistics);
-        result.map_or(0, |()| statistics.tp_drops)
+        statistics(&self.fd).map_or(0, |statistics| statistics.tp_drops)
     }
 }
 
-impl AsRawFd for PacketSocket {
-    fn as_raw_fd(&self) -> RawFd {
-        self.fd.as_raw_fd()
+impl AsFd for PacketSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 
@@ -330,7 +319,8 @@ impl Default for ReceiveBatch {
         ReceiveBatch {
             frames: vec![vec![0; MAX_FRAME]; BATCH],
             headers: vec![[0; VNET_HEADER]; BATCH],
-            controls: vec![Control([0; 64]); BATCH],
+            // SAFETY: both parts are plain data, and zero is valid.
+            controls: vec![unsafe { mem::zeroed() }; BATCH],
             lengths: vec![0; BATCH],
             count: 0,
             next: 0,
@@ -357,19 +347,13 @@ impl ReceiveBatch {
         offload::finish(frame, offload, take)
     }
 
-    fn restore_vlan(&mut self, index: usize, message: &libc::msghdr) {
-        // SAFETY: the kernel filled msg_control with well-formed control messages up to msg_controllen, and the buffer is alive.
-        let aux = unsafe {
-            let control = libc::CMSG_FIRSTHDR(message);
-            if control.is_null()
-                || (*control).cmsg_level != libc::SOL_PACKET
-                || (*control).cmsg_type != libc::PACKET_AUXDATA
-            {
-                return;
-            }
-            ptr::read_unaligned(libc::CMSG_DATA(control).cast::<libc::tpacket_auxdata>())
-        };
-        if aux.tp_status & libc::TP_STATUS_VLAN_VALID == 0 {
+    /// Inserts the VLAN tag that the kernel removed from a frame, according to the control message of the frame.
+    fn restore_vlan(&mut self, index: usize) {
+        let Control { header, aux } = self.controls[index];
+        let kind = (header.cmsg_level, header.cmsg_type);
+        if kind != (libc::SOL_PACKET, libc::PACKET_AUXDATA)
+            || aux.tp_status & libc::TP_STATUS_VLAN_VALID == 0
+        {
             return;
         }
         let protocol = if aux.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0 {

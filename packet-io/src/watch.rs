@@ -2,10 +2,19 @@
 //! discipline.
 
 use std::{
-    io, mem,
-    os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
-    ptr,
+    io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
+
+use rustix::{
+    io::Errno,
+    net::{
+        bind, netlink::SocketAddrNetlink, recv, send, socket_with, AddressFamily, RecvFlags,
+        SendFlags, SocketType,
+    },
+};
+
+use super::sys::SOCKET_FLAGS;
 
 /// A change of one interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,29 +53,10 @@ pub struct LinkWatch {
 impl LinkWatch {
     /// Subscribes to changes in this network namespace.
     pub fn open() -> io::Result<LinkWatch> {
-        // SAFETY: socket takes no pointers; the descriptor is owned from here on.
-        let fd = unsafe {
-            let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-            let fd = libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE);
-            if fd < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            OwnedFd::from_raw_fd(fd)
-        };
-        // SAFETY: sockaddr_nl is plain data, zero is valid, and bind gets its size.
-        let bound = unsafe {
-            let mut address: libc::sockaddr_nl = mem::zeroed();
-            address.nl_family = libc::AF_NETLINK as u16;
-            address.nl_groups = (libc::RTMGRP_LINK | libc::RTMGRP_TC) as u32;
-            libc::bind(
-                fd.as_raw_fd(),
-                ptr::from_ref(&address).cast(),
-                mem::size_of_val(&address) as u32,
-            )
-        };
-        if bound < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        // Without a protocol, a netlink socket is one of NETLINK_ROUTE.
+        let fd = socket_with(AddressFamily::NETLINK, SocketType::RAW, SOCKET_FLAGS, None)?;
+        let groups = (libc::RTMGRP_LINK | libc::RTMGRP_TC) as u32;
+        bind(&fd, &SocketAddrNetlink::new(0, groups))?;
         Ok(LinkWatch { fd })
     }
 
@@ -77,18 +67,7 @@ impl LinkWatch {
         message[4..6].copy_from_slice(&libc::RTM_GETLINK.to_ne_bytes());
         message[6..8].copy_from_slice(&(libc::NLM_F_REQUEST as u16).to_ne_bytes());
         message[MESSAGE_HEADER + 4..MESSAGE_HEADER + 8].copy_from_slice(&index.to_ne_bytes());
-        // SAFETY: the message has the given length.
-        let sent = unsafe {
-            libc::send(
-                self.fd.as_raw_fd(),
-                message.as_ptr().cast(),
-                message.len(),
-                libc::MSG_DONTWAIT,
-            )
-        };
-        if sent < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        send(&self.fd, &message, SendFlags::DONTWAIT)?;
         Ok(())
     }
 
@@ -97,32 +76,18 @@ impl LinkWatch {
         let mut changes = Vec::new();
         let mut buffer = vec![0u8; 32 << 10];
         loop {
-            // SAFETY: the buffer has the given length.
-            let len = unsafe {
-                libc::recv(
-                    self.fd.as_raw_fd(),
-                    buffer.as_mut_ptr().cast(),
-                    buffer.len(),
-                    libc::MSG_DONTWAIT,
-                )
-            };
-            match usize::try_from(len) {
-                Ok(len) => parse(&buffer[..len], &mut changes),
-                Err(_) => {
-                    let error = io::Error::last_os_error();
-                    return match error.raw_os_error() {
-                        Some(libc::ENOBUFS) => None,
-                        _ => Some(changes),
-                    };
-                }
+            match recv(&self.fd, &mut buffer[..], RecvFlags::DONTWAIT) {
+                Ok((len, _)) => parse(&buffer[..len], &mut changes),
+                Err(Errno::NOBUFS) => return None,
+                Err(_) => return Some(changes),
             }
         }
     }
 }
 
-impl AsRawFd for LinkWatch {
-    fn as_raw_fd(&self) -> RawFd {
-        self.fd.as_raw_fd()
+impl AsFd for LinkWatch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 

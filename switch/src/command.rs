@@ -1,8 +1,8 @@
 //! Commands of the gRPC, Thrift and metrics servers to the thread that owns the switch.
 
 use std::{
-    io, mem,
-    os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
+    io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::Arc,
 };
 
@@ -10,6 +10,10 @@ use alfirk_p4runtime::{
     alfirk::links::v1::{ChangeRequest, ChangeResponse, ListRequest, ListResponse},
     p4::v1::*,
     Status,
+};
+use rustix::{
+    event::{eventfd, EventfdFlags},
+    io::{read, write},
 };
 use tokio::sync::{
     mpsc::{self, error::TryRecvError},
@@ -80,14 +84,7 @@ struct EventFd(OwnedFd);
 
 /// Creates a queue of commands.
 pub fn commands() -> io::Result<(CommandSender, CommandReceiver)> {
-    // SAFETY: eventfd takes no pointers; the descriptor is owned from here on.
-    let fd = unsafe {
-        let fd = libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC);
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        OwnedFd::from_raw_fd(fd)
-    };
+    let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
     let event = Arc::new(EventFd(fd));
     let (sender, receiver) = mpsc::channel(BACKLOG);
     Ok((
@@ -136,29 +133,20 @@ impl CommandReceiver {
 
     /// Clears the event; must be called before the queue is emptied.
     pub fn clear_event(&self) {
-        let mut count = [0u8; mem::size_of::<u64>()];
-        // SAFETY: the buffer has the given length. An error means that the event was clear.
-        unsafe {
-            libc::read(
-                self.event.0.as_raw_fd(),
-                count.as_mut_ptr().cast(),
-                count.len(),
-            )
-        };
+        // An error means that the event was clear.
+        let _ = read(&self.event.0, &mut [0u8; 8]);
     }
 }
 
-impl AsRawFd for CommandReceiver {
-    fn as_raw_fd(&self) -> RawFd {
-        self.event.0.as_raw_fd()
+impl AsFd for CommandReceiver {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.event.0.as_fd()
     }
 }
 
 impl EventFd {
     fn signal(&self) {
-        let one = 1u64.to_ne_bytes();
-        // SAFETY: the buffer has the given length. The only error is a full counter, and then the descriptor is
-        // readable already.
-        unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+        // The only error is a full counter, and then the descriptor is readable already.
+        let _ = write(&self.0, &1u64.to_ne_bytes());
     }
 }

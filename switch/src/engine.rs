@@ -11,7 +11,6 @@ mod runtime;
 use std::{
     collections::{BTreeMap, VecDeque},
     io, mem,
-    os::fd::AsRawFd,
     sync::Arc,
 };
 
@@ -88,8 +87,8 @@ impl Engine {
     ) -> io::Result<Engine> {
         let poller = Poller::new()?;
         let watch = LinkWatch::open()?;
-        poller.add(commands.as_raw_fd(), COMMANDS)?;
-        poller.add(watch.as_raw_fd(), WATCH)?;
+        poller.add(&commands, COMMANDS)?;
+        poller.add(&watch, WATCH)?;
         let clock = Clock::default();
         let mut server = server;
         server.set_epoch(wall_clock());

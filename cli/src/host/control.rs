@@ -5,7 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -70,9 +70,9 @@ impl Control {
     }
 
     /// Descriptor that is readable when a client waits to be accepted. A device has none: see [`Control::is_waiting`].
-    pub(super) fn listener_fd(&self) -> Option<RawFd> {
+    pub(super) fn listener_fd(&self) -> Option<BorrowedFd<'_>> {
         match &self.listener {
-            Listener::Socket(listener) => Some(listener.as_raw_fd()),
+            Listener::Socket(listener) => Some(listener.as_fd()),
             Listener::Device(_) => None,
         }
     }
@@ -83,7 +83,7 @@ impl Control {
     }
 
     /// Accepts waiting clients; returns their descriptors to watch, with their tokens.
-    pub(super) fn accept(&mut self) -> Vec<(RawFd, u64)> {
+    pub(super) fn accept(&mut self) -> Vec<(BorrowedFd<'_>, u64)> {
         let mut streams = Vec::new();
         match &mut self.listener {
             Listener::Socket(listener) => {
@@ -103,11 +103,10 @@ impl Control {
                 }
             }
         }
-        let mut new = Vec::new();
+        let first = self.clients.len();
         for stream in streams {
             let token = self.next_token;
             self.next_token += 1;
-            new.push((stream.as_raw_fd(), token));
             self.clients.push(Client {
                 token,
                 stream,
@@ -115,7 +114,9 @@ impl Control {
                 output: Vec::new(),
             });
         }
-        new
+        let new = self.clients[first..].iter();
+        new.map(|client| (client.stream.as_fd(), client.token))
+            .collect()
     }
 
     /// Reads the requests of a client. A client that closed, or sends an endless line, is dropped.

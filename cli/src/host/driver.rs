@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -84,11 +84,8 @@ impl Driver {
         })?;
         let poller = Poller::new().map_err(|e| system("epoll", e))?;
         let listener = control.listener_fd().map(|fd| (fd, LISTENER));
-        let station_fd = station.as_fd().as_raw_fd();
-        for (fd, token) in [(station_fd, STATION), (signals.as_raw_fd(), SIGNALS)]
-            .into_iter()
-            .chain(listener)
-        {
+        let own = [(station.as_fd(), STATION), (signals.as_fd(), SIGNALS)];
+        for (fd, token) in own.into_iter().chain(listener) {
             poller.add(fd, token).map_err(|e| system("epoll", e))?;
         }
         Ok(Driver {

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use alfirk_packet_io::{
@@ -90,8 +90,7 @@ impl Station for PacketStation {
     }
 
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: the socket is open as long as `self`.
-        unsafe { BorrowedFd::borrow_raw(self.socket.as_raw_fd()) }
+        self.socket.as_fd()
     }
 
     fn receive(&mut self) -> Outcome {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -133,12 +133,11 @@ fn send(
     let broken = |error: io::Error| Failure::failed(format_args!("VXLAN: {error}"));
     let mut poller = Poller::new().map_err(broken)?;
     for (number, port) in ports.iter().enumerate() {
-        let fd = port.socket.as_raw_fd();
-        poller.add(fd, number as u64).map_err(broken)?;
+        poller.add(&port.socket, number as u64).map_err(broken)?;
     }
     let own = [
-        (signals.as_raw_fd(), SIGNALS),
-        (receiver.ended.as_raw_fd(), OTHER_THREAD),
+        (signals.as_fd(), SIGNALS),
+        (receiver.ended.as_fd(), OTHER_THREAD),
     ];
     for (fd, token) in own {
         poller.add(fd, token).map_err(broken)?;
@@ -221,7 +220,7 @@ impl Receiver {
 
 fn receive(underlay: &Underlay, mut local_ends: BTreeMap<u32, LocalEnd>) -> io::Result<()> {
     let mut poller = Poller::new()?;
-    poller.add(underlay.as_raw_fd(), UNDERLAY)?;
+    poller.add(underlay, UNDERLAY)?;
     let mut incoming = Incoming::default();
     let (mut ready, mut spare) = (Vec::new(), Vec::new());
     loop {

@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr;
 
 use alfirk_packet_io::BATCH;
@@ -99,7 +99,7 @@ impl Underlay {
                 chunk.iter().map(|(d, _)| [IoSlice::new(d)]).collect();
             let remotes: Vec<Option<SockaddrIn>> = chunk.iter().map(|(_, to)| Some(*to)).collect();
             let none: [ControlMessage<'_>; 0] = [];
-            let fd = self.as_raw_fd();
+            let fd = self.socket.as_raw_fd();
             let sent = sendmmsg(fd, &mut headers, &parts, &remotes, none, MsgFlags::empty());
             let sent = sent.map(Iterator::count);
             first += match sent {
@@ -136,7 +136,7 @@ impl Underlay {
         let received: Vec<(usize, Option<SockaddrIn>)> = {
             let parts = buffers.iter_mut().map(|b| [IoSliceMut::new(b)]);
             let mut parts: Vec<[IoSliceMut<'_>; 1]> = parts.collect();
-            let fd = self.as_raw_fd();
+            let fd = self.socket.as_raw_fd();
             match recvmmsg(fd, headers, &mut parts, MsgFlags::MSG_DONTWAIT, None) {
                 Ok(messages) => messages.map(|m| (m.bytes, m.address)).collect(),
                 Err(Errno::EAGAIN | Errno::EINTR | Errno::ECONNREFUSED) => Vec::new(),
@@ -152,9 +152,9 @@ impl Underlay {
     }
 }
 
-impl AsRawFd for Underlay {
-    fn as_raw_fd(&self) -> RawFd {
-        self.socket.as_raw_fd()
+impl AsFd for Underlay {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

@@ -1,6 +1,6 @@
 //! A port: its interface, its emulated link, and the queues before the link.
 
-use std::{io, os::fd::AsRawFd, path::Path};
+use std::{io, path::Path};
 
 use alfirk_packet_io::{
     interface_index,
@@ -113,7 +113,7 @@ impl Port {
     pub(super) fn open(setup: PortSetup<'_>, poller: &Poller) -> io::Result<Port> {
         let index = interface_index(setup.interface)?;
         let socket = PacketSocket::with_ring(index, setup.ring)?;
-        poller.add(socket.as_raw_fd(), setup.number.into())?;
+        poller.add(&socket, setup.number.into())?;
         let capture = match setup.pcap {
             Some(dir) => {
                 let file = |way: &str| {
@@ -369,7 +369,7 @@ impl Port {
     pub(super) fn interface_added(&mut self, index: u32, poller: &Poller) {
         self.interface_removed();
         let opened = PacketSocket::with_ring(index, self.ring).and_then(|socket| {
-            poller.add(socket.as_raw_fd(), self.number.into())?;
+            poller.add(&socket, self.number.into())?;
             Ok(socket)
         });
         match opened {
