@@ -35,6 +35,10 @@ FEATURES = ("--workspace", "--features", "alfirk-cli/verbs")
 #: Path of the `alfirk` command, for tests that are not in Rust.
 COMMAND = {"ALFIRK": str(ALFIRK)}
 
+#: Variable with the path of the file in which tests record that they are skipped, as libtest reports them as
+#: passed. `alfirk_test_budget::skip` appends to it.
+SKIPPED_TESTS = "ALFIRK_SKIPPED_TESTS"
+
 #: Info strings of the code blocks that rustdoc compiles.
 RUN_BY_RUSTDOC = ("", "rust", "no_run", "should_panic", "compile_fail", "ignore")
 
@@ -309,14 +313,20 @@ class Runner:
     def run(self, check: Check) -> Count:
         """Run one check and print its line, and its output if it failed."""
         begin = time.monotonic()
-        good, output = self._execute(check)
+        self._log.mkdir(parents=True, exist_ok=True)
+        log = self._log / f"{check.name.replace(' ', '-')}.log"
+        record = log.with_suffix(".skipped")
+        record.unlink(missing_ok=True)
+        good, output = self._execute(check, {SKIPPED_TESTS: str(record.absolute())})
         count = check.count(output) if check.count else Count(passed=int(good), failed=int(not good))
-        if count.failed == 0 and (not good or count.passed == 0):
+        if check.count and record.exists():
+            skipped = len(record.read_text().splitlines())
+            count += Count(passed=-skipped, skipped=skipped)
+        if count.failed == 0 and (not good or count.passed + count.skipped == 0):
             # Its tests did not run, or none was selected.
             count += Count(failed=1)
         took = time.monotonic() - begin
-        self._log.mkdir(parents=True, exist_ok=True)
-        (self._log / f"{check.name.replace(' ', '-')}.log").write_text(output)
+        log.write_text(output)
         words = [f"{count.passed} passed", f"{count.failed} failed"]
         if count.skipped:
             words.append(f"{count.skipped} skipped")
@@ -336,10 +346,10 @@ class Runner:
             for process in self._processes:
                 os.killpg(process.pid, signal.SIGTERM)
 
-    def _execute(self, check: Check) -> tuple[bool, str]:
+    def _execute(self, check: Check, env: dict[str, str]) -> tuple[bool, str]:
         """Run the command of a check to its end or its time limit; nothing it started outlives it."""
         try:
-            process = self._start(check)
+            process = self._start(check, env)
         except OSError as problem:
             return False, f"{problem}\n"
         try:
@@ -353,14 +363,14 @@ class Runner:
                 self._processes.discard(process)
         return process.returncode == 0, output
 
-    def _start(self, check: Check) -> subprocess.Popen[str]:
+    def _start(self, check: Check, env: dict[str, str]) -> subprocess.Popen[str]:
         with self._lock:
             if self._stopped:
                 raise InterruptedError
             process = subprocess.Popen(
                 check.command,
                 cwd=ROOT,
-                env={**os.environ, **check.env},
+                env={**os.environ, **env, **check.env},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -396,9 +406,11 @@ def main() -> int:
             "NOT RUN: Mininet, guest and packet tests (they need root and namespaces): sudo make test\n"
         )
     if options.json:
-        sys.stdout.write(json.dumps({"passed": total.passed, "failed": total.failed}) + "\n")
+        counts = {"passed": total.passed, "failed": total.failed, "skipped": total.skipped}
+        sys.stdout.write(json.dumps(counts) + "\n")
     else:
-        sys.stdout.write(f"{total.passed} passed, {total.failed} failed\n")
+        skipped = f", {total.skipped} skipped" if total.skipped else ""
+        sys.stdout.write(f"{total.passed} passed, {total.failed} failed{skipped}\n")
     return 1 if total.failed else 0
 
 

@@ -17,7 +17,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// `None`, with a message on stderr, if namespaces cannot be created.
+    /// `None` if namespaces cannot be created; the test is skipped then.
     fn new(tag: &str) -> Option<Pair> {
         let names = [1, 2].map(|i| format!("alfirk-{tag}{i}-{}", std::process::id()));
         let pair = Pair {
@@ -27,7 +27,7 @@ impl Pair {
         let [a, b] = &pair.names;
         let made = ip(&["netns", "add", a]) && ip(&["netns", "add", b]);
         if !made {
-            eprintln!("SKIPPED: this test needs root and `ip netns`");
+            alfirk_test_budget::skip("this test needs root and `ip netns`");
             return None;
         }
         assert!(ip(&[

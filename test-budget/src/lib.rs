@@ -1,10 +1,10 @@
-//! The number of cases of property tests and the duration of fuzzers, for all crates.
+//! The number of cases of property tests, the duration of fuzzers, and the record of skipped tests, for all crates.
 //!
 //! Property tests with cheap cases use `ProptestConfig::default()`, which is [`CASES`] cases. Others declare the cost of a case:
 //! `#![proptest_config(Cost::Run.cases())]`. `PROPTEST_CASES=2560` multiplies all of them by ten, and `PROPTEST_RNG_SEED` chooses the
 //! cases. `ALFIRK_FUZZ_SECONDS` and `ALFIRK_FUZZ_SEED` do the same for fuzzers, which are limited by time.
 
-use std::time::Duration;
+use std::{fs::OpenOptions, io::Write, path::Path, thread, time::Duration};
 
 use proptest::test_runner::Config;
 
@@ -79,6 +79,32 @@ impl Fuzz {
             time: number("ALFIRK_FUZZ_SECONDS").map_or(FUZZ_TIME, Duration::from_secs),
         }
     }
+}
+
+/// Environment variable with the path of the file to which [`skip`] appends.
+const SKIPPED_TESTS: &str = "ALFIRK_SKIPPED_TESTS";
+
+/// Records that the calling test is skipped because this machine lacks something, and prints the reason. The test must then return.
+///
+/// libtest decides before a test runs whether it is ignored, and so reports the test as passed. `make test` (`tools/checks.py`) reads
+/// the record, and counts the test as skipped.
+///
+/// # Panics
+/// If the file of `ALFIRK_SKIPPED_TESTS` cannot be written.
+pub fn skip(reason: &str) {
+    let thread = thread::current();
+    let test = thread.name().unwrap_or("a test");
+    eprintln!("SKIPPED {test}: {reason}");
+    if let Some(path) = std::env::var_os(SKIPPED_TESTS) {
+        record(Path::new(&path), &format!("{test}: {reason}\n"));
+    }
+}
+
+/// Appends a line to a file. One write per line keeps the lines of parallel tests apart.
+fn record(path: &Path, line: &str) {
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
+    written.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
 #[cfg(test)]

@@ -128,3 +128,19 @@ def check_that_selects_no_test_has_failed(tmp_path: Path) -> None:
     line = "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 7 filtered out; finished in 0.00s"
     check = checks.Check("renamed", ["echo", line], count=checks.count_cargo_test)
     assert checks.Runner(tmp_path).run(check) == checks.Count(0, 1)
+
+
+def test_that_records_that_it_is_skipped_is_not_counted_as_passed(tmp_path: Path) -> None:
+    line = "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s"
+    script = f"echo 'needs_ports: this is not root' >> $ALFIRK_SKIPPED_TESTS; echo '{line}'"
+    check = checks.Check("some skipped", ["sh", "-c", script], count=checks.count_cargo_test)
+    runner = checks.Runner(tmp_path)
+    assert runner.run(check) == checks.Count(2, 0, 2)
+    # The record of an earlier run has no effect.
+    assert runner.run(check) == checks.Count(2, 0, 2)
+
+
+def check_whose_tests_are_all_skipped_has_not_failed(tmp_path: Path) -> None:
+    line = "test result: ok. 0 passed; 0 failed; 2 ignored"
+    check = checks.Check("all skipped", ["echo", line], count=checks.count_cargo_test)
+    assert checks.Runner(tmp_path).run(check) == checks.Count(0, 0, 2)

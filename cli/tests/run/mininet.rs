@@ -1,4 +1,4 @@
-//! `alfirk run` on Mininet. Needs root, Mininet and network namespaces; prints a notice and skips without them.
+//! `alfirk run` on Mininet. Needs root, Mininet and network namespaces; skipped without them.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::common::TESTBED;
 /// Time limit of all operations.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Whether Mininet can run here; prints the reason if not.
+/// Whether Mininet can run here; if not, the test is skipped.
 fn mininet_can_run() -> bool {
     // SAFETY: geteuid has no preconditions.
     let root = unsafe { libc::geteuid() } == 0;
@@ -23,7 +23,7 @@ fn mininet_can_run() -> bool {
     } else {
         return true;
     };
-    eprintln!("SKIPPED: {why}");
+    alfirk_test_budget::skip(why);
     false
 }
 
