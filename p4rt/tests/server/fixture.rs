@@ -83,6 +83,8 @@ pub fn bare() -> Server {
 pub struct Fixture {
     pub server: Server,
     pub primary: ClientId,
+    /// Election id of the primary, which its requests have.
+    pub election_id: Option<Uint128>,
     pub now: u64,
 }
 
@@ -107,6 +109,7 @@ impl Fixture {
         Fixture {
             server,
             primary,
+            election_id: id(1),
             now: 0,
         }
     }
@@ -118,7 +121,7 @@ impl Fixture {
     ) -> Result<(), Status> {
         let request = SetForwardingPipelineConfigRequest {
             device_id: DEVICE,
-            election_id: id(1),
+            election_id: self.election_id,
             action: action.into(),
             config,
             ..Default::default()
@@ -145,7 +148,7 @@ impl Fixture {
     ) -> WriteRequest {
         WriteRequest {
             device_id: DEVICE,
-            election_id: id(1),
+            election_id: self.election_id,
             updates,
             atomicity: atomicity.into(),
             ..Default::default()
