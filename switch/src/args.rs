@@ -13,7 +13,7 @@ use alfirk_packet_io::{link::LinkOptions, loss_filter::LossFilter, Clock};
 use clap::{Args, Parser, ValueEnum};
 
 use super::{
-    link_args::LinkArgs, port_defaults::PortDefaults, thrift, tls::TlsFiles, trace::TraceFormat,
+    engine::PortDefaults, link_args::LinkArgs, thrift, tls::TlsFiles, trace::TraceFormat,
     SwitchError,
 };
 use alfirk_bmv2::{PreLimits, SwitchOptions};

@@ -22,7 +22,7 @@ use tokio::sync::{
 
 use super::{
     stream_queue::StreamSender,
-    thrift::request::{Request, Response},
+    thrift::{Request, Response},
 };
 use alfirk_p4rt::ClientId;
 

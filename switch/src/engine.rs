@@ -20,16 +20,14 @@ use alfirk_packet_io::{
 use rustc_hash::FxHashMap;
 use tracing::{debug, error, info, trace, warn};
 
-pub use self::port::PortSetup;
+pub use self::port::{PortDefaults, PortSetup};
 use self::{
     commands::Work,
     port::{log_failure, Port, PortCounters, WRITABLE},
 };
 use super::{
     command::CommandReceiver,
-    dump::Dump,
-    logging,
-    port_defaults::PortDefaults,
+    logging::{self, Dump},
     send_thread::{SendThread, SentBatch},
     stream_queue::StreamSender,
     thrift,

@@ -6,9 +6,7 @@
 //! first through a queue. Decisions about packets are made in `p4rt` and `bmv2`, not in this crate.
 
 mod args;
-mod clock;
 mod command;
-mod dump;
 mod engine;
 mod files;
 mod grpc;
@@ -16,7 +14,6 @@ mod link_args;
 mod link_change;
 mod logging;
 mod metrics;
-mod port_defaults;
 mod queue;
 mod reads;
 mod send_thread;

@@ -4,8 +4,10 @@ use std::{
     fmt,
     fs::{self, File, OpenOptions},
     io::{self, IsTerminal, Write},
+    mem::MaybeUninit,
     path::PathBuf,
     sync::Mutex,
+    time::SystemTime,
 };
 
 use tracing::{debug, enabled, error, info, trace, warn, Event, Level, Subscriber};
@@ -17,7 +19,7 @@ use tracing_subscriber::{
     EnvFilter,
 };
 
-use super::{clock::LocalTime, LogLevel, SwitchArgs, SwitchError};
+use super::{LogLevel, SwitchArgs, SwitchError};
 use alfirk_bmv2::steps::{self, LogLine};
 
 /// Target of log lines about packets.
@@ -38,6 +40,33 @@ pub fn log_packets(lines: &[LogLine]) {
             steps::Level::Warn => warn!(target: TARGET, "{line}"),
             steps::Level::Error => error!(target: TARGET, "{line}"),
         }
+    }
+}
+
+/// Logs the first bytes of each frame, up to this number.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Dump(pub usize);
+
+impl Dump {
+    #[inline]
+    pub fn received(self, port: u32, frame: &[u8]) {
+        if self.0 > 0 {
+            let (len, hex) = (frame.len(), self.hex(frame));
+            info!(target: TARGET, "Received packet of length {len} on port {port}: {hex}");
+        }
+    }
+
+    #[inline]
+    pub fn sending(self, port: u32, frame: &[u8]) {
+        if self.0 > 0 {
+            let (len, hex) = (frame.len(), self.hex(frame));
+            info!(target: TARGET, "Sending packet of length {len} on port {port}: {hex}");
+        }
+    }
+
+    fn hex(self, frame: &[u8]) -> String {
+        let bytes = frame.iter().take(self.0);
+        bytes.map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
@@ -64,6 +93,23 @@ where
         write!(writer, "] [bmv2] [{letter}] [thread {thread}] ")?;
         context.format_fields(writer.by_ref(), event)?;
         writeln!(writer)
+    }
+}
+
+/// Formats the time as BMv2 does: `13:15:44.123`.
+struct LocalTime;
+
+impl FormatTime for LocalTime {
+    fn format_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let now = now.unwrap_or_default();
+        let seconds = now.as_secs() as libc::time_t;
+        let mut local = MaybeUninit::uninit();
+        // SAFETY: both pointers are valid for the call, which fills the second or returns null.
+        let local = unsafe { libc::localtime_r(&seconds, local.as_mut_ptr()).as_ref() };
+        let (hour, minute, second) = local.map_or((0, 0, 0), |t| (t.tm_hour, t.tm_min, t.tm_sec));
+        let millis = now.subsec_millis();
+        write!(writer, "{hour:02}:{minute:02}:{second:02}.{millis:03}")
     }
 }
 

@@ -9,10 +9,9 @@ use serde_json::Value;
 use crate::{
     chance::Chance,
     corpus::{subjects, Subject},
-    drive::settle,
     entities::PORTS,
     json,
-    run::run,
+    run::{run, settle},
 };
 
 /// Frames sent to each program that loads.

@@ -5,7 +5,6 @@
 
 mod chance;
 mod corpus;
-mod drive;
 mod entities;
 #[allow(dead_code)]
 #[path = "../server/fixture.rs"]

@@ -6,11 +6,10 @@ use alfirk_p4runtime::p4::v1::{update::Type, Update};
 use crate::{
     chance::Chance,
     corpus::{subjects, Subject, MAX_FRAME},
-    drive::settle,
     entities::{entity, PORTS},
     fixture::CPU_PORT,
     requests::Client,
-    run::run,
+    run::{run, settle},
 };
 
 /// Entities written before packets are sent; some of them are rejected.

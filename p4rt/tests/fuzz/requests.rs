@@ -13,11 +13,10 @@ use alfirk_p4runtime::{
 use crate::{
     chance::Chance,
     corpus::{subjects, Subject},
-    drive::settle,
     entities::{entity, PORTS},
     fixture::{self, arbitration, id, CPU_PORT, DEVICE},
     json, messages,
-    run::run,
+    run::{run, settle},
 };
 
 /// Requests per case.

@@ -14,6 +14,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use alfirk_bmv2::QueueState;
+use alfirk_p4rt::{Event, Server};
 use alfirk_test_budget::Fuzz;
 
 use crate::chance::Chance;
@@ -24,6 +26,8 @@ const CASE_TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_MIB: u64 = 1_500;
 /// Interval between two checks of time and memory.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
+/// Limit of events per frame: a program may recirculate a frame endlessly.
+const MAX_EVENTS: usize = 300;
 
 /// Progress that the worker thread reports to the watching one.
 #[derive(Default)]
@@ -109,4 +113,19 @@ fn resident_mib() -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib = line.and_then(|text| text.trim().trim_end_matches(" kB").parse::<u64>().ok());
     kib.unwrap_or(0) >> 10
+}
+
+/// Executes the server's events up to the limit. Returns the number of sent frames.
+pub fn settle(server: &mut Server, now: u64) -> usize {
+    let mut left = 0;
+    for _ in 0..MAX_EVENTS {
+        match server.poll() {
+            Some(Event::Enqueue(packet)) => server.dequeue(packet, now, QueueState::default()),
+            Some(Event::Output { .. }) => left += 1,
+            Some(_) => {}
+            None => return left,
+        }
+    }
+    while server.poll().is_some() {}
+    left
 }

@@ -8,7 +8,6 @@ mod config;
 mod keys;
 mod long;
 mod multicast;
-pub(super) mod request;
 mod runtime;
 mod serialize;
 mod simple_switch;
@@ -34,16 +33,34 @@ use tracing::{debug, error, info};
 
 pub use self::{
     long::{LongRequest, Started},
-    request::{Request, Response},
     runtime::{Ports, Runtime, Settings},
 };
 use super::command::{Command, CommandSender};
+use alfirk_bmv2::LoadedProgram;
 use alfirk_p4rt::Programs;
 
 /// Maximum number of clients; each has a thread.
 const MAX_CLIENTS: usize = 256;
 /// Pause after a failed accept.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// A request of a client's thread.
+pub enum Request {
+    /// A call of a method that the switch's thread executes.
+    Call(Box<Call>),
+    /// `bm_load_new_config` with the compiled program and its text.
+    Load(Arc<LoadedProgram>, Arc<str>),
+    /// Request for the text of the program.
+    Config,
+}
+
+/// The response to a [`Request`].
+pub enum Response {
+    /// The result of a [`Request::Call`] or [`Request::Load`].
+    Reply(Box<Reply>),
+    /// The text of the program, empty if there is none.
+    Config(Arc<str>),
+}
 
 impl<P: Ports> Runtime<'_, P> {
     /// Executes a client's request.
