@@ -19,8 +19,8 @@ use alfirk_bmv2_json as json;
 
 use crate::ir::{FlatProgram, Source};
 
-/// Writes a program as BMv2 JSON.
-pub fn emit(program: &FlatProgram) -> json::BmV2Json {
+/// Writes a program as BMv2 JSON. `architecture` is its name for the switch; `None` for the switch's default.
+pub fn emit(program: &FlatProgram, architecture: Option<&str>) -> json::BmV2Json {
     let mut actions = action::Actions::of(program);
     let mut names = pipeline::NodeNames::default();
     let pipelines = (program.pipelines.iter().zip(0..))
@@ -60,8 +60,7 @@ pub fn emit(program: &FlatProgram) -> json::BmV2Json {
         force_arith: Vec::new(),
         extern_instances: objects::extern_instances(program),
         field_aliases: headers::aliases(program),
-        architecture: (program.objects.arch.is_tofino())
-            .then(|| program.objects.arch.name().to_owned()),
+        architecture: architecture.map(str::to_owned),
         program: Some(program.objects.source.clone()),
         meta: Some(json::Meta {
             version: json::BmV2Json::VERSION,

@@ -448,7 +448,7 @@ impl Request {
             !self.p4info.is_empty(),
             !self.entries.is_empty(),
         ];
-        self.options.arch.is_tofino() && !made.contains(&true)
+        self.options.arch.target().is_only_checked_without_output() && !made.contains(&true)
     }
 }
 
@@ -517,18 +517,20 @@ impl P4cArgs {
 
     fn pipe(&self, arch: Arch) -> Result<Option<usize>, String> {
         match self.pipe {
-            Some(_) if !arch.is_tofino() => {
-                Err("--pipe: v1model has no pipes; add --arch tna or --arch t2na".to_owned())
-            }
+            Some(_) if !arch.target().has_stages() => Err(format!(
+                "--pipe: {} has no pipes; add --arch tna or --arch t2na",
+                arch.name()
+            )),
             pipe => Ok(pipe.map(usize::from)),
         }
     }
 
     fn report(&self, arch: Arch) -> Result<Option<PathBuf>, String> {
         match self.report {
-            Some(_) if !arch.is_tofino() => {
-                Err("--report: v1model has no stages; add --arch tna or --arch t2na".to_owned())
-            }
+            Some(_) if !arch.target().has_stages() => Err(format!(
+                "--report: {} has no stages; add --arch tna or --arch t2na",
+                arch.name()
+            )),
             _ => Ok(self.report.clone()),
         }
     }
@@ -667,7 +669,9 @@ impl P4cArgs {
                 })
             }
             // As p4c's driver. Without an output, a program for Tofino is only checked.
-            None if self.target.is_some() && !arch.is_tofino() => Some(name),
+            None if self.target.is_some() && !arch.target().is_only_checked_without_output() => {
+                Some(name)
+            }
             None => None,
         }
     }

@@ -8,7 +8,6 @@ mod command_line;
 mod macros;
 mod run;
 mod steps;
-mod version;
 
 pub use args::P4cArgs;
 pub use command_line::with_long_options;
@@ -31,7 +30,7 @@ use crate::stack::on_deep_stack;
 use crate::syntax::ast::P4Program;
 use crate::syntax::parser::parse_without;
 use crate::syntax::token::Token;
-use crate::{bmv2, ir, p4info, stages};
+use crate::{ir, p4info};
 
 /// Options of a compilation.
 #[derive(Clone, Debug, Default)]
@@ -213,7 +212,7 @@ impl Session {
     }
 
     fn checked_tree(&mut self, tree: P4Program) -> Option<CheckedProgram> {
-        let checked = sema::check(tree, &mut self.diagnostics);
+        let checked = sema::check(tree, self.options.arch, &mut self.diagnostics);
         (!self.diagnostics.has_errors()).then_some(checked)
     }
 
@@ -227,8 +226,9 @@ impl Session {
         loader: &dyn SourceLoader,
     ) -> io::Result<CheckedProgram> {
         let tree = self.tree(loader)?;
-        version::check(&tree, false, &mut self.diagnostics);
-        let checked = sema::check(tree, &mut self.diagnostics);
+        let target = self.options.arch.target();
+        target.check_tree(&tree, false, &mut self.diagnostics);
+        let checked = sema::check(tree, self.options.arch, &mut self.diagnostics);
         if !self.diagnostics.has_errors() {
             self.only_check = true;
             self.elaborated_program(&checked);
@@ -269,7 +269,8 @@ impl Session {
         checked: &CheckedProgram,
         pipe: Option<usize>,
     ) -> Option<ir::FlatProgram> {
-        stages::refuse_operations(checked, self.options.arch, &mut self.diagnostics);
+        let target = self.options.arch.target();
+        target.check_operations(checked, &mut self.diagnostics);
         if self.diagnostics.has_errors() {
             return None;
         }
@@ -283,8 +284,7 @@ impl Session {
             source: self.options.source.to_string_lossy().into_owned(),
         };
         let program = passes::lower(checked, &self.sources, &mut self.diagnostics, &options);
-        stages::refuse(&program, &mut self.diagnostics);
-        stages::refuse_applies(&program, &mut self.diagnostics);
+        target.check_limits(&program, &mut self.diagnostics);
         (!self.diagnostics.has_errors()).then_some(program)
     }
 
@@ -295,7 +295,8 @@ impl Session {
     pub fn outputs(&mut self, loader: &dyn SourceLoader) -> io::Result<Option<(BmV2Json, P4Info)>> {
         self.for_p4info = !self.options.actions_share_names;
         let program = self.elaborated(loader)?;
-        Ok(program.and_then(|program| Some((bmv2::emit(&program), self.p4info(&program)?))))
+        let target = self.options.arch.target();
+        Ok(program.and_then(|program| Some((target.emit(&program), self.p4info(&program)?))))
     }
 
     /// The P4Info of a program; `None` if explicit ids conflict, which is reported.

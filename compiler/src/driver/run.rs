@@ -6,16 +6,16 @@ use std::path::Path;
 use std::process::Command;
 
 use super::args::Request;
-use super::{version, P4cArgs, Session};
-use crate::bmv2::{self, graphs};
+use super::{P4cArgs, Session};
+use crate::bmv2::graphs;
 use crate::constants::Constants;
 use crate::diag::{nearest, Diagnostic, Page, Severity, SourceMap};
 use crate::ir::FlatProgram;
 use crate::p4info;
 use crate::preproc::{self, DiskLoader};
 use crate::stack::on_deep_stack;
-use crate::stages::Report;
 use crate::syntax::print::print_with_includes;
+use crate::targets::tofino::stages::Report;
 
 /// Exit code: the program was compiled.
 const COMPILED: u8 = 0;
@@ -93,7 +93,8 @@ pub(super) fn compile(
     session.for_p4info = !request.options.actions_share_names;
     let tree = session.tree(&DiskLoader).map_err(unreadable)?;
     write_rule(request, &session, stdout)?;
-    version::check(&tree, request.pretty.is_some(), &mut session.diagnostics);
+    let target = request.options.arch.target();
+    target.check_tree(&tree, request.pretty.is_some(), &mut session.diagnostics);
     if let Some(path) = &request.pretty {
         if !session.diagnostics.has_errors() {
             let text = print_with_includes(&tree, &session.sources);
@@ -137,7 +138,7 @@ pub(super) fn compile(
         Some(path) => report(path, std::slice::from_ref(&program), stdout, stderr)?,
         None => true,
     };
-    let json = bmv2::emit(&program);
+    let json = target.emit(&program);
     if let Some(path) = &request.output {
         write_file(path, json.to_text().as_bytes())?;
     }
@@ -172,7 +173,9 @@ fn report(
     stdout: &mut dyn Write,
     stderr: &mut dyn Write,
 ) -> Result<bool, String> {
-    let mut reports: Vec<Report> = programs.iter().filter_map(Report::of).collect();
+    let mut reports: Vec<Report> = (programs.iter())
+        .filter_map(|program| program.objects.arch.target().report(program))
+        .collect();
     if programs.iter().any(|program| program.pipelines.is_empty()) {
         return Err(
             "--report: the program must be a Switch of Pipelines, each of two parsers and four controls"

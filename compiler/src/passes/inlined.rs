@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use num_bigint::BigInt;
 
+use super::deparsers::DeparserForm;
 use super::externs::call::Externs;
 use crate::diag::{Span, Warning};
 use crate::ir::{
@@ -206,7 +207,7 @@ pub struct WrittenEntry {
     pub args: Vec<BigInt>,
     /// The priority in the program; `None` if the entry has none.
     pub priority: Option<BigInt>,
-    /// The number in `@priority`, an annotation for BMv2 that is older than priorities in P4; `None` without the annotation.
+    /// The number in `@priority`, an annotation for the switch that is older than priorities in P4; `None` without the annotation.
     pub annotated_priority: Option<u32>,
     /// Whether the entry is `const`.
     pub constant: bool,
@@ -263,7 +264,7 @@ pub struct InlinedProgram {
     pub entries: Vec<TableEntries>,
     /// Divisions whose operands are not both constant.
     pub divisions: Vec<Division>,
-    /// Source positions of register accesses on Tofino, indexed by `Primitive::RegisterAccess`.
+    /// Source positions of accesses of registers that a packet may access once, indexed by `Primitive::RegisterAccess`.
     pub register_sites: Vec<Span>,
     /// Direct registers, which have a cell for each entry of a table.
     pub direct_registers: BTreeSet<RegisterId>,
@@ -303,13 +304,17 @@ impl InlinedProgram {
         of_blocks.chain(&self.action_bodies)
     }
 
-    /// Bodies of controls, and of deparsers on Tofino, which may contain other statements than `emit`.
+    /// Bodies of controls, and of deparsers with the statements of a control, each with the name of the block.
     pub fn controls(&self) -> impl Iterator<Item = (&'static str, &Vec<Stmt>)> {
-        self.blocks.iter().filter_map(|block| match &block.code {
-            BlockCode::Control(body) => Some((block.name, body)),
-            BlockCode::Deparser(body) if self.objects.arch.is_tofino() => Some((block.name, body)),
-            BlockCode::Parser(_) | BlockCode::Checksums(_) | BlockCode::Deparser(_) => None,
-        })
+        let form = self.objects.arch.target().deparser_form();
+        let has_statements = form == DeparserForm::Statements;
+        self.blocks
+            .iter()
+            .filter_map(move |block| match &block.code {
+                BlockCode::Control(body) => Some((block.name, body)),
+                BlockCode::Deparser(body) if has_statements => Some((block.name, body)),
+                BlockCode::Parser(_) | BlockCode::Checksums(_) | BlockCode::Deparser(_) => None,
+            })
     }
 }
 

@@ -7,8 +7,7 @@
 //! | [`parser_fields`] | | | parsers branch on fields |
 //! | [`control_types`] | types of visible objects | [`crate::ir::ControlTypes`] | every named type is listed |
 //! | [`entries`] | keysets and priorities as written | entries of [`crate::ir::Table`] | each entry has the match kinds of its key, and a priority |
-//! | [`register_access`] | | | on Tofino, a packet accesses a register at most once |
-//! | [`direct_cells`] | | | direct registers are accessed only after a hit |
+//! | [`Target::finish_inlined`] | | | the target's own invariants |
 //! | [`divisions`] | | | only variables with constant values are divided |
 //! | [`selects`] | keysets as written | [`crate::ir::Transition`]s | cases match values under masks, and the last case matches always |
 //! | [`parse_states`] | states that branch | [`crate::ir::Parser`] | states contain no branches |
@@ -17,9 +16,9 @@
 //! | [`exits`] | controls and actions | [`crate::ir::Stmt`]s | results are copied out before an `exit` |
 //! | [`sites`] | | | a variable stores from where a table with several applications is applied |
 //! | [`direct_meters`] | | | each direct meter has a field for its colour |
-//! | [`aliases`] | | | aliases of unread parser errors are removed |
+//! | [`Target::finish`] | | | the target's own invariants |
 //!
-//! Elaboration starts from the blocks that [`package`] finds in `main`. It and [`externs`] generate code with [`builder`].
+//! Elaboration starts from the blocks that the target finds in `main` ([`package`]). It and [`externs`] generate code with [`builder`].
 //!
 //! The type of a statement shows the stage of lowering: first [`inlined::StmtKind`], then [`crate::ir::StmtKind`] and
 //! [`crate::ir::ParserStmtKind`]. Invariants that types cannot express are checked between passes in debug builds ([`check`]).
@@ -27,26 +26,23 @@
 //! Passes report unsupported constructs with their source positions; back ends cannot fail. All passes run even after errors, so that one
 //! compilation reports all errors.
 
-mod aliases;
-mod annotations;
-mod builder;
+pub(crate) mod annotations;
+pub(crate) mod builder;
 mod check;
 mod checksums;
 mod control_types;
 mod control_view;
-mod deparsers;
-mod direct_cells;
+pub(crate) mod deparsers;
 mod direct_meters;
 mod divisions;
-mod elaborate;
+pub(crate) mod elaborate;
 mod entries;
 mod exits;
-mod externs;
-mod inlined;
+pub(crate) mod externs;
+pub(crate) mod inlined;
 mod package;
 mod parse_states;
 mod parser_fields;
-mod register_access;
 mod selects;
 mod sites;
 
@@ -54,6 +50,9 @@ use crate::arch::Arch;
 use crate::diag::{Diagnostics, Location, SourceMap, Span};
 use crate::ir::{Deparser, FlatProgram, Parser, Pipeline, Source};
 use crate::sema::CheckedProgram;
+#[cfg(doc)]
+use crate::targets::Target;
+use deparsers::DeparserForm;
 use inlined::{Block, BlockCode, InlinedProgram};
 
 /// Options of the lowering.
@@ -63,7 +62,7 @@ pub struct Options {
     pub arch: Arch,
     /// Index, from 0, of the pipe to compile (`--pipe`); `None` if there is only one.
     pub pipe: Option<usize>,
-    /// Whether extern objects that are not part of v1model are kept (`--emit-externs`) instead of reported.
+    /// Whether extern objects that the compiler does not know are kept (`--emit-externs`) instead of reported.
     pub emit_externs: bool,
     /// Whether the program is only checked, so that limits of the software target are not reported.
     pub only_check: bool,
@@ -105,10 +104,8 @@ pub fn lower(
         diagnostics,
     );
     entries::lower(&mut program, diagnostics);
-    if options.arch.is_tofino() {
-        register_access::check(&program, diagnostics);
-        direct_cells::finish(&mut program, diagnostics);
-    }
+    let target = options.arch.target();
+    target.finish_inlined(&mut program, diagnostics);
     divisions::refuse(&program, diagnostics);
     let mut flat = blocks(&mut program, diagnostics, options);
     sites::number_sites(
@@ -119,7 +116,7 @@ pub fn lower(
     );
     direct_meters::finish(&mut program, options.only_check, diagnostics);
     flat.objects = program.objects;
-    aliases::remove_unread(&mut flat);
+    target.finish(&mut flat);
     if invariants_hold_after(diagnostics, options) {
         check::assert_holds("direct_meters", check::flat(&flat));
     }
@@ -139,6 +136,7 @@ fn blocks(
 ) -> FlatProgram {
     let mut flat = FlatProgram::default();
     let (mut pipelines, mut bodies) = (Vec::new(), Vec::new());
+    let form = options.arch.target().deparser_form();
     for Block { name, source, code } in std::mem::take(&mut program.blocks) {
         match code {
             BlockCode::Parser(states) => flat.parsers.push(Parser {
@@ -151,26 +149,23 @@ fn blocks(
                 pipelines.push((name, source));
                 bodies.push(body);
             }
-            BlockCode::Deparser(body) if options.arch.is_tofino() => {
-                let (headers, rest) =
-                    deparsers::lower_tofino(body, options.only_check, diagnostics);
+            BlockCode::Deparser(body) => {
+                let lowered = match form {
+                    DeparserForm::Calls => deparsers::with_calls(body, diagnostics),
+                    DeparserForm::Statements => {
+                        deparsers::with_statements(body, options.only_check, diagnostics)
+                    }
+                };
                 flat.deparsers.push(Deparser {
                     name,
-                    headers,
-                    calls: Vec::new(),
+                    headers: lowered.headers,
+                    calls: lowered.calls,
                     source: source.clone(),
                 });
-                pipelines.push((name, source));
-                bodies.push(rest);
-            }
-            BlockCode::Deparser(body) => {
-                let (headers, calls) = deparsers::lower_v1model(body, diagnostics);
-                flat.deparsers.push(Deparser {
-                    name,
-                    headers,
-                    calls,
-                    source,
-                });
+                if let Some(body) = lowered.pipeline {
+                    pipelines.push((name, source));
+                    bodies.push(body);
+                }
             }
         }
     }

@@ -4,7 +4,7 @@
 //! matches each key with a value under a mask, or all keys together with a value set. Exactly the last case of a `select` matches
 //! everything. Values that match no case of the program lead to one state that rejects with `error.NoMatch`.
 //!
-//! BMv2 has no ranges in parsers: a range becomes the set of masks that together match it.
+//! Switches have no ranges in parsers: a range becomes the set of masks that together match it.
 
 use num_bigint::BigInt;
 
@@ -30,7 +30,7 @@ pub fn lower(
 ) -> Vec<State<Transition>> {
     let mut ends = EndStates {
         count: states.len(),
-        reject_continues: !objects.arch.is_tofino(),
+        reject_continues: objects.arch.target().continues_after_reject(),
         first_rejection: None,
     };
     let lowered = states.into_iter().map(|state| {
@@ -57,8 +57,7 @@ pub fn lower(
 struct EndStates {
     /// Number of states of the program, which is also the position of the rejecting state.
     count: usize,
-    /// Whether a rejected packet continues to ingress, as on v1model. On Tofino, a rejected packet needs a parser error, by which the model
-    /// drops it.
+    /// Whether a rejected packet continues to the control after the parser. If not, it needs a parser error, by which the switch drops it.
     reject_continues: bool,
     /// Source position of the first transition to the rejecting state, if there is one.
     first_rejection: Option<Source>,

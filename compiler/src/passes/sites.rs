@@ -3,7 +3,7 @@
 //! Input: pipelines whose tables may be applied in several places. Output: the same pipelines. Invariant: an application has a `site` if and
 //! only if the pipeline applies the table in several places; a preceding statement stores the number of the site in a variable.
 //!
-//! A table of BMv2 has one successor per outcome. After a table with several applications, the switch therefore tests the variable to
+//! A table of the switch has one successor per outcome. After a table with several applications, the switch therefore tests the variable to
 //! continue at the right application.
 
 use std::collections::BTreeMap;

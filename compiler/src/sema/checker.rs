@@ -3,6 +3,7 @@
 use super::checked::*;
 use super::types::Type;
 use super::value::Value;
+use crate::arch::{self, Arch};
 use crate::diag::{closest, Code, Diagnostic, Diagnostics, Span, Warning};
 use crate::syntax::ast::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -96,8 +97,9 @@ pub(super) struct FieldTable {
 }
 
 impl<'a> Checker<'a> {
-    pub fn new(program: &P4Program, diagnostics: &'a mut Diagnostics) -> Checker<'a> {
+    pub fn new(program: &P4Program, arch: Arch, diagnostics: &'a mut Diagnostics) -> Checker<'a> {
         let out = CheckedProgram {
+            arch,
             defs: vec![None; program.decl_count as usize],
             exprs: vec![ExprInfo::default(); program.expr_count as usize],
             type_refs: vec![Type::Invalid; program.type_ref_count as usize],
@@ -298,17 +300,16 @@ impl<'a> Checker<'a> {
         .label("not found in this scope");
         if let Some(near) = self.suggest(name) {
             d = d.did_you_mean(name.span, &near);
-        } else if let Some(file @ "t2na.p4") = declared_in(&name.name) {
-            d = d.help(format!(
-                "it is declared in `{file}`: only Tofino 2 has it; include that file instead of `tna.p4`, and compile with --arch t2na"
-            ));
         } else if let Some(file) = declared_in(&name.name) {
             let top = Span::new(name.span.file, 0, 0);
-            d = d
-                .help(format!(
-                    "it is declared in `{file}`: add `#include <{file}>`"
-                ))
-                .fix(top, format!("#include <{file}>\n"));
+            d = match arch::include_help(file) {
+                Some(help) => d.help(help),
+                None => d
+                    .help(format!(
+                        "it is declared in `{file}`: add `#include <{file}>`"
+                    ))
+                    .fix(top, format!("#include <{file}>\n")),
+            };
         }
         self.report(d);
     }
@@ -422,7 +423,7 @@ pub(super) fn same_parameters(a: &[std::rc::Rc<Param>], b: &[std::rc::Rc<Param>]
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.name.name == b.name.name)
 }
 
-/// The shipped file (`core.p4`, `v1model.p4`, ...) that declares `name`, found by text search; `None` if none does.
+/// The shipped file, such as `core.p4`, that declares `name`, found by text search; `None` if none does.
 fn declared_in(name: &str) -> Option<&'static str> {
     crate::preproc::shipped_files()
         .iter()

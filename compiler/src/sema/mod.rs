@@ -1,7 +1,7 @@
 //! Semantic analysis: names, types and compile-time values.
 //!
 //! [`check`] traverses the tree once, in order, as P4 requires names to be declared before they are used. It reports all errors that do not
-//! depend on the target, and returns the [`CheckedProgram`].
+//! depend on the target, and asks the architecture for its table properties. It returns the [`CheckedProgram`].
 
 mod annotations;
 mod args;
@@ -25,17 +25,18 @@ mod types;
 pub mod value;
 
 pub use checked::*;
-pub(crate) use table::{LANGUAGE_PROPERTIES, TARGET_PROPERTIES};
+pub(crate) use table::LANGUAGE_PROPERTIES;
 pub use types::*;
 pub use value::{FoldError, Value, MAX_WIDTH};
 
+use crate::arch::Arch;
 use crate::diag::Diagnostics;
 use crate::syntax::ast::P4Program;
 use checker::Checker;
 
 /// Resolves names, checks types and evaluates constants. The result is usable by later phases only if `diagnostics` has no errors.
-pub fn check(program: P4Program, diagnostics: &mut Diagnostics) -> CheckedProgram {
-    let mut checker = Checker::new(&program, diagnostics);
+pub fn check(program: P4Program, arch: Arch, diagnostics: &mut Diagnostics) -> CheckedProgram {
+    let mut checker = Checker::new(&program, arch, diagnostics);
     for decl in &program.decls {
         checker.declaration(decl);
     }

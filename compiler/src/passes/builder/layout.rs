@@ -7,8 +7,8 @@ use super::{join, Builder, MAX_HEADERS};
 use crate::diag::{Code, Diagnostic};
 use crate::ir::{
     Field, FieldPlace, FieldRef, FieldWidth, Header, HeaderId, HeaderPlace, HeaderType,
-    HeaderTypeId, Scalar, Stack, StackId, Storage, TypeSpec, Union, UnionId, UnionStack,
-    UnionStackId, UnionType, UnionTypeId,
+    HeaderTypeId, Scalar, Stack, StackId, TypeSpec, Union, UnionId, UnionStack, UnionStackId,
+    UnionType, UnionTypeId,
 };
 use crate::passes::annotations::field_name;
 use crate::passes::control_view;
@@ -95,40 +95,6 @@ impl Builder<'_> {
         Place::Struct(members.collect())
     }
 
-    /// Creates `standard_metadata`, which is header 1.
-    pub fn standard_metadata(&mut self, ty: &Type) -> Place {
-        let name = "standard_metadata";
-        let fields = self.checked.fields(ty);
-        let mut layout = HeaderType {
-            name: name.to_owned(),
-            fields: Vec::new(),
-        };
-        let mut members = Vec::new();
-        let header = Storage::STANDARD_METADATA;
-        for (field, ty) in &fields {
-            let Some(scalar) = self.scalar(ty) else {
-                continue;
-            };
-            let position = layout.fields.len() as u32;
-            layout
-                .fields
-                .push(scalar_field(field.name.name.to_string(), scalar));
-            let place = FieldPlace {
-                header: HeaderPlace::Fixed(header),
-                field: position,
-            };
-            members.push((Rc::clone(&field.name.name), Place::Scalar(place, scalar)));
-        }
-        let ty = self.add_header_type(layout);
-        self.program.storage.headers.push(Header {
-            name: name.to_owned(),
-            ty,
-            metadata: true,
-        });
-        self.into.names.insert(name.to_owned());
-        Place::Struct(members)
-    }
-
     /// Creates a header instance.
     pub fn header(&mut self, ty: &Type, name: &str) -> HeaderId {
         let layout = self.header_type(ty);
@@ -146,7 +112,8 @@ impl Builder<'_> {
         id
     }
 
-    fn add_header_type(&mut self, ty: HeaderType) -> HeaderTypeId {
+    /// Adds a header type.
+    pub fn add_header_type(&mut self, ty: HeaderType) -> HeaderTypeId {
         let id = HeaderTypeId::from(self.program.storage.header_types.len());
         self.program.storage.header_types.push(ty);
         id
@@ -191,13 +158,13 @@ impl Builder<'_> {
         id
     }
 
-    /// Whether the compiler may choose the layout of a header: the header or a field has `@flexible`, on Tofino.
+    /// Whether the compiler may choose the layout of a header: the header or a field has `@flexible`, and the target supports that.
     fn is_flexible(&self, ty: &Type) -> bool {
         let flexible = |annotations: &[Annotation]| annotations.annotation("flexible").is_some();
         let of_type = ty
             .nominal()
             .map(|nominal| &self.checked.def(nominal.id).kind);
-        self.program.arch.is_tofino()
+        self.program.arch.target().pads_flexible_headers()
             && (matches!(of_type, Some(DefKind::Header(decl) | DefKind::Struct(decl)) if flexible(&decl.annotations))
                 || (self.checked.fields(ty).iter())
                     .any(|(field, ty)| flexible(&field.annotations) || self.is_flexible(ty)))
@@ -387,7 +354,8 @@ impl Builder<'_> {
     }
 }
 
-fn scalar_field(name: String, scalar: Scalar) -> Field {
+/// A field with the type `scalar`.
+pub fn scalar_field(name: String, scalar: Scalar) -> Field {
     Field {
         name,
         width: FieldWidth::Fixed(scalar.width()),

@@ -32,7 +32,7 @@ impl Builder<'_> {
                 *offset += width;
                 let value = super::ops::cast(ahead, *scalar);
                 match value {
-                    // BMv2 copies the bits to a field of the same width, so the conversion is not needed.
+                    // The switch copies the bits to a field of the same width, so the conversion is not needed.
                     ir::Expr::Cast { arg, .. } => {
                         self.emit(
                             span,

@@ -10,7 +10,7 @@ pub mod data;
 mod division;
 mod equal;
 mod growth;
-mod layout;
+pub mod layout;
 mod lookahead;
 pub mod ops;
 mod values;
@@ -93,7 +93,7 @@ impl<'a> Builder<'a> {
             union_types: Vec::new(),
             claimed: BTreeMap::new(),
         };
-        builder.add_scalars();
+        builder.add_variables_header();
         builder
     }
 
@@ -142,15 +142,6 @@ impl<'a> Builder<'a> {
         passes::source(self.sources, span)
     }
 
-    /// Reports a construct that the software model of Tofino does not support, unless the program is only checked.
-    pub fn beyond_model(&mut self, span: Span, message: impl Into<String>) {
-        if !self.options.only_check {
-            let what = Diagnostic::error(Code::MODEL, span, message);
-            let help = "the program can be checked, without -o, and compiled for the chip";
-            self.diagnostics.report(what.help(help));
-        }
-    }
-
     /// Reports a construct that the target does not support, unless the program is only checked.
     pub fn target(&mut self, span: Span, message: impl Into<String>) {
         if self.options.only_check {
@@ -178,19 +169,20 @@ impl<'a> Builder<'a> {
             .report(Diagnostic::warning(warning, span, message));
     }
 
-    /// Creates the header `scalars`, which must be header 0.
-    fn add_scalars(&mut self) {
-        let ty = ir::HeaderType {
-            name: "scalars_0".to_owned(),
+    /// Creates the header for variables, the first header.
+    fn add_variables_header(&mut self) {
+        let (ty, name) = self.options.arch.target().variables_header();
+        let storage = &mut self.program.storage;
+        storage.header_types.push(ir::HeaderType {
+            name: ty.to_owned(),
             fields: Vec::new(),
-        };
-        self.program.storage.header_types.push(ty);
-        let scalars = ir::Header {
-            name: "scalars".to_owned(),
+        });
+        storage.headers.push(ir::Header {
+            name: name.to_owned(),
             ty: ir::HeaderTypeId(0),
             metadata: true,
-        };
-        self.program.storage.headers.push(scalars);
-        self.into.names.insert("scalars".to_owned());
+        });
+        storage.variables = ir::HeaderId(0);
+        self.into.names.insert(name.to_owned());
     }
 }

@@ -181,7 +181,9 @@ fn assign(value: Expr) -> inlined::Stmt {
 #[test]
 fn elaborated_program_has_only_known_calls_and_no_target_primitives() {
     let call = || stmt(Inlined::Call(ir::CallId(0)));
-    let drop = stmt(Effect::Primitive(ir::Primitive::MarkToDrop));
+    let drop = stmt(Effect::Primitive(ir::Primitive::MarkToDrop {
+        metadata: HeaderId(0),
+    }));
     assert_eq!(elaborated(&with_action(Vec::new())), Ok(()));
     assert!(elaborated(&with_action(vec![drop])).is_err());
     assert!(elaborated(&with_action(vec![call()])).is_err());

@@ -500,7 +500,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// The unions of a stack that `push_front` or `pop_front` by `count` elements must invalidate, since BMv2 does not. Empty for a stack of
+/// The unions of a stack that `push_front` or `pop_front` by `count` elements must invalidate, since the switch does not. Empty for a stack of
 /// headers.
 fn unions_to_invalidate(storage: &Storage, stack: &Place, count: u32, push: bool) -> Vec<UnionId> {
     let Place::UnionStack(id) = stack else {

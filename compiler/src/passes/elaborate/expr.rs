@@ -14,7 +14,7 @@ use crate::passes::externs::call::Region;
 use crate::sema::{DefKind, Resolution, Type, Value};
 use crate::syntax::ast::{BinaryOp, DeclId, Expr, ExprKind, Ident, Name, NamedExpr, UnaryOp};
 
-/// Maximum nesting of operators in an expression of the output. BMv2 reads JSON files nested up to 1,000 levels, Alfirk's switch up to 600,
+/// Maximum nesting of operators in an expression of the output. The reference switch reads JSON files nested up to 1,000 levels, Alfirk's switch up to 600,
 /// and an operator whose result is wrapped uses six levels.
 const MAX_HEIGHT: usize = 60;
 

@@ -15,7 +15,6 @@ use crate::passes::builder::data::Data;
 use crate::passes::externs::call::{
     Argument, Call, CallResult, Callee, DeclaredObject, ExternArg, Implementation, InstanceId,
 };
-use crate::passes::externs::properties;
 use crate::passes::inlined::StmtKind;
 use crate::sema::{CallInfo, Type};
 use crate::syntax::ast::{self, Arg, Decl, DeclId, ExprKind, FunctionDecl, Name};
@@ -40,7 +39,7 @@ impl Elaborator<'_> {
         let type_args = type_args.map(|ty| ty.substitute(&frame.substitution));
         let type_args = type_args.collect();
         let args = self.extern_arguments(info, args, frame);
-        let kind = properties::control_kind(self.options.arch, &ty);
+        let kind = self.options.arch.target().control_kind(&ty);
         let meta =
             kind.map(|kind| self.named_meta(kind, name.name.clone(), name.annotations, name.span));
         let instances = &mut self.into.externs.instances;
@@ -172,6 +171,7 @@ impl Elaborator<'_> {
         span: Span,
         frame: &Rc<Frame>,
     ) -> Data {
+        let target = self.options.arch.target();
         let ret = info.ret.substitute(&frame.substitution);
         let mut call = Call {
             callee,
@@ -183,12 +183,12 @@ impl Elaborator<'_> {
             scope: frame.name.clone(),
             span,
         };
-        if let Some(value) = properties::fold_pure_call(&mut self.build, &call) {
+        if let Some(value) = target.fold_pure_call(&mut self.build, &call) {
             return value;
         }
         let id = CallId::from(self.into.externs.calls.len());
         let mut data = Data::Invalid;
-        if call.ret != Type::Void && properties::calls_have_results(self.options.arch) {
+        if call.ret != Type::Void && target.calls_have_results() {
             (call.result, data) = match self.scalar(&call.ret) {
                 Some(ty) => (
                     CallResult::Scalar(ty),

@@ -8,7 +8,6 @@ use super::{join, Elaborator};
 use crate::diag::Span;
 use crate::ir::{self, Scalar, Take};
 use crate::passes::builder::data::{Data, Place};
-use crate::passes::externs::properties;
 use crate::sema::{CallInfo, Resolution, Type};
 use crate::syntax::ast::{Call, Expr, ExprKind};
 
@@ -37,7 +36,10 @@ impl Elaborator<'_> {
                 let ty = info.ret.substitute(&frame.substitution);
                 return self.lookahead(&ty, span, &frame.name);
             }
-            "length" => return properties::packet_length(&mut self.build, span),
+            "length" => {
+                let target = self.options.arch.target();
+                return target.packet_length(&mut self.build, span);
+            }
             _ => {}
         }
         Data::Invalid

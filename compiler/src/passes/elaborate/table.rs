@@ -16,7 +16,6 @@ use crate::ir::{
 };
 use crate::passes::annotations::{field_annotations, full_name};
 use crate::passes::externs::call::{InstanceId, TableObjects};
-use crate::passes::externs::properties;
 use crate::sema::{Callee, DefKind};
 use crate::syntax::ast::{
     ActionRef as AstActionRef, Annotated, Decl, DeclId, Direction, Expr, ExprKind, Name, TableDecl,
@@ -262,6 +261,7 @@ impl Elaborator<'_> {
         decl: &TableDecl,
         frame: &Rc<Frame>,
     ) -> Vec<(Name, Option<InstanceId>, Span)> {
+        let objects_of_target = self.options.arch.target().object_properties();
         let mut objects = Vec::new();
         for property in &decl.properties {
             let TablePropertyValue::Expr(value) = &property.value else {
@@ -284,7 +284,7 @@ impl Elaborator<'_> {
                         .is_some_and(|value| value != BigInt::ZERO);
                     self.program.tables[table.index()].support_timeout = on;
                 }
-                name if properties::is_object_property(self.options.arch, name) => {
+                name if objects_of_target.contains(&name) => {
                     let object = self.property_object(property, value, decl, frame);
                     objects.push((Rc::clone(&property.name.name), object, value.span));
                 }

@@ -2,27 +2,13 @@
 
 use num_bigint::BigInt;
 
-use super::call::ExternArg;
-use super::{enum_argument, Lowering};
+use super::Lowering;
 use crate::diag::{Code, Span};
 use crate::ir::{self, Algorithm, Calculation, CalculationId, CalculationInput, Effect};
 use crate::passes::builder::data::Data;
 use crate::sema::Type;
 
 impl Lowering<'_> {
-    /// The algorithm that the argument for the parameter `wanted` names. Reports an argument that is not constant.
-    pub fn algorithm(&mut self, args: &[ExternArg], wanted: &str, span: Span) -> Algorithm {
-        let known = enum_argument(self, args, wanted).and_then(|name| Algorithm::from_name(&name));
-        known.unwrap_or_else(|| {
-            self.error(
-                Code::NOT_CONSTANT,
-                span,
-                "the algorithm must be a member of HashAlgorithm known at compile time",
-            );
-            Algorithm::Crc16
-        })
-    }
-
     /// Adds a calculation to the program.
     pub fn calculation(
         &mut self,

@@ -38,27 +38,19 @@ impl Lowering<'_> {
         object: Option<LoweredObject>,
         span: Span,
     ) {
+        let target = self.options.arch.target();
+        if target.attach(self, table, property, object, span) {
+            return;
+        }
         match (property, object) {
             ("implementation", Some(LoweredObject::ActionProfile(id))) => {
                 self.program.tables[table.index()].implementation = Some(id);
                 self.program.action_profiles[id.index()].tables.push(table);
             }
-            ("implementation", Some(LoweredObject::Tofino(id)))
-                if self.partitions_of(id).is_some() =>
-            {
-                self.program.tables[table.index()].algorithmic = self.partitions_of(id);
-            }
             ("implementation", _) => self.target(
                 span,
                 "implementation must be an action_profile or action_selector",
             ),
-            ("alpm" | "atcam", object) => {
-                let layout = match object {
-                    Some(LoweredObject::Tofino(id)) => self.partitions_of(id),
-                    _ => None,
-                };
-                self.program.tables[table.index()].algorithmic = layout;
-            }
             ("counters", Some(LoweredObject::DirectCounter(id))) => {
                 self.program.tables[table.index()].counter = Some(id);
                 let first = self.program.counters[id.index()].table.replace(table);
@@ -70,14 +62,7 @@ impl Lowering<'_> {
                 let first = self.program.meters[id.index()].table.replace(table);
                 self.attached_twice(first, table, span);
             }
-            ("meters", Some(LoweredObject::Tofino(id))) => {
-                self.attach_direct(Some(id), table, span)
-            }
             ("meters", _) => self.target(span, "meters must be a direct_meter"),
-            ("registers" | "filters", Some(LoweredObject::Tofino(id))) => {
-                self.attach_direct(Some(id), table, span);
-            }
-            ("registers" | "filters", _) => self.attach_direct(None, table, span),
             _ => {}
         }
     }

@@ -1,0 +1,68 @@
+//! Calls that verify and update checksums.
+
+use super::algorithm::algorithm_named;
+use crate::diag::Span;
+use crate::ir::{self, CalculationInput, Checksum};
+use crate::passes::builder::data::{Data, Place};
+use crate::passes::externs::call::{Argument, ExternArg, Region};
+use crate::passes::externs::{enum_member, value, Lowering};
+use crate::passes::inlined::StmtKind;
+
+impl Lowering<'_> {
+    /// Lowers a call of `verify_checksum`, `update_checksum` or their variants with payload.
+    pub fn checksum(&mut self, name: &str, args: &[ExternArg], span: Span) {
+        let verify = name.starts_with("verify");
+        let right = if verify {
+            Region::Verify
+        } else {
+            Region::Compute
+        };
+        if self.region != right {
+            let control = if verify {
+                "VerifyChecksum"
+            } else {
+                "ComputeChecksum"
+            };
+            self.target(
+                span,
+                format!("{name} can be called only in the {control} control"),
+            );
+            return;
+        }
+        let Some(condition) = value(args, 0) else {
+            return;
+        };
+        let target = match &args[2].argument {
+            Argument::Place(Place::Scalar(place, _)) => place.fixed(),
+            Argument::Value(Data::Scalar(ir::Expr::Field { place, .. })) => place.fixed(),
+            _ => None,
+        };
+        let Some(target) = target else {
+            self.target(args[2].span, "the checksum must be a field of a header");
+            return;
+        };
+        let algorithm = args[3]
+            .data()
+            .and_then(|data| enum_member(self, data, &args[3].ty));
+        let Some(algorithm) = algorithm.and_then(|name| algorithm_named(&name)) else {
+            return;
+        };
+        let Some(data) = args[1].data().cloned() else {
+            return;
+        };
+        let mut inputs = self.calculation_inputs(data, &args[1].ty, args[1].span, None);
+        if name.ends_with("_with_payload") {
+            inputs.push(CalculationInput::Payload);
+        }
+        let calculation = self.calculation(algorithm, inputs, span);
+        let source = self.source(span);
+        let checksum = Checksum {
+            verify,
+            condition,
+            target,
+            calculation,
+            source,
+        };
+        self.emit(span, StmtKind::Checksum(Box::new(checksum)));
+    }
+}
