@@ -4,10 +4,14 @@
 //! of metadata, externs, limits and the back end. Each architecture is implemented in a folder here. No other module names an architecture,
 //! except the list of architectures in [`crate::arch`], the options of the driver, and the files that the preprocessor ships.
 //!
-//! [`v1model`] is p4c's architecture for BMv2. [`tofino`] has the two Tofino Native Architectures, with the report of pipeline stages.
+//! [`v1model`] is p4c's architecture for BMv2. [`tofino`] has the two Tofino Native Architectures, with the report of pipeline stages. A
+//! third one, with the shape of PSA, is in `tests`: it shows the parts of an architecture in their smallest form.
 
 pub mod tofino;
 pub mod v1model;
+
+#[cfg(test)]
+mod tests;
 
 use std::any::Any;
 use std::fmt::Debug;
