@@ -209,6 +209,7 @@ impl<'a> Graph<'a> {
             StmtKind::Apply(apply) => self.table(apply, &stmt.source, next),
             // Effects are part of actions, so this is not reached.
             StmtKind::Effect(_) => next,
+            StmtKind::Own(never) => match *never {},
         }
     }
 
@@ -234,7 +235,7 @@ impl<'a> Graph<'a> {
             }
         };
         let table = apply.table;
-        let Some(here) = &apply.site else {
+        let Some(here) = &apply.own.here else {
             return self.add(Node::Table { table, results });
         };
         let site = Site {
@@ -370,6 +371,7 @@ fn is_part_of_action(stmt: &Stmt) -> bool {
         | StmtKind::Exit
         | StmtKind::Apply(_) => false,
         StmtKind::Effect(_) => true,
+        StmtKind::Own(never) => match *never {},
     }
 }
 

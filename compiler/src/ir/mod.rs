@@ -32,7 +32,7 @@ pub use parser::{
     Keyset, ParseState, Parser, ParserStmtKind, SelectKey, StateRef, Take, Transition, ValueSet,
     ValueSetField,
 };
-pub use stmt::{walk, walk_exprs, Apply, Follow, Stmt, StmtKind};
+pub use stmt::{walk, walk_exprs, Apply, Exprs, Flat, Follow, Form, Site, Stmt, StmtKind};
 pub use storage::{
     Field, FieldPlace, FieldRef, FieldWidth, Header, HeaderPlace, HeaderType, Stack, Storage,
     Union, UnionStack, UnionType,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::entries;
 use super::externs::call::{Callee, ExternArg, Externs};
-use super::inlined::{self, BlockCode, InlinedProgram, StmtKind as Inlined};
+use super::inlined::{self, BlockCode, InlinedProgram, Pending, StmtKind as Inlined};
 use crate::ir::{
     self, Effect, EntryKey, Expr, FlatProgram, Key, Keyset, Label, MatchKind, ParserStmtKind,
     Pipeline, StateRef, StmtKind, Storage, Table, TableId, Transition,
@@ -49,8 +49,8 @@ pub fn elaborated(program: &InlinedProgram) -> Result<(), Violation> {
         }
     }
     let of_target = |stmt: &inlined::Stmt| match &stmt.kind {
-        Inlined::Effect(Effect::Primitive(_)) | Inlined::Checksum(_) => true,
-        Inlined::Call(id) => id.index() >= calls.len(),
+        Inlined::Effect(Effect::Primitive(_)) | Inlined::Own(Pending::Checksum(_)) => true,
+        Inlined::Own(Pending::Call(id)) => id.index() >= calls.len(),
         _ => false,
     };
     match find(program, of_target) {
@@ -67,7 +67,8 @@ pub fn lowered(program: &InlinedProgram) -> Result<(), Violation> {
         found
     };
     let of_extern = |stmt: &inlined::Stmt| {
-        matches!(stmt.kind, Inlined::Call(_)) || stmt.kind.exprs().into_iter().any(has_result)
+        matches!(stmt.kind, Inlined::Own(Pending::Call(_)))
+            || stmt.kind.exprs().into_iter().any(has_result)
     };
     if let Some(stmt) = find(program, of_extern) {
         return Err(format!("the pass for externs leaves {stmt:?}"));
@@ -88,7 +89,7 @@ fn find(
 ) -> Option<&inlined::Stmt> {
     let mut found = None;
     for body in program.bodies() {
-        inlined::walk(body, &mut |stmt| {
+        ir::walk(body, &mut |stmt| {
             if found.is_none() && predicate(stmt) {
                 found = Some(stmt);
             }
@@ -144,8 +145,8 @@ fn check_placement(
             Inlined::Break(label) => enclosing.contains(label),
             Inlined::Exit => kind != BodyKind::Parser,
             Inlined::Apply(_) => kind == BodyKind::Control,
-            Inlined::Take(_) | Inlined::Enter { .. } => kind == BodyKind::Parser,
-            Inlined::Call(_) | Inlined::Checksum(_) | Inlined::Emit(_) => false,
+            Inlined::Own(Pending::Take(_) | Pending::Enter { .. }) => kind == BodyKind::Parser,
+            Inlined::Own(Pending::Call(_) | Pending::Checksum(_) | Pending::Emit(_)) => false,
         };
         if !allowed {
             return Err(format!("{kind:?} has {stmt:?}"));
@@ -353,7 +354,7 @@ fn sites_are_consistent(body: &[ir::Stmt]) -> Result<(), Violation> {
     for apply in table_applications(body) {
         let (all, with_site) = places.entry(apply.table).or_default();
         *all += 1;
-        *with_site += usize::from(apply.site.is_some());
+        *with_site += usize::from(apply.own.here.is_some());
     }
     let is_right = |&(all, with_site): &(usize, usize)| with_site == if all > 1 { all } else { 0 };
     match places.iter().find(|(_, places)| !is_right(places)) {

@@ -3,9 +3,9 @@
 //! Input: the bodies of deparsers. Output: lists of headers, and the other statements, which run before headers are emitted
 //! ([`DeparserForm`]). Invariants: a header is emitted if and only if it is valid, and the other statements do not emit headers.
 
-use super::inlined::{Stmt, StmtKind};
+use super::inlined::{Pending, Stmt, StmtKind};
 use crate::diag::{Code, Diagnostic, Diagnostics};
-use crate::ir::{self, Effect, HeaderId, Primitive};
+use crate::ir::{self, walk, Effect, HeaderId, Primitive};
 
 /// The statements that the deparsers of a target may contain, besides `emit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub fn with_calls(body: Vec<Stmt>, diagnostics: &mut Diagnostics) -> Lowered {
     let (mut headers, mut calls) = (Vec::new(), Vec::new());
     for stmt in body {
         match stmt.kind {
-            StmtKind::Emit(header) => headers.push(header),
+            StmtKind::Own(Pending::Emit(header)) => headers.push(header),
             // The target has separate lists of calls and headers, so their relative order is lost, as in p4c.
             StmtKind::Effect(Effect::Primitive(
                 kind @ (Primitive::LogMsg { .. }
@@ -68,7 +68,7 @@ pub fn with_statements(
     let (mut headers, mut rest) = (Vec::new(), Vec::new());
     for stmt in body {
         match stmt.kind {
-            StmtKind::Emit(header) => headers.push(header),
+            StmtKind::Own(Pending::Emit(header)) => headers.push(header),
             _ => {
                 if !only_check {
                     report_conditional_emits(std::slice::from_ref(&stmt), diagnostics);
@@ -86,23 +86,15 @@ pub fn with_statements(
 
 /// Reports headers that are emitted under a condition.
 fn report_conditional_emits(body: &[Stmt], diagnostics: &mut Diagnostics) {
-    for stmt in body {
-        match &stmt.kind {
-            StmtKind::Emit(_) => {
-                let message = format!(
-                    "{}:{}: a deparser on this target emits headers unconditionally; the valid ones are sent",
-                    stmt.source.file, stmt.source.line
-                );
-                let what = Diagnostic::global(Code::TARGET, message);
-                let help = "to omit the header, make it invalid in a control";
-                diagnostics.report(what.help(help));
-            }
-            StmtKind::If { then, other, .. } => {
-                report_conditional_emits(then, diagnostics);
-                report_conditional_emits(other, diagnostics);
-            }
-            StmtKind::Block { body, .. } => report_conditional_emits(body, diagnostics),
-            _ => {}
+    walk(body, &mut |stmt| {
+        if let StmtKind::Own(Pending::Emit(_)) = &stmt.kind {
+            let message = format!(
+                "{}:{}: a deparser on this target emits headers unconditionally; the valid ones are sent",
+                stmt.source.file, stmt.source.line
+            );
+            let what = Diagnostic::global(Code::TARGET, message);
+            let help = "to omit the header, make it invalid in a control";
+            diagnostics.report(what.help(help));
         }
-    }
+    });
 }

@@ -8,9 +8,9 @@
 
 use std::collections::BTreeSet;
 
-use super::inlined::{walk, BlockCode, InlinedProgram, Stmt, StmtKind};
+use super::inlined::{BlockCode, InlinedProgram, Stmt, StmtKind};
 use crate::diag::{Code, Diagnostic, Diagnostics};
-use crate::ir::{Effect, Expr, FieldRef};
+use crate::ir::{walk, Effect, Expr, FieldRef};
 
 /// Reports divisions that remain at run time.
 pub fn refuse(program: &InlinedProgram, diagnostics: &mut Diagnostics) {

@@ -9,9 +9,10 @@
 
 use std::collections::BTreeSet;
 
-use super::inlined::{self, has_exit, walk, InlinedProgram};
+use super::inlined::{self, has_exit, AtExit, InlinedProgram};
 use crate::ir::{
-    ActionId, Apply, Effect, Expr, FieldRef, Label, Objects, Scalar, Source, Stmt, StmtKind,
+    walk, ActionId, Apply, Effect, Expr, FieldRef, Label, Objects, Scalar, Site, Source, Stmt,
+    StmtKind,
 };
 
 /// The lowered bodies of controls and actions, each in the order of the input.
@@ -64,7 +65,7 @@ fn collect(
         let inlined::StmtKind::Apply(apply) = &stmt.kind else {
             return;
         };
-        if !apply.exit.is_empty() {
+        if !apply.own.stores.is_empty() {
             let actions = program.objects.table(apply.table).actions.iter();
             flag_setters.extend(
                 actions
@@ -151,18 +152,15 @@ impl Lowering<'_> {
             },
             inlined::StmtKind::Apply(apply) => return self.apply(*apply, source, out),
             // Reported by elaboration, or removed by the pass `externs` or the pass of their block.
-            inlined::StmtKind::Call(_)
-            | inlined::StmtKind::Take(_)
-            | inlined::StmtKind::Enter { .. }
-            | inlined::StmtKind::Checksum(_)
-            | inlined::StmtKind::Emit(_) => return,
+            inlined::StmtKind::Own(_) => return,
         };
         out.push(Stmt { kind, source });
     }
 
     /// Emits a table application, followed by a test of the exit flag if an action of the table may set it.
     fn apply(&self, apply: inlined::Apply, source: Source, out: &mut Vec<Stmt>) {
-        let inlined::Apply { table, then, exit } = apply;
+        let inlined::Apply { table, then, own } = apply;
+        let AtExit { stores } = own;
         let mut then = then.map(|body| self.body(body));
         let flag = self.exit_flag.and_then(|(flag, flag_setters)| {
             let mut actions = self.objects.table(table).actions.iter();
@@ -171,7 +169,7 @@ impl Lowering<'_> {
         });
         let mut after = None;
         if let Some(flag) = flag {
-            let exit = exit_if_set(flag, self.body(exit), &source);
+            let exit = exit_if_set(flag, self.body(stores), &source);
             match then.bodies().into_iter().all(Vec::is_empty) {
                 true => after = Some(exit),
                 false => {
@@ -184,7 +182,7 @@ impl Lowering<'_> {
         let apply = Apply {
             table,
             then,
-            site: None,
+            own: Site::default(),
         };
         out.push(Stmt {
             kind: StmtKind::Apply(Box::new(apply)),

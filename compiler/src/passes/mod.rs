@@ -20,8 +20,8 @@
 //!
 //! Elaboration starts from the blocks that the target finds in `main` ([`package`]). It and [`externs`] generate code with [`builder`].
 //!
-//! The type of a statement shows the stage of lowering: first [`inlined::StmtKind`], then [`crate::ir::StmtKind`] and
-//! [`crate::ir::ParserStmtKind`]. Invariants that types cannot express are checked between passes in debug builds ([`check`]).
+//! The form of a statement ([`crate::ir::Form`]) shows the stage of lowering: first [`inlined::Inlined`], with statements that passes replace,
+//! then [`crate::ir::Flat`], without. Statements of parser states are then [`crate::ir::ParserStmtKind`]. Invariants that types cannot express are checked between passes in debug builds ([`check`]).
 //!
 //! Passes report unsupported constructs with their source positions; back ends cannot fail. All passes run even after errors, so that one
 //! compilation reports all errors.

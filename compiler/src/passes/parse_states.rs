@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use num_bigint::BigInt;
 
-use super::inlined::{self, to_parser_stmt, State, StmtKind};
+use super::inlined::{self, to_parser_stmt, Pending, State, StmtKind};
 use crate::ir::{
     Expr, Keyset, Label, ParseState, ParserStmtKind, SelectKey, Source, StateId, StateRef, Stmt,
     Transition,
@@ -120,7 +120,7 @@ impl StateGraph {
                     }
                     return None;
                 }
-                StmtKind::Enter { start, join } => {
+                StmtKind::Own(Pending::Enter { start, join }) => {
                     self.goto(state, start);
                     state = join;
                 }

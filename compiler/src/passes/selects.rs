@@ -9,7 +9,7 @@
 use num_bigint::BigInt;
 
 use super::control_view::ENUM_BITS;
-use super::inlined::{self, Case, KeysetElement, Next, SelectKey, State, StateCode, StmtKind};
+use super::inlined::{self, Case, KeysetElement, Next, SelectKey, State, StateCode};
 use crate::diag::{Code, Diagnostics};
 use crate::ir::{
     mask, Expr, Keyset, Objects, Scalar, Source, StateId, StateRef, Stmt, Take, Transition,
@@ -93,7 +93,7 @@ fn no_match(states: &[State<Transition>], errors: &[String], source: Source) -> 
         name: names.unique("noMatch"),
         code: Some(StateCode {
             body: vec![Stmt {
-                kind: StmtKind::Take(verify),
+                kind: verify.into(),
                 source,
             }],
             scope: String::new(),

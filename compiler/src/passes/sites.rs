@@ -89,7 +89,7 @@ fn store_sites(body: &mut Vec<Stmt>, uses: &mut BTreeMap<TableId, TableUses>) {
                 let ty = Scalar::Bit(SITE_BITS);
                 let number = Expr::number(number, ty);
                 let held = Expr::field(variable, ty);
-                apply.site = Some(Expr::binary(BinaryOp::Eq, held, number.clone()));
+                apply.own.here = Some(Expr::binary(BinaryOp::Eq, held, number.clone()));
                 let effect = Effect::Assign {
                     target: variable.into(),
                     value: number,

@@ -36,7 +36,7 @@ fn apply(site: Option<Expr>) -> Stmt {
     stmt(StmtKind::Apply(Box::new(ir::Apply {
         table: TableId(0),
         then: ir::Follow::default(),
-        site,
+        own: ir::Site { here: site },
     })))
 }
 
@@ -180,7 +180,7 @@ fn assign(value: Expr) -> inlined::Stmt {
 
 #[test]
 fn elaborated_program_has_only_known_calls_and_no_target_primitives() {
-    let call = || stmt(Inlined::Call(ir::CallId(0)));
+    let call = || stmt(Inlined::Own(Pending::Call(ir::CallId(0))));
     let drop = stmt(Effect::Primitive(ir::Primitive::MarkToDrop {
         metadata: HeaderId(0),
     }));
@@ -215,7 +215,7 @@ fn calls_and_results_must_not_remain_after_the_pass_externs() {
         Ok(())
     );
     assert!(lowered(&with_action(vec![assign(shifted)])).is_err());
-    let call = stmt(Inlined::Call(ir::CallId(0)));
+    let call = stmt(Inlined::Own(Pending::Call(ir::CallId(0))));
     let inner = stmt(Inlined::Block {
         label: Label(0),
         body: vec![call],
@@ -227,7 +227,7 @@ fn calls_and_results_must_not_remain_after_the_pass_externs() {
 fn statements_must_be_allowed_in_their_block() {
     let exit = || stmt(Inlined::Exit);
     assert_eq!(inlined(&with_action(vec![exit()])), Ok(()));
-    let emit = stmt(Inlined::Emit(HeaderId(0)));
+    let emit = stmt(Inlined::Own(Pending::Emit(HeaderId(0))));
     assert!(inlined(&with_action(vec![emit])).is_err());
     let mut parser = with_action(Vec::new());
     parser.blocks.push(inlined::Block {

@@ -8,7 +8,7 @@ use super::{join, method_base, Elaborator};
 use crate::diag::Span;
 use crate::ir::{self, Effect, Follow, Scalar};
 use crate::passes::builder::data::Data;
-use crate::passes::inlined::{has_exit, Apply, Stmt, StmtKind};
+use crate::passes::inlined::{has_exit, Apply, AtExit, Stmt, StmtKind};
 use crate::sema::{CallInfo, Callee, DefKind, Resolution};
 use crate::syntax::ast::{
     Block, Call, Decl, DeclId, Expr, ExprKind, Param, Stmt as AstStmt, StmtKind as Ast,
@@ -392,7 +392,7 @@ impl Elaborator<'_> {
         let apply = Apply {
             table: info.id,
             then,
-            exit,
+            own: AtExit { stores: exit },
         };
         self.emit(span, StmtKind::Apply(Box::new(apply)));
     }

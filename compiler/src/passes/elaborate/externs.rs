@@ -15,7 +15,7 @@ use crate::passes::builder::data::Data;
 use crate::passes::externs::call::{
     Argument, Call, CallResult, Callee, DeclaredObject, ExternArg, Implementation, InstanceId,
 };
-use crate::passes::inlined::StmtKind;
+use crate::passes::inlined::Pending;
 use crate::sema::{CallInfo, Type};
 use crate::syntax::ast::{self, Arg, Decl, DeclId, ExprKind, FunctionDecl, Name};
 
@@ -202,7 +202,7 @@ impl Elaborator<'_> {
             };
         }
         self.into.externs.calls.push(call);
-        self.emit(span, StmtKind::Call(id));
+        self.emit(span, Pending::Call(id));
         data
     }
 

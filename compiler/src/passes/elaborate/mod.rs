@@ -10,7 +10,7 @@
 //! which arguments are passed without a copy, which loops are unrolled and which conditions are constant.
 //!
 //! Only the externs of core.p4 are handled here: `packet_in`, `packet_out`, `verify` and `static_assert`. Calls of other externs become
-//! [`crate::passes::inlined::StmtKind::Call`], with [`crate::ir::Expr::Result`] as their value.
+//! [`crate::passes::inlined::Pending::Call`], with [`crate::ir::Expr::Result`] as their value.
 
 mod access;
 mod action;

@@ -15,7 +15,7 @@ use crate::diag::{Code, Span};
 use crate::ir::{Expr as IrExpr, Source, StateId, Take};
 use crate::names::Names;
 use crate::passes::annotations::full_name;
-use crate::passes::inlined::{BlockCode, Case, Next, State, StateCode, Stmt, StmtKind, Transition};
+use crate::passes::inlined::{BlockCode, Case, Next, Pending, State, StateCode, Stmt, Transition};
 use crate::sema::{CallInfo, Resolution};
 use crate::syntax::ast::{
     Arg, Call, Decl, DeclId, Expr, ExprKind, Name, State as AstState, Stmt as AstStmt,
@@ -364,7 +364,7 @@ impl Elaborator<'_> {
         self.finish_run(&mut run);
         self.out = outer;
         if let Next::State(start) = start {
-            self.emit(span, StmtKind::Enter { start, join });
+            self.emit(span, Pending::Enter { start, join });
         }
         self.copy_out(copies, span, frame);
     }

@@ -6,9 +6,10 @@ use super::control::Outcome;
 use super::frame::{Binding, Frame};
 use super::{ops, Elaborator};
 use crate::diag::{Code, Span};
+use crate::ir::walk;
 use crate::ir::{self};
 use crate::passes::builder::data::Data;
-use crate::passes::inlined::{walk, StmtKind};
+use crate::passes::inlined::StmtKind;
 use crate::sema::{Callee, Resolution};
 use crate::syntax::ast::{
     BinaryOp, Block, DeclId, Expr, ExprKind, Stmt, StmtKind as Ast, SwitchCase, UnaryOp, VarDecl,

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use crate::diag::{Code, Diagnostic, Diagnostics, Span};
-use crate::ir::{ActionScope, Effect, Follow, Label, Primitive, RegisterId, TableId};
-use crate::passes::inlined::{walk, Apply, InlinedProgram, Stmt, StmtKind};
+use crate::ir::{walk, ActionScope, Effect, Follow, Label, Primitive, RegisterId, TableId};
+use crate::passes::inlined::{Apply, InlinedProgram, Stmt, StmtKind};
 
 /// Registers that a packet may have accessed, each with the number of the access (`Primitive::RegisterAccess`).
 pub(super) type Accessed = BTreeMap<RegisterId, u32>;

@@ -56,6 +56,7 @@ impl PathAnalysis<'_> {
                     now = join_paths(paths)?;
                 }
                 StmtKind::Effect(_) => {}
+                StmtKind::Own(never) => match *never {},
             }
         }
         Some(now)

@@ -6,7 +6,7 @@ use crate::ir::{self, CalculationInput, Checksum};
 use crate::passes::builder::data::{Data, Place};
 use crate::passes::externs::call::{Argument, ExternArg, Region};
 use crate::passes::externs::{enum_member, value, Lowering};
-use crate::passes::inlined::StmtKind;
+use crate::passes::inlined::Pending;
 
 impl Lowering<'_> {
     /// Lowers a call of `verify_checksum`, `update_checksum` or their variants with payload.
@@ -63,6 +63,6 @@ impl Lowering<'_> {
             calculation,
             source,
         };
-        self.emit(span, StmtKind::Checksum(Box::new(checksum)));
+        self.emit(span, Pending::Checksum(Box::new(checksum)));
     }
 }
