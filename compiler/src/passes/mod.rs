@@ -22,10 +22,10 @@
 //! Elaboration starts from the blocks that [`package`] finds in `main`. It and [`externs`] generate code with [`builder`].
 //!
 //! The type of a statement shows the stage of lowering: first [`inlined::StmtKind`], then [`crate::ir::StmtKind`] and
-//! [`crate::ir::ParserStmtKind`]. Invariants that types cannot express are checked between passes in debug builds ([`check`]).
+//! [`crate::ir::ParserStmtKind`]. Invariants that types cannot express are checked between passes ([`check`]).
 //!
 //! Passes report unsupported constructs with their source positions; back ends cannot fail. All passes run even after errors, so that one
-//! compilation reports all errors.
+//! compilation reports all errors. A placeholder for what is missing has the proof of an error ([`crate::diag::ErrorReported`]).
 
 mod aliases;
 mod annotations;
@@ -51,7 +51,7 @@ mod selects;
 mod sites;
 
 use crate::arch::Arch;
-use crate::diag::{Diagnostics, Location, SourceMap, Span};
+use crate::diag::{Diagnostics, ErrorReported, Location, SourceMap, Span};
 use crate::ir::{Deparser, FlatProgram, Parser, Pipeline, Source};
 use crate::sema::CheckedProgram;
 use inlined::{Block, BlockCode, InlinedProgram};
@@ -75,28 +75,33 @@ pub struct Options {
     pub source: String,
 }
 
-/// Lowers a program that the checker accepted. The result must not be used if errors are reported.
+/// Lowers a program that the checker accepted.
+///
+/// # Errors
+/// An error was reported: the target does not support the program, or a pass has a fault.
 pub fn lower(
     checked: &CheckedProgram,
     sources: &SourceMap,
     diagnostics: &mut Diagnostics,
     options: &Options,
-) -> FlatProgram {
+) -> Result<FlatProgram, ErrorReported> {
+    diagnostics.enter("elaborate");
     let build = package::elaborate(checked, sources, diagnostics, options);
-    if build.exceeds_limit() {
-        return FlatProgram::default();
-    }
+    build.observes_limit()?;
     if invariants_hold_after(build.diagnostics, options) {
-        check::assert_holds("elaborate", check::elaborated(&build.into));
+        check::report(check::elaborated(&build.into), build.diagnostics)?;
     }
+    build.diagnostics.enter("externs");
     let mut program = externs::lower(build);
     if invariants_hold_after(diagnostics, options) {
-        check::assert_holds("externs", check::lowered(&program));
+        check::report(check::lowered(&program), diagnostics)?;
     }
+    diagnostics.enter("parser_fields");
     parser_fields::store_conditions(&mut program);
     if invariants_hold_after(diagnostics, options) {
-        check::assert_holds("parser_fields", check::inlined(&program));
+        check::report(check::inlined(&program), diagnostics)?;
     }
+    diagnostics.enter("control_types");
     control_types::describe(
         checked,
         sources,
@@ -104,26 +109,35 @@ pub fn lower(
         &mut program.objects,
         diagnostics,
     );
+    diagnostics.enter("entries");
     entries::lower(&mut program, diagnostics);
     if options.arch.is_tofino() {
+        diagnostics.enter("register_access");
         register_access::check(&program, diagnostics);
+        diagnostics.enter("direct_cells");
         direct_cells::finish(&mut program, diagnostics);
     }
+    diagnostics.enter("divisions");
     divisions::refuse(&program, diagnostics);
     let mut flat = blocks(&mut program, diagnostics, options);
+    diagnostics.enter("sites");
     sites::number_sites(
         &mut flat.pipelines,
         &mut program.objects,
         &mut program.names,
         diagnostics,
     );
+    diagnostics.enter("direct_meters");
     direct_meters::finish(&mut program, options.only_check, diagnostics);
     flat.objects = program.objects;
     aliases::remove_unread(&mut flat);
     if invariants_hold_after(diagnostics, options) {
-        check::assert_holds("direct_meters", check::flat(&flat));
+        check::report(check::flat(&flat), diagnostics)?;
     }
-    flat
+    match diagnostics.error_reported() {
+        None => Ok(flat),
+        Some(reported) => Err(reported),
+    }
 }
 
 /// Whether the invariants of passes must hold: no error is reported, and no construct is skipped.
@@ -143,15 +157,24 @@ fn blocks(
         match code {
             BlockCode::Parser(states) => flat.parsers.push(Parser {
                 name,
-                states: parse_states::lower(selects::lower(states, &program.objects, diagnostics)),
+                states: {
+                    diagnostics.enter("selects");
+                    let states = selects::lower(states, &program.objects, diagnostics);
+                    diagnostics.enter("parse_states");
+                    parse_states::lower(states, diagnostics)
+                },
                 source,
             }),
-            BlockCode::Checksums(body) => checksums::lower(body, &mut flat.checksums, diagnostics),
+            BlockCode::Checksums(body) => {
+                diagnostics.enter("checksums");
+                checksums::lower(body, &mut flat.checksums, diagnostics);
+            }
             BlockCode::Control(body) => {
                 pipelines.push((name, source));
                 bodies.push(body);
             }
             BlockCode::Deparser(body) if options.arch.is_tofino() => {
+                diagnostics.enter("deparsers");
                 let (headers, rest) =
                     deparsers::lower_tofino(body, options.only_check, diagnostics);
                 flat.deparsers.push(Deparser {
@@ -164,6 +187,7 @@ fn blocks(
                 bodies.push(rest);
             }
             BlockCode::Deparser(body) => {
+                diagnostics.enter("deparsers");
                 let (headers, calls) = deparsers::lower_v1model(body, diagnostics);
                 flat.deparsers.push(Deparser {
                     name,
@@ -174,7 +198,8 @@ fn blocks(
             }
         }
     }
-    let lowered = exits::lower(program, bodies);
+    diagnostics.enter("exits");
+    let lowered = exits::lower(program, bodies, diagnostics);
     flat.pipelines = (pipelines.into_iter().zip(lowered.controls))
         .map(|((name, source), body)| Pipeline { name, body, source })
         .collect();

@@ -53,11 +53,8 @@ pub fn fold_pure_call(build: &mut Builder, call: &Call) -> Option<Data> {
 /// The value of `packet_in.length()`.
 pub fn packet_length(build: &mut Builder, span: Span) -> Data {
     if build.options.arch.is_tofino() {
-        build.target(
-            span,
-            "the packet's length is not available in a parser on this target",
-        );
-        return Data::Invalid;
+        let message = "the packet's length is not available in a parser on this target";
+        return build.target(span, message).into();
     }
     let header = ir::Storage::STANDARD_METADATA;
     match build
@@ -67,6 +64,6 @@ pub fn packet_length(build: &mut Builder, span: Span) -> Data {
         .position("packet_length")
     {
         Some(field) => Data::Scalar(Expr::field(FieldRef { header, field }, Scalar::Bit(32))),
-        None => Data::Invalid,
+        None => build.no_data(span, "`standard_metadata` has no field `packet_length`"),
     }
 }

@@ -15,7 +15,7 @@ impl Lowering<'_> {
         } = objects;
         for (property, object, span) in properties {
             let object = object.map(|id| self.lowered_object(id));
-            if object != Some(LoweredObject::Invalid) {
+            if !matches!(object, Some(LoweredObject::Invalid(_))) {
                 self.attach_object(table, &property, object, span);
             }
         }
@@ -48,10 +48,12 @@ impl Lowering<'_> {
             {
                 self.program.tables[table.index()].algorithmic = self.partitions_of(id);
             }
-            ("implementation", _) => self.target(
-                span,
-                "implementation must be an action_profile or action_selector",
-            ),
+            ("implementation", _) => {
+                self.target(
+                    span,
+                    "implementation must be an action_profile or action_selector",
+                );
+            }
             ("alpm" | "atcam", object) => {
                 let layout = match object {
                     Some(LoweredObject::Tofino(id)) => self.partitions_of(id),
@@ -64,7 +66,9 @@ impl Lowering<'_> {
                 let first = self.program.counters[id.index()].table.replace(table);
                 self.attached_twice(first, table, span);
             }
-            ("counters", _) => self.target(span, "counters must be a direct_counter"),
+            ("counters", _) => {
+                self.target(span, "counters must be a direct_counter");
+            }
             ("meters", Some(LoweredObject::DirectMeter(id))) => {
                 self.program.tables[table.index()].meter = Some(id);
                 let first = self.program.meters[id.index()].table.replace(table);
@@ -73,12 +77,16 @@ impl Lowering<'_> {
             ("meters", Some(LoweredObject::Tofino(id))) => {
                 self.attach_direct(Some(id), table, span)
             }
-            ("meters", _) => self.target(span, "meters must be a direct_meter"),
+            ("meters", _) => {
+                self.target(span, "meters must be a direct_meter");
+            }
             ("registers" | "filters", Some(LoweredObject::Tofino(id))) => {
                 self.attach_direct(Some(id), table, span);
             }
             ("registers" | "filters", _) => self.attach_direct(None, table, span),
-            _ => {}
+            _ => {
+                self.impossible(span, "a property of a table does not name objects");
+            }
         }
     }
 

@@ -34,7 +34,7 @@ pub fn elaborate<'a>(
             let what =
                 Diagnostic::global(Code::PACKAGE_RULE, "the program has no instance named main")
                     .help("end it with V1Switch(...) main;");
-            elaborator.diagnostics.report(what);
+            elaborator.diagnostics.report_error(what);
         }
     }
     elaborator.finish()

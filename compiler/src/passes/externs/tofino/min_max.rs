@@ -1,7 +1,7 @@
 //! `min8`, `max8`, `min16` and `max16` of Tofino 2's stateful ALUs: the minimum or maximum of the parts of a cell, and its index.
 
 use super::super::call::{Argument, ExternArg};
-use super::super::{named, value, Lowering};
+use super::super::{named, Lowering};
 use crate::diag::Span;
 use crate::ir::{Expr, Scalar};
 use crate::passes::builder::data::Data;
@@ -21,15 +21,15 @@ impl Lowering<'_> {
         span: Span,
         scope: &str,
     ) -> Data {
-        let (Some(cell), Some(mask)) = (value(args, 0), value(args, 1)) else {
-            return Data::Invalid;
+        let (cell, mask) = match (self.number_at(args, 0, span), self.number_at(args, 1, span)) {
+            (Ok(cell), Ok(mask)) => (cell, mask),
+            (Err(absent), _) | (_, Err(absent)) => return absent.into(),
         };
         let has_more = named(args, "postmod").is_some_and(ExternArg::is_passed);
         if has_more {
             let message =
                 format!("the software model does not support the argument postmod of {method}");
-            self.beyond_model(span, message);
-            return Data::Invalid;
+            return self.beyond_model(span, message).into();
         }
         let bits = if method.ends_with("16") { 16 } else { 8 };
         let better = if method.starts_with("min") {

@@ -1,8 +1,8 @@
 //! Calls that verify and update checksums.
 
 use super::super::call::{Argument, ExternArg, Region};
-use super::super::{enum_member, value, Lowering};
-use crate::diag::Span;
+use super::super::{enum_member, Lowering};
+use crate::diag::{Code, Span};
 use crate::ir::{self, Algorithm, CalculationInput, Checksum};
 use crate::passes::builder::data::{Data, Place};
 use crate::passes::inlined::StmtKind;
@@ -28,7 +28,7 @@ impl Lowering<'_> {
             );
             return;
         }
-        let Some(condition) = value(args, 0) else {
+        let Ok(condition) = self.number_at(args, 0, span) else {
             return;
         };
         let target = match &args[2].argument {
@@ -44,9 +44,12 @@ impl Lowering<'_> {
             .data()
             .and_then(|data| enum_member(self, data, &args[3].ty));
         let Some(algorithm) = algorithm.and_then(|name| Algorithm::from_name(&name)) else {
+            let message = "the algorithm must be a member of HashAlgorithm known at compile time";
+            self.error(Code::NOT_CONSTANT, args[3].span, message);
             return;
         };
         let Some(data) = args[1].data().cloned() else {
+            self.impossible(span, "the data of a checksum is not a value");
             return;
         };
         let mut inputs = self.calculation_inputs(data, &args[1].ty, args[1].span, None);
