@@ -26,7 +26,8 @@ fn messages(path: &Path) -> (String, bool) {
     )
     .tokens;
     let program = crate::syntax::parser::parse(tokens, &mut diagnostics);
-    crate::sema::check(program, Arch::default(), &mut diagnostics);
+    let checked = crate::sema::check(program, Arch::default(), &mut diagnostics);
+    assert_eq!(checked.err(), diagnostics.error_reported());
     diagnostics.sort();
     (render_all(&diagnostics, &map), diagnostics.has_errors())
 }

@@ -1,6 +1,7 @@
 //! Translates the IR to BMv2 JSON, in the form that p4c-bm2-ss writes and simple_switch loads (format 2.23).
 //!
-//! The translation cannot fail: the passes that build the IR report constructs that the target does not support.
+//! The translation cannot fail: the passes that build the IR report constructs that the target does not support. A program that breaks an
+//! invariant of the IR is a fault of a pass ([`crate::diag::fault`]).
 
 mod action;
 mod calculation;

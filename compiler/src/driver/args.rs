@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::{ArgAction, ValueEnum};
 
 use super::macros::Macros;
-use super::{CompileOptions, P4InfoFormat};
+use super::{CompileOptions, Goals, P4InfoFormat};
 use crate::arch::Arch;
 use crate::constants::Language;
 use crate::diag::{Warning, WarningPolicy};
@@ -14,7 +14,7 @@ use crate::preproc::{self, quoted_for_make, Dependencies};
 
 /// Compile a P4_16 program to BMv2 JSON and P4Info, with the options of p4c-bm2-ss.
 ///
-/// Exit codes: 0 compiled, 1 the program has errors, 2 wrong usage or unreadable input.
+/// Exit codes: 0 compiled, 1 the program has errors, 2 wrong usage or unreadable input, 101 a fault of the compiler.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     args_override_self = true,
@@ -440,6 +440,16 @@ pub struct Request {
 }
 
 impl Request {
+    /// The results of the compilation that the outputs need.
+    pub fn goals(&self) -> Goals {
+        Goals {
+            text: self.pretty.is_some(),
+            constants: !self.constants.is_empty(),
+            json: !self.only_checks(),
+            p4info: !self.options.actions_share_names,
+        }
+    }
+
     /// Whether a program for Tofino is only checked, because no output for the software model is requested.
     pub fn only_checks(&self) -> bool {
         let made = [

@@ -170,7 +170,7 @@ impl Analysis {
     /// Whether the type of the expression before a `.` is known.
     fn has_known_type(&self, base: ExprId) -> bool {
         let info = self.checked.info(base);
-        info.ty != Type::Invalid || info.resolution != Resolution::None
+        !info.ty.is_invalid() || info.resolution != Resolution::None
     }
 
     fn candidates(&self, occurrence: Occurrence) -> Vec<Completion> {

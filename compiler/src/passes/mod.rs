@@ -21,10 +21,11 @@
 //! Elaboration starts from the blocks that the target finds in `main` ([`package`]). It and [`externs`] generate code with [`builder`].
 //!
 //! The form of a statement ([`crate::ir::Form`]) shows the stage of lowering: first [`inlined::Inlined`], with statements that passes replace,
-//! then [`crate::ir::Flat`], without. Statements of parser states are then [`crate::ir::ParserStmtKind`]. Invariants that types cannot express are checked between passes in debug builds ([`check`]).
+//! then [`crate::ir::Flat`], without. Statements of parser states are then [`crate::ir::ParserStmtKind`]. Invariants that types cannot
+//! express are checked between passes ([`check`]).
 //!
 //! Passes report unsupported constructs with their source positions; back ends cannot fail. All passes run even after errors, so that one
-//! compilation reports all errors.
+//! compilation reports all errors. A placeholder for what is missing has the proof of an error ([`crate::diag::ErrorReported`]).
 
 pub(crate) mod annotations;
 pub(crate) mod builder;
@@ -47,7 +48,7 @@ mod selects;
 mod sites;
 
 use crate::arch::Arch;
-use crate::diag::{Diagnostics, Location, SourceMap, Span};
+use crate::diag::{Diagnostics, ErrorReported, Location, SourceMap, Span};
 use crate::ir::{Deparser, FlatProgram, Parser, Pipeline, Source};
 use crate::sema::CheckedProgram;
 #[cfg(doc)]
@@ -74,28 +75,33 @@ pub struct Options {
     pub source: String,
 }
 
-/// Lowers a program that the checker accepted. The result must not be used if errors are reported.
+/// Lowers a program that the checker accepted.
+///
+/// # Errors
+/// An error was reported: the target does not support the program, or a pass has a fault.
 pub fn lower(
     checked: &CheckedProgram,
     sources: &SourceMap,
     diagnostics: &mut Diagnostics,
     options: &Options,
-) -> FlatProgram {
+) -> Result<FlatProgram, ErrorReported> {
+    diagnostics.enter("elaborate");
     let build = package::elaborate(checked, sources, diagnostics, options);
-    if build.exceeds_limit() {
-        return FlatProgram::default();
-    }
+    build.observes_limit()?;
     if invariants_hold_after(build.diagnostics, options) {
-        check::assert_holds("elaborate", check::elaborated(&build.into));
+        check::report(check::elaborated(&build.into), build.diagnostics)?;
     }
+    build.diagnostics.enter("externs");
     let mut program = externs::lower(build);
     if invariants_hold_after(diagnostics, options) {
-        check::assert_holds("externs", check::lowered(&program));
+        check::report(check::lowered(&program), diagnostics)?;
     }
+    diagnostics.enter("parser_fields");
     parser_fields::store_conditions(&mut program);
     if invariants_hold_after(diagnostics, options) {
-        check::assert_holds("parser_fields", check::inlined(&program));
+        check::report(check::inlined(&program), diagnostics)?;
     }
+    diagnostics.enter("control_types");
     control_types::describe(
         checked,
         sources,
@@ -103,24 +109,31 @@ pub fn lower(
         &mut program.objects,
         diagnostics,
     );
+    diagnostics.enter("entries");
     entries::lower(&mut program, diagnostics);
     let target = options.arch.target();
     target.finish_inlined(&mut program, diagnostics);
+    diagnostics.enter("divisions");
     divisions::refuse(&program, diagnostics);
     let mut flat = blocks(&mut program, diagnostics, options);
+    diagnostics.enter("sites");
     sites::number_sites(
         &mut flat.pipelines,
         &mut program.objects,
         &mut program.names,
         diagnostics,
     );
+    diagnostics.enter("direct_meters");
     direct_meters::finish(&mut program, options.only_check, diagnostics);
     flat.objects = program.objects;
     target.finish(&mut flat);
     if invariants_hold_after(diagnostics, options) {
-        check::assert_holds("direct_meters", check::flat(&flat));
+        check::report(check::flat(&flat), diagnostics)?;
     }
-    flat
+    match diagnostics.error_reported() {
+        None => Ok(flat),
+        Some(reported) => Err(reported),
+    }
 }
 
 /// Whether the invariants of passes must hold: no error is reported, and no construct is skipped.
@@ -141,15 +154,24 @@ fn blocks(
         match code {
             BlockCode::Parser(states) => flat.parsers.push(Parser {
                 name,
-                states: parse_states::lower(selects::lower(states, &program.objects, diagnostics)),
+                states: {
+                    diagnostics.enter("selects");
+                    let states = selects::lower(states, &program.objects, diagnostics);
+                    diagnostics.enter("parse_states");
+                    parse_states::lower(states, diagnostics)
+                },
                 source,
             }),
-            BlockCode::Checksums(body) => checksums::lower(body, &mut flat.checksums, diagnostics),
+            BlockCode::Checksums(body) => {
+                diagnostics.enter("checksums");
+                checksums::lower(body, &mut flat.checksums, diagnostics);
+            }
             BlockCode::Control(body) => {
                 pipelines.push((name, source));
                 bodies.push(body);
             }
             BlockCode::Deparser(body) => {
+                diagnostics.enter("deparsers");
                 let lowered = match form {
                     DeparserForm::Calls => deparsers::with_calls(body, diagnostics),
                     DeparserForm::Statements => {
@@ -169,7 +191,8 @@ fn blocks(
             }
         }
     }
-    let lowered = exits::lower(program, bodies);
+    diagnostics.enter("exits");
+    let lowered = exits::lower(program, bodies, diagnostics);
     flat.pipelines = (pipelines.into_iter().zip(lowered.controls))
         .map(|((name, source), body)| Pipeline { name, body, source })
         .collect();

@@ -134,10 +134,20 @@ fn transition(
     }
     match &cases[..] {
         [(Keyset::Default, only), ..] => Transition::Always(*only),
-        _ => Transition::Select {
-            keys: keys.iter().filter_map(SelectKey::untyped).collect(),
-            cases,
-        },
+        _ => {
+            let mut fields = Vec::with_capacity(keys.len());
+            for key in &keys {
+                match key.untyped() {
+                    Some(field) => fields.push(field),
+                    None => {
+                        let what = "a key of `select` is not a field";
+                        diagnostics.follow_up(Some(key.source.span), what);
+                    }
+                }
+            }
+            let keys = fields;
+            Transition::Select { keys, cases }
+        }
     }
 }
 

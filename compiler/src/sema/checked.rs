@@ -47,7 +47,7 @@ pub struct ExprInfo {
 impl Default for ExprInfo {
     fn default() -> ExprInfo {
         ExprInfo {
-            ty: Type::Invalid,
+            ty: Type::Unknown,
             cast: None,
             value: None,
             resolution: Resolution::None,

@@ -4,7 +4,7 @@ use super::checked::*;
 use super::types::Type;
 use super::value::Value;
 use crate::arch::{self, Arch};
-use crate::diag::{closest, Code, Diagnostic, Diagnostics, Span, Warning};
+use crate::diag::{closest, Code, Diagnostic, Diagnostics, ErrorReported, Span, Warning};
 use crate::syntax::ast::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -102,7 +102,7 @@ impl<'a> Checker<'a> {
             arch,
             defs: vec![None; program.decl_count as usize],
             exprs: vec![ExprInfo::default(); program.expr_count as usize],
-            type_refs: vec![Type::Invalid; program.type_ref_count as usize],
+            type_refs: vec![Type::Unknown; program.type_ref_count as usize],
             ..CheckedProgram::default()
         };
         Checker {
@@ -138,9 +138,14 @@ impl<'a> Checker<'a> {
         self.diagnostics.report(diagnostic);
     }
 
-    pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
-        self.diagnostics
-            .report(Diagnostic::error(code, span, message));
+    pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>) -> ErrorReported {
+        self.diagnostics.error(code, span, message)
+    }
+
+    /// The type of a node after a reported error. Without one, it is an internal error.
+    pub fn invalid(&mut self) -> Type {
+        let what = "a type is missing without an error";
+        Type::Invalid(self.diagnostics.follow_up(None, what))
     }
 
     pub fn warn(&mut self, diagnostic: Diagnostic) {
@@ -546,7 +551,7 @@ impl Checker<'_> {
                 Type::Infer(n) => Some(
                     bound[*n as usize]
                         .as_ref()
-                        .map_or(Type::Invalid, |t| resolved(t, bound)),
+                        .map_or(Type::Unknown, |t| resolved(t, bound)),
                 ),
                 _ => None,
             })

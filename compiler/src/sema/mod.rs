@@ -30,12 +30,42 @@ pub use types::*;
 pub use value::{FoldError, Value, MAX_WIDTH};
 
 use crate::arch::Arch;
-use crate::diag::Diagnostics;
+use crate::diag::{Diagnostics, ErrorReported};
 use crate::syntax::ast::P4Program;
 use checker::Checker;
 
-/// Resolves names, checks types and evaluates constants. The result is usable by later phases only if `diagnostics` has no errors.
-pub fn check(program: P4Program, arch: Arch, diagnostics: &mut Diagnostics) -> CheckedProgram {
+/// Resolves names, checks types and evaluates constants.
+///
+/// # Errors
+/// The program has errors, here or in earlier phases.
+pub fn check(
+    program: P4Program,
+    arch: Arch,
+    diagnostics: &mut Diagnostics,
+) -> Result<CheckedProgram, ErrorReported> {
+    let Checked { program, errors } = check_despite_errors(program, arch, diagnostics);
+    match errors {
+        None => Ok(program),
+        Some(reported) => Err(reported),
+    }
+}
+
+/// A program after the checks, with or without errors.
+#[derive(Debug)]
+pub struct Checked {
+    /// The typed program. With errors, types and resolutions are incomplete: editors can query the program, but no pass can lower it.
+    pub program: CheckedProgram,
+    /// The proof of errors; `None` for a correct program.
+    pub errors: Option<ErrorReported>,
+}
+
+/// As [`check`], but returns the typed program in spite of errors. For editors.
+pub fn check_despite_errors(
+    program: P4Program,
+    arch: Arch,
+    diagnostics: &mut Diagnostics,
+) -> Checked {
+    diagnostics.enter("sema");
     let mut checker = Checker::new(&program, arch, diagnostics);
     for decl in &program.decls {
         checker.declaration(decl);
@@ -43,7 +73,12 @@ pub fn check(program: P4Program, arch: Arch, diagnostics: &mut Diagnostics) -> C
     let (mut out, used) = checker.finish();
     out.program = program;
     if !diagnostics.has_errors() {
+        diagnostics.enter("lint");
         lint::lint(&out, &used, diagnostics);
     }
-    out
+    let errors = diagnostics.error_reported();
+    Checked {
+        program: out,
+        errors,
+    }
 }

@@ -554,7 +554,7 @@ impl Checker<'_> {
     }
 
     fn must_be_constant(&mut self, expr: &Expr) {
-        if self.type_of(expr) != Type::Invalid && !self.is_compile_time(expr) {
+        if !self.type_of(expr).is_invalid() && !self.is_compile_time(expr) {
             self.report_not_constant(expr, "a value in an entry");
         }
     }
@@ -567,13 +567,13 @@ impl Checker<'_> {
         match known.map(|known| known.value) {
             Some(PropertyValue::Size) => {
                 let numeric = self.out.representation(&ty).is_numeric();
-                if ty != Type::Invalid && !numeric {
+                if !ty.is_invalid() && !numeric {
                     self.error(
                         Code::TYPE_MISMATCH,
                         value.span,
                         format!("the size of a table must be a number, not `{ty}`"),
                     );
-                } else if ty != Type::Invalid && !self.is_compile_time(value) {
+                } else if !ty.is_invalid() && !self.is_compile_time(value) {
                     self.report_not_constant(value, "the size of a table");
                 } else if self
                     .value_of(value)
@@ -588,7 +588,7 @@ impl Checker<'_> {
                 }
             }
             Some(PropertyValue::Object) => {
-                if ty != Type::Invalid && !matches!(ty, Type::Extern(_)) {
+                if !ty.is_invalid() && !matches!(ty, Type::Extern(_)) {
                     self.error(
                         Code::TYPE_MISMATCH,
                         value.span,
@@ -596,7 +596,7 @@ impl Checker<'_> {
                     );
                 }
             }
-            Some(PropertyValue::Flag) if ty != Type::Invalid => {
+            Some(PropertyValue::Flag) if !ty.is_invalid() => {
                 if ty != Type::Bool {
                     let message = format!("`{name}` must be `true` or `false`, not a `{ty}`");
                     self.error(Code::TYPE_MISMATCH, value.span, message);
@@ -604,7 +604,7 @@ impl Checker<'_> {
                     self.report_not_constant(value, &format!("the value of `{name}`"));
                 }
             }
-            Some(PropertyValue::PositiveNumber) if ty != Type::Invalid => {
+            Some(PropertyValue::PositiveNumber) if !ty.is_invalid() => {
                 let known = self.value_of(value);
                 if !self.out.representation(&ty).is_numeric() {
                     let message = format!("`{name}` must be a number, not a `{ty}`");

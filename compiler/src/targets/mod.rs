@@ -118,7 +118,7 @@ pub trait Target: Debug + Sync {
     /// Lowers a declared extern object.
     fn lower_object(&self, lowering: &mut Lowering<'_>, declared: DeclaredObject) -> LoweredObject;
 
-    /// Emits the statements of a call of an extern, and returns its result. `Data::Invalid` if the call has no result or has stored it.
+    /// Emits the statements of a call of an extern, and returns its result. `Data::Nothing` if the call has no result or has stored it.
     fn lower_call(&self, lowering: &mut Lowering<'_>, call: &mut Call) -> Data;
 
     /// Attaches an object to the table that names it in a property. `object` is `None` if the value of the property is not an object.

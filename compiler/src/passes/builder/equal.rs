@@ -79,7 +79,7 @@ impl Builder<'_> {
     /// The condition that all parts of two structured values are equal.
     fn equal_parts(&mut self, a: Data, b: Data, ty: &Type, span: Span) -> ir::Expr {
         let parts = self.parts(ty);
-        if !self.count_parts(span, parts.len()) {
+        if self.count_parts(span, parts.len()).is_err() {
             return ir::Expr::Bool(true);
         }
         let (left, right) = (self.every_part(a, &parts), self.every_part(b, &parts));

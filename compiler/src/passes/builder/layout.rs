@@ -42,8 +42,8 @@ impl Builder<'_> {
     /// Creates a variable of type `ty`. The names of its headers and scalars are derived from `name`.
     pub fn allocate(&mut self, ty: &Type, name: &str) -> Place {
         match self.count_type_parts(ty) {
-            true => self.allocate_part(ty, name),
-            false => Place::Ignore,
+            Ok(()) => self.allocate_part(ty, name),
+            Err(reported) => reported.into(),
         }
     }
 
@@ -81,6 +81,7 @@ impl Builder<'_> {
             Type::HeaderUnion(_) => Place::Union(self.union(ty, name)),
             Type::Stack(element, size) => self.stack(&element, size, name),
             Type::Varbit(width) => self.varbit(width, name),
+            // Values of other types, such as strings, are constant and have no storage.
             _ => Place::Ignore,
         }
     }
@@ -124,7 +125,7 @@ impl Builder<'_> {
         if let Some((_, id)) = self.header_types.iter().find(|(known, _)| known == ty) {
             return *id;
         }
-        if !self.count_type_parts(ty) {
+        if self.count_type_parts(ty).is_err() {
             return HeaderTypeId::from(0);
         }
         let mut fields = Vec::new();
@@ -187,11 +188,11 @@ impl Builder<'_> {
         };
         let missing = 8 - layout.max_bits() % 8;
         self.diagnostics
-            .report(what.help(format!("add padding: bit<{missing}> padding;")));
+            .report_error(what.help(format!("add padding: bit<{missing}> padding;")));
     }
 
     /// Adds the fields of a header, including those of nested structs.
-    fn flatten(&self, prefix: &str, ty: &Type, into: &mut Vec<Field>) {
+    fn flatten(&mut self, prefix: &str, ty: &Type, into: &mut Vec<Field>) {
         for (field, ty) in self.checked.fields(ty) {
             let name = join(prefix, &field.name.name);
             match (self.scalar(&ty), self.checked.representation(&ty)) {
@@ -203,7 +204,9 @@ impl Builder<'_> {
                     boolean: false,
                 }),
                 (None, Type::Struct(_)) => self.flatten(&name, &ty, into),
-                _ => {}
+                _ => {
+                    self.impossible(field.name.span, "a field of a header has no width");
+                }
             }
         }
     }
@@ -222,7 +225,7 @@ impl Builder<'_> {
     }
 
     /// The place of a header's field, or of a nested struct, of type `ty`, whose first field has the position `first`.
-    pub fn header_field(&self, header: HeaderPlace, first: u32, ty: &Type) -> Place {
+    pub fn header_field(&mut self, header: HeaderPlace, first: u32, ty: &Type) -> Place {
         let place = FieldPlace {
             header,
             field: first,
@@ -242,7 +245,7 @@ impl Builder<'_> {
                 });
                 Place::Struct(members.collect())
             }
-            _ => Place::Ignore,
+            _ => self.no_place(None, "a field of a header has no width"),
         }
     }
 
@@ -297,9 +300,8 @@ impl Builder<'_> {
         if self.program.storage.headers.len().saturating_add(headers) > MAX_HEADERS {
             let what =
                 format!("{name} makes more than {MAX_HEADERS} headers, the limit of this target");
-            self.diagnostics
-                .report_last(Diagnostic::global(Code::LIMIT, what));
-            return Place::Ignore;
+            let what = Diagnostic::global(Code::LIMIT, what);
+            return self.diagnostics.report_last(what).into();
         }
         let name = self.unique(name);
         if matches!(element, Type::HeaderUnion(_)) {

@@ -3,6 +3,7 @@
 //! [`super::elaborate`] builds bodies with a [`Builder`], and [`super::externs`] builds the lowered calls. A builder uses the types of the
 //! checked program, but not its declarations: elaboration resolves names.
 
+mod absent;
 mod access;
 mod assign;
 mod claims;
@@ -15,6 +16,7 @@ mod lookahead;
 pub mod ops;
 mod values;
 
+pub use absent::Absent;
 pub use access::place_of;
 pub use values::unnamed;
 
@@ -22,7 +24,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use crate::diag::{Code, Diagnostic, Diagnostics, SourceMap, Span, Warning};
+use crate::diag::{Code, Diagnostic, Diagnostics, ErrorReported, SourceMap, Span, Warning};
 use crate::ir::{self, FieldRef, Label, Scalar, Source};
 use crate::names::join;
 use crate::passes::inlined::{InlinedProgram, Stmt, StmtKind};
@@ -50,6 +52,8 @@ pub struct Builder<'a> {
     pub out: Vec<Stmt>,
     /// Number of parts generated so far: see [`growth`].
     parts_made: usize,
+    /// The error of an exceeded limit of generated parts.
+    limit: Result<(), ErrorReported>,
     /// Cached number of parts by type, for the growth limit.
     type_parts: FxHashMap<Type, usize>,
     /// Header types by P4 type.
@@ -58,6 +62,8 @@ pub struct Builder<'a> {
     union_types: Vec<(Type, ir::UnionTypeId)>,
     /// Used control-plane names by kind of object, with the positions of the declarations.
     claimed: BTreeMap<(&'static str, String), Span>,
+    /// Whether a construct was skipped because the program is only checked: see [`Absent`].
+    skips: bool,
 }
 
 impl<'a> Builder<'a> {
@@ -88,10 +94,12 @@ impl<'a> Builder<'a> {
             into: InlinedProgram::default(),
             out: Vec::new(),
             parts_made: 0,
+            limit: Ok(()),
             type_parts: FxHashMap::default(),
             header_types: Vec::new(),
             union_types: Vec::new(),
             claimed: BTreeMap::new(),
+            skips: false,
         };
         builder.add_variables_header();
         builder
@@ -114,7 +122,7 @@ impl<'a> Builder<'a> {
 
     /// Adds a statement to the current body.
     pub fn emit(&mut self, span: Span, kind: impl Into<StmtKind>) {
-        if !self.count_parts(span, 1) {
+        if self.count_parts(span, 1).is_err() {
             return;
         }
         let (kind, source) = (kind.into(), self.source(span));
@@ -142,25 +150,20 @@ impl<'a> Builder<'a> {
         passes::source(self.sources, span)
     }
 
-    /// Reports a construct that the target does not support, unless the program is only checked.
-    pub fn target(&mut self, span: Span, message: impl Into<String>) {
-        if self.options.only_check {
-            return;
-        }
-        self.diagnostics
-            .report(Diagnostic::error(Code::TARGET, span, message));
-    }
-
     /// Reports an error.
-    pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
-        self.diagnostics
-            .report(Diagnostic::error(code, span, message));
+    pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>) -> ErrorReported {
+        self.diagnostics.error(code, span, message)
     }
 
     /// Reports an exceeded limit; later diagnostics are ignored.
-    pub fn report_last(&mut self, code: Code, span: Span, message: impl Into<String>) {
-        self.diagnostics
-            .report_last(Diagnostic::error(code, span, message));
+    pub fn report_last(
+        &mut self,
+        code: Code,
+        span: Span,
+        message: impl Into<String>,
+    ) -> ErrorReported {
+        let what = Diagnostic::error(code, span, message);
+        self.diagnostics.report_last(what)
     }
 
     /// Reports a warning.

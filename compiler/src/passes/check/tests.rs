@@ -1,6 +1,6 @@
 use super::*;
 use crate::diag::Span;
-use crate::ir::{FieldRef, HeaderId, ParseState, Parser, Scalar, Source, StateId, Stmt};
+use crate::ir::{HeaderId, ParseState, Parser, Source, StateId, Stmt};
 use crate::passes::externs::call::{Call, CallResult, InstanceId, Region};
 use crate::sema::Type;
 
@@ -245,4 +245,88 @@ fn statements_must_be_allowed_in_their_block() {
         }]),
     });
     assert!(inlined(&parser).is_err());
+}
+
+/// A program with one block.
+fn with_block(code: BlockCode) -> InlinedProgram {
+    let mut program = with_action(Vec::new());
+    program.blocks.push(inlined::Block {
+        name: "block",
+        source: Source::default(),
+        code,
+    });
+    program
+}
+
+fn checksum(condition: Expr) -> Checksum {
+    Checksum {
+        verify: false,
+        condition,
+        target: FieldRef {
+            header: HeaderId(0),
+            field: 0,
+        },
+        calculation: ir::CalculationId(0),
+        source: Source::default(),
+    }
+}
+
+#[test]
+fn checksums_and_headers_are_only_in_their_blocks() {
+    let emit = || stmt(Inlined::Own(Pending::Emit(HeaderId(0))));
+    let sum = || {
+        stmt(Inlined::Own(Pending::Checksum(Box::new(checksum(
+            Expr::Bool(true),
+        )))))
+    };
+    let leave = || stmt(Inlined::Break(Label(0)));
+    let deparser = |body| inlined(&with_block(BlockCode::Deparser(body)));
+    let checksums = |body| inlined(&with_block(BlockCode::Checksums(body)));
+    assert_eq!(deparser(vec![emit()]), Ok(()));
+    assert_eq!(checksums(vec![sum()]), Ok(()));
+    for wrong in [deparser(vec![sum()]), deparser(vec![leave()])] {
+        assert!(wrong.is_err());
+    }
+    for wrong in [checksums(vec![emit()]), checksums(vec![leave()])] {
+        assert!(wrong.is_err());
+    }
+}
+
+#[test]
+fn checksums_and_deparsers_refer_to_what_exists() {
+    let mut program = FlatProgram::default();
+    let storage = &mut program.objects.storage;
+    storage.header_types.push(ir::HeaderType {
+        name: "h".to_owned(),
+        fields: Vec::new(),
+    });
+    storage.headers.push(ir::Header {
+        name: "h".to_owned(),
+        ty: ir::HeaderTypeId(0),
+        metadata: true,
+    });
+    storage.add_scalar("x".to_owned(), Scalar::Bit(16));
+    program.objects.calculations.push(ir::Calculation {
+        algorithm: ir::Algorithm::Csum16,
+        inputs: Vec::new(),
+        source: Source::default(),
+    });
+    let deparser = |header| Deparser {
+        name: "deparser",
+        headers: vec![HeaderId(header)],
+        calls: Vec::new(),
+        source: Source::default(),
+    };
+    program.deparsers.push(deparser(0));
+    program.checksums.push(checksum(Expr::Bool(true)));
+    assert_eq!(flat(&program), Ok(()));
+    program.checksums[0].condition = Expr::bits(1, 8);
+    let pass = |program: &FlatProgram| flat(program).map_err(|violation| violation.pass);
+    assert_eq!(pass(&program), Err("checksums"));
+    program.checksums[0] = checksum(Expr::Bool(true));
+    program.checksums[0].target.field = 1;
+    assert_eq!(pass(&program), Err("checksums"));
+    program.checksums.clear();
+    program.deparsers.push(deparser(1));
+    assert_eq!(pass(&program), Err("deparsers"));
 }

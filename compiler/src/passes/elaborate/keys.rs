@@ -157,7 +157,7 @@ impl Elaborator<'_> {
         if !is_valid && !self.is_path(expr, frame) {
             return None;
         }
-        let mut data = Data::Invalid;
+        let mut data = Data::Nothing;
         let code = self.block(|this| data = this.eval(expr, frame));
         if !code.is_empty() {
             return None;
@@ -176,6 +176,7 @@ impl Elaborator<'_> {
     /// Emits stores of the key elements that are not fields, before an application of the table.
     pub fn compute_keys(&mut self, id: DeclId, info: &TableInfo, frame: &Rc<Frame>) {
         let DefKind::Table(decl) = &self.checked.def(id).kind else {
+            self.impossible(None, "an applied table is not a table");
             return;
         };
         let decl = Rc::clone(decl);

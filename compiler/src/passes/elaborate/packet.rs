@@ -25,11 +25,12 @@ impl Elaborator<'_> {
             "extract" => self.extract(info, call, span, frame),
             "advance" => {
                 let bound = self.arguments(info, &call.args, frame);
-                if let Some(Argument::Value(Data::Scalar(bits))) =
-                    bound.first().map(|bound| &bound.argument)
-                {
-                    let bits = bits.clone();
-                    self.emit(span, Take::Advance(bits));
+                match bound.first().map(|bound| &bound.argument) {
+                    Some(Argument::Value(Data::Scalar(bits))) => {
+                        let bits = bits.clone();
+                        self.emit(span, Take::Advance(bits));
+                    }
+                    _ => return self.no_data(span, "`advance` has no number of bits"),
                 }
             }
             "lookahead" => {
@@ -40,17 +41,15 @@ impl Elaborator<'_> {
                 let target = self.options.arch.target();
                 return target.packet_length(&mut self.build, span);
             }
-            _ => {}
+            _ => return self.no_data(span, "an unknown method of `packet_in` is called"),
         }
-        Data::Invalid
+        Data::Nothing
     }
 
     /// Elaborates `packet_in.extract`.
     fn extract(&mut self, info: &CallInfo, call: &Call, span: Span, frame: &Rc<Frame>) {
-        let Some(first) = call.args.first() else {
-            return;
-        };
-        let Some(param) = info.args.first() else {
+        let (Some(first), Some(param)) = (call.args.first(), info.args.first()) else {
+            self.impossible(span, "`extract` has no argument");
             return;
         };
         let ty = param.ty.substitute(&frame.substitution);
@@ -100,19 +99,26 @@ impl Elaborator<'_> {
             Place::Dynamic { index, elements } => {
                 self.verify_index(&index, elements.len(), span);
                 self.branch_on_index(&index, elements.len(), span, |this, position| {
-                    if let Place::Header(ir::HeaderPlace::Fixed(target)) = elements[position] {
-                        this.emit(
+                    let varbit_bits = varbit_bits.clone();
+                    match elements[position] {
+                        Place::Header(ir::HeaderPlace::Fixed(target)) => this.emit(
                             span,
                             Take::Extract {
                                 target,
-                                varbit_bits: varbit_bits.clone(),
+                                varbit_bits,
                             },
-                        );
+                        ),
+                        _ => {
+                            this.impossible(span, "an element of a stack is not a header");
+                        }
                     }
                 });
                 return;
             }
-            _ => return,
+            _ => {
+                self.impossible(span, "`extract` has an argument that is not a header");
+                return;
+            }
         };
         self.emit(span, kind);
     }

@@ -75,7 +75,7 @@ impl Elaborator<'_> {
                 Place::LastUnion(id),
                 self.program.storage.union_stack(id).elements.len(),
             ),
-            _ => return Place::Ignore,
+            _ => return self.no_place(span, "`last` is not that of a stack"),
         };
         if !has_last(&self.out, &stack) {
             self.verify_below(last_index(&stack), size, span);
@@ -103,7 +103,7 @@ impl Elaborator<'_> {
                     return match self.place(base, frame) {
                         Place::Stack(id) => Place::Next(id),
                         Place::UnionStack(id) => Place::NextUnion(id),
-                        _ => Place::Ignore,
+                        _ => self.no_place(expr.span, "`next` is not that of a stack"),
                     };
                 }
                 let is_next = self.checked.resolution(base) == Resolution::StackNext

@@ -56,6 +56,7 @@ impl Elaborator<'_> {
             let Some(Callee::Action(action)) =
                 self.checked.call(reference.call).map(|info| info.callee)
             else {
+                self.impossible(reference.span, "an element of `actions` is not an action");
                 continue;
             };
             if let Some(made) = self.action_reference(reference, action, instance, frame) {
@@ -150,6 +151,7 @@ impl Elaborator<'_> {
             let Some(Callee::Action(action)) =
                 self.checked.call(reference.call).map(|info| info.callee)
             else {
+                self.impossible(reference.span, "a default action is not an action");
                 return;
             };
             let known = actions
@@ -270,7 +272,7 @@ impl Elaborator<'_> {
             match &*property.name.name {
                 "size" => {
                     // A size of 0 is the default size.
-                    let size = self.eval_constant(value, frame);
+                    let size = self.eval_constant(value, frame).ok();
                     if let Some(size) = size.filter(|size| *size != BigInt::ZERO) {
                         let table = &mut self.program.tables[table.index()];
                         table.size = u64::try_from(&size).unwrap_or(u64::MAX >> 1);

@@ -22,12 +22,13 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
+use crate::diag::Span;
 use crate::ir::{
     ActionProfileId, Counter, CounterId, CounterUnit, DigestId, Effect, Expr, ExternInstanceId,
     FieldRef, Meta, Meter, MeterId, MeterUnit, ObjectKind, Primitive, RegisterId,
 };
 use crate::passes::builder::data::Data;
-use crate::passes::builder::{ops, Builder};
+use crate::passes::builder::{ops, Absent, Builder};
 use crate::passes::inlined::InlinedProgram;
 use crate::sema::{DefKind, Type};
 
@@ -53,8 +54,8 @@ pub enum LoweredObject {
     Own(usize),
     /// An object of an extern that the compiler does not know, kept with `--emit-externs`.
     Other(ExternInstanceId),
-    /// An object with a reported error.
-    Invalid,
+    /// An object that could not be lowered.
+    Invalid(Absent),
 }
 
 /// State of the pass.
@@ -208,7 +209,7 @@ impl Lowering<'_> {
             | LoweredObject::DirectMeter(_)
             | LoweredObject::Own(_)
             | LoweredObject::Other(_)
-            | LoweredObject::Invalid => return None,
+            | LoweredObject::Invalid(_) => return None,
         };
         Some((kind, meta.name.clone()))
     }
@@ -223,8 +224,12 @@ impl Lowering<'_> {
             CallResult::None => None,
             CallResult::Scalar(ty) => Some(match data {
                 Data::Scalar(value) => ops::cast(value, ty),
-                // The missing result is reported already.
-                _ => Expr::number(0, ty),
+                data => {
+                    if !matches!(data, Data::Invalid(_)) {
+                        self.impossible(call.span, "a call with a result has none");
+                    }
+                    Expr::number(0, ty)
+                }
             }),
             CallResult::Place(place) => {
                 self.assign(&place, data, &call.ret, call.span, &call.scope);
@@ -236,28 +241,65 @@ impl Lowering<'_> {
         self.lowered.results.push(result);
     }
 
-    /// Emits the statements of a call and returns its result. `Data::Invalid` if the call has no result or has stored it already.
+    /// Emits the statements of a call and returns its result. `Data::Nothing` if the call has no result or has stored it already.
     fn call_with_result(&mut self, call: &mut Call) -> Data {
         if let Callee::Function(name) = &call.callee {
             match &**name {
                 "log_msg" => {
                     self.log_msg(&call.args, call.span);
-                    return Data::Invalid;
+                    return Data::Nothing;
                 }
                 "assert" | "assume" => {
-                    if let Some(check) = value(&call.args, 0) {
-                        let primitive = match &**name {
-                            "assert" => Primitive::Assert(check),
-                            _ => Primitive::Assume(check),
-                        };
-                        self.emit(call.span, Effect::Primitive(primitive));
-                    }
-                    return Data::Invalid;
+                    let check = match self.number_at(&call.args, 0, call.span) {
+                        Ok(check) => check,
+                        Err(absent) => return absent.into(),
+                    };
+                    let primitive = match &**name {
+                        "assert" => Primitive::Assert(check),
+                        _ => Primitive::Assume(check),
+                    };
+                    self.emit(call.span, Effect::Primitive(primitive));
+                    return Data::Nothing;
                 }
                 _ => {}
             }
         }
         self.options.arch.target().lower_call(self, call)
+    }
+}
+
+impl Lowering<'_> {
+    /// The number or boolean that is the argument at `position` of a call at `span`.
+    ///
+    /// # Errors
+    /// The argument is missing or of another type, which is reported.
+    pub fn number_at(
+        &mut self,
+        args: &[ExternArg],
+        position: usize,
+        span: Span,
+    ) -> Result<Expr, Absent> {
+        if let Some(number) = value(args, position) {
+            return Ok(number);
+        }
+        if self.diagnostics.has_errors() {
+            return Err(self.impossible(span, "an argument of an extern is not a number"));
+        }
+        match args.get(position) {
+            Some(given) if !given.is_passed() => {
+                let param = given.param.as_deref().unwrap_or("of this position");
+                let message = format!("the argument {param} cannot be omitted on this target");
+                Err(self.target(span, message))
+            }
+            Some(given) => {
+                let message = format!(
+                    "this argument must be a number on this target, not {}",
+                    given.ty
+                );
+                Err(self.target(given.span, message))
+            }
+            None => Err(self.impossible(span, "an extern is called without an argument")),
+        }
     }
 }
 

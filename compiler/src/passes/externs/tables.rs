@@ -15,7 +15,7 @@ impl Lowering<'_> {
         } = objects;
         for (property, object, span) in properties {
             let object = object.map(|id| self.lowered_object(id));
-            if object != Some(LoweredObject::Invalid) {
+            if !matches!(object, Some(LoweredObject::Invalid(_))) {
                 self.attach_object(table, &property, object, span);
             }
         }
@@ -47,23 +47,31 @@ impl Lowering<'_> {
                 self.program.tables[table.index()].implementation = Some(id);
                 self.program.action_profiles[id.index()].tables.push(table);
             }
-            ("implementation", _) => self.target(
-                span,
-                "implementation must be an action_profile or action_selector",
-            ),
+            ("implementation", _) => {
+                self.target(
+                    span,
+                    "implementation must be an action_profile or action_selector",
+                );
+            }
             ("counters", Some(LoweredObject::DirectCounter(id))) => {
                 self.program.tables[table.index()].counter = Some(id);
                 let first = self.program.counters[id.index()].table.replace(table);
                 self.attached_twice(first, table, span);
             }
-            ("counters", _) => self.target(span, "counters must be a direct_counter"),
+            ("counters", _) => {
+                self.target(span, "counters must be a direct_counter");
+            }
             ("meters", Some(LoweredObject::DirectMeter(id))) => {
                 self.program.tables[table.index()].meter = Some(id);
                 let first = self.program.meters[id.index()].table.replace(table);
                 self.attached_twice(first, table, span);
             }
-            ("meters", _) => self.target(span, "meters must be a direct_meter"),
-            _ => {}
+            ("meters", _) => {
+                self.target(span, "meters must be a direct_meter");
+            }
+            _ => {
+                self.impossible(span, "a property of a table does not name objects");
+            }
         }
     }
 

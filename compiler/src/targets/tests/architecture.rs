@@ -103,8 +103,9 @@ impl Target for TwoPipes {
     }
 
     fn packet_length(&self, build: &mut Builder<'_>, span: Span) -> Data {
-        build.target(span, "the length of a packet is unknown");
-        Data::Invalid
+        build
+            .target(span, "the length of a packet is unknown")
+            .into()
     }
 
     fn control_kind(&self, extern_type: &str) -> Option<&'static str> {
@@ -141,13 +142,13 @@ impl Target for TwoPipes {
 
     fn lower_call(&self, lowering: &mut Lowering<'_>, call: &mut Call) -> Data {
         let Callee::Method(id, _) = call.callee else {
-            lowering.target(call.span, "this function does not exist");
-            return Data::Invalid;
+            let message = "the architecture has no extern functions";
+            return lowering.target(call.span, message).into();
         };
         let (LoweredObject::Register(register), Some(index)) =
             (lowering.lowered_object(id), value(&call.args, 0))
         else {
-            return Data::Invalid;
+            return lowering.no_data(call.span, "only a Tally has methods");
         };
         let index = lowering.save_value(index, call.span, &call.scope);
         let target = lowering.temporary(&call.scope, "tally", CELL);
@@ -181,7 +182,9 @@ impl Target for TwoPipes {
                 lowering.program.tables[table.index()].counter = Some(id);
                 lowering.program.counters[id.index()].table = Some(table);
             }
-            _ => lowering.target(span, "direct_tally must be a DirectTally"),
+            _ => {
+                lowering.target(span, "direct_tally must be a DirectTally");
+            }
         }
         true
     }

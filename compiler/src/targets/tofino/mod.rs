@@ -21,7 +21,7 @@ use crate::bmv2;
 use crate::diag::{Code, Diagnostic, Diagnostics, Span};
 use crate::ir::{FlatProgram, TableId};
 use crate::passes::builder::data::Data;
-use crate::passes::builder::Builder;
+use crate::passes::builder::{Absent, Builder};
 use crate::passes::deparsers::DeparserForm;
 use crate::passes::elaborate::Elaborator;
 use crate::passes::externs::call::{Call, Callee, DeclaredObject};
@@ -125,11 +125,8 @@ impl Target for Tofino {
     }
 
     fn packet_length(&self, build: &mut Builder<'_>, span: Span) -> Data {
-        build.target(
-            span,
-            "the packet's length is not available in a parser on this target",
-        );
-        Data::Invalid
+        let message = "the packet's length is not available in a parser on this target";
+        build.target(span, message).into()
     }
 
     fn pads_flexible_headers(&self) -> bool {
@@ -185,7 +182,9 @@ impl Target for Tofino {
     }
 
     fn finish_inlined(&self, program: &mut InlinedProgram, diagnostics: &mut Diagnostics) {
+        diagnostics.enter("register_access");
         register_access::check(program, diagnostics);
+        diagnostics.enter("direct_cells");
         direct_cells::finish(program, diagnostics);
     }
 
@@ -226,11 +225,12 @@ impl Target for Tofino {
 
 impl Builder<'_> {
     /// Reports a construct that the software model does not support, unless the program is only checked.
-    fn beyond_model(&mut self, span: Span, message: impl Into<String>) {
-        if !self.options.only_check {
-            let what = Diagnostic::error(Code::MODEL, span, message);
-            let help = "the program can be checked, without -o, and compiled for the chip";
-            self.diagnostics.report(what.help(help));
+    fn beyond_model(&mut self, span: Span, message: impl Into<String>) -> Absent {
+        if self.options.only_check {
+            return self.skip();
         }
+        let what = Diagnostic::error(Code::MODEL, span, message);
+        let help = "the program can be checked, without -o, and compiled for the chip";
+        self.diagnostics.report_error(what.help(help)).into()
     }
 }

@@ -212,7 +212,7 @@ impl<'a> Elaborator<'a> {
     /// The storage of a gress for intrinsic metadata of a type. It is created on first use, with an alias for each field.
     fn intrinsic_metadata(&mut self, gress: &mut Gress, ty: &Type) -> Place {
         let Some(nominal) = ty.nominal() else {
-            return Place::Ignore;
+            return self.no_place(None, "intrinsic metadata has a type without a name");
         };
         let name = nominal.name.to_string();
         if let Some(known) = gress.intrinsic.get(&name) {

@@ -96,12 +96,12 @@ impl Target for V1Model {
     }
 
     /// The field `packet_length` of `standard_metadata`.
-    fn packet_length(&self, build: &mut Builder<'_>, _span: Span) -> Data {
+    fn packet_length(&self, build: &mut Builder<'_>, span: Span) -> Data {
         let header = STANDARD_METADATA;
         let ty = build.program.storage.header_type(header);
         match ty.position("packet_length") {
             Some(field) => Data::Scalar(Expr::field(FieldRef { header, field }, Scalar::Bit(32))),
-            None => Data::Invalid,
+            None => build.no_data(span, "`standard_metadata` has no field `packet_length`"),
         }
     }
 
@@ -120,7 +120,7 @@ impl Target for V1Model {
 
     fn lower_call(&self, lowering: &mut Lowering<'_>, call: &mut Call) -> Data {
         lowering.v1model_call(call);
-        Data::Invalid
+        Data::Nothing
     }
 
     fn continues_after_reject(&self) -> bool {

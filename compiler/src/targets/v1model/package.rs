@@ -225,11 +225,13 @@ impl Elaborator<'_> {
                             let lists = &mut self.into.externs.field_lists;
                             lists.entry(list).or_default().extend(member.variables());
                         }
-                        None => self.error(
-                            Code::ANNOTATION_RULE,
-                            expr.span,
-                            "a field list must be a constant number below 2^32",
-                        ),
+                        None => {
+                            self.error(
+                                Code::ANNOTATION_RULE,
+                                expr.span,
+                                "a field list must be a constant number below 2^32",
+                            );
+                        }
                     }
                 }
             }

@@ -5,10 +5,11 @@ use crate::arch::Arch;
 use crate::diag::Span;
 use crate::ir::{self, Effect, Expr, FieldList, FieldListId, Primitive, Scalar, Take};
 use crate::passes::builder::data::{Data, Place};
-use crate::passes::builder::{ops, Builder};
+use crate::passes::builder::{ops, Absent, Builder};
 use crate::passes::externs::call::{Call, CallResult, Callee, ExternArg, Region};
 use crate::passes::externs::digest::DigestKey;
 use crate::passes::externs::{value, LoweredObject, Lowering};
+use crate::sema::Type;
 use crate::syntax::ast::BinaryOp;
 
 /// Maximum size in bytes of the data in front of a resubmitted packet.
@@ -32,16 +33,19 @@ impl Lowering<'_> {
         match object {
             LoweredObject::Counter(counter) => {
                 self.report_byte_adjustment(args, span);
-                if let Some(index) = value(args, 0) {
-                    let count = Primitive::Count { counter, index };
-                    self.emit(span, Effect::Primitive(count));
+                match self.number_at(args, 0, span) {
+                    Ok(index) => {
+                        let count = Primitive::Count { counter, index };
+                        self.emit(span, Effect::Primitive(count));
+                        Data::Nothing
+                    }
+                    Err(absent) => absent.into(),
                 }
-                Data::Invalid
             }
             // The switch counts a hit of the entry without a primitive.
             LoweredObject::DirectCounter(_) => {
                 self.report_byte_adjustment(args, span);
-                Data::Invalid
+                Data::Nothing
             }
             LoweredObject::Meter(meter) => self.meter_call(meter, args, span, scope),
             LoweredObject::DirectMeter(meter) => self.direct_meter_call(meter, args, span, scope),
@@ -49,8 +53,9 @@ impl Lowering<'_> {
                 self.tofino_register_call((register, None), method, call)
             }
             LoweredObject::Own(id) => self.tofino_object_method(id, method, call),
-            LoweredObject::ActionProfile(_) | LoweredObject::Other(_) | LoweredObject::Invalid => {
-                Data::Invalid
+            LoweredObject::Invalid(absent) => absent.into(),
+            LoweredObject::ActionProfile(_) | LoweredObject::Other(_) => {
+                self.no_data(span, "a method is called of an object without methods")
             }
         }
     }
@@ -63,16 +68,14 @@ impl Lowering<'_> {
                 self.execute(register, entry, call)
             }
             Object::RegisterAction { .. } => {
-                self.beyond_model(
-                    span,
-                    format!("the software model does not support {method} of a RegisterAction"),
-                );
-                Data::Invalid
+                let message =
+                    format!("the software model does not support {method} of a RegisterAction");
+                self.beyond_model(span, message).into()
             }
             Object::Hash { algorithm } => self.tofino_hash(algorithm, &call.ret, args, span, scope),
             Object::Random => {
                 let Some(scalar) = self.scalar(&call.ret) else {
-                    return Data::Invalid;
+                    return self.not_a_number(&call.ret, span);
                 };
                 let width = scalar.width().min(64);
                 let target = self.temporary(scope, "random", Scalar::Bit(width));
@@ -106,74 +109,112 @@ impl Lowering<'_> {
                 let cell = self.read_cell(register, &Expr::bits(0, 32), span, scope);
                 match self.scalar(&call.ret) {
                     Some(ty) => Data::Scalar(ops::cast(cell, ty)),
-                    None => Data::Invalid,
+                    None => self.not_a_number(&call.ret, span),
                 }
             }
-            Object::MathUnit(unit) => match (value(args, 0), self.scalar(&call.ret)) {
-                (Some(number), Some(ty)) => {
-                    let result = self.math_unit_call(&unit, number, span, scope);
-                    Data::Scalar(ops::cast(result, ty))
+            Object::MathUnit(unit) => {
+                match (self.number_at(args, 0, span), self.scalar(&call.ret)) {
+                    (Ok(number), Some(ty)) => {
+                        let result = self.math_unit_call(&unit, number, span, scope);
+                        Data::Scalar(ops::cast(result, ty))
+                    }
+                    (Err(absent), _) => absent.into(),
+                    (_, None) => self.not_a_number(&call.ret, span),
                 }
-                _ => Data::Invalid,
-            },
+            }
             Object::ParserCounter { fields } => {
                 self.parser_counter_call(id, &fields, method, args, span, scope)
             }
             Object::Mirror => {
-                if let Some(session) = value(args, 0) {
-                    if let Some(fields) = self.header_in_front(args.get(1), "mirror", span, scope) {
+                let session = self.number_at(args, 0, span);
+                let parts = session.and_then(|session| {
+                    let fields = self.header_in_front(args.get(1), "mirror", span, scope)?;
+                    Ok((session, fields))
+                });
+                match parts {
+                    Ok((session, fields)) => {
                         let mirror = Primitive::Mirror { session, fields };
                         self.emit(span, Effect::Primitive(mirror));
+                        Data::Nothing
                     }
+                    Err(absent) => absent.into(),
                 }
-                Data::Invalid
             }
             Object::Resubmit => {
                 if self.region != Region::Deparser {
-                    self.target(span, "emit of a Resubmit can be called only in a deparser");
-                    return Data::Invalid;
+                    let message = "emit of a Resubmit can be called only in a deparser";
+                    return self.target(span, message).into();
                 }
-                if let Some(fields) = self.header_in_front(args.first(), "resubmit", span, scope) {
-                    let bits = self.bits_of(fields);
-                    if bits > RESUBMIT_BYTES * 8 {
-                        let message = format!(
-                            "a resubmitted packet carries {RESUBMIT_BYTES} bytes, not {} bits",
-                            bits
-                        );
-                        self.target(span, message);
-                    }
-                    self.emit(span, Effect::Primitive(Primitive::Resubmit { fields }));
+                let fields = match self.header_in_front(args.first(), "resubmit", span, scope) {
+                    Ok(fields) => fields,
+                    Err(absent) => return absent.into(),
+                };
+                let bits = self.bits_of(fields);
+                if bits > RESUBMIT_BYTES * 8 {
+                    let message = format!(
+                        "a resubmitted packet carries {RESUBMIT_BYTES} bytes, not {bits} bits"
+                    );
+                    self.target(span, message);
                 }
-                Data::Invalid
+                self.emit(span, Effect::Primitive(Primitive::Resubmit { fields }));
+                Data::Nothing
             }
             Object::Digest(name) => {
-                if let Some((given, data)) =
+                let Some((given, data)) =
                     args.first().and_then(|first| Some((first, first.data()?)))
-                {
-                    let key = DigestKey::Type(name.clone());
-                    let data = (data.clone(), given.ty.clone());
-                    self.send_digest((key, name), Expr::bits(0, 32), data, span, scope);
-                }
-                Data::Invalid
+                else {
+                    return self.no_data(span, "the data of a digest is not a value");
+                };
+                let key = DigestKey::Type(name.clone());
+                let data = (data.clone(), given.ty.clone());
+                self.send_digest((key, name), Expr::bits(0, 32), data, span, scope);
+                Data::Nothing
             }
-            Object::Polynomial(_) | Object::Partitions(_) | Object::ParserPriority => Data::Invalid,
+            // The model ignores priorities of the parser.
+            Object::ParserPriority => Data::Nothing,
+            Object::Polynomial(_) | Object::Partitions(_) => {
+                self.no_data(span, "a method is called of an object without methods")
+            }
         }
     }
 
+    /// Reports that the result of a call must be a number.
+    pub(super) fn not_a_number(&mut self, ty: &Type, span: Span) -> Data {
+        if self.diagnostics.has_errors() {
+            return self.no_data(span, "the result of a call is not a number");
+        }
+        let message = format!("the result must be a number on this target, not {ty}");
+        self.target(span, message).into()
+    }
+
     /// Stores the values of a header in new fields, which the switch sends in front of a mirrored or resubmitted packet. `what` is `mirror` or
-    /// `resubmit`, for names and messages. `None` after a reported error.
+    /// `resubmit`, for names and messages.
+    ///
+    /// # Errors
+    /// The argument is not a header, which is reported.
     fn header_in_front(
         &mut self,
         arg: Option<&ExternArg>,
         what: &str,
         span: Span,
         scope: &str,
-    ) -> Option<FieldListId> {
+    ) -> Result<FieldListId, Absent> {
         let mut fields = Vec::new();
         if let Some(bound) = arg {
-            let data = bound.data()?.clone();
+            let Some(data) = bound.data().cloned() else {
+                return Err(self.impossible(span, "data in front of a packet is not a value"));
+            };
             for leaf in self.leaves(data, &bound.ty) {
-                let scalar = self.scalar(&leaf.ty)?;
+                let Some(scalar) = self.scalar(&leaf.ty) else {
+                    if self.diagnostics.has_errors() {
+                        return Err(self.impossible(span, "data in front of a packet is no number"));
+                    }
+                    let message = format!(
+                        "data in front of the packet must be numbers on this target, not {}",
+                        leaf.ty
+                    );
+                    return Err(self.target(span, message));
+                };
                 let field = self.temporary(scope, what, scalar);
                 let place = Place::Scalar(field.into(), scalar);
                 self.assign(&place, leaf.data, &leaf.ty, span, scope);
@@ -192,7 +233,7 @@ impl Lowering<'_> {
             );
             self.target(span, message);
         }
-        Some(id)
+        Ok(id)
     }
 
     /// Total width in bits of the fields of a list.
@@ -209,13 +250,13 @@ impl Lowering<'_> {
     fn tofino_function(&mut self, name: &str, call: &Call) -> Data {
         match name {
             // On the chip, `invalidate` marks a field as unused; in the model, fields always have a value.
-            "invalidate" => Data::Invalid,
+            "invalidate" => Data::Nothing,
             "port_metadata_unpack" => {
                 let bits = Expr::bits(self.port_metadata_bits(), 32);
                 let data = match &call.result {
                     CallResult::Place(place) => {
                         self.lookahead_into(place, &call.ret, call.span);
-                        Data::Invalid
+                        Data::Nothing
                     }
                     CallResult::None | CallResult::Scalar(_) => {
                         self.lookahead(&call.ret, call.span, &call.scope)
@@ -226,8 +267,7 @@ impl Lowering<'_> {
             }
             _ => {
                 let message = format!("the software model does not support {name}");
-                self.beyond_model(call.span, message);
-                Data::Invalid
+                self.beyond_model(call.span, message).into()
             }
         }
     }

@@ -27,18 +27,19 @@ impl Lowering<'_> {
         span: Span,
         scope: &str,
     ) -> Data {
-        let Some(bound) = args.first() else {
-            return Data::Invalid;
+        let Some(wanted) = self.scalar(ret) else {
+            return self.not_a_number(ret, span);
         };
-        let (Some(data), Some(wanted)) = (bound.data().cloned(), self.scalar(ret)) else {
-            return Data::Invalid;
+        let data = args
+            .first()
+            .and_then(|bound| Some((bound.data()?.clone(), &bound.ty)));
+        let Some((data, ty)) = data else {
+            return self.no_data(span, "the data of a hash is not a value");
         };
-        let ty = bound.ty.clone();
         let Some(algorithm) = algorithm else {
-            // Elaboration has folded the identity.
-            return Data::Invalid;
+            return self.no_data(span, "elaboration has not folded the identity hash");
         };
-        let inputs = self.calculation_inputs(data, &ty, span, Some(scope));
+        let inputs = self.calculation_inputs(data, ty, span, Some(scope));
         let width = algorithm.width().unwrap_or(32);
         let value = self.computed(algorithm, inputs, width, span, scope);
         Data::Scalar(ops::cast(value, wanted))
@@ -80,7 +81,7 @@ impl Lowering<'_> {
         let inputs = match args.first() {
             Some(bound) if matches!(method, "update" | "add" | "subtract") => {
                 let Some(data) = bound.data().cloned() else {
-                    return Data::Invalid;
+                    return self.no_data(span, "the data of a checksum is not a value");
                 };
                 self.calculation_inputs(data, &bound.ty, span, Some(scope))
             }
@@ -114,7 +115,7 @@ impl Lowering<'_> {
             "subtract" => {
                 let value = self.computed(Algorithm::Csum16, inputs, 16, span, scope);
                 let Expr::Field { place, .. } = value else {
-                    return Data::Invalid;
+                    return self.no_data(span, "a calculation does not store its result");
                 };
                 let negative = place.fixed().map(CalculationInput::Field);
                 let inputs = negative.into_iter().chain([CalculationInput::Field(sum)]);
@@ -136,9 +137,9 @@ impl Lowering<'_> {
                 let wrong = ops::binary(BinaryOp::Ne, so_far, Expr::bits(ALL_ONES, 16));
                 return Data::Scalar(self.save_value(wrong, span, scope));
             }
-            _ => {}
+            _ => return self.no_data(span, "an unknown method of a Checksum is called"),
         }
-        Data::Invalid
+        Data::Nothing
     }
 
     /// Emits an assignment to a field.
@@ -161,10 +162,10 @@ pub fn identity(build: &mut Builder, call: &Call) -> Data {
         .first()
         .and_then(|given| build.packed(given.data()?.clone(), &given.ty))
     else {
-        return Data::Invalid;
+        return build.no_data(call.span, "the data of an identity hash are not numbers");
     };
     match build.scalar(&call.ret) {
         Some(wanted) => Data::Scalar(ops::cast(bits, wanted)),
-        None => Data::Invalid,
+        None => build.no_data(call.span, "the result of a hash is not a number"),
     }
 }

@@ -16,7 +16,7 @@ use crate::ir::{Effect, Expr, FieldRef, Filter, Primitive, RegisterId, Scalar};
 use crate::passes::builder::data::Data;
 use crate::passes::builder::ops;
 use crate::passes::externs::call::ExternArg;
-use crate::passes::externs::{value, Lowering};
+use crate::passes::externs::Lowering;
 use crate::sema::Type;
 
 /// Width in bits of a configuration.
@@ -36,8 +36,12 @@ impl Lowering<'_> {
         span: Span,
         scope: &str,
     ) -> Data {
-        let (Some(measured), Some(wanted)) = (value(args, 0), self.scalar(ret)) else {
-            return Data::Invalid;
+        let measured = match self.number_at(args, 0, span) {
+            Ok(measured) => measured,
+            Err(absent) => return absent.into(),
+        };
+        let Some(wanted) = self.scalar(ret) else {
+            return self.not_a_number(ret, span);
         };
         let (spec_index, index) = match entry {
             Some(entry) => (
@@ -45,8 +49,9 @@ impl Lowering<'_> {
                 Expr::field(entry, Scalar::Bit(super::direct::ENTRY_BITS)),
             ),
             None => {
-                let Some(index) = value(args, 1) else {
-                    return Data::Invalid;
+                let index = match self.number_at(args, 1, span) {
+                    Ok(index) => index,
+                    Err(absent) => return absent.into(),
                 };
                 let index = self.save_value(index, span, scope);
                 (index.clone(), index)

@@ -1,15 +1,13 @@
 //! Meters, which may be colour-aware (RFC 2698) and may have their own encoding of colours.
 
+use crate::passes::externs::call::ExternArg;
+use crate::passes::externs::{enum_argument, named, named_value, number, LoweredObject, Lowering};
 use num_traits::Zero;
 
 use crate::diag::Span;
 use crate::ir::{Effect, Expr, FieldRef, Meta, MeterId, MeterUnit, Primitive, Scalar};
 use crate::passes::builder::data::Data;
 use crate::passes::builder::ops;
-use crate::passes::externs::call::ExternArg;
-use crate::passes::externs::{
-    enum_argument, named, named_value, number, value, LoweredObject, Lowering,
-};
 use crate::syntax::ast::BinaryOp;
 
 /// Type of a colour.
@@ -48,8 +46,9 @@ impl Lowering<'_> {
         span: Span,
         scope: &str,
     ) -> Data {
-        let Some(index) = value(args, 0) else {
-            return Data::Invalid;
+        let index = match self.number_at(args, 0, span) {
+            Ok(index) => index,
+            Err(absent) => return absent.into(),
         };
         self.report_byte_adjustment(args, span);
         let precolor = named_value(args, "color").map(|color| self.save_value(color, span, scope));
@@ -84,10 +83,12 @@ impl Lowering<'_> {
                 Some(field) if known.is_none_or(|known| known == field) => {
                     self.program.meters[meter.index()].precolor = Some(field);
                 }
-                _ => self.beyond_model(
-                    span,
-                    "in the software model, a direct meter reads the previous colour from one 8-bit field, set before the table",
-                ),
+                _ => {
+                    self.beyond_model(
+                        span,
+                        "in the software model, a direct meter reads the previous colour from one 8-bit field, set before the table",
+                    );
+                }
             }
         }
         self.into.meter_reads.push((meter, span));

@@ -5,7 +5,7 @@ use crate::ir::{Expr, Scalar};
 use crate::passes::builder::data::Data;
 use crate::passes::builder::ops;
 use crate::passes::externs::call::{Argument, ExternArg};
-use crate::passes::externs::{named, value, Lowering};
+use crate::passes::externs::{named, Lowering};
 use crate::syntax::ast::BinaryOp;
 
 /// Width in bits of a cell.
@@ -21,15 +21,15 @@ impl Lowering<'_> {
         span: Span,
         scope: &str,
     ) -> Data {
-        let (Some(cell), Some(mask)) = (value(args, 0), value(args, 1)) else {
-            return Data::Invalid;
+        let (cell, mask) = match (self.number_at(args, 0, span), self.number_at(args, 1, span)) {
+            (Ok(cell), Ok(mask)) => (cell, mask),
+            (Err(absent), _) | (_, Err(absent)) => return absent.into(),
         };
         let has_more = named(args, "postmod").is_some_and(ExternArg::is_passed);
         if has_more {
             let message =
                 format!("the software model does not support the argument postmod of {method}");
-            self.beyond_model(span, message);
-            return Data::Invalid;
+            return self.beyond_model(span, message).into();
         }
         let bits = if method.ends_with("16") { 16 } else { 8 };
         let better = if method.starts_with("min") {

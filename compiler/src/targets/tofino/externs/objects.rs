@@ -8,6 +8,7 @@ use crate::ir::{
     ActionProfileId, Algorithm, CounterUnit, CrcParameters, FieldRef, Meta, Partitions, Register,
     RegisterId, Scalar, Selector,
 };
+use crate::passes::builder::Absent;
 use crate::passes::externs::call::{DeclaredObject, ExternArg};
 use crate::passes::externs::{enum_argument, named, number, LoweredObject, Lowering};
 use crate::sema::Type;
@@ -102,22 +103,22 @@ impl Lowering<'_> {
             }
             "Meter" | "DirectMeter" => self.tofino_meter(ty, args, size, meta_of(&declared)),
             "Register" => match self.tofino_register(&declared, size) {
-                Some(register) => LoweredObject::Register(register),
-                None => LoweredObject::Invalid,
+                Ok(register) => LoweredObject::Register(register),
+                Err(absent) => LoweredObject::Invalid(absent),
             },
             "RegisterParam" => match self.tofino_register(&declared, 1) {
-                Some(register) => self.object(Object::RegisterParam(register)),
-                None => LoweredObject::Invalid,
+                Ok(register) => self.object(Object::RegisterParam(register)),
+                Err(absent) => LoweredObject::Invalid(absent),
             },
             "DirectRegister" => {
                 let entry = self.entry_field(&declared.name);
                 match self.tofino_register(&declared, 1) {
-                    Some(register) => {
+                    Ok(register) => {
                         self.program.registers[register.index()].hidden = true;
                         self.into.direct_registers.insert(register);
                         self.object(Object::DirectRegister { register, entry })
                     }
-                    None => LoweredObject::Invalid,
+                    Err(absent) => LoweredObject::Invalid(absent),
                 }
             }
             "Wred" => self.wred(&declared, size, None),
@@ -158,27 +159,27 @@ impl Lowering<'_> {
                     Some((register, entry)) => {
                         self.object(Object::RegisterAction { register, entry })
                     }
-                    None => LoweredObject::Invalid,
+                    None => {
+                        let what = "a RegisterAction has no register";
+                        LoweredObject::Invalid(self.impossible(declared.span, what))
+                    }
                 }
             }
             "MathUnit" => match self.math_unit(args) {
                 Some(unit) => self.object(Object::MathUnit(unit)),
-                None => {
-                    self.target(
-                        declared.span,
-                        "the arguments of a MathUnit must be constants",
-                    );
-                    LoweredObject::Invalid
-                }
+                None => LoweredObject::Invalid(self.target(
+                    declared.span,
+                    "the arguments of a MathUnit must be constants",
+                )),
             },
             "ParserCounter" => self.object(Object::ParserCounter { fields: Vec::new() }),
             "CRCPolynomial" => match self.polynomial(&declared) {
-                Some(parameters) => self.object(Object::Polynomial(parameters)),
-                None => LoweredObject::Invalid,
+                Ok(parameters) => self.object(Object::Polynomial(parameters)),
+                Err(absent) => LoweredObject::Invalid(absent),
             },
             "Hash" => match self.hash_algorithm(&declared) {
-                Some(algorithm) => self.object(Object::Hash { algorithm }),
-                None => LoweredObject::Invalid,
+                Ok(algorithm) => self.object(Object::Hash { algorithm }),
+                Err(absent) => LoweredObject::Invalid(absent),
             },
             "Random" => self.object(Object::Random),
             "Checksum" => self.object(Object::Checksum { sum: None }),
@@ -208,8 +209,7 @@ impl Lowering<'_> {
             "ActionSelector" => self.tofino_selector(&declared, size),
             _ => {
                 let message = format!("the software model does not support {ty}");
-                self.beyond_model(declared.span, message);
-                LoweredObject::Invalid
+                LoweredObject::Invalid(self.beyond_model(declared.span, message))
             }
         }
     }
@@ -226,13 +226,19 @@ impl Lowering<'_> {
         &mut self.tofino_mut().objects[id]
     }
 
-    /// Creates a register of `size` cells of the declared cell type; `None` after a reported error.
-    fn tofino_register(&mut self, declared: &DeclaredObject, size: u64) -> Option<RegisterId> {
-        let cell = declared.type_args.first().cloned().unwrap_or(Type::Invalid);
+    /// Creates a register of `size` cells of the declared cell type.
+    ///
+    /// # Errors
+    /// A register cannot hold the type, which is reported.
+    fn tofino_register(
+        &mut self,
+        declared: &DeclaredObject,
+        size: u64,
+    ) -> Result<RegisterId, Absent> {
+        let cell = declared.type_args.first().cloned().unwrap_or(Type::Unknown);
         let Some(bits) = self.cell_bits(&cell) else {
             let message = format!("a register holds numbers, or a struct of them, not {cell}");
-            self.target(declared.span, message);
-            return None;
+            return Err(self.target(declared.span, message));
         };
         let initial = named(&declared.args, "initial_value").and_then(ExternArg::data);
         let initial = match initial {
@@ -262,7 +268,7 @@ impl Lowering<'_> {
             hidden: false,
         });
         self.tofino_mut().cells.insert(id, cell);
-        Some(id)
+        Ok(id)
     }
 
     /// Creates a register of `size` cells of `bits` bits, which are initially 0.
@@ -354,10 +360,13 @@ impl Lowering<'_> {
         })
     }
 
-    /// The CRC for the constructor arguments of a `CRCPolynomial`; `None` after a reported error.
-    fn polynomial(&mut self, declared: &DeclaredObject) -> Option<CrcParameters> {
+    /// The CRC for the constructor arguments of a `CRCPolynomial`.
+    ///
+    /// # Errors
+    /// The model does not support the width, which is reported.
+    fn polynomial(&mut self, declared: &DeclaredObject) -> Result<CrcParameters, Absent> {
         let args = &declared.args;
-        let ty = declared.type_args.first().cloned().unwrap_or(Type::Invalid);
+        let ty = declared.type_args.first().cloned().unwrap_or(Type::Unknown);
         let flag = |wanted: &str| number(args, wanted).is_some_and(|value| value != BigInt::ZERO);
         let extended = flag("extended");
         let own = self.scalar(&ty).map_or(0, |scalar| scalar.width());
@@ -365,14 +374,13 @@ impl Lowering<'_> {
         if !matches!(width, 8 | 16 | 32) {
             let message =
                 format!("the software model computes CRCs of 8, 16 and 32 bits, not of {width}");
-            self.beyond_model(declared.span, message);
-            return None;
+            return Err(self.beyond_model(declared.span, message));
         }
         let bits = |wanted: &str| {
             let value = number(args, wanted).unwrap_or_default() & crate::ir::mask(width);
             u64::try_from(value).unwrap_or(0)
         };
-        Some(CrcParameters {
+        Ok(CrcParameters {
             width,
             polynomial: bits("coeff"),
             initial: bits("init"),
@@ -381,8 +389,11 @@ impl Lowering<'_> {
         })
     }
 
-    /// The algorithm for the constructor arguments of a `Hash`. The inner `None` is the identity, the outer one a reported error.
-    fn hash_algorithm(&mut self, declared: &DeclaredObject) -> Option<Option<Algorithm>> {
+    /// The algorithm for the constructor arguments of a `Hash`; `None` is the identity.
+    ///
+    /// # Errors
+    /// The model does not support the algorithm, which is reported.
+    fn hash_algorithm(&mut self, declared: &DeclaredObject) -> Result<Option<Algorithm>, Absent> {
         let args = &declared.args;
         let polynomial = args
             .iter()
@@ -394,7 +405,7 @@ impl Lowering<'_> {
                 _ => None,
             });
         if let Some(parameters) = polynomial {
-            return Some(Some(Algorithm::Crc(parameters)));
+            return Ok(Some(Algorithm::Crc(parameters)));
         }
         let crc = |width, polynomial| CrcParameters {
             width,
@@ -404,7 +415,7 @@ impl Lowering<'_> {
             reflected: false,
         };
         let algorithm = enum_argument(self, args, "algo");
-        Some(match algorithm.as_deref() {
+        Ok(match algorithm.as_deref() {
             Some("IDENTITY") => None,
             Some("CRC8") => Some(Algorithm::Crc(crc(8, 0x07))),
             Some("CRC16") => Some(Algorithm::Crc16),
@@ -417,8 +428,7 @@ impl Lowering<'_> {
                 let message = format!(
                     "the software model does not support the hash algorithm {what} without a CRCPolynomial"
                 );
-                self.beyond_model(declared.span, message);
-                return None;
+                return Err(self.beyond_model(declared.span, message));
             }
         })
     }

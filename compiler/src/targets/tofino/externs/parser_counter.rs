@@ -6,7 +6,7 @@ use crate::ir::{Effect, Expr, FieldRef, Scalar, Take};
 use crate::passes::builder::data::Data;
 use crate::passes::builder::ops;
 use crate::passes::externs::call::ExternArg;
-use crate::passes::externs::{named_value, number, value, Lowering};
+use crate::passes::externs::{named_value, number, Lowering};
 use crate::syntax::ast::BinaryOp;
 
 /// Width in bits of a counter.
@@ -46,7 +46,6 @@ impl Lowering<'_> {
             fields => fields.to_vec(),
         };
         let present = Expr::field(fields[0], COUNTER);
-        let amount = || value(args, 0).map(|amount| ops::cast(amount, COUNTER));
         match method {
             "set" | "push" => {
                 let named = |wanted: &str| named_value(args, wanted);
@@ -54,11 +53,11 @@ impl Lowering<'_> {
                 if updates_top {
                     let message =
                         "the software model does not support update_with_top of a ParserCounter";
-                    self.beyond_model(span, message);
-                    return Data::Invalid;
+                    return self.beyond_model(span, message).into();
                 }
-                let Some(field) = value(args, 0) else {
-                    return Data::Invalid;
+                let field = match self.number_at(args, 0, span) {
+                    Ok(field) => field,
+                    Err(absent) => return absent.into(),
                 };
                 let number = match [named("max"), named("rotate"), named("mask"), named("add")] {
                     [Some(max), Some(rotate), Some(mask), Some(add)] => {
@@ -94,13 +93,17 @@ impl Lowering<'_> {
                     "increment" => BinaryOp::Add,
                     _ => BinaryOp::Sub,
                 };
-                if let Some(amount) = amount() {
-                    self.set_counter(fields[0], ops::binary(op, present, amount), span);
+                match self.number_at(args, 0, span) {
+                    Ok(amount) => {
+                        let amount = ops::cast(amount, COUNTER);
+                        self.set_counter(fields[0], ops::binary(op, present, amount), span);
+                    }
+                    Err(absent) => return absent.into(),
                 }
             }
-            _ => {}
+            _ => return self.no_data(span, "an unknown method of a ParserCounter is called"),
         }
-        Data::Invalid
+        Data::Nothing
     }
 
     /// The initial value of a counter from a packet field: range check against `max`, right rotation by `rotate`, a mask that keeps the bits

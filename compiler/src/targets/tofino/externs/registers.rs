@@ -8,7 +8,7 @@ use crate::names::join;
 use crate::passes::builder::data::{Data, Place};
 use crate::passes::builder::{ops, Builder};
 use crate::passes::externs::call::{Argument, Call, CallResult, ExternArg, Implementation};
-use crate::passes::externs::{value, Lowering};
+use crate::passes::externs::Lowering;
 use crate::sema::Type;
 use crate::syntax::ast::{BinaryOp, Direction};
 
@@ -100,19 +100,18 @@ impl Lowering<'_> {
         let (args, span, scope) = (&call.args[..], call.span, &*call.scope);
         let cell = self.tofino().cells.get(&register).cloned();
         if method == "clear" {
-            self.beyond_model(
-                span,
-                "the software model does not support clear of a register",
-            );
-            return Data::Invalid;
+            let message = "the software model does not support clear of a register";
+            return self.beyond_model(span, message).into();
         }
         // Methods of a `DirectRegister` have no parameter `index`.
         let (index, written) = match entry {
-            Some(entry) => (Some(entry_index(entry)), 0),
-            None => (value(args, 0), 1),
+            Some(entry) => (Ok(entry_index(entry)), 0),
+            None => (self.number_at(args, 0, span), 1),
         };
-        let (Some(index), Some(cell)) = (index, cell) else {
-            return Data::Invalid;
+        let (index, cell) = match (index, cell) {
+            (Ok(index), Some(cell)) => (index, cell),
+            (Err(absent), _) => return absent.into(),
+            (_, None) => return self.no_data(span, "a register has no type of its cells"),
         };
         let index = self.save_value(index, span, scope);
         self.mark_access(register, span);
@@ -123,8 +122,9 @@ impl Lowering<'_> {
         };
         self.unpack(&old, &place, &cell, span, scope);
         if method == "write" {
-            if let Some(data) = args.get(written).and_then(ExternArg::data) {
-                if let Some(value) = self.packed(data.clone(), &cell) {
+            let data = args.get(written).and_then(ExternArg::data).cloned();
+            match data.and_then(|data| self.packed(data, &cell)) {
+                Some(value) => {
                     let write = Primitive::RegisterWrite {
                         register,
                         index,
@@ -132,11 +132,12 @@ impl Lowering<'_> {
                     };
                     self.emit(span, Effect::Primitive(write));
                 }
+                None => return self.no_data(span, "the value of a register is not numbers"),
             }
         }
         match call.result {
-            CallResult::Scalar(_) => place.value().unwrap_or(Data::Invalid),
-            CallResult::None | CallResult::Place(_) => Data::Invalid,
+            CallResult::Scalar(_) => self.value_of(&place, span),
+            CallResult::None | CallResult::Place(_) => Data::Nothing,
         }
     }
 
@@ -146,8 +147,7 @@ impl Lowering<'_> {
             return self.min_max_call(method, &call.args, call.span, &call.scope);
         }
         let message = format!("the software model does not support {method} of a stateful ALU");
-        self.beyond_model(call.span, message);
-        Data::Invalid
+        self.beyond_model(call.span, message).into()
     }
 
     /// Lowers `RegisterAction.execute`: reads the cell, inlines `apply`, writes the cell back, and returns the first output of `apply`.
@@ -160,16 +160,18 @@ impl Lowering<'_> {
         let implementations = std::mem::take(&mut call.implementations);
         let is_apply = |known: &Implementation| &*known.name == "apply";
         let Some(apply) = implementations.into_iter().find(is_apply) else {
-            return Data::Invalid;
+            return self.no_data(call.span, "a RegisterAction has no `apply`");
         };
         let (args, span, scope) = (&call.args[..], call.span, &*call.scope);
         let cell = self.tofino().cells.get(&register).cloned();
         let index = match entry {
-            Some(entry) => Some(entry_index(entry)),
-            None => value(args, 0),
+            Some(entry) => Ok(entry_index(entry)),
+            None => self.number_at(args, 0, span),
         };
-        let (Some(index), Some(cell)) = (index, cell) else {
-            return Data::Invalid;
+        let (index, cell) = match (index, cell) {
+            (Ok(index), Some(cell)) => (index, cell),
+            (Err(absent), _) => return absent.into(),
+            (_, None) => return self.no_data(span, "a register has no type of its cells"),
         };
         let first_result = usize::from(entry.is_none());
         let index = self.save_value(index, span, scope);
@@ -217,7 +219,7 @@ impl Lowering<'_> {
 }
 
 /// The value of `this.predicate(...)`: `1 << n`, where the comparisons are the bits of `n`, with the first one as the least significant bit.
-pub fn predicate(build: &Builder, call: &Call) -> Data {
+pub fn predicate(build: &mut Builder, call: &Call) -> Data {
     let mut number: Option<Expr> = None;
     for given in &call.args {
         let holds = match given.data() {
@@ -230,7 +232,7 @@ pub fn predicate(build: &Builder, call: &Call) -> Data {
         });
     }
     let Some(number) = number else {
-        return Data::Invalid;
+        return build.no_data(call.span, "`predicate` has no argument");
     };
     let outcomes = Expr::bits(1, 1 << call.args.len());
     let one = ops::binary(BinaryOp::Shl, outcomes, number);

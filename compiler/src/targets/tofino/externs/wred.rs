@@ -3,7 +3,7 @@
 use crate::passes::builder::data::Data;
 use crate::passes::builder::ops;
 use crate::passes::externs::call::ExternArg;
-use crate::passes::externs::{value, Lowering};
+use crate::passes::externs::Lowering;
 use num_bigint::BigInt;
 
 use crate::diag::Span;
@@ -29,11 +29,12 @@ impl Lowering<'_> {
         scope: &str,
     ) -> Data {
         let index = match is_direct {
-            true => Some(Expr::bits(0, THRESHOLD_BITS)),
-            false => value(args, 1),
+            true => Ok(Expr::bits(0, THRESHOLD_BITS)),
+            false => self.number_at(args, 1, span),
         };
-        let (Some(measured), Some(index)) = (value(args, 0), index) else {
-            return Data::Invalid;
+        let (measured, index) = match (self.number_at(args, 0, span), index) {
+            (Ok(measured), Ok(index)) => (measured, index),
+            (Err(absent), _) | (_, Err(absent)) => return absent.into(),
         };
         let wide = Scalar::Bit(THRESHOLD_BITS);
         let index = self.save_value(index, span, scope);

@@ -67,7 +67,7 @@ fn report_on(arch: Arch, text: String) -> Report {
     options.set_arch(arch);
     let mut session = Session::new(options);
     let program = session.elaborated(&loader).expect("it is in memory");
-    let program = program.unwrap_or_else(|| panic!("{}", session.rendered()));
+    let program = program.unwrap_or_else(|_| panic!("{}", session.rendered()));
     Report::of(&program).expect("it is for Tofino")
 }
 

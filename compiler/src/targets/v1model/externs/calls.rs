@@ -1,13 +1,13 @@
 //! Calls of v1model's externs.
 
+use crate::passes::externs::call::{Argument, Call, Callee, ExternArg, Region};
+use crate::passes::externs::digest::DigestKey;
+use crate::passes::externs::{LoweredObject, Lowering};
 use num_bigint::BigInt;
 
 use crate::diag::{Code, Diagnostic, Span};
 use crate::ir::{self, Effect, FieldRef, MeterId, Primitive};
 use crate::passes::builder::data::{Data, Place};
-use crate::passes::externs::call::{Argument, Call, Callee, ExternArg, Region};
-use crate::passes::externs::digest::DigestKey;
-use crate::passes::externs::{value, LoweredObject, Lowering};
 use crate::targets::v1model::STANDARD_METADATA;
 
 impl Lowering<'_> {
@@ -18,8 +18,9 @@ impl Lowering<'_> {
             Callee::Method(id, method) => {
                 self.v1model_method(self.lowered_object(*id), method, call)
             }
-            // Externs of v1model do not have abstract methods.
-            Callee::This(_) => {}
+            Callee::This(_) => {
+                self.impossible(call.span, "an extern of v1model has an abstract method");
+            }
         }
     }
 
@@ -30,7 +31,9 @@ impl Lowering<'_> {
             "mark_to_drop" => self.mark_to_drop(args, span, scope),
             "hash" => self.hash(args, span, scope),
             "random" => {
-                let (Some(low), Some(high)) = (value(args, 1), value(args, 2)) else {
+                let (Ok(low), Ok(high)) =
+                    (self.number_at(args, 1, span), self.number_at(args, 2, span))
+                else {
                     return;
                 };
                 self.with_target(&args[0], span, scope, |target| Primitive::Random {
@@ -54,7 +57,7 @@ impl Lowering<'_> {
                 }
             }
             "truncate" => {
-                if let Some(length) = value(args, 0) {
+                if let Ok(length) = self.number_at(args, 0, span) {
                     self.emit(span, Effect::Primitive(Primitive::Truncate(length)));
                 }
             }
@@ -72,7 +75,7 @@ impl Lowering<'_> {
                     format!("extern function {name} is not part of v1model, so this target does not support it"),
                 )
                 .help("use --emit-externs to keep calls of it, for a switch that implements it");
-                self.diagnostics.report(what);
+                self.diagnostics.report_error(what);
             }
         }
     }
@@ -82,12 +85,12 @@ impl Lowering<'_> {
         let (args, span, scope) = (&call.args[..], call.span, &*call.scope);
         match (object, method) {
             (LoweredObject::Counter(counter), _) => {
-                if let Some(index) = value(args, 0) {
+                if let Ok(index) = self.number_at(args, 0, span) {
                     self.emit(span, Effect::Primitive(Primitive::Count { counter, index }));
                 }
             }
             (LoweredObject::Meter(meter), _) => {
-                if let Some(index) = value(args, 0) {
+                if let Ok(index) = self.number_at(args, 0, span) {
                     let make = |target| Primitive::ExecuteMeter {
                         meter,
                         index,
@@ -98,7 +101,7 @@ impl Lowering<'_> {
                 }
             }
             (LoweredObject::Register(register), "read") => {
-                if let Some(index) = value(args, 1) {
+                if let Ok(index) = self.number_at(args, 1, span) {
                     let make = |target| Primitive::RegisterRead {
                         target,
                         register,
@@ -108,7 +111,9 @@ impl Lowering<'_> {
                 }
             }
             (LoweredObject::Register(register), _) => {
-                if let (Some(index), Some(value)) = (value(args, 0), value(args, 1)) {
+                if let (Ok(index), Ok(value)) =
+                    (self.number_at(args, 0, span), self.number_at(args, 1, span))
+                {
                     let write = Primitive::RegisterWrite {
                         register,
                         index,
@@ -127,10 +132,10 @@ impl Lowering<'_> {
                 let name = format!("_{ty}_{method}");
                 self.foreign_call(name, Some(instance), args, span, scope);
             }
-            (
-                LoweredObject::ActionProfile(_) | LoweredObject::Own(_) | LoweredObject::Invalid,
-                _,
-            ) => {}
+            (LoweredObject::Invalid(_), _) => {}
+            (LoweredObject::ActionProfile(_) | LoweredObject::Own(_), _) => {
+                self.impossible(span, "a method is called of an object without methods");
+            }
         }
     }
 
@@ -223,6 +228,7 @@ impl Lowering<'_> {
     ) {
         let place = match &bound.argument {
             Argument::Place(place) => place.clone(),
+            // The result is not used: the argument is `_`, or omitted.
             _ => Place::Ignore,
         };
         if let Place::Scalar(
@@ -260,7 +266,8 @@ impl Lowering<'_> {
     /// Lowers `hash`. With a maximum of 0, the result is the base.
     fn hash(&mut self, args: &[ExternArg], span: Span, scope: &str) {
         let algorithm = self.algorithm(args, "algo", span);
-        let (Some(base), Some(max)) = (value(args, 2), value(args, 4)) else {
+        let (Ok(base), Ok(max)) = (self.number_at(args, 2, span), self.number_at(args, 4, span))
+        else {
             return;
         };
         if matches!(&max, ir::Expr::Number { value, .. } if *value == BigInt::ZERO) {
@@ -271,6 +278,7 @@ impl Lowering<'_> {
             return;
         }
         let Argument::Value(data) = &args[3].argument else {
+            self.impossible(span, "the data of a hash is not a value");
             return;
         };
         let inputs = self.calculation_inputs(data.clone(), &args[3].ty, span, Some(scope));
@@ -285,10 +293,11 @@ impl Lowering<'_> {
 
     /// Lowers `digest`. The values are stored in the digest's own fields, so that later changes of the originals have no effect.
     fn digest(&mut self, args: &[ExternArg], span: Span, scope: &str) {
-        let Some(receiver) = value(args, 0) else {
+        let Ok(receiver) = self.number_at(args, 0, span) else {
             return;
         };
         let Argument::Value(data) = &args[1].argument else {
+            self.impossible(span, "the data of a digest is not a value");
             return;
         };
         let ty = args[1].ty.clone();
@@ -310,6 +319,7 @@ impl Lowering<'_> {
     /// a field. Other reads copy the colour from this field.
     fn direct_meter(&mut self, meter: MeterId, bound: &ExternArg, span: Span, scope: &str) {
         let Argument::Place(place) = &bound.argument else {
+            self.impossible(span, "the result of a meter is not an lvalue");
             return;
         };
         self.into.meter_reads.push((meter, span));
@@ -320,6 +330,11 @@ impl Lowering<'_> {
             (known, _) => {
                 // Copy the colour from the meter's field.
                 let Some(ty) = self.scalar(&bound.ty) else {
+                    let message = format!(
+                        "the result must be a number on this target, not {}",
+                        bound.ty
+                    );
+                    self.target(bound.span, message);
                     return;
                 };
                 let own = known.unwrap_or_else(|| self.temporary(scope, "color", ty));

@@ -1,11 +1,11 @@
 //! Calls that verify and update checksums.
 
 use super::algorithm::algorithm_named;
-use crate::diag::Span;
+use crate::diag::{Code, Span};
 use crate::ir::{self, CalculationInput, Checksum};
 use crate::passes::builder::data::{Data, Place};
 use crate::passes::externs::call::{Argument, ExternArg, Region};
-use crate::passes::externs::{enum_member, value, Lowering};
+use crate::passes::externs::{enum_member, Lowering};
 use crate::passes::inlined::Pending;
 
 impl Lowering<'_> {
@@ -29,7 +29,7 @@ impl Lowering<'_> {
             );
             return;
         }
-        let Some(condition) = value(args, 0) else {
+        let Ok(condition) = self.number_at(args, 0, span) else {
             return;
         };
         let target = match &args[2].argument {
@@ -45,9 +45,12 @@ impl Lowering<'_> {
             .data()
             .and_then(|data| enum_member(self, data, &args[3].ty));
         let Some(algorithm) = algorithm.and_then(|name| algorithm_named(&name)) else {
+            let message = "the algorithm must be a member of HashAlgorithm known at compile time";
+            self.error(Code::NOT_CONSTANT, args[3].span, message);
             return;
         };
         let Some(data) = args[1].data().cloned() else {
+            self.impossible(span, "the data of a checksum is not a value");
             return;
         };
         let mut inputs = self.calculation_inputs(data, &args[1].ty, args[1].span, None);

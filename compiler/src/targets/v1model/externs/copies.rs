@@ -4,7 +4,7 @@ use crate::diag::{Code, Span, Warning};
 use crate::ir::{self, Effect, FieldList, FieldListId, Primitive};
 use crate::passes::builder::data::Data;
 use crate::passes::externs::call::{Argument, ExternArg, Region};
-use crate::passes::externs::{enum_argument, value, Lowering};
+use crate::passes::externs::{enum_argument, Lowering};
 
 impl Lowering<'_> {
     /// Lowers `clone` and its variants.
@@ -29,7 +29,7 @@ impl Lowering<'_> {
         if !self.only_in(region, &format!("clone with CloneType.{kind}"), span) {
             return;
         }
-        let Some(session) = value(args, 1) else {
+        let Ok(session) = self.number_at(args, 1, span) else {
             return;
         };
         let fields = self.field_list(args, 2, span);
@@ -72,6 +72,7 @@ impl Lowering<'_> {
             }
             Some(bound) => {
                 let Argument::Value(data) = bound.argument.clone() else {
+                    self.impossible(span, "the data of a field list is not a value");
                     return FieldListId(0);
                 };
                 let mut fields = Vec::new();
@@ -81,10 +82,12 @@ impl Lowering<'_> {
                             fields.extend(place.fixed());
                         }
                         data if data.is_constant() => {}
-                        _ => self.target(
-                            span,
-                            "only fields can be preserved on this target, not computed values",
-                        ),
+                        _ => {
+                            self.target(
+                                span,
+                                "only fields can be preserved on this target, not computed values",
+                            );
+                        }
                     }
                 }
                 ("fl".to_owned(), fields)

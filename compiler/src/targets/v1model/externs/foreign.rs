@@ -23,12 +23,12 @@ impl Lowering<'_> {
             let data = match &bound.argument {
                 Argument::Value(data) => data.clone(),
                 Argument::Place(place) => match place.is_fixed() {
-                    true => place.value().unwrap_or(Data::Invalid),
+                    true => self.value_of(place, span),
                     false => {
                         let own = self.allocate(&bound.ty, &join(scope, "tmp"));
                         let old = self.read(place, &bound.ty, span, scope);
                         self.assign(&own, old, &bound.ty, span, scope);
-                        let data = own.value().unwrap_or(Data::Invalid);
+                        let data = self.value_of(&own, span);
                         copies.push((place, data.clone(), &bound.ty));
                         data
                     }

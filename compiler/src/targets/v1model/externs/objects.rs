@@ -57,11 +57,10 @@ impl Lowering<'_> {
                 made
             }
             "register" => {
-                let cell = type_args.first().cloned().unwrap_or(Type::Invalid);
+                let cell = type_args.first().cloned().unwrap_or(Type::Unknown);
                 let Some(scalar) = self.scalar(&cell) else {
                     let message = format!("a register holds numbers on this target, not {cell}");
-                    self.target(span, message);
-                    return LoweredObject::Invalid;
+                    return LoweredObject::Invalid(self.target(span, message));
                 };
                 if size == 0 {
                     self.target(span, "a register has at least one cell on this target");
@@ -107,8 +106,7 @@ impl Lowering<'_> {
                     ),
                 )
                 .help("use --emit-externs to keep its instances, for a switch that implements it");
-                self.diagnostics.report(what);
-                LoweredObject::Invalid
+                LoweredObject::Invalid(self.diagnostics.report_error(what).into())
             }
         }
     }

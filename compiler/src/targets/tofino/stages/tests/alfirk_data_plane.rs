@@ -19,7 +19,7 @@ fn check(arch: Arch, wanted: Expect) {
     let program = session
         .elaborated(&DiskLoader)
         .expect("it is in the repository");
-    let program = program.unwrap_or_else(|| panic!("{}", session.rendered()));
+    let program = program.unwrap_or_else(|_| panic!("{}", session.rendered()));
     let report = Report::of(&program).expect("it is for Tofino");
     let sum = |what: &str| -> u64 {
         let numbers = report.used.iter().flat_map(|used| used.list());
