@@ -41,9 +41,9 @@ impl Target {
     /// Architecture of the target's program.
     fn arch(self) -> Arch {
         match self {
-            Target::V1model => Arch::V1model,
-            Target::Tna => Arch::Tna,
-            Target::T2na => Arch::T2na,
+            Target::V1model => Arch::V1MODEL,
+            Target::Tna => Arch::TNA,
+            Target::T2na => Arch::T2NA,
         }
     }
 

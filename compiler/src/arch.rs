@@ -1,26 +1,36 @@
-//! The supported P4 architectures, and their targets.
+//! The supported P4 architectures: selection by the names of the command line, and the check that `main` fits.
 
 use crate::diag::{Code, Diagnostic, Diagnostics};
-use crate::preproc::{self, MacroOption};
+use crate::preproc;
 use crate::sema::{Callee, CheckedProgram};
+use crate::targets::tofino::{T2NA, TNA};
+use crate::targets::v1model::V1MODEL;
+use crate::targets::{Target, VersionedHeader};
 
 /// A P4 architecture, with its target.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Arch {
-    /// v1model, for BMv2.
-    #[default]
-    V1model,
-    /// Tofino Native Architecture, for Tofino 1. Programs are checked for the chip and compiled for the software model; bf-p4c compiles them
-    /// for the chip.
-    Tna,
-    /// Tofino Native Architecture for Tofino 2, as [`Arch::Tna`].
-    T2na,
-}
+///
+/// The compiler asks the target for everything that depends on the architecture.
+#[derive(Clone, Copy)]
+pub struct Arch(&'static dyn Target);
 
-/// All supported architectures.
-const ALL: [Arch; 3] = [Arch::V1model, Arch::Tna, Arch::T2na];
+/// All supported architectures. A new architecture needs an element here.
+const ALL: [Arch; 3] = [Arch::V1MODEL, Arch::TNA, Arch::T2NA];
 
 impl Arch {
+    /// v1model, for BMv2.
+    pub const V1MODEL: Arch = Arch(&V1MODEL);
+    /// Tofino Native Architecture, for Tofino 1. Programs are checked for the chip and compiled for the software model; bf-p4c compiles them
+    /// for the chip.
+    pub const TNA: Arch = Arch(&TNA);
+    /// Tofino Native Architecture for Tofino 2, as [`Arch::TNA`].
+    pub const T2NA: Arch = Arch(&T2NA);
+
+    /// The architecture of a target that the command line does not know.
+    #[cfg(test)]
+    pub(crate) const fn unlisted(target: &'static dyn Target) -> Arch {
+        Arch(target)
+    }
+
     /// The architecture selected by the options `--arch` and `--target`; v1model without both.
     ///
     /// # Errors
@@ -28,93 +38,68 @@ impl Arch {
     pub fn of(arch: Option<&str>, target: Option<&str>) -> Result<Arch, String> {
         let of_target = match target {
             None => None,
-            Some("bmv2" | "bmv2-ss-p4org") => Some(Arch::V1model),
-            Some("tofino") => Some(Arch::Tna),
-            Some("tofino2") => Some(Arch::T2na),
-            Some(other) => {
-                return Err(format!(
-                    "--target {other}: unknown target; use bmv2, tofino or tofino2"
-                ))
+            Some(name) => {
+                let known = ALL.into_iter().find(|arch| arch.targets().contains(&name));
+                Some(known.ok_or_else(|| {
+                    let names = ALL.map(|arch| arch.targets()[0]);
+                    format!("--target {name}: unknown target; use {}", one_of(&names))
+                })?)
             }
         };
         let of_arch = match arch {
             None => None,
-            Some("v1model") => Some(Arch::V1model),
-            Some("tna") => Some(Arch::Tna),
-            Some("t2na") => Some(Arch::T2na),
-            Some(other) => {
-                return Err(format!(
-                    "--arch {other}: unknown architecture; use v1model, tna or t2na"
-                ))
+            Some(name) => {
+                let known = ALL.into_iter().find(|arch| arch.name() == name);
+                Some(known.ok_or_else(|| {
+                    let names = ALL.map(Arch::name);
+                    format!(
+                        "--arch {name}: unknown architecture; use {}",
+                        one_of(&names)
+                    )
+                })?)
             }
         };
         match (of_arch, of_target) {
             (Some(arch), Some(target)) if arch != target => Err(format!(
                 "--arch {} does not match --target {}",
                 arch.name(),
-                target.target()
+                target.targets()[0]
             )),
             (arch, target) => Ok(arch.or(target).unwrap_or_default()),
         }
     }
 
+    /// The target, which has everything that depends on the architecture.
+    pub(crate) fn target(self) -> &'static dyn Target {
+        self.0
+    }
+
     /// The name for `--arch`, such as `v1model`.
     pub fn name(self) -> &'static str {
-        match self {
-            Arch::V1model => "v1model",
-            Arch::Tna => "tna",
-            Arch::T2na => "t2na",
-        }
+        self.0.name()
     }
 
-    /// The name for `--target`, such as `bmv2`.
-    fn target(self) -> &'static str {
-        match self {
-            Arch::V1model => "bmv2",
-            Arch::Tna => "tofino",
-            Arch::T2na => "tofino2",
-        }
-    }
-
-    /// Names of the packages that `main` may instantiate.
-    fn packages(self) -> &'static [&'static str] {
-        match self {
-            Arch::V1model => &["V1Switch"],
-            Arch::Tna => &["Switch", "MultiParserSwitch"],
-            Arch::T2na => &["Switch"],
-        }
+    /// The names for `--target`, such as `bmv2`; the first is the usual one.
+    fn targets(self) -> &'static [&'static str] {
+        self.0.target_names()
     }
 
     /// The first architecture whose `main` may be this package; `None` for an unknown package.
     pub fn of_package(package: &str) -> Option<Arch> {
         ALL.into_iter()
-            .find(|arch| arch.packages().contains(&package))
+            .find(|arch| arch.0.packages().contains(&package))
     }
 
-    /// Defines the preprocessor macro of the target, such as `__TARGET_TOFINO__`. Nothing for v1model.
+    /// Defines the preprocessor macro of the target, such as `__TARGET_TOFINO__`, if it differs from the preprocessor's default.
     pub fn define(self, options: &mut preproc::Options) {
-        let chip = match self {
-            Arch::V1model => return,
-            Arch::Tna => 1,
-            Arch::T2na => 2,
-        };
-        options.without_target = true;
-        let target = MacroOption::Define(format!("__TARGET_TOFINO__={chip}"));
-        options.macros.insert(0, target);
-    }
-
-    /// Whether the target is a Tofino chip.
-    pub fn is_tofino(self) -> bool {
-        self != Arch::V1model
+        self.0.define_macros(options);
     }
 
     /// Reports a program without `main`, or whose `main` is a package of another architecture.
     pub fn check(self, program: &CheckedProgram, diagnostics: &mut Diagnostics) {
-        let packages = self.packages();
+        let packages = self.0.packages();
         let Some(main) = program.main() else {
-            let what = "the program has no instance named main";
-            let end = format!("end it with {}(...) main;", packages[0]);
-            diagnostics.report(Diagnostic::global(Code::PACKAGE_RULE, what).help(end));
+            self.report_missing_main(diagnostics);
             return;
         };
         let Some(call) = program.call(main.call) else {
@@ -137,5 +122,51 @@ impl Arch {
             Some(other) => format!("{name} is a package of {0}: use --arch {0}", other.name()),
             None => format!("include {}.p4", self.name()),
         }));
+    }
+
+    /// Reports a program without `main`.
+    pub(crate) fn report_missing_main(self, diagnostics: &mut Diagnostics) {
+        let what = "the program has no instance named main";
+        let end = format!("end it with {}(...) main;", self.0.packages()[0]);
+        diagnostics.report(Diagnostic::global(Code::PACKAGE_RULE, what).help(end));
+    }
+}
+
+impl Default for Arch {
+    fn default() -> Self {
+        Arch::V1MODEL
+    }
+}
+
+impl PartialEq for Arch {
+    fn eq(&self, other: &Arch) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Arch {}
+
+impl std::fmt::Debug for Arch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Arch({})", self.name())
+    }
+}
+
+/// A help for a program that uses a declaration of the shipped file `file`, if an `#include` of the file is not enough.
+pub(crate) fn include_help(file: &str) -> Option<String> {
+    ALL.iter().find_map(|arch| arch.0.include_help(file))
+}
+
+/// The shipped file `file` as a header with a version, which the including program chooses; `None` for other files.
+pub(crate) fn versioned_header(file: &str) -> Option<VersionedHeader> {
+    let headers = ALL.iter().filter_map(|arch| arch.0.versioned_header());
+    headers.into_iter().find(|header| header.file == file)
+}
+
+/// The names as an enumeration: `a, b or c`.
+fn one_of(names: &[&str]) -> String {
+    match names {
+        [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        names => names.concat(),
     }
 }

@@ -14,8 +14,8 @@ pub mod passes;
 pub mod preproc;
 pub mod sema;
 mod stack;
-pub mod stages;
 pub mod syntax;
+mod targets;
 
 pub use stack::on_deep_stack;
 

@@ -1,6 +1,7 @@
 //! Runs the front end on whole programs: those in `test_data/ok` have no diagnostics, those in `test_data/err` exactly the diagnostics in
 //! their `.txt` file.
 
+use crate::arch::Arch;
 use crate::diag::{render_all, Diagnostics, SourceMap};
 use crate::preproc::{preprocess, DiskLoader, Options};
 use expect_test::expect_file;
@@ -25,7 +26,8 @@ fn messages(path: &Path) -> (String, bool) {
     )
     .tokens;
     let program = crate::syntax::parser::parse(tokens, &mut diagnostics);
-    crate::sema::check(program, &mut diagnostics);
+    let checked = crate::sema::check(program, Arch::default(), &mut diagnostics);
+    assert_eq!(checked.err(), diagnostics.error_reported());
     diagnostics.sort();
     (render_all(&diagnostics, &map), diagnostics.has_errors())
 }

@@ -79,7 +79,7 @@ control D(packet_out packet, in headers_t hdr) {{ apply {{ packet.emit(hdr.data)
     fn entries(&self) -> Vec<TableEntry> {
         let mut session = Session::new(CompileOptions::new("test.p4"));
         let program = session.elaborated(&self.loader()).expect("it is in memory");
-        let program = program.unwrap_or_else(|| panic!("{}", session.rendered()));
+        let program = program.unwrap_or_else(|_| panic!("{}", session.rendered()));
         p4info::entries(&program.objects)
             .updates
             .into_iter()

@@ -59,14 +59,14 @@ fn programs_process_packets_as_their_stf_files_expect() {
     assert!(tests.len() > folders.len());
     let wrong: String = tests
         .iter()
-        .filter_map(|test| failures(Arch::V1model, test).err())
+        .filter_map(|test| failures(Arch::V1MODEL, test).err())
         .collect();
     assert!(wrong.is_empty(), "{wrong}");
 }
 
 #[test]
 fn tofino_program_processes_packets_as_expected() {
-    for arch in [Arch::Tna, Arch::T2na] {
+    for arch in [Arch::TNA, Arch::T2NA] {
         failures(arch, &programs().join("tna/gresses.stf")).unwrap();
     }
 }
@@ -75,10 +75,10 @@ fn tofino_program_processes_packets_as_expected() {
 fn stateful_externs_of_tofino_behave_as_documented() {
     let folder = programs().join("tna");
     let objects = folder.join("objects.p4");
-    for arch in [Arch::Tna, Arch::T2na] {
+    for arch in [Arch::TNA, Arch::T2NA] {
         failures(arch, &folder.join("objects.stf")).unwrap();
     }
-    failures_of(Arch::T2na, &objects, &folder.join("objects.t2na.stf")).unwrap();
+    failures_of(Arch::T2NA, &objects, &folder.join("objects.t2na.stf")).unwrap();
 }
 
 /// Checks that these tests can fail.
@@ -90,7 +90,7 @@ fn wrong_output_packet_fails_the_test() {
     let test = folder.path().join("wrong.stf");
     fs::write(&test, "packet 0 02 10 20 07\nexpect 1 02 01 00 07 $\n")
         .expect("the folder can be written");
-    let wrong = failures(Arch::V1model, &test).unwrap_err();
+    let wrong = failures(Arch::V1MODEL, &test).unwrap_err();
     assert!(
         wrong.contains("wrong.stf:2: the packet at port 1 differs from the expected one"),
         "{wrong}"

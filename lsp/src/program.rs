@@ -119,14 +119,14 @@ impl Includes {
     fn arch(&self, main: &Path) -> Arch {
         let mut seen = BTreeSet::new();
         let mut next = vec![main.to_owned()];
-        let mut arch = Arch::V1model;
+        let mut arch = Arch::V1MODEL;
         while let Some(path) = next.pop() {
             let own = path.parent().unwrap_or(Path::new("")).to_owned();
             for name in self.included_names.get(&path).into_iter().flatten() {
                 match name.rsplit('/').next() {
                     // Programs that support both chips are checked for Tofino 1.
-                    Some("tna.p4") => return Arch::Tna,
-                    Some("t2na.p4") => arch = Arch::T2na,
+                    Some("tna.p4") => return Arch::TNA,
+                    Some("t2na.p4") => arch = Arch::T2NA,
                     _ => {}
                 }
                 let included = normalize(&own.join(name));

@@ -36,7 +36,7 @@ static PROGRAMS: LazyLock<Vec<Arc<LoadedProgram>>> =
 fn program(path_bits: u32) -> Arc<LoadedProgram> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4src/tna/main.p4");
     let mut options = CompileOptions::new(source);
-    options.set_arch(Arch::Tna);
+    options.set_arch(Arch::TNA);
     for define in [
         format!("PATH_BITS={path_bits}"),
         format!("CPU_PORT={CPU_PORT}"),

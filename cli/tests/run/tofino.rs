@@ -195,7 +195,7 @@ fn pipeline() -> ControllerConfig {
     let compile = || {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4src/tna/main.p4");
         let mut options = CompileOptions::new(source);
-        options.set_arch(Arch::Tna);
+        options.set_arch(Arch::TNA);
         let cpu_port = MacroOption::Define(format!("CPU_PORT={CPU_PORT}"));
         options.preprocessor.macros.push(cpu_port);
         let compiled = compile(&options).expect("p4src is right");

@@ -161,6 +161,7 @@ impl Code<'_> {
             StmtKind::Effect(what) => self.list.push(effect(self.exprs, what, &stmt.source)),
             // Actions do not apply tables, as `passes::check` verifies.
             StmtKind::Apply(_) => {}
+            StmtKind::Own(never) => match *never {},
         }
     }
 

@@ -75,14 +75,11 @@ pub fn extern_call(exprs: Exprs, primitive: &Primitive, source: &Source) -> json
         json::Expr::RegisterArray(register.meta.name.clone())
     };
     let (op, parameters): (&str, Vec<json::Expr>) = match primitive {
-        Primitive::MarkToDrop => {
-            let standard = program
-                .objects
-                .storage
-                .header(crate::ir::Storage::STANDARD_METADATA);
+        Primitive::MarkToDrop { metadata } => {
+            let metadata = program.objects.storage.header(*metadata);
             (
                 "mark_to_drop",
-                vec![json::Expr::Header(standard.name.clone())],
+                vec![json::Expr::Header(metadata.name.clone())],
             )
         }
         Primitive::RegisterRead {

@@ -8,6 +8,7 @@ use alfirk_bmv2_json as json;
 use json::Operator as Op;
 use num_bigint::{BigInt, Sign};
 
+use crate::diag::fault;
 use crate::ir::{
     mask, BinaryOp, Expr, FieldPlace, FlatProgram, HeaderPlace, KeyTarget, Scalar, StackId,
     UnaryOp, UnionStackId,
@@ -182,7 +183,7 @@ impl<'a> Exprs<'a> {
                 offset: *offset,
                 width: *width,
             },
-            Expr::Result { .. } => unreachable!("the pass `externs` leaves no result of a call"),
+            Expr::Result { .. } => fault(None, "a call of an extern is not lowered"),
             Expr::Unary { op, arg } => self.unary(*op, arg),
             Expr::Binary { op, left, right } => self.binary(*op, left, right),
             Expr::Choose { cond, then, other } => {

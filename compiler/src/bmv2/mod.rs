@@ -1,6 +1,7 @@
 //! Translates the IR to BMv2 JSON, in the form that p4c-bm2-ss writes and simple_switch loads (format 2.23).
 //!
-//! The translation cannot fail: the passes that build the IR report constructs that the target does not support.
+//! The translation cannot fail: the passes that build the IR report constructs that the target does not support. A program that breaks an
+//! invariant of the IR is a fault of a pass ([`crate::diag::fault`]).
 
 mod action;
 mod calculation;
@@ -19,8 +20,8 @@ use alfirk_bmv2_json as json;
 
 use crate::ir::{FlatProgram, Source};
 
-/// Writes a program as BMv2 JSON.
-pub fn emit(program: &FlatProgram) -> json::BmV2Json {
+/// Writes a program as BMv2 JSON. `architecture` is its name for the switch; `None` for the switch's default.
+pub fn emit(program: &FlatProgram, architecture: Option<&str>) -> json::BmV2Json {
     let mut actions = action::Actions::of(program);
     let mut names = pipeline::NodeNames::default();
     let pipelines = (program.pipelines.iter().zip(0..))
@@ -60,8 +61,7 @@ pub fn emit(program: &FlatProgram) -> json::BmV2Json {
         force_arith: Vec::new(),
         extern_instances: objects::extern_instances(program),
         field_aliases: headers::aliases(program),
-        architecture: (program.objects.arch.is_tofino())
-            .then(|| program.objects.arch.name().to_owned()),
+        architecture: architecture.map(str::to_owned),
         program: Some(program.objects.source.clone()),
         meta: Some(json::Meta {
             version: json::BmV2Json::VERSION,

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use alfirk_bmv2_json as json;
 
 use super::{action::Actions, expr::Exprs, source_info, table};
+use crate::diag::fault;
 use crate::ir::{
     ActionId, Apply, Expr, FlatProgram, Follow, Label, Pipeline, Source, Stmt, StmtKind, TableId,
 };
@@ -204,11 +205,16 @@ impl<'a> Graph<'a> {
                 }
                 first
             }
-            StmtKind::Break(label) => self.after.get(label).copied().unwrap_or(Next(None)),
+            StmtKind::Break(label) => match self.after.get(label) {
+                Some(next) => *next,
+                None => fault(Some(stmt.source.span), "a break leaves no block"),
+            },
             StmtKind::Exit => Next(None),
             StmtKind::Apply(apply) => self.table(apply, &stmt.source, next),
-            // Effects are part of actions, so this is not reached.
-            StmtKind::Effect(_) => next,
+            StmtKind::Effect(_) => {
+                fault(Some(stmt.source.span), "an effect is not part of an action")
+            }
+            StmtKind::Own(never) => match *never {},
         }
     }
 
@@ -234,7 +240,7 @@ impl<'a> Graph<'a> {
             }
         };
         let table = apply.table;
-        let Some(here) = &apply.site else {
+        let Some(here) = &apply.own.here else {
             return self.add(Node::Table { table, results });
         };
         let site = Site {
@@ -370,6 +376,7 @@ fn is_part_of_action(stmt: &Stmt) -> bool {
         | StmtKind::Exit
         | StmtKind::Apply(_) => false,
         StmtKind::Effect(_) => true,
+        StmtKind::Own(never) => match *never {},
     }
 }
 
@@ -468,13 +475,13 @@ impl<'a> Writer<'_, 'a, '_> {
     fn write(&mut self) {
         for node in std::mem::take(&mut self.order) {
             let Some(named) = self.named.get(&node) else {
-                continue;
+                fault(None, "a node of a pipeline has no name");
             };
             let (name, id) = (named.name.clone(), named.id);
             match &self.graph.nodes[node] {
                 Node::Hidden(body, next) => {
                     let Some(action) = named.action.clone() else {
-                        continue;
+                        fault(None, "a generated table has no action");
                     };
                     let source = body.first().map(|stmt| &stmt.source);
                     let next = self.next(*next);
@@ -502,7 +509,7 @@ impl<'a> Writer<'_, 'a, '_> {
                     self.tables.push(table::emit(self.exprs, *table, id, next));
                     self.profile(*table);
                 }
-                Node::Forward(_) => {}
+                Node::Forward(_) => fault(None, "the start of a loop is not resolved"),
             }
         }
     }

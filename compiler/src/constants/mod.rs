@@ -245,7 +245,7 @@ mod tests {
         loader.add("p.p4", text);
         let mut session = Session::new(CompileOptions::new("p.p4"));
         let checked = session.checked(&loader as &dyn SourceLoader).unwrap();
-        let checked = checked.unwrap_or_else(|| panic!("{}", session.rendered()));
+        let checked = checked.unwrap_or_else(|_| panic!("{}", session.rendered()));
         Constants::of(&checked, &session.sources)
     }
 

@@ -1,16 +1,22 @@
 //! Diagnostics: errors and warnings with their source positions.
 //!
-//! Phases report into [`Diagnostics`] and continue; they do not return errors. The driver checks [`Diagnostics::has_errors`] between phases.
+//! Phases report into [`Diagnostics`] and continue, so that one compilation reports all errors. A phase that reported an error returns
+//! [`ErrorReported`], which only [`Diagnostics`] creates. So a result is never missing without a message.
+//!
+//! A case that no program can cause is an internal error ([`Diagnostics::internal`]): a fault of the compiler, which names the pass.
+//!
 //! It prints with [`render()`] (several lines, with the source) or [`render_short`] (one line each).
 
 mod codes;
 mod explain;
+mod fault;
 mod render;
 mod source;
 mod suggest;
 
 pub use codes::{Code, Warning};
 pub use explain::{nearest, Page};
+pub use fault::{catch_faults, fault};
 pub use render::{render, render_all, render_short};
 pub use source::{FileId, Location, Origin, SourceFile, SourceMap, Span};
 
@@ -98,6 +104,18 @@ impl Diagnostic {
         }
     }
 
+    /// An internal error of a pass: a fault of the compiler, not of the program.
+    fn internal(pass: &str, span: Option<Span>, what: impl Into<String>) -> Diagnostic {
+        let message = format!("internal error in pass `{pass}`: {}", what.into());
+        Diagnostic {
+            code: None,
+            span,
+            ..Diagnostic::error(Code::SYNTAX, Span::default(), message)
+        }
+        .note("this is a fault of the compiler, not of the program")
+        .help("please report it, with the program and the options of the compiler")
+    }
+
     /// Sets the text next to the carets.
     pub fn label(mut self, text: impl Into<String>) -> Diagnostic {
         self.label = text.into();
@@ -135,6 +153,10 @@ impl Diagnostic {
     }
 }
 
+/// Proof that an error was reported. Only [`Diagnostics`] creates it, so a placeholder that contains it cannot exist without a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ErrorReported(());
+
 /// Treatment of warnings: which are hidden, shown as errors, or shown as information. Set by the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WarningPolicy {
@@ -163,6 +185,10 @@ pub struct Diagnostics {
     system: BTreeMap<(FileId, u32), bool>,
     /// Whether further diagnostics are ignored: see [`Diagnostics::report_last`].
     closed: bool,
+    /// The current pass, for internal errors: see [`Diagnostics::enter`].
+    pass: &'static str,
+    /// Number of internal errors.
+    internal_errors: usize,
 }
 
 impl Default for Diagnostics {
@@ -189,6 +215,8 @@ impl Diagnostics {
             policy,
             system: BTreeMap::new(),
             closed: false,
+            pass: "driver",
+            internal_errors: 0,
         }
     }
 
@@ -213,11 +241,12 @@ impl Diagnostics {
         }
         shorten(&mut diagnostic.message);
         shorten(&mut diagnostic.label);
-        if self
-            .list
-            .iter()
-            .any(|d| is_same_position(d.span, diagnostic.span) && d.message == diagnostic.message)
-        {
+        // A warning never replaces an error: then an error would be dropped without a message.
+        if self.list.iter().any(|d| {
+            is_same_position(d.span, diagnostic.span)
+                && d.message == diagnostic.message
+                && d.severity >= diagnostic.severity
+        }) {
             return;
         }
         if diagnostic.severity == Severity::Error {
@@ -231,11 +260,50 @@ impl Diagnostics {
         self.list.push(diagnostic);
     }
 
+    /// Adds an error, whatever the severity of `diagnostic`, and returns the proof of it. The error is dropped only if an earlier one makes
+    /// it redundant: a duplicate, or one after [`Diagnostics::report_last`].
+    pub fn report_error(&mut self, mut diagnostic: Diagnostic) -> ErrorReported {
+        diagnostic.severity = Severity::Error;
+        diagnostic.warning = None;
+        self.report(diagnostic);
+        ErrorReported(())
+    }
+
     /// Adds an error after which the rest of the program is not analysed, such as an exceeded limit. Later diagnostics are ignored, as
     /// they would be follow-up errors.
-    pub fn report_last(&mut self, diagnostic: Diagnostic) {
-        self.report(diagnostic);
+    pub fn report_last(&mut self, diagnostic: Diagnostic) -> ErrorReported {
+        let reported = self.report_error(diagnostic);
         self.closed = true;
+        reported
+    }
+
+    /// Names the pass that begins, for internal errors.
+    pub fn enter(&mut self, pass: &'static str) {
+        self.pass = pass;
+    }
+
+    /// The current pass, by [`Diagnostics::enter`].
+    pub fn pass(&self) -> &'static str {
+        self.pass
+    }
+
+    /// Reports an internal error: the current pass has met a case that no program can cause. `what` describes the case.
+    pub fn internal(&mut self, span: Option<Span>, what: impl Into<String>) -> ErrorReported {
+        self.internal_errors += 1;
+        self.report_error(Diagnostic::internal(self.pass, span, what))
+    }
+
+    /// The proof that an error was reported, or an internal error if there is none. For cases that only an earlier error can cause.
+    pub fn follow_up(&mut self, span: Option<Span>, what: impl Into<String>) -> ErrorReported {
+        match self.error_reported() {
+            Some(reported) => reported,
+            None => self.internal(span, what),
+        }
+    }
+
+    /// Whether an internal error was reported.
+    pub fn has_internal_errors(&self) -> bool {
+        self.internal_errors > 0
     }
 
     /// Disables (`system`) or enables warnings from an offset of a file on, as users cannot change the text of the architecture.
@@ -249,8 +317,8 @@ impl Diagnostics {
     }
 
     /// Reports an error with message and position only.
-    pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
-        self.report(Diagnostic::error(code, span, message));
+    pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>) -> ErrorReported {
+        self.report_error(Diagnostic::error(code, span, message))
     }
 
     /// Reports a warning with message and position only.
@@ -261,6 +329,16 @@ impl Diagnostics {
     /// Whether an error was reported.
     pub fn has_errors(&self) -> bool {
         self.errors > 0
+    }
+
+    /// The proof that an error was reported; `None` if there is no error.
+    pub fn error_reported(&self) -> Option<ErrorReported> {
+        self.has_errors().then_some(ErrorReported(()))
+    }
+
+    /// The proof that an error was reported since there were `errors` errors; `None` if there is no newer error.
+    pub fn error_since(&self, errors: usize) -> Option<ErrorReported> {
+        (self.errors > errors).then_some(ErrorReported(()))
     }
 
     /// Number of reported errors, including those that are not kept.

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::{ArgAction, ValueEnum};
 
 use super::macros::Macros;
-use super::{CompileOptions, P4InfoFormat};
+use super::{CompileOptions, Goals, P4InfoFormat};
 use crate::arch::Arch;
 use crate::constants::Language;
 use crate::diag::{Warning, WarningPolicy};
@@ -14,7 +14,7 @@ use crate::preproc::{self, quoted_for_make, Dependencies};
 
 /// Compile a P4_16 program to BMv2 JSON and P4Info, with the options of p4c-bm2-ss.
 ///
-/// Exit codes: 0 compiled, 1 the program has errors, 2 wrong usage or unreadable input.
+/// Exit codes: 0 compiled, 1 the program has errors, 2 wrong usage or unreadable input, 101 a fault of the compiler.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     args_override_self = true,
@@ -440,6 +440,16 @@ pub struct Request {
 }
 
 impl Request {
+    /// The results of the compilation that the outputs need.
+    pub fn goals(&self) -> Goals {
+        Goals {
+            text: self.pretty.is_some(),
+            constants: !self.constants.is_empty(),
+            json: !self.only_checks(),
+            p4info: !self.options.actions_share_names,
+        }
+    }
+
     /// Whether a program for Tofino is only checked, because no output for the software model is requested.
     pub fn only_checks(&self) -> bool {
         let made = [
@@ -448,7 +458,7 @@ impl Request {
             !self.p4info.is_empty(),
             !self.entries.is_empty(),
         ];
-        self.options.arch.is_tofino() && !made.contains(&true)
+        self.options.arch.target().is_only_checked_without_output() && !made.contains(&true)
     }
 }
 
@@ -517,18 +527,20 @@ impl P4cArgs {
 
     fn pipe(&self, arch: Arch) -> Result<Option<usize>, String> {
         match self.pipe {
-            Some(_) if !arch.is_tofino() => {
-                Err("--pipe: v1model has no pipes; add --arch tna or --arch t2na".to_owned())
-            }
+            Some(_) if !arch.target().has_stages() => Err(format!(
+                "--pipe: {} has no pipes; add --arch tna or --arch t2na",
+                arch.name()
+            )),
             pipe => Ok(pipe.map(usize::from)),
         }
     }
 
     fn report(&self, arch: Arch) -> Result<Option<PathBuf>, String> {
         match self.report {
-            Some(_) if !arch.is_tofino() => {
-                Err("--report: v1model has no stages; add --arch tna or --arch t2na".to_owned())
-            }
+            Some(_) if !arch.target().has_stages() => Err(format!(
+                "--report: {} has no stages; add --arch tna or --arch t2na",
+                arch.name()
+            )),
             _ => Ok(self.report.clone()),
         }
     }
@@ -667,7 +679,9 @@ impl P4cArgs {
                 })
             }
             // As p4c's driver. Without an output, a program for Tofino is only checked.
-            None if self.target.is_some() && !arch.is_tofino() => Some(name),
+            None if self.target.is_some() && !arch.target().is_only_checked_without_output() => {
+                Some(name)
+            }
             None => None,
         }
     }

@@ -8,7 +8,6 @@ mod command_line;
 mod macros;
 mod run;
 mod steps;
-mod version;
 
 pub use args::P4cArgs;
 pub use command_line::with_long_options;
@@ -23,15 +22,20 @@ use alfirk_bmv2_json::BmV2Json;
 use alfirk_p4runtime::{p4::config::v1::P4Info, Message, Name};
 
 use crate::arch::Arch;
-use crate::diag::{render_all, Code, Diagnostic, Diagnostics, SourceMap, WarningPolicy};
+use crate::constants::Constants;
+use crate::diag::{
+    catch_faults, render_all, Code, Diagnostic, Diagnostics, ErrorReported, SourceMap,
+    WarningPolicy,
+};
 use crate::passes;
 use crate::preproc::{self, DiskLoader, SourceLoader};
 use crate::sema::{self, CheckedProgram};
 use crate::stack::on_deep_stack;
 use crate::syntax::ast::P4Program;
 use crate::syntax::parser::parse_without;
+use crate::syntax::print::print_with_includes;
 use crate::syntax::token::Token;
-use crate::{bmv2, ir, p4info, stages};
+use crate::{ir, p4info};
 
 /// Options of a compilation.
 #[derive(Clone, Debug, Default)]
@@ -122,25 +126,62 @@ pub fn compile_with(
 ) -> Result<Compiled, CompileError> {
     on_deep_stack(|| {
         let mut session = Session::new(options.clone());
-        let outputs = session
-            .outputs(loader)
-            .map_err(|error| CompileError::Read {
-                path: options.source.clone(),
-                error,
-            })?;
+        let unreadable = |error| CompileError::Read {
+            path: options.source.clone(),
+            error,
+        };
+        let goals = Goals {
+            json: true,
+            p4info: true,
+            ..Goals::default()
+        };
+        let Results { outputs, .. } = session.results(loader, goals).map_err(unreadable)?;
         let rendered = session.rendered();
-        match outputs {
-            Some((json, p4info)) => Ok(Compiled {
+        match outputs.map(|outputs| (outputs.json, outputs.p4info)) {
+            Ok((Some(json), Some(p4info))) => Ok(Compiled {
                 json,
                 p4info,
                 warnings: rendered,
             }),
-            None => Err(CompileError::Program {
+            _ => Err(CompileError::Program {
                 report: rendered,
                 errors: session.diagnostics.error_count(),
             }),
         }
     })
+}
+
+/// The results that the caller of a compilation needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Goals {
+    /// The text of the parsed program.
+    pub text: bool,
+    /// The program's constants.
+    pub constants: bool,
+    /// The BMv2 JSON. Without it the program is only checked: limits of the software model are not reported, and there may be several
+    /// pipes.
+    pub json: bool,
+    /// The P4Info.
+    pub p4info: bool,
+}
+
+/// The results of a compilation.
+#[derive(Debug)]
+pub(crate) struct Results {
+    /// The text of the parsed program; `None` if it is not a goal, or has errors of syntax.
+    pub text: Option<String>,
+    /// The results for a program without errors.
+    pub outputs: Result<Outputs, ErrorReported>,
+}
+
+/// The results for a program without errors. Each is `None` unless it is a goal.
+#[derive(Debug)]
+pub(crate) struct Outputs {
+    pub constants: Option<Constants>,
+    pub json: Option<BmV2Json>,
+    pub p4info: Option<P4Info>,
+    /// The lowered program of each pipe; one for a program with JSON.
+    pub programs: Vec<ir::FlatProgram>,
 }
 
 /// A compilation in progress: the sources read so far and their diagnostics. Its phases recurse as deeply as the program is nested; call
@@ -158,6 +199,12 @@ pub struct Session {
     for_p4info: bool,
     /// Whether the program is only checked, without outputs.
     only_check: bool,
+}
+
+impl AsMut<Diagnostics> for Session {
+    fn as_mut(&mut self) -> &mut Diagnostics {
+        &mut self.diagnostics
+    }
 }
 
 impl Session {
@@ -182,15 +229,21 @@ impl Session {
         let text = loader.load(&self.options.source)?;
         let name = self.options.source.to_string_lossy().into_owned();
         let main = self.sources.add(name, text);
-        let preprocessed = preproc::preprocess(
-            main,
-            &mut self.sources,
-            loader,
-            &self.options.preprocessor,
-            &mut self.diagnostics,
-        );
-        self.missing = preprocessed.missing;
-        Ok(preprocessed.tokens)
+        self.diagnostics.enter("preproc");
+        let preprocessed = catch_faults(self, |this| {
+            preproc::preprocess(
+                main,
+                &mut this.sources,
+                loader,
+                &this.options.preprocessor,
+                &mut this.diagnostics,
+            )
+        });
+        // After an internal error, the program is empty.
+        Ok(preprocessed.map_or(Vec::new(), |preprocessed| {
+            self.missing = preprocessed.missing;
+            preprocessed.tokens
+        }))
     }
 
     /// Parses the program.
@@ -199,22 +252,33 @@ impl Session {
     /// As for [`Session::tokens`].
     pub fn tree(&mut self, loader: &dyn SourceLoader) -> io::Result<P4Program> {
         let tokens = self.tokens(loader)?;
-        let disabled = &self.options.disabled_annotations;
-        Ok(parse_without(tokens, disabled, &mut self.diagnostics))
+        self.diagnostics.enter("parser");
+        let tree = catch_faults(self, |this| {
+            parse_without(
+                tokens,
+                &this.options.disabled_annotations,
+                &mut this.diagnostics,
+            )
+        });
+        // After an internal error, the program is empty.
+        Ok(tree.unwrap_or_default())
     }
 
-    /// The typed program; `None` if there are errors.
+    /// The typed program; the inner error if it has errors.
     ///
     /// # Errors
     /// As for [`Session::tokens`].
-    pub fn checked(&mut self, loader: &dyn SourceLoader) -> io::Result<Option<CheckedProgram>> {
+    pub fn checked(
+        &mut self,
+        loader: &dyn SourceLoader,
+    ) -> io::Result<Result<CheckedProgram, ErrorReported>> {
         let tree = self.tree(loader)?;
         Ok(self.checked_tree(tree))
     }
 
-    fn checked_tree(&mut self, tree: P4Program) -> Option<CheckedProgram> {
-        let checked = sema::check(tree, &mut self.diagnostics);
-        (!self.diagnostics.has_errors()).then_some(checked)
+    fn checked_tree(&mut self, tree: P4Program) -> Result<CheckedProgram, ErrorReported> {
+        let arch = self.options.arch;
+        catch_faults(self, |this| sema::check(tree, arch, &mut this.diagnostics))?
     }
 
     /// Checks a program for editors, without outputs. The typed program is returned in spite of errors. Errors of elaboration are
@@ -227,40 +291,44 @@ impl Session {
         loader: &dyn SourceLoader,
     ) -> io::Result<CheckedProgram> {
         let tree = self.tree(loader)?;
-        version::check(&tree, false, &mut self.diagnostics);
-        let checked = sema::check(tree, &mut self.diagnostics);
-        if !self.diagnostics.has_errors() {
+        let arch = self.options.arch;
+        arch.target()
+            .check_tree(&tree, false, &mut self.diagnostics);
+        let checked = sema::check_despite_errors(tree, arch, &mut self.diagnostics);
+        if checked.errors.is_none() {
             self.only_check = true;
-            self.elaborated_program(&checked);
+            // Only the diagnostics are used.
+            let _: Result<_, ErrorReported> = self.elaborated_program(&checked.program);
         }
-        Ok(checked)
+        Ok(checked.program)
     }
 
-    /// The elaborated program; `None` if there are errors.
+    /// The elaborated program; the inner error if the program has errors.
     ///
     /// # Errors
     /// As for [`Session::tokens`].
-    pub fn elaborated(&mut self, loader: &dyn SourceLoader) -> io::Result<Option<ir::FlatProgram>> {
-        let tree = self.tree(loader)?;
-        Ok(self.elaborated_tree(tree))
-    }
-
-    fn elaborated_tree(&mut self, tree: P4Program) -> Option<ir::FlatProgram> {
-        let checked = self.checked_tree(tree)?;
-        self.elaborated_program(&checked)
+    pub fn elaborated(
+        &mut self,
+        loader: &dyn SourceLoader,
+    ) -> io::Result<Result<ir::FlatProgram, ErrorReported>> {
+        let checked = self.checked(loader)?;
+        Ok(checked.and_then(|checked| self.elaborated_program(&checked)))
     }
 
     /// The elaborated programs of all pipes, or of the selected pipe; stops at the first with errors.
-    fn pipes(&mut self, checked: &CheckedProgram) -> Vec<ir::FlatProgram> {
+    fn pipes(&mut self, checked: &CheckedProgram) -> Result<Vec<ir::FlatProgram>, ErrorReported> {
         let many = checked.main().map_or(1, |main| main.args.len());
         if self.options.pipe.is_some() || many <= 1 {
-            return self.elaborated_program(checked).into_iter().collect();
+            return Ok(vec![self.elaborated_program(checked)?]);
         }
-        let programs = (0..many).map_while(|pipe| self.elaborated_pipe(checked, Some(pipe)));
+        let programs = (0..many).map(|pipe| self.elaborated_pipe(checked, Some(pipe)));
         programs.collect()
     }
 
-    fn elaborated_program(&mut self, checked: &CheckedProgram) -> Option<ir::FlatProgram> {
+    fn elaborated_program(
+        &mut self,
+        checked: &CheckedProgram,
+    ) -> Result<ir::FlatProgram, ErrorReported> {
         self.elaborated_pipe(checked, self.options.pipe)
     }
 
@@ -268,10 +336,20 @@ impl Session {
         &mut self,
         checked: &CheckedProgram,
         pipe: Option<usize>,
-    ) -> Option<ir::FlatProgram> {
-        stages::refuse_operations(checked, self.options.arch, &mut self.diagnostics);
-        if self.diagnostics.has_errors() {
-            return None;
+    ) -> Result<ir::FlatProgram, ErrorReported> {
+        catch_faults(self, |this| this.lower_pipe(checked, pipe))?
+    }
+
+    fn lower_pipe(
+        &mut self,
+        checked: &CheckedProgram,
+        pipe: Option<usize>,
+    ) -> Result<ir::FlatProgram, ErrorReported> {
+        let target = self.options.arch.target();
+        self.diagnostics.enter("stages");
+        target.check_operations(checked, &mut self.diagnostics);
+        if let Some(reported) = self.diagnostics.error_reported() {
+            return Err(reported);
         }
         let options = passes::Options {
             arch: self.options.arch,
@@ -282,34 +360,88 @@ impl Session {
             actions_need_names: self.for_p4info,
             source: self.options.source.to_string_lossy().into_owned(),
         };
-        let program = passes::lower(checked, &self.sources, &mut self.diagnostics, &options);
-        stages::refuse(&program, &mut self.diagnostics);
-        stages::refuse_applies(&program, &mut self.diagnostics);
-        (!self.diagnostics.has_errors()).then_some(program)
+        let program = passes::lower(checked, &self.sources, &mut self.diagnostics, &options)?;
+        self.diagnostics.enter("stages");
+        target.check_limits(&program, &mut self.diagnostics);
+        match self.diagnostics.error_reported() {
+            None => Ok(program),
+            Some(reported) => Err(reported),
+        }
     }
 
-    /// BMv2 JSON and P4Info; `None` if there are errors.
+    /// Runs all phases that the goals need.
     ///
     /// # Errors
     /// As for [`Session::tokens`].
-    pub fn outputs(&mut self, loader: &dyn SourceLoader) -> io::Result<Option<(BmV2Json, P4Info)>> {
+    pub(crate) fn results(
+        &mut self,
+        loader: &dyn SourceLoader,
+        goals: Goals,
+    ) -> io::Result<Results> {
         self.for_p4info = !self.options.actions_share_names;
-        let program = self.elaborated(loader)?;
-        Ok(program.and_then(|program| Some((bmv2::emit(&program), self.p4info(&program)?))))
+        self.only_check = !goals.json;
+        let tree = self.tree(loader)?;
+        let target = self.options.arch.target();
+        target.check_tree(&tree, goals.text, &mut self.diagnostics);
+        let has_text = goals.text && !self.diagnostics.has_errors();
+        Ok(Results {
+            text: has_text.then(|| print_with_includes(&tree, &self.sources)),
+            outputs: self.outputs(tree, goals),
+        })
     }
 
-    /// The P4Info of a program; `None` if explicit ids conflict, which is reported.
-    pub fn p4info(&mut self, program: &ir::FlatProgram) -> Option<P4Info> {
-        match p4info::emit(&program.objects) {
-            Ok(info) => Some(info),
-            Err(errors) => {
-                for error in errors {
-                    let what = Diagnostic::global(Code::ANNOTATION_RULE, error.to_string());
-                    self.diagnostics.report(what);
-                }
-                None
+    /// The results after the parser.
+    fn outputs(&mut self, tree: P4Program, goals: Goals) -> Result<Outputs, ErrorReported> {
+        let checked = self.checked_tree(tree)?;
+        let constants = goals
+            .constants
+            .then(|| Constants::of(&checked, &self.sources));
+        let programs = match goals.json {
+            true => vec![self.elaborated_program(&checked)?],
+            false => self.pipes(&checked)?,
+        };
+        let (mut json, mut p4info) = (None, None);
+        if let ([program], true) = (&programs[..], goals.json) {
+            if goals.p4info {
+                p4info = Some(self.p4info(program)?);
             }
+            json = Some(self.json(program)?);
         }
+        Ok(Outputs {
+            constants,
+            json,
+            p4info,
+            programs,
+        })
+    }
+
+    /// The BMv2 JSON of a program.
+    ///
+    /// # Errors
+    /// The program breaks an invariant of the IR: an internal error.
+    pub fn json(&mut self, program: &ir::FlatProgram) -> Result<BmV2Json, ErrorReported> {
+        self.diagnostics.enter("bmv2");
+        let target = self.options.arch.target();
+        catch_faults(self, |_| target.emit(program))
+    }
+
+    /// The P4Info of a program.
+    ///
+    /// # Errors
+    /// Explicit ids conflict, which is reported.
+    pub fn p4info(&mut self, program: &ir::FlatProgram) -> Result<P4Info, ErrorReported> {
+        self.diagnostics.enter("p4info");
+        let errors = match catch_faults(self, |_| p4info::emit(&program.objects))? {
+            Ok(info) => return Ok(info),
+            Err(errors) => errors,
+        };
+        for error in errors {
+            let what = Diagnostic::global(Code::ANNOTATION_RULE, error.to_string());
+            self.diagnostics.report_error(what);
+        }
+        Err(self
+            .diagnostics
+            .follow_up(None, "an error of P4Info is empty"))
     }
 
     /// Renders all diagnostics with their source lines, in order of position.

@@ -6,16 +6,15 @@ use std::path::Path;
 use std::process::Command;
 
 use super::args::Request;
-use super::{version, P4cArgs, Session};
-use crate::bmv2::{self, graphs};
+use super::{Outputs, P4cArgs, Results, Session};
+use crate::bmv2::graphs;
 use crate::constants::Constants;
 use crate::diag::{nearest, Diagnostic, Page, Severity, SourceMap};
 use crate::ir::FlatProgram;
 use crate::p4info;
 use crate::preproc::{self, DiskLoader};
 use crate::stack::on_deep_stack;
-use crate::stages::Report;
-use crate::syntax::print::print_with_includes;
+use crate::targets::tofino::stages::Report;
 
 /// Exit code: the program was compiled.
 const COMPILED: u8 = 0;
@@ -23,6 +22,8 @@ const COMPILED: u8 = 0;
 const HAS_ERRORS: u8 = 1;
 /// Exit code: wrong usage, or a file that cannot be read or written.
 const UNUSABLE_INPUT: u8 = 2;
+/// Exit code: a fault of the compiler, with a message that names the pass.
+const INTERNAL_ERROR: u8 = 101;
 
 /// Runs the command and returns its exit code. Results go to `stdout`, messages to `stderr`.
 pub fn run(args: &P4cArgs, stdout: &mut (dyn Write + Send), stderr: &mut (dyn Write + Send)) -> u8 {
@@ -51,6 +52,14 @@ fn explain(code: &str, stdout: &mut dyn Write) -> Result<u8, String> {
     };
     write_all(stdout, page.text().as_bytes())?;
     Ok(COMPILED)
+}
+
+/// The exit code of a compilation with errors.
+fn failed(session: &Session) -> u8 {
+    match session.diagnostics.has_internal_errors() {
+        true => INTERNAL_ERROR,
+        false => HAS_ERRORS,
+    }
 }
 
 /// Prints the reason for a failure, and returns the exit code. A closed stderr is ignored.
@@ -83,80 +92,57 @@ pub(super) fn compile(
             write_all(stdout, text.as_bytes())?;
         }
         report_diagnostics(&mut session, request, stderr)?;
-        return Ok(if session.diagnostics.has_errors() {
-            HAS_ERRORS
-        } else {
-            COMPILED
+        return Ok(match session.diagnostics.error_reported() {
+            None => COMPILED,
+            Some(_) => failed(&session),
         });
     }
     let mut session = Session::new(request.options.clone());
-    session.for_p4info = !request.options.actions_share_names;
-    let tree = session.tree(&DiskLoader).map_err(unreadable)?;
+    let results = session.results(&DiskLoader, request.goals());
+    let Results { text, outputs } = results.map_err(unreadable)?;
     write_rule(request, &session, stdout)?;
-    version::check(&tree, request.pretty.is_some(), &mut session.diagnostics);
-    if let Some(path) = &request.pretty {
-        if !session.diagnostics.has_errors() {
-            let text = print_with_includes(&tree, &session.sources);
-            match path == Path::new("-") {
-                true => write_all(stdout, text.as_bytes())?,
-                false => write_file(path, text.as_bytes())?,
-            }
+    if let (Some(path), Some(text)) = (&request.pretty, text) {
+        match path == Path::new("-") {
+            true => write_all(stdout, text.as_bytes())?,
+            false => write_file(path, text.as_bytes())?,
         }
     }
-    let checked = session.checked_tree(tree);
-    let constants = checked
-        .as_ref()
-        .map(|checked| Constants::of(checked, &session.sources));
-    if request.only_checks() {
-        session.only_check = true;
-        let programs = (checked.as_ref()).map_or(Vec::new(), |checked| session.pipes(checked));
-        report_diagnostics(&mut session, request, stderr)?;
-        let Some(constants) = constants.filter(|_| !session.diagnostics.has_errors()) else {
-            return Ok(HAS_ERRORS);
-        };
-        write_constants(request, &constants)?;
-        let fits = match &request.report {
-            Some(path) => report(path, &programs, stdout, stderr)?,
-            None => true,
-        };
-        return Ok(if fits { COMPILED } else { HAS_ERRORS });
-    }
-    let program = checked.and_then(|checked| session.elaborated_program(&checked));
-    let outputs = program.and_then(|program| {
-        let p4info = match session.for_p4info {
-            true => Some(session.p4info(&program)?),
-            false => None,
-        };
-        Some((p4info, program))
-    });
     report_diagnostics(&mut session, request, stderr)?;
-    let Some((p4info, program)) = outputs else {
-        return Ok(HAS_ERRORS);
-    };
+    match outputs {
+        Ok(outputs) => write_outputs(request, &outputs, stdout, stderr),
+        Err(_) => Ok(failed(&session)),
+    }
+}
+
+/// Writes the outputs of a program without errors; returns the exit code.
+fn write_outputs(
+    request: &Request,
+    outputs: &Outputs,
+    stdout: &mut dyn Write,
+    stderr: &mut dyn Write,
+) -> Result<u8, String> {
     let fits = match &request.report {
-        Some(path) => report(path, std::slice::from_ref(&program), stdout, stderr)?,
+        Some(path) => report(path, &outputs.programs, stdout, stderr)?,
         None => true,
     };
-    let json = bmv2::emit(&program);
-    if let Some(path) = &request.output {
+    if let (Some(path), Some(json)) = (&request.output, &outputs.json) {
         write_file(path, json.to_text().as_bytes())?;
     }
-    if let Some(p4info) = p4info {
+    if let Some(p4info) = &outputs.p4info {
         for (path, format) in &request.p4info {
-            write_file(path, &format.encode(&p4info))?;
+            write_file(path, &format.encode(p4info))?;
         }
     }
-    if !request.entries.is_empty() {
-        let entries = p4info::entries(&program.objects);
-        for (path, format) in &request.entries {
-            write_file(path, &format.encode(&entries))?;
+    for (path, format) in &request.entries {
+        for program in &outputs.programs {
+            write_file(path, &format.encode(&p4info::entries(&program.objects)))?;
         }
     }
-    if let Some(constants) = constants {
-        write_constants(request, &constants)?;
+    if let Some(constants) = &outputs.constants {
+        write_constants(request, constants)?;
     }
-    if let Some(folder) = &request.graph {
-        for graph in graphs(&json) {
+    if let (Some(folder), Some(json)) = (&request.graph, &outputs.json) {
+        for graph in graphs(json) {
             let path = folder.join(&graph.name).with_extension("dot");
             write_file(&path, graph.dot.as_bytes())?;
             draw(&path, stderr)?;
@@ -172,7 +158,9 @@ fn report(
     stdout: &mut dyn Write,
     stderr: &mut dyn Write,
 ) -> Result<bool, String> {
-    let mut reports: Vec<Report> = programs.iter().filter_map(Report::of).collect();
+    let mut reports: Vec<Report> = (programs.iter())
+        .filter_map(|program| program.objects.arch.target().report(program))
+        .collect();
     if programs.iter().any(|program| program.pipelines.is_empty()) {
         return Err(
             "--report: the program must be a Switch of Pipelines, each of two parsers and four controls"

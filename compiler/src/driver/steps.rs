@@ -17,7 +17,7 @@ use crate::stack::on_deep_stack;
 
 /// Compile a P4_16 program for BMv2 as p4c's driver does, to NAME.p4i and NAME.json in a folder.
 ///
-/// Exit codes: 0 compiled, 1 the program has errors, 2 wrong usage or unreadable input.
+/// Exit codes: 0 compiled, 1 the program has errors, 2 wrong usage or unreadable input, 101 a fault of the compiler.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     args_override_self = true,

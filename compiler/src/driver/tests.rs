@@ -766,7 +766,7 @@ fn entries_are_sorted_by_priority() {
         loader.add("test.p4", source(entries));
         let mut session = Session::new(CompileOptions::new("test.p4"));
         let program = session.elaborated(&loader).expect("it is in memory");
-        let program = program.unwrap_or_else(|| panic!("{}", session.rendered()));
+        let program = program.unwrap_or_else(|_| panic!("{}", session.rendered()));
         let request = p4info::entries(&program.objects);
         let found: Vec<i32> = request
             .updates

@@ -8,7 +8,7 @@ use super::Analysis;
 use crate::diag::Span;
 use crate::driver::CompileOptions;
 use crate::preproc::{normalize, SourceLoader};
-use crate::sema::{DefKind, Resolution, Type, LANGUAGE_PROPERTIES, TARGET_PROPERTIES};
+use crate::sema::{DefKind, Resolution, Type, LANGUAGE_PROPERTIES};
 use crate::syntax::ast::*;
 use rustc_hash::FxHashSet;
 use std::io;
@@ -170,19 +170,14 @@ impl Analysis {
     /// Whether the type of the expression before a `.` is known.
     fn has_known_type(&self, base: ExprId) -> bool {
         let info = self.checked.info(base);
-        info.ty != Type::Invalid || info.resolution != Resolution::None
+        !info.ty.is_invalid() || info.resolution != Resolution::None
     }
 
     fn candidates(&self, occurrence: Occurrence) -> Vec<Completion> {
         match occurrence.position {
             NamePosition::Member(base) => self.members(base),
             NamePosition::MatchKind => self.of_ids(self.checked.match_kinds().iter().copied()),
-            NamePosition::Property => {
-                let names = LANGUAGE_PROPERTIES.iter().chain(TARGET_PROPERTIES);
-                names
-                    .map(|name| plain(name, CompletionKind::Property))
-                    .collect()
-            }
+            NamePosition::Property => self.properties(),
             NamePosition::State => {
                 let mut states: Vec<Completion> = self
                     .in_scope(occurrence.span)
@@ -213,6 +208,17 @@ impl Analysis {
         }
     }
 
+    /// The table properties of the language and of the architecture.
+    fn properties(&self) -> Vec<Completion> {
+        let properties = self.checked.arch.target().table_properties();
+        let suggested = properties.iter().filter(|property| property.is_suggested());
+        let names = LANGUAGE_PROPERTIES.into_iter();
+        names
+            .chain(suggested.map(|property| property.name))
+            .map(|name| plain(name, CompletionKind::Property))
+            .collect()
+    }
+
     /// Items for the start of a declaration or statement, when the tree has no marker.
     fn candidates_at_start(&self, file: &FilePath, offset: usize) -> Vec<Completion> {
         let Some(file) = self.file(file) else {
@@ -223,10 +229,7 @@ impl Analysis {
         if let Some(table) = self.table_around(span) {
             let inside = table.properties.iter().any(|p| contains(p.span, span));
             if !inside {
-                let names = LANGUAGE_PROPERTIES.iter().chain(TARGET_PROPERTIES);
-                return names
-                    .map(|name| plain(name, CompletionKind::Property))
-                    .collect();
+                return self.properties();
             }
         }
         let mut all = self.in_scope_of(span, |_| true);

@@ -2,7 +2,7 @@
 
 use super::Analysis;
 use crate::diag::{FileId, Span};
-use crate::sema::{DefKind, Type, Value};
+use crate::sema::{DefKind, Value};
 use crate::syntax::ast::*;
 
 /// The description of a name or expression that an editor shows under the mouse pointer.
@@ -32,7 +32,7 @@ impl Analysis {
         }
         let (span, id) = self.index.expr_at(file, offset)?;
         let info = self.checked.info(id);
-        if info.ty == Type::Invalid {
+        if info.ty.is_invalid() {
             return None;
         }
         let mut lines = vec![code(&info.ty.to_string())];

@@ -2,7 +2,7 @@
 
 use super::{
     CalculationId, CounterId, DigestId, Expr, ExternInstanceId, FieldListId, FieldPlace, FieldRef,
-    HeaderPlace, MeterId, RegisterId, StackId, UnionId, UnionStackId,
+    HeaderId, HeaderPlace, MeterId, RegisterId, StackId, UnionId, UnionStackId,
 };
 
 /// An effect that parsers, actions and controls have in common. It neither branches nor consumes packet data.
@@ -92,8 +92,11 @@ pub enum Effect {
 /// A call of an extern of the architecture.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Primitive {
-    /// `mark_to_drop(standard_metadata)`: sets the egress port to the drop port.
-    MarkToDrop,
+    /// `mark_to_drop(metadata)`: sets the egress port to the drop port.
+    MarkToDrop {
+        /// The header with the egress port.
+        metadata: HeaderId,
+    },
     /// `register.read`: stores a cell in a field.
     RegisterRead {
         /// The field that is written.
@@ -112,8 +115,8 @@ pub enum Primitive {
         /// The stored value.
         value: Expr,
     },
-    /// Marks the start of an access of a Tofino register. A packet may access a register once: the compiler checks all paths, and the switch
-    /// drops a packet with a second access.
+    /// Marks the start of an access of a register that a packet may access once. The compiler checks all paths, and the switch drops a packet
+    /// with a second access.
     RegisterAccess {
         /// The accessed register array.
         register: RegisterId,
@@ -127,7 +130,7 @@ pub enum Primitive {
         /// The fields in front of the copy.
         fields: FieldListId,
     },
-    /// `Lpf.execute`: a low-pass filter of Tofino.
+    /// `Lpf.execute`: a low-pass filter.
     Filter(Box<Filter>),
     /// `counter.count`: increments a cell by the packet.
     Count {
@@ -206,9 +209,9 @@ pub enum Primitive {
     Assert(Expr),
     /// `assume`: as `assert` for the switch; a verifier takes the condition for granted.
     Assume(Expr),
-    /// A method or function of an extern that is not part of v1model (`--emit-externs`).
+    /// A method or function of an extern that the compiler does not know (`--emit-externs`).
     Extern {
-        /// Name of the primitive in BMv2 JSON.
+        /// Name of the primitive for the switch.
         name: String,
         /// The instance of a method; `None` for a function.
         instance: Option<ExternInstanceId>,
@@ -234,7 +237,7 @@ pub struct Filter {
     pub value: Expr,
 }
 
-/// An operand of an extern that is not part of v1model.
+/// An operand of an extern that the compiler does not know.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExternOperand {
     /// A value, or the field of an `out` or `inout` argument.
@@ -290,7 +293,7 @@ impl Primitive {
                     _ => None,
                 })
                 .collect(),
-            Primitive::MarkToDrop
+            Primitive::MarkToDrop { .. }
             | Primitive::RegisterAccess { .. }
             | Primitive::Resubmit { .. }
             | Primitive::Recirculate { .. } => Vec::new(),

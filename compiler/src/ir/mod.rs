@@ -4,8 +4,8 @@
 //! instance ([`Storage`]), and expressions have no side effects. Statements of controls and actions keep their nesting ([`Stmt`]); back ends
 //! convert them to control-flow nodes and primitives.
 //!
-//! `passes` builds the IR; `bmv2`, `stages` and `p4info` read it. **It is independent of output formats**, both BMv2 JSON and P4Info. It
-//! depends on no other module of the compiler but `arch`.
+//! `passes` builds the IR; back ends, the targets' checks and `p4info` read it. **It is independent of output formats.** It depends on no
+//! other module of the compiler but `arch` and `diag`.
 
 mod control;
 mod effect;
@@ -32,7 +32,7 @@ pub use parser::{
     Keyset, ParseState, Parser, ParserStmtKind, SelectKey, StateRef, Take, Transition, ValueSet,
     ValueSetField,
 };
-pub use stmt::{walk, walk_exprs, Apply, Follow, Stmt, StmtKind};
+pub use stmt::{walk, walk_exprs, Apply, Exprs, Flat, Follow, Form, Site, Stmt, StmtKind};
 pub use storage::{
     Field, FieldPlace, FieldRef, FieldWidth, Header, HeaderPlace, HeaderType, Stack, Storage,
     Union, UnionStack, UnionType,
@@ -45,7 +45,7 @@ use crate::diag::Span;
 macro_rules! index {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(pub u32);
 
         impl $name {
@@ -100,13 +100,13 @@ index! {
     DigestId,
     /// Index of a field list, in [`Objects::field_lists`].
     FieldListId,
-    /// Index of an instance of an extern that is not part of v1model, in [`Objects::extern_instances`].
+    /// Index of an instance of an extern that the compiler does not know, in [`Objects::extern_instances`].
     ExternInstanceId,
     /// A call of an extern; the pass `externs` replaces it.
     CallId
 }
 
-/// A source position for BMv2 JSON, with the source text.
+/// A source position for outputs, with the source text.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Source {
     /// The file as it was named on the command line or in the `#include`.
@@ -124,7 +124,8 @@ pub struct Source {
 /// A match-action pipeline: a control between a parser and a deparser.
 #[derive(Clone, Debug, Default)]
 pub struct Pipeline {
-    /// Name of the block for the target: `ingress` or `egress`. On Tofino, also the statements of a deparser, such as `ingress_deparser`.
+    /// Name of the block for the target: such as `ingress`. Also the statements of a deparser, if they form a
+    /// pipeline of their own.
     pub name: &'static str,
     /// Statements of the control's `apply` block.
     pub body: Vec<Stmt>,
@@ -139,7 +140,7 @@ pub struct Deparser {
     pub name: &'static str,
     /// Headers in the order in which they are emitted.
     pub headers: Vec<HeaderId>,
-    /// Other statements, which run before headers are emitted: on v1model logs, assertions and truncation.
+    /// Other statements, which run before headers are emitted, if they are not a pipeline of their own: logs, assertions and truncation.
     pub calls: Vec<Stmt<Primitive>>,
     /// Source position of the control.
     pub source: Source,
@@ -182,13 +183,13 @@ pub struct Objects {
     pub digests: Vec<Digest>,
     /// Metadata fields that clone, resubmit and recirculate preserve.
     pub field_lists: Vec<FieldList>,
-    /// Instances of extern objects outside v1model (`--emit-externs`).
+    /// Instances of extern objects that the compiler does not know (`--emit-externs`).
     pub extern_instances: Vec<ExternInstance>,
     /// Kinds and names of the objects visible to the control plane, in the order of P4Info.
     pub listing: Vec<(ObjectKind, String)>,
     /// Types and controller headers for the control plane.
     pub control_types: ControlTypes,
-    /// Fields that the target reads or writes, each with the target's name for it: BMv2's `field_aliases`.
+    /// Fields that the target reads or writes, each with the target's name for it.
     pub aliases: Vec<(String, FieldRef)>,
 }
 
@@ -209,11 +210,11 @@ impl Objects {
 pub struct FlatProgram {
     /// The declared objects.
     pub objects: Objects,
-    /// Parsers, in order of processing: one on v1model.
+    /// Parsers, in order of processing.
     pub parsers: Vec<Parser>,
     /// Controls between parsers and deparsers, in order of processing.
     pub pipelines: Vec<Pipeline>,
-    /// Deparsers, in order of processing: one on v1model.
+    /// Deparsers, in order of processing.
     pub deparsers: Vec<Deparser>,
     /// Checksums that are verified after the parser or updated before the deparser.
     pub checksums: Vec<Checksum>,

@@ -238,11 +238,11 @@ pub struct Table {
     pub counter: Option<CounterId>,
     /// The direct meter, if the table has one.
     pub meter: Option<MeterId>,
-    /// The direct registers of Tofino, with one cell per entry.
+    /// Direct registers, with one cell per entry.
     pub direct_cells: Vec<DirectCells>,
     /// Whether entries may have an idle timeout: the table property `support_timeout`.
     pub support_timeout: bool,
-    /// Partitions in SRAM for keys that are not all `exact`: Tofino's `Alpm` and `Atcam`. `None` for other tables.
+    /// Partitions in SRAM for keys that are not all `exact` (algorithmic LPM or TCAM). `None` for other tables.
     pub algorithmic: Option<Partitions>,
 }
 
@@ -312,7 +312,7 @@ pub enum Algorithm {
     Csum16,
     /// The XOR of the input's 16-bit words.
     Xor16,
-    /// A CRC with fixed parameters: Tofino's `CRCPolynomial`.
+    /// A CRC with fixed parameters.
     Crc(CrcParameters),
 }
 
@@ -332,22 +332,7 @@ pub struct CrcParameters {
 }
 
 impl Algorithm {
-    /// The algorithm of a member of v1model's enum `HashAlgorithm`; `None` for an unknown name.
-    pub fn from_name(name: &str) -> Option<Algorithm> {
-        Some(match name {
-            "crc32" => Algorithm::Crc32,
-            "crc32_custom" => Algorithm::Crc32Custom,
-            "crc16" => Algorithm::Crc16,
-            "crc16_custom" => Algorithm::Crc16Custom,
-            "random" => Algorithm::Random,
-            "identity" => Algorithm::Identity,
-            "csum16" => Algorithm::Csum16,
-            "xor16" => Algorithm::Xor16,
-            _ => return None,
-        })
-    }
-
-    /// The algorithm's name in BMv2 JSON.
+    /// The algorithm's name for the switch.
     pub fn name(self) -> &'static str {
         match self {
             Algorithm::Crc32 => "crc32",
@@ -382,7 +367,7 @@ pub struct Selector {
     pub algorithm: Algorithm,
     /// Inputs of the hash: the fields of the table's key elements with the match kind `selector`.
     pub inputs: Vec<FieldRef>,
-    /// Whether flows keep their member when another member leaves the group: Tofino's `SelectorMode_t.RESILIENT`.
+    /// Whether flows keep their member when another member leaves the group.
     pub resilient: bool,
 }
 
@@ -439,7 +424,7 @@ pub struct Counter {
     pub index_type: Option<String>,
     /// The counted quantity.
     pub unit: CounterUnit,
-    /// Width of a cell in bits; of its byte count for [`CounterUnit::Both`]. Tofino has several widths.
+    /// Width of a cell in bits; of its byte count for [`CounterUnit::Both`]. Targets may have several widths.
     pub width: u32,
     /// Whether it is a direct counter, which has a cell for each entry of a table.
     pub direct: bool,
@@ -492,7 +477,7 @@ pub struct Register {
     pub initial: BigInt,
     /// Type of a cell for the control plane.
     pub type_spec: TypeSpec,
-    /// Whether the control plane cannot access the register: the state of a filter, or a direct register of Tofino.
+    /// Whether the control plane cannot access the register: the state of a filter, or a direct register.
     pub hidden: bool,
 }
 
@@ -567,7 +552,7 @@ pub struct FieldList {
     pub fields: Vec<FieldRef>,
 }
 
-/// An instance of an extern object that is not part of v1model (`--emit-externs`).
+/// An instance of an extern object that the compiler does not know (`--emit-externs`).
 #[derive(Clone, Debug)]
 pub struct ExternInstance {
     /// Control-plane name of the instance.

@@ -71,7 +71,7 @@ impl Take {
 pub enum StateRef {
     /// A state of the parser.
     State(StateId),
-    /// The end of parsing, by `accept` or `reject`: v1model continues with ingress in both cases.
+    /// The end of parsing, by `accept` or `reject`. The next block follows in both cases.
     End,
 }
 

@@ -2,6 +2,9 @@
 //!
 //! All calls are inlined, so a `return` is a [`StmtKind::Break`] out of the labelled block of the inlined body.
 
+use std::convert::Infallible;
+use std::fmt::Debug;
+
 use super::{ActionId, Effect, Expr, Label, Source, TableId};
 
 /// A statement with its source position.
@@ -16,9 +19,51 @@ pub struct Stmt<Kind = StmtKind> {
     pub source: Source,
 }
 
-/// The kind of a statement in a control or action.
+/// A form of statements: what they may be at a stage of lowering, besides the statements of all stages.
+pub trait Form: Clone + Debug + PartialEq {
+    /// Statements that only this form has.
+    type Own: Clone + Debug + PartialEq + Exprs;
+    /// Data of table applications that only this form has.
+    type Application: Clone + Debug + PartialEq + Exprs;
+}
+
+/// A part of a statement that evaluates expressions.
+pub trait Exprs {
+    /// The expressions that are evaluated, without those of nested statements.
+    fn exprs(&self) -> Vec<&Expr>;
+}
+
+/// The form of the finished IR, which has no statements of its own.
 #[derive(Clone, Debug, PartialEq)]
-pub enum StmtKind {
+pub enum Flat {}
+
+impl Form for Flat {
+    type Own = Infallible;
+    type Application = Site;
+}
+
+/// Data of a table application in the finished IR.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Site {
+    /// For a table with several applications: an expression that is true after this application. `None` for the only application of a table.
+    pub here: Option<Expr>,
+}
+
+impl Exprs for Infallible {
+    fn exprs(&self) -> Vec<&Expr> {
+        match *self {}
+    }
+}
+
+impl Exprs for Site {
+    fn exprs(&self) -> Vec<&Expr> {
+        self.here.iter().collect()
+    }
+}
+
+/// The kind of a statement in a control or action, in the form `F`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StmtKind<F: Form = Flat> {
     /// A store or a call, as also allowed in parsers.
     Effect(Effect),
     /// A conditional statement.
@@ -26,9 +71,9 @@ pub enum StmtKind {
         /// The condition, a `bool`.
         cond: Expr,
         /// Statements that run if the condition is true.
-        then: Vec<Stmt>,
+        then: Vec<Stmt<StmtKind<F>>>,
         /// Statements that run if the condition is false.
-        other: Vec<Stmt>,
+        other: Vec<Stmt<StmtKind<F>>>,
         /// Whether the compiler generated the statement as part of an action, so that back ends must not make it a control-flow node.
         inline: bool,
     },
@@ -37,32 +82,34 @@ pub enum StmtKind {
         /// Label of the block, the target of breaks.
         label: Label,
         /// Statements of the block.
-        body: Vec<Stmt>,
+        body: Vec<Stmt<StmtKind<F>>>,
     },
     /// An infinite loop that [`StmtKind::Break`] can leave.
     Loop {
         /// Label of the loop, the target of breaks.
         label: Label,
         /// Statements of an iteration.
-        body: Vec<Stmt>,
+        body: Vec<Stmt<StmtKind<F>>>,
     },
     /// Leaves the enclosing block or loop with this label.
     Break(Label),
     /// Ends the pipeline.
     Exit,
     /// Applies a table; only in controls.
-    Apply(Box<Apply>),
+    Apply(Box<Apply<F>>),
+    /// A statement that only this form has.
+    Own(F::Own),
 }
 
 /// A table application, with the statements that depend on its result.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Apply {
+pub struct Apply<F: Form = Flat> {
     /// The applied table.
     pub table: TableId,
     /// The statements that depend on the result.
-    pub then: Follow<Stmt>,
-    /// For a table with several applications: an expression that is true after this application. `None` for the only application of a table.
-    pub site: Option<Expr>,
+    pub then: Follow<Stmt<StmtKind<F>>>,
+    /// Data that only this form has.
+    pub own: F::Application,
 }
 
 /// The bodies that depend on the result of a table application, with statements of type `S`.
@@ -134,24 +181,28 @@ impl<S> Follow<S> {
     }
 }
 
-impl StmtKind {
+impl<F: Form> StmtKind<F> {
     /// The bodies nested directly in the statement.
-    pub fn bodies(&self) -> Vec<&Vec<Stmt>> {
+    pub fn bodies(&self) -> Vec<&Vec<Stmt<StmtKind<F>>>> {
         match self {
             StmtKind::If { then, other, .. } => vec![then, other],
             StmtKind::Block { body, .. } | StmtKind::Loop { body, .. } => vec![body],
             StmtKind::Apply(apply) => apply.then.bodies(),
-            StmtKind::Effect(_) | StmtKind::Break(_) | StmtKind::Exit => Vec::new(),
+            StmtKind::Effect(_) | StmtKind::Break(_) | StmtKind::Exit | StmtKind::Own(_) => {
+                Vec::new()
+            }
         }
     }
 
     /// Mutable references to the bodies nested directly in the statement.
-    pub fn bodies_mut(&mut self) -> Vec<&mut Vec<Stmt>> {
+    pub fn bodies_mut(&mut self) -> Vec<&mut Vec<Stmt<StmtKind<F>>>> {
         match self {
             StmtKind::If { then, other, .. } => vec![then, other],
             StmtKind::Block { body, .. } | StmtKind::Loop { body, .. } => vec![body],
             StmtKind::Apply(apply) => apply.then.bodies_mut(),
-            StmtKind::Effect(_) | StmtKind::Break(_) | StmtKind::Exit => Vec::new(),
+            StmtKind::Effect(_) | StmtKind::Break(_) | StmtKind::Exit | StmtKind::Own(_) => {
+                Vec::new()
+            }
         }
     }
 
@@ -160,7 +211,8 @@ impl StmtKind {
         match self {
             StmtKind::Effect(effect) => effect.exprs(),
             StmtKind::If { cond, .. } => vec![cond],
-            StmtKind::Apply(apply) => apply.site.iter().collect(),
+            StmtKind::Apply(apply) => apply.own.exprs(),
+            StmtKind::Own(own) => own.exprs(),
             StmtKind::Block { .. }
             | StmtKind::Loop { .. }
             | StmtKind::Break(_)
@@ -169,8 +221,11 @@ impl StmtKind {
     }
 }
 
-/// Visits all statements of a body in pre-order, including nested ones.
-pub fn walk<'s>(body: &'s [Stmt], visit: &mut impl FnMut(&'s Stmt)) {
+/// Visits all statements of a body in pre-order, including nested ones: the one traversal of statements, in any form.
+pub fn walk<'s, F: Form>(
+    body: &'s [Stmt<StmtKind<F>>],
+    visit: &mut impl FnMut(&'s Stmt<StmtKind<F>>),
+) {
     for stmt in body {
         visit(stmt);
         for body in stmt.kind.bodies() {
@@ -180,13 +235,13 @@ pub fn walk<'s>(body: &'s [Stmt], visit: &mut impl FnMut(&'s Stmt)) {
 }
 
 /// Visits the expressions of all statements of a body, including nested ones.
-pub fn walk_exprs<'s>(body: &'s [Stmt], visit: &mut impl FnMut(&'s Expr)) {
+pub fn walk_exprs<'s, F: Form>(body: &'s [Stmt<StmtKind<F>>], visit: &mut impl FnMut(&'s Expr)) {
     walk(body, &mut |stmt| {
         stmt.kind.exprs().into_iter().for_each(&mut *visit)
     });
 }
 
-impl From<Effect> for StmtKind {
+impl<F: Form> From<Effect> for StmtKind<F> {
     fn from(effect: Effect) -> Self {
         StmtKind::Effect(effect)
     }

@@ -177,8 +177,6 @@ impl From<FieldRef> for FieldPlace {
 }
 
 /// All header types and instances of a program.
-///
-/// Header 0 is `scalars`, which holds every variable that is not a header; header 1 is `standard_metadata`.
 #[derive(Clone, Debug, Default)]
 pub struct Storage {
     /// Types of headers and metadata.
@@ -193,14 +191,11 @@ pub struct Storage {
     pub unions: Vec<Union>,
     /// Stacks of header unions.
     pub union_stacks: Vec<UnionStack>,
+    /// The header that holds every variable that is not a header. The target determines its name.
+    pub variables: HeaderId,
 }
 
 impl Storage {
-    /// The header that holds scalar variables.
-    pub const SCALARS: HeaderId = HeaderId(0);
-    /// The header that holds `standard_metadata`.
-    pub const STANDARD_METADATA: HeaderId = HeaderId(1);
-
     /// The header instance with this id.
     pub fn header(&self, id: HeaderId) -> &Header {
         &self.headers[id.index()]
@@ -269,9 +264,9 @@ impl Storage {
         &self.place_type(place.header).fields[place.field as usize]
     }
 
-    /// Adds a field for a variable to the header `scalars`. `name` must be unused.
+    /// Adds a field for a variable to the header of variables. `name` must be unused.
     pub fn add_scalar(&mut self, name: String, scalar: Scalar) -> FieldRef {
-        let fields = &mut self.header_types[self.headers[Self::SCALARS.index()].ty.index()].fields;
+        let fields = &mut self.header_types[self.headers[self.variables.index()].ty.index()].fields;
         let field = fields.len() as u32;
         fields.push(Field {
             name,
@@ -280,7 +275,7 @@ impl Storage {
             boolean: scalar == Scalar::Bool,
         });
         FieldRef {
-            header: Self::SCALARS,
+            header: self.variables,
             field,
         }
     }

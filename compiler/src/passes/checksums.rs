@@ -4,7 +4,7 @@
 //! condition, and the controls contain only checksums and conditions.
 
 use super::builder::ops;
-use super::inlined::{Stmt, StmtKind};
+use super::inlined::{Pending, Stmt, StmtKind};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::{Checksum, Expr};
 
@@ -22,7 +22,7 @@ fn collect(
 ) {
     for stmt in body {
         match stmt.kind {
-            StmtKind::Checksum(mut checksum) => {
+            StmtKind::Own(Pending::Checksum(mut checksum)) => {
                 let own = std::mem::replace(&mut checksum.condition, Expr::Bool(true));
                 checksum.condition = ops::and(condition.clone(), own);
                 into.push(*checksum);

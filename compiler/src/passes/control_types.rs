@@ -121,7 +121,7 @@ impl Describer<'_> {
                 // A `type` of a `type` is described by the underlying type.
                 let mut under = ty;
                 while let Type::NewType(_) = under {
-                    under = self.checked.underlying(&under).unwrap_or(Type::Invalid);
+                    under = self.checked.underlying(&under).unwrap_or(Type::Unknown);
                 }
                 self.list(&under);
                 Representation::Original(control_view::spec(self.checked, &under))

@@ -3,14 +3,14 @@
 //! Input: the inlined program, with a list of divisions whose operands are not both constant. Output: the same program. Invariant: operands
 //! of a division at run time are variables with constant values; other divisions are reported.
 //!
-//! p4c does not support division at run time for BMv2, so programs that are accepted here are also accepted by p4c. p4c propagates constants
-//! into variables to an extent that is not specified. Divisions of variables with constant values are therefore kept.
+//! p4c does not support division at run time for its software switch, so programs that are accepted here are also accepted by p4c. p4c
+//! propagates constants into variables to an extent that is not specified. Divisions of variables with constant values are therefore kept.
 
 use std::collections::BTreeSet;
 
-use super::inlined::{walk, BlockCode, InlinedProgram, Stmt, StmtKind};
+use super::inlined::{BlockCode, InlinedProgram, Stmt, StmtKind};
 use crate::diag::{Code, Diagnostic, Diagnostics};
-use crate::ir::{Effect, Expr, FieldRef};
+use crate::ir::{walk, Effect, Expr, FieldRef};
 
 /// Reports divisions that remain at run time.
 pub fn refuse(program: &InlinedProgram, diagnostics: &mut Diagnostics) {

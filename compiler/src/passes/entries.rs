@@ -256,13 +256,13 @@ fn report_equal_keys(
 
 /// The priority of an entry.
 struct Priority {
-    /// Priority in BMv2 JSON, where the smallest wins.
+    /// Priority for the switch, where the smallest wins.
     switch: u32,
     /// Priority in P4Runtime, where the largest wins.
     control: i32,
 }
 
-/// Adds to each BMv2 priority a P4Runtime priority with the same order of precedence.
+/// Adds to each priority for the switch a P4Runtime priority with the same order of precedence.
 fn with_control_priorities(priorities: impl Iterator<Item = u32> + Clone) -> Vec<Priority> {
     let last = priorities.clone().max().unwrap_or(0);
     priorities
@@ -281,7 +281,7 @@ fn priorities(written: &TableEntries, diagnostics: &mut Diagnostics) -> Vec<Prio
         let mut priorities = with_control_priorities(
             given.map(|(entry, position)| entry.annotated_priority.unwrap_or(position)),
         );
-        // As in p4c, `@priority` applies to BMv2 only: the P4Runtime priorities follow the order of the entries.
+        // As in p4c, `@priority` applies to the switch only: the P4Runtime priorities follow the order of the entries.
         for (priority, rank) in priorities.iter_mut().rev().zip(1..) {
             priority.control = rank;
         }
@@ -352,7 +352,7 @@ fn priorities(written: &TableEntries, diagnostics: &mut Diagnostics) -> Vec<Prio
     priorities
 }
 
-/// 2^31 - 1, the sum of the P4Runtime priority and the switch priority of an entry, as in BMv2's P4Runtime server.
+/// 2^31 - 1, the sum of the P4Runtime priority and the switch priority of an entry, as in the reference switch's P4Runtime server.
 const PRIORITY_SUM: u32 = i32::MAX as u32;
 
 /// Converts a priority of the program to one for the switch, where the smallest wins. If the largest wins in the program, it is subtracted

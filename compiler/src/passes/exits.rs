@@ -9,9 +9,11 @@
 
 use std::collections::BTreeSet;
 
-use super::inlined::{self, has_exit, walk, InlinedProgram};
+use super::inlined::{self, has_exit, AtExit, InlinedProgram};
+use crate::diag::Diagnostics;
 use crate::ir::{
-    ActionId, Apply, Effect, Expr, FieldRef, Label, Objects, Scalar, Source, Stmt, StmtKind,
+    walk, ActionId, Apply, Effect, Expr, FieldRef, Label, Objects, Scalar, Site, Source, Stmt,
+    StmtKind,
 };
 
 /// The lowered bodies of controls and actions, each in the order of the input.
@@ -23,7 +25,11 @@ pub struct Lowered {
 }
 
 /// Lowers all `exit` statements. An action with an `exit` returns to the application of its table if results must be stored there first.
-pub fn lower(program: &mut InlinedProgram, controls: Vec<Vec<inlined::Stmt>>) -> Lowered {
+pub fn lower(
+    program: &mut InlinedProgram,
+    controls: Vec<Vec<inlined::Stmt>>,
+    diagnostics: &mut Diagnostics,
+) -> Lowered {
     let mut flag_setters = BTreeSet::new();
     for body in &controls {
         collect(body, program, &mut flag_setters);
@@ -40,9 +46,10 @@ pub fn lower(program: &mut InlinedProgram, controls: Vec<Vec<inlined::Stmt>>) ->
             Some(flag) => Exit::SetFlag(flag, program.label()),
             None => Exit::End,
         };
-        actions.push(action(body, exit, &program.objects));
+        actions.push(action(body, exit, &program.objects, diagnostics));
     }
-    let lowering = Lowering {
+    let mut lowering = Lowering {
+        diagnostics,
         objects: &program.objects,
         exit: Exit::End,
         exit_flag: flag.map(|flag| (flag, &flag_setters)),
@@ -64,7 +71,7 @@ fn collect(
         let inlined::StmtKind::Apply(apply) = &stmt.kind else {
             return;
         };
-        if !apply.exit.is_empty() {
+        if !apply.own.stores.is_empty() {
             let actions = program.objects.table(apply.table).actions.iter();
             flag_setters.extend(
                 actions
@@ -76,9 +83,15 @@ fn collect(
 }
 
 /// Lowers the body of an action.
-fn action(body: Vec<inlined::Stmt>, exit: Exit, objects: &Objects) -> Vec<Stmt> {
+fn action(
+    body: Vec<inlined::Stmt>,
+    exit: Exit,
+    objects: &Objects,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Stmt> {
     let source = body.first().map(|first| first.source.clone());
-    let lowering = Lowering {
+    let mut lowering = Lowering {
+        diagnostics,
         objects,
         exit,
         exit_flag: None,
@@ -103,6 +116,7 @@ enum Exit {
 
 /// The lowering of one body.
 struct Lowering<'p> {
+    diagnostics: &'p mut Diagnostics,
     objects: &'p Objects,
     exit: Exit,
     /// The exit flag, and the actions that set it; `None` in actions, or if no action sets it.
@@ -110,7 +124,7 @@ struct Lowering<'p> {
 }
 
 impl Lowering<'_> {
-    fn body(&self, body: Vec<inlined::Stmt>) -> Vec<Stmt> {
+    fn body(&mut self, body: Vec<inlined::Stmt>) -> Vec<Stmt> {
         let mut out = Vec::with_capacity(body.len());
         for stmt in body {
             self.stmt(stmt, &mut out);
@@ -118,7 +132,7 @@ impl Lowering<'_> {
         out
     }
 
-    fn stmt(&self, stmt: inlined::Stmt, out: &mut Vec<Stmt>) {
+    fn stmt(&mut self, stmt: inlined::Stmt, out: &mut Vec<Stmt>) {
         let source = stmt.source;
         let kind = match stmt.kind {
             inlined::StmtKind::Effect(effect) => StmtKind::Effect(effect),
@@ -150,19 +164,20 @@ impl Lowering<'_> {
                 }
             },
             inlined::StmtKind::Apply(apply) => return self.apply(*apply, source, out),
-            // Reported by elaboration, or removed by the pass `externs` or the pass of their block.
-            inlined::StmtKind::Call(_)
-            | inlined::StmtKind::Take(_)
-            | inlined::StmtKind::Enter { .. }
-            | inlined::StmtKind::Checksum(_)
-            | inlined::StmtKind::Emit(_) => return,
+            // Elaboration reports these, or the pass `externs` or the pass of their block removes them.
+            inlined::StmtKind::Own(_) => {
+                let what = "a control or an action has a statement of another block";
+                self.diagnostics.follow_up(Some(source.span), what);
+                return;
+            }
         };
         out.push(Stmt { kind, source });
     }
 
     /// Emits a table application, followed by a test of the exit flag if an action of the table may set it.
-    fn apply(&self, apply: inlined::Apply, source: Source, out: &mut Vec<Stmt>) {
-        let inlined::Apply { table, then, exit } = apply;
+    fn apply(&mut self, apply: inlined::Apply, source: Source, out: &mut Vec<Stmt>) {
+        let inlined::Apply { table, then, own } = apply;
+        let AtExit { stores } = own;
         let mut then = then.map(|body| self.body(body));
         let flag = self.exit_flag.and_then(|(flag, flag_setters)| {
             let mut actions = self.objects.table(table).actions.iter();
@@ -171,7 +186,7 @@ impl Lowering<'_> {
         });
         let mut after = None;
         if let Some(flag) = flag {
-            let exit = exit_if_set(flag, self.body(exit), &source);
+            let exit = exit_if_set(flag, self.body(stores), &source);
             match then.bodies().into_iter().all(Vec::is_empty) {
                 true => after = Some(exit),
                 false => {
@@ -184,7 +199,7 @@ impl Lowering<'_> {
         let apply = Apply {
             table,
             then,
-            site: None,
+            own: Site::default(),
         };
         out.push(Stmt {
             kind: StmtKind::Apply(Box::new(apply)),

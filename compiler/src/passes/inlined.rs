@@ -7,41 +7,37 @@ use std::collections::BTreeSet;
 
 use num_bigint::BigInt;
 
+use super::deparsers::DeparserForm;
 use super::externs::call::Externs;
 use crate::diag::{Span, Warning};
 use crate::ir::{
-    ActionId, CallId, Checksum, Effect, Expr, Follow, HeaderId, Label, MeterId, Objects,
+    walk, ActionId, CallId, Checksum, Expr, Exprs, Form, HeaderId, Label, MeterId, Objects,
     ParserStmtKind, RegisterId, Scalar, Source, StateId, TableId, Take, ValueSetId,
 };
 use crate::names::Names;
 use crate::sema::Type;
 
+/// The form of statements before the IR is finished.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Inlined {}
+
+impl Form for Inlined {
+    type Own = Pending;
+    type Application = AtExit;
+}
+
 /// A statement of any block.
 pub type Stmt = crate::ir::Stmt<StmtKind>;
 
-/// The kind of a statement. Each kind is allowed in some blocks only, which [`super::check`] verifies.
+/// The kind of a statement.
+pub type StmtKind = crate::ir::StmtKind<Inlined>;
+
+/// A table application, with the statements that depend on its result; controls only.
+pub type Apply = crate::ir::Apply<Inlined>;
+
+/// Statements that later passes replace. Each is allowed in some blocks only, which [`super::check`] verifies.
 #[derive(Clone, Debug, PartialEq)]
-pub enum StmtKind {
-    /// A store or a call of the target; allowed in all blocks.
-    Effect(Effect),
-    /// A conditional statement.
-    If {
-        cond: Expr,
-        then: Vec<Stmt>,
-        other: Vec<Stmt>,
-        /// Whether the compiler generated the statement as part of an action, so that back ends must not make it a control-flow node.
-        inline: bool,
-    },
-    /// A block that [`StmtKind::Break`] can leave.
-    Block { label: Label, body: Vec<Stmt> },
-    /// An infinite loop that [`StmtKind::Break`] can leave.
-    Loop { label: Label, body: Vec<Stmt> },
-    /// Leaves the enclosing block or loop with this label.
-    Break(Label),
-    /// Ends the pipeline; controls and actions only.
-    Exit,
-    /// Applies a table; controls only.
-    Apply(Box<Apply>),
+pub enum Pending {
     /// A call of an extern, with its arguments in [`Externs::calls`]; only before the pass [`super::externs`].
     Call(CallId),
     /// Consumes bits of the packet or rejects it; parsers only.
@@ -54,15 +50,11 @@ pub enum StmtKind {
     Emit(HeaderId),
 }
 
-/// A table application, with the statements that depend on its result.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Apply {
-    /// The applied table.
-    pub table: TableId,
-    /// The statements that depend on the result.
-    pub then: Follow<Stmt>,
-    /// Stores to execute if the table's action exits: an `exit` copies out the results of the enclosing calls (P4_16 spec § 12.5).
-    pub exit: Vec<Stmt>,
+/// Stores to execute if the action of an applied table exits: an `exit` copies out the results of the enclosing calls (P4_16 spec § 12.5).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AtExit {
+    /// The stores.
+    pub stores: Vec<Stmt>,
 }
 
 /// A state of a parser. `T` is the type of its transition: as written, or that of the IR after the pass [`super::selects`].
@@ -70,7 +62,7 @@ pub struct Apply {
 pub struct State<T = Transition> {
     /// Name, unique in the parser.
     pub name: String,
-    /// Statements and transition. `None` for the state after a sub-parser: its statements follow the [`StmtKind::Enter`] that names it.
+    /// Statements and transition. `None` for the state after a sub-parser: its statements follow the [`Pending::Enter`] that names it.
     pub code: Option<StateCode<T>>,
     /// Source position of the state.
     pub source: Source,
@@ -206,7 +198,7 @@ pub struct WrittenEntry {
     pub args: Vec<BigInt>,
     /// The priority in the program; `None` if the entry has none.
     pub priority: Option<BigInt>,
-    /// The number in `@priority`, an annotation for BMv2 that is older than priorities in P4; `None` without the annotation.
+    /// The number in `@priority`, an annotation for the switch that is older than priorities in P4; `None` without the annotation.
     pub annotated_priority: Option<u32>,
     /// Whether the entry is `const`.
     pub constant: bool,
@@ -263,7 +255,7 @@ pub struct InlinedProgram {
     pub entries: Vec<TableEntries>,
     /// Divisions whose operands are not both constant.
     pub divisions: Vec<Division>,
-    /// Source positions of register accesses on Tofino, indexed by `Primitive::RegisterAccess`.
+    /// Source positions of accesses of registers that a packet may access once, indexed by `Primitive::RegisterAccess`.
     pub register_sites: Vec<Span>,
     /// Direct registers, which have a cell for each entry of a table.
     pub direct_registers: BTreeSet<RegisterId>,
@@ -303,72 +295,45 @@ impl InlinedProgram {
         of_blocks.chain(&self.action_bodies)
     }
 
-    /// Bodies of controls, and of deparsers on Tofino, which may contain other statements than `emit`.
+    /// Bodies of controls, and of deparsers with the statements of a control, each with the name of the block.
     pub fn controls(&self) -> impl Iterator<Item = (&'static str, &Vec<Stmt>)> {
-        self.blocks.iter().filter_map(|block| match &block.code {
-            BlockCode::Control(body) => Some((block.name, body)),
-            BlockCode::Deparser(body) if self.objects.arch.is_tofino() => Some((block.name, body)),
-            BlockCode::Parser(_) | BlockCode::Checksums(_) | BlockCode::Deparser(_) => None,
-        })
+        let form = self.objects.arch.target().deparser_form();
+        let has_statements = form == DeparserForm::Statements;
+        self.blocks
+            .iter()
+            .filter_map(move |block| match &block.code {
+                BlockCode::Control(body) => Some((block.name, body)),
+                BlockCode::Deparser(body) if has_statements => Some((block.name, body)),
+                BlockCode::Parser(_) | BlockCode::Checksums(_) | BlockCode::Deparser(_) => None,
+            })
     }
 }
 
-impl StmtKind {
-    /// The expressions that the statement evaluates, without those of nested statements.
-    pub fn exprs(&self) -> Vec<&Expr> {
+impl Exprs for Pending {
+    fn exprs(&self) -> Vec<&Expr> {
         match self {
-            StmtKind::Effect(effect) => effect.exprs(),
-            StmtKind::If { cond, .. } => vec![cond],
-            StmtKind::Take(take) => take.exprs(),
-            StmtKind::Checksum(checksum) => vec![&checksum.condition],
-            StmtKind::Block { .. }
-            | StmtKind::Loop { .. }
-            | StmtKind::Break(_)
-            | StmtKind::Exit
-            | StmtKind::Apply(_)
-            | StmtKind::Call(_)
-            | StmtKind::Enter { .. }
-            | StmtKind::Emit(_) => Vec::new(),
-        }
-    }
-
-    /// The bodies nested directly in the statement.
-    pub fn bodies(&self) -> Vec<&Vec<Stmt>> {
-        match self {
-            StmtKind::If { then, other, .. } => vec![then, other],
-            StmtKind::Block { body, .. } | StmtKind::Loop { body, .. } => vec![body],
-            StmtKind::Apply(apply) => apply.then.bodies(),
-            StmtKind::Effect(_)
-            | StmtKind::Break(_)
-            | StmtKind::Exit
-            | StmtKind::Call(_)
-            | StmtKind::Take(_)
-            | StmtKind::Enter { .. }
-            | StmtKind::Checksum(_)
-            | StmtKind::Emit(_) => Vec::new(),
+            Pending::Take(take) => take.exprs(),
+            Pending::Checksum(checksum) => vec![&checksum.condition],
+            Pending::Call(_) | Pending::Enter { .. } | Pending::Emit(_) => Vec::new(),
         }
     }
 }
 
-impl From<Effect> for StmtKind {
-    fn from(effect: Effect) -> Self {
-        StmtKind::Effect(effect)
+impl Exprs for AtExit {
+    fn exprs(&self) -> Vec<&Expr> {
+        Vec::new()
+    }
+}
+
+impl From<Pending> for StmtKind {
+    fn from(pending: Pending) -> Self {
+        StmtKind::Own(pending)
     }
 }
 
 impl From<Take> for StmtKind {
     fn from(take: Take) -> Self {
-        StmtKind::Take(take)
-    }
-}
-
-/// Visits all statements of a body in pre-order, including nested ones.
-pub fn walk<'s>(body: &'s [Stmt], visit: &mut impl FnMut(&'s Stmt)) {
-    for stmt in body {
-        visit(stmt);
-        for body in stmt.kind.bodies() {
-            walk(body, visit);
-        }
+        StmtKind::Own(Pending::Take(take))
     }
 }
 
@@ -403,7 +368,7 @@ pub fn fits_in_action(stmt: &Stmt) -> bool {
 pub fn to_parser_stmt(kind: StmtKind) -> Option<ParserStmtKind> {
     match kind {
         StmtKind::Effect(effect) => Some(ParserStmtKind::Effect(effect)),
-        StmtKind::Take(take) => Some(ParserStmtKind::Take(take)),
+        StmtKind::Own(Pending::Take(take)) => Some(ParserStmtKind::Take(take)),
         _ => None,
     }
 }

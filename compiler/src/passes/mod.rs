@@ -7,8 +7,7 @@
 //! | [`parser_fields`] | | | parsers branch on fields |
 //! | [`control_types`] | types of visible objects | [`crate::ir::ControlTypes`] | every named type is listed |
 //! | [`entries`] | keysets and priorities as written | entries of [`crate::ir::Table`] | each entry has the match kinds of its key, and a priority |
-//! | [`register_access`] | | | on Tofino, a packet accesses a register at most once |
-//! | [`direct_cells`] | | | direct registers are accessed only after a hit |
+//! | [`Target::finish_inlined`] | | | the target's own invariants |
 //! | [`divisions`] | | | only variables with constant values are divided |
 //! | [`selects`] | keysets as written | [`crate::ir::Transition`]s | cases match values under masks, and the last case matches always |
 //! | [`parse_states`] | states that branch | [`crate::ir::Parser`] | states contain no branches |
@@ -17,43 +16,44 @@
 //! | [`exits`] | controls and actions | [`crate::ir::Stmt`]s | results are copied out before an `exit` |
 //! | [`sites`] | | | a variable stores from where a table with several applications is applied |
 //! | [`direct_meters`] | | | each direct meter has a field for its colour |
-//! | [`aliases`] | | | aliases of unread parser errors are removed |
+//! | [`Target::finish`] | | | the target's own invariants |
 //!
-//! Elaboration starts from the blocks that [`package`] finds in `main`. It and [`externs`] generate code with [`builder`].
+//! Elaboration starts from the blocks that the target finds in `main` ([`package`]). It and [`externs`] generate code with [`builder`].
 //!
-//! The type of a statement shows the stage of lowering: first [`inlined::StmtKind`], then [`crate::ir::StmtKind`] and
-//! [`crate::ir::ParserStmtKind`]. Invariants that types cannot express are checked between passes in debug builds ([`check`]).
+//! The form of a statement ([`crate::ir::Form`]) shows the stage of lowering: first [`inlined::Inlined`], with statements that passes replace,
+//! then [`crate::ir::Flat`], without. Statements of parser states are then [`crate::ir::ParserStmtKind`]. Invariants that types cannot
+//! express are checked between passes ([`check`]).
 //!
 //! Passes report unsupported constructs with their source positions; back ends cannot fail. All passes run even after errors, so that one
-//! compilation reports all errors.
+//! compilation reports all errors. A placeholder for what is missing has the proof of an error ([`crate::diag::ErrorReported`]).
 
-mod aliases;
-mod annotations;
-mod builder;
+pub(crate) mod annotations;
+pub(crate) mod builder;
 mod check;
 mod checksums;
 mod control_types;
 mod control_view;
-mod deparsers;
-mod direct_cells;
+pub(crate) mod deparsers;
 mod direct_meters;
 mod divisions;
-mod elaborate;
+pub(crate) mod elaborate;
 mod entries;
 mod exits;
-mod externs;
-mod inlined;
+pub(crate) mod externs;
+pub(crate) mod inlined;
 mod package;
 mod parse_states;
 mod parser_fields;
-mod register_access;
 mod selects;
 mod sites;
 
 use crate::arch::Arch;
-use crate::diag::{Diagnostics, Location, SourceMap, Span};
+use crate::diag::{Diagnostics, ErrorReported, Location, SourceMap, Span};
 use crate::ir::{Deparser, FlatProgram, Parser, Pipeline, Source};
 use crate::sema::CheckedProgram;
+#[cfg(doc)]
+use crate::targets::Target;
+use deparsers::DeparserForm;
 use inlined::{Block, BlockCode, InlinedProgram};
 
 /// Options of the lowering.
@@ -63,7 +63,7 @@ pub struct Options {
     pub arch: Arch,
     /// Index, from 0, of the pipe to compile (`--pipe`); `None` if there is only one.
     pub pipe: Option<usize>,
-    /// Whether extern objects that are not part of v1model are kept (`--emit-externs`) instead of reported.
+    /// Whether extern objects that the compiler does not know are kept (`--emit-externs`) instead of reported.
     pub emit_externs: bool,
     /// Whether the program is only checked, so that limits of the software target are not reported.
     pub only_check: bool,
@@ -75,28 +75,33 @@ pub struct Options {
     pub source: String,
 }
 
-/// Lowers a program that the checker accepted. The result must not be used if errors are reported.
+/// Lowers a program that the checker accepted.
+///
+/// # Errors
+/// An error was reported: the target does not support the program, or a pass has a fault.
 pub fn lower(
     checked: &CheckedProgram,
     sources: &SourceMap,
     diagnostics: &mut Diagnostics,
     options: &Options,
-) -> FlatProgram {
+) -> Result<FlatProgram, ErrorReported> {
+    diagnostics.enter("elaborate");
     let build = package::elaborate(checked, sources, diagnostics, options);
-    if build.exceeds_limit() {
-        return FlatProgram::default();
-    }
+    build.observes_limit()?;
     if invariants_hold_after(build.diagnostics, options) {
-        check::assert_holds("elaborate", check::elaborated(&build.into));
+        check::report(check::elaborated(&build.into), build.diagnostics)?;
     }
+    build.diagnostics.enter("externs");
     let mut program = externs::lower(build);
     if invariants_hold_after(diagnostics, options) {
-        check::assert_holds("externs", check::lowered(&program));
+        check::report(check::lowered(&program), diagnostics)?;
     }
+    diagnostics.enter("parser_fields");
     parser_fields::store_conditions(&mut program);
     if invariants_hold_after(diagnostics, options) {
-        check::assert_holds("parser_fields", check::inlined(&program));
+        check::report(check::inlined(&program), diagnostics)?;
     }
+    diagnostics.enter("control_types");
     control_types::describe(
         checked,
         sources,
@@ -104,26 +109,31 @@ pub fn lower(
         &mut program.objects,
         diagnostics,
     );
+    diagnostics.enter("entries");
     entries::lower(&mut program, diagnostics);
-    if options.arch.is_tofino() {
-        register_access::check(&program, diagnostics);
-        direct_cells::finish(&mut program, diagnostics);
-    }
+    let target = options.arch.target();
+    target.finish_inlined(&mut program, diagnostics);
+    diagnostics.enter("divisions");
     divisions::refuse(&program, diagnostics);
     let mut flat = blocks(&mut program, diagnostics, options);
+    diagnostics.enter("sites");
     sites::number_sites(
         &mut flat.pipelines,
         &mut program.objects,
         &mut program.names,
         diagnostics,
     );
+    diagnostics.enter("direct_meters");
     direct_meters::finish(&mut program, options.only_check, diagnostics);
     flat.objects = program.objects;
-    aliases::remove_unread(&mut flat);
+    target.finish(&mut flat);
     if invariants_hold_after(diagnostics, options) {
-        check::assert_holds("direct_meters", check::flat(&flat));
+        check::report(check::flat(&flat), diagnostics)?;
     }
-    flat
+    match diagnostics.error_reported() {
+        None => Ok(flat),
+        Some(reported) => Err(reported),
+    }
 }
 
 /// Whether the invariants of passes must hold: no error is reported, and no construct is skipped.
@@ -139,42 +149,50 @@ fn blocks(
 ) -> FlatProgram {
     let mut flat = FlatProgram::default();
     let (mut pipelines, mut bodies) = (Vec::new(), Vec::new());
+    let form = options.arch.target().deparser_form();
     for Block { name, source, code } in std::mem::take(&mut program.blocks) {
         match code {
             BlockCode::Parser(states) => flat.parsers.push(Parser {
                 name,
-                states: parse_states::lower(selects::lower(states, &program.objects, diagnostics)),
+                states: {
+                    diagnostics.enter("selects");
+                    let states = selects::lower(states, &program.objects, diagnostics);
+                    diagnostics.enter("parse_states");
+                    parse_states::lower(states, diagnostics)
+                },
                 source,
             }),
-            BlockCode::Checksums(body) => checksums::lower(body, &mut flat.checksums, diagnostics),
+            BlockCode::Checksums(body) => {
+                diagnostics.enter("checksums");
+                checksums::lower(body, &mut flat.checksums, diagnostics);
+            }
             BlockCode::Control(body) => {
                 pipelines.push((name, source));
                 bodies.push(body);
             }
-            BlockCode::Deparser(body) if options.arch.is_tofino() => {
-                let (headers, rest) =
-                    deparsers::lower_tofino(body, options.only_check, diagnostics);
+            BlockCode::Deparser(body) => {
+                diagnostics.enter("deparsers");
+                let lowered = match form {
+                    DeparserForm::Calls => deparsers::with_calls(body, diagnostics),
+                    DeparserForm::Statements => {
+                        deparsers::with_statements(body, options.only_check, diagnostics)
+                    }
+                };
                 flat.deparsers.push(Deparser {
                     name,
-                    headers,
-                    calls: Vec::new(),
+                    headers: lowered.headers,
+                    calls: lowered.calls,
                     source: source.clone(),
                 });
-                pipelines.push((name, source));
-                bodies.push(rest);
-            }
-            BlockCode::Deparser(body) => {
-                let (headers, calls) = deparsers::lower_v1model(body, diagnostics);
-                flat.deparsers.push(Deparser {
-                    name,
-                    headers,
-                    calls,
-                    source,
-                });
+                if let Some(body) = lowered.pipeline {
+                    pipelines.push((name, source));
+                    bodies.push(body);
+                }
             }
         }
     }
-    let lowered = exits::lower(program, bodies);
+    diagnostics.enter("exits");
+    let lowered = exits::lower(program, bodies, diagnostics);
     flat.pipelines = (pipelines.into_iter().zip(lowered.controls))
         .map(|((name, source), body)| Pipeline { name, body, source })
         .collect();

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 
 use num_bigint::BigInt;
 
-use super::inlined::{self, to_parser_stmt, State, StmtKind};
+use super::inlined::{self, to_parser_stmt, Pending, State, StmtKind};
+use crate::diag::{Diagnostics, Span};
 use crate::ir::{
     Expr, Keyset, Label, ParseState, ParserStmtKind, SelectKey, Source, StateId, StateRef, Stmt,
     Transition,
@@ -18,8 +19,13 @@ use crate::ir::{
 use crate::names::Names;
 
 /// Lowers parser states to those of the target.
-pub fn lower(states: Vec<State<Transition>>) -> Vec<ParseState> {
-    let mut graph = StateGraph::default();
+pub fn lower(states: Vec<State<Transition>>, diagnostics: &mut Diagnostics) -> Vec<ParseState> {
+    let mut graph = StateGraph {
+        diagnostics,
+        states: Vec::new(),
+        names: Names::default(),
+        after: BTreeMap::new(),
+    };
     let mut code = Vec::with_capacity(states.len());
     for state in states {
         graph.names.insert(state.name.clone());
@@ -62,15 +68,15 @@ struct DraftState {
 const MAX_NAME: usize = 100;
 
 /// The states under construction.
-#[derive(Default)]
-struct StateGraph {
+struct StateGraph<'d> {
+    diagnostics: &'d mut Diagnostics,
     states: Vec<DraftState>,
     names: Names,
     /// States after the enclosing blocks and loops, the targets of breaks.
     after: BTreeMap<Label, StateId>,
 }
 
-impl StateGraph {
+impl StateGraph<'_> {
     /// Appends statements to a state, and adds states for branches. Returns the state in which the statements end; `None` if all paths leave
     /// by a break.
     fn lower_code(&mut self, code: Vec<inlined::Stmt>, mut state: StateId) -> Option<StateId> {
@@ -83,7 +89,7 @@ impl StateGraph {
                         self.add_generated_state(state),
                         self.add_generated_state(state),
                     );
-                    self.branch(state, &cond, yes, no);
+                    self.branch(state, &cond, yes, no, stmt.source.span);
                     let ends = [self.lower_code(then, yes), self.lower_code(other, no)];
                     if ends.iter().all(Option::is_none) {
                         return None;
@@ -115,23 +121,32 @@ impl StateGraph {
                     state = join;
                 }
                 StmtKind::Break(label) => {
-                    if let Some(to) = self.after.get(&label).copied() {
-                        self.goto(state, to);
+                    match self.after.get(&label).copied() {
+                        Some(to) => self.goto(state, to),
+                        None => self.impossible(stmt.source.span, "a break leaves no block"),
                     }
                     return None;
                 }
-                StmtKind::Enter { start, join } => {
+                StmtKind::Own(Pending::Enter { start, join }) => {
                     self.goto(state, start);
                     state = join;
                 }
                 kind => {
                     let source = stmt.source;
-                    let stmt = to_parser_stmt(kind).map(|kind| Stmt { kind, source });
-                    self.states[state.index()].body.extend(stmt);
+                    match to_parser_stmt(kind) {
+                        Some(kind) => self.states[state.index()].body.push(Stmt { kind, source }),
+                        None => self
+                            .impossible(source.span, "a parser has a statement of another block"),
+                    }
                 }
             }
         }
         Some(state)
+    }
+
+    /// Reports an internal error, unless an earlier error may be the reason.
+    fn impossible(&mut self, span: Span, what: &str) {
+        self.diagnostics.follow_up(Some(span), what);
     }
 
     /// Adds a generated state, whose name and source position are derived from those of the state `like`.
@@ -165,9 +180,9 @@ impl StateGraph {
     }
 
     /// Sets a transition that depends on a condition, which is a field.
-    fn branch(&mut self, state: StateId, cond: &Expr, yes: StateId, no: StateId) {
+    fn branch(&mut self, state: StateId, cond: &Expr, yes: StateId, no: StateId, span: Span) {
         let Expr::Field { place, .. } = cond else {
-            return;
+            return self.impossible(span, "a condition of a parser is not a field");
         };
         let one = vec![(BigInt::from(1), BigInt::from(1))];
         self.states[state.index()].transition = Transition::Select {

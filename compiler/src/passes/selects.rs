@@ -4,12 +4,12 @@
 //! matches each key with a value under a mask, or all keys together with a value set. Exactly the last case of a `select` matches
 //! everything. Values that match no case of the program lead to one state that rejects with `error.NoMatch`.
 //!
-//! BMv2 has no ranges in parsers: a range becomes the set of masks that together match it.
+//! Switches have no ranges in parsers: a range becomes the set of masks that together match it.
 
 use num_bigint::BigInt;
 
 use super::control_view::ENUM_BITS;
-use super::inlined::{self, Case, KeysetElement, Next, SelectKey, State, StateCode, StmtKind};
+use super::inlined::{self, Case, KeysetElement, Next, SelectKey, State, StateCode};
 use crate::diag::{Code, Diagnostics};
 use crate::ir::{
     mask, Expr, Keyset, Objects, Scalar, Source, StateId, StateRef, Stmt, Take, Transition,
@@ -30,7 +30,7 @@ pub fn lower(
 ) -> Vec<State<Transition>> {
     let mut ends = EndStates {
         count: states.len(),
-        reject_continues: !objects.arch.is_tofino(),
+        reject_continues: objects.arch.target().continues_after_reject(),
         first_rejection: None,
     };
     let lowered = states.into_iter().map(|state| {
@@ -57,8 +57,7 @@ pub fn lower(
 struct EndStates {
     /// Number of states of the program, which is also the position of the rejecting state.
     count: usize,
-    /// Whether a rejected packet continues to ingress, as on v1model. On Tofino, a rejected packet needs a parser error, by which the model
-    /// drops it.
+    /// Whether a rejected packet continues to the control after the parser. If not, it needs a parser error, by which the switch drops it.
     reject_continues: bool,
     /// Source position of the first transition to the rejecting state, if there is one.
     first_rejection: Option<Source>,
@@ -94,7 +93,7 @@ fn no_match(states: &[State<Transition>], errors: &[String], source: Source) -> 
         name: names.unique("noMatch"),
         code: Some(StateCode {
             body: vec![Stmt {
-                kind: StmtKind::Take(verify),
+                kind: verify.into(),
                 source,
             }],
             scope: String::new(),
@@ -135,10 +134,20 @@ fn transition(
     }
     match &cases[..] {
         [(Keyset::Default, only), ..] => Transition::Always(*only),
-        _ => Transition::Select {
-            keys: keys.iter().filter_map(SelectKey::untyped).collect(),
-            cases,
-        },
+        _ => {
+            let mut fields = Vec::with_capacity(keys.len());
+            for key in &keys {
+                match key.untyped() {
+                    Some(field) => fields.push(field),
+                    None => {
+                        let what = "a key of `select` is not a field";
+                        diagnostics.follow_up(Some(key.source.span), what);
+                    }
+                }
+            }
+            let keys = fields;
+            Transition::Select { keys, cases }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! Input: pipelines whose tables may be applied in several places. Output: the same pipelines. Invariant: an application has a `site` if and
 //! only if the pipeline applies the table in several places; a preceding statement stores the number of the site in a variable.
 //!
-//! A table of BMv2 has one successor per outcome. After a table with several applications, the switch therefore tests the variable to
+//! A table of the switch has one successor per outcome. After a table with several applications, the switch therefore tests the variable to
 //! continue at the right application.
 
 use std::collections::BTreeMap;
@@ -89,7 +89,7 @@ fn store_sites(body: &mut Vec<Stmt>, uses: &mut BTreeMap<TableId, TableUses>) {
                 let ty = Scalar::Bit(SITE_BITS);
                 let number = Expr::number(number, ty);
                 let held = Expr::field(variable, ty);
-                apply.site = Some(Expr::binary(BinaryOp::Eq, held, number.clone()));
+                apply.own.here = Some(Expr::binary(BinaryOp::Eq, held, number.clone()));
                 let effect = Effect::Assign {
                     target: variable.into(),
                     value: number,

@@ -109,11 +109,13 @@ impl Preprocessor<'_> {
                 Some(name) if name.kind == TokenKind::Ident => {
                     self.macros.remove(&name.text);
                 }
-                _ => self.diagnostics.error(
-                    Code::DIRECTIVE,
-                    span,
-                    "`#undef` needs the name of a macro",
-                ),
+                _ => {
+                    self.diagnostics.error(
+                        Code::DIRECTIVE,
+                        span,
+                        "`#undef` needs the name of a macro",
+                    );
+                }
             },
             ("include", true) => self.include(Inclusion::Include, rest, span),
             ("include_next", true) => self.include(Inclusion::Next, rest, span),
@@ -216,9 +218,10 @@ impl Preprocessor<'_> {
             .last_mut()
             .and_then(|f| f.conditionals.last_mut())
         {
-            None => self
-                .diagnostics
-                .error(Code::DIRECTIVE, span, "`#else` without `#if`"),
+            None => {
+                self.diagnostics
+                    .error(Code::DIRECTIVE, span, "`#else` without `#if`");
+            }
             Some(top) if top.in_else => {
                 let begin = top.span;
                 self.diagnostics.report(
@@ -328,9 +331,10 @@ impl Preprocessor<'_> {
                 };
                 self.diagnostics.report(d);
             }
-            Err(e) => self
-                .diagnostics
-                .error(Code::INCLUDE, at, format!("cannot read file: {e}")),
+            Err(e) => {
+                self.diagnostics
+                    .error(Code::INCLUDE, at, format!("cannot read file: {e}"));
+            }
         }
     }
 

@@ -33,9 +33,10 @@ impl Preprocessor<'_> {
                     None => {}
                 }
             }
-            ["GCC", "error"] => self
-                .diagnostics
-                .error(Code::USER_ERROR, span, text(&line[2..])),
+            ["GCC", "error"] => {
+                self.diagnostics
+                    .error(Code::USER_ERROR, span, text(&line[2..]));
+            }
             ["GCC", "warning"] => {
                 let text = text(&line[2..]);
                 self.diagnostics.warning(Warning::Preprocessor, span, text);

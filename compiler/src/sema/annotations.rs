@@ -1,7 +1,6 @@
 //! Annotations (spec § 20).
 
 use super::checker::Checker;
-use super::types::Type;
 use crate::diag::{Code, Diagnostic, Span};
 use crate::syntax::ast::*;
 use rustc_hash::FxHashMap;
@@ -78,7 +77,7 @@ impl Checker<'_> {
             };
             for e in exprs {
                 let ty = self.expr(e);
-                if ty != Type::Invalid && self.out.info(e.id).value.is_none() {
+                if !ty.is_invalid() && self.out.info(e.id).value.is_none() {
                     self.report_not_constant(e, "a value in an annotation");
                 }
             }

@@ -40,7 +40,7 @@ impl Checker<'_> {
             let message = format!("`{}` takes {want} type arguments, not {got}", target.name);
             self.error(Code::TYPE_ARGUMENTS, target.span, message);
             self.check_args_alone(args);
-            return Type::Invalid;
+            return self.invalid();
         }
         let fresh: Vec<Type> = (0..type_params.len())
             .map(|i| given.get(i).cloned().unwrap_or_else(|| self.fresh()))
@@ -71,7 +71,7 @@ impl Checker<'_> {
                 )
                 .help(format!("give type arguments: `{name}<...>(...)`")),
             );
-            return Type::Invalid;
+            return self.invalid();
         }
         info.type_args = fresh.iter().map(|t| self.resolve(t)).collect();
         info.ret = self.resolve(&ret.substitute(&all));
@@ -84,7 +84,7 @@ impl Checker<'_> {
                 .chain([ret.clone()])
                 .collect();
             if types.iter().any(|ty| self.report_too_large(ty, span)) {
-                return Type::Invalid;
+                return self.invalid();
             }
             types.iter().for_each(|ty| self.check_specialized(ty, span));
         }
@@ -281,7 +281,7 @@ impl Checker<'_> {
         constructor: bool,
         callee: Callee,
     ) -> bool {
-        if *ty == Type::Invalid || self.type_of(value) == Type::Invalid {
+        if ty.is_invalid() || self.type_of(value).is_invalid() {
             return false;
         }
         if !self.check_instance_argument(value, param, ty, callee) {

@@ -245,7 +245,7 @@ impl Checker<'_> {
             | Type::Error
             | Type::Int
             | Type::Varbit(_) => ty.clone(),
-            Type::Invalid => Type::Invalid,
+            Type::Invalid(_) | Type::Unknown => self.invalid(),
             _ if matches!(ty, Type::NewType(_) | Type::SerializableEnum(_)) => ty.clone(),
             other => {
                 self.error(
@@ -253,7 +253,7 @@ impl Checker<'_> {
                     key.span,
                     format!("`{other}` cannot be matched"),
                 );
-                Type::Invalid
+                self.invalid()
             }
         }
     }
@@ -287,7 +287,7 @@ impl Checker<'_> {
                 [ty] => self.simple_keyset(keyset, ty),
                 types => {
                     let ty = self.expr(keyset);
-                    if !self.is_value_set_for_keys(&ty, types) && ty != Type::Invalid {
+                    if !self.is_value_set_for_keys(&ty, types) && !ty.is_invalid() {
                         let message = format!(
                             "{} keys are matched, but the keyset has one value",
                             types.len()
@@ -341,7 +341,7 @@ impl Checker<'_> {
                 self.expr_as(mask, &number, "the mask");
                 if !matches!(
                     self.out.representation(ty),
-                    Type::Bit(_) | Type::Invalid | Type::Int | Type::Signed(_)
+                    Type::Bit(_) | Type::Invalid(_) | Type::Unknown | Type::Int | Type::Signed(_)
                 ) {
                     self.error(
                         Code::OPERATOR,
@@ -355,7 +355,7 @@ impl Checker<'_> {
                 self.expr_as(high, &number, "the high end");
                 if !matches!(
                     self.out.representation(ty),
-                    Type::Bit(_) | Type::Signed(_) | Type::Int | Type::Invalid
+                    Type::Bit(_) | Type::Signed(_) | Type::Int | Type::Invalid(_) | Type::Unknown
                 ) {
                     self.error(
                         Code::OPERATOR,
@@ -516,7 +516,8 @@ impl Checker<'_> {
                     | Type::Bool
                     | Type::Enum(_)
                     | Type::Error
-                    | Type::Invalid
+                    | Type::Invalid(_)
+                    | Type::Unknown
             )
         });
         if !fits {
@@ -527,13 +528,13 @@ impl Checker<'_> {
             );
         }
         let size = self.expr(&d.size);
-        if !self.out.representation(&size).is_numeric() && size != Type::Invalid {
+        if !self.out.representation(&size).is_numeric() && !size.is_invalid() {
             self.error(
                 Code::TYPE_MISMATCH,
                 d.size.span,
                 format!("the size of a value set must be a number, not `{size}`"),
             );
-        } else if size != Type::Invalid && !self.is_compile_time(&d.size) {
+        } else if !size.is_invalid() && !self.is_compile_time(&d.size) {
             self.report_not_constant(&d.size, "the size of a value set");
         }
         self.define(d.id, DefKind::ValueSet(d.clone()), d.name.span);

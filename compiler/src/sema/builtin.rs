@@ -34,7 +34,7 @@ impl Checker<'_> {
                     if table.index.contains_key(&method.name) {
                         let message = format!("`{method}` is a field and cannot be called");
                         self.error(Code::NOT_CALLABLE, method.span, message);
-                        return Type::Invalid;
+                        return self.invalid();
                     }
                 }
                 let names: Vec<String> = self
@@ -55,7 +55,7 @@ impl Checker<'_> {
                 if wants { "" } else { "s" }
             );
             self.error(Code::ARGUMENTS, expr.span, message);
-            return Type::Invalid;
+            return self.invalid();
         }
         let mut args = Vec::new();
         if wants {
@@ -109,7 +109,7 @@ impl Checker<'_> {
             _ => self.size_in_bits(ty),
         };
         let Some((min, max)) = bits else {
-            if *ty != Type::Invalid {
+            if !ty.is_invalid() {
                 self.error(Code::BAD_TYPE, span, format!("`{ty}` has no size"));
             }
             return (Type::Int, None);
@@ -205,7 +205,11 @@ impl Checker<'_> {
             ("packet_in", "extract") => {
                 if !matches!(
                     ty,
-                    Type::Header(_) | Type::HeaderUnion(_) | Type::Invalid | Type::Var(_)
+                    Type::Header(_)
+                        | Type::HeaderUnion(_)
+                        | Type::Invalid(_)
+                        | Type::Unknown
+                        | Type::Var(_)
                 ) {
                     self.error(
                         Code::ARGUMENTS,
@@ -238,7 +242,7 @@ impl Checker<'_> {
             ("packet_in", "lookahead") => {
                 let bad = !matches!(ty, Type::Var(_))
                     && (self.varbit_fields(&ty) > 0 || self.size_in_bits(&ty).is_none());
-                if bad && ty != Type::Invalid {
+                if bad && !ty.is_invalid() {
                     self.error(
                         Code::TYPE_ARGUMENTS,
                         expr.span,
@@ -253,7 +257,8 @@ impl Checker<'_> {
                         | Type::HeaderUnion(_)
                         | Type::Stack(..)
                         | Type::Struct(_)
-                        | Type::Invalid
+                        | Type::Invalid(_)
+                        | Type::Unknown
                         | Type::Var(_)
                 ) && !matches!(ty, Type::Tuple(_) | Type::Record(_));
                 if bad {

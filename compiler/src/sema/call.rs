@@ -23,7 +23,7 @@ impl Checker<'_> {
                     call.callee.span,
                     "this cannot be called",
                 );
-                Type::Invalid
+                self.invalid()
             }
         }
     }
@@ -41,7 +41,7 @@ impl Checker<'_> {
         let Some(id) = self.find_callee(path) else {
             self.lookup(path);
             self.check_args_alone(&call.args);
-            return Type::Invalid;
+            return self.invalid();
         };
         self.used.insert(id);
         let kind = self.def(id).clone();
@@ -97,7 +97,7 @@ impl Checker<'_> {
                 }
                 self.report(d);
                 self.check_args_alone(&call.args);
-                Type::Invalid
+                self.invalid()
             }
         }
     }
@@ -145,7 +145,7 @@ impl Checker<'_> {
             .collect();
         let Some((id, function)) = self.choose(&candidates, &call.args, &path.name) else {
             self.check_args_alone(&call.args);
-            return Type::Invalid;
+            return self.invalid();
         };
         self.used.insert(id);
         self.info_mut(&call.callee).resolution = Resolution::Decl(id);
@@ -268,9 +268,9 @@ impl Checker<'_> {
         }
         let ty = self.expr(base);
         match (&ty, &*method.name) {
-            (Type::Invalid, _) => {
+            (Type::Invalid(_) | Type::Unknown, _) => {
                 self.check_args_alone(&call.args);
-                Type::Invalid
+                self.invalid()
             }
             (Type::Table(n), "apply") => self.table_apply(expr, call, n, method),
             (Type::Parser(n), "apply") => {
@@ -290,7 +290,7 @@ impl Checker<'_> {
 
     fn extern_method(&mut self, expr: &Expr, call: &Call, n: &Nominal, method: &Ident) -> Type {
         let DefKind::Extern(ext) = self.def(n.id).clone() else {
-            return Type::Invalid;
+            return self.invalid();
         };
         let candidates: Vec<(DeclId, Rc<FunctionDecl>)> = ext
             .methods
@@ -305,7 +305,7 @@ impl Checker<'_> {
         }
         let Some((id, function)) = self.choose(&candidates, &call.args, method) else {
             self.check_args_alone(&call.args);
-            return Type::Invalid;
+            return self.invalid();
         };
         self.info_mut(&call.callee).resolution = Resolution::Decl(id);
         self.check_deprecated(id, method.span);
@@ -379,7 +379,7 @@ impl Checker<'_> {
                 BodyKind::Apply,
                 "controls",
             ),
-            _ => return Type::Invalid,
+            _ => return self.invalid(),
         };
         if self.body_kind != want {
             let place = if want == BodyKind::State {
@@ -417,15 +417,15 @@ impl Checker<'_> {
         let (n, ctor_params) = match &ty {
             Type::Parser(n) => match self.def(n.id) {
                 DefKind::Parser(d) => (n.clone(), d.body.as_ref().map(|b| b.ctor_params.clone())),
-                _ => return Type::Invalid,
+                _ => return self.invalid(),
             },
             Type::Control(n) => match self.def(n.id) {
                 DefKind::Control(d) => (n.clone(), d.body.as_ref().map(|b| b.ctor_params.clone())),
-                _ => return Type::Invalid,
+                _ => return self.invalid(),
             },
-            Type::Invalid => {
+            Type::Invalid(_) | Type::Unknown => {
                 self.check_args_alone(&call.args);
-                return Type::Invalid;
+                return self.invalid();
             }
             ty if is_size(&method.name) => {
                 self.info_mut(base).ty = ty.clone();
@@ -435,7 +435,7 @@ impl Checker<'_> {
                 self.check_args_alone(&call.args);
                 let message = format!("type `{ty}` has no method `{method}`");
                 self.error(Code::UNKNOWN_MEMBER, method.span, message);
-                return Type::Invalid;
+                return self.invalid();
             }
         };
         if &*method.name != "apply" {
@@ -449,7 +449,7 @@ impl Checker<'_> {
                 base.span,
                 format!("`{}` applies itself", n.name),
             );
-            return Type::Invalid;
+            return self.invalid();
         }
         match ctor_params {
             None => {

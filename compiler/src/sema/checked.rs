@@ -2,6 +2,7 @@
 
 use super::types::{Nominal, Substitution, Type};
 use super::value::Value;
+use crate::arch::Arch;
 use crate::syntax::ast::*;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -11,6 +12,8 @@ use std::rc::Rc;
 /// The tree is the parser's, unchanged. The results are in tables that are indexed by the ids of the tree's nodes.
 #[derive(Debug, Default)]
 pub struct CheckedProgram {
+    /// The architecture that the program is checked for.
+    pub arch: Arch,
     /// The syntax tree.
     pub program: P4Program,
     pub(super) defs: Vec<Option<Def>>,
@@ -44,7 +47,7 @@ pub struct ExprInfo {
 impl Default for ExprInfo {
     fn default() -> ExprInfo {
         ExprInfo {
-            ty: Type::Invalid,
+            ty: Type::Unknown,
             cast: None,
             value: None,
             resolution: Resolution::None,

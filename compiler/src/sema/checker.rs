@@ -3,7 +3,8 @@
 use super::checked::*;
 use super::types::Type;
 use super::value::Value;
-use crate::diag::{closest, Code, Diagnostic, Diagnostics, Span, Warning};
+use crate::arch::{self, Arch};
+use crate::diag::{closest, Code, Diagnostic, Diagnostics, ErrorReported, Span, Warning};
 use crate::syntax::ast::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -96,11 +97,12 @@ pub(super) struct FieldTable {
 }
 
 impl<'a> Checker<'a> {
-    pub fn new(program: &P4Program, diagnostics: &'a mut Diagnostics) -> Checker<'a> {
+    pub fn new(program: &P4Program, arch: Arch, diagnostics: &'a mut Diagnostics) -> Checker<'a> {
         let out = CheckedProgram {
+            arch,
             defs: vec![None; program.decl_count as usize],
             exprs: vec![ExprInfo::default(); program.expr_count as usize],
-            type_refs: vec![Type::Invalid; program.type_ref_count as usize],
+            type_refs: vec![Type::Unknown; program.type_ref_count as usize],
             ..CheckedProgram::default()
         };
         Checker {
@@ -136,9 +138,14 @@ impl<'a> Checker<'a> {
         self.diagnostics.report(diagnostic);
     }
 
-    pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
-        self.diagnostics
-            .report(Diagnostic::error(code, span, message));
+    pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>) -> ErrorReported {
+        self.diagnostics.error(code, span, message)
+    }
+
+    /// The type of a node after a reported error. Without one, it is an internal error.
+    pub fn invalid(&mut self) -> Type {
+        let what = "a type is missing without an error";
+        Type::Invalid(self.diagnostics.follow_up(None, what))
     }
 
     pub fn warn(&mut self, diagnostic: Diagnostic) {
@@ -298,17 +305,16 @@ impl<'a> Checker<'a> {
         .label("not found in this scope");
         if let Some(near) = self.suggest(name) {
             d = d.did_you_mean(name.span, &near);
-        } else if let Some(file @ "t2na.p4") = declared_in(&name.name) {
-            d = d.help(format!(
-                "it is declared in `{file}`: only Tofino 2 has it; include that file instead of `tna.p4`, and compile with --arch t2na"
-            ));
         } else if let Some(file) = declared_in(&name.name) {
             let top = Span::new(name.span.file, 0, 0);
-            d = d
-                .help(format!(
-                    "it is declared in `{file}`: add `#include <{file}>`"
-                ))
-                .fix(top, format!("#include <{file}>\n"));
+            d = match arch::include_help(file) {
+                Some(help) => d.help(help),
+                None => d
+                    .help(format!(
+                        "it is declared in `{file}`: add `#include <{file}>`"
+                    ))
+                    .fix(top, format!("#include <{file}>\n")),
+            };
         }
         self.report(d);
     }
@@ -422,7 +428,7 @@ pub(super) fn same_parameters(a: &[std::rc::Rc<Param>], b: &[std::rc::Rc<Param>]
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.name.name == b.name.name)
 }
 
-/// The shipped file (`core.p4`, `v1model.p4`, ...) that declares `name`, found by text search; `None` if none does.
+/// The shipped file, such as `core.p4`, that declares `name`, found by text search; `None` if none does.
 fn declared_in(name: &str) -> Option<&'static str> {
     crate::preproc::shipped_files()
         .iter()
@@ -545,7 +551,7 @@ impl Checker<'_> {
                 Type::Infer(n) => Some(
                     bound[*n as usize]
                         .as_ref()
-                        .map_or(Type::Invalid, |t| resolved(t, bound)),
+                        .map_or(Type::Unknown, |t| resolved(t, bound)),
                 ),
                 _ => None,
             })

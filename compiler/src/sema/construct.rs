@@ -13,7 +13,7 @@ impl Checker<'_> {
         let (callee, params, name) = match ty {
             Type::Extern(n) => {
                 let DefKind::Extern(ext) = self.def(n.id).clone() else {
-                    return Type::Invalid;
+                    return self.invalid();
                 };
                 let candidates: Vec<_> =
                     ext.constructors.iter().map(|c| (c.id, c.clone())).collect();
@@ -28,11 +28,11 @@ impl Checker<'_> {
                         span,
                         format!("extern `{}` has no constructor", n.name),
                     );
-                    return Type::Invalid;
+                    return self.invalid();
                 }
                 let Some((constructor, function)) = self.choose(&candidates, args, &name) else {
                     self.check_args_alone(args);
-                    return Type::Invalid;
+                    return self.invalid();
                 };
                 self.check_deprecated(n.id, span);
                 (
@@ -54,7 +54,7 @@ impl Checker<'_> {
                         Callee::ControlConstructor(n.id),
                         d.body.as_ref().map(|b| b.ctor_params.clone()),
                     ),
-                    _ => return Type::Invalid,
+                    _ => return self.invalid(),
                 };
                 if self.parent == Some(n.id) {
                     self.check_args_alone(args);
@@ -63,7 +63,7 @@ impl Checker<'_> {
                         span,
                         format!("`{}` contains itself", n.name),
                     );
-                    return Type::Invalid;
+                    return self.invalid();
                 }
                 let Some(params) = params else {
                     self.check_args_alone(args);
@@ -72,7 +72,7 @@ impl Checker<'_> {
                         n.name
                     );
                     self.error(Code::NOT_CALLABLE, span, message);
-                    return Type::Invalid;
+                    return self.invalid();
                 };
                 (callee, params, n.name.clone())
             }
@@ -82,11 +82,11 @@ impl Checker<'_> {
                     d.params.clone(),
                     n.name.clone(),
                 ),
-                _ => return Type::Invalid,
+                _ => return self.invalid(),
             },
-            Type::Invalid => {
+            Type::Invalid(_) | Type::Unknown => {
                 self.check_args_alone(args);
-                return Type::Invalid;
+                return self.invalid();
             }
             ty => {
                 self.check_args_alone(args);
@@ -98,7 +98,7 @@ impl Checker<'_> {
                     )
                     .note("externs, parsers, controls and packages can be instantiated"),
                 );
-                return Type::Invalid;
+                return self.invalid();
             }
         };
         let nominal = ty
@@ -119,12 +119,12 @@ impl Checker<'_> {
             outer,
         };
         let Some(mut info) = self.bind(args, target, true) else {
-            return Type::Invalid;
+            return self.invalid();
         };
         for arg in &info.args {
             if let ArgSource::Arg(i) = arg.source {
                 let value = &args[i].value;
-                if !self.is_compile_time(value) && self.type_of(value) != Type::Invalid {
+                if !self.is_compile_time(value) && !self.type_of(value).is_invalid() {
                     self.report_not_constant(value, "a constructor argument");
                 }
             }
@@ -148,7 +148,7 @@ impl Checker<'_> {
                 )
                 .help(format!("give type arguments: `{}<...>`", nominal.name)),
             );
-            return Type::Invalid;
+            return self.invalid();
         }
         info.type_args = resolved
             .nominal()

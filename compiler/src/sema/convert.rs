@@ -44,7 +44,7 @@ impl Checker<'_> {
         let (a, b) = (self.resolve(a), self.resolve(b));
         match (&a, &b) {
             _ if a == b => true,
-            (Type::Invalid, _) | (_, Type::Invalid) => true,
+            (Type::Invalid(_) | Type::Unknown, _) | (_, Type::Invalid(_) | Type::Unknown) => true,
             (Type::Infer(n), other) | (other, Type::Infer(n)) => {
                 let n = *n;
                 if other.any(&mut |t| *t == Type::Infer(n)) {
@@ -118,7 +118,7 @@ impl Checker<'_> {
     pub fn coerce(&mut self, expr: &Expr, to: &Type, what: &str) -> bool {
         let to = &self.resolve(to);
         let from = self.resolve(&self.type_of(expr));
-        if from == Type::Invalid || *to == Type::Invalid {
+        if from.is_invalid() || to.is_invalid() {
             return false;
         }
         match &expr.kind {
@@ -433,7 +433,7 @@ impl Checker<'_> {
             return true;
         }
         match (from, to) {
-            (Type::Invalid, _) | (_, Type::Invalid) => true,
+            (Type::Invalid(_) | Type::Unknown, _) | (_, Type::Invalid(_) | Type::Unknown) => true,
             (Type::Bit(a), Type::Signed(b)) | (Type::Signed(a), Type::Bit(b)) => a == b,
             (Type::Bit(_), Type::Bit(_)) | (Type::Signed(_), Type::Signed(_)) => true,
             (Type::Bit(1), Type::Bool) | (Type::Bool, Type::Bit(1)) | (Type::Int, Type::Bool) => {

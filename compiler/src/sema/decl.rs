@@ -56,7 +56,7 @@ impl Checker<'_> {
                     d.name
                 )),
             );
-            ty = Type::Invalid;
+            ty = self.invalid();
         }
         let ok = self.expr_assigned(&d.value, &ty, "the constant");
         self.define(d.id, DefKind::Const(d.clone()), d.name.span);
@@ -150,7 +150,7 @@ impl Checker<'_> {
                 DefKind::Extern(ext) => Some((ext.clone(), n.clone())),
                 _ => None,
             },
-            Type::Invalid => return,
+            Type::Invalid(_) | Type::Unknown => return,
             _ => None,
         };
         let Some((ext, nominal)) = ext else {
@@ -496,7 +496,9 @@ impl Checker<'_> {
             c.block(body);
             c.ret = outer;
             c.loops = loops;
-            if !matches!(ret, Type::Void | Type::Invalid) && !always_returns(&body.stmts) {
+            if !matches!(ret, Type::Void | Type::Invalid(_) | Type::Unknown)
+                && !always_returns(&body.stmts)
+            {
                 c.report(
                     Diagnostic::error(
                         Code::STATEMENT,
@@ -590,7 +592,10 @@ impl Checker<'_> {
                 }
             }
             DefKind::HeaderUnion(_) => {
-                if !matches!(ty, Type::Header(_) | Type::Invalid | Type::Var(_)) {
+                if !matches!(
+                    ty,
+                    Type::Header(_) | Type::Invalid(_) | Type::Unknown | Type::Var(_)
+                ) {
                     self.error(
                         Code::BAD_TYPE,
                         field.ty.span,
@@ -609,7 +614,7 @@ impl Checker<'_> {
             | Type::Bool
             | Type::Varbit(_)
             | Type::SerializableEnum(_) => true,
-            Type::Invalid | Type::Var(_) => true,
+            Type::Invalid(_) | Type::Unknown | Type::Var(_) => true,
             Type::NewType(_) => {
                 let under = self.out.representation(ty);
                 self.fits_header(&under)
@@ -631,8 +636,8 @@ impl Checker<'_> {
         self.structured_annotations(&d.annotations);
         let underlying = d.underlying.as_ref().map(|written| {
             let ty = self.type_ref(written);
-            if ty.any(&mut |part| *part == Type::Invalid) {
-                return Type::Invalid;
+            if ty.any(&mut |part| part.is_invalid()) {
+                return self.invalid();
             }
             if !matches!(self.out.representation(&ty), Type::Bit(_) | Type::Signed(_)) {
                 self.error(
@@ -640,7 +645,7 @@ impl Checker<'_> {
                     written.span,
                     format!("an enum's type must be `bit<W>` or `int<W>`, not `{ty}`"),
                 );
-                return Type::Invalid;
+                return self.invalid();
             }
             ty
         });
@@ -778,7 +783,7 @@ impl Checker<'_> {
                 self.declaration(decl);
                 match decl.id() {
                     Some((id, name)) => self.open_type(id, name.span),
-                    None => Type::Invalid,
+                    None => self.invalid(),
                 }
             }
         };
@@ -792,11 +797,16 @@ impl Checker<'_> {
         if let TypedefTarget::Type(written) = &d.target {
             let ty = self.type_ref(written);
             let under = self.out.representation(&ty);
-            let known = !ty.any(&mut |part| *part == Type::Invalid);
+            let known = !ty.any(&mut |part| part.is_invalid());
             if known
                 && !matches!(
                     under,
-                    Type::Bit(_) | Type::Signed(_) | Type::Bool | Type::Invalid | Type::Var(_)
+                    Type::Bit(_)
+                        | Type::Signed(_)
+                        | Type::Bool
+                        | Type::Invalid(_)
+                        | Type::Unknown
+                        | Type::Var(_)
                 )
                 && !matches!(ty, Type::SerializableEnum(_))
             {

@@ -33,7 +33,7 @@ impl Checker<'_> {
 
     fn expr_inner(&mut self, expr: &Expr) -> Type {
         match &expr.kind {
-            ExprKind::Invalid => Type::Invalid,
+            ExprKind::Invalid => self.invalid(),
             ExprKind::Int(literal) => self.int_literal(expr, literal),
             ExprKind::Bool(b) => self.constant(expr, Type::Bool, Value::Bool(*b)),
             ExprKind::String(text) => {
@@ -46,7 +46,7 @@ impl Checker<'_> {
                     expr.span,
                     "`_` is allowed only as a key or an `out` argument",
                 );
-                Type::Invalid
+                self.invalid()
             }
             ExprKind::Dots => Type::Tuple(std::rc::Rc::new([])),
             ExprKind::Name(path) => self.name_expr(expr, path),
@@ -54,7 +54,7 @@ impl Checker<'_> {
                 self.type_ref(ty);
                 let message = format!("expected a value, found the type `{}`", print_type(ty));
                 self.error(Code::WRONG_KIND, expr.span, message);
-                Type::Invalid
+                self.invalid()
             }
             ExprKind::Member(base, name) => self.member(expr, base, name),
             ExprKind::Index(base, index) => self.index(expr, base, index),
@@ -72,7 +72,7 @@ impl Checker<'_> {
                         expr.span,
                         "expected a value, but this call has no result",
                     );
-                    return Type::Invalid;
+                    return self.invalid();
                 }
                 ty
             }
@@ -114,7 +114,7 @@ impl Checker<'_> {
                     expr.span,
                     "ranges and masks are allowed only in keysets",
                 );
-                Type::Invalid
+                self.invalid()
             }
         }
     }
@@ -129,7 +129,7 @@ impl Checker<'_> {
             let what = Diagnostic::error(Code::LIMIT, expr.span, message);
             self.diagnostics
                 .report_last(what.help("give them types with widths"));
-            return Type::Invalid;
+            return self.invalid();
         }
         self.info_mut(expr).value = Some(value);
         ty
@@ -146,7 +146,7 @@ impl Checker<'_> {
         };
         if width.bits == 0 && width.signed {
             self.error(Code::BAD_TYPE, expr.span, "`int` needs at least one bit");
-            return Type::Invalid;
+            return self.invalid();
         }
         // `8s0xff` is a common way to write the bit pattern of a negative number, so there is no warning about overflow.
         if !(width.signed && literal.base != 10 && literal.value.bits() <= u64::from(width.bits)) {
@@ -165,14 +165,14 @@ impl Checker<'_> {
                     span,
                     "`this` exists only in implementations of abstract methods",
                 );
-                Type::Invalid
+                self.invalid()
             }
         }
     }
 
     fn name_expr(&mut self, expr: &Expr, path: &Path) -> Type {
         let Some(id) = self.lookup(path) else {
-            return Type::Invalid;
+            return self.invalid();
         };
         let info = self.info_mut(expr);
         info.resolution = Resolution::Decl(id);
@@ -182,28 +182,30 @@ impl Checker<'_> {
             DefKind::Const(_) => {
                 let value = self.out.consts.get(&id).cloned();
                 self.info_mut(expr).value = value;
-                own.unwrap_or(Type::Invalid)
+                own.unwrap_or_else(|| self.invalid())
             }
             DefKind::Var(_) => {
                 self.info_mut(expr).is_lvalue = true;
-                own.unwrap_or(Type::Invalid)
+                own.unwrap_or_else(|| self.invalid())
             }
             DefKind::Param(p) => {
                 self.info_mut(expr).is_lvalue = p.direction.writes();
-                own.unwrap_or(Type::Invalid)
+                own.unwrap_or_else(|| self.invalid())
             }
             DefKind::MatchKindMember(_) => self.constant(expr, Type::MatchKind, Value::Member(id)),
             DefKind::CtorParam(_) | DefKind::Instance(_) | DefKind::Table(_) => {
-                own.unwrap_or(Type::Invalid)
+                own.unwrap_or_else(|| self.invalid())
             }
-            DefKind::ValueSet(_) => Type::Set(std::rc::Rc::new(own.unwrap_or(Type::Invalid))),
+            DefKind::ValueSet(_) => {
+                Type::Set(std::rc::Rc::new(own.unwrap_or_else(|| self.invalid())))
+            }
             DefKind::Action(_) | DefKind::Function(_) | DefKind::ExternFunction(_) => {
                 Type::Callable(path.name.name.clone())
             }
             other => {
                 let message = format!("`{}` is {}, not a value", path.name, other.noun());
                 self.error(Code::WRONG_KIND, path.span(), message);
-                Type::Invalid
+                self.invalid()
             }
         }
     }
@@ -236,16 +238,16 @@ impl Checker<'_> {
         let ty = self.expr(base);
         let lvalue = self.out.info(base.id).is_lvalue;
         match &ty {
-            Type::Invalid => Type::Invalid,
+            Type::Invalid(_) | Type::Unknown => self.invalid(),
             Type::Struct(_) | Type::Header(_) | Type::HeaderUnion(_) => {
                 let table = self.field_table(&ty);
                 let Some(&index) = table.index.get(&name.name) else {
                     self.unknown_field(name, &ty, &table);
-                    return Type::Invalid;
+                    return self.invalid();
                 };
                 let (field, field_type) = &table.list[index];
                 if self.report_too_large(field_type, expr.span) {
-                    return Type::Invalid;
+                    return self.invalid();
                 }
                 let value = match self.out.info(base.id).value.as_ref() {
                     Some(Value::Aggregate(values)) => values.get(index).cloned(),
@@ -294,7 +296,7 @@ impl Checker<'_> {
                         "actions and functions are called by their name alone: `{function}(...)`"
                     )),
                 );
-                Type::Invalid
+                self.invalid()
             }
             _ => {
                 let methods = self.method_names(&ty);
@@ -307,7 +309,7 @@ impl Checker<'_> {
                         )
                         .help(format!("write `{name}(...)`")),
                     );
-                    return Type::Invalid;
+                    return self.invalid();
                 }
                 let methods: Vec<String> = methods.iter().map(|m| (*m).to_owned()).collect();
                 self.unknown_member(name, &ty, methods.iter().map(String::as_str))
@@ -353,7 +355,7 @@ impl Checker<'_> {
     /// Checks `E.member` of an enum, and `error.Name`.
     fn type_member(&mut self, expr: &Expr, ty: Type, name: &Ident) -> Type {
         match &ty {
-            Type::Invalid => Type::Invalid,
+            Type::Invalid(_) | Type::Unknown => self.invalid(),
             Type::Error => match self.error_names.get(&name.name).copied() {
                 Some(id) => {
                     self.info_mut(expr).resolution = Resolution::Decl(id);
@@ -372,12 +374,12 @@ impl Checker<'_> {
                         None => d.help(format!("declare it: `error {{ {name} }}`")),
                     };
                     self.report(d);
-                    Type::Invalid
+                    self.invalid()
                 }
             },
             Type::Enum(n) | Type::SerializableEnum(n) => {
                 let DefKind::Enum(decl) = self.def(n.id).clone() else {
-                    return Type::Invalid;
+                    return self.invalid();
                 };
                 let Some(member) = decl.members.iter().find(|m| m.name.name == name.name) else {
                     return self.unknown_member(
@@ -399,7 +401,7 @@ impl Checker<'_> {
             ty => {
                 let message = format!("type `{ty}` has no member `{name}`");
                 self.error(Code::UNKNOWN_MEMBER, name.span, message);
-                Type::Invalid
+                self.invalid()
             }
         }
     }
@@ -459,24 +461,24 @@ impl Checker<'_> {
             ));
         }
         self.report(d);
-        Type::Invalid
+        self.invalid()
     }
 
     fn index(&mut self, expr: &Expr, base: &Expr, index: &Expr) -> Type {
         let ty = self.expr(base);
         let index_type = self.expr(index);
         let representation = self.out.representation(&index_type);
-        if !representation.is_numeric() && index_type != Type::Invalid {
+        if !representation.is_numeric() && !index_type.is_invalid() {
             self.error(
                 Code::TYPE_MISMATCH,
                 index.span,
                 format!("an index must be a number, not `{index_type}`"),
             );
-            return Type::Invalid;
+            return self.invalid();
         }
         let value = self.value_of(index).and_then(|v| v.as_int().cloned());
         let size = match &ty {
-            Type::Invalid => return Type::Invalid,
+            Type::Invalid(_) | Type::Unknown => return self.invalid(),
             Type::Stack(_, size) => Some(*size as usize),
             Type::Tuple(types) => Some(types.len()),
             Type::List(_) => None,
@@ -485,7 +487,7 @@ impl Checker<'_> {
                     Diagnostic::error(Code::OPERATOR, base.span, format!("`{ty}` cannot be indexed"))
                         .note("only header stacks and tuples can be indexed; for a single bit, use a slice such as `x[3:3]`"),
                 );
-                return Type::Invalid;
+                return self.invalid();
             }
         };
         let position = value.as_ref().and_then(ToPrimitive::to_usize);
@@ -499,7 +501,7 @@ impl Checker<'_> {
                     )
                     .label(format!("`{ty}` has {size} elements")),
                 );
-                return Type::Invalid;
+                return self.invalid();
             }
         }
         if index_type == Type::Int && value.is_some() && matches!(ty, Type::Stack(..)) {
@@ -523,10 +525,10 @@ impl Checker<'_> {
                         index.span,
                         "the index of a tuple must be known at compile time",
                     );
-                    Type::Invalid
+                    self.invalid()
                 }
             },
-            _ => Type::Invalid,
+            _ => self.invalid(),
         }
     }
 
@@ -547,7 +549,8 @@ impl Checker<'_> {
                 DefKind::Extern(d) => d.methods.iter().map(|m| &*m.name.name).collect(),
                 _ => Vec::new(),
             },
-            Type::Invalid
+            Type::Invalid(_)
+            | Type::Unknown
             | Type::Callable(_)
             | Type::ApplyResult(_)
             | Type::ActionRun(_)
@@ -560,7 +563,7 @@ impl Checker<'_> {
     /// a reported error, and for values that depend on constructor parameters.
     pub fn constant_int(&mut self, expr: &Expr, what: &str) -> Option<BigInt> {
         let ty = self.expr(expr);
-        if ty == Type::Invalid {
+        if ty.is_invalid() {
             return None;
         }
         if !self.out.representation(&ty).is_numeric() {

@@ -32,7 +32,7 @@ impl Checker<'_> {
             return ty;
         }
         self.error(Code::EVALUATION, span, error.to_string());
-        Type::Invalid
+        self.invalid()
     }
 
     pub fn unary(&mut self, expr: &Expr, op: UnaryOp, operand: &Expr) -> Type {
@@ -43,7 +43,7 @@ impl Checker<'_> {
             UnaryOp::Complement => matches!(ty, Type::Bit(_) | Type::Signed(_)),
             UnaryOp::Minus | UnaryOp::Plus => ty.is_numeric(),
         };
-        if ty == Type::Invalid {
+        if ty.is_invalid() {
             return ty;
         }
         if !fits {
@@ -61,7 +61,7 @@ impl Checker<'_> {
                 _ => d,
             };
             self.report(d);
-            return Type::Invalid;
+            return self.invalid();
         }
         if let Some(v) = self.value_of(operand) {
             match value::unary(op, &v, &ty) {
@@ -74,7 +74,7 @@ impl Checker<'_> {
 
     pub fn binary(&mut self, expr: &Expr, op: BinaryOp, left: &Expr, right: &Expr) -> Type {
         let (a, b) = (self.expr(left), self.expr(right));
-        if a == Type::Invalid || b == Type::Invalid {
+        if a.is_invalid() || b.is_invalid() {
             return match op {
                 BinaryOp::Eq
                 | BinaryOp::Ne
@@ -83,11 +83,11 @@ impl Checker<'_> {
                 | BinaryOp::Le
                 | BinaryOp::Ge => Type::Bool,
                 BinaryOp::And | BinaryOp::Or => Type::Bool,
-                _ => Type::Invalid,
+                _ => self.invalid(),
             };
         }
         let result = self.binary_type(expr, op, left, right);
-        if result == Type::Invalid {
+        if result.is_invalid() {
             return result;
         }
         self.fold_binary(expr, op, left, right, result)
@@ -109,7 +109,7 @@ impl Checker<'_> {
                             d = d.help("compare it: `... != 0`");
                         }
                         self.report(d);
-                        return Type::Invalid;
+                        return self.invalid();
                     }
                 }
                 Type::Bool
@@ -129,19 +129,19 @@ impl Checker<'_> {
         self.unwrap_enum(left);
         self.unwrap_enum(right);
         if matches!(op, BinaryOp::Div | BinaryOp::Mod) && !self.check_division_signs(left, right) {
-            return Type::Invalid;
+            return self.invalid();
         }
         let ty = match (&a, &b) {
             _ if a == b => a.clone(),
             (Type::Int, to) => {
                 if !self.coerce(left, to, "the left operand") {
-                    return Type::Invalid;
+                    return self.invalid();
                 }
                 to.clone()
             }
             (to, Type::Int) => {
                 if !self.coerce(right, to, "the right operand") {
-                    return Type::Invalid;
+                    return self.invalid();
                 }
                 to.clone()
             }
@@ -157,12 +157,12 @@ impl Checker<'_> {
                     )
                     .help("give a number a width, such as `8w1`"),
                 );
-                Type::Invalid
+                self.invalid()
             }
             BinaryOp::Div | BinaryOp::Mod if matches!(ty, Type::Signed(_)) => {
                 let message = format!("`{}` is not defined for signed numbers", op.as_str());
                 self.error(Code::OPERATOR, expr.span, message);
-                Type::Invalid
+                self.invalid()
             }
             BinaryOp::Lt | BinaryOp::Gt | BinaryOp::Le | BinaryOp::Ge => Type::Bool,
             _ => ty,
@@ -217,7 +217,7 @@ impl Checker<'_> {
             _ => {}
         }
         self.report(d);
-        Type::Invalid
+        self.invalid()
     }
 
     fn equality(&mut self, expr: &Expr, op: BinaryOp, left: &Expr, right: &Expr) -> Type {
@@ -282,7 +282,7 @@ impl Checker<'_> {
         if ok {
             Type::Bool
         } else {
-            Type::Invalid
+            self.invalid()
         }
     }
 
@@ -304,15 +304,15 @@ impl Checker<'_> {
                     )
                     .help("cast it to `bit`"),
                 );
-                return Type::Invalid;
+                return self.invalid();
             }
             (_, Some(n)) if n.is_negative() => {
                 self.error(Code::EVALUATION, right.span, "shift by a negative amount");
-                return Type::Invalid;
+                return self.invalid();
             }
             (Type::Int, None) => {
                 self.report_not_constant(right, "the amount of this shift");
-                return Type::Invalid;
+                return self.invalid();
             }
             _ => {}
         }
@@ -321,7 +321,7 @@ impl Checker<'_> {
                 Diagnostic::error(Code::OPERATOR, left.span, "the shifted number has no width")
                     .help("give it a width, such as `8w1`"),
             );
-            return Type::Invalid;
+            return self.invalid();
         }
         if let (Some(width), Some(n)) = (a.bits(), &amount) {
             if n.to_u32().is_none_or(|n| n >= width) && width > 0 {
@@ -353,7 +353,7 @@ impl Checker<'_> {
                     )
                     .help("give it a width, such as `8w1`"),
                 );
-                return Type::Invalid;
+                return self.invalid();
             }
         }
         let (Some(wa), Some(wb)) = (a.bits(), b.bits()) else {
@@ -370,7 +370,7 @@ impl Checker<'_> {
                     wa + wb
                 ),
             );
-            return Type::Invalid;
+            return self.invalid();
         }
         if matches!(a, Type::Signed(_)) {
             Type::Signed(wa + wb)
@@ -413,8 +413,8 @@ impl Checker<'_> {
     pub fn ternary(&mut self, expr: &Expr, condition: &Expr, yes: &Expr, no: &Expr) -> Type {
         self.condition(condition);
         let (a, b) = (self.expr(yes), self.expr(no));
-        if a == Type::Invalid || b == Type::Invalid {
-            return if a == Type::Invalid { b } else { a };
+        if a.is_invalid() || b.is_invalid() {
+            return if a.is_invalid() { b } else { a };
         }
         let literal = |e: &Expr| {
             matches!(
@@ -440,7 +440,7 @@ impl Checker<'_> {
                 if self.coerce(no, &a, "the second branch") {
                     a
                 } else {
-                    Type::Invalid
+                    self.invalid()
                 }
             }
         };
@@ -456,7 +456,7 @@ impl Checker<'_> {
     /// Checks the condition of an `if`, a loop or `? :`, which must be a `bool`.
     pub fn condition(&mut self, expr: &Expr) {
         let ty = self.expr(expr);
-        if ty == Type::Bool || ty == Type::Invalid {
+        if ty == Type::Bool || ty.is_invalid() {
             return;
         }
         let mut d = Diagnostic::error(
@@ -482,10 +482,10 @@ impl Checker<'_> {
             self.constant_int(lo, "the end of a slice"),
         );
         let (Some(h), Some(l)) = ends else {
-            return Type::Invalid;
+            return self.invalid();
         };
         let Some(width) = self.sliced_width(base, &ty) else {
-            return Type::Invalid;
+            return self.invalid();
         };
         let (Some(high), Some(low)) = (h.to_u32(), l.to_u32()) else {
             self.error(
@@ -493,7 +493,7 @@ impl Checker<'_> {
                 expr.span,
                 format!("[{h}:{l}] is not a valid slice: bits are counted from 0"),
             );
-            return Type::Invalid;
+            return self.invalid();
         };
         if high < low {
             self.report(
@@ -506,7 +506,7 @@ impl Checker<'_> {
                     "the more significant bit is written first: `[{l}:{h}]`"
                 )),
             );
-            return Type::Invalid;
+            return self.invalid();
         }
         if high >= width {
             self.report(
@@ -514,7 +514,7 @@ impl Checker<'_> {
                     format!("the highest bit of `{ty}` is {}", i64::from(width) - 1),
                 ),
             );
-            return Type::Invalid;
+            return self.invalid();
         }
         let is_lvalue = self.out.info(base.id).is_lvalue;
         let value = self
@@ -531,7 +531,7 @@ impl Checker<'_> {
         match ty {
             Type::Bit(w) | Type::Signed(w) => Some(*w),
             Type::Int if self.value_of(base).is_some() => Some(MAX_WIDTH),
-            Type::Invalid => None,
+            Type::Invalid(_) | Type::Unknown => None,
             ty => {
                 self.error(
                     Code::OPERATOR,
@@ -549,20 +549,20 @@ impl Checker<'_> {
         let low_type = self.expr(lo);
         if !matches!(
             self.out.representation(&low_type),
-            Type::Bit(_) | Type::Int | Type::Invalid
+            Type::Bit(_) | Type::Int | Type::Invalid(_) | Type::Unknown
         ) {
             self.error(
                 Code::TYPE_MISMATCH,
                 lo.span,
                 format!("the start of a slice must be unsigned, not `{low_type}`"),
             );
-            return Type::Invalid;
+            return self.invalid();
         }
         let Some(n) = self.constant_int(width, "the width of a slice") else {
-            return Type::Invalid;
+            return self.invalid();
         };
         let Some(total) = self.sliced_width(base, &ty) else {
-            return Type::Invalid;
+            return self.invalid();
         };
         let count = n.to_u32().filter(|n| *n >= 1 && *n <= total);
         let Some(count) = count else {
@@ -574,7 +574,7 @@ impl Checker<'_> {
                 )
                 .label(format!("must be from 1 to {total}")),
             );
-            return Type::Invalid;
+            return self.invalid();
         };
         let low = self.value_of(lo).and_then(|v| v.as_int().cloned());
         let mut value = None;
@@ -593,7 +593,7 @@ impl Checker<'_> {
                     let message =
                         format!("{count} bits from bit {low} on are out of range of `{ty}`");
                     self.error(Code::BOUNDS, expr.span, message);
-                    return Type::Invalid;
+                    return self.invalid();
                 }
             }
         }
@@ -607,7 +607,7 @@ impl Checker<'_> {
     pub fn cast(&mut self, expr: &Expr, written: &TypeRef, operand: &Expr) -> Type {
         let to = self.type_ref(written);
         let from = self.expr(operand);
-        if to == Type::Invalid || from == Type::Invalid {
+        if to.is_invalid() || from.is_invalid() {
             return to;
         }
         let converts = matches!(

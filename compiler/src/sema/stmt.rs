@@ -30,7 +30,12 @@ impl Checker<'_> {
 
     fn stmt(&mut self, stmt: &Stmt) {
         match &stmt.kind {
-            StmtKind::Empty | StmtKind::Invalid => {}
+            StmtKind::Empty => {}
+            // The parser has reported the error.
+            StmtKind::Invalid => {
+                let what = "a statement is missing without an error";
+                self.diagnostics.follow_up(Some(stmt.span), what);
+            }
             StmtKind::Assign { left, op, right } => self.assign(left, *op, right, stmt.span),
             StmtKind::Call(call) => self.call_statement(call),
             StmtKind::If {
@@ -88,16 +93,20 @@ impl Checker<'_> {
             }
             StmtKind::Return(value) => self.return_statement(value.as_ref(), stmt.span),
             StmtKind::Exit => match self.body_kind {
-                BodyKind::State => self.error(
-                    Code::STATEMENT,
-                    stmt.span,
-                    "`exit` is not allowed in parsers",
-                ),
-                BodyKind::Function => self.error(
-                    Code::STATEMENT,
-                    stmt.span,
-                    "`exit` is not allowed in functions",
-                ),
+                BodyKind::State => {
+                    self.error(
+                        Code::STATEMENT,
+                        stmt.span,
+                        "`exit` is not allowed in parsers",
+                    );
+                }
+                BodyKind::Function => {
+                    self.error(
+                        Code::STATEMENT,
+                        stmt.span,
+                        "`exit` is not allowed in functions",
+                    );
+                }
                 _ => {}
             },
             StmtKind::Const(decl) => self.const_decl(decl),
@@ -129,7 +138,7 @@ impl Checker<'_> {
     fn assign(&mut self, left: &Expr, op: Option<BinaryOp>, right: &Expr, span: Span) {
         let ty = self.expr(left);
         self.expr(right);
-        if ty == Type::Invalid {
+        if ty.is_invalid() {
             return;
         }
         if !self.out.info(left.id).is_lvalue {
@@ -146,14 +155,14 @@ impl Checker<'_> {
                     span,
                     kind: ExprKind::Invalid,
                 };
-                if self.type_of(right) == Type::Invalid {
+                if self.type_of(right).is_invalid() {
                     return;
                 }
                 // Restore the results for the left side: as an lvalue it has no implicit cast.
                 let own = self.out.info(left.id).clone();
                 let result = self.binary_type(&whole, op, left, right);
                 let fits = result == ty
-                    || result == Type::Invalid
+                    || result.is_invalid()
                     || self.out.underlying(&ty).is_some_and(|u| u == result);
                 self.out.exprs[left.id.0 as usize] = own;
                 if !fits {
@@ -193,7 +202,7 @@ impl Checker<'_> {
         }
         let ret = self.ret.clone();
         match (value, ret) {
-            (None, None | Some(Type::Void | Type::Invalid)) => {}
+            (None, None | Some(Type::Void | Type::Invalid(_) | Type::Unknown)) => {}
             (None, Some(ty)) => {
                 self.report(
                     Diagnostic::error(Code::STATEMENT, span, "`return` without a value")
@@ -222,7 +231,7 @@ impl Checker<'_> {
                     self.expr_as(end, &ty, "an end of the range");
                 }
                 let numeric = self.out.representation(&ty).is_numeric();
-                if !numeric && ty != Type::Invalid {
+                if !numeric && !ty.is_invalid() {
                     self.error(
                         Code::TYPE_MISMATCH,
                         variable.ty.span,
@@ -243,7 +252,7 @@ impl Checker<'_> {
                     Type::Tuple(types) if types.windows(2).all(|w| w[0] == w[1]) => {
                         types.first().cloned()
                     }
-                    Type::Invalid => None,
+                    Type::Invalid(_) | Type::Unknown => None,
                     from => {
                         self.report(
                             Diagnostic::error(
@@ -294,7 +303,7 @@ impl Checker<'_> {
         {
         } else if !matches!(
             ty,
-            Type::ActionRun(_) | Type::Invalid | Type::NewType(_) | Type::Int
+            Type::ActionRun(_) | Type::Invalid(_) | Type::Unknown | Type::NewType(_) | Type::Int
         ) {
             let mut d = Diagnostic::error(
                 Code::TYPE_MISMATCH,

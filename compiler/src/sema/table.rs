@@ -7,20 +7,10 @@ use super::value::Value;
 use crate::diag::{closest, Code, Diagnostic, Span, Warning};
 use crate::syntax::ast::*;
 use crate::syntax::print::{print_expr, print_type};
+use crate::targets::PropertyValue;
 use num_traits::Signed;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
-
-/// Table properties of v1model, besides those of the language.
-pub(crate) const TARGET_PROPERTIES: &[&str] = &[
-    "implementation",
-    "counters",
-    "meters",
-    "support_timeout",
-    "size",
-    "largest_priority_wins",
-    "priority_delta",
-];
 
 /// Table properties that the P4_16 specification defines.
 pub(crate) const LANGUAGE_PROPERTIES: [&str; 4] = ["key", "actions", "entries", "default_action"];
@@ -564,7 +554,7 @@ impl Checker<'_> {
     }
 
     fn must_be_constant(&mut self, expr: &Expr) {
-        if self.type_of(expr) != Type::Invalid && !self.is_compile_time(expr) {
+        if !self.type_of(expr).is_invalid() && !self.is_compile_time(expr) {
             self.report_not_constant(expr, "a value in an entry");
         }
     }
@@ -572,16 +562,18 @@ impl Checker<'_> {
     fn other_property(&mut self, property: &TableProperty, value: &Expr) {
         let name = &*property.name.name;
         let ty = self.expr(value);
-        match name {
-            "size" => {
+        let properties = self.out.arch.target().table_properties();
+        let known = properties.iter().find(|known| known.name == name);
+        match known.map(|known| known.value) {
+            Some(PropertyValue::Size) => {
                 let numeric = self.out.representation(&ty).is_numeric();
-                if ty != Type::Invalid && !numeric {
+                if !ty.is_invalid() && !numeric {
                     self.error(
                         Code::TYPE_MISMATCH,
                         value.span,
                         format!("the size of a table must be a number, not `{ty}`"),
                     );
-                } else if ty != Type::Invalid && !self.is_compile_time(value) {
+                } else if !ty.is_invalid() && !self.is_compile_time(value) {
                     self.report_not_constant(value, "the size of a table");
                 } else if self
                     .value_of(value)
@@ -595,8 +587,8 @@ impl Checker<'_> {
                     );
                 }
             }
-            "implementation" | "counters" | "meters" => {
-                if ty != Type::Invalid && !matches!(ty, Type::Extern(_)) {
+            Some(PropertyValue::Object) => {
+                if !ty.is_invalid() && !matches!(ty, Type::Extern(_)) {
                     self.error(
                         Code::TYPE_MISMATCH,
                         value.span,
@@ -604,37 +596,34 @@ impl Checker<'_> {
                     );
                 }
             }
-            "largest_priority_wins" if ty != Type::Invalid => {
+            Some(PropertyValue::Flag) if !ty.is_invalid() => {
                 if ty != Type::Bool {
                     let message = format!("`{name}` must be `true` or `false`, not a `{ty}`");
                     self.error(Code::TYPE_MISMATCH, value.span, message);
                 } else if !self.is_compile_time(value) {
-                    self.report_not_constant(value, "the value of `largest_priority_wins`");
+                    self.report_not_constant(value, &format!("the value of `{name}`"));
                 }
             }
-            "priority_delta" if ty != Type::Invalid => {
+            Some(PropertyValue::PositiveNumber) if !ty.is_invalid() => {
                 let known = self.value_of(value);
                 if !self.out.representation(&ty).is_numeric() {
                     let message = format!("`{name}` must be a number, not a `{ty}`");
                     self.error(Code::TYPE_MISMATCH, value.span, message);
                 } else if !self.is_compile_time(value) {
-                    self.report_not_constant(value, "the value of `priority_delta`");
+                    self.report_not_constant(value, &format!("the value of `{name}`"));
                 } else if known.is_some_and(|n| n.as_int().is_some_and(|n| !n.is_positive())) {
                     let message = format!("`{name}` must be positive");
                     self.error(Code::TABLE_RULE, value.span, message);
                 }
             }
-            _ if TARGET_PROPERTIES.contains(&name) => {}
-            // Tofino's properties that attach direct registers and filters to a table.
-            "registers" | "filters"
+            Some(PropertyValue::ObjectNamed(prefix))
                 if ty
                     .nominal()
-                    .is_some_and(|object| object.name.starts_with("Direct")) => {}
-            _ => {
-                let known = TARGET_PROPERTIES
-                    .iter()
-                    .chain(&LANGUAGE_PROPERTIES)
-                    .copied();
+                    .is_some_and(|object| object.name.starts_with(prefix)) => {}
+            Some(PropertyValue::Any | PropertyValue::Flag | PropertyValue::PositiveNumber) => {}
+            Some(PropertyValue::ObjectNamed(_)) | None => {
+                let suggested = properties.iter().filter(|known| known.is_suggested());
+                let known = suggested.map(|known| known.name).chain(LANGUAGE_PROPERTIES);
                 let mut d = Diagnostic::warning(
                     Warning::IgnoreProp,
                     property.name.span,

@@ -31,8 +31,8 @@ impl Checker<'_> {
                 written.span,
                 "all type arguments must be given here",
             );
-            self.out.type_refs[written.id.0 as usize] = Type::Invalid;
-            return Type::Invalid;
+            self.out.type_refs[written.id.0 as usize] = self.invalid();
+            return self.invalid();
         }
         ty
     }
@@ -47,7 +47,7 @@ impl Checker<'_> {
                     written.span,
                     "`void` is allowed only as the result type of a function or method",
                 );
-                Type::Invalid
+                self.invalid()
             }
             Type::Infer(_) => {
                 self.error(
@@ -55,7 +55,7 @@ impl Checker<'_> {
                     written.span,
                     "`_` is allowed only as a type argument",
                 );
-                Type::Invalid
+                self.invalid()
             }
             ty => ty,
         }
@@ -83,7 +83,7 @@ impl Checker<'_> {
     fn any_type(&mut self, written: &TypeRef, args: TypeArgs) -> Type {
         let mut ty = self.resolve_type(written, args);
         if self.report_too_large(&ty, written.span) {
-            ty = Type::Invalid;
+            ty = self.invalid();
         }
         self.out.type_refs[written.id.0 as usize] = ty.clone();
         ty
@@ -112,11 +112,15 @@ impl Checker<'_> {
             TypeRefKind::Void => Type::Void,
             TypeRefKind::Int => Type::Int,
             TypeRefKind::Bit(None) => Type::Bit(1),
-            TypeRefKind::Bit(Some(width)) => self.width(width, 0).map_or(Type::Invalid, Type::Bit),
-            TypeRefKind::SignedInt(width) => {
-                self.width(width, 1).map_or(Type::Invalid, Type::Signed)
-            }
-            TypeRefKind::Varbit(width) => self.width(width, 0).map_or(Type::Invalid, Type::Varbit),
+            TypeRefKind::Bit(Some(width)) => self
+                .width(width, 0)
+                .map_or_else(|| self.invalid(), Type::Bit),
+            TypeRefKind::SignedInt(width) => self
+                .width(width, 1)
+                .map_or_else(|| self.invalid(), Type::Signed),
+            TypeRefKind::Varbit(width) => self
+                .width(width, 0)
+                .map_or_else(|| self.invalid(), Type::Varbit),
             TypeRefKind::Name(path) => self.named_type(path, None, written, args),
             TypeRefKind::Specialized(path, list) => {
                 self.named_type(path, Some(list), written, args)
@@ -137,7 +141,7 @@ impl Checker<'_> {
                 }
                 open
             }
-            TypeRefKind::Invalid => Type::Invalid,
+            TypeRefKind::Invalid => self.invalid(),
         }
     }
 
@@ -165,12 +169,16 @@ impl Checker<'_> {
             .constant_int(size, "the size of a stack")
             .map(|n| (n.to_u32(), size.span, n));
         match ty {
-            Type::Header(_) | Type::HeaderUnion(_) | Type::Invalid | Type::Var(_) => {}
+            Type::Header(_)
+            | Type::HeaderUnion(_)
+            | Type::Invalid(_)
+            | Type::Unknown
+            | Type::Var(_) => {}
             ref ty => {
                 let message =
                     format!("a stack consists of headers or header unions, not of `{ty}`");
                 self.error(Code::BAD_TYPE, element.span, message);
-                return Type::Invalid;
+                return self.invalid();
             }
         }
         match size {
@@ -181,9 +189,9 @@ impl Checker<'_> {
                     span,
                     format!("a stack cannot have {n} elements"),
                 );
-                Type::Invalid
+                self.invalid()
             }
-            None => Type::Invalid,
+            None => self.invalid(),
         }
     }
 
@@ -198,7 +206,7 @@ impl Checker<'_> {
             if let Some(list) = args {
                 list.iter().for_each(|t| drop(self.type_argument(t)));
             }
-            return Type::Invalid;
+            return self.invalid();
         };
         self.out.type_names.insert(written.id, id);
         let args: Option<Vec<Type>> =
@@ -225,9 +233,9 @@ impl Checker<'_> {
             DefKind::Package(d) => d.type_params.len(),
             DefKind::Enum(_) | DefKind::NewType(_) | DefKind::TypeParam(..) => 0,
             DefKind::Typedef(_) => match self.out.decl_types.get(&id).cloned() {
-                Some(ty) if args.is_none() || ty == Type::Invalid => return ty,
+                Some(ty) if args.is_none() || ty.is_invalid() => return ty,
                 Some(_) => 0,
-                None => return Type::Invalid,
+                None => return self.invalid(),
             },
             other => {
                 let message = format!("`{name}` is {}, not a type", other.noun());
@@ -235,7 +243,7 @@ impl Checker<'_> {
                 self.report(
                     Diagnostic::error(Code::WRONG_KIND, span, message).other(at, "declared here"),
                 );
-                return Type::Invalid;
+                return self.invalid();
             }
         };
         let args: Rc<[Type]> = match args {
@@ -251,7 +259,7 @@ impl Checker<'_> {
                     Diagnostic::error(Code::TYPE_ARGUMENTS, span, message)
                         .other(at, "declared here"),
                 );
-                return Type::Invalid;
+                return self.invalid();
             }
             None if params == 0 => Rc::new([]),
             None if mode == TypeArgs::Optional => (0..params).map(|_| self.fresh()).collect(),
@@ -269,7 +277,7 @@ impl Checker<'_> {
                     ))
                     .other(at, "declared here"),
                 );
-                return Type::Invalid;
+                return self.invalid();
             }
         };
         let nominal = Nominal { id, name, args };
@@ -308,7 +316,8 @@ impl Checker<'_> {
             Type::Stack(element, _) => match &**element {
                 Type::Header(_)
                 | Type::HeaderUnion(_)
-                | Type::Invalid
+                | Type::Invalid(_)
+                | Type::Unknown
                 | Type::Var(_)
                 | Type::Infer(_) => self.specialization_error(element),
                 other => Some(format!(
@@ -326,7 +335,10 @@ impl Checker<'_> {
                     let fits = match ty {
                         Type::Header(_) => self.fits_header(part),
                         Type::HeaderUnion(_) => {
-                            matches!(part, Type::Header(_) | Type::Invalid | Type::Var(_))
+                            matches!(
+                                part,
+                                Type::Header(_) | Type::Invalid(_) | Type::Unknown | Type::Var(_)
+                            )
                         }
                         _ => !part.is_instance() && *part != Type::Void,
                     };

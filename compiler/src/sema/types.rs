@@ -1,5 +1,6 @@
 //! Types of the typed program (spec § 7).
 
+use crate::diag::ErrorReported;
 use crate::syntax::ast::{DeclId, Name};
 use std::fmt;
 use std::rc::Rc;
@@ -11,7 +12,9 @@ pub const MAX_TYPE_SIZE: usize = 4096;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
     /// Type after a reported error; compatible with all types, to avoid follow-up errors.
-    Invalid,
+    Invalid(ErrorReported),
+    /// The type of a node that has none: the checker has not visited it. Compatible with all types.
+    Unknown,
     /// `void`
     Void,
     /// `bool`
@@ -135,7 +138,7 @@ fn write_list(f: &mut fmt::Formatter<'_>, types: &[Type]) -> fmt::Result {
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Type::Invalid => f.write_str("{unknown}"),
+            Type::Invalid(_) | Type::Unknown => f.write_str("{unknown}"),
             Type::Void => f.write_str("void"),
             Type::Bool => f.write_str("bool"),
             Type::Int => f.write_str("int"),
@@ -180,6 +183,11 @@ impl fmt::Display for Type {
 }
 
 impl Type {
+    /// Whether the type is missing, because of an error or because the node was not visited.
+    pub fn is_invalid(&self) -> bool {
+        matches!(self, Type::Invalid(_) | Type::Unknown)
+    }
+
     /// The declared type and its type arguments; `None` for built-in types such as `bit<W>` and for stacks, tuples and lists.
     pub fn nominal(&self) -> Option<&Nominal> {
         match self {

@@ -2,6 +2,7 @@
 //! compiled in bounded time and memory, without a panic.
 
 mod corpus;
+mod damaged;
 mod fuzz;
 mod rng;
 mod typos;

@@ -205,7 +205,7 @@ fn first_error(folder: &Path, variant: &Variant) -> Option<(PathBuf, usize, Stri
         false => CompileOptions::new("v1model/main.p4"),
         true => {
             let mut options = CompileOptions::new("tna/main.p4");
-            options.set_arch(Arch::Tna);
+            options.set_arch(Arch::TNA);
             options
         }
     };

@@ -34,14 +34,15 @@ impl Builder<'_> {
             Place::Struct(mut members) => {
                 return match members.iter().position(|(name, _)| &**name == field) {
                     Some(index) => members.swap_remove(index).1,
-                    None => Place::Ignore,
+                    None => self.no_place(span, "a struct has no storage for a member"),
                 }
             }
+            Place::Invalid(absent) => return absent.into(),
             place => place,
         };
         let parts = self.parts(ty);
         let Some(index) = parts.iter().position(|(name, _)| &**name == field) else {
-            return Place::Ignore;
+            return self.no_place(span, "a member does not exist");
         };
         match place {
             Place::Header(header) => {
@@ -69,14 +70,13 @@ impl Builder<'_> {
                     elements,
                 }
             }
-            Place::Next(_) | Place::NextMember(..) => {
-                self.target(
+            Place::Next(_) | Place::NextMember(..) => self
+                .target(
                     span,
                     "fields of the next element of a stack can be used only after it is extracted",
-                );
-                Place::Ignore
-            }
-            _ => Place::Ignore,
+                )
+                .into(),
+            _ => self.no_place(span, "a place has no members"),
         }
     }
 
@@ -106,20 +106,19 @@ impl Builder<'_> {
                     let data = this.read(&elements[position], ty, span, scope);
                     this.assign(&result, data, ty, span, scope);
                 });
-                result.value().unwrap_or(Data::Invalid)
+                self.value_of(&result, span)
             }
             Place::LastUnion(id) => {
                 let last = self.last_union(*id);
                 self.read(&last, ty, span, scope)
             }
-            Place::Next(_) | Place::NextUnion(_) | Place::NextMember(..) => {
-                self.target(
+            Place::Next(_) | Place::NextUnion(_) | Place::NextMember(..) => self
+                .target(
                     span,
                     "this element of a stack can only be extracted to, or have its fields read",
-                );
-                Data::Invalid
-            }
-            place => place.value().unwrap_or(Data::Invalid),
+                )
+                .into(),
+            place => self.value_of(place, span),
         }
     }
 
@@ -132,8 +131,8 @@ impl Builder<'_> {
             Place::Slice { width, .. } => Type::Bit(*width),
             Place::Dynamic { elements, .. } => elements
                 .first()
-                .map_or(Type::Invalid, |place| self.place_type(place)),
-            _ => Type::Invalid,
+                .map_or(Type::Unknown, |place| self.place_type(place)),
+            _ => Type::Unknown,
         }
     }
 
@@ -148,7 +147,7 @@ impl Builder<'_> {
     ) {
         let ty = index.scalar().unwrap_or(Scalar::Bit(32));
         let mut chain: Vec<Stmt> = Vec::new();
-        if !self.count_parts(span, 2 * count) {
+        if self.count_parts(span, 2 * count).is_err() {
             return;
         }
         for position in (0..count).rev() {
@@ -201,7 +200,11 @@ impl Builder<'_> {
                 let last = self.last_union(*id);
                 self.validity(&last, span, scope)
             }
-            _ => Data::Invalid,
+            Place::Invalid(absent) => Data::Invalid(*absent),
+            _ => self.no_data(
+                span,
+                "a place that is neither a header nor a union has no validity",
+            ),
         }
     }
 
@@ -235,7 +238,10 @@ impl Builder<'_> {
                     "the next element of a stack can only be extracted to on this target",
                 );
             }
-            _ => {}
+            Place::Invalid(_) => {}
+            _ => {
+                self.impossible(span, "a place that is not a header is made valid");
+            }
         }
     }
 
@@ -269,6 +275,12 @@ pub fn place_of(data: &Data) -> Place {
         Data::Union(id) => Place::Union(*id),
         Data::Stack(id) => Place::Stack(*id),
         Data::UnionStack(id) => Place::UnionStack(*id),
-        _ => Place::Ignore,
+        Data::Invalid(absent) => Place::Invalid(*absent),
+        Data::Nothing
+        | Data::Scalar(_)
+        | Data::Int(_)
+        | Data::String(_)
+        | Data::HeaderOf(_)
+        | Data::InvalidHeader => Place::Ignore,
     }
 }

@@ -11,38 +11,40 @@ impl Builder<'_> {
     /// Stores a value of type `ty` in a place.
     pub fn assign(&mut self, place: &Place, data: Data, ty: &Type, span: Span, scope: &str) {
         match place {
-            Place::Ignore => {}
-            Place::Scalar(target, scalar) => {
-                if let Data::Scalar(value) = self.cast_scalar(data, *scalar) {
-                    self.assign_field((*target, *scalar), value, span);
-                }
-            }
+            Place::Ignore | Place::Invalid(_) => {}
+            Place::Scalar(target, scalar) => match self.cast_scalar(data, *scalar) {
+                Data::Scalar(value) => self.assign_field((*target, *scalar), value, span),
+                data => self.not_stored(&data, span),
+            },
             Place::Slice { base, low, width } => {
-                if let Data::Scalar(value) = self.cast_scalar(data, Scalar::Bit(*width)) {
-                    self.assign_slice(base, low, *width, value, span, scope);
+                match self.cast_scalar(data, Scalar::Bit(*width)) {
+                    Data::Scalar(value) => {
+                        self.assign_slice(base, low, *width, value, span, scope);
+                    }
+                    data => self.not_stored(&data, span),
                 }
             }
             Place::Varbit(target) => match data {
-                Data::Varbit(value) if value != *target => {
-                    self.emit(
-                        span,
-                        Effect::AssignVarbit {
-                            target: *target,
-                            value,
-                        },
-                    );
+                Data::Varbit(value) => {
+                    if value != *target {
+                        let target = *target;
+                        self.emit(span, Effect::AssignVarbit { target, value });
+                    }
                 }
-                _ => {}
+                data => self.not_stored(&data, span),
             },
             Place::Struct(members) => {
-                let Data::Struct(values) = data else { return };
+                let values = match data {
+                    Data::Struct(values) => values,
+                    data => return self.not_stored(&data, span),
+                };
                 let parts = self.parts(ty);
                 let moves = members.iter().zip(values).enumerate().map(
                     |(index, ((_, place), (_, data)))| {
                         (
                             place.clone(),
                             data,
-                            parts.get(index).map_or(Type::Invalid, |(_, ty)| ty.clone()),
+                            parts.get(index).map_or(Type::Unknown, |(_, ty)| ty.clone()),
                         )
                     },
                 );
@@ -50,27 +52,21 @@ impl Builder<'_> {
             }
             Place::Header(target) => self.assign_header(*target, data, ty, span, scope),
             Place::Union(target) => match data {
-                Data::Union(value) if value != *target => {
-                    self.emit(
-                        span,
-                        Effect::AssignUnion {
-                            target: *target,
-                            value,
-                        },
-                    );
+                Data::Union(value) => {
+                    if value != *target {
+                        let target = *target;
+                        self.emit(span, Effect::AssignUnion { target, value });
+                    }
                 }
                 Data::InvalidHeader => self.invalidate(place, span),
-                _ => {}
+                data => self.not_stored(&data, span),
             },
             Place::Stack(target) => match data {
-                Data::Stack(value) if value != *target => {
-                    self.emit(
-                        span,
-                        Effect::AssignStack {
-                            target: *target,
-                            value,
-                        },
-                    );
+                Data::Stack(value) => {
+                    if value != *target {
+                        let target = *target;
+                        self.emit(span, Effect::AssignStack { target, value });
+                    }
                 }
                 Data::Struct(values) => {
                     let elements = self.program.storage.stack(*target).elements.iter();
@@ -78,17 +74,14 @@ impl Builder<'_> {
                     self.assign_elements(places.collect(), values, ty, span, scope);
                 }
                 Data::InvalidHeader => self.invalidate(place, span),
-                _ => {}
+                data => self.not_stored(&data, span),
             },
             Place::UnionStack(target) => match data {
-                Data::UnionStack(value) if value != *target => {
-                    self.emit(
-                        span,
-                        Effect::AssignUnionStack {
-                            target: *target,
-                            value,
-                        },
-                    );
+                Data::UnionStack(value) => {
+                    if value != *target {
+                        let target = *target;
+                        self.emit(span, Effect::AssignUnionStack { target, value });
+                    }
                 }
                 Data::Struct(values) => {
                     let elements = self.program.storage.union_stack(*target).elements.iter();
@@ -96,7 +89,7 @@ impl Builder<'_> {
                     self.assign_elements(places.collect(), values, ty, span, scope);
                 }
                 Data::InvalidHeader => self.invalidate(place, span),
-                _ => {}
+                data => self.not_stored(&data, span),
             },
             Place::Dynamic { index, elements } => {
                 self.branch_on_index(index, elements.len(), span, |this, position| {
@@ -112,6 +105,13 @@ impl Builder<'_> {
         }
     }
 
+    /// A value that a place of its type cannot store: a placeholder, or an internal error.
+    fn not_stored(&mut self, data: &Data, span: Span) {
+        if !matches!(data, Data::Invalid(_)) {
+            self.impossible(span, "a value does not fit the place that stores it");
+        }
+    }
+
     /// Assigns the elements of a list to those of a stack of type `ty`.
     fn assign_elements(
         &mut self,
@@ -123,7 +123,7 @@ impl Builder<'_> {
     ) {
         let element = match self.checked.representation(ty) {
             Type::Stack(element, _) => (*element).clone(),
-            _ => Type::Invalid,
+            _ => Type::Unknown,
         };
         // Elements of the stack without a value become invalid.
         let rest = std::iter::repeat_with(|| (super::unnamed(), Data::InvalidHeader));
@@ -193,7 +193,7 @@ impl Builder<'_> {
                 );
                 self.assign_all(moves, span, scope);
             }
-            _ => {}
+            data => self.not_stored(&data, span),
         }
     }
 

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use num_bigint::BigInt;
 
+use super::Absent;
 use crate::ir::{
     CallId, Expr, FieldPlace, FieldRef, HeaderId, HeaderPlace, Scalar, StackId, Storage, UnionId,
     UnionStackId,
@@ -14,9 +15,11 @@ use crate::syntax::ast::Name;
 /// A value of any type. Its fields are read where it is used, so it is outdated once one of them is written.
 #[derive(Clone, Debug, Default)]
 pub enum Data {
-    /// A placeholder after a reported error, or the value of an expression without a result.
+    /// No value: the result of a call without a result, or one that is stored already.
     #[default]
-    Invalid,
+    Nothing,
+    /// A placeholder for a value that is missing.
+    Invalid(Absent),
     /// A number, boolean, error or enum member.
     Scalar(Expr),
     /// A constant of type `int`, which has no width.
@@ -44,8 +47,10 @@ pub enum Data {
 /// Storage that can be assigned to.
 #[derive(Clone, Debug)]
 pub enum Place {
-    /// Storage whose content is discarded: `_`, or a placeholder after a reported error.
+    /// Storage whose content is discarded: `_`, or a variable of a type without a representation at run time.
     Ignore,
+    /// A placeholder for storage that is missing.
+    Invalid(Absent),
     /// A field with a number or boolean.
     Scalar(FieldPlace, Scalar),
     /// A slice of a place.
@@ -115,7 +120,11 @@ impl Data {
             Data::Scalar(expr) => expr.is_constant(),
             Data::Struct(fields) => fields.iter().all(|(_, data)| data.is_constant()),
             Data::HeaderOf(fields) => fields.iter().all(Data::is_constant),
-            Data::Invalid | Data::Int(_) | Data::String(_) | Data::InvalidHeader => true,
+            Data::Nothing
+            | Data::Invalid(_)
+            | Data::Int(_)
+            | Data::String(_)
+            | Data::InvalidHeader => true,
             _ => false,
         }
     }
@@ -156,7 +165,11 @@ impl Data {
             Data::Union(id) => print.add_union(storage, *id),
             Data::Stack(id) => print.add_stack(storage, *id),
             Data::UnionStack(id) => print.add_union_stack(storage, *id),
-            Data::Invalid | Data::Int(_) | Data::String(_) | Data::InvalidHeader => {}
+            Data::Nothing
+            | Data::Invalid(_)
+            | Data::Int(_)
+            | Data::String(_)
+            | Data::InvalidHeader => {}
         }
     }
 }
@@ -165,7 +178,8 @@ impl Place {
     /// The value in the place. `None` for a slice, a next element of a stack, or an element that is selected at run time.
     pub fn value(&self) -> Option<Data> {
         Some(match self {
-            Place::Ignore => Data::Invalid,
+            Place::Ignore => Data::Nothing,
+            Place::Invalid(absent) => Data::Invalid(*absent),
             Place::Scalar(place, ty) => Data::Scalar(Expr::field(*place, *ty)),
             Place::Varbit(place) => Data::Varbit(*place),
             Place::Struct(fields) => Data::Struct(
@@ -221,7 +235,7 @@ impl Place {
 
     fn add_to(&self, storage: &Storage, print: &mut Footprint) {
         match self {
-            Place::Ignore => {}
+            Place::Ignore | Place::Invalid(_) => {}
             Place::Scalar(place, _) | Place::Varbit(place) => print.add_field(storage, *place),
             Place::Slice { base, low, .. } => {
                 base.add_to(storage, print);

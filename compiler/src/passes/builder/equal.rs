@@ -38,7 +38,7 @@ impl Builder<'_> {
             (a @ (Data::Struct(_) | Data::HeaderOf(_)), b)
             | (a, b @ (Data::Struct(_) | Data::HeaderOf(_))) => self.equal_parts(a, b, ty, span),
             (Data::Varbit(a), Data::Varbit(b)) => {
-                // BMv2 compares the contents of both fields as numbers, even if their current widths differ.
+                // The switch compares the contents of both fields as numbers, even if their current widths differ.
                 let ty = match ty {
                     Type::Varbit(width) => Scalar::Bit(*width),
                     _ => Scalar::Bit(0),
@@ -79,7 +79,7 @@ impl Builder<'_> {
     /// The condition that all parts of two structured values are equal.
     fn equal_parts(&mut self, a: Data, b: Data, ty: &Type, span: Span) -> ir::Expr {
         let parts = self.parts(ty);
-        if !self.count_parts(span, parts.len()) {
+        if self.count_parts(span, parts.len()).is_err() {
             return ir::Expr::Bool(true);
         }
         let (left, right) = (self.every_part(a, &parts), self.every_part(b, &parts));
@@ -89,7 +89,7 @@ impl Builder<'_> {
     }
 }
 
-/// The condition that two headers are equal. BMv2's comparison is false if both are invalid, where the language requires true (spec § 8.17).
+/// The condition that two headers are equal. The switch's comparison is false if both are invalid, where the language requires true (spec § 8.17).
 fn same_header(a: HeaderPlace, b: HeaderPlace) -> ir::Expr {
     let none = ops::and(ir::Expr::Valid(a).not(), ir::Expr::Valid(b).not());
     let equal = ir::Expr::binary(ir::BinaryOp::Eq, ir::Expr::Header(a), ir::Expr::Header(b));

@@ -5,35 +5,40 @@
 //! the compiler reports the source position once, and generates no further parts.
 
 use super::Builder;
-use crate::diag::{Code, Diagnostic, Span};
+use crate::diag::{Code, Diagnostic, ErrorReported, Span};
 use crate::sema::{DefKind, Type};
 
 /// Maximum number of parts of an expanded program: statements, calls, loop iterations, variables, values, instances and parser states.
 pub const MAX_PARTS: usize = 250_000;
 
 impl Builder<'_> {
-    /// Counts `parts` parts that are generated for the source at `span`. Returns whether the limit is observed.
-    pub fn count_parts(&mut self, span: Span, parts: usize) -> bool {
-        if self.exceeds_limit() {
-            return false;
-        }
+    /// Counts `parts` parts that are generated for the source at `span`.
+    ///
+    /// # Errors
+    /// The limit is exceeded, which is reported.
+    pub fn count_parts(&mut self, span: Span, parts: usize) -> Result<(), ErrorReported> {
+        self.observes_limit()?;
         self.parts_made = self.parts_made.saturating_add(parts);
-        if self.exceeds_limit() {
+        if self.parts_made > MAX_PARTS {
             let message = format!(
                 "expanded, the program has more than {MAX_PARTS} parts; this is the first beyond the limit"
             );
-            self.diagnostics.report_last(
+            let reported = self.diagnostics.report_last(
                 Diagnostic::error(Code::LIMIT, span, message)
                     .note("calls are inlined, loops are unrolled and structures are split into fields, as the target has none of them")
                     .help("reduce the number of calls, the depth of calls and loops, or the size of types"),
             );
+            self.limit = Err(reported);
         }
-        !self.exceeds_limit()
+        self.limit
     }
 
-    /// Counts the fields, headers and elements of a value of type `ty`. Returns whether the limit is observed. A type that is too large by
-    /// itself is reported at the declaration of its smallest part that is too large.
-    pub fn count_type_parts(&mut self, ty: &Type) -> bool {
+    /// Counts the fields, headers and elements of a value of type `ty`. A type that is too large by itself is reported at the declaration of
+    /// its smallest part that is too large.
+    ///
+    /// # Errors
+    /// As for [`Builder::count_parts`].
+    pub fn count_type_parts(&mut self, ty: &Type) -> Result<(), ErrorReported> {
         let parts = self.parts_of_type(ty);
         if parts <= MAX_PARTS {
             let span = self.declared_at(ty);
@@ -93,8 +98,11 @@ impl Builder<'_> {
         parts
     }
 
-    /// Whether the number of parts exceeds the limit. This is reported already, and the generated program must not be used.
-    pub fn exceeds_limit(&self) -> bool {
-        self.parts_made > MAX_PARTS
+    /// Whether the number of parts is within the limit.
+    ///
+    /// # Errors
+    /// The limit is exceeded, which is reported. The generated program must not be used.
+    pub fn observes_limit(&self) -> Result<(), ErrorReported> {
+        self.limit
     }
 }

@@ -7,8 +7,8 @@ use super::{join, Builder, MAX_HEADERS};
 use crate::diag::{Code, Diagnostic};
 use crate::ir::{
     Field, FieldPlace, FieldRef, FieldWidth, Header, HeaderId, HeaderPlace, HeaderType,
-    HeaderTypeId, Scalar, Stack, StackId, Storage, TypeSpec, Union, UnionId, UnionStack,
-    UnionStackId, UnionType, UnionTypeId,
+    HeaderTypeId, Scalar, Stack, StackId, TypeSpec, Union, UnionId, UnionStack, UnionStackId,
+    UnionType, UnionTypeId,
 };
 use crate::passes::annotations::field_name;
 use crate::passes::control_view;
@@ -42,8 +42,8 @@ impl Builder<'_> {
     /// Creates a variable of type `ty`. The names of its headers and scalars are derived from `name`.
     pub fn allocate(&mut self, ty: &Type, name: &str) -> Place {
         match self.count_type_parts(ty) {
-            true => self.allocate_part(ty, name),
-            false => Place::Ignore,
+            Ok(()) => self.allocate_part(ty, name),
+            Err(reported) => reported.into(),
         }
     }
 
@@ -81,6 +81,7 @@ impl Builder<'_> {
             Type::HeaderUnion(_) => Place::Union(self.union(ty, name)),
             Type::Stack(element, size) => self.stack(&element, size, name),
             Type::Varbit(width) => self.varbit(width, name),
+            // Values of other types, such as strings, are constant and have no storage.
             _ => Place::Ignore,
         }
     }
@@ -93,40 +94,6 @@ impl Builder<'_> {
             (Rc::clone(&field.name.name), self.allocate(ty, &name))
         });
         Place::Struct(members.collect())
-    }
-
-    /// Creates `standard_metadata`, which is header 1.
-    pub fn standard_metadata(&mut self, ty: &Type) -> Place {
-        let name = "standard_metadata";
-        let fields = self.checked.fields(ty);
-        let mut layout = HeaderType {
-            name: name.to_owned(),
-            fields: Vec::new(),
-        };
-        let mut members = Vec::new();
-        let header = Storage::STANDARD_METADATA;
-        for (field, ty) in &fields {
-            let Some(scalar) = self.scalar(ty) else {
-                continue;
-            };
-            let position = layout.fields.len() as u32;
-            layout
-                .fields
-                .push(scalar_field(field.name.name.to_string(), scalar));
-            let place = FieldPlace {
-                header: HeaderPlace::Fixed(header),
-                field: position,
-            };
-            members.push((Rc::clone(&field.name.name), Place::Scalar(place, scalar)));
-        }
-        let ty = self.add_header_type(layout);
-        self.program.storage.headers.push(Header {
-            name: name.to_owned(),
-            ty,
-            metadata: true,
-        });
-        self.into.names.insert(name.to_owned());
-        Place::Struct(members)
     }
 
     /// Creates a header instance.
@@ -146,7 +113,8 @@ impl Builder<'_> {
         id
     }
 
-    fn add_header_type(&mut self, ty: HeaderType) -> HeaderTypeId {
+    /// Adds a header type.
+    pub fn add_header_type(&mut self, ty: HeaderType) -> HeaderTypeId {
         let id = HeaderTypeId::from(self.program.storage.header_types.len());
         self.program.storage.header_types.push(ty);
         id
@@ -157,7 +125,7 @@ impl Builder<'_> {
         if let Some((_, id)) = self.header_types.iter().find(|(known, _)| known == ty) {
             return *id;
         }
-        if !self.count_type_parts(ty) {
+        if self.count_type_parts(ty).is_err() {
             return HeaderTypeId::from(0);
         }
         let mut fields = Vec::new();
@@ -191,13 +159,13 @@ impl Builder<'_> {
         id
     }
 
-    /// Whether the compiler may choose the layout of a header: the header or a field has `@flexible`, on Tofino.
+    /// Whether the compiler may choose the layout of a header: the header or a field has `@flexible`, and the target supports that.
     fn is_flexible(&self, ty: &Type) -> bool {
         let flexible = |annotations: &[Annotation]| annotations.annotation("flexible").is_some();
         let of_type = ty
             .nominal()
             .map(|nominal| &self.checked.def(nominal.id).kind);
-        self.program.arch.is_tofino()
+        self.program.arch.target().pads_flexible_headers()
             && (matches!(of_type, Some(DefKind::Header(decl) | DefKind::Struct(decl)) if flexible(&decl.annotations))
                 || (self.checked.fields(ty).iter())
                     .any(|(field, ty)| flexible(&field.annotations) || self.is_flexible(ty)))
@@ -220,11 +188,11 @@ impl Builder<'_> {
         };
         let missing = 8 - layout.max_bits() % 8;
         self.diagnostics
-            .report(what.help(format!("add padding: bit<{missing}> padding;")));
+            .report_error(what.help(format!("add padding: bit<{missing}> padding;")));
     }
 
     /// Adds the fields of a header, including those of nested structs.
-    fn flatten(&self, prefix: &str, ty: &Type, into: &mut Vec<Field>) {
+    fn flatten(&mut self, prefix: &str, ty: &Type, into: &mut Vec<Field>) {
         for (field, ty) in self.checked.fields(ty) {
             let name = join(prefix, &field.name.name);
             match (self.scalar(&ty), self.checked.representation(&ty)) {
@@ -236,7 +204,9 @@ impl Builder<'_> {
                     boolean: false,
                 }),
                 (None, Type::Struct(_)) => self.flatten(&name, &ty, into),
-                _ => {}
+                _ => {
+                    self.impossible(field.name.span, "a field of a header has no width");
+                }
             }
         }
     }
@@ -255,7 +225,7 @@ impl Builder<'_> {
     }
 
     /// The place of a header's field, or of a nested struct, of type `ty`, whose first field has the position `first`.
-    pub fn header_field(&self, header: HeaderPlace, first: u32, ty: &Type) -> Place {
+    pub fn header_field(&mut self, header: HeaderPlace, first: u32, ty: &Type) -> Place {
         let place = FieldPlace {
             header,
             field: first,
@@ -275,7 +245,7 @@ impl Builder<'_> {
                 });
                 Place::Struct(members.collect())
             }
-            _ => Place::Ignore,
+            _ => self.no_place(None, "a field of a header has no width"),
         }
     }
 
@@ -330,9 +300,8 @@ impl Builder<'_> {
         if self.program.storage.headers.len().saturating_add(headers) > MAX_HEADERS {
             let what =
                 format!("{name} makes more than {MAX_HEADERS} headers, the limit of this target");
-            self.diagnostics
-                .report_last(Diagnostic::global(Code::LIMIT, what));
-            return Place::Ignore;
+            let what = Diagnostic::global(Code::LIMIT, what);
+            return self.diagnostics.report_last(what).into();
         }
         let name = self.unique(name);
         if matches!(element, Type::HeaderUnion(_)) {
@@ -387,7 +356,8 @@ impl Builder<'_> {
     }
 }
 
-fn scalar_field(name: String, scalar: Scalar) -> Field {
+/// A field with the type `scalar`.
+pub fn scalar_field(name: String, scalar: Scalar) -> Field {
     Field {
         name,
         width: FieldWidth::Fixed(scalar.width()),

@@ -12,7 +12,7 @@ impl Builder<'_> {
     pub fn lookahead(&mut self, ty: &Type, span: Span, scope: &str) -> Data {
         let place = self.allocate(ty, &join(scope, "tmp"));
         self.lookahead_into(&place, ty, span);
-        place.value().unwrap_or(Data::Invalid)
+        self.value_of(&place, span)
     }
 
     /// Reads the next bits of the packet into a place of type `ty`, without consuming them.
@@ -32,7 +32,7 @@ impl Builder<'_> {
                 *offset += width;
                 let value = super::ops::cast(ahead, *scalar);
                 match value {
-                    // BMv2 copies the bits to a field of the same width, so the conversion is not needed.
+                    // The switch copies the bits to a field of the same width, so the conversion is not needed.
                     ir::Expr::Cast { arg, .. } => {
                         self.emit(
                             span,
@@ -74,6 +74,7 @@ impl Builder<'_> {
             }
             Place::Stack(stack) => {
                 let Type::Stack(element, _) = self.checked.representation(ty) else {
+                    self.impossible(span, "a stack does not have the type of a stack");
                     return;
                 };
                 for header in self.program.storage.stack(*stack).elements.clone() {
@@ -81,10 +82,12 @@ impl Builder<'_> {
                     self.lookahead_part(&place, &element, offset, span);
                 }
             }
-            _ => self.target(
-                span,
-                format!("a value of type {ty} cannot be read by lookahead on this target"),
-            ),
+            _ => {
+                self.target(
+                    span,
+                    format!("a value of type {ty} cannot be read by lookahead on this target"),
+                );
+            }
         }
     }
 }

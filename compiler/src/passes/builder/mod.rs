@@ -3,6 +3,7 @@
 //! [`super::elaborate`] builds bodies with a [`Builder`], and [`super::externs`] builds the lowered calls. A builder uses the types of the
 //! checked program, but not its declarations: elaboration resolves names.
 
+mod absent;
 mod access;
 mod assign;
 mod claims;
@@ -10,11 +11,12 @@ pub mod data;
 mod division;
 mod equal;
 mod growth;
-mod layout;
+pub mod layout;
 mod lookahead;
 pub mod ops;
 mod values;
 
+pub use absent::Absent;
 pub use access::place_of;
 pub use values::unnamed;
 
@@ -22,7 +24,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use crate::diag::{Code, Diagnostic, Diagnostics, SourceMap, Span, Warning};
+use crate::diag::{Code, Diagnostic, Diagnostics, ErrorReported, SourceMap, Span, Warning};
 use crate::ir::{self, FieldRef, Label, Scalar, Source};
 use crate::names::join;
 use crate::passes::inlined::{InlinedProgram, Stmt, StmtKind};
@@ -50,6 +52,8 @@ pub struct Builder<'a> {
     pub out: Vec<Stmt>,
     /// Number of parts generated so far: see [`growth`].
     parts_made: usize,
+    /// The error of an exceeded limit of generated parts.
+    limit: Result<(), ErrorReported>,
     /// Cached number of parts by type, for the growth limit.
     type_parts: FxHashMap<Type, usize>,
     /// Header types by P4 type.
@@ -58,6 +62,8 @@ pub struct Builder<'a> {
     union_types: Vec<(Type, ir::UnionTypeId)>,
     /// Used control-plane names by kind of object, with the positions of the declarations.
     claimed: BTreeMap<(&'static str, String), Span>,
+    /// Whether a construct was skipped because the program is only checked: see [`Absent`].
+    skips: bool,
 }
 
 impl<'a> Builder<'a> {
@@ -88,12 +94,14 @@ impl<'a> Builder<'a> {
             into: InlinedProgram::default(),
             out: Vec::new(),
             parts_made: 0,
+            limit: Ok(()),
             type_parts: FxHashMap::default(),
             header_types: Vec::new(),
             union_types: Vec::new(),
             claimed: BTreeMap::new(),
+            skips: false,
         };
-        builder.add_scalars();
+        builder.add_variables_header();
         builder
     }
 
@@ -114,7 +122,7 @@ impl<'a> Builder<'a> {
 
     /// Adds a statement to the current body.
     pub fn emit(&mut self, span: Span, kind: impl Into<StmtKind>) {
-        if !self.count_parts(span, 1) {
+        if self.count_parts(span, 1).is_err() {
             return;
         }
         let (kind, source) = (kind.into(), self.source(span));
@@ -142,34 +150,20 @@ impl<'a> Builder<'a> {
         passes::source(self.sources, span)
     }
 
-    /// Reports a construct that the software model of Tofino does not support, unless the program is only checked.
-    pub fn beyond_model(&mut self, span: Span, message: impl Into<String>) {
-        if !self.options.only_check {
-            let what = Diagnostic::error(Code::MODEL, span, message);
-            let help = "the program can be checked, without -o, and compiled for the chip";
-            self.diagnostics.report(what.help(help));
-        }
-    }
-
-    /// Reports a construct that the target does not support, unless the program is only checked.
-    pub fn target(&mut self, span: Span, message: impl Into<String>) {
-        if self.options.only_check {
-            return;
-        }
-        self.diagnostics
-            .report(Diagnostic::error(Code::TARGET, span, message));
-    }
-
     /// Reports an error.
-    pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
-        self.diagnostics
-            .report(Diagnostic::error(code, span, message));
+    pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>) -> ErrorReported {
+        self.diagnostics.error(code, span, message)
     }
 
     /// Reports an exceeded limit; later diagnostics are ignored.
-    pub fn report_last(&mut self, code: Code, span: Span, message: impl Into<String>) {
-        self.diagnostics
-            .report_last(Diagnostic::error(code, span, message));
+    pub fn report_last(
+        &mut self,
+        code: Code,
+        span: Span,
+        message: impl Into<String>,
+    ) -> ErrorReported {
+        let what = Diagnostic::error(code, span, message);
+        self.diagnostics.report_last(what)
     }
 
     /// Reports a warning.
@@ -178,19 +172,20 @@ impl<'a> Builder<'a> {
             .report(Diagnostic::warning(warning, span, message));
     }
 
-    /// Creates the header `scalars`, which must be header 0.
-    fn add_scalars(&mut self) {
-        let ty = ir::HeaderType {
-            name: "scalars_0".to_owned(),
+    /// Creates the header for variables, the first header.
+    fn add_variables_header(&mut self) {
+        let (ty, name) = self.options.arch.target().variables_header();
+        let storage = &mut self.program.storage;
+        storage.header_types.push(ir::HeaderType {
+            name: ty.to_owned(),
             fields: Vec::new(),
-        };
-        self.program.storage.header_types.push(ty);
-        let scalars = ir::Header {
-            name: "scalars".to_owned(),
+        });
+        storage.headers.push(ir::Header {
+            name: name.to_owned(),
             ty: ir::HeaderTypeId(0),
             metadata: true,
-        };
-        self.program.storage.headers.push(scalars);
-        self.into.names.insert("scalars".to_owned());
+        });
+        storage.variables = ir::HeaderId(0);
+        self.into.names.insert(name.to_owned());
     }
 }

@@ -14,12 +14,12 @@ impl Builder<'_> {
     pub fn unary(&mut self, op: UnaryOp, arg: Data, span: Span) -> Data {
         if let Some((constant, ty)) = constant(&arg) {
             return match value::unary(op, &constant, &ty) {
-                Ok(result) => number(&result, &ty),
+                Ok(result) => self.number(&result, &ty, span),
                 Err(why) => self.report_fold_error(span, why),
             };
         }
         let Data::Scalar(arg) = arg else {
-            return Data::Invalid;
+            return self.no_data(span, "the operand of a unary operator is not a number");
         };
         Data::Scalar(match op {
             UnaryOp::Not => arg.not(),
@@ -33,7 +33,7 @@ impl Builder<'_> {
     pub fn binary(&mut self, op: BinaryOp, left: Data, right: Data, span: Span) -> Data {
         if let (Some((a, a_ty)), Some((b, b_ty))) = (constant(&left), constant(&right)) {
             return match value::binary(op, (&a, &a_ty), (&b, &b_ty)) {
-                Ok(result) => number(&result, &result_type(op, &a_ty, &b_ty)),
+                Ok(result) => self.number(&result, &result_type(op, &a_ty, &b_ty), span),
                 Err(why) => self.report_fold_error(span, why),
             };
         }
@@ -46,7 +46,7 @@ impl Builder<'_> {
         };
         let (Data::Scalar(left), Some(right)) = (left, amount.or_else(|| right.expr().cloned()))
         else {
-            return Data::Invalid;
+            return self.no_data(span, "an operand of a binary operator is not a number");
         };
         Data::Scalar(match op {
             BinaryOp::Div | BinaryOp::Mod => self.divide(op == BinaryOp::Div, left, right, span),
@@ -92,7 +92,7 @@ impl Builder<'_> {
             };
         }
         let (Some((left, a)), Some((right, b))) = (as_signed(left), as_signed(right)) else {
-            return Data::Invalid;
+            return self.no_data(span, "an operand of type int has no width");
         };
         let width = match op {
             BinaryOp::Add | BinaryOp::Sub => a.max(b) + 1,
@@ -107,14 +107,11 @@ impl Builder<'_> {
             | BinaryOp::Gt
             | BinaryOp::Ge => a.max(b),
             _ => {
-                self.target(
-                    span,
-                    format!(
-                        "`{}` of integers without a width must be known at compile time on this target",
-                        op.as_str()
-                    ),
+                let message = format!(
+                    "`{}` of integers without a width must be known at compile time on this target",
+                    op.as_str()
                 );
-                return Data::Invalid;
+                return self.target(span, message).into();
             }
         };
         if width > value::MAX_WIDTH {
@@ -133,8 +130,8 @@ impl Builder<'_> {
                 "this integer may need more than {} bits: cast its operands to a type with a width",
                 value::MAX_WIDTH
             ),
-        );
-        Data::Invalid
+        )
+        .into()
     }
 
     /// Converts a number or boolean to the type `to`.
@@ -167,8 +164,24 @@ impl Builder<'_> {
             Code::EVALUATION,
             span,
             format!("the constant expression has no value: {why}"),
-        );
-        Data::Invalid
+        )
+        .into()
+    }
+
+    /// A value of the checker as a constant of type `ty`.
+    fn number(&mut self, value: &Value, ty: &Type, span: Span) -> Data {
+        match (value, ty) {
+            (Value::Bool(value), _) => Data::boolean(*value),
+            (Value::String(text), _) => Data::String(text.clone()),
+            (Value::Int(value), Type::Bit(width)) => {
+                Data::Scalar(Expr::bits(value.clone(), *width))
+            }
+            (Value::Int(value), Type::Signed(width)) => {
+                Data::Scalar(Expr::number(value.clone(), Scalar::Int(*width)))
+            }
+            (Value::Int(value), _) => Data::Int(value.clone()),
+            _ => self.no_data(span, "the result of an operator is not a number"),
+        }
     }
 }
 
@@ -331,19 +344,5 @@ fn result_type(op: BinaryOp, left: &Type, right: &Type) -> Type {
         (BinaryOp::Concat, Type::Bit(a), b) => Type::Bit(a + b.bits().unwrap_or(0)),
         (BinaryOp::Concat, Type::Signed(a), b) => Type::Signed(a + b.bits().unwrap_or(0)),
         _ => left.clone(),
-    }
-}
-
-/// A value of the checker as a constant of type `ty`.
-fn number(value: &Value, ty: &Type) -> Data {
-    match (value, ty) {
-        (Value::Bool(value), _) => Data::boolean(*value),
-        (Value::String(text), _) => Data::String(text.clone()),
-        (Value::Int(value), Type::Bit(width)) => Data::Scalar(Expr::bits(value.clone(), *width)),
-        (Value::Int(value), Type::Signed(width)) => {
-            Data::Scalar(Expr::number(value.clone(), Scalar::Int(*width)))
-        }
-        (Value::Int(value), _) => Data::Int(value.clone()),
-        _ => Data::Invalid,
     }
 }

@@ -29,7 +29,7 @@ impl Builder<'_> {
         }
         let place = self.allocate(ty, &join(scope, "tmp"));
         self.assign(&place, data, ty, span, scope);
-        place.value().unwrap_or(Data::Invalid)
+        self.value_of(&place, span)
     }
 
     /// Names and types of the fields of a struct or header, the members of a union, or the elements of a tuple. Names of elements are empty.
@@ -66,8 +66,8 @@ impl Builder<'_> {
     /// The default value of a type (P4_16 spec § 7.3).
     pub fn default_value(&mut self, ty: &Type) -> Data {
         match self.count_type_parts(ty) {
-            true => self.default_part(ty),
-            false => Data::Invalid,
+            Ok(()) => self.default_part(ty),
+            Err(reported) => reported.into(),
         }
     }
 
@@ -89,7 +89,8 @@ impl Builder<'_> {
             Type::Header(_) | Type::HeaderUnion(_) | Type::Stack(..) => Data::InvalidHeader,
             Type::Int => Data::Int(BigInt::ZERO),
             Type::String => Data::String(Name::from("")),
-            _ => Data::Invalid,
+            // Types without a representation at run time have no values.
+            _ => Data::Nothing,
         }
     }
 
@@ -121,7 +122,7 @@ impl Builder<'_> {
         };
         for ((name, data), (part, ty)) in values.iter_mut().zip(&parts) {
             *name = part.clone();
-            *data = self.cast(std::mem::replace(data, Data::Invalid), ty);
+            *data = self.cast(std::mem::take(data), ty);
         }
         self.aggregate(values, to)
     }
@@ -131,7 +132,7 @@ impl Builder<'_> {
         let parts = self.parts(ty);
         match parts.iter().position(|(name, _)| &**name == field) {
             Some(index) => self.part(data, &parts, index),
-            None => Data::Invalid,
+            None => self.no_data(None, "a member of a value does not exist"),
         }
     }
 
@@ -146,15 +147,15 @@ impl Builder<'_> {
                     .iter()
                     .map(|(_, ty)| self.field_count(ty))
                     .sum();
-                self.header_field(place, first, &parts[index].1)
-                    .value()
-                    .unwrap_or(Data::Invalid)
+                let field = self.header_field(place, first, &parts[index].1);
+                self.value_of(&field, None)
             }
             Data::Union(id) => {
                 let member = self.program.storage.union(id).members[index];
                 Data::Header(HeaderPlace::Fixed(member))
             }
-            _ => Data::Invalid,
+            Data::Invalid(absent) => Data::Invalid(absent),
+            _ => self.no_data(None, "a value has no parts"),
         }
     }
 
@@ -170,7 +171,7 @@ impl Builder<'_> {
                 let fields = parts.iter().map(|(_, ty)| {
                     let field = self.header_field(place, position, ty);
                     position += self.field_count(ty);
-                    field.value().unwrap_or_default()
+                    self.value_of(&field, None)
                 });
                 fields.collect()
             }
@@ -206,13 +207,15 @@ impl Builder<'_> {
                 for (_, part) in &parts {
                     let field = self.header_field(place, position, part);
                     position += self.field_count(part);
-                    if let Some(value) = field.value() {
-                        self.add_leaves(value, part, leaves);
-                    }
+                    let value = self.value_of(&field, None);
+                    self.add_leaves(value, part, leaves);
                 }
             }
             Data::Stack(id) => {
-                let Type::Stack(element, _) = ty else { return };
+                let Type::Stack(element, _) = ty else {
+                    self.impossible(None, "a stack does not have the type of a stack");
+                    return;
+                };
                 for header in self.program.storage.stack(id).elements.clone() {
                     self.add_leaves(
                         Data::Header(ir::HeaderPlace::Fixed(header)),

@@ -1,6 +1,6 @@
 use super::*;
 use crate::diag::Span;
-use crate::ir::{FieldRef, HeaderId, ParseState, Parser, Scalar, Source, StateId, Stmt};
+use crate::ir::{HeaderId, ParseState, Parser, Source, StateId, Stmt};
 use crate::passes::externs::call::{Call, CallResult, InstanceId, Region};
 use crate::sema::Type;
 
@@ -36,7 +36,7 @@ fn apply(site: Option<Expr>) -> Stmt {
     stmt(StmtKind::Apply(Box::new(ir::Apply {
         table: TableId(0),
         then: ir::Follow::default(),
-        site,
+        own: ir::Site { here: site },
     })))
 }
 
@@ -180,8 +180,10 @@ fn assign(value: Expr) -> inlined::Stmt {
 
 #[test]
 fn elaborated_program_has_only_known_calls_and_no_target_primitives() {
-    let call = || stmt(Inlined::Call(ir::CallId(0)));
-    let drop = stmt(Effect::Primitive(ir::Primitive::MarkToDrop));
+    let call = || stmt(Inlined::Own(Pending::Call(ir::CallId(0))));
+    let drop = stmt(Effect::Primitive(ir::Primitive::MarkToDrop {
+        metadata: HeaderId(0),
+    }));
     assert_eq!(elaborated(&with_action(Vec::new())), Ok(()));
     assert!(elaborated(&with_action(vec![drop])).is_err());
     assert!(elaborated(&with_action(vec![call()])).is_err());
@@ -213,7 +215,7 @@ fn calls_and_results_must_not_remain_after_the_pass_externs() {
         Ok(())
     );
     assert!(lowered(&with_action(vec![assign(shifted)])).is_err());
-    let call = stmt(Inlined::Call(ir::CallId(0)));
+    let call = stmt(Inlined::Own(Pending::Call(ir::CallId(0))));
     let inner = stmt(Inlined::Block {
         label: Label(0),
         body: vec![call],
@@ -225,7 +227,7 @@ fn calls_and_results_must_not_remain_after_the_pass_externs() {
 fn statements_must_be_allowed_in_their_block() {
     let exit = || stmt(Inlined::Exit);
     assert_eq!(inlined(&with_action(vec![exit()])), Ok(()));
-    let emit = stmt(Inlined::Emit(HeaderId(0)));
+    let emit = stmt(Inlined::Own(Pending::Emit(HeaderId(0))));
     assert!(inlined(&with_action(vec![emit])).is_err());
     let mut parser = with_action(Vec::new());
     parser.blocks.push(inlined::Block {
@@ -243,4 +245,88 @@ fn statements_must_be_allowed_in_their_block() {
         }]),
     });
     assert!(inlined(&parser).is_err());
+}
+
+/// A program with one block.
+fn with_block(code: BlockCode) -> InlinedProgram {
+    let mut program = with_action(Vec::new());
+    program.blocks.push(inlined::Block {
+        name: "block",
+        source: Source::default(),
+        code,
+    });
+    program
+}
+
+fn checksum(condition: Expr) -> Checksum {
+    Checksum {
+        verify: false,
+        condition,
+        target: FieldRef {
+            header: HeaderId(0),
+            field: 0,
+        },
+        calculation: ir::CalculationId(0),
+        source: Source::default(),
+    }
+}
+
+#[test]
+fn checksums_and_headers_are_only_in_their_blocks() {
+    let emit = || stmt(Inlined::Own(Pending::Emit(HeaderId(0))));
+    let sum = || {
+        stmt(Inlined::Own(Pending::Checksum(Box::new(checksum(
+            Expr::Bool(true),
+        )))))
+    };
+    let leave = || stmt(Inlined::Break(Label(0)));
+    let deparser = |body| inlined(&with_block(BlockCode::Deparser(body)));
+    let checksums = |body| inlined(&with_block(BlockCode::Checksums(body)));
+    assert_eq!(deparser(vec![emit()]), Ok(()));
+    assert_eq!(checksums(vec![sum()]), Ok(()));
+    for wrong in [deparser(vec![sum()]), deparser(vec![leave()])] {
+        assert!(wrong.is_err());
+    }
+    for wrong in [checksums(vec![emit()]), checksums(vec![leave()])] {
+        assert!(wrong.is_err());
+    }
+}
+
+#[test]
+fn checksums_and_deparsers_refer_to_what_exists() {
+    let mut program = FlatProgram::default();
+    let storage = &mut program.objects.storage;
+    storage.header_types.push(ir::HeaderType {
+        name: "h".to_owned(),
+        fields: Vec::new(),
+    });
+    storage.headers.push(ir::Header {
+        name: "h".to_owned(),
+        ty: ir::HeaderTypeId(0),
+        metadata: true,
+    });
+    storage.add_scalar("x".to_owned(), Scalar::Bit(16));
+    program.objects.calculations.push(ir::Calculation {
+        algorithm: ir::Algorithm::Csum16,
+        inputs: Vec::new(),
+        source: Source::default(),
+    });
+    let deparser = |header| Deparser {
+        name: "deparser",
+        headers: vec![HeaderId(header)],
+        calls: Vec::new(),
+        source: Source::default(),
+    };
+    program.deparsers.push(deparser(0));
+    program.checksums.push(checksum(Expr::Bool(true)));
+    assert_eq!(flat(&program), Ok(()));
+    program.checksums[0].condition = Expr::bits(1, 8);
+    let pass = |program: &FlatProgram| flat(program).map_err(|violation| violation.pass);
+    assert_eq!(pass(&program), Err("checksums"));
+    program.checksums[0] = checksum(Expr::Bool(true));
+    program.checksums[0].target.field = 1;
+    assert_eq!(pass(&program), Err("checksums"));
+    program.checksums.clear();
+    program.deparsers.push(deparser(1));
+    assert_eq!(pass(&program), Err("deparsers"));
 }

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::frame::{Binding, Frame};
 use super::Elaborator;
+use crate::diag::Span;
 use crate::ir::{self, HeaderPlace};
 use crate::passes::builder::data::{Data, Place};
 use crate::passes::builder::place_of;
@@ -43,9 +44,9 @@ impl Elaborator<'_> {
                 Resolution::Decl(id) => match frame.find(id) {
                     Some(Binding::Place(place)) => self.next_element(place, expr.span, frame),
                     Some(Binding::Data(data)) => place_of(&data),
-                    _ => Place::Ignore,
+                    _ => self.no_place(expr.span, "a variable has no storage"),
                 },
-                _ => Place::Ignore,
+                _ => self.no_place(expr.span, "a name is not resolved"),
             },
             ExprKind::Member(base, member) => {
                 let place = self.place(base, frame);
@@ -54,7 +55,7 @@ impl Elaborator<'_> {
                         let next = match place {
                             Place::Stack(id) => Place::Next(id),
                             Place::UnionStack(id) => Place::NextUnion(id),
-                            _ => Place::Ignore,
+                            _ => self.no_place(expr.span, "`next` is not that of a stack"),
                         };
                         self.next_element(next, expr.span, frame)
                     }
@@ -69,21 +70,21 @@ impl Elaborator<'_> {
                 let place = self.place(base, frame);
                 match self.type_of(base, frame) {
                     Type::Tuple(_) => match self.eval_u32(index, frame) {
-                        Some(position) => tuple_part(place, position as usize),
-                        None => Place::Ignore,
+                        Ok(position) => self.tuple_part(place, position as usize, expr.span),
+                        Err(reported) => reported.into(),
                     },
                     _ => self.element(place, index, frame),
                 }
             }
             ExprKind::Slice { base, hi, lo } => {
                 let place = self.place(base, frame);
-                match (self.eval_u32(hi, frame), self.eval_u32(lo, frame)) {
-                    (Some(high), Some(low)) if high >= low => Place::Slice {
+                match self.slice_bounds(hi, lo, frame) {
+                    Ok((high, low)) => Place::Slice {
                         base: Box::new(place),
                         low: Box::new(ir::Expr::bits(low, 32)),
                         width: high - low + 1,
                     },
-                    _ => Place::Ignore,
+                    Err(absent) => absent.into(),
                 }
             }
             ExprKind::SlicePlus { base, lo, width } => {
@@ -91,15 +92,15 @@ impl Elaborator<'_> {
                 let low = self.eval_scalar(lo, frame);
                 let low = self.save_value(low, lo.span, &frame.name);
                 match self.eval_u32(width, frame) {
-                    Some(width) => Place::Slice {
+                    Ok(width) => Place::Slice {
                         base: Box::new(place),
                         low: Box::new(low),
                         width,
                     },
-                    None => Place::Ignore,
+                    Err(reported) => reported.into(),
                 }
             }
-            _ => Place::Ignore,
+            _ => self.no_place(expr.span, "an expression is not an lvalue"),
         }
     }
 
@@ -120,7 +121,7 @@ impl Elaborator<'_> {
                 .iter()
                 .map(|id| Place::Union(*id))
                 .collect(),
-            _ => return Place::Ignore,
+            _ => return self.no_place(index.span, "an indexed place is not a stack"),
         };
         let position = match self.eval(index, frame) {
             Data::Scalar(expr) if !expr.is_constant() => {
@@ -139,9 +140,25 @@ impl Elaborator<'_> {
                     "the index is out of range: the stack has {} elements",
                     elements.len()
                 );
-                self.error(crate::diag::Code::BOUNDS, index.span, message);
-                Place::Ignore
+                let reported = self.error(crate::diag::Code::BOUNDS, index.span, message);
+                reported.into()
             }
+        }
+    }
+
+    /// The storage of an element of a tuple.
+    fn tuple_part(&mut self, place: Place, position: usize, span: Span) -> Place {
+        match place {
+            Place::Struct(mut members) if position < members.len() => {
+                members.swap_remove(position).1
+            }
+            Place::Dynamic { index, elements } => {
+                let elements = elements.into_iter();
+                let elements = elements.map(|tuple| self.tuple_part(tuple, position, span));
+                let elements = elements.collect();
+                Place::Dynamic { index, elements }
+            }
+            _ => self.no_place(span, "a tuple has no such element"),
         }
     }
 
@@ -197,20 +214,5 @@ impl Elaborator<'_> {
             },
             _ => false,
         }
-    }
-}
-
-/// The storage of an element of a tuple.
-fn tuple_part(place: Place, position: usize) -> Place {
-    match place {
-        Place::Struct(mut members) if position < members.len() => members.swap_remove(position).1,
-        Place::Dynamic { index, elements } => Place::Dynamic {
-            index,
-            elements: elements
-                .into_iter()
-                .map(|tuple| tuple_part(tuple, position))
-                .collect(),
-        },
-        _ => Place::Ignore,
     }
 }

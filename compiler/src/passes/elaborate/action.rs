@@ -186,13 +186,14 @@ impl Elaborator<'_> {
         frame: &Rc<Frame>,
     ) {
         let Some((decl, global)) = self.action_decl(id) else {
+            self.impossible(span, "a called action is not an action");
             return;
         };
         let mut bound = self.arguments(info, &call.args, frame);
         for bound in &mut bound {
             // In a direct call, a parameter without a direction is passed like an `in` parameter.
             if let (Direction::None, Argument::Place(place)) = (bound.direction, &bound.argument) {
-                bound.argument = Argument::Value(place.value().unwrap_or(Data::Invalid));
+                bound.argument = Argument::Value(self.value_of(place, bound.span));
             }
         }
         if !frame.in_action {

@@ -54,23 +54,22 @@ impl Elaborator<'_> {
     pub fn eval_call(&mut self, expr: &Expr, call: &Call, frame: &Rc<Frame>) -> Data {
         let checked = self.checked;
         let Some(info) = checked.call(expr.id) else {
-            return Data::Invalid;
+            return self.no_data(expr.span, "a call is not resolved");
         };
-        if !self.count_parts(expr.span, 1) {
-            return Data::Invalid;
+        if let Err(reported) = self.count_parts(expr.span, 1) {
+            return reported.into();
         }
         self.depth += 1;
         let result = match self.depth > MAX_DEPTH {
-            true => {
-                self.report_last(
+            true => self
+                .report_last(
                     Code::RECURSION,
                     expr.span,
                     format!(
                         "calls are nested more than {MAX_DEPTH} levels deep, the limit of inlining"
                     ),
-                );
-                Data::Invalid
-            }
+                )
+                .into(),
             false => self.dispatch(expr, call, info, frame),
         };
         self.depth -= 1;
@@ -86,31 +85,31 @@ impl Elaborator<'_> {
                 DefKind::Function(decl) => {
                     self.call_function(&Rc::clone(decl), info, call, expr.span, frame)
                 }
-                _ => Data::Invalid,
+                _ => self.no_data(expr.span, "a called function is not a function"),
             },
             Callee::Action(id) => {
                 self.call_action(id, info, call, expr.span, frame);
-                Data::Invalid
+                Data::Nothing
             }
             Callee::ExternFunction(id) => self.call_extern(id, info, call, expr.span, frame),
             Callee::Method(id) => self.call_method(id, info, call, expr.span, frame),
             Callee::ParserApply(_) => {
                 self.apply_sub_parser(info, call, expr.span, frame);
-                Data::Invalid
+                Data::Nothing
             }
             Callee::ControlApply(_) => {
                 self.apply_sub_control(info, call, expr.span, frame);
-                Data::Invalid
+                Data::Nothing
             }
             Callee::DirectApply(id) => {
                 self.apply_direct(id, info, call, expr, frame);
-                Data::Invalid
+                Data::Nothing
             }
             Callee::TableApply(id) => {
                 self.apply_table_without_result(id, expr.span, frame);
-                Data::Invalid
+                Data::Nothing
             }
-            _ => Data::Invalid,
+            _ => self.no_data(expr.span, "a constructor is called in a statement"),
         }
     }
 
@@ -325,7 +324,7 @@ impl Elaborator<'_> {
                         };
                         self.assign(&inner, data, &bound.ty, bound.span, &frame.name);
                     }
-                    let data = inner.value().unwrap_or(Data::Invalid);
+                    let data = self.value_of(&inner, bound.span);
                     copies.push((bound.position, (place, data, bound.ty.clone())));
                     inner
                 }
@@ -362,7 +361,7 @@ impl Elaborator<'_> {
         frame: &Rc<Frame>,
     ) -> Data {
         let Some(body) = &decl.body else {
-            return Data::Invalid;
+            return self.no_data(span, "a called function has no body");
         };
         let bound = self.arguments(info, &call.args, frame);
         let mut callee = Frame::inside(&Rc::clone(&self.top));
@@ -401,9 +400,10 @@ impl Elaborator<'_> {
         self.emit_block(span, label, body);
         let copies = self.pending_copies.pop().unwrap_or_default();
         self.copy_out(copies, span, frame);
-        result
-            .and_then(|(place, _)| place.value())
-            .unwrap_or(Data::Invalid)
+        match result {
+            Some((place, _)) => self.value_of(&place, span),
+            None => Data::Nothing,
+        }
     }
 
     /// Emits a body as a block with a label. The block is omitted if the body has no break to the label, except at its end.
@@ -427,27 +427,27 @@ impl Elaborator<'_> {
         frame: &Rc<Frame>,
     ) -> Data {
         let Some(base) = method_base(&call.callee) else {
-            return Data::Invalid;
+            return self.no_data(span, "a built-in method is called without a base");
         };
         match method {
             BuiltinMethod::IsValid => self.is_valid(base, span, frame),
             BuiltinMethod::SetValid => {
                 let place = self.place(base, frame);
                 self.set_valid(&place, span);
-                Data::Invalid
+                Data::Nothing
             }
             BuiltinMethod::SetInvalid => {
                 let place = self.place(base, frame);
                 self.invalidate(&place, span);
-                Data::Invalid
+                Data::Nothing
             }
             BuiltinMethod::PushFront | BuiltinMethod::PopFront => {
                 let count = call
                     .args
                     .first()
-                    .and_then(|arg| self.eval_u32(&arg.value, frame));
+                    .and_then(|arg| self.eval_u32(&arg.value, frame).ok());
                 let (Some(count), place) = (count, self.place(base, frame)) else {
-                    return Data::Invalid;
+                    return self.no_data(span, "a stack is shifted by an unknown number");
                 };
                 let push = method == BuiltinMethod::PushFront;
                 let opened = unions_to_invalidate(&self.program.storage, &place, count, push);
@@ -460,12 +460,14 @@ impl Elaborator<'_> {
                     Place::UnionStack(target) => {
                         self.emit(span, Effect::PopUnion { target, count })
                     }
-                    _ => {}
+                    _ => {
+                        self.impossible(span, "a place that is not a stack is shifted");
+                    }
                 }
                 for union in opened {
                     self.invalidate(&Place::Union(union), span);
                 }
-                Data::Invalid
+                Data::Nothing
             }
             BuiltinMethod::MinSizeInBits => self.size_of(base, false, false, frame),
             BuiltinMethod::MinSizeInBytes => self.size_of(base, false, true, frame),
@@ -485,22 +487,25 @@ impl Elaborator<'_> {
             Data::Union(id) => Data::Scalar(ir::Expr::UnionValid(id)),
             Data::HeaderOf(_) => Data::boolean(true),
             Data::InvalidHeader => Data::boolean(false),
-            _ => Data::Invalid,
+            _ => self.no_data(
+                span,
+                "a value that is neither a header nor a union has no validity",
+            ),
         }
     }
 
     /// The size of an expression's type: the maximum if `max`, in bytes if `bytes`, else in bits.
     fn size_of(&mut self, base: &Expr, max: bool, bytes: bool, frame: &Rc<Frame>) -> Data {
         let ty = self.type_of(base, frame);
-        if !self.count_type_parts(&ty) {
-            return Data::Invalid;
+        if let Err(reported) = self.count_type_parts(&ty) {
+            return reported.into();
         }
         let bits = self.bits(&ty, max);
         Data::Int(if bytes { bits.div_ceil(8) } else { bits }.into())
     }
 }
 
-/// The unions of a stack that `push_front` or `pop_front` by `count` elements must invalidate, since BMv2 does not. Empty for a stack of
+/// The unions of a stack that `push_front` or `pop_front` by `count` elements must invalidate, since the switch does not. Empty for a stack of
 /// headers.
 fn unions_to_invalidate(storage: &Storage, stack: &Place, count: u32, push: bool) -> Vec<UnionId> {
     let Place::UnionStack(id) = stack else {

@@ -8,7 +8,7 @@ use super::{join, method_base, Elaborator};
 use crate::diag::Span;
 use crate::ir::{self, Effect, Follow, Scalar};
 use crate::passes::builder::data::Data;
-use crate::passes::inlined::{has_exit, Apply, Stmt, StmtKind};
+use crate::passes::inlined::{has_exit, Apply, AtExit, Stmt, StmtKind};
 use crate::sema::{CallInfo, Callee, DefKind, Resolution};
 use crate::syntax::ast::{
     Block, Call, Decl, DeclId, Expr, ExprKind, Param, Stmt as AstStmt, StmtKind as Ast,
@@ -128,7 +128,12 @@ impl Elaborator<'_> {
                 });
                 self.enter_parser(&instance, false, info, call, expr.span, frame);
             }
-            _ => {}
+            _ => {
+                self.impossible(
+                    expr.span,
+                    "an applied type is neither a control nor a parser",
+                );
+            }
         }
     }
 
@@ -163,7 +168,10 @@ impl Elaborator<'_> {
             }
         };
         let callee = instance.state.borrow().frame.clone();
-        let Some(callee) = callee else { return };
+        let Some(callee) = callee else {
+            self.impossible(span, "an applied control has no environment");
+            return;
+        };
         self.pending_copies.push(copies);
         self.elaborate_body(instance, &callee, span);
         let copies = self.pending_copies.pop().unwrap_or_default();
@@ -202,6 +210,7 @@ impl Elaborator<'_> {
                 continue;
             }
             let Some(Binding::Place(inner)) = callee.find(param) else {
+                self.impossible(bound.span, "a parameter of a control has no variable");
                 continue;
             };
             match bound.argument {
@@ -217,7 +226,7 @@ impl Elaborator<'_> {
                         }
                         _ => outs.push((inner.clone(), bound.span)),
                     }
-                    let data = inner.value().unwrap_or(Data::Invalid);
+                    let data = self.value_of(&inner, bound.span);
                     copies.push((place, data, bound.ty));
                 }
                 _ => {}
@@ -241,6 +250,7 @@ impl Elaborator<'_> {
     /// Elaborates the declarations and statements of a control, whose parameters are bound.
     fn elaborate_body(&mut self, instance: &Rc<ControlInstance>, callee: &Rc<Frame>, span: Span) {
         let Some(body) = &instance.decl.body else {
+            self.impossible(span, "an applied control has no body");
             return;
         };
         let loops = std::mem::take(&mut self.loops);
@@ -347,10 +357,12 @@ impl Elaborator<'_> {
     /// Applies a table; `outcome` has the statements that follow.
     pub fn apply_table(&mut self, table: DeclId, span: Span, frame: &Rc<Frame>, outcome: Outcome) {
         let Some(instance) = frame.control.clone() else {
+            self.impossible(span, "a table is applied outside of a control");
             return;
         };
         let callee = body_frame(frame);
         let Some(info) = self.table(table, &instance, &callee) else {
+            self.impossible(span, "an applied table is not a table");
             return;
         };
         self.compute_keys(table, &info, &callee);
@@ -392,7 +404,7 @@ impl Elaborator<'_> {
         let apply = Apply {
             table: info.id,
             then,
-            exit,
+            own: AtExit { stores: exit },
         };
         self.emit(span, StmtKind::Apply(Box::new(apply)));
     }
@@ -400,7 +412,7 @@ impl Elaborator<'_> {
     /// Applies a table and returns the boolean value of `t.apply().hit`, or of `t.apply().miss` if `hit` is false.
     pub fn apply_as_value(&mut self, base: &Expr, hit: bool, frame: &Rc<Frame>) -> Data {
         let Some(table) = self.applied_table(base) else {
-            return Data::Invalid;
+            return self.no_data(base.span, "`hit` or `miss` is not that of a table");
         };
         let result = self.temporary(&frame.name, "tmp", Scalar::Bool);
         let mut set = |value| {

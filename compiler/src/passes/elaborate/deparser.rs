@@ -8,7 +8,7 @@ use super::{Elaborator, Region};
 use crate::diag::Span;
 use crate::ir::{HeaderId, HeaderPlace};
 use crate::passes::builder::data::Data;
-use crate::passes::inlined::{BlockCode, StmtKind};
+use crate::passes::inlined::{BlockCode, Pending};
 use crate::sema::CallInfo;
 use crate::syntax::ast::Call;
 
@@ -40,7 +40,7 @@ impl Elaborator<'_> {
             );
         }
         for header in headers {
-            self.emit(span, StmtKind::Emit(header));
+            self.emit(span, Pending::Emit(header));
         }
     }
 

@@ -62,7 +62,8 @@ impl Elaborator<'_> {
         let (_, action) = actions.iter().find(|(known, _)| *known == action)?;
         let annotated_priority = (entry.annotations.annotation("priority"))
             .and_then(|annotation| annotations::number(self.checked, annotation.exprs()?.first()?));
-        let priority = (entry.priority.as_ref()).and_then(|expr| self.eval_constant(expr, frame));
+        let priority =
+            (entry.priority.as_ref()).and_then(|expr| self.eval_constant(expr, frame).ok());
         Some(WrittenEntry {
             elements: self.elements_of(&entry.keyset, table, frame)?,
             action: *action,
@@ -102,14 +103,14 @@ impl Elaborator<'_> {
         Some(match &element.kind {
             ExprKind::DontCare(_) => KeysetElement::Any,
             ExprKind::Mask(value, bits) => KeysetElement::Mask(
-                self.eval_constant(value, frame)?,
-                self.eval_constant(bits, frame)?,
+                self.eval_constant(value, frame).ok()?,
+                self.eval_constant(bits, frame).ok()?,
             ),
             ExprKind::Range(low, high) => KeysetElement::Range(
-                self.eval_constant(low, frame)?,
-                self.eval_constant(high, frame)?,
+                self.eval_constant(low, frame).ok()?,
+                self.eval_constant(high, frame).ok()?,
             ),
-            _ => KeysetElement::Value(self.eval_constant(element, frame)?),
+            _ => KeysetElement::Value(self.eval_constant(element, frame).ok()?),
         })
     }
 }

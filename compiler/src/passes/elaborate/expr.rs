@@ -6,22 +6,23 @@ use num_bigint::BigInt;
 
 use super::frame::{Binding, Frame};
 use super::{ops, Elaborator};
-use crate::diag::{Code, Diagnostic, Span, Warning};
+use crate::diag::{Code, Diagnostic, ErrorReported, Span, Warning};
 use crate::ir::{self, Effect, Scalar};
 use crate::passes::builder::data::{Data, Place};
-use crate::passes::builder::place_of;
+use crate::passes::builder::{place_of, Absent};
 use crate::passes::externs::call::Region;
 use crate::sema::{DefKind, Resolution, Type, Value};
 use crate::syntax::ast::{BinaryOp, DeclId, Expr, ExprKind, Ident, Name, NamedExpr, UnaryOp};
 
-/// Maximum nesting of operators in an expression of the output. BMv2 reads JSON files nested up to 1,000 levels, Alfirk's switch up to 600,
+/// Maximum nesting of operators in an expression of the output. The reference switch reads JSON files nested up to 1,000 levels, Alfirk's switch up to 600,
 /// and an operator whose result is wrapped uses six levels.
 const MAX_HEIGHT: usize = 60;
 
 impl Elaborator<'_> {
     /// The value of an expression after its implicit cast.
     pub fn eval(&mut self, expr: &Expr, frame: &Rc<Frame>) -> Data {
-        self.one_level_deeper(expr.span, |this| this.eval_here(expr, frame))
+        let data = self.one_level_deeper(expr.span, |this| this.eval_here(expr, frame));
+        data.unwrap_or_else(Data::from)
     }
 
     /// The value of an expression after its implicit cast; the nesting is counted already.
@@ -68,7 +69,7 @@ impl Elaborator<'_> {
 
     /// A placeholder for a value that is neither a number nor a boolean. Reports an error if none is reported yet.
     fn placeholder(&mut self, expr: &Expr, frame: &Rc<Frame>) -> ir::Expr {
-        if !self.diagnostics.has_errors() {
+        if self.diagnostics.error_reported().is_none() {
             let ty = self.type_as_used(expr, frame);
             self.target(
                 expr.span,
@@ -79,31 +80,54 @@ impl Elaborator<'_> {
         ir::Expr::number(0, self.scalar(&ty).unwrap_or(Scalar::Bit(1)))
     }
 
-    /// The value of an expression that must be a constant number; `None` after a reported error.
-    pub fn eval_constant(&mut self, expr: &Expr, frame: &Rc<Frame>) -> Option<BigInt> {
-        let value = self.eval(expr, frame).constant();
-        if value.is_none() && !self.diagnostics.has_errors() {
-            self.error(
-                Code::NOT_CONSTANT,
-                expr.span,
-                "the value must be known at compile time",
-            );
+    /// The value of an expression that must be a constant number.
+    ///
+    /// # Errors
+    /// The value is not constant, which is reported unless an earlier error may be the reason.
+    pub fn eval_constant(
+        &mut self,
+        expr: &Expr,
+        frame: &Rc<Frame>,
+    ) -> Result<BigInt, ErrorReported> {
+        if let Some(value) = self.eval(expr, frame).constant() {
+            return Ok(value);
         }
-        value
+        Err(self.diagnostics.error_reported().unwrap_or_else(|| {
+            let message = "the value must be known at compile time";
+            self.error(Code::NOT_CONSTANT, expr.span, message)
+        }))
     }
 
-    /// The value of an expression that must be a constant number below 2^32; `None` after a reported error.
-    pub fn eval_u32(&mut self, expr: &Expr, frame: &Rc<Frame>) -> Option<u32> {
+    /// The value of an expression that must be a constant number below 2^32.
+    ///
+    /// # Errors
+    /// As for [`Elaborator::eval_constant`], or the number is out of range.
+    pub fn eval_u32(&mut self, expr: &Expr, frame: &Rc<Frame>) -> Result<u32, ErrorReported> {
         let value = self.eval_constant(expr, frame)?;
-        let small = u32::try_from(&value).ok();
-        if small.is_none() {
+        u32::try_from(&value).map_err(|_| {
             self.error(
                 Code::EVALUATION,
                 expr.span,
                 format!("{value} is not between 0 and 2^32 - 1"),
-            );
+            )
+        })
+    }
+
+    /// The bounds of a slice, most significant first.
+    ///
+    /// # Errors
+    /// As for [`Elaborator::eval_u32`].
+    pub fn slice_bounds(
+        &mut self,
+        high: &Expr,
+        low: &Expr,
+        frame: &Rc<Frame>,
+    ) -> Result<(u32, u32), Absent> {
+        match (self.eval_u32(high, frame), self.eval_u32(low, frame)) {
+            (Ok(high), Ok(low)) if high >= low => Ok((high, low)),
+            (Err(reported), _) | (_, Err(reported)) => Err(reported.into()),
+            _ => Err(self.impossible(low.span, "the bounds of a slice are in the wrong order")),
         }
-        small
     }
 
     /// The value of an expression before its implicit cast.
@@ -121,7 +145,7 @@ impl Elaborator<'_> {
             ExprKind::InvalidHeader => Data::InvalidHeader,
             ExprKind::Name(_) => match info.resolution {
                 Resolution::Decl(id) => self.eval_name(id, expr.span, frame),
-                _ => Data::Invalid,
+                _ => self.no_data(expr.span, "a name is not resolved"),
             },
             ExprKind::Member(base, member) => {
                 self.eval_member(expr, base, member, info.resolution, frame)
@@ -129,17 +153,17 @@ impl Elaborator<'_> {
             ExprKind::Index(base, index) => self.eval_index(expr, base, index, frame),
             ExprKind::Slice { base, hi, lo } => {
                 let data = self.eval(base, frame);
-                match (self.eval_u32(hi, frame), self.eval_u32(lo, frame)) {
-                    (Some(high), Some(low)) if high >= low => self.slice(data, high, low),
-                    _ => Data::Invalid,
+                match self.slice_bounds(hi, lo, frame) {
+                    Ok((high, low)) => self.slice(data, high, low),
+                    Err(absent) => absent.into(),
                 }
             }
             ExprKind::SlicePlus { base, lo, width } => {
                 let operands = self.eval_operands(&[base, lo], frame);
-                let Some(width) = self.eval_u32(width, frame) else {
-                    return Data::Invalid;
-                };
-                self.slice_plus(operands, width, expr.span)
+                match self.eval_u32(width, frame) {
+                    Ok(width) => self.slice_plus(operands, width, expr.span),
+                    Err(reported) => reported.into(),
+                }
             }
             ExprKind::Unary(op, arg) => {
                 let data = self.eval(arg, frame);
@@ -162,7 +186,7 @@ impl Elaborator<'_> {
                 self.cast(data, &to)
             }
             ExprKind::Call(call) => self.eval_call(expr, call, frame),
-            _ => Data::Invalid,
+            _ => self.no_data(expr.span, "an expression has no value"),
         }
     }
 
@@ -211,7 +235,7 @@ impl Elaborator<'_> {
                 *index,
                 crate::passes::control_view::ENUM_BITS,
             )),
-            _ => Data::Invalid,
+            _ => self.no_data(None, "a member is neither of an enum nor an error"),
         }
     }
 
@@ -224,7 +248,9 @@ impl Elaborator<'_> {
                 let place = self.next_element(place, span, frame);
                 return self.read(&place, &ty, span, &frame.name);
             }
-            Some(Binding::Instance(_)) => return Data::Invalid,
+            Some(Binding::Instance(_)) => {
+                return self.no_data(span, "an instance is used as a value");
+            }
             None => {}
         }
         let checked = self.checked;
@@ -238,7 +264,7 @@ impl Elaborator<'_> {
                 self.cast(data, &ty)
             }
             DefKind::EnumMember(..) | DefKind::ErrorMember(..) => self.member(id),
-            _ => Data::Invalid,
+            _ => self.no_data(span, "a name has no value"),
         }
     }
 
@@ -247,7 +273,7 @@ impl Elaborator<'_> {
         self.checked
             .decl_type(id)
             .cloned()
-            .unwrap_or(Type::Invalid)
+            .unwrap_or(Type::Unknown)
             .substitute(&frame.substitution)
     }
 
@@ -268,7 +294,7 @@ impl Elaborator<'_> {
                 return match self.place(base, frame) {
                     Place::Stack(id) => Data::Scalar(ir::Expr::LastIndex(id)),
                     Place::UnionStack(id) => Data::Scalar(ir::Expr::UnionLastIndex(id)),
-                    _ => Data::Invalid,
+                    _ => self.no_data(expr.span, "`lastIndex` is not that of a stack"),
                 }
             }
             Resolution::Decl(id)
@@ -301,7 +327,7 @@ impl Elaborator<'_> {
     fn stack_size(&mut self, base: &Expr, frame: &Rc<Frame>) -> Data {
         match self.type_of(base, frame) {
             Type::Stack(_, size) => Data::Scalar(ir::Expr::bits(size, 32)),
-            _ => Data::Invalid,
+            _ => self.no_data(base.span, "`size` is not that of a stack"),
         }
     }
 
@@ -322,7 +348,7 @@ impl Elaborator<'_> {
                 // A list needs storage if its index is computed at run time, and a stack if the index expression may change it.
                 _ => {
                     let place = self.allocate(&stack, &super::join(&frame.name, "tmp"));
-                    let held = std::mem::replace(&mut data, Data::Invalid);
+                    let held = std::mem::take(&mut data);
                     self.assign(&place, held, &stack, base.span, &frame.name);
                     place
                 }
@@ -333,21 +359,22 @@ impl Elaborator<'_> {
                 return self.read(&place, &ty, expr.span, &frame.name);
             }
         }
-        let Some(index) = self.eval_u32(index, frame) else {
-            return Data::Invalid;
+        let index = match self.eval_u32(index, frame) {
+            Ok(index) => index,
+            Err(reported) => return reported.into(),
         };
         match data {
             Data::Struct(mut fields) if (index as usize) < fields.len() => {
                 fields.swap_remove(index as usize).1
             }
-            _ => Data::Invalid,
+            _ => self.no_data(expr.span, "an indexed value has no such element"),
         }
     }
 
     /// The value of the slice `base[low +: width]`, whose operands are `base` and `low`.
     fn slice_plus(&mut self, mut operands: Vec<Data>, width: u32, span: Span) -> Data {
         let (Some(low), Some(base)) = (operands.pop(), operands.pop()) else {
-            return Data::Invalid;
+            return self.no_data(span, "a slice has no operands");
         };
         if let Some(low) = low.constant().and_then(|low| u32::try_from(low).ok()) {
             return self.slice(base, low + width - 1, low);
@@ -373,7 +400,7 @@ impl Elaborator<'_> {
         }
         let mut operands = self.eval_operands(&[left, right], frame);
         let (Some(b), Some(a)) = (operands.pop(), operands.pop()) else {
-            return Data::Invalid;
+            return self.no_data(expr.span, "a binary operator has no operands");
         };
         if self.type_as_used(left, frame) == Type::Int {
             return self.binary_int(op, a, b, expr.span);
@@ -463,7 +490,7 @@ impl Elaborator<'_> {
             return self.eval(if known { then } else { other }, frame);
         }
         let ty = self.type_of(expr, frame);
-        let (mut a, mut b) = (Data::Invalid, Data::Invalid);
+        let (mut a, mut b) = (Data::Nothing, Data::Nothing);
         let then_code = self.block(|this| {
             a = this.eval(then, frame);
             a = this.cast(a.clone(), &ty);
@@ -477,12 +504,9 @@ impl Elaborator<'_> {
                 return Data::Scalar(self.choose(cond, a.clone(), b.clone()));
             }
             if let (Data::Int(_), Data::Int(_)) = (&a, &b) {
-                self.error(
-                    Code::NOT_CONSTANT,
-                    expr.span,
-                    "integers without a width cannot be selected at run time; give one a width",
-                );
-                return Data::Invalid;
+                let message =
+                    "integers without a width cannot be selected at run time; give one a width";
+                return self.error(Code::NOT_CONSTANT, expr.span, message).into();
             }
         }
         let result = self.allocate(&ty, &super::join(&frame.name, "tmp"));
@@ -495,7 +519,7 @@ impl Elaborator<'_> {
             this.assign(&result, b, &ty, other.span, &frame.name);
         });
         self.emit_if(expr.span, cond, then_code, other_code);
-        result.value().unwrap_or(Data::Invalid)
+        self.value_of(&result, expr.span)
     }
 
     /// Evaluates operands from left to right. Values that a later operand may change are saved in variables.

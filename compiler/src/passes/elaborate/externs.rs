@@ -15,8 +15,7 @@ use crate::passes::builder::data::Data;
 use crate::passes::externs::call::{
     Argument, Call, CallResult, Callee, DeclaredObject, ExternArg, Implementation, InstanceId,
 };
-use crate::passes::externs::properties;
-use crate::passes::inlined::StmtKind;
+use crate::passes::inlined::Pending;
 use crate::sema::{CallInfo, Type};
 use crate::syntax::ast::{self, Arg, Decl, DeclId, ExprKind, FunctionDecl, Name};
 
@@ -40,7 +39,7 @@ impl Elaborator<'_> {
         let type_args = type_args.map(|ty| ty.substitute(&frame.substitution));
         let type_args = type_args.collect();
         let args = self.extern_arguments(info, args, frame);
-        let kind = properties::control_kind(self.options.arch, &ty);
+        let kind = self.options.arch.target().control_kind(&ty);
         let meta =
             kind.map(|kind| self.named_meta(kind, name.name.clone(), name.annotations, name.span));
         let instances = &mut self.into.externs.instances;
@@ -109,7 +108,7 @@ impl Elaborator<'_> {
         }
         // The calls are removed with the evaluation of their arguments, as by p4c.
         if self.options.no_assertions && matches!(&*name, "assert" | "assume") {
-            return Data::Invalid;
+            return Data::Nothing;
         }
         let args = self.extern_arguments(info, &call.args, frame);
         match &*name {
@@ -118,10 +117,13 @@ impl Elaborator<'_> {
                     Some(Data::Scalar(expr)) => Some(expr.clone()),
                     _ => None,
                 };
-                if let (Some(cond), Some(error)) = (scalar(0), scalar(1)) {
-                    self.emit(span, Take::Verify { cond, error });
+                match (scalar(0), scalar(1)) {
+                    (Some(cond), Some(error)) => {
+                        self.emit(span, Take::Verify { cond, error });
+                        Data::Nothing
+                    }
+                    _ => self.no_data(span, "`verify` has an argument that is not a number"),
                 }
-                Data::Invalid
             }
             "static_assert" => self.static_assert(&args, span),
             _ => self.record_call(Callee::Function(name), args, info, Vec::new(), span, frame),
@@ -145,13 +147,13 @@ impl Elaborator<'_> {
         }
         let instance = base.and_then(|base| self.instance_of(base, frame));
         let Some(Instance::Extern(object)) = instance else {
-            return Data::Invalid;
+            return self.no_data(span, "a method is called of a value that is not an object");
         };
         match object {
             ExternObject::PacketIn => self.packet_in(&method, info, call, span, frame),
             ExternObject::PacketOut => {
                 self.emit_header(info, call, span, frame);
-                Data::Invalid
+                Data::Nothing
             }
             ExternObject::Object(id) => {
                 let args = self.extern_arguments(info, &call.args, frame);
@@ -172,6 +174,7 @@ impl Elaborator<'_> {
         span: Span,
         frame: &Rc<Frame>,
     ) -> Data {
+        let target = self.options.arch.target();
         let ret = info.ret.substitute(&frame.substitution);
         let mut call = Call {
             callee,
@@ -183,12 +186,12 @@ impl Elaborator<'_> {
             scope: frame.name.clone(),
             span,
         };
-        if let Some(value) = properties::fold_pure_call(&mut self.build, &call) {
+        if let Some(value) = target.fold_pure_call(&mut self.build, &call) {
             return value;
         }
         let id = CallId::from(self.into.externs.calls.len());
-        let mut data = Data::Invalid;
-        if call.ret != Type::Void && properties::calls_have_results(self.options.arch) {
+        let mut data = Data::Nothing;
+        if call.ret != Type::Void && target.calls_have_results() {
             (call.result, data) = match self.scalar(&call.ret) {
                 Some(ty) => (
                     CallResult::Scalar(ty),
@@ -196,13 +199,13 @@ impl Elaborator<'_> {
                 ),
                 None => {
                     let place = self.allocate(&call.ret, &join(&frame.name, "tmp"));
-                    let data = place.value().unwrap_or(Data::Invalid);
+                    let data = self.value_of(&place, span);
                     (CallResult::Place(place), data)
                 }
             };
         }
         self.into.externs.calls.push(call);
-        self.emit(span, StmtKind::Call(id));
+        self.emit(span, Pending::Call(id));
         data
     }
 
@@ -256,14 +259,15 @@ impl Elaborator<'_> {
             _ => "static assertion failed".to_owned(),
         };
         match holds {
-            Some(value) if value != BigInt::ZERO => {}
-            Some(_) => self.error(Code::EVALUATION, span, message),
-            None => self.error(
-                Code::NOT_CONSTANT,
-                span,
-                "a static assertion must be known at compile time",
-            ),
+            Some(value) if value != BigInt::ZERO => Data::boolean(true),
+            Some(_) => self.error(Code::EVALUATION, span, message).into(),
+            None => self
+                .error(
+                    Code::NOT_CONSTANT,
+                    span,
+                    "a static assertion must be known at compile time",
+                )
+                .into(),
         }
-        Data::boolean(true)
     }
 }

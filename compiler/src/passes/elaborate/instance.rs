@@ -101,7 +101,7 @@ impl Elaborator<'_> {
         frame: &Rc<Frame>,
     ) -> Option<Instance> {
         let checked = self.checked;
-        if !self.count_parts(name.span, INSTANCE_PARTS) {
+        if self.count_parts(name.span, INSTANCE_PARTS).is_err() {
             return None;
         }
         match info.callee {

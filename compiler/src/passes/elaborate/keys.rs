@@ -14,6 +14,7 @@ use crate::sema::{Callee, DefKind, Resolution, Type, Value};
 use crate::syntax::ast::{
     Annotated, Annotation, BinaryOp, DeclId, Expr, ExprKind, KeyElement, TableDecl,
 };
+use crate::targets::KeyUse;
 
 /// The elaborated key of a table.
 pub struct Keys {
@@ -46,7 +47,8 @@ impl Elaborator<'_> {
                     (KeyTarget::Field(field), None)
                 }
             };
-            if &*element.match_kind.name == "selector" {
+            let usage = self.options.arch.target().key_use(&element.match_kind.name);
+            if usage == Some(KeyUse::Selector) {
                 let field = match (target, key_mask) {
                     (KeyTarget::Field(field), None) => field,
                     _ => {
@@ -58,7 +60,16 @@ impl Elaborator<'_> {
                 selectors.push(field);
                 continue;
             }
-            keys.push(self.key(element, decl, target, key_mask, (&ty, scalar)));
+            let kind = match usage {
+                Some(KeyUse::Match(kind)) => kind,
+                Some(KeyUse::Selector) | None => {
+                    let other = &element.match_kind;
+                    let message = format!("this target does not support match kind {other}");
+                    self.target(other.span, message);
+                    MatchKind::Exact
+                }
+            };
+            keys.push(self.key(element, decl, kind, (target, key_mask), (&ty, scalar)));
         }
         let prefixes = keys.iter().filter(|key| key.kind == MatchKind::Lpm).count();
         let others = |key: &Key| !matches!(key.kind, MatchKind::Exact | MatchKind::Lpm);
@@ -78,22 +89,10 @@ impl Elaborator<'_> {
         &mut self,
         element: &KeyElement,
         decl: &TableDecl,
-        target: KeyTarget,
-        mask: Option<BigInt>,
+        kind: MatchKind,
+        (target, mask): (KeyTarget, Option<BigInt>),
         (ty, scalar): (&Type, ir::Scalar),
     ) -> Key {
-        let kind = match &*element.match_kind.name {
-            "exact" => MatchKind::Exact,
-            "lpm" => MatchKind::Lpm,
-            "ternary" => MatchKind::Ternary,
-            "range" => MatchKind::Range,
-            "optional" => MatchKind::Optional,
-            other => {
-                let message = format!("this target does not support match kind {other}");
-                self.target(element.match_kind.span, message);
-                MatchKind::Exact
-            }
-        };
         let name = match element
             .annotations
             .annotation("name")
@@ -135,7 +134,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// The target and mask of a key element that BMv2 can read directly: a field, optionally under a constant mask, or the validity of a
+    /// The target and mask of a key element that the switch can read directly: a field, optionally under a constant mask, or the validity of a
     /// header. `None` for other expressions.
     fn direct_key(
         &mut self,
@@ -158,7 +157,7 @@ impl Elaborator<'_> {
         if !is_valid && !self.is_path(expr, frame) {
             return None;
         }
-        let mut data = Data::Invalid;
+        let mut data = Data::Nothing;
         let code = self.block(|this| data = this.eval(expr, frame));
         if !code.is_empty() {
             return None;
@@ -177,6 +176,7 @@ impl Elaborator<'_> {
     /// Emits stores of the key elements that are not fields, before an application of the table.
     pub fn compute_keys(&mut self, id: DeclId, info: &TableInfo, frame: &Rc<Frame>) {
         let DefKind::Table(decl) = &self.checked.def(id).kind else {
+            self.impossible(None, "an applied table is not a table");
             return;
         };
         let decl = Rc::clone(decl);

@@ -89,7 +89,10 @@ impl Elaborator<'_> {
                 .iter()
                 .map(|id| Data::Union(*id))
                 .collect(),
-            _ => return,
+            _ => {
+                self.impossible(span, "a loop traverses a value without elements");
+                return;
+            }
         };
         let label = self.label();
         let code = self.block(|this| {
@@ -113,6 +116,7 @@ impl Elaborator<'_> {
     ) {
         let mut ends = self.eval_operands(&[low, high], frame);
         let (Some(high), Some(low)) = (ends.pop(), ends.pop()) else {
+            self.impossible(span, "a range has no ends");
             return;
         };
         let (low, high) = (self.cast(low, variable.1), self.cast(high, variable.1));
@@ -135,16 +139,17 @@ impl Elaborator<'_> {
             }
         }
         // The condition is tested after the body, as the last value may be the largest value of the variable's type.
-        let Some(scalar) = self.scalar(variable.1) else {
-            return;
-        };
-        let (Data::Scalar(low), Data::Scalar(high)) = (low, high) else {
+        let (Some(scalar), Data::Scalar(low), Data::Scalar(high)) =
+            (self.scalar(variable.1), low, high)
+        else {
+            self.impossible(span, "the ends of a range are not numbers");
             return;
         };
         let high = self.save_value(high, span, &frame.name);
         let name = super::join(&frame.name, &variable.0.name.name);
         let place = self.allocate(variable.1, &name);
         let Place::Scalar(field, _) = place else {
+            self.impossible(span, "the variable of a loop is not a number");
             return;
         };
         self.assign(&place, Data::Scalar(low), variable.1, span, &frame.name);
@@ -192,7 +197,7 @@ impl Elaborator<'_> {
         label: ir::Label,
         frame: &Rc<Frame>,
     ) {
-        if !self.count_parts(body.span, 1) {
+        if self.count_parts(body.span, 1).is_err() {
             return;
         }
         let round = self.label();

@@ -10,7 +10,7 @@
 //! which arguments are passed without a copy, which loops are unrolled and which conditions are constant.
 //!
 //! Only the externs of core.p4 are handled here: `packet_in`, `packet_out`, `verify` and `static_assert`. Calls of other externs become
-//! [`crate::passes::inlined::StmtKind::Call`], with [`crate::ir::Expr::Result`] as their value.
+//! [`crate::passes::inlined::Pending::Call`], with [`crate::ir::Expr::Result`] as their value.
 
 mod access;
 mod action;
@@ -40,7 +40,7 @@ use std::rc::Rc;
 use frame::{Binding, ControlInstance, Frame};
 use rustc_hash::FxHashMap;
 
-use crate::diag::{Code, Diagnostic, Span};
+use crate::diag::{Code, Diagnostic, ErrorReported, Span};
 use crate::ir::{self, Label};
 use crate::names::join;
 use crate::passes::builder::data::{Data, Place};
@@ -185,26 +185,30 @@ impl<'a> Elaborator<'a> {
         }
     }
 
-    /// Runs `make` one level deeper in the nesting of statements, expressions and calls. If the level exceeds the limit, reports it and does
-    /// not run `make`.
-    fn one_level_deeper<T: Default>(&mut self, span: Span, make: impl FnOnce(&mut Self) -> T) -> T {
+    /// Runs `make` one level deeper in the nesting of statements, expressions and calls.
+    ///
+    /// # Errors
+    /// The level or the number of generated parts exceeds its limit, which is reported; `make` is not run.
+    fn one_level_deeper<T>(
+        &mut self,
+        span: Span,
+        make: impl FnOnce(&mut Self) -> T,
+    ) -> Result<T, ErrorReported> {
         // A call at the maximum depth of one body may have a callee whose body has the maximum depth, too.
         let most = 2 * levels();
         if self.level >= most {
             let message =
                 format!("this is nested more than {most} levels deep, with the calls around it");
-            self.diagnostics
-                .report_last(Diagnostic::error(Code::NESTING, span, message).help(
+            let what = Diagnostic::error(Code::NESTING, span, message).help(
                 "assign the result of the call to a variable, instead of calling within an expression",
-            ));
+            );
+            return Err(self.diagnostics.report_last(what));
         }
-        if self.level >= most || self.exceeds_limit() {
-            return T::default();
-        }
+        self.observes_limit()?;
         self.level += 1;
         let made = make(self);
         self.level -= 1;
-        made
+        Ok(made)
     }
 
     /// Runs `make` with an empty list of statements and returns the statements that it emits.

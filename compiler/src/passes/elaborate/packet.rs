@@ -8,7 +8,6 @@ use super::{join, Elaborator};
 use crate::diag::Span;
 use crate::ir::{self, Scalar, Take};
 use crate::passes::builder::data::{Data, Place};
-use crate::passes::externs::properties;
 use crate::sema::{CallInfo, Resolution, Type};
 use crate::syntax::ast::{Call, Expr, ExprKind};
 
@@ -26,29 +25,31 @@ impl Elaborator<'_> {
             "extract" => self.extract(info, call, span, frame),
             "advance" => {
                 let bound = self.arguments(info, &call.args, frame);
-                if let Some(Argument::Value(Data::Scalar(bits))) =
-                    bound.first().map(|bound| &bound.argument)
-                {
-                    let bits = bits.clone();
-                    self.emit(span, Take::Advance(bits));
+                match bound.first().map(|bound| &bound.argument) {
+                    Some(Argument::Value(Data::Scalar(bits))) => {
+                        let bits = bits.clone();
+                        self.emit(span, Take::Advance(bits));
+                    }
+                    _ => return self.no_data(span, "`advance` has no number of bits"),
                 }
             }
             "lookahead" => {
                 let ty = info.ret.substitute(&frame.substitution);
                 return self.lookahead(&ty, span, &frame.name);
             }
-            "length" => return properties::packet_length(&mut self.build, span),
-            _ => {}
+            "length" => {
+                let target = self.options.arch.target();
+                return target.packet_length(&mut self.build, span);
+            }
+            _ => return self.no_data(span, "an unknown method of `packet_in` is called"),
         }
-        Data::Invalid
+        Data::Nothing
     }
 
     /// Elaborates `packet_in.extract`.
     fn extract(&mut self, info: &CallInfo, call: &Call, span: Span, frame: &Rc<Frame>) {
-        let Some(first) = call.args.first() else {
-            return;
-        };
-        let Some(param) = info.args.first() else {
+        let (Some(first), Some(param)) = (call.args.first(), info.args.first()) else {
+            self.impossible(span, "`extract` has no argument");
             return;
         };
         let ty = param.ty.substitute(&frame.substitution);
@@ -98,19 +99,26 @@ impl Elaborator<'_> {
             Place::Dynamic { index, elements } => {
                 self.verify_index(&index, elements.len(), span);
                 self.branch_on_index(&index, elements.len(), span, |this, position| {
-                    if let Place::Header(ir::HeaderPlace::Fixed(target)) = elements[position] {
-                        this.emit(
+                    let varbit_bits = varbit_bits.clone();
+                    match elements[position] {
+                        Place::Header(ir::HeaderPlace::Fixed(target)) => this.emit(
                             span,
                             Take::Extract {
                                 target,
-                                varbit_bits: varbit_bits.clone(),
+                                varbit_bits,
                             },
-                        );
+                        ),
+                        _ => {
+                            this.impossible(span, "an element of a stack is not a header");
+                        }
                     }
                 });
                 return;
             }
-            _ => return,
+            _ => {
+                self.impossible(span, "`extract` has an argument that is not a header");
+                return;
+            }
         };
         self.emit(span, kind);
     }

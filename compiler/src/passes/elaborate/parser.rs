@@ -15,7 +15,7 @@ use crate::diag::{Code, Span};
 use crate::ir::{Expr as IrExpr, Source, StateId, Take};
 use crate::names::Names;
 use crate::passes::annotations::full_name;
-use crate::passes::inlined::{BlockCode, Case, Next, State, StateCode, Stmt, StmtKind, Transition};
+use crate::passes::inlined::{BlockCode, Case, Next, Pending, State, StateCode, Stmt, Transition};
 use crate::sema::{CallInfo, Resolution};
 use crate::syntax::ast::{
     Arg, Call, Decl, DeclId, Expr, ExprKind, Name, State as AstState, Stmt as AstStmt,
@@ -211,7 +211,10 @@ impl Elaborator<'_> {
                 let state = run.states.get(name).cloned();
                 match state {
                     Some(state) => Next::State(self.state_id(&state, run)),
-                    None => Next::End,
+                    None => {
+                        self.impossible(None, "a transition leads to an unknown state");
+                        Next::End
+                    }
                 }
             }
         }
@@ -220,7 +223,7 @@ impl Elaborator<'_> {
     /// Elaborates all states that are reachable from those referenced so far.
     fn finish_run(&mut self, run: &mut ParserRun) {
         while let Some((state, id)) = run.waiting.pop_front() {
-            if !self.count_parts(state.name.span, 1) {
+            if self.count_parts(state.name.span, 1).is_err() {
                 return;
             }
             self.state(&state, id, run);
@@ -269,13 +272,14 @@ impl Elaborator<'_> {
         span: Span,
         frame: &Rc<Frame>,
     ) {
-        let Some(base) = method_base(&call.callee) else {
+        let instance =
+            method_base(&call.callee).and_then(|base| Some((base, self.instance_of(base, frame)?)));
+        let Some((base, Instance::Parser(instance))) = instance else {
+            self.impossible(span, "an applied parser is not a parser");
             return;
         };
-        if let Some(Instance::Parser(instance)) = self.instance_of(base, frame) {
-            let copied = self.has_several_argument_lists(base, frame);
-            self.enter_parser(&instance, copied, info, call, span, frame);
-        }
+        let copied = self.has_several_argument_lists(base, frame);
+        self.enter_parser(&instance, copied, info, call, span, frame);
     }
 
     /// Whether the current parser calls a sub-parser with different arguments.
@@ -364,7 +368,7 @@ impl Elaborator<'_> {
         self.finish_run(&mut run);
         self.out = outer;
         if let Next::State(start) = start {
-            self.emit(span, StmtKind::Enter { start, join });
+            self.emit(span, Pending::Enter { start, join });
         }
         self.copy_out(copies, span, frame);
     }

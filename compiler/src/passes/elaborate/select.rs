@@ -40,6 +40,7 @@ impl Elaborator<'_> {
                     return EvaluatedSelect::default();
                 };
                 let Data::Scalar(value) = leaf.data else {
+                    self.impossible(expr.span, "a key of `select` is not a number");
                     continue;
                 };
                 keys.push(SelectKey {
@@ -165,7 +166,7 @@ impl Elaborator<'_> {
     /// Elaborates the declaration of a value set; `None` after a reported error.
     pub fn value_set(&mut self, decl: &Rc<ValueSetDecl>, frame: &Rc<Frame>) -> Option<ValueSetId> {
         let ty = self.written_type(&decl.ty, frame);
-        let size = self.eval_u32(&decl.size, frame)?;
+        let size = self.eval_u32(&decl.size, frame).ok()?;
         let name = full_name(&frame.name, &decl.annotations, &decl.name.name);
         let meta = self.named_meta("value set", name, &decl.annotations, decl.name.span);
         let mut fields = Vec::new();

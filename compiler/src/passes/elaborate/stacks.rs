@@ -5,9 +5,10 @@ use std::rc::Rc;
 use super::frame::{Binding, Frame};
 use super::Elaborator;
 use crate::diag::Span;
+use crate::ir::walk;
 use crate::ir::{self, Effect, HeaderPlace, Scalar, Take};
 use crate::passes::builder::data::Place;
-use crate::passes::inlined::{walk, Stmt, StmtKind};
+use crate::passes::inlined::{Pending, Stmt, StmtKind};
 use crate::sema::Resolution;
 use crate::syntax::ast::{Expr, ExprKind};
 
@@ -74,7 +75,7 @@ impl Elaborator<'_> {
                 Place::LastUnion(id),
                 self.program.storage.union_stack(id).elements.len(),
             ),
-            _ => return Place::Ignore,
+            _ => return self.no_place(span, "`last` is not that of a stack"),
         };
         if !has_last(&self.out, &stack) {
             self.verify_below(last_index(&stack), size, span);
@@ -102,7 +103,7 @@ impl Elaborator<'_> {
                     return match self.place(base, frame) {
                         Place::Stack(id) => Place::Next(id),
                         Place::UnionStack(id) => Place::NextUnion(id),
-                        _ => Place::Ignore,
+                        _ => self.no_place(expr.span, "`next` is not that of a stack"),
                     };
                 }
                 let is_next = self.checked.resolution(base) == Resolution::StackNext
@@ -163,14 +164,17 @@ fn proof(stmt: &Stmt, stack: &Place) -> Proof {
         return known;
     }
     // A sub-parser, a call or a nested statement may remove elements of the stack.
-    if matches!(stmt.kind, StmtKind::Enter { .. } | StmtKind::Call(_)) {
+    if matches!(
+        stmt.kind,
+        StmtKind::Own(Pending::Enter { .. } | Pending::Call(_))
+    ) {
         return Proof::Unknown;
     }
     let mut shorter = false;
     walk(std::slice::from_ref(stmt), &mut |inner| {
         shorter |= matches!(
             inner.kind,
-            StmtKind::Enter { .. } | StmtKind::Call(_) | StmtKind::Break(_)
+            StmtKind::Own(Pending::Enter { .. } | Pending::Call(_)) | StmtKind::Break(_)
         ) || simple_proof(&inner.kind, stack) == Some(Proof::Unknown);
     });
     match shorter {
@@ -182,15 +186,16 @@ fn proof(stmt: &Stmt, stack: &Place) -> Proof {
 /// The effect of a statement without nested ones; `None` if it does not access the stack.
 fn simple_proof(kind: &StmtKind, stack: &Place) -> Option<Proof> {
     match (kind, stack) {
-        (StmtKind::Take(Take::ExtractNext { target, .. }), Place::Stack(id)) if target == id => {
-            Some(Proof::Exists)
-        }
-        (StmtKind::Take(Take::ExtractNextMember { target, .. }), Place::UnionStack(id))
+        (StmtKind::Own(Pending::Take(Take::ExtractNext { target, .. })), Place::Stack(id))
             if target == id =>
         {
             Some(Proof::Exists)
         }
-        (StmtKind::Take(Take::Verify { cond, .. }), _) => {
+        (
+            StmtKind::Own(Pending::Take(Take::ExtractNextMember { target, .. })),
+            Place::UnionStack(id),
+        ) if target == id => Some(Proof::Exists),
+        (StmtKind::Own(Pending::Take(Take::Verify { cond, .. })), _) => {
             let ir::Expr::Binary { op, left, right } = cond else {
                 return None;
             };

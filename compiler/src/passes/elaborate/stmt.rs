@@ -5,10 +5,11 @@ use std::rc::Rc;
 use super::control::Outcome;
 use super::frame::{Binding, Frame};
 use super::{ops, Elaborator};
-use crate::diag::{Code, Span};
+use crate::diag::{Code, ErrorReported, Span};
+use crate::ir::walk;
 use crate::ir::{self};
 use crate::passes::builder::data::Data;
-use crate::passes::inlined::{walk, StmtKind};
+use crate::passes::inlined::StmtKind;
 use crate::sema::{Callee, Resolution};
 use crate::syntax::ast::{
     BinaryOp, Block, DeclId, Expr, ExprKind, Stmt, StmtKind as Ast, SwitchCase, UnaryOp, VarDecl,
@@ -23,7 +24,7 @@ impl Elaborator<'_> {
     /// Elaborates statements in an environment, up to the first one after which the rest is unreachable.
     pub fn statements(&mut self, stmts: &[Stmt], frame: &Rc<Frame>) {
         for (position, stmt) in stmts.iter().enumerate() {
-            if self.exceeds_limit() {
+            if self.observes_limit().is_err() {
                 return;
             }
             self.statement(stmt, frame);
@@ -40,19 +41,27 @@ impl Elaborator<'_> {
 
     /// Elaborates a statement.
     pub fn statement(&mut self, stmt: &Stmt, frame: &Rc<Frame>) {
-        self.one_level_deeper(stmt.span, |this| this.statement_here(stmt, frame));
+        // A statement beyond a limit is dropped, after the error.
+        let _: Result<(), ErrorReported> =
+            self.one_level_deeper(stmt.span, |this| this.statement_here(stmt, frame));
     }
 
     /// Elaborates a statement; the nesting is counted already.
     fn statement_here(&mut self, stmt: &Stmt, frame: &Rc<Frame>) {
         match &stmt.kind {
-            Ast::Empty | Ast::Invalid => {}
+            Ast::Empty => {}
+            Ast::Invalid => {
+                self.impossible(stmt.span, "a statement with a syntax error is elaborated");
+            }
             Ast::Assign { left, op, right } => self.assignment(left, *op, right, stmt.span, frame),
-            Ast::Call(expr) => {
-                if let ExprKind::Call(call) = &expr.kind {
+            Ast::Call(expr) => match &expr.kind {
+                ExprKind::Call(call) => {
                     self.eval_call(expr, call, frame);
                 }
-            }
+                _ => {
+                    self.impossible(expr.span, "a statement is not a call");
+                }
+            },
             Ast::If {
                 condition,
                 then,
@@ -79,16 +88,15 @@ impl Elaborator<'_> {
             } => {
                 self.for_in(variable, collection, body, stmt.span, frame);
             }
-            Ast::Break => {
-                if let Some((label, _)) = self.loops.last().copied() {
-                    self.emit(stmt.span, StmtKind::Break(label));
+            Ast::Break | Ast::Continue => match self.loops.last().copied() {
+                Some((after, _)) if matches!(stmt.kind, Ast::Break) => {
+                    self.emit(stmt.span, StmtKind::Break(after));
                 }
-            }
-            Ast::Continue => {
-                if let Some((_, label)) = self.loops.last().copied() {
-                    self.emit(stmt.span, StmtKind::Break(label));
+                Some((_, round)) => self.emit(stmt.span, StmtKind::Break(round)),
+                None => {
+                    self.impossible(stmt.span, "a `break` or `continue` is outside of a loop");
                 }
-            }
+            },
             Ast::Return(value) => self.return_statement(value.as_ref(), stmt.span, frame),
             Ast::Exit => self.exit_statement(stmt.span, frame),
             Ast::Const(decl) => {
@@ -140,7 +148,7 @@ impl Elaborator<'_> {
     ) {
         let ty = self.type_of(left, frame);
         let place = self.place(left, frame);
-        let mut old = Data::Invalid;
+        let mut old = Data::Nothing;
         if op.is_some() {
             // The left operand is read first, as in `left = left op right`.
             old = self.read(&place, &ty, left.span, &frame.name);
@@ -259,8 +267,11 @@ impl Elaborator<'_> {
         if let (ExprKind::Member(base, _), Resolution::ActionRun) =
             (&subject.kind, self.checked.resolution(subject))
         {
-            if let Some(table) = self.applied_table(base) {
-                self.switch_on_action(table, cases, span, frame);
+            match self.applied_table(base) {
+                Some(table) => self.switch_on_action(table, cases, span, frame),
+                None => {
+                    self.impossible(span, "`action_run` is not that of a table");
+                }
             }
             return;
         }
@@ -336,7 +347,9 @@ impl Elaborator<'_> {
             match (&case.label.kind, self.checked.resolution(&case.label)) {
                 (ExprKind::DontCare(_), _) => is_default = true,
                 (_, Resolution::Decl(action)) => labels.push(action),
-                _ => {}
+                _ => {
+                    self.impossible(case.label.span, "a label of a switch is not an action");
+                }
             }
             let Some(body) = &case.body else { continue };
             let body = self.block(|this| this.block_statement(body, frame));
@@ -344,7 +357,7 @@ impl Elaborator<'_> {
             if std::mem::take(&mut is_default) {
                 let mut statements = 0;
                 walk(&body, &mut |_| statements += 1);
-                if !labels.is_empty() && !self.count_parts(case.span, statements) {
+                if !labels.is_empty() && self.count_parts(case.span, statements).is_err() {
                     return;
                 }
                 outcome.other = body.clone();
@@ -359,6 +372,7 @@ impl Elaborator<'_> {
     /// Elaborates a `return`: stores the result, and leaves the block of the inlined body.
     fn return_statement(&mut self, value: Option<&Expr>, span: Span, frame: &Rc<Frame>) {
         let Some(target) = frame.returns.clone() else {
+            self.impossible(span, "a `return` is outside of a body");
             return;
         };
         if let (Some(value), Some((place, ty))) = (value, &target.result) {

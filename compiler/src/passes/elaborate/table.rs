@@ -16,7 +16,6 @@ use crate::ir::{
 };
 use crate::passes::annotations::{field_annotations, full_name};
 use crate::passes::externs::call::{InstanceId, TableObjects};
-use crate::passes::externs::properties;
 use crate::sema::{Callee, DefKind};
 use crate::syntax::ast::{
     ActionRef as AstActionRef, Annotated, Decl, DeclId, Direction, Expr, ExprKind, Name, TableDecl,
@@ -57,6 +56,7 @@ impl Elaborator<'_> {
             let Some(Callee::Action(action)) =
                 self.checked.call(reference.call).map(|info| info.callee)
             else {
+                self.impossible(reference.span, "an element of `actions` is not an action");
                 continue;
             };
             if let Some(made) = self.action_reference(reference, action, instance, frame) {
@@ -151,6 +151,7 @@ impl Elaborator<'_> {
             let Some(Callee::Action(action)) =
                 self.checked.call(reference.call).map(|info| info.callee)
             else {
+                self.impossible(reference.span, "a default action is not an action");
                 return;
             };
             let known = actions
@@ -262,6 +263,7 @@ impl Elaborator<'_> {
         decl: &TableDecl,
         frame: &Rc<Frame>,
     ) -> Vec<(Name, Option<InstanceId>, Span)> {
+        let objects_of_target = self.options.arch.target().object_properties();
         let mut objects = Vec::new();
         for property in &decl.properties {
             let TablePropertyValue::Expr(value) = &property.value else {
@@ -270,7 +272,7 @@ impl Elaborator<'_> {
             match &*property.name.name {
                 "size" => {
                     // A size of 0 is the default size.
-                    let size = self.eval_constant(value, frame);
+                    let size = self.eval_constant(value, frame).ok();
                     if let Some(size) = size.filter(|size| *size != BigInt::ZERO) {
                         let table = &mut self.program.tables[table.index()];
                         table.size = u64::try_from(&size).unwrap_or(u64::MAX >> 1);
@@ -284,7 +286,7 @@ impl Elaborator<'_> {
                         .is_some_and(|value| value != BigInt::ZERO);
                     self.program.tables[table.index()].support_timeout = on;
                 }
-                name if properties::is_object_property(self.options.arch, name) => {
+                name if objects_of_target.contains(&name) => {
                     let object = self.property_object(property, value, decl, frame);
                     objects.push((Rc::clone(&property.name.name), object, value.span));
                 }

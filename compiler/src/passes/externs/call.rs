@@ -154,13 +154,13 @@ pub enum Region {
     /// A parser.
     #[default]
     Parser,
-    /// The control that verifies checksums, on v1model.
+    /// The control that verifies checksums.
     Verify,
     /// The match-action control of ingress.
     Ingress,
     /// The match-action control of egress.
     Egress,
-    /// The control that updates checksums, on v1model.
+    /// The control that updates checksums.
     Compute,
     /// A deparser.
     Deparser,

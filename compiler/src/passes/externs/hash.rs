@@ -2,27 +2,13 @@
 
 use num_bigint::BigInt;
 
-use super::call::ExternArg;
-use super::{enum_argument, Lowering};
+use super::Lowering;
 use crate::diag::{Code, Span};
 use crate::ir::{self, Algorithm, Calculation, CalculationId, CalculationInput, Effect};
 use crate::passes::builder::data::Data;
 use crate::sema::Type;
 
 impl Lowering<'_> {
-    /// The algorithm that the argument for the parameter `wanted` names. Reports an argument that is not constant.
-    pub fn algorithm(&mut self, args: &[ExternArg], wanted: &str, span: Span) -> Algorithm {
-        let known = enum_argument(self, args, wanted).and_then(|name| Algorithm::from_name(&name));
-        known.unwrap_or_else(|| {
-            self.error(
-                Code::NOT_CONSTANT,
-                span,
-                "the algorithm must be a member of HashAlgorithm known at compile time",
-            );
-            Algorithm::Crc16
-        })
-    }
-
     /// Adds a calculation to the program.
     pub fn calculation(
         &mut self,
@@ -55,30 +41,52 @@ impl Lowering<'_> {
             match (leaf.data, scalar) {
                 (Data::Scalar(ir::Expr::Number { value, ty }), _) => {
                     let width = ty.width();
-                    inputs.push(CalculationInput::Constant { value: value & ir::mask(width), width });
+                    inputs.push(CalculationInput::Constant {
+                        value: value & ir::mask(width),
+                        width,
+                    });
                 }
                 (Data::Scalar(ir::Expr::Bool(value)), _) => {
-                    inputs.push(CalculationInput::Constant { value: BigInt::from(u8::from(value)), width: 1 });
+                    inputs.push(CalculationInput::Constant {
+                        value: BigInt::from(u8::from(value)),
+                        width: 1,
+                    });
                 }
-                (
-                    Data::Scalar(ir::Expr::Field { place, .. }) | Data::Varbit(place),
-                    _,
-                ) if place.fixed().is_some() => {
+                (Data::Scalar(ir::Expr::Field { place, .. }) | Data::Varbit(place), _)
+                    if place.fixed().is_some() =>
+                {
                     inputs.extend(place.fixed().map(CalculationInput::Field));
                 }
                 (Data::Scalar(value), _) => match (scope, value.scalar()) {
                     (Some(scope), Some(scalar)) => {
                         let held = self.temporary(scope, "tmp", scalar);
-                        self.emit(span, Effect::Assign { target: held.into(), value });
+                        self.emit(
+                            span,
+                            Effect::Assign {
+                                target: held.into(),
+                                value,
+                            },
+                        );
                         inputs.push(CalculationInput::Field(held));
                     }
-                    _ => self.target(span, "a checksum on this target covers only fields and constants, not computed values"),
+                    _ => {
+                        self.target(span, "a checksum on this target covers only fields and constants, not computed values");
+                    }
                 },
                 (Data::Int(_), _) => {
-                    self.error(Code::TYPE_MISMATCH, span, "integers in the data must have a width, such as 16w1");
+                    self.error(
+                        Code::TYPE_MISMATCH,
+                        span,
+                        "integers in the data must have a width, such as 16w1",
+                    );
                 }
-                (Data::Invalid, _) => {}
-                _ => self.target(span, "this kind of value cannot be an input of a hash or checksum"),
+                (Data::Invalid(_), _) => {}
+                _ => {
+                    self.target(
+                        span,
+                        "this kind of value cannot be an input of a hash or checksum",
+                    );
+                }
             }
         }
         inputs

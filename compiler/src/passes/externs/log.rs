@@ -30,7 +30,9 @@ impl Lowering<'_> {
                             let width = (value.bits() as u32).max(1);
                             values.push(ir::Expr::number(value, Scalar::Int(width + 1)));
                         }
-                        _ => self.target(span, "only numbers can be logged"),
+                        _ => {
+                            self.target(span, "only numbers can be logged");
+                        }
                     }
                 }
             }

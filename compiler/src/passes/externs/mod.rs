@@ -4,43 +4,40 @@
 //! program. Invariants: every object is one of [`crate::ir::Objects`], and every call is replaced by statements and a value that the target
 //! supports.
 //!
-//! Each target has a folder with the names of its externs, the lowering of objects and calls, and the errors for unsupported uses.
-//! Elaboration is independent of targets, except for the properties of externs in [`properties`].
+//! The target has the names of its externs, the lowering of objects and calls, and the errors for unsupported uses
+//! ([`crate::targets::Target`]). It emits statements with the [`Lowering`], which has the parts that targets share.
 //!
 //! Objects are lowered first, then attached to tables. Calls are lowered last, in the order of evaluation. So objects that calls create
 //! (calculations, digests, field lists) are numbered in that order.
 
 pub mod call;
-mod digest;
+pub mod digest;
 mod hash;
 mod log;
 mod profiles;
-pub mod properties;
 mod splice;
 mod tables;
-mod tofino;
-mod v1model;
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
+use crate::diag::Span;
 use crate::ir::{
     ActionProfileId, Counter, CounterId, CounterUnit, DigestId, Effect, Expr, ExternInstanceId,
     FieldRef, Meta, Meter, MeterId, MeterUnit, ObjectKind, Primitive, RegisterId,
 };
 use crate::passes::builder::data::Data;
-use crate::passes::builder::{ops, Builder};
+use crate::passes::builder::{ops, Absent, Builder};
 use crate::passes::inlined::InlinedProgram;
 use crate::sema::{DefKind, Type};
 
-use call::{
-    Call, CallResult, Callee, DeclaredObject, ExternArg, Externs, InstanceId, Listed, Region,
-};
+use call::{Call, CallResult, Callee, ExternArg, Externs, InstanceId, Listed, Region};
 use splice::Lowered;
 
 /// An extern object after lowering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LoweredObject {
+pub enum LoweredObject {
     /// `counter`.
     Counter(CounterId),
     /// `direct_counter`.
@@ -53,29 +50,29 @@ enum LoweredObject {
     Register(RegisterId),
     /// `action_profile` or `action_selector`.
     ActionProfile(ActionProfileId),
-    /// An object of Tofino without an equivalent in v1model, in [`tofino::State`].
-    Tofino(tofino::ObjectId),
-    /// An object of an extern that is not part of v1model, kept with `--emit-externs`.
+    /// An object that only the target knows, by its position in the target's state ([`Lowering::state`]).
+    Own(usize),
+    /// An object of an extern that the compiler does not know, kept with `--emit-externs`.
     Other(ExternInstanceId),
-    /// An object with a reported error.
-    Invalid,
+    /// An object that could not be lowered.
+    Invalid(Absent),
 }
 
 /// State of the pass.
-struct Lowering<'a> {
+pub struct Lowering<'a> {
     build: Builder<'a>,
     /// The block that contains the current call.
-    region: Region,
+    pub region: Region,
     /// The lowered objects, by [`InstanceId`].
     objects: Vec<LoweredObject>,
     /// The calls lowered so far.
     lowered: Lowered,
     /// Fields of the user metadata with `@field_list`, by the number of the list.
-    field_lists: BTreeMap<u32, Vec<FieldRef>>,
+    pub field_lists: BTreeMap<u32, Vec<FieldRef>>,
     /// Digests created so far.
-    digests: BTreeMap<digest::DigestKey, DigestId>,
-    /// State of the lowering for Tofino.
-    tofino: tofino::State,
+    pub digests: BTreeMap<digest::DigestKey, DigestId>,
+    /// State that only the target needs ([`crate::targets::Target::lowering_state`]).
+    pub state: Box<dyn Any>,
 }
 
 impl<'a> Deref for Lowering<'a> {
@@ -94,6 +91,8 @@ impl<'a> DerefMut for Lowering<'a> {
 
 /// Lowers all externs of a program.
 pub fn lower(mut build: Builder) -> InlinedProgram {
+    let target = build.options.arch.target();
+    let state = target.lowering_state();
     let externs = std::mem::take(&mut build.into.externs);
     let Externs {
         instances,
@@ -109,10 +108,10 @@ pub fn lower(mut build: Builder) -> InlinedProgram {
         lowered: Lowered::default(),
         field_lists,
         digests: BTreeMap::new(),
-        tofino: tofino::State::default(),
+        state,
     };
     for declared in instances {
-        let made = lowering.lower_object(declared);
+        let made = target.lower_object(&mut lowering, declared);
         lowering.objects.push(made);
     }
     for objects in tables {
@@ -132,15 +131,8 @@ pub fn lower(mut build: Builder) -> InlinedProgram {
 }
 
 impl Lowering<'_> {
-    fn lower_object(&mut self, declared: DeclaredObject) -> LoweredObject {
-        match self.program.arch.is_tofino() {
-            false => self.lower_v1model_object(declared),
-            true => self.lower_tofino_object(declared),
-        }
-    }
-
     /// Creates a counter with cells of `width` bits.
-    fn add_counter(
+    pub fn add_counter(
         &mut self,
         meta: Meta,
         size: u64,
@@ -165,7 +157,7 @@ impl Lowering<'_> {
     }
 
     /// Creates a meter.
-    fn add_meter(
+    pub fn add_meter(
         &mut self,
         meta: Meta,
         size: u64,
@@ -191,7 +183,7 @@ impl Lowering<'_> {
     }
 
     /// The lowered object for a declared object, which must be declared before the current one.
-    fn lowered_object(&self, id: InstanceId) -> LoweredObject {
+    pub fn lowered_object(&self, id: InstanceId) -> LoweredObject {
         self.objects[id.0]
     }
 
@@ -215,9 +207,9 @@ impl Lowering<'_> {
             // P4Info lists direct objects with their tables; the others are not visible to the control plane.
             LoweredObject::DirectCounter(_)
             | LoweredObject::DirectMeter(_)
-            | LoweredObject::Tofino(_)
+            | LoweredObject::Own(_)
             | LoweredObject::Other(_)
-            | LoweredObject::Invalid => return None,
+            | LoweredObject::Invalid(_) => return None,
         };
         Some((kind, meta.name.clone()))
     }
@@ -227,13 +219,17 @@ impl Lowering<'_> {
         self.lowered.arguments(&mut call.args);
         self.region = call.region;
         let outer = std::mem::take(&mut self.out);
-        let data = self.call_of_any_target(&mut call);
+        let data = self.call_with_result(&mut call);
         let result = match call.result {
             CallResult::None => None,
             CallResult::Scalar(ty) => Some(match data {
                 Data::Scalar(value) => ops::cast(value, ty),
-                // The missing result is reported already.
-                _ => Expr::number(0, ty),
+                data => {
+                    if !matches!(data, Data::Invalid(_)) {
+                        self.impossible(call.span, "a call with a result has none");
+                    }
+                    Expr::number(0, ty)
+                }
             }),
             CallResult::Place(place) => {
                 self.assign(&place, data, &call.ret, call.span, &call.scope);
@@ -245,45 +241,76 @@ impl Lowering<'_> {
         self.lowered.results.push(result);
     }
 
-    /// Emits the statements of a call and returns its result. `Data::Invalid` if the call has no result or has stored it already.
-    fn call_of_any_target(&mut self, call: &mut Call) -> Data {
+    /// Emits the statements of a call and returns its result. `Data::Nothing` if the call has no result or has stored it already.
+    fn call_with_result(&mut self, call: &mut Call) -> Data {
         if let Callee::Function(name) = &call.callee {
             match &**name {
                 "log_msg" => {
                     self.log_msg(&call.args, call.span);
-                    return Data::Invalid;
+                    return Data::Nothing;
                 }
                 "assert" | "assume" => {
-                    if let Some(check) = value(&call.args, 0) {
-                        let primitive = match &**name {
-                            "assert" => Primitive::Assert(check),
-                            _ => Primitive::Assume(check),
-                        };
-                        self.emit(call.span, Effect::Primitive(primitive));
-                    }
-                    return Data::Invalid;
+                    let check = match self.number_at(&call.args, 0, call.span) {
+                        Ok(check) => check,
+                        Err(absent) => return absent.into(),
+                    };
+                    let primitive = match &**name {
+                        "assert" => Primitive::Assert(check),
+                        _ => Primitive::Assume(check),
+                    };
+                    self.emit(call.span, Effect::Primitive(primitive));
+                    return Data::Nothing;
                 }
                 _ => {}
             }
         }
-        match self.program.arch.is_tofino() {
-            false => {
-                self.v1model_call(call);
-                Data::Invalid
+        self.options.arch.target().lower_call(self, call)
+    }
+}
+
+impl Lowering<'_> {
+    /// The number or boolean that is the argument at `position` of a call at `span`.
+    ///
+    /// # Errors
+    /// The argument is missing or of another type, which is reported.
+    pub fn number_at(
+        &mut self,
+        args: &[ExternArg],
+        position: usize,
+        span: Span,
+    ) -> Result<Expr, Absent> {
+        if let Some(number) = value(args, position) {
+            return Ok(number);
+        }
+        if self.diagnostics.has_errors() {
+            return Err(self.impossible(span, "an argument of an extern is not a number"));
+        }
+        match args.get(position) {
+            Some(given) if !given.is_passed() => {
+                let param = given.param.as_deref().unwrap_or("of this position");
+                let message = format!("the argument {param} cannot be omitted on this target");
+                Err(self.target(span, message))
             }
-            true => self.tofino_call(call),
+            Some(given) => {
+                let message = format!(
+                    "this argument must be a number on this target, not {}",
+                    given.ty
+                );
+                Err(self.target(given.span, message))
+            }
+            None => Err(self.impossible(span, "an extern is called without an argument")),
         }
     }
 }
 
 /// The name of the enum member that is the argument for the parameter `wanted`; `None` for other arguments.
-fn enum_argument(build: &Builder, args: &[ExternArg], wanted: &str) -> Option<String> {
+pub fn enum_argument(build: &Builder, args: &[ExternArg], wanted: &str) -> Option<String> {
     let given = named(args, wanted)?;
     enum_member(build, given.data()?, &given.ty)
 }
 
 /// The name of the enum member that is the constant `data` of type `ty`; `None` for other values.
-fn enum_member(build: &Builder, data: &Data, ty: &Type) -> Option<String> {
+pub fn enum_member(build: &Builder, data: &Data, ty: &Type) -> Option<String> {
     let Type::Enum(nominal) = ty else { return None };
     let index = usize::try_from(data.constant()?).ok()?;
     match &build.checked.def(nominal.id).kind {
@@ -293,23 +320,23 @@ fn enum_member(build: &Builder, data: &Data, ty: &Type) -> Option<String> {
 }
 
 /// The argument for the parameter `wanted`; `None` if there is no such parameter.
-fn named<'g>(args: &'g [ExternArg], wanted: &str) -> Option<&'g ExternArg> {
+pub fn named<'g>(args: &'g [ExternArg], wanted: &str) -> Option<&'g ExternArg> {
     args.iter()
         .find(|given| given.param.as_deref() == Some(wanted))
 }
 
 /// The value of the constant argument for the parameter `wanted`; `None` for other arguments.
-fn number(args: &[ExternArg], wanted: &str) -> Option<num_bigint::BigInt> {
+pub fn number(args: &[ExternArg], wanted: &str) -> Option<num_bigint::BigInt> {
     named(args, wanted)?.data()?.constant()
 }
 
 /// The number or boolean that is the argument at `position`; `None` for other arguments.
-fn value(args: &[ExternArg], position: usize) -> Option<Expr> {
+pub fn value(args: &[ExternArg], position: usize) -> Option<Expr> {
     scalar_of(args.get(position)?)
 }
 
 /// The number or boolean that is the argument for the parameter `wanted`; `None` for other arguments.
-fn named_value(args: &[ExternArg], wanted: &str) -> Option<Expr> {
+pub fn named_value(args: &[ExternArg], wanted: &str) -> Option<Expr> {
     scalar_of(named(args, wanted)?)
 }
 

@@ -1,9 +1,11 @@
 //! Replacement of extern calls, in the bodies of a program, by their lowered statements and results.
 
-use crate::ir::{Effect, Expr, Follow, Take, UnaryOp};
+use crate::ir::{Effect, Expr, Take, UnaryOp};
 use crate::passes::builder::data::{Data, Place};
 use crate::passes::builder::ops;
-use crate::passes::inlined::{Block, BlockCode, InlinedProgram, Stmt, StmtKind, Transition};
+use crate::passes::inlined::{
+    Block, BlockCode, InlinedProgram, Pending, Stmt, StmtKind, Transition,
+};
 
 use super::call::{Argument, ExternArg};
 
@@ -46,7 +48,7 @@ impl Lowered {
     fn body(&self, body: &mut Vec<Stmt>) {
         for mut stmt in std::mem::take(body) {
             match &mut stmt.kind {
-                StmtKind::Call(id) => {
+                StmtKind::Own(Pending::Call(id)) => {
                     // The lowered statements may contain an implementation of an abstract method, which may contain calls.
                     let mut code = self.code[id.index()].clone();
                     self.body(&mut code);
@@ -54,7 +56,7 @@ impl Lowered {
                     continue;
                 }
                 StmtKind::Effect(effect) => self.effect(effect),
-                StmtKind::Take(take) => self.take(take),
+                StmtKind::Own(Pending::Take(take)) => self.take(take),
                 StmtKind::If {
                     cond, then, other, ..
                 } => {
@@ -64,23 +66,15 @@ impl Lowered {
                 }
                 StmtKind::Block { body, .. } | StmtKind::Loop { body, .. } => self.body(body),
                 StmtKind::Apply(apply) => {
-                    self.body(&mut apply.exit);
-                    match &mut apply.then {
-                        Follow::Hit { hit, miss } => {
-                            self.body(hit);
-                            self.body(miss);
-                        }
-                        Follow::Action { actions, other } => {
-                            actions.iter_mut().for_each(|(_, body)| self.body(body));
-                            self.body(other);
-                        }
+                    self.body(&mut apply.own.stores);
+                    for body in apply.then.bodies_mut() {
+                        self.body(body);
                     }
                 }
                 StmtKind::Break(_)
                 | StmtKind::Exit
-                | StmtKind::Enter { .. }
-                | StmtKind::Checksum(_)
-                | StmtKind::Emit(_) => {}
+                | StmtKind::Own(Pending::Enter { .. } | Pending::Checksum(_) | Pending::Emit(_)) => {
+                }
             }
             body.push(stmt);
         }
@@ -213,14 +207,17 @@ mod tests {
         let lowered = Lowered {
             code: vec![
                 vec![assign(1, Expr::bits(1, 8))],
-                vec![stmt(StmtKind::Call(CallId(0))), assign(2, result(0))],
+                vec![
+                    stmt(StmtKind::Own(Pending::Call(CallId(0)))),
+                    assign(2, result(0)),
+                ],
             ],
             results: vec![Some(Expr::field(field(1), BYTE)), None],
         };
         let mut program = InlinedProgram::default();
         program.action_bodies.push(vec![stmt(StmtKind::Block {
             label: Label(0),
-            body: vec![stmt(StmtKind::Call(CallId(1)))],
+            body: vec![stmt(StmtKind::Own(Pending::Call(CallId(1))))],
         })]);
         lowered.replace_all(&mut program);
         let body = vec![

@@ -15,7 +15,7 @@ impl Lowering<'_> {
         } = objects;
         for (property, object, span) in properties {
             let object = object.map(|id| self.lowered_object(id));
-            if object != Some(LoweredObject::Invalid) {
+            if !matches!(object, Some(LoweredObject::Invalid(_))) {
                 self.attach_object(table, &property, object, span);
             }
         }
@@ -38,47 +38,40 @@ impl Lowering<'_> {
         object: Option<LoweredObject>,
         span: Span,
     ) {
+        let target = self.options.arch.target();
+        if target.attach(self, table, property, object, span) {
+            return;
+        }
         match (property, object) {
             ("implementation", Some(LoweredObject::ActionProfile(id))) => {
                 self.program.tables[table.index()].implementation = Some(id);
                 self.program.action_profiles[id.index()].tables.push(table);
             }
-            ("implementation", Some(LoweredObject::Tofino(id)))
-                if self.partitions_of(id).is_some() =>
-            {
-                self.program.tables[table.index()].algorithmic = self.partitions_of(id);
-            }
-            ("implementation", _) => self.target(
-                span,
-                "implementation must be an action_profile or action_selector",
-            ),
-            ("alpm" | "atcam", object) => {
-                let layout = match object {
-                    Some(LoweredObject::Tofino(id)) => self.partitions_of(id),
-                    _ => None,
-                };
-                self.program.tables[table.index()].algorithmic = layout;
+            ("implementation", _) => {
+                self.target(
+                    span,
+                    "implementation must be an action_profile or action_selector",
+                );
             }
             ("counters", Some(LoweredObject::DirectCounter(id))) => {
                 self.program.tables[table.index()].counter = Some(id);
                 let first = self.program.counters[id.index()].table.replace(table);
                 self.attached_twice(first, table, span);
             }
-            ("counters", _) => self.target(span, "counters must be a direct_counter"),
+            ("counters", _) => {
+                self.target(span, "counters must be a direct_counter");
+            }
             ("meters", Some(LoweredObject::DirectMeter(id))) => {
                 self.program.tables[table.index()].meter = Some(id);
                 let first = self.program.meters[id.index()].table.replace(table);
                 self.attached_twice(first, table, span);
             }
-            ("meters", Some(LoweredObject::Tofino(id))) => {
-                self.attach_direct(Some(id), table, span)
+            ("meters", _) => {
+                self.target(span, "meters must be a direct_meter");
             }
-            ("meters", _) => self.target(span, "meters must be a direct_meter"),
-            ("registers" | "filters", Some(LoweredObject::Tofino(id))) => {
-                self.attach_direct(Some(id), table, span);
+            _ => {
+                self.impossible(span, "a property of a table does not name objects");
             }
-            ("registers" | "filters", _) => self.attach_direct(None, table, span),
-            _ => {}
         }
     }
 

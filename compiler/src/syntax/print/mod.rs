@@ -8,6 +8,7 @@ mod expr;
 mod stmt;
 
 use super::ast::*;
+use crate::arch::versioned_header;
 use crate::diag::SourceMap;
 
 /// Prints the whole program, including the declarations of included files.
@@ -31,11 +32,12 @@ pub fn print_with_includes(program: &P4Program, map: &SourceMap) -> String {
         let file = map.location(decl.span()).file;
         let name = file.rsplit('/').next().unwrap_or(&file).to_owned();
         if !included.contains(&name) {
-            // `v1model.p4` declares the version that the program defined, so define it again before the `#include`.
-            let version = program.constant("__v1model_version");
-            if let Some(version) = version.filter(|_| name == "v1model.p4") {
-                let value = print_expr(&version.value);
-                printer.out += &format!("#define V1MODEL_VERSION {value}\n");
+            // The header declares the version that the program defined, so define it again before the `#include`.
+            if let Some(header) = versioned_header(&name) {
+                if let Some(version) = program.constant(header.constant) {
+                    let value = print_expr(&version.value);
+                    printer.out += &format!("#define {} {value}\n", header.macro_name);
+                }
             }
             printer.out += &format!("#include <{name}>\n\n");
             included.push(name);

@@ -1,9 +1,0 @@
-//! Lowering of the externs of v1model for BMv2.
-
-mod calls;
-mod checksum;
-mod copies;
-mod foreign;
-mod objects;
-
-pub use objects::control_kind;

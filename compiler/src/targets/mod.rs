@@ -1,0 +1,222 @@
+//! The border of targets.
+//!
+//! [`Target`] is all that the compiler asks of an architecture: names, properties of tables, match kinds, the blocks of the package, layout
+//! of metadata, externs, limits and the back end. Each architecture is implemented in a folder here. No other module names an architecture,
+//! except the list of architectures in [`crate::arch`], the options of the driver, and the files that the preprocessor ships.
+//!
+//! [`v1model`] is p4c's architecture for BMv2. [`tofino`] has the two Tofino Native Architectures, with the report of pipeline stages. A
+//! third one, with the shape of PSA, is in `tests`: it shows the parts of an architecture in their smallest form.
+
+pub mod tofino;
+pub mod v1model;
+
+#[cfg(test)]
+mod tests;
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::rc::Rc;
+
+use alfirk_bmv2_json::BmV2Json;
+
+use crate::diag::{Diagnostics, Span};
+use crate::ir::{FlatProgram, MatchKind, TableId};
+use crate::passes::builder::data::Data;
+use crate::passes::builder::Builder;
+use crate::passes::deparsers::DeparserForm;
+use crate::passes::elaborate::Elaborator;
+use crate::passes::externs::call::{Call, DeclaredObject};
+use crate::passes::externs::{LoweredObject, Lowering};
+use crate::passes::inlined::InlinedProgram;
+use crate::preproc;
+use crate::sema::CheckedProgram;
+use crate::syntax::ast::{Instantiation, P4Program};
+
+/// An architecture and its target.
+///
+/// Methods are in the order of the phases that call them. A method with a default is needed only by targets that differ from it.
+pub trait Target: Debug + Sync {
+    /// Name of the architecture, for `--arch`, messages and P4Info. Unique.
+    fn name(&self) -> &'static str;
+
+    /// Names of the target for `--target`; the first is the usual one.
+    fn target_names(&self) -> &'static [&'static str];
+
+    /// Names of the packages that `main` may instantiate, at least one.
+    fn packages(&self) -> &'static [&'static str];
+
+    /// Defines macros of the target in the options of the preprocessor.
+    fn define_macros(&self, _options: &mut preproc::Options) {}
+
+    /// The architecture's header, if the program chooses its version by a macro.
+    fn versioned_header(&self) -> Option<VersionedHeader> {
+        None
+    }
+
+    /// A help for a program that uses a declaration of the shipped file `file` of this architecture, if an `#include` is not enough.
+    fn include_help(&self, _file: &str) -> Option<String> {
+        None
+    }
+
+    /// Checks the syntax tree, before names are resolved. `is_printed`: whether the tree is an output (`--pp`).
+    fn check_tree(&self, _program: &P4Program, _is_printed: bool, _diagnostics: &mut Diagnostics) {}
+
+    /// Properties of tables, besides those of the P4_16 specification.
+    fn table_properties(&self) -> &'static [TableProperty];
+
+    /// Names of the table properties whose values are extern objects, which [`Target::attach`] or the compiler attaches to the table.
+    fn object_properties(&self) -> &'static [&'static str];
+
+    /// Reports the operations of a checked program that the target's hardware cannot execute.
+    fn check_operations(&self, _program: &CheckedProgram, _diagnostics: &mut Diagnostics) {}
+
+    /// Names of the type and of the instance of the header for variables that are not headers.
+    fn variables_header(&self) -> (&'static str, &'static str) {
+        ("scalars_0", "scalars")
+    }
+
+    /// Elaborates the blocks of the package instance `main`, in the order of processing, with bindings of their parameters.
+    fn elaborate(&self, elaborator: &mut Elaborator<'_>, main: &Rc<Instantiation>);
+
+    /// Use of key elements with a match kind; `None` if the target does not support the match kind.
+    fn key_use(&self, match_kind: &str) -> Option<KeyUse> {
+        Some(match match_kind {
+            "exact" => KeyUse::Match(MatchKind::Exact),
+            "lpm" => KeyUse::Match(MatchKind::Lpm),
+            "ternary" => KeyUse::Match(MatchKind::Ternary),
+            "range" => KeyUse::Match(MatchKind::Range),
+            "optional" => KeyUse::Match(MatchKind::Optional),
+            "selector" => KeyUse::Selector,
+            _ => return None,
+        })
+    }
+
+    /// The value of `packet_in.length()`; `Data::Invalid` after a reported error.
+    fn packet_length(&self, build: &mut Builder<'_>, span: Span) -> Data;
+
+    /// Whether the compiler may pad a header with the annotation `@flexible` to whole bytes.
+    fn pads_flexible_headers(&self) -> bool {
+        false
+    }
+
+    /// The control plane's name for the kind of objects of an extern type; `None` if they are not visible to the control plane.
+    fn control_kind(&self, extern_type: &str) -> Option<&'static str>;
+
+    /// Whether extern calls may return a result. If not, calls store results in `out` arguments.
+    fn calls_have_results(&self) -> bool;
+
+    /// The value of a pure call of an extern, which elaboration evaluates like an operator; `None` for calls with effects.
+    fn fold_pure_call(&self, _build: &mut Builder<'_>, _call: &Call) -> Option<Data> {
+        None
+    }
+
+    /// State of the lowering of externs that only this target needs ([`Lowering::state`]).
+    fn lowering_state(&self) -> Box<dyn Any> {
+        Box::new(())
+    }
+
+    /// Lowers a declared extern object.
+    fn lower_object(&self, lowering: &mut Lowering<'_>, declared: DeclaredObject) -> LoweredObject;
+
+    /// Emits the statements of a call of an extern, and returns its result. `Data::Nothing` if the call has no result or has stored it.
+    fn lower_call(&self, lowering: &mut Lowering<'_>, call: &mut Call) -> Data;
+
+    /// Attaches an object to the table that names it in a property. `object` is `None` if the value of the property is not an object.
+    /// Returns false for a property that the compiler attaches: `implementation`, `counters` and `meters` with objects of its own kinds.
+    fn attach(
+        &self,
+        _lowering: &mut Lowering<'_>,
+        _table: TableId,
+        _property: &str,
+        _object: Option<LoweredObject>,
+        _span: Span,
+    ) -> bool {
+        false
+    }
+
+    /// Checks and completes the inlined program.
+    fn finish_inlined(&self, _program: &mut InlinedProgram, _diagnostics: &mut Diagnostics) {}
+
+    /// Whether a packet that a parser rejects by `transition reject` continues to the control after the parser.
+    fn continues_after_reject(&self) -> bool;
+
+    /// The statements that deparsers may contain, besides `emit`.
+    fn deparser_form(&self) -> DeparserForm;
+
+    /// Completes the program in the IR.
+    fn finish(&self, _program: &mut FlatProgram) {}
+
+    /// Reports objects and statements that exceed the target's hardware.
+    fn check_limits(&self, _program: &FlatProgram, _diagnostics: &mut Diagnostics) {}
+
+    /// Whether a program without requested outputs is only checked, as its usual output is made by another compiler.
+    fn is_only_checked_without_output(&self) -> bool {
+        false
+    }
+
+    /// Whether the target has pipes (`--pipe`) and pipeline stages (`--report`).
+    fn has_stages(&self) -> bool {
+        false
+    }
+
+    /// The stage report of a program; `None` if the target has no stages.
+    fn report(&self, _program: &FlatProgram) -> Option<tofino::stages::Report> {
+        None
+    }
+
+    /// Writes the program for the switch.
+    fn emit(&self, program: &FlatProgram) -> BmV2Json;
+}
+
+/// A header of an architecture whose version the including program chooses.
+#[derive(Clone, Copy, Debug)]
+pub struct VersionedHeader {
+    /// Name of the file.
+    pub file: &'static str,
+    /// The macro that the program defines before the `#include`.
+    pub macro_name: &'static str,
+    /// The constant that the header declares with the value of the macro.
+    pub constant: &'static str,
+}
+
+/// A table property of an architecture.
+#[derive(Clone, Copy, Debug)]
+pub struct TableProperty {
+    /// Name of the property.
+    pub name: &'static str,
+    /// The permitted values.
+    pub value: PropertyValue,
+}
+
+/// The permitted values of a table property.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PropertyValue {
+    /// Any value; a later phase checks it.
+    Any,
+    /// A number of entries: a constant that is not negative.
+    Size,
+    /// `true` or `false`, constant.
+    Flag,
+    /// A positive constant number.
+    PositiveNumber,
+    /// An extern object.
+    Object,
+    /// An extern object whose type has a name with this prefix. With other values, the property is unknown.
+    ObjectNamed(&'static str),
+}
+
+impl TableProperty {
+    /// Whether the checker suggests the property for a misspelt one, and editors complete it.
+    pub fn is_suggested(&self) -> bool {
+        !matches!(self.value, PropertyValue::ObjectNamed(_))
+    }
+}
+
+/// Use of a key element.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyUse {
+    /// Entries match the element.
+    Match(MatchKind),
+    /// The element is an input of the hash of an action selector.
+    Selector,
+}

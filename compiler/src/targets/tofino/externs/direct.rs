@@ -1,0 +1,70 @@
+//! Direct objects, which have a cell for each table entry: `DirectRegister`, `DirectLpf`, `DirectWred`.
+//!
+//! The switch stores the index of the entry that a packet hits in a field, which selects the cell. The cell of a new entry is cleared. So
+//! only actions of the table that names the object in `registers`, `filters` or `meters` can use it.
+
+use super::{Object, ObjectId};
+use crate::diag::{Code, Diagnostic, Span};
+use crate::ir::{DirectCells, FieldRef, RegisterId, Scalar, TableId};
+use crate::passes::externs::Lowering;
+
+/// Width in bits of the index of a table entry.
+pub const ENTRY_BITS: u32 = 32;
+
+impl Lowering<'_> {
+    /// Creates the field in which the switch stores the index of the hit entry, for the direct object `name`.
+    pub fn entry_field(&mut self, name: &str) -> FieldRef {
+        let name = self.unique(&format!("{name}.entry"));
+        let ty = Scalar::Bit(ENTRY_BITS);
+        self.program.storage.add_scalar(name, ty)
+    }
+
+    /// Attaches a direct object to the table that names it; reports other values (`None`) and a second attachment.
+    pub fn attach_direct(&mut self, object: Option<ObjectId>, table: TableId, span: Span) {
+        let cells = object.and_then(|id| self.direct_cells(id));
+        let Some((register, entry)) = cells else {
+            self.target(
+                span,
+                "`registers`, `filters` and `meters` must name a DirectRegister, DirectLpf, DirectWred or DirectMeter",
+            );
+            return;
+        };
+        let tables = self.program.tables.iter();
+        let owner = tables
+            .zip(0..)
+            .find(|(other, _)| other.direct_cells.iter().any(|c| c.register == register));
+        if let Some((owner, _)) = owner {
+            let (name, first) = (
+                self.program.registers[register.index()].meta.name.clone(),
+                owner.meta.name.clone(),
+            );
+            let message = format!("{name} already has a cell for each entry of table {first}");
+            self.diagnostics.report(
+                Diagnostic::error(Code::TARGET, span, message)
+                    .help("give each table an object of its own"),
+            );
+            return;
+        }
+        self.program.tables[table.index()]
+            .direct_cells
+            .push(DirectCells { register, entry });
+    }
+
+    /// The register with the cells of a direct object, and the field with the index of the hit entry. `None` for other objects.
+    fn direct_cells(&self, id: ObjectId) -> Option<(RegisterId, FieldRef)> {
+        match &self.tofino().objects[id] {
+            Object::DirectRegister { register, entry } => Some((*register, *entry)),
+            Object::Lpf {
+                memory,
+                entry: Some(entry),
+                ..
+            } => Some((*memory, *entry)),
+            Object::Wred {
+                thresholds,
+                entry: Some(entry),
+                ..
+            } => Some((*thresholds, *entry)),
+            _ => None,
+        }
+    }
+}
