@@ -258,7 +258,10 @@ impl<'a> Loader<'a> {
                 ..Scope::plain(&at)
             },
         )?;
-        if primitives.iter().any(|p| p.op == "exit") {
+        if primitives
+            .iter()
+            .any(|call| matches!(call.primitive, json::Primitive::Exit { .. }))
+        {
             self.emit(Op::EndIfExit);
         }
         let named = |wanted: &str| table.next_tables.iter().find(|(n, _)| n == wanted);
