@@ -31,6 +31,7 @@ impl Loader<'_> {
                 });
                 words += param_words(bits);
             }
+            self.begin(at.clone());
             let code = self.pc();
             self.note(|| Note::Text(format!("Action {}", action.name)));
             self.compile_primitives(
@@ -40,6 +41,7 @@ impl Loader<'_> {
                     ..Scope::plain(&at)
                 },
             )?;
+            self.locate(None);
             self.emit(Op::Return);
             self.actions.push(Action {
                 name: action.name.clone(),
@@ -81,6 +83,7 @@ impl Loader<'_> {
                 _ => format!("{}, {name}", scope.at),
             };
             let scope = Scope { at: &at, ..scope };
+            self.locate(info);
             self.note(|| {
                 let text = |info: &SourceInfo| format!("Primitive {}", info.source_fragment);
                 let none = || "Primitive (no source info)".to_owned();
@@ -399,7 +402,7 @@ impl Loader<'_> {
         let value = self.node(value, scope)?;
         let shown = index.clone();
         self.write_register(array, bits, index, &value)?;
-        if self.with_notes {
+        if self.options.notes {
             let i = self.amount(&shown)?;
             self.note(|| Note::RegisterWrite { array, i });
         }
