@@ -12,10 +12,11 @@ mod extern_objects;
 mod header;
 mod parser;
 mod pipeline;
+mod primitive;
 mod print;
 mod serde_util;
 
-pub use action::{Action, ActionParam, Primitive};
+pub use action::{Action, ActionParam};
 pub use expr::{decode_hex, Expr, FieldRef, HexError, Op, Operator};
 pub use extern_objects::{
     Calculation, Checksum, CounterArray, CrcParameters, ExternAttribute, ExternInstance, FieldList,
@@ -32,6 +33,7 @@ pub use pipeline::{
     ActionCall, ActionEntry, ActionProfile, Conditional, DefaultEntry, DirectRegister, MatchKey,
     MatchType, Pipeline, Selector, Table, TableEntry, TableKey, TableKeyTarget, TableType,
 };
+pub use primitive::{Primitive, PrimitiveCall};
 
 use serde::{Deserialize, Serialize};
 

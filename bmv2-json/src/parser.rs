@@ -1,7 +1,7 @@
 //! Parsers, value sets and deparsers.
 
-use crate::action::Primitive;
 use crate::expr::Expr;
+use crate::primitive::PrimitiveCall;
 use crate::serde_util::excerpt;
 use crate::SourceInfo;
 use serde::de::Error;
@@ -57,7 +57,7 @@ pub enum ParserOp {
     /// Skip bits.
     Advance(Expr),
     /// Execute a primitive of actions, such as `assign`.
-    Primitive(Primitive),
+    Primitive(PrimitiveCall),
 }
 
 /// Header that `extract` writes.
@@ -298,5 +298,5 @@ pub struct Deparser {
     pub order: Vec<String>,
     /// Calls of `log_msg`, `assert`, `assume` and `truncate` in the deparser.
     #[serde(default)]
-    pub primitives: Vec<Primitive>,
+    pub primitives: Vec<PrimitiveCall>,
 }

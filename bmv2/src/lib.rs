@@ -6,6 +6,7 @@
 //!
 //! The semantics are those of BMv2's documents `JSON_format.md` and `simple_switch.md`.
 
+mod disassembly;
 mod drop_reason;
 mod effects;
 mod exec;
@@ -29,7 +30,7 @@ pub use effects::{Digest, Effects, Output, QueueState, Queued};
 pub use externs::counter::Counter;
 pub use externs::hash::{crc16, CrcParams};
 pub use externs::meter::{Color, MeterConfig};
-pub use load::LoadError;
+pub use load::{LoadError, LoadOptions};
 pub use manage::{
     ActionId, ActionInfo, Change, CounterInfo, KeyInfo, ManageError, MeterInfo, ParamInfo,
     ProfileId, RegisterInfo, TableId, TableInfo,

@@ -20,14 +20,14 @@ pub fn start_logging(args: &SwitchArgs, filter: &str) -> Outcome {
 pub fn run(args: &SwitchArgs) -> Outcome {
     let source = args.json.as_deref().filter(|file| is_source(file));
     let compiled = source.map(Compiled::new).transpose()?;
-    let result = match &compiled {
-        Some(compiled) => alfirk_switch::run(&SwitchArgs {
-            json: Some(compiled.path()),
-            ..args.clone()
-        }),
-        None => alfirk_switch::run(args),
+    let args = &SwitchArgs {
+        json: compiled.as_ref().map(Compiled::path).or(args.json.clone()),
+        ..args.clone()
     };
-    match result {
+    if let (true, Some(json)) = (args.disassemble, &args.json) {
+        return print(alfirk_switch::disassemble(json).map_err(failure)?);
+    }
+    match alfirk_switch::run(args) {
         Ok(()) => Ok(()),
         Err(SwitchError::Usage(help)) if help.exit_code() == 0 => print(help),
         Err(error) => Err(failure(error)),

@@ -57,6 +57,10 @@ pub struct SwitchArgs {
     #[arg(long)]
     pub json_version: bool,
 
+    /// Print the program's code, with source lines where the JSON has them, and exit.
+    #[arg(long, requires = "json", help_heading = "Observation")]
+    pub disassemble: bool,
+
     /// Attach an interface to a port, such as 1@veth0. Repeatable.
     #[arg(short = 'i', long = "interface", value_name = "PORT@IFACE", value_parser = parse_interface, help_heading = "Ports")]
     pub interfaces: Vec<(u32, String)>,

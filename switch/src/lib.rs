@@ -62,7 +62,7 @@ use self::{
     command::{Command, CommandSender},
     engine::{Engine, PortSetup},
 };
-use alfirk_bmv2::Switch;
+use alfirk_bmv2::{LoadedProgram, Switch};
 use alfirk_p4rt::{Programs, Server};
 
 /// Maximum size of a gRPC request in bytes; pipeline configs of a few megabytes are common.
@@ -191,15 +191,29 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
 fn load(config: &Config, programs: &Programs) -> Result<(Switch, Option<Arc<str>>), SwitchError> {
     let mut switch = Switch::new(config.switch.clone());
     if let Some(path) = &config.json {
-        let bad = |why: &dyn std::fmt::Display| {
-            SwitchError::BadInput(format!("{}: {why}", path.display()))
-        };
-        let text = fs::read_to_string(path).map_err(|error| bad(&error))?;
-        switch.load(programs.load(&text).map_err(|error| bad(&error))?);
+        let text = read(path)?;
+        switch.load(programs.load(&text).map_err(|error| bad(path, &error))?);
         let text = config.thrift.is_some().then(|| text.into());
         return Ok((switch, text));
     }
     Ok((switch, None))
+}
+
+fn read(path: &Path) -> Result<String, SwitchError> {
+    fs::read_to_string(path).map_err(|error| bad(path, &error))
+}
+
+fn bad(path: &Path, why: &dyn std::fmt::Display) -> SwitchError {
+    SwitchError::BadInput(format!("{}: {why}", path.display()))
+}
+
+/// Returns the code of a program, which is BMv2 JSON, as text (`--disassemble`).
+///
+/// # Errors
+/// [`SwitchError::BadInput`] if the file is not a program.
+pub fn disassemble(path: &Path) -> Result<String, SwitchError> {
+    let program = LoadedProgram::from_json(&read(path)?).map_err(|error| bad(path, &error))?;
+    Ok(program.disassemble())
 }
 
 fn grpc_server(config: &Config) -> Result<GrpcServer, SwitchError> {

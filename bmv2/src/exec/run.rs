@@ -1,7 +1,7 @@
 //! The interpreter of compiled code.
 
 use super::apply::apply;
-use super::ops::{Op, Pc, Slot};
+use super::ops::{for_each_op, FusedOp, Pc, Slot};
 use super::words::wrap;
 use crate::drop_reason::DropReason;
 use crate::frame::Rest;
@@ -99,11 +99,22 @@ pub(crate) fn run(
     let code = &program.code[..];
     // Remaining code; iterating is cheaper than indexing by pc.
     let mut next = code[pc as usize..].iter();
+    macro_rules! vm {
+        () => {
+            vm
+        };
+    }
+    macro_rules! phv {
+        () => {
+            phv
+        };
+    }
     macro_rules! w {
         ($slot:expr) => {
             phv[$slot as usize]
         };
     }
+    // Continues at `$to`, which may be backward.
     macro_rules! jump {
         ($to:expr) => {{
             let to = $to as usize;
@@ -114,302 +125,76 @@ pub(crate) fn run(
             continue;
         }};
     }
+    // Continues at an action.
+    macro_rules! enter {
+        ($to:expr) => {{
+            next = code[$to as usize..].iter();
+            continue;
+        }};
+    }
+    // Skips instructions that the current one has fused.
     macro_rules! skip {
         ($n:expr) => {
             next = next.as_slice()[usize::from($n)..].iter()
         };
     }
+    // Continues forward, `$n` instructions after the next one.
+    macro_rules! forward {
+        ($n:expr) => {{
+            skip!($n);
+            continue;
+        }};
+    }
+    // The position of the next instruction.
+    macro_rules! pc {
+        () => {
+            (code.len() - next.len()) as Pc
+        };
+    }
     macro_rules! read {
-        ($d:expr, $array:expr, $i:expr) => {
+        ($d:expr, $array:expr, $i:expr) => {{
             vm.state.register_accesses += 1;
             if let Some(value) = vm.state.registers[usize::from($array)].get(w!($i)) {
                 w!($d) = value;
             }
-        };
+        }};
     }
     // Only frequent instructions are here, so that the loop's few variables stay in registers. `Interpreter::step`
-    // executes the others.
-    while let Some(op) = next.next() {
-        match *op {
-            Op::Mov { d, a } => w!(d) = w!(a),
-            Op::Mask { d, a, bits } => w!(d) = wrap(w!(a), u32::from(bits), false),
-            Op::Add { d, a, b } => w!(d) = w!(a).wrapping_add(w!(b)),
-            Op::Sub { d, a, b } => w!(d) = w!(a).wrapping_sub(w!(b)),
-            Op::And { d, a, b } => w!(d) = w!(a) & w!(b),
-            Op::Or { d, a, b } => w!(d) = w!(a) | w!(b),
-            Op::Xor { d, a, b } => w!(d) = w!(a) ^ w!(b),
-            Op::Shl { d, a, b } => w!(d) = shl(w!(a), w!(b)),
-            Op::ShrU { d, a, b } => w!(d) = shr(w!(a), w!(b)),
-            Op::Eq { d, a, b } => w!(d) = u64::from(w!(a) == w!(b)),
-            Op::Ne { d, a, b } => w!(d) = u64::from(w!(a) != w!(b)),
-            Op::LtU { d, a, b } => w!(d) = u64::from(w!(a) < w!(b)),
-            Op::LeU { d, a, b } => w!(d) = u64::from(w!(a) <= w!(b)),
-            Op::LtS { d, a, b } => w!(d) = u64::from((w!(a) as i64) < w!(b) as i64),
-            Op::LeS { d, a, b } => w!(d) = u64::from(w!(a) as i64 <= w!(b) as i64),
-            Op::Bits { d, a, low, bits } => w!(d) = field(w!(a), low, bits),
-            Op::AddBits { d, a, b, bits } => w!(d) = field(w!(a).wrapping_add(w!(b)), 0, bits),
-            Op::SubBits { d, a, b, bits } => w!(d) = field(w!(a).wrapping_sub(w!(b)), 0, bits),
-            Op::Join {
-                d,
-                a,
-                shift,
-                b,
-                low,
-                bits,
-            } => w!(d) = w!(a) << (shift & 63) | field(w!(b), low, bits),
-            Op::SubBit {
-                d,
-                a,
-                low_a,
-                b,
-                low_b,
-                bit,
-            } => w!(d) = sub_bit(w!(a), low_a, w!(b), low_b, bit),
-            Op::AndEq { d, x, a, b } => w!(d) = w!(x) & u64::from(w!(a) == w!(b)),
-            Op::AndNe { d, x, a, b } => w!(d) = w!(x) & u64::from(w!(a) != w!(b)),
-            Op::OrEq { d, x, a, b } => w!(d) = w!(x) | u64::from(w!(a) == w!(b)),
-            Op::OrNe { d, x, a, b } => w!(d) = w!(x) | u64::from(w!(a) != w!(b)),
-            Op::Jump { to } => jump!(to),
-            Op::JumpUnlessBits {
-                a,
-                low,
-                bits,
-                b,
-                equal,
-                to,
-            } => {
-                if (field(w!(a), low, bits) == w!(b)) != equal {
-                    jump!(to);
-                }
-            }
-            Op::JumpUnlessSubBit {
-                a,
-                low_a,
-                b,
-                low_b,
-                bit,
-                set,
-                to,
-            } => {
-                if (sub_bit(w!(a), low_a, w!(b), low_b, bit) == 1) != set {
-                    jump!(to);
-                }
-            }
-            Op::JumpIfZero { a, to } => {
-                if w!(a) == 0 {
-                    jump!(to);
-                }
-            }
-            Op::JumpUnlessEq { a, b, to } => {
-                if w!(a) != w!(b) {
-                    jump!(to);
-                }
-            }
-            Op::JumpUnlessNe { a, b, to } => {
-                if w!(a) == w!(b) {
-                    jump!(to);
-                }
-            }
-            Op::JumpIfNot { a, b, to, test } => {
-                let (a, b) = (w!(a), w!(b));
-                if !test.holds(a, b) {
-                    jump!(to);
-                }
-            }
-            Op::Mov2 { d, a, e, b } => {
-                w!(d) = w!(a);
-                w!(e) = w!(b);
-                skip!(1u16);
-            }
-            Op::Mov3 { d, a, e, b, f, c } => {
-                w!(d) = w!(a);
-                w!(e) = w!(b);
-                w!(f) = w!(c);
-                skip!(2u16);
-            }
-            Op::Fill { d, a, n } => {
-                let value = w!(a);
-                let d = usize::from(d);
-                phv[d..d + usize::from(n)].fill(value);
-                skip!(n - 1);
-            }
-            Op::MovJump { d, a, to } => {
-                w!(d) = w!(a);
-                skip!(1u16);
-                jump!(to);
-            }
-            Op::JumpPair {
-                a,
-                b,
-                x,
-                y,
-                equal,
-                to,
-            } => {
-                if (w!(a) == w!(b)) != equal[0] {
-                    skip!(to[0]);
-                    continue;
-                }
-                if (w!(x) == w!(y)) != equal[1] {
-                    skip!(to[1]);
-                    continue;
-                }
-                skip!(1u16);
-            }
-            Op::JumpElse {
-                a,
-                b,
-                x,
-                y,
-                equal,
-                to,
-            } => {
-                if (w!(a) == w!(b)) != equal[0] {
-                    let holds = (w!(x) == w!(y)) == equal[1];
-                    skip!(to[usize::from(!holds)]);
-                    continue;
-                }
-            }
-            Op::MovJumpUnless {
-                d,
-                a,
-                x,
-                y,
-                equal,
-                to,
-            } => {
-                w!(d) = w!(a);
-                skip!(1u16);
-                if (w!(x) == w!(y)) != equal {
-                    jump!(to);
-                }
-            }
-            Op::Bits2 {
-                d,
-                a,
-                e,
-                b,
-                low,
-                bits,
-            } => {
-                w!(d) = field(w!(a), low[0], bits[0]);
-                w!(e) = field(w!(b), low[1], bits[1]);
-                skip!(1u16);
-            }
-            Op::RegisterRead { d, array, i } => {
-                read!(d, array, i);
-            }
-            Op::ReadJump {
-                d,
-                array,
-                i,
-                low_a,
-                b,
-                low_b,
-                bit,
-                set,
-                to,
-            } => {
-                read!(d, array, i);
-                if (sub_bit(w!(d), low_a, w!(b), low_b, bit) == 1) != set {
-                    skip!(to);
-                    continue;
-                }
-                skip!(1u16);
-            }
-            Op::RegisterWrite { array, i, a } => {
-                vm.state.register_accesses += 1;
-                vm.state.registers[usize::from(array)].set(w!(i), w!(a));
-            }
-            Op::Count { array, i } => {
-                let cells = &mut vm.state.counters[usize::from(array)];
-                if let Some(cell) = usize::try_from(w!(i)).ok().and_then(|i| cells.get_mut(i)) {
-                    cell.count(vm.ctx.ingress_length);
-                }
-            }
-            Op::Apply { table } => {
-                if vm.is_endless() {
-                    return;
-                }
-                let (action, after) = apply(&mut vm, phv, usize::from(table));
-                match action {
-                    Some(action) => {
-                        vm.return_pc = Some(after);
-                        next = code[action as usize..].iter();
-                        continue;
+    // executes the rare ones. They are listed by name: the jump table of an exhaustive match without `_` needs no range
+    // check.
+    macro_rules! dispatch {
+        (
+            names ($zero:ident)
+            frequent { $(
+                $(#[doc = $f_doc:literal])*
+                $f:ident $({ $($f_field:ident: $f_role:ident),* })? $f_text:literal,
+                effects $f_effects:tt, value $f_value:expr, flow $f_flow:expr, run $f_run:expr;
+            )* }
+            rare { $(
+                $(#[doc = $r_doc:literal])*
+                $r:ident $({ $($r_field:ident: $r_role:ident),* })? $r_text:literal,
+                effects $r_effects:tt, value $r_value:expr, flow $r_flow:expr, run $r_run:expr;
+            )* }
+            fused { $(
+                $(#[doc = $x_doc:literal])*
+                $x:ident { $($x_field:ident: $x_role:ident),* } $x_text:literal,
+                fuses $x_of:tt, run $x_run:expr;
+            )* }
+        ) => {
+            while let Some(op) = next.next() {
+                match *op {
+                    $(FusedOp::$f $({ $($f_field),* })? => $f_run,)*
+                    $(FusedOp::$x { $($x_field),* } => { $x_run })*
+                    rare @ ($(FusedOp::$r { .. })|*) => {
+                        if vm.step(phv, rare).is_err() {
+                            return;
+                        }
                     }
-                    None => jump!(after),
                 }
             }
-            Op::Call { action } => {
-                if vm.is_endless() {
-                    return;
-                }
-                vm.return_pc = Some((code.len() - next.len()) as Pc);
-                next = code[program.actions[usize::from(action)].code as usize..].iter();
-                continue;
-            }
-            Op::EndIfExit => {
-                if vm.ctx.exit {
-                    return;
-                }
-            }
-            Op::Return => match vm.return_pc.take() {
-                Some(_) if vm.ctx.exit => return,
-                Some(after) => jump!(after),
-                None => return,
-            },
-            Op::End => return,
-            // Listed by name: the jump table of an exhaustive match without `_` needs no range check.
-            rare @ (Op::Sext { .. }
-            | Op::Mul { .. }
-            | Op::Not { .. }
-            | Op::ShrS { .. }
-            | Op::DivU { .. }
-            | Op::ModU { .. }
-            | Op::UsatS { .. }
-            | Op::UsatU { .. }
-            | Op::SatS { .. }
-            | Op::SatU { .. }
-            | Op::Copy { .. }
-            | Op::Big { .. }
-            | Op::LoadElement { .. }
-            | Op::StoreElement { .. }
-            | Op::AddHeader { .. }
-            | Op::RemoveHeader { .. }
-            | Op::AssignHeader { .. }
-            | Op::DynHeader { .. }
-            | Op::HeaderEq { .. }
-            | Op::UnionEq { .. }
-            | Op::UnionValid { .. }
-            | Op::AssignUnion { .. }
-            | Op::AssignStack { .. }
-            | Op::AssignUnionStack { .. }
-            | Op::Push { .. }
-            | Op::Pop { .. }
-            | Op::AssignVl { .. }
-            | Op::Meter { .. }
-            | Op::Filter { .. }
-            | Op::Hash { .. }
-            | Op::Random { .. }
-            | Op::MarkToDrop { .. }
-            | Op::RegisterAccess { .. }
-            | Op::Digest { .. }
-            | Op::CloneIngress { .. }
-            | Op::CloneEgress { .. }
-            | Op::Resubmit { .. }
-            | Op::Recirculate { .. }
-            | Op::Truncate { .. }
-            | Op::Log { .. }
-            | Op::Assert { .. }
-            | Op::Exit
-            | Op::Note { .. }) => {
-                if vm.step(phv, rare).is_err() {
-                    return;
-                }
-            }
-        }
+        };
     }
+    for_each_op!(dispatch);
 }
 
 #[inline(always)]

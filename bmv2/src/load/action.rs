@@ -2,11 +2,11 @@
 
 use super::expr::{Dest, HeaderRef};
 use super::{find, LoadError, Loader, Scope};
-use crate::exec::node::{Kind, Node};
+use crate::exec::node::{Kind, Node, Unary};
 use crate::exec::ops::{Op, Slot, Test};
 use crate::exec::words::param_words;
 use crate::program::{Action, DynHeader, DynHeaderOp, DynRef, LogMessage, Note, Param};
-use alfirk_bmv2_json::{Expr, Operator, Primitive, SourceInfo};
+use alfirk_bmv2_json::{Expr, Operator, Primitive, PrimitiveCall, SourceInfo};
 
 impl Loader<'_> {
     pub(super) fn compile_actions(&mut self) -> Result<(), LoadError> {
@@ -31,6 +31,7 @@ impl Loader<'_> {
                 });
                 words += param_words(bits);
             }
+            self.begin(at.clone());
             let code = self.pc();
             self.note(|| Note::Text(format!("Action {}", action.name)));
             self.compile_primitives(
@@ -40,6 +41,7 @@ impl Loader<'_> {
                     ..Scope::plain(&at)
                 },
             )?;
+            self.locate(None);
             self.emit(Op::Return);
             self.actions.push(Action {
                 name: action.name.clone(),
@@ -66,50 +68,41 @@ impl Loader<'_> {
 
     pub(super) fn compile_primitives(
         &mut self,
-        primitives: &[Primitive],
+        calls: &[PrimitiveCall],
         scope: Scope,
     ) -> Result<(), LoadError> {
-        let mut starts = Vec::with_capacity(primitives.len() + 1);
+        let mut starts = Vec::with_capacity(calls.len() + 1);
         let mut jumps: Vec<(usize, usize)> = Vec::new();
-        for primitive in primitives {
+        for call in calls {
             starts.push(self.pc());
-            let at = match &primitive.source_info {
+            let (name, info) = (call.primitive.name(), call.source_info.as_ref());
+            let at = match info {
                 Some(info) if info.line > 0 => {
-                    format!(
-                        "{}, {} ({}:{})",
-                        scope.at, primitive.op, info.filename, info.line
-                    )
+                    format!("{}, {name} ({}:{})", scope.at, info.filename, info.line)
                 }
-                _ => format!("{}, {}", scope.at, primitive.op),
+                _ => format!("{}, {name}", scope.at),
             };
             let scope = Scope { at: &at, ..scope };
+            self.locate(info);
             self.note(|| {
                 let text = |info: &SourceInfo| format!("Primitive {}", info.source_fragment);
                 let none = || "Primitive (no source info)".to_owned();
-                Note::Text(located(primitive.source_info.as_ref(), text, none))
+                Note::Text(located(info, text, none))
             });
-            let args = Args {
-                args: &primitive.parameters,
-                scope,
-            };
-            match primitive.op.as_str() {
-                "_jump" => {
-                    let target = self.jump_target(args.get(0)?, primitives.len(), scope)?;
+            let without_extra = without_extra_operands(&call.primitive);
+            match without_extra.as_ref().unwrap_or(&call.primitive) {
+                Primitive::Jump { target } => {
+                    let target = self.jump_target(target, calls.len(), scope)?;
                     jumps.push((self.emit(Op::Jump { to: 0 }), target));
                 }
-                "_jump_if_zero" => {
-                    let cond = self.node(args.get(0)?, scope)?;
-                    let target = self.jump_target(args.get(1)?, primitives.len(), scope)?;
-                    let taken = self.branch(
-                        &Node::new(Kind::Unary(
-                            crate::exec::node::Unary::NonZero,
-                            Box::new(cond),
-                        )),
-                        false,
-                    )?;
+                Primitive::JumpIfZero { condition, target } => {
+                    let cond = self.node(condition, scope)?;
+                    let target = self.jump_target(target, calls.len(), scope)?;
+                    let is_set = Node::new(Kind::Unary(Unary::NonZero, Box::new(cond)));
+                    let taken = self.branch(&is_set, false)?;
                     jumps.extend(taken.into_iter().map(|jump| (jump, target)));
                 }
-                _ => self.primitive(primitive, &args, scope)?,
+                primitive => self.primitive(primitive, info, scope)?,
             }
             self.end_statement();
         }
@@ -133,241 +126,178 @@ impl Loader<'_> {
         })
     }
 
+    /// Compiles a primitive other than a jump.
     fn primitive(
         &mut self,
         primitive: &Primitive,
-        args: &Args,
+        info: Option<&SourceInfo>,
         scope: Scope,
     ) -> Result<(), LoadError> {
-        match primitive.op.as_str() {
-            "assign" | "modify_field" => {
-                let value = self.node(args.get(1)?, scope)?;
-                self.assign_to(args.get(0)?, &value, scope)?;
+        let mut binary =
+            |op, target, left, right| self.assign_binary(op, target, left, right, scope);
+        match primitive {
+            Primitive::Assign { target, value } | Primitive::ModifyField { target, value } => {
+                let value = self.node(value, scope)?;
+                self.assign_to(target, &value, scope)
             }
-            "assign_VL" => return self.assign_vl(args, scope),
-            "assign_header" | "copy_header" => {
-                let (dest, source) = (
-                    self.header_ref(args.get(0)?, scope)?,
-                    self.header_ref(args.get(1)?, scope)?,
-                );
-                self.same_type(first(&dest, scope)?, first(&source, scope)?, scope)?;
-                match (&dest, &source) {
-                    (HeaderRef::Static(d), HeaderRef::Static(s)) => {
-                        self.emit(Op::AssignHeader { d: *d, s: *s });
-                    }
-                    _ => self.dyn_header(DynHeaderOp::Assign, dest, Some(source))?,
+            Primitive::AssignVl { target, value } => self.assign_vl(target, value, scope),
+            Primitive::AssignHeader { target, value } | Primitive::CopyHeader { target, value } => {
+                self.assign_header(target, value, scope)
+            }
+            Primitive::AddHeader { header } | Primitive::AddHeaderFast { header } => {
+                match self.header_ref(header, scope)? {
+                    HeaderRef::Static(h) => self.emit_one(Op::AddHeader { h }),
+                    dest => self.dyn_header(DynHeaderOp::Add, dest, None),
                 }
             }
-            "add_header" | "add_header_fast" => match self.header_ref(args.get(0)?, scope)? {
-                HeaderRef::Static(h) => {
-                    self.emit(Op::AddHeader { h });
-                }
-                dest => self.dyn_header(DynHeaderOp::Add, dest, None)?,
+            Primitive::RemoveHeader { header } => match self.header_ref(header, scope)? {
+                HeaderRef::Static(h) => self.emit_one(Op::RemoveHeader { h }),
+                dest => self.dyn_header(DynHeaderOp::Remove, dest, None),
             },
-            "remove_header" => match self.header_ref(args.get(0)?, scope)? {
-                HeaderRef::Static(h) => {
-                    self.emit(Op::RemoveHeader { h });
-                }
-                dest => self.dyn_header(DynHeaderOp::Remove, dest, None)?,
-            },
-            "assign_union" => {
-                let d = self.union_arg(args.get(0)?, scope)?;
-                let s = self.union_arg(args.get(1)?, scope)?;
+            Primitive::AssignUnion { target, value } => {
+                let d = self.union_arg(target, scope)?;
+                let s = self.union_arg(value, scope)?;
                 self.same_unions(d, s, scope)?;
-                self.emit(Op::AssignUnion { d, s });
+                self.emit_one(Op::AssignUnion { d, s })
             }
-            "assign_header_stack" => {
-                let (d, s) = (
-                    self.stack_arg(args.get(0)?, scope)?,
-                    self.stack_arg(args.get(1)?, scope)?,
+            Primitive::AssignHeaderStack { target, value } => {
+                self.assign_stack(target, value, scope)
+            }
+            Primitive::AssignUnionStack { target, value } => {
+                self.assign_union_stack(target, value, scope)
+            }
+            Primitive::Push { stack, count } => {
+                let stack = self.any_stack_arg(stack, scope)?;
+                let n = self.amount_arg(count, scope)?;
+                self.emit_one(Op::Push { stack, n })
+            }
+            Primitive::Pop { stack, count } => {
+                let stack = self.any_stack_arg(stack, scope)?;
+                let n = self.amount_arg(count, scope)?;
+                self.emit_one(Op::Pop { stack, n })
+            }
+            Primitive::AddToField { target, value } => binary(Operator::Add, target, target, value),
+            Primitive::SubtractFromField { target, value } => {
+                binary(Operator::Sub, target, target, value)
+            }
+            Primitive::Add {
+                target,
+                left,
+                right,
+            } => binary(Operator::Add, target, left, right),
+            Primitive::Subtract {
+                target,
+                left,
+                right,
+            } => binary(Operator::Sub, target, left, right),
+            Primitive::BitXor {
+                target,
+                left,
+                right,
+            } => binary(Operator::BitXor, target, left, right),
+            Primitive::BitOr {
+                target,
+                left,
+                right,
+            } => binary(Operator::BitOr, target, left, right),
+            Primitive::BitAnd {
+                target,
+                left,
+                right,
+            } => binary(Operator::BitAnd, target, left, right),
+            Primitive::ShiftLeft {
+                target,
+                left,
+                right,
+            } => binary(Operator::Shl, target, left, right),
+            Primitive::ShiftRight {
+                target,
+                left,
+                right,
+            } => binary(Operator::Shr, target, left, right),
+            Primitive::RegisterRead {
+                target,
+                register,
+                index,
+            } => self.register_read(target, register, index, scope),
+            Primitive::RegisterWrite {
+                register,
+                index,
+                value,
+            } => self.register_write(register, index, value, scope),
+            Primitive::Count { counter, index } => self.count(counter, index, scope),
+            Primitive::ExecuteMeter {
+                meter,
+                index,
+                target,
+                precolor,
+            } => self.execute_meter(meter, index, target, precolor.as_ref(), scope),
+            Primitive::Hash {
+                target,
+                base,
+                calculation,
+                size,
+            } => self.hash(target, base, calculation, size, scope),
+            Primitive::Random { target, low, high } => self.random(target, low, high, scope),
+            Primitive::MarkToDrop { metadata } => self.mark_to_drop(metadata.as_ref(), scope),
+            Primitive::Drop {} => self.drop_packet(),
+            Primitive::Digest { receiver: _, list } => {
+                let list = self.amount_arg(list, scope)?;
+                self.emit_one(Op::Digest { list })
+            }
+            Primitive::CloneIngress { session, list } | Primitive::Mirror { session, list } => {
+                let (session, list) = self.clone_args(session, list.as_ref(), scope)?;
+                self.emit_one(Op::CloneIngress { session, list })
+            }
+            Primitive::CloneEgress { session, list } => {
+                let (session, list) = self.clone_args(session, list.as_ref(), scope)?;
+                self.emit_one(Op::CloneEgress { session, list })
+            }
+            Primitive::Resubmit { list } => {
+                let list = self.amount_arg(list, scope)?;
+                self.emit_one(Op::Resubmit { list })
+            }
+            Primitive::Recirculate { list } => {
+                let list = self.amount_arg(list, scope)?;
+                self.emit_one(Op::Recirculate { list })
+            }
+            Primitive::Truncate { length } => {
+                let bytes = self.amount_arg(length, scope)?;
+                self.emit_one(Op::Truncate { bytes })
+            }
+            Primitive::LogMsg { format, values } => self.log_msg(format, values.as_ref(), scope),
+            Primitive::Assert { condition } | Primitive::Assume { condition } => {
+                let text = match info {
+                    Some(info) => format!(
+                        "{} failed: {}, file {}, line {}",
+                        primitive.name(),
+                        info.source_fragment,
+                        info.filename,
+                        info.line
+                    ),
+                    None => format!("{} failed", scope.at),
+                };
+                self.assertion(condition, text, scope)
+            }
+            Primitive::Exit {} => self.emit_one(Op::Exit),
+            Primitive::NoOp {} => Ok(()),
+            Primitive::RegisterAccess { register } => self.register_access(register, info, scope),
+            Primitive::Filter {
+                target,
+                spec,
+                spec_index,
+                memory,
+                index,
+                value,
+            } => {
+                let which = "the second and fourth operand are register arrays";
+                let (spec, memory) = (
+                    self.register_arg(spec, which, scope)?,
+                    self.register_arg(memory, which, scope)?,
                 );
-                let (a, b) = (
-                    &self.layout.stacks[usize::from(d)],
-                    &self.layout.stacks[usize::from(s)],
-                );
-                if let (Some(a), Some(b)) = (a.headers.first(), b.headers.first()) {
-                    self.same_type(*a, *b, scope)?;
-                }
-                self.emit(Op::AssignStack { d, s });
-            }
-            "assign_union_stack" => {
-                let d = self.union_stack_arg(args.get(0)?, scope)?;
-                let s = self.union_stack_arg(args.get(1)?, scope)?;
-                let stacks = &self.layout.union_stacks;
-                let (a, b) = (&stacks[usize::from(d)], &stacks[usize::from(s)]);
-                if let (Some(a), Some(b)) = (a.unions.first(), b.unions.first()) {
-                    self.same_unions(*a, *b, scope)?;
-                }
-                self.emit(Op::AssignUnionStack { d, s });
-            }
-            "push" | "pop" => {
-                let stack = match args.get(0)?.unwrapped() {
-                    expr @ Expr::HeaderUnionStack(_) => {
-                        self.union_stack_arg(expr, scope)? + self.layout.stacks.len() as u16
-                    }
-                    expr => self.stack_arg(expr, scope)?,
-                };
-                let n = self.amount_arg(args.get(1)?, scope)?;
-                self.emit(if primitive.op == "push" {
-                    Op::Push { stack, n }
-                } else {
-                    Op::Pop { stack, n }
-                });
-            }
-            "add_to_field" | "subtract_from_field" => {
-                let op = if primitive.op == "add_to_field" {
-                    Operator::Add
-                } else {
-                    Operator::Sub
-                };
-                self.assign_binary(op, args.get(0)?, args.get(0)?, args.get(1)?, scope)?;
-            }
-            "add" | "subtract" | "bit_xor" | "bit_or" | "bit_and" | "shift_left"
-            | "shift_right" => {
-                let op = match primitive.op.as_str() {
-                    "add" => Operator::Add,
-                    "subtract" => Operator::Sub,
-                    "bit_xor" => Operator::BitXor,
-                    "bit_or" => Operator::BitOr,
-                    "bit_and" => Operator::BitAnd,
-                    "shift_left" => Operator::Shl,
-                    _ => Operator::Shr,
-                };
-                self.assign_binary(op, args.get(0)?, args.get(1)?, args.get(2)?, scope)?;
-            }
-            "register_read" => return self.register_read(args, scope),
-            "register_write" => {
-                let Expr::RegisterArray(name) = args.get(0)?.unwrapped() else {
-                    return Err(scope.invalid("the first operand must be a register array"));
-                };
-                let array = find(&self.register_names, "register array", name, scope.at)?;
-                let bits = self.registers[usize::from(array)].bits;
-                let index = self.node(args.get(1)?, scope)?;
-                let value = self.node(args.get(2)?, scope)?;
-                let shown = index.clone();
-                self.write_register(array, bits, index, &value)?;
-                if self.with_notes {
-                    let i = self.amount(&shown)?;
-                    self.note(|| Note::RegisterWrite { array, i });
-                }
-            }
-            "count" => {
-                let Expr::CounterArray(name) = args.get(0)?.unwrapped() else {
-                    return Err(scope.invalid("the first operand must be a counter array"));
-                };
-                let array = find(&self.counter_names, "counter array", name, scope.at)?;
-                let i = self.amount_arg(args.get(1)?, scope)?;
-                self.emit(Op::Count { array, i });
-                self.note(|| Note::Count { array, i });
-            }
-            "execute_meter" => {
-                let Expr::MeterArray(name) = args.get(0)?.unwrapped() else {
-                    return Err(scope.invalid("the first operand must be a meter array"));
-                };
-                let array = find(&self.meter_names, "meter array", name, scope.at)?;
-                let i = self.amount_arg(args.get(1)?, scope)?;
-                self.note(|| Note::Meter { array, i });
-                // Beyond the array, neither meter nor field change.
-                let size = self.meters[usize::from(array)].size as u64;
-                let b = self.constant(size)?;
-                let skip = self.emit(Op::JumpIfNot {
-                    a: i,
-                    b,
-                    to: 0,
-                    test: Test::LtU,
-                });
-                let before = match args.args.get(3) {
-                    Some(color) => self.amount_arg(color, scope)?,
-                    None => self.constant(0)?,
-                };
-                let d = self.temp()?;
-                self.emit(Op::Meter {
-                    d,
-                    array,
-                    i,
-                    before,
-                });
-                self.assign_to(args.get(2)?, &word(d, 2), scope)?;
-                self.land(vec![skip]);
-            }
-            "modify_field_with_hash_based_offset" => {
-                let base_node = self.node(args.get(1)?, scope)?;
-                let base = self.amount(&base_node)?;
-                let Expr::Calculation(name) = args.get(2)?.unwrapped() else {
-                    return Err(scope.invalid("the third operand must be a calculation"));
-                };
-                let calculation = find(&self.calculation_names, "calculation", name, scope.at)?;
-                let max_node = self.node(args.get(3)?, scope)?;
-                let max = self.amount(&max_node)?;
-                let d = self.temp()?;
-                self.emit(Op::Hash {
-                    d,
-                    calculation,
-                    base,
-                    max,
-                });
-                self.note(|| Note::Hash {
-                    base,
-                    max,
-                    value: d,
-                });
-                let mut value = word(d, 64);
-                if let (Some((0, 0)), Some((max, last))) = (base_node.range, max_node.range) {
-                    if max == last && max > 0 {
-                        value.range = Some((0, max - 1));
-                    }
-                }
-                self.assign_to(args.get(0)?, &value, scope)?;
-            }
-            "modify_field_rng_uniform" => {
-                let low = self.amount_arg(args.get(1)?, scope)?;
-                let high = self.amount_arg(args.get(2)?, scope)?;
-                let d = self.temp()?;
-                self.emit(Op::Random { d, low, high });
-                self.note(|| Note::Random {
-                    low,
-                    high,
-                    value: d,
-                });
-                self.assign_to(args.get(0)?, &word(d, 64), scope)?;
-            }
-            "mark_to_drop" => self.mark_to_drop(args, scope)?,
-            "drop" => self.drop_packet()?,
-            "generate_digest" => {
-                let list = self.amount_arg(args.get(1)?, scope)?;
-                self.emit(Op::Digest { list });
-            }
-            "clone_ingress_pkt_to_egress" => {
-                let (session, list) = self.clone_args(args, scope)?;
-                self.emit(Op::CloneIngress { session, list });
-            }
-            "clone_egress_pkt_to_egress" => {
-                let (session, list) = self.clone_args(args, scope)?;
-                self.emit(Op::CloneEgress { session, list });
-            }
-            "register_access" => {
-                let Expr::RegisterArray(name) = args.get(0)?.unwrapped() else {
-                    return Err(scope.invalid("the operand must be a register array"));
-                };
-                let array = find(&self.register_names, "register array", name, scope.at)?;
-                let site = self.count_u16("register accesses", self.access_sites.len())?;
-                self.access_sites.push(match &primitive.source_info {
-                    Some(source) => format!("{}:{}", source.filename, source.line),
-                    None => scope.at.to_owned(),
-                });
-                self.emit(Op::RegisterAccess { array, site });
-            }
-            "filter" => {
-                let array = |operand: &Expr| match operand.unwrapped() {
-                    Expr::RegisterArray(name) => {
-                        find(&self.register_names, "register array", name, scope.at)
-                    }
-                    _ => Err(scope.invalid("the second and fourth operand are register arrays")),
-                };
-                let (spec, memory) = (array(args.get(1)?)?, array(args.get(3)?)?);
-                let s = self.amount_arg(args.get(2)?, scope)?;
-                let i = self.amount_arg(args.get(4)?, scope)?;
-                let value = self.amount_arg(args.get(5)?, scope)?;
+                let s = self.amount_arg(spec_index, scope)?;
+                let i = self.amount_arg(index, scope)?;
+                let value = self.amount_arg(value, scope)?;
                 let d = self.temp()?;
                 self.emit(Op::Filter {
                     d,
@@ -377,69 +307,273 @@ impl Loader<'_> {
                     i,
                     value,
                 });
-                self.assign_to(args.get(0)?, &word(d, 32), scope)?;
+                self.assign_to(target, &word(d, 32), scope)
             }
-            "mirror" => {
-                let (session, list) = self.clone_args(args, scope)?;
-                self.emit(Op::CloneIngress { session, list });
+            Primitive::Jump { .. } | Primitive::JumpIfZero { .. } => {
+                Err(scope.invalid("jumps are compiled with the action"))
             }
-            "resubmit" => {
-                let list = self.amount_arg(args.get(0)?, scope)?;
-                self.emit(Op::Resubmit { list });
-            }
-            "recirculate" => {
-                let list = self.amount_arg(args.get(0)?, scope)?;
-                self.emit(Op::Recirculate { list });
-            }
-            "truncate" => {
-                let bytes = self.amount_arg(args.get(0)?, scope)?;
-                self.emit(Op::Truncate { bytes });
-            }
-            "log_msg" => {
-                let Expr::Str(format) = args.get(0)?.unwrapped() else {
-                    return Err(scope.invalid("the first operand must be a string"));
-                };
-                let values = match args.args.get(1).map(Expr::unwrapped) {
-                    None => &[][..],
-                    Some(Expr::ParametersVector(values)) => values,
-                    Some(_) => return Err(scope.invalid("the second operand must be a list")),
-                };
-                let values = values
-                    .iter()
-                    .map(|v| self.node(v, scope))
-                    .collect::<Result<_, _>>()?;
-                let index = self.count_u16("log messages", self.logs.len())?;
-                self.logs.push(LogMessage {
-                    format: format.clone(),
-                    args: values,
-                });
-                self.emit(Op::Log { index });
-            }
-            "assert" | "assume" => {
-                let cond = self.node(args.get(0)?, scope)?;
-                let a = self.low(&cond)?;
-                let index = self.count_u16("assertions", self.asserts.len())?;
-                let text = match &primitive.source_info {
-                    Some(info) => format!(
-                        "{} failed: {}, file {}, line {}",
-                        primitive.op, info.source_fragment, info.filename, info.line
-                    ),
-                    None => format!("{} failed", scope.at),
-                };
-                self.asserts.push(text);
-                self.emit(Op::Assert { a, index });
-            }
-            "exit" => {
-                self.emit(Op::Exit);
-            }
-            "no_op" => {}
-            other => {
-                return Err(
-                    scope.invalid(format!("simple_switch has no primitive named {other:?}"))
-                );
+            Primitive::Other { name, operands } => {
+                Err(scope.invalid(match Primitive::operand_counts(name) {
+                    Some(counts) => {
+                        let (need, has) = (counts.start(), operands.len());
+                        format!("needs at least {need} operands, has {has}")
+                    }
+                    None => format!("simple_switch has no primitive named {name:?}"),
+                }))
             }
         }
+    }
+
+    /// Emits an instruction that implements a whole primitive.
+    fn emit_one(&mut self, op: Op) -> Result<(), LoadError> {
+        self.emit(op);
         Ok(())
+    }
+
+    fn assign_header(
+        &mut self,
+        target: &Expr,
+        value: &Expr,
+        scope: Scope,
+    ) -> Result<(), LoadError> {
+        let (dest, source) = (
+            self.header_ref(target, scope)?,
+            self.header_ref(value, scope)?,
+        );
+        self.same_type(first(&dest, scope)?, first(&source, scope)?, scope)?;
+        match (&dest, &source) {
+            (HeaderRef::Static(d), HeaderRef::Static(s)) => {
+                self.emit_one(Op::AssignHeader { d: *d, s: *s })
+            }
+            _ => self.dyn_header(DynHeaderOp::Assign, dest, Some(source)),
+        }
+    }
+
+    fn assign_stack(&mut self, target: &Expr, value: &Expr, scope: Scope) -> Result<(), LoadError> {
+        let (d, s) = (
+            self.stack_arg(target, scope)?,
+            self.stack_arg(value, scope)?,
+        );
+        let stacks = &self.layout.stacks;
+        let (a, b) = (&stacks[usize::from(d)], &stacks[usize::from(s)]);
+        if let (Some(a), Some(b)) = (a.headers.first(), b.headers.first()) {
+            self.same_type(*a, *b, scope)?;
+        }
+        self.emit_one(Op::AssignStack { d, s })
+    }
+
+    fn assign_union_stack(
+        &mut self,
+        target: &Expr,
+        value: &Expr,
+        scope: Scope,
+    ) -> Result<(), LoadError> {
+        let d = self.union_stack_arg(target, scope)?;
+        let s = self.union_stack_arg(value, scope)?;
+        let stacks = &self.layout.union_stacks;
+        let (a, b) = (&stacks[usize::from(d)], &stacks[usize::from(s)]);
+        if let (Some(a), Some(b)) = (a.unions.first(), b.unions.first()) {
+            self.same_unions(*a, *b, scope)?;
+        }
+        self.emit_one(Op::AssignUnionStack { d, s })
+    }
+
+    /// Resolves a stack of headers or of unions. Stacks of unions are numbered after those of headers.
+    fn any_stack_arg(&self, stack: &Expr, scope: Scope) -> Result<u16, LoadError> {
+        match stack.unwrapped() {
+            expr @ Expr::HeaderUnionStack(_) => {
+                Ok(self.union_stack_arg(expr, scope)? + self.layout.stacks.len() as u16)
+            }
+            expr => self.stack_arg(expr, scope),
+        }
+    }
+
+    fn register_write(
+        &mut self,
+        register: &Expr,
+        index: &Expr,
+        value: &Expr,
+        scope: Scope,
+    ) -> Result<(), LoadError> {
+        let which = "the first operand must be a register array";
+        let array = self.register_arg(register, which, scope)?;
+        let bits = self.registers[usize::from(array)].bits;
+        let index = self.node(index, scope)?;
+        let value = self.node(value, scope)?;
+        let shown = index.clone();
+        self.write_register(array, bits, index, &value)?;
+        if self.options.notes {
+            let i = self.amount(&shown)?;
+            self.note(|| Note::RegisterWrite { array, i });
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, counter: &Expr, index: &Expr, scope: Scope) -> Result<(), LoadError> {
+        let Expr::CounterArray(name) = counter.unwrapped() else {
+            return Err(scope.invalid("the first operand must be a counter array"));
+        };
+        let array = find(&self.counter_names, "counter array", name, scope.at)?;
+        let i = self.amount_arg(index, scope)?;
+        self.emit(Op::Count { array, i });
+        self.note(|| Note::Count { array, i });
+        Ok(())
+    }
+
+    fn execute_meter(
+        &mut self,
+        meter: &Expr,
+        index: &Expr,
+        target: &Expr,
+        precolor: Option<&Expr>,
+        scope: Scope,
+    ) -> Result<(), LoadError> {
+        let Expr::MeterArray(name) = meter.unwrapped() else {
+            return Err(scope.invalid("the first operand must be a meter array"));
+        };
+        let array = find(&self.meter_names, "meter array", name, scope.at)?;
+        let i = self.amount_arg(index, scope)?;
+        self.note(|| Note::Meter { array, i });
+        // Beyond the array, neither meter nor field change.
+        let size = self.meters[usize::from(array)].size as u64;
+        let b = self.constant(size)?;
+        let skip = self.emit(Op::JumpIfNot {
+            a: i,
+            b,
+            to: 0,
+            test: Test::LtU,
+        });
+        let before = match precolor {
+            Some(color) => self.amount_arg(color, scope)?,
+            None => self.constant(0)?,
+        };
+        let d = self.temp()?;
+        self.emit(Op::Meter {
+            d,
+            array,
+            i,
+            before,
+        });
+        self.assign_to(target, &word(d, 2), scope)?;
+        self.land(vec![skip]);
+        Ok(())
+    }
+
+    fn hash(
+        &mut self,
+        target: &Expr,
+        base: &Expr,
+        calculation: &Expr,
+        size: &Expr,
+        scope: Scope,
+    ) -> Result<(), LoadError> {
+        let base_node = self.node(base, scope)?;
+        let base = self.amount(&base_node)?;
+        let Expr::Calculation(name) = calculation.unwrapped() else {
+            return Err(scope.invalid("the third operand must be a calculation"));
+        };
+        let calculation = find(&self.calculation_names, "calculation", name, scope.at)?;
+        let max_node = self.node(size, scope)?;
+        let max = self.amount(&max_node)?;
+        let d = self.temp()?;
+        self.emit(Op::Hash {
+            d,
+            calculation,
+            base,
+            max,
+        });
+        self.note(|| Note::Hash {
+            base,
+            max,
+            value: d,
+        });
+        let mut value = word(d, 64);
+        if let (Some((0, 0)), Some((max, last))) = (base_node.range, max_node.range) {
+            if max == last && max > 0 {
+                value.range = Some((0, max - 1));
+            }
+        }
+        self.assign_to(target, &value, scope)
+    }
+
+    fn random(
+        &mut self,
+        target: &Expr,
+        low: &Expr,
+        high: &Expr,
+        scope: Scope,
+    ) -> Result<(), LoadError> {
+        let low = self.amount_arg(low, scope)?;
+        let high = self.amount_arg(high, scope)?;
+        let d = self.temp()?;
+        self.emit(Op::Random { d, low, high });
+        self.note(|| Note::Random {
+            low,
+            high,
+            value: d,
+        });
+        self.assign_to(target, &word(d, 64), scope)
+    }
+
+    fn log_msg(
+        &mut self,
+        format: &Expr,
+        values: Option<&Expr>,
+        scope: Scope,
+    ) -> Result<(), LoadError> {
+        let Expr::Str(format) = format.unwrapped() else {
+            return Err(scope.invalid("the first operand must be a string"));
+        };
+        let values = match values.map(Expr::unwrapped) {
+            None => &[][..],
+            Some(Expr::ParametersVector(values)) => values,
+            Some(_) => return Err(scope.invalid("the second operand must be a list")),
+        };
+        let values = values
+            .iter()
+            .map(|v| self.node(v, scope))
+            .collect::<Result<_, _>>()?;
+        let index = self.count_u16("log messages", self.logs.len())?;
+        self.logs.push(LogMessage {
+            format: format.clone(),
+            args: values,
+        });
+        self.emit_one(Op::Log { index })
+    }
+
+    /// Compiles `assert` and `assume`; `text` is the message of a failure.
+    fn assertion(&mut self, condition: &Expr, text: String, scope: Scope) -> Result<(), LoadError> {
+        let cond = self.node(condition, scope)?;
+        let a = self.low(&cond)?;
+        let index = self.count_u16("assertions", self.asserts.len())?;
+        self.asserts.push(text);
+        self.emit_one(Op::Assert { a, index })
+    }
+
+    fn register_access(
+        &mut self,
+        register: &Expr,
+        info: Option<&SourceInfo>,
+        scope: Scope,
+    ) -> Result<(), LoadError> {
+        let which = "the operand must be a register array";
+        let array = self.register_arg(register, which, scope)?;
+        let site = self.count_u16("register accesses", self.access_sites.len())?;
+        self.access_sites.push(match info {
+            Some(source) => format!("{}:{}", source.filename, source.line),
+            None => scope.at.to_owned(),
+        });
+        self.emit_one(Op::RegisterAccess { array, site })
+    }
+
+    /// Resolves a register array; `otherwise` is the message for another operand.
+    fn register_arg(&self, expr: &Expr, otherwise: &str, scope: Scope) -> Result<u16, LoadError> {
+        match expr.unwrapped() {
+            Expr::RegisterArray(name) => {
+                find(&self.register_names, "register array", name, scope.at)
+            }
+            _ => Err(scope.invalid(otherwise)),
+        }
     }
 
     fn count_u16(&self, what: &'static str, count: usize) -> Result<u16, LoadError> {
@@ -475,9 +609,14 @@ impl Loader<'_> {
         self.amount(&node)
     }
 
-    fn clone_args(&mut self, args: &Args, scope: Scope) -> Result<(Slot, Slot), LoadError> {
-        let session = self.amount_arg(args.get(0)?, scope)?;
-        let list = match args.args.get(1) {
+    fn clone_args(
+        &mut self,
+        session: &Expr,
+        list: Option<&Expr>,
+        scope: Scope,
+    ) -> Result<(Slot, Slot), LoadError> {
+        let session = self.amount_arg(session, scope)?;
+        let list = match list {
             Some(list) => self.amount_arg(list, scope)?,
             None => self.constant(0)?,
         };
@@ -486,8 +625,8 @@ impl Loader<'_> {
 
     /// Compiles `mark_to_drop`. The operand is the header whose `egress_spec` is set; it may be a copy of standard
     /// metadata. Files of older compilers have no operand.
-    fn mark_to_drop(&mut self, args: &Args, scope: Scope) -> Result<(), LoadError> {
-        let Some(Expr::Header(name)) = args.args.first().map(Expr::unwrapped) else {
+    fn mark_to_drop(&mut self, metadata: Option<&Expr>, scope: Scope) -> Result<(), LoadError> {
+        let Some(Expr::Header(name)) = metadata.map(Expr::unwrapped) else {
             return self.drop_packet();
         };
         let header = &self.layout.headers[usize::from(self.header(name, scope.at)?)];
@@ -519,17 +658,21 @@ impl Loader<'_> {
         Ok(())
     }
 
-    fn register_read(&mut self, args: &Args, scope: Scope) -> Result<(), LoadError> {
-        let Expr::RegisterArray(name) = args.get(1)?.unwrapped() else {
-            return Err(scope.invalid("the second operand must be a register array"));
-        };
-        let array = find(&self.register_names, "register array", name, scope.at)?;
+    fn register_read(
+        &mut self,
+        target: &Expr,
+        register: &Expr,
+        index: &Expr,
+        scope: Scope,
+    ) -> Result<(), LoadError> {
+        let which = "the second operand must be a register array";
+        let array = self.register_arg(register, which, scope)?;
         let (bits, size) = {
             let register = &self.registers[usize::from(array)];
             (register.bits, register.size as u64)
         };
-        let index = self.node(args.get(2)?, scope)?;
-        let dest = self.dest(args.get(0)?, scope)?;
+        let index = self.node(index, scope)?;
+        let dest = self.dest(target, scope)?;
         let i = self.amount(&index)?;
         self.note(|| Note::RegisterRead { array, i });
         match dest {
@@ -557,7 +700,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    fn assign_vl(&mut self, args: &Args, scope: Scope) -> Result<(), LoadError> {
+    fn assign_vl(&mut self, target: &Expr, value: &Expr, scope: Scope) -> Result<(), LoadError> {
         let varbit = |expr: &Expr| {
             let Expr::Field(field) = expr.unwrapped() else {
                 return Err(scope.invalid("operands must be fields"));
@@ -568,7 +711,7 @@ impl Loader<'_> {
             }
             Ok(header)
         };
-        let (d, s) = (varbit(args.get(0)?)?, varbit(args.get(1)?)?);
+        let (d, s) = (varbit(target)?, varbit(value)?);
         self.emit(Op::AssignVl { d, s });
         Ok(())
     }
@@ -658,18 +801,12 @@ fn first(header: &HeaderRef, scope: Scope) -> Result<u16, LoadError> {
     }
 }
 
-/// The operands of a primitive.
-struct Args<'a> {
-    args: &'a [Expr],
-    scope: Scope<'a>,
-}
-
-impl<'a> Args<'a> {
-    fn get(&self, index: usize) -> Result<&'a Expr, LoadError> {
-        self.args.get(index).ok_or_else(|| {
-            let (need, has) = (index + 1, self.args.len());
-            self.scope
-                .invalid(format!("needs at least {need} operands, has {has}"))
-        })
-    }
+/// Returns a known primitive that has too many operands without the superfluous ones, which are ignored; `None` for
+/// others.
+fn without_extra_operands(primitive: &Primitive) -> Option<Primitive> {
+    let Primitive::Other { name, operands } = primitive else {
+        return None;
+    };
+    let known = operands.get(..*Primitive::operand_counts(name)?.end())?;
+    Some(Primitive::new(name, known.to_vec()))
 }

@@ -1,8 +1,7 @@
 //! Dataflow facts about a packet's words (fields and temporaries): values of words, and outcomes of conditions, that
 //! hold at a point of a pipeline. They follow from the conditions and assignments on the paths to this point.
 
-use super::lower::dest_of;
-use crate::exec::ops::{Op, Pc, Slot, Test};
+use crate::exec::ops::{Condition, Effect, Known, Op, Operand, Slot, Test};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -11,90 +10,6 @@ const MAX_EXCLUDED: usize = 8;
 
 /// Constant words with their values.
 pub(super) type Constants = FxHashMap<Slot, u64>;
-
-/// Condition of a jump.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Condition {
-    /// Comparison of two words.
-    Order { a: Slot, b: Slot, test: Test },
-    /// See `Op::JumpUnlessBits`.
-    Bits { a: Slot, low: u8, bits: u8, b: Slot },
-    /// See `Op::JumpUnlessSubBit`.
-    SubBit {
-        a: Slot,
-        low_a: u8,
-        b: Slot,
-        low_b: u8,
-        bit: u8,
-    },
-}
-
-impl Condition {
-    pub fn words(&self) -> [Slot; 2] {
-        match *self {
-            Condition::Order { a, b, .. }
-            | Condition::Bits { a, b, .. }
-            | Condition::SubBit { a, b, .. } => [a, b],
-        }
-    }
-}
-
-/// A conditional jump: its condition, the outcome with which control falls through, and the target of the jump.
-#[derive(Clone, Copy)]
-pub(super) struct Branch {
-    pub condition: Condition,
-    pub falls_through_on: bool,
-    pub to: Pc,
-}
-
-/// Decodes an instruction that is a conditional jump; `None` for others. `zero` is the word of the constant 0.
-pub(super) fn branch(op: Op, zero: Slot) -> Option<Branch> {
-    let (condition, falls_through_on, to) = match op {
-        Op::JumpIfZero { a, to } => {
-            let test = Test::Eq;
-            (Condition::Order { a, b: zero, test }, false, to)
-        }
-        Op::JumpIfNot { a, b, to, test } => match test {
-            Test::Ne => {
-                let test = Test::Eq;
-                (Condition::Order { a, b, test }, false, to)
-            }
-            test => (Condition::Order { a, b, test }, true, to),
-        },
-        Op::JumpUnlessBits {
-            a,
-            low,
-            bits,
-            b,
-            equal,
-            to,
-        } => (Condition::Bits { a, low, bits, b }, equal, to),
-        Op::JumpUnlessSubBit {
-            a,
-            low_a,
-            b,
-            low_b,
-            bit,
-            set,
-            to,
-        } => {
-            let condition = Condition::SubBit {
-                a,
-                low_a,
-                b,
-                low_b,
-                bit,
-            };
-            (condition, set, to)
-        }
-        _ => return None,
-    };
-    Some(Branch {
-        condition,
-        falls_through_on,
-        to,
-    })
-}
 
 /// Words that an instruction or an action may write.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,57 +30,56 @@ impl Writes {
     }
 }
 
-/// Returns the words that an instruction other than a jump may write.
+/// Returns the words that an instruction may write.
 pub(super) fn writes(op: Op) -> Writes {
-    if let Some(d) = dest_of(&op) {
-        return Writes::Words(vec![d]);
-    }
-    match op {
-        Op::Mov { d, .. }
-        | Op::RegisterRead { d, .. }
-        | Op::Meter { d, .. }
-        | Op::Filter { d, .. }
-        | Op::Random { d, .. } => Writes::Words(vec![d]),
-        Op::Copy { d, n, .. } => Writes::Words((d..d + n).collect()),
-        Op::MarkToDrop { spec, group, .. } => {
-            Writes::Words([spec].into_iter().chain(group).collect())
+    for effect in op.effects() {
+        match effect {
+            Effect::Headers | Effect::Words | Effect::Tables => return Writes::All,
+            Effect::Drop | Effect::Externs | Effect::Packet | Effect::Log => {}
         }
-        Op::RegisterWrite { .. }
-        | Op::Count { .. }
-        | Op::RegisterAccess { .. }
-        | Op::Digest { .. }
-        | Op::CloneIngress { .. }
-        | Op::CloneEgress { .. }
-        | Op::Resubmit { .. }
-        | Op::Recirculate { .. }
-        | Op::Truncate { .. }
-        | Op::Log { .. }
-        | Op::Assert { .. }
-        | Op::Exit
-        | Op::Note { .. }
-        | Op::EndIfExit => Writes::NONE,
-        // Rare or slow instructions: assume that every word changes.
-        _ => Writes::All,
     }
-}
-
-/// Returns the word that a computing instruction writes, and the words that it reads; `None` for other instructions.
-pub(super) fn def_and_uses(op: Op) -> Option<(Slot, [Slot; 3])> {
-    match op {
-        Op::Mov { d, a } | Op::Mask { d, a, .. } | Op::Bits { d, a, .. } => Some((d, [a; 3])),
-        Op::And { d, a, b }
-        | Op::Or { d, a, b }
-        | Op::Xor { d, a, b }
-        | Op::Eq { d, a, b }
-        | Op::Ne { d, a, b }
-        | Op::LtU { d, a, b }
-        | Op::LeU { d, a, b } => Some((d, [a, b, b])),
-        Op::AndEq { d, x, a, b }
-        | Op::AndNe { d, x, a, b }
-        | Op::OrEq { d, x, a, b }
-        | Op::OrNe { d, x, a, b } => Some((d, [x, a, b])),
-        _ => None,
-    }
+    let (mut words, mut first) = (Vec::new(), None);
+    op.operands(|operand| match operand {
+        Operand::Result(d) | Operand::Def(d) | Operand::MayDef(d) => words.push(d),
+        Operand::OptionalDef(d) => words.extend(d),
+        Operand::DefWords(d) => first = Some(d),
+        Operand::Count(n) => {
+            if let Some(d) = first {
+                words.extend(d..d + n);
+            }
+        }
+        Operand::Word(_)
+        | Operand::Words(_)
+        | Operand::Width(_)
+        | Operand::Bit(_)
+        | Operand::BitPair(_)
+        | Operand::BitValue(_)
+        | Operand::Test(_)
+        | Operand::Equality(_)
+        | Operand::Equalities(_)
+        | Operand::Target(_)
+        | Operand::Offset(_)
+        | Operand::Offsets(_)
+        | Operand::Header(_)
+        | Operand::Union(_)
+        | Operand::Stack(_)
+        | Operand::UnionStack(_)
+        | Operand::AnyStack(_)
+        | Operand::Element(_)
+        | Operand::DynHeader(_)
+        | Operand::Register(_)
+        | Operand::Counter(_)
+        | Operand::Meter(_)
+        | Operand::Calculation(_)
+        | Operand::Table(_)
+        | Operand::Action(_)
+        | Operand::Big(_)
+        | Operand::LogMessage(_)
+        | Operand::Assertion(_)
+        | Operand::Site(_)
+        | Operand::Note(_) => {}
+    });
+    Writes::Words(words)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -259,45 +173,35 @@ impl Facts {
 
     /// Transfer function of an instruction other than a jump.
     pub fn transfer(&mut self, op: Op, constants: &Constants) {
-        let Some((d, [x, a, b])) = def_and_uses(op) else {
+        let Some((d, computed)) = op.value() else {
             return self.invalidate(&writes(op));
         };
         let value = |slot| self.value(slot, constants);
-        let equal = |equal| self.equal(a, b, constants).map(|e| u64::from(e == equal));
-        let both = |of: fn(u64, u64) -> u64| value(a).zip(value(x)).map(|(b, a)| of(a, b));
-        let known = match op {
-            Op::Mov { .. } => match value(a) {
+        let test = |a, b, wanted| {
+            let equal = self.equal(a, b, constants);
+            equal.map(|equal| u64::from(equal == wanted))
+        };
+        let known = match computed {
+            Known::Copy { a } => match value(a) {
                 None => self.words.get(&a).cloned(),
                 value => value.map(WordFact::Is),
             },
-            Op::Mask { bits, .. } => {
-                value(a).map(|a| WordFact::Is(crate::exec::run::field(a, 0, bits)))
-            }
-            Op::Bits { low, bits, .. } => {
-                value(a).map(|a| WordFact::Is(crate::exec::run::field(a, low, bits)))
-            }
-            Op::And { .. } => both(|a, b| a & b).map(WordFact::Is),
-            Op::Or { .. } => both(|a, b| a | b).map(WordFact::Is),
-            Op::Xor { .. } => both(|a, b| a ^ b).map(WordFact::Is),
-            Op::Eq { .. } => self
-                .equal(x, a, constants)
-                .map(|e| WordFact::Is(u64::from(e))),
-            Op::Ne { .. } => self
-                .equal(x, a, constants)
-                .map(|e| WordFact::Is(u64::from(!e))),
-            Op::LtU { .. } => both(|a, b| u64::from(a < b)).map(WordFact::Is),
-            Op::LeU { .. } => both(|a, b| u64::from(a <= b)).map(WordFact::Is),
-            Op::AndEq { .. } | Op::AndNe { .. } => {
-                match (value(x), equal(matches!(op, Op::AndEq { .. }))) {
-                    (Some(0), _) | (_, Some(0)) => Some(WordFact::Is(0)),
-                    (Some(x), Some(y)) => Some(WordFact::Is(x & y)),
-                    _ => None,
-                }
-            }
-            _ => match (value(x), equal(matches!(op, Op::OrEq { .. }))) {
-                (Some(x), Some(y)) => Some(WordFact::Is(x | y)),
-                _ => None,
+            Known::Field { a, low, bits } => value(a)
+                .map(|a| crate::exec::run::field(a, low, bits))
+                .map(WordFact::Is),
+            Known::Binary { a, b, of } => value(a)
+                .zip(value(b))
+                .map(|(a, b)| of(a, b))
+                .map(WordFact::Is),
+            Known::Equal { a, b, equal } => test(a, b, equal).map(WordFact::Is),
+            Known::AndEqual { x, a, b, equal } => match (value(x), test(a, b, equal)) {
+                (Some(0), _) | (_, Some(0)) => Some(WordFact::Is(0)),
+                (x, y) => x.zip(y).map(|(x, y)| WordFact::Is(x & y)),
             },
+            Known::OrEqual { x, a, b, equal } => {
+                let both = value(x).zip(test(a, b, equal));
+                both.map(|(x, y)| WordFact::Is(x | y))
+            }
         };
         self.write(d);
         if let Some(known) = known {

@@ -1,12 +1,12 @@
 //! Instruction fusion: a peephole pass over the final code.
 //!
-//! An instruction may be replaced by a fused one, which also does the work of the next one or two instructions and
+//! An instruction may be replaced by a fused one ([`FusedOp`]), which also does the work of the next instructions and
 //! skips them. The skipped instructions stay in place, so every jump target remains valid, even one between them.
 
-use crate::exec::ops::{Op, Pc, Slot, Test};
+use crate::exec::ops::{Branch, Condition, FusedOp, Op, Pc, Slot, Test};
 
 /// Fuses instructions of the code; `zero` is the word of the constant 0.
-pub(super) fn fuse(code: &[Op], zero: Slot) -> Vec<Op> {
+pub(super) fn fuse(code: &[Op], zero: Slot) -> Vec<FusedOp> {
     let at = |i: usize| code.get(i).copied().unwrap_or(Op::End);
     (0..code.len())
         .map(|i| {
@@ -14,7 +14,7 @@ pub(super) fn fuse(code: &[Op], zero: Slot) -> Vec<Op> {
                 .or_else(|| moves(at(i), at(i + 1), at(i + 2)))
                 .or_else(|| move_and_test(code, i, zero))
                 .or_else(|| bits(at(i), at(i + 1)))
-                .or_else(|| read_and_compare(i, at(i), at(i + 1)))
+                .or_else(|| read_and_compare(i, at(i), at(i + 1), zero))
                 .or_else(|| conditions(code, i, zero))
                 .unwrap_or_else(|| single(at(i)))
         })
@@ -22,7 +22,7 @@ pub(super) fn fuse(code: &[Op], zero: Slot) -> Vec<Op> {
 }
 
 /// Fuses four or more moves of one word to consecutive words, such as the initialisation of a control's variables.
-fn fill(code: &[Op]) -> Option<Op> {
+fn fill(code: &[Op]) -> Option<FusedOp> {
     let Op::Mov { d, a } = *code.first()? else {
         return None;
     };
@@ -31,31 +31,39 @@ fn fill(code: &[Op]) -> Option<Op> {
     // The source is not overwritten by an earlier move, so every target gets the same value.
     let n = u16::try_from(n).ok()?;
     let is_apart = a < d || a - d >= n;
-    (n >= 4 && is_apart).then_some(Op::Fill { d, a, n })
+    (n >= 4 && is_apart).then_some(FusedOp::Fill { d, a, n })
+}
+
+/// Returns the words of a move.
+fn as_move(op: Op) -> Option<(Slot, Slot)> {
+    let Op::Mov { d, a } = op else {
+        return None;
+    };
+    Some((d, a))
 }
 
 /// Fuses up to three moves, or a move with a jump.
-fn moves(first: Op, second: Op, third: Op) -> Option<Op> {
-    let Op::Mov { d, a } = first else {
-        return None;
-    };
-    match (second, third) {
-        (Op::Mov { d: e, a: b }, Op::Mov { d: f, a: c }) => Some(Op::Mov3 { d, a, e, b, f, c }),
-        (Op::Mov { d: e, a: b }, _) => Some(Op::Mov2 { d, a, e, b }),
-        (Op::Jump { to }, _) => Some(Op::MovJump { d, a, to }),
-        _ => None,
+fn moves(first: Op, second: Op, third: Op) -> Option<FusedOp> {
+    let (d, a) = as_move(first)?;
+    if let Op::Jump { to } = second {
+        return Some(FusedOp::MovJump { d, a, to });
     }
+    let (e, b) = as_move(second)?;
+    Some(match as_move(third) {
+        Some((f, c)) => FusedOp::Mov3 { d, a, e, b, f, c },
+        None => FusedOp::Mov2 { d, a, e, b },
+    })
 }
 
 /// Fuses a move with a condition, if the condition cannot be fused with another one.
-fn move_and_test(code: &[Op], here: usize, zero: Slot) -> Option<Op> {
+fn move_and_test(code: &[Op], here: usize, zero: Slot) -> Option<FusedOp> {
     let Op::Mov { d, a } = *code.get(here)? else {
         return None;
     };
     let (x, y, equal, to) = condition(*code.get(here + 1)?, zero)?;
     conditions(code, here + 1, zero)
         .is_none()
-        .then_some(Op::MovJumpUnless {
+        .then_some(FusedOp::MovJumpUnless {
             d,
             a,
             x,
@@ -65,35 +73,45 @@ fn move_and_test(code: &[Op], here: usize, zero: Slot) -> Option<Op> {
         })
 }
 
-fn bits(first: Op, second: Op) -> Option<Op> {
-    match (first, second) {
-        (
-            Op::Bits { d, a, low, bits },
-            Op::Bits {
-                d: e,
-                a: b,
-                low: low_2,
-                bits: bits_2,
-            },
-        ) => Some(Op::Bits2 {
-            d,
-            a,
-            e,
-            b,
-            low: [low, low_2],
-            bits: [bits, bits_2],
-        }),
-        _ => None,
-    }
+/// Fuses two selections of bits.
+fn bits(first: Op, second: Op) -> Option<FusedOp> {
+    let Op::Bits { d, a, low, bits } = first else {
+        return None;
+    };
+    let Op::Bits {
+        d: e,
+        a: b,
+        low: low_2,
+        bits: bits_2,
+    } = second
+    else {
+        return None;
+    };
+    Some(FusedOp::Bits2 {
+        d,
+        a,
+        e,
+        b,
+        low: [low, low_2],
+        bits: [bits, bits_2],
+    })
 }
 
-/// Returns the comparison of `JumpIfZero`, or of `JumpIfNot` with an equality: two words, whether equality falls
-/// through, and the target. `None` for other instructions.
+/// Returns the comparison of a conditional jump on equality: two words, whether equality falls through, and the
+/// target. `None` for other instructions.
 fn condition(op: Op, zero: Slot) -> Option<(Slot, Slot, bool, Pc)> {
-    match op {
-        Op::JumpIfZero { a, to } => Some((a, zero, false, to)),
-        Op::JumpIfNot { a, b, to, test } => Some((a, b, equality(test)?, to)),
-        _ => None,
+    let Branch {
+        condition,
+        falls_through_on,
+        to,
+    } = op.flow(zero).branch()?;
+    match condition {
+        Condition::Order {
+            a,
+            b,
+            test: Test::Eq,
+        } => Some((a, b, falls_through_on, to)),
+        Condition::Order { .. } | Condition::Bits { .. } | Condition::SubBit { .. } => None,
     }
 }
 
@@ -104,11 +122,11 @@ fn forward(here: usize, to: Pc) -> Option<u16> {
 }
 
 /// Fuses two forward conditional jumps: the one at `here` with the next instruction or with the one at its target.
-fn conditions(code: &[Op], here: usize, zero: Slot) -> Option<Op> {
+fn conditions(code: &[Op], here: usize, zero: Slot) -> Option<FusedOp> {
     let (a, b, equal, to) = condition(*code.get(here)?, zero)?;
     let second = |at: usize| condition(*code.get(at)?, zero);
     if let Some((x, y, equal_2, to_2)) = second(here + 1) {
-        return Some(Op::JumpPair {
+        return Some(FusedOp::JumpPair {
             a,
             b,
             x,
@@ -119,7 +137,7 @@ fn conditions(code: &[Op], here: usize, zero: Slot) -> Option<Op> {
     }
     forward(here, to)?;
     let (x, y, equal_2, to_2) = second(to as usize)?;
-    Some(Op::JumpElse {
+    Some(FusedOp::JumpElse {
         a,
         b,
         x,
@@ -130,20 +148,19 @@ fn conditions(code: &[Op], here: usize, zero: Slot) -> Option<Op> {
 }
 
 /// Fuses a register read with a forward conditional jump on its value.
-fn read_and_compare(here: usize, first: Op, second: Op) -> Option<Op> {
-    match (first, second) {
-        (
-            Op::RegisterRead { d, array, i },
-            Op::JumpUnlessSubBit {
-                a,
-                low_a,
-                b,
-                low_b,
-                bit,
-                set,
-                to,
-            },
-        ) if a == d => Some(Op::ReadJump {
+fn read_and_compare(here: usize, first: Op, second: Op, zero: Slot) -> Option<FusedOp> {
+    let Op::RegisterRead { d, array, i } = first else {
+        return None;
+    };
+    let branch = second.flow(zero).branch()?;
+    match branch.condition {
+        Condition::SubBit {
+            a,
+            low_a,
+            b,
+            low_b,
+            bit,
+        } if a == d => Some(FusedOp::ReadJump {
             d,
             array,
             i,
@@ -151,28 +168,28 @@ fn read_and_compare(here: usize, first: Op, second: Op) -> Option<Op> {
             b,
             low_b,
             bit,
-            set,
-            to: forward(here, to)?,
+            set: branch.falls_through_on,
+            to: forward(here, branch.to)?,
         }),
-        _ => None,
+        Condition::SubBit { .. } | Condition::Order { .. } | Condition::Bits { .. } => None,
     }
 }
 
-fn single(op: Op) -> Op {
+/// Returns the instruction alone, in the form with the fewest decisions.
+fn single(op: Op) -> FusedOp {
     match op {
-        Op::JumpIfNot { a, b, to, test } => match test {
-            Test::Eq => Op::JumpUnlessEq { a, b, to },
-            Test::Ne => Op::JumpUnlessNe { a, b, to },
-            _ => op,
-        },
-        op => op,
-    }
-}
-
-fn equality(test: Test) -> Option<bool> {
-    match test {
-        Test::Eq => Some(true),
-        Test::Ne => Some(false),
-        _ => None,
+        Op::JumpIfNot {
+            a,
+            b,
+            to,
+            test: Test::Eq,
+        } => FusedOp::JumpUnlessEq { a, b, to },
+        Op::JumpIfNot {
+            a,
+            b,
+            to,
+            test: Test::Ne,
+        } => FusedOp::JumpUnlessNe { a, b, to },
+        op => FusedOp::from(op),
     }
 }

@@ -6,9 +6,9 @@
 
 mod flow;
 
-use super::facts::{branch, def_and_uses, Branch, Condition, Constants, Facts, Writes};
+use super::facts::{Constants, Facts, Writes};
 use super::target;
-use crate::exec::ops::{Op, Pc, Slot};
+use crate::exec::ops::{Branch, Condition, Flow as OpFlow, Op, Pc, Slot};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -46,9 +46,17 @@ pub(super) struct Flow<'a> {
     pub zero: Slot,
 }
 
-/// Threads the jumps of a pipeline. Returns the new code, and the new positions of the start and of the targets of
-/// tables. `None` for a pipeline that is too long.
-pub(super) fn thread_jumps(flow: &Flow) -> Option<(Vec<Op>, FxHashMap<Pc, Pc>)> {
+/// A pipeline after jump threading.
+pub(super) struct Threaded {
+    pub code: Vec<Op>,
+    /// For each instruction, the position of the one that it replaces.
+    pub origins: Vec<Pc>,
+    /// New positions of the start and of the targets of tables.
+    pub at: FxHashMap<Pc, Pc>,
+}
+
+/// Threads the jumps of a pipeline. `None` for a pipeline that is too long.
+pub(super) fn thread_jumps(flow: &Flow) -> Option<Threaded> {
     if flow.code.len() > MAX_LENGTH {
         return None;
     }
@@ -60,6 +68,7 @@ pub(super) fn thread_jumps(flow: &Flow) -> Option<(Vec<Op>, FxHashMap<Pc, Pc>)> 
         on_all_paths: &on_all_paths,
         leaders: flow.leaders(),
         code: Vec::new(),
+        origins: Vec::new(),
         versions: FxHashMap::default(),
         version_count: 0,
         fixes: Vec::new(),
@@ -76,8 +85,11 @@ pub(super) fn thread_jumps(flow: &Flow) -> Option<(Vec<Op>, FxHashMap<Pc, Pc>)> 
     let at = entries
         .iter()
         .map(|entry| (*entry, threader.versions[entry][0].at.unwrap_or_default()));
-    let at = at.collect();
-    Some((threader.code, at))
+    Some(Threaded {
+        at: at.collect(),
+        code: threader.code,
+        origins: threader.origins,
+    })
 }
 
 impl Flow<'_> {
@@ -94,16 +106,24 @@ impl Flow<'_> {
 
     /// Returns the first instructions of basic blocks: entries and targets of jumps.
     fn leaders(&self) -> BTreeSet<Pc> {
-        let jumps = self.code.iter().filter_map(|op| match *op {
-            Op::Jump { to } => Some(to),
-            op => branch(op, self.zero).map(|b| b.to),
+        let jumps = self.code.iter().filter_map(|op| match op.flow(self.zero) {
+            OpFlow::Jump { to } | OpFlow::Branch(Branch { to, .. }) => Some(to),
+            OpFlow::Next
+            | OpFlow::Table { .. }
+            | OpFlow::Call
+            | OpFlow::MayEnd
+            | OpFlow::Return
+            | OpFlow::End => None,
         });
         jumps.chain(self.entries()).collect()
     }
 
     fn test_counts(&self) -> FxHashMap<Slot, usize> {
         let mut test_counts = FxHashMap::default();
-        let conditions = self.code.iter().filter_map(|op| branch(*op, self.zero));
+        let conditions = self
+            .code
+            .iter()
+            .filter_map(|op| op.flow(self.zero).branch());
         for slot in conditions.flat_map(|b| b.condition.words()) {
             *test_counts.entry(slot).or_default() += 1;
         }
@@ -143,8 +163,8 @@ impl LiveFacts {
         let mut bits_of_word: FxHashMap<Slot, Vec<usize>> = FxHashMap::default();
         let mut next = 0;
         for op in flow.code {
-            let condition = branch(*op, flow.zero).map(|b| b.condition);
-            let computed = def_and_uses(*op).map(|(_, from)| from.to_vec());
+            let condition = op.flow(flow.zero).branch().map(|b| b.condition);
+            let computed = op.value().map(|(_, value)| value.words().to_vec());
             let test_counts = condition.map(|c| c.words().to_vec()).or(computed);
             for slot in test_counts.unwrap_or_default() {
                 if !flow.is_constant(slot) && !words.contains_key(&slot) {
@@ -208,34 +228,23 @@ impl LiveFacts {
         let merge = |words: &mut Vec<u64>, more: &[u64]| {
             words.iter_mut().zip(more).for_each(|(a, b)| *a |= b);
         };
-        if let Some(Branch { condition, to, .. }) = branch(op, flow.zero) {
-            let mut words = self.at(pc + 1);
-            merge(&mut words, &self.at(to));
-            for slot in condition.words() {
-                LiveFacts::add(&mut words, self.words.get(&slot));
-            }
-            LiveFacts::add(&mut words, self.conditions.get(&condition));
-            return words;
-        }
-        let mut words = self.at(pc + 1);
-        if let Some((d, from)) = def_and_uses(op) {
-            if self.remove(&mut words, d) {
-                for slot in from {
-                    LiveFacts::add(&mut words, self.words.get(&slot));
-                }
-            }
-            return words;
-        }
         let invalidate = |words: &mut Vec<u64>, writes: &Writes| match writes {
             Writes::All => words.fill(0),
             Writes::Words(slots) => slots.iter().for_each(|slot| {
                 self.remove(words, *slot);
             }),
         };
-        match op {
-            Op::Jump { to } => return self.at(to),
-            Op::End | Op::Return | Op::Call { .. } => words.fill(0),
-            Op::Apply { table } => {
+        let mut words = self.at(pc + 1);
+        match op.flow(flow.zero) {
+            OpFlow::Jump { to } => return self.at(to),
+            OpFlow::Branch(Branch { condition, to, .. }) => {
+                merge(&mut words, &self.at(to));
+                for slot in condition.words() {
+                    LiveFacts::add(&mut words, self.words.get(&slot));
+                }
+                LiveFacts::add(&mut words, self.conditions.get(&condition));
+            }
+            OpFlow::Table { table } => {
                 words.fill(0);
                 if let Some(effect) = flow.tables.get(&table) {
                     for next in &effect.next {
@@ -244,7 +253,17 @@ impl LiveFacts {
                     invalidate(&mut words, &effect.writes);
                 }
             }
-            op => invalidate(&mut words, &super::facts::writes(op)),
+            OpFlow::Call | OpFlow::Return | OpFlow::End => words.fill(0),
+            OpFlow::Next | OpFlow::MayEnd => match op.value() {
+                Some((d, value)) => {
+                    if self.remove(&mut words, d) {
+                        for slot in value.words() {
+                            LiveFacts::add(&mut words, self.words.get(&slot));
+                        }
+                    }
+                }
+                None => invalidate(&mut words, &super::facts::writes(op)),
+            },
         }
         words
     }
@@ -292,13 +311,12 @@ fn facts_on_all_paths(flow: &Flow, live: &LiveFacts) -> FxHashMap<Pc, Facts> {
                 break;
             }
             let op = flow.op(pc);
-            if let Some(Branch {
-                condition,
-                falls_through_on,
-                to,
-            }) = branch(op, flow.zero)
-            {
-                match facts.outcome(condition, &flow.constants) {
+            match op.flow(flow.zero) {
+                OpFlow::Branch(Branch {
+                    condition,
+                    falls_through_on,
+                    to,
+                }) => match facts.outcome(condition, &flow.constants) {
                     Some(outcome) if outcome == falls_through_on => {}
                     Some(_) => {
                         reach(to, facts);
@@ -310,23 +328,21 @@ fn facts_on_all_paths(flow: &Flow, live: &LiveFacts) -> FxHashMap<Pc, Facts> {
                         reach(to, jumped);
                         facts.assume(condition, falls_through_on, &flow.constants);
                     }
-                }
-                pc += 1;
-                continue;
-            }
-            match op {
-                Op::Jump { to } => {
+                },
+                OpFlow::Jump { to } => {
                     reach(to, facts);
                     break;
                 }
-                Op::End | Op::Return => break,
-                Op::Apply { table } => {
+                OpFlow::Return | OpFlow::End => break,
+                OpFlow::Table { table } => {
                     for next in flow.apply_table(table, &mut facts) {
                         reach(*next, facts.clone());
                     }
                     break;
                 }
-                op => facts.transfer(op, &flow.constants),
+                OpFlow::Next | OpFlow::Call | OpFlow::MayEnd => {
+                    facts.transfer(op, &flow.constants);
+                }
             }
             pc += 1;
         }
@@ -346,6 +362,8 @@ struct JumpThreader<'a> {
     on_all_paths: &'a FxHashMap<Pc, Facts>,
     leaders: BTreeSet<Pc>,
     code: Vec<Op>,
+    /// For each instruction of `code`, the position of the one that it replaces.
+    origins: Vec<Pc>,
     versions: FxHashMap<Pc, Vec<BlockVersion>>,
     /// Number of versions of all blocks.
     version_count: usize,
@@ -367,21 +385,20 @@ impl JumpThreader<'_> {
         }
         // A jump to a jump leads to the final target; cycles of jumps are kept.
         for at in 0..self.code.len() {
-            let op = self.code[at];
-            let is_jump = matches!(op, Op::Jump { .. }) || branch(op, self.flow.zero).is_some();
-            if is_jump {
-                let mut to = *target(&mut self.code[at]);
-                for _ in 0..self.code.len() {
-                    match self.code[(to - self.flow.base) as usize] {
-                        Op::Jump { to: further } => to = further,
-                        _ => break,
-                    }
-                }
-                *target(&mut self.code[at]) = to;
-                if let (Op::Jump { .. }, Op::End) = (op, self.code[(to - self.flow.base) as usize])
-                {
-                    self.code[at] = Op::End;
-                }
+            let Some(&mut first) = self.code[at].target_mut() else {
+                continue;
+            };
+            let mut to = first;
+            for _ in 0..self.code.len() {
+                let Op::Jump { to: further } = self.code[(to - self.flow.base) as usize] else {
+                    break;
+                };
+                to = further;
+            }
+            *target(&mut self.code[at]) = to;
+            let last = self.code[(to - self.flow.base) as usize];
+            if let (Op::Jump { .. }, Op::End) = (self.code[at], last) {
+                self.code[at] = Op::End;
             }
         }
     }
@@ -448,7 +465,7 @@ impl JumpThreader<'_> {
                     .expect("version_for has added it")[version.1];
                 if next.at.is_some() {
                     self.fixes.push((self.code.len(), version));
-                    self.code.push(Op::Jump { to: 0 });
+                    self.push(Op::Jump { to: 0 }, pc);
                     return;
                 }
                 next.at = Some(here);
@@ -456,57 +473,56 @@ impl JumpThreader<'_> {
             }
             entered = false;
             let op = self.flow.op(pc);
-            if let Some(Branch {
-                condition,
-                falls_through_on,
-                to,
-            }) = branch(op, self.flow.zero)
-            {
-                match facts.outcome(condition, constants) {
-                    Some(outcome) => {
-                        pc = if outcome == falls_through_on {
-                            pc + 1
-                        } else {
-                            to
-                        }
-                    }
+            match op.flow(self.flow.zero) {
+                OpFlow::Branch(Branch {
+                    condition,
+                    falls_through_on,
+                    to,
+                }) => match facts.outcome(condition, constants) {
+                    Some(outcome) if outcome == falls_through_on => pc += 1,
+                    Some(_) => pc = to,
                     None => {
                         let mut jumped = facts.clone();
                         jumped.assume(condition, !falls_through_on, constants);
                         let version = self.version_for(to, jumped);
                         self.fixes.push((self.code.len(), version));
-                        self.code.push(op);
+                        self.push(op, pc);
                         facts.assume(condition, falls_through_on, constants);
                         pc += 1;
                     }
-                }
-                continue;
-            }
-            match op {
-                Op::Jump { to } => {
-                    pc = to;
-                    continue;
-                }
-                Op::End | Op::Return | Op::Apply { .. } => {
-                    self.code.push(op);
+                },
+                OpFlow::Jump { to } => pc = to,
+                OpFlow::End | OpFlow::Return | OpFlow::Table { .. } => {
+                    self.push(op, pc);
                     return;
                 }
-                _ => {}
+                OpFlow::Next | OpFlow::Call | OpFlow::MayEnd => {
+                    let result = op.value().map(|(d, _)| d);
+                    let before = result.and_then(|d| facts.value(d, constants));
+                    facts.transfer(op, constants);
+                    let after = result.and_then(|d| Some((d, facts.value(d, constants)?)));
+                    match after {
+                        // The word has this value already.
+                        Some((_, value)) if before == Some(value) => {}
+                        Some((d, value)) => {
+                            let op = match self.by_value.get(&value) {
+                                Some(&a) => Op::Mov { d, a },
+                                None => op,
+                            };
+                            self.push(op, pc);
+                        }
+                        None => self.push(op, pc),
+                    }
+                    pc += 1;
+                }
             }
-            let before = def_and_uses(op).and_then(|(d, _)| facts.value(d, constants));
-            facts.transfer(op, constants);
-            let after = def_and_uses(op).and_then(|(d, _)| Some((d, facts.value(d, constants)?)));
-            match after {
-                // The word has this value already.
-                Some((_, value)) if before == Some(value) => {}
-                Some((d, value)) => self.code.push(match self.by_value.get(&value) {
-                    Some(&a) => Op::Mov { d, a },
-                    None => op,
-                }),
-                None => self.code.push(op),
-            }
-            pc += 1;
         }
+    }
+
+    /// Appends an instruction that replaces the one at `pc` of the original code.
+    fn push(&mut self, op: Op, pc: Pc) {
+        self.code.push(op);
+        self.origins.push(pc);
     }
 }
 

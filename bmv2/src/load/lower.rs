@@ -101,14 +101,14 @@ impl Loader<'_> {
                 self.emit(Op::Not { d, a });
                 d
             }
-            Kind::Unary(Unary::LogicNot | Unary::NonZero, a) => {
+            Kind::Unary(op @ (Unary::LogicNot | Unary::NonZero), a) => {
                 let Some(a) = self.exact(a)? else {
                     return Ok(None);
                 };
                 let (d, b) = (self.temp()?, self.constant(0)?);
-                self.emit(match node.kind {
-                    Kind::Unary(Unary::NonZero, _) => Op::Ne { d, a, b },
-                    _ => Op::Eq { d, a, b },
+                self.emit(match op {
+                    Unary::NonZero => Op::Ne { d, a, b },
+                    Unary::LogicNot | Unary::Not | Unary::Decrement => Op::Eq { d, a, b },
                 });
                 d
             }
@@ -196,23 +196,30 @@ impl Loader<'_> {
         if let Some(slot) = self.pattern(op, a, b)? {
             return Ok(Some(slot));
         }
-        let op = match op {
-            Binary::Add
-            | Binary::Sub
-            | Binary::Mul
-            | Binary::BitAnd
-            | Binary::BitOr
-            | Binary::BitXor => {
-                let (a, b) = (self.low(a)?, self.low(b)?);
-                let d = self.temp()?;
-                match op {
-                    Binary::Add => Op::Add { d, a, b },
-                    Binary::Sub => Op::Sub { d, a, b },
-                    Binary::Mul => Op::Mul { d, a, b },
-                    Binary::BitAnd => Op::And { d, a, b },
-                    Binary::BitOr => Op::Or { d, a, b },
-                    _ => Op::Xor { d, a, b },
-                }
+        let mut op = match op {
+            Binary::Add => {
+                let (d, a, b) = self.words_of_binary(a, b)?;
+                Op::Add { d, a, b }
+            }
+            Binary::Sub => {
+                let (d, a, b) = self.words_of_binary(a, b)?;
+                Op::Sub { d, a, b }
+            }
+            Binary::Mul => {
+                let (d, a, b) = self.words_of_binary(a, b)?;
+                Op::Mul { d, a, b }
+            }
+            Binary::BitAnd | Binary::And => {
+                let (d, a, b) = self.words_of_binary(a, b)?;
+                Op::And { d, a, b }
+            }
+            Binary::BitOr | Binary::Or => {
+                let (d, a, b) = self.words_of_binary(a, b)?;
+                Op::Or { d, a, b }
+            }
+            Binary::BitXor => {
+                let (d, a, b) = self.words_of_binary(a, b)?;
+                Op::Xor { d, a, b }
             }
             Binary::Shl => {
                 let (a, b) = (self.low(a)?, self.amount(b)?);
@@ -261,24 +268,21 @@ impl Loader<'_> {
                     Test::LeS => Op::LeS { d, a, b },
                 }
             }
-            Binary::And | Binary::Or => {
-                let (a, b) = (self.low(a)?, self.low(b)?);
-                let d = self.temp()?;
-                if op == Binary::And {
-                    Op::And { d, a, b }
-                } else {
-                    Op::Or { d, a, b }
-                }
-            }
         };
         self.emit(op);
-        Ok(dest_of(&op))
+        Ok(op.result_mut().copied())
+    }
+
+    /// Emits code for the operands of an operation modulo 2^64. Returns a word for its result, and those of the operands.
+    fn words_of_binary(&mut self, a: &Node, b: &Node) -> Result<(Slot, Slot, Slot), LoadError> {
+        let (a, b) = (self.low(a)?, self.low(b)?);
+        Ok((self.temp()?, a, b))
     }
 
     /// Emits code for an operation that one special instruction implements, such as the selection of bits. Returns the word
     /// of the result; `None` for other operations.
     fn pattern(&mut self, op: Binary, a: &Node, b: &Node) -> Result<Option<Slot>, LoadError> {
-        let op = match op {
+        let mut op = match op {
             Binary::BitAnd | Binary::Shr => {
                 if let Some(found) = difference_bit(op, a, b) {
                     let (a, low_a, b, low_b) = self.difference_operands(&found)?;
@@ -328,10 +332,20 @@ impl Loader<'_> {
                 }
             }
             Binary::And | Binary::Or => return self.with_comparison(op, a, b),
-            _ => return Ok(None),
+            Binary::Add
+            | Binary::Sub
+            | Binary::Mul
+            | Binary::Div
+            | Binary::Mod
+            | Binary::Shl
+            | Binary::BitXor
+            | Binary::Eq
+            | Binary::Ne
+            | Binary::Lt
+            | Binary::Le => return Ok(None),
         };
         self.emit(op);
-        Ok(dest_of(&op))
+        Ok(op.result_mut().copied())
     }
 
     /// Emits one instruction for a conjunction or disjunction of which one operand is `==` or `!=`. Returns the word of the
@@ -345,7 +359,18 @@ impl Loader<'_> {
         let is_and = match op {
             Binary::And | Binary::BitAnd => true,
             Binary::Or | Binary::BitOr => false,
-            _ => return Ok(None),
+            Binary::Add
+            | Binary::Sub
+            | Binary::Mul
+            | Binary::Div
+            | Binary::Mod
+            | Binary::Shl
+            | Binary::Shr
+            | Binary::BitXor
+            | Binary::Eq
+            | Binary::Ne
+            | Binary::Lt
+            | Binary::Le => return Ok(None),
         };
         let is_comparison = |node: &Node| {
             matches!(&node.kind, Kind::Binary(Binary::Eq | Binary::Ne, a, b)
@@ -602,7 +627,7 @@ impl Loader<'_> {
             let first = self.code.len();
             let from = self.wrapped(value, bits, signed)?;
             // If the last instruction wrote a temporary, it can write the field instead.
-            match self.code[first..].last_mut().and_then(dest_mut) {
+            match self.code[first..].last_mut().and_then(Op::result_mut) {
                 Some(d) if *d == from && self.temps.contains(&from) => *d = slot,
                 _ if from == slot => {}
                 _ => {
@@ -773,56 +798,5 @@ fn negate(a: Slot, b: Slot, test: Test) -> (Slot, Slot, Test) {
         Test::LeU => (b, a, Test::LtU),
         Test::LtS => (b, a, Test::LeS),
         Test::LeS => (b, a, Test::LtS),
-    }
-}
-
-/// Returns the word that a computing instruction writes; `None` for other instructions.
-pub(super) fn dest_of(op: &Op) -> Option<Slot> {
-    let mut op = *op;
-    dest_mut(&mut op).copied()
-}
-
-/// Mutable form of [`dest_of`]. All operands are read before this word is written.
-fn dest_mut(op: &mut Op) -> Option<&mut Slot> {
-    match op {
-        Op::Mask { d, .. }
-        | Op::Sext { d, .. }
-        | Op::Add { d, .. }
-        | Op::Sub { d, .. }
-        | Op::Mul { d, .. }
-        | Op::And { d, .. }
-        | Op::Or { d, .. }
-        | Op::Xor { d, .. }
-        | Op::Not { d, .. }
-        | Op::Shl { d, .. }
-        | Op::ShrU { d, .. }
-        | Op::ShrS { d, .. }
-        | Op::Bits { d, .. }
-        | Op::Join { d, .. }
-        | Op::AddBits { d, .. }
-        | Op::SubBits { d, .. }
-        | Op::SubBit { d, .. }
-        | Op::AndEq { d, .. }
-        | Op::AndNe { d, .. }
-        | Op::OrEq { d, .. }
-        | Op::OrNe { d, .. }
-        | Op::DivU { d, .. }
-        | Op::ModU { d, .. }
-        | Op::UsatS { d, .. }
-        | Op::UsatU { d, .. }
-        | Op::SatS { d, .. }
-        | Op::SatU { d, .. }
-        | Op::Eq { d, .. }
-        | Op::Ne { d, .. }
-        | Op::LtU { d, .. }
-        | Op::LeU { d, .. }
-        | Op::LtS { d, .. }
-        | Op::LeS { d, .. }
-        | Op::LoadElement { d, .. }
-        | Op::Hash { d, .. }
-        | Op::HeaderEq { d, .. }
-        | Op::UnionEq { d, .. }
-        | Op::UnionValid { d, .. } => Some(d),
-        _ => None,
     }
 }

@@ -27,15 +27,37 @@ mod tofino;
 pub use error::LoadError;
 
 use crate::exec::node::{BigOp, Element};
-use crate::exec::ops::{Op, Pc, Slot};
+use crate::exec::ops::{FusedOp, Op, Pc, Slot};
 use crate::program::{
-    Action, CounterArray, Deparser, DynHeader, Field, Layout, LoadedProgram, LogMessage,
+    Action, CounterArray, Deparser, DynHeader, Field, Layout, Listing, LoadedProgram, LogMessage,
     MeterArray, Note, Param, Parser, RegisterArray, ValueSet,
 };
-use alfirk_bmv2_json::{BmV2Json, FieldRef};
+use alfirk_bmv2_json::{BmV2Json, FieldRef, SourceInfo};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 type Names = FxHashMap<String, u16>;
+
+/// Optional passes of the loader. None of them changes the behaviour of a program.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadOptions {
+    /// Adds notes about conditions and primitives for [the log](crate::steps). Jumps are not threaded then.
+    pub notes: bool,
+    /// Removes conditions with known outcomes.
+    pub thread_jumps: bool,
+    /// Fuses consecutive instructions.
+    pub fuse: bool,
+}
+
+impl Default for LoadOptions {
+    /// Returns the options for the fastest code.
+    fn default() -> LoadOptions {
+        LoadOptions {
+            notes: false,
+            thread_jumps: true,
+            fuse: true,
+        }
+    }
+}
 
 /// State of loading a program.
 struct Loader<'a> {
@@ -63,7 +85,8 @@ struct Loader<'a> {
     logs: Vec<LogMessage>,
     asserts: Vec<String>,
     access_sites: Vec<String>,
-    with_notes: bool,
+    options: LoadOptions,
+    listing: Listing,
     notes: Vec<Note>,
     constants: FxHashMap<u64, Slot>,
     /// Word shared by all fields of width 0: always zero, never written.
@@ -113,7 +136,7 @@ impl LoadedProgram {
     /// # Errors
     /// As [`LoadedProgram::from_json`].
     pub fn from_typed(json: &BmV2Json) -> Result<LoadedProgram, LoadError> {
-        load(json, false)
+        load(json, LoadOptions::default())
     }
 
     /// Loads a program with notes about its conditions and primitives, for [the log](crate::steps). It behaves the
@@ -122,19 +145,30 @@ impl LoadedProgram {
     /// # Errors
     /// As [`LoadedProgram::from_json`].
     pub fn with_notes(text: &str) -> Result<LoadedProgram, LoadError> {
-        load(&BmV2Json::from_text(text)?, true)
+        let options = LoadOptions {
+            notes: true,
+            ..LoadOptions::default()
+        };
+        load(&BmV2Json::from_text(text)?, options)
+    }
+
+    /// Loads a parsed program with or without the optional passes of the loader.
+    ///
+    /// # Errors
+    /// As [`LoadedProgram::from_json`].
+    pub fn with_options(json: &BmV2Json, options: LoadOptions) -> Result<LoadedProgram, LoadError> {
+        load(json, options)
     }
 }
 
-pub(crate) fn load(json: &BmV2Json, with_notes: bool) -> Result<LoadedProgram, LoadError> {
+pub(crate) fn load(json: &BmV2Json, options: LoadOptions) -> Result<LoadedProgram, LoadError> {
     if let Some(meta) = &json.meta {
         if meta.version.0 != BmV2Json::VERSION.0 {
             let (major, minor) = meta.version;
             return Err(LoadError::Version { major, minor });
         }
     }
-    let mut loader = Loader::new(json);
-    loader.with_notes = with_notes;
+    let mut loader = Loader::new(json, options);
     loader.place_headers()?;
     let chip = loader.chip()?;
     let intrinsic = match chip {
@@ -158,6 +192,11 @@ pub(crate) fn load(json: &BmV2Json, with_notes: bool) -> Result<LoadedProgram, L
         None => None,
     };
     let zero = loader.constant(0)?;
+    loader.listing.constants = loader.constants.values().copied().collect();
+    let code = match options.fuse {
+        true => fuse::fuse(&loader.code, zero),
+        false => loader.code.iter().copied().map(FusedOp::from).collect(),
+    };
     Ok(LoadedProgram {
         parser,
         ingress: pipelines.start("ingress")?,
@@ -174,7 +213,7 @@ pub(crate) fn load(json: &BmV2Json, with_notes: bool) -> Result<LoadedProgram, L
         tables: pipelines.tables,
         profiles: pipelines.profiles,
         errors: json.errors.clone(),
-        code: fuse::fuse(&loader.code, zero),
+        code,
         layout: loader.layout,
         bigs: loader.bigs,
         elements: loader.elements,
@@ -182,6 +221,7 @@ pub(crate) fn load(json: &BmV2Json, with_notes: bool) -> Result<LoadedProgram, L
         logs: loader.logs,
         asserts: loader.asserts,
         notes: loader.notes,
+        listing: loader.listing,
         actions: loader.actions,
         registers: loader.registers,
         counters: loader.counters,
@@ -191,7 +231,7 @@ pub(crate) fn load(json: &BmV2Json, with_notes: bool) -> Result<LoadedProgram, L
 }
 
 impl<'a> Loader<'a> {
-    fn new(json: &'a BmV2Json) -> Loader<'a> {
+    fn new(json: &'a BmV2Json, options: LoadOptions) -> Loader<'a> {
         Loader {
             json,
             layout: Layout::default(),
@@ -221,7 +261,8 @@ impl<'a> Loader<'a> {
             logs: Vec::new(),
             asserts: Vec::new(),
             access_sites: Vec::new(),
-            with_notes: false,
+            options,
+            listing: Listing::default(),
             notes: Vec::new(),
             constants: FxHashMap::default(),
             void: 0,
@@ -274,6 +315,18 @@ impl<'a> Loader<'a> {
         Ok(self.temps[self.temps_used - 1])
     }
 
+    /// Begins a part of the code, such as an action, for disassembly.
+    fn begin(&mut self, name: String) {
+        let pc = self.pc();
+        self.listing.parts.push((pc, name));
+        self.listing.enter(None);
+    }
+
+    /// Sets the position in the P4 source of the instructions that follow.
+    fn locate(&mut self, info: Option<&SourceInfo>) {
+        self.listing.enter(info);
+    }
+
     /// Frees all temporaries for the next statement.
     fn end_statement(&mut self) {
         self.temps_used = 0;
@@ -285,12 +338,13 @@ impl<'a> Loader<'a> {
 
     fn emit(&mut self, op: Op) -> usize {
         self.code.push(op);
+        self.listing.push();
         self.code.len() - 1
     }
 
     /// Emits a note for the log, if the program is loaded with notes. Notes beyond the limit are omitted.
     fn note(&mut self, note: impl FnOnce() -> Note) {
-        if !self.with_notes {
+        if !self.options.notes {
             return;
         }
         if let Ok(index) = u16::try_from(self.notes.len()) {
@@ -343,16 +397,10 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// Returns the target of a jump.
+/// Returns the target of a jump that the loader has emitted.
 fn target(jump: &mut Op) -> &mut Pc {
-    match jump {
-        Op::Jump { to }
-        | Op::JumpIfZero { to, .. }
-        | Op::JumpIfNot { to, .. }
-        | Op::JumpUnlessBits { to, .. }
-        | Op::JumpUnlessSubBit { to, .. } => to,
-        other => unreachable!("only jumps lead anywhere, not {other:?}"),
-    }
+    jump.target_mut()
+        .expect("only positions of jumps are stored for patching")
 }
 
 fn find(names: &Names, what: &'static str, name: &str, at: &str) -> Result<u16, LoadError> {

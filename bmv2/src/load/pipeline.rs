@@ -71,8 +71,12 @@ impl<'a> Loader<'a> {
         let mut tables = Vec::new();
         let mut starts = Vec::new();
         for pipeline in all() {
+            self.begin(String::new());
             let (start, mut labels) = self.compile_flow(pipeline, &table_names)?;
             let start = self.thread_jumps(start, &mut labels, pipeline, &table_names)?;
+            if let Some((_, name)) = self.listing.parts.last_mut() {
+                *name = format!("pipeline {} from {start}", pipeline.name);
+            }
             for table in &pipeline.tables {
                 let number = tables.len() as u16;
                 tables.push(self.table(number, table, &labels, &profile_names)?);
@@ -152,10 +156,12 @@ impl<'a> Loader<'a> {
         let mut current = first;
         loop {
             let Some(name) = current else {
+                self.locate(None);
                 self.emit(Op::End);
                 return Ok(());
             };
             if let Some(&to) = flow.labels.at.get(name) {
+                self.locate(None);
                 self.emit(Op::Jump { to });
                 return Ok(());
             }
@@ -168,10 +174,12 @@ impl<'a> Loader<'a> {
                 });
             };
             flow.labels.at.insert(name, self.pc());
+            self.locate(None);
             match *node {
                 Node::Table(table, json) => match self.inline(json)? {
                     Some(next) => current = next,
                     None => {
+                        self.locate(json.source_info.as_ref());
                         self.emit(Op::Apply { table });
                         let nexts = json
                             .next_tables
@@ -183,10 +191,11 @@ impl<'a> Loader<'a> {
                 },
                 Node::Conditional(json) => {
                     let at = format!("condition {}", json.name);
+                    self.locate(json.source_info.as_ref());
                     let cond = self.node(&json.expression, Scope::plain(&at))?;
                     let mut jumps = self.branch(&cond, false)?;
                     self.end_statement();
-                    if self.with_notes {
+                    if self.options.notes {
                         self.note(|| condition(json, true));
                         let over = self.emit(Op::Jump { to: 0 });
                         self.land(jumps);
@@ -213,6 +222,7 @@ impl<'a> Loader<'a> {
                     if self.actions[usize::from(action)].words > 0 {
                         return Err(LoadError::invalid(at, "the action has parameters"));
                     }
+                    self.locate(json.source_info.as_ref());
                     self.emit(Op::Call { action });
                     current = json.next_node.as_deref();
                 }
@@ -231,7 +241,7 @@ impl<'a> Loader<'a> {
             && table.entries.is_none();
         let default = match &table.default_entry {
             // The log contains every table.
-            _ if self.with_notes => return Ok(None),
+            _ if self.options.notes => return Ok(None),
             Some(default) if plain && default.action_entry_const => default,
             _ => return Ok(None),
         };
@@ -258,7 +268,10 @@ impl<'a> Loader<'a> {
                 ..Scope::plain(&at)
             },
         )?;
-        if primitives.iter().any(|p| p.op == "exit") {
+        if primitives
+            .iter()
+            .any(|call| matches!(call.primitive, json::Primitive::Exit { .. }))
+        {
             self.emit(Op::EndIfExit);
         }
         let named = |wanted: &str| table.next_tables.iter().find(|(n, _)| n == wanted);

@@ -6,12 +6,13 @@
 mod calculation;
 mod intrinsic;
 mod layout;
+mod listing;
 mod parser;
 mod tofino;
 
 use crate::exec::big::Big;
 use crate::exec::node::{BigOp, Element, Node};
-use crate::exec::ops::{Op, Pc, Slot};
+use crate::exec::ops::{FusedOp, Pc, Slot};
 use crate::numbers::number;
 use crate::tables::{ActionRef, GroupLimits, NewEntry};
 use alfirk_bmv2_json::{MatchType, MeterType, TableType};
@@ -24,6 +25,7 @@ pub(crate) use self::{
         DynHeader, DynHeaderOp, DynRef, Field, FieldPlan, Header, Layout, Place, Stack, Union,
         UnionStack, Varbit,
     },
+    listing::Listing,
     parser::{Case, CaseOn, Deparser, KeyPart, ParseState, Parser, ParserErrors, ParserStep},
     tofino::{Chip, Front, Gress, Tofino},
 };
@@ -31,7 +33,7 @@ pub(crate) use self::{
 /// A P4 program ready to run; see [`LoadedProgram::from_json`].
 #[derive(Debug)]
 pub struct LoadedProgram {
-    pub(crate) code: Vec<Op>,
+    pub(crate) code: Vec<FusedOp>,
     pub(crate) layout: Layout,
     pub(crate) bigs: Vec<BigOp>,
     pub(crate) elements: Vec<Element>,
@@ -60,6 +62,8 @@ pub struct LoadedProgram {
     pub(crate) tofino: Option<Tofino>,
     /// Source locations of register accesses, for messages.
     pub(crate) access_sites: Vec<String>,
+    /// Origin of the code, for disassembly.
+    pub(crate) listing: Listing,
     /// Notes for the log; empty unless the program was loaded with notes.
     pub(crate) notes: Vec<Note>,
 }

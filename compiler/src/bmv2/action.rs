@@ -84,7 +84,7 @@ fn hidden_stem(source: &Source) -> String {
 }
 
 /// Lowers the statements of an action to primitives.
-pub fn primitives(exprs: Exprs, body: &[Stmt]) -> Vec<json::Primitive> {
+pub fn primitives(exprs: Exprs, body: &[Stmt]) -> Vec<json::PrimitiveCall> {
     let mut code = Code {
         exprs,
         list: Vec::new(),
@@ -119,10 +119,10 @@ enum Target {
 struct Code<'a> {
     exprs: Exprs<'a>,
     /// The primitives so far.
-    list: Vec<json::Primitive>,
+    list: Vec<json::PrimitiveCall>,
     /// Positions of the jump targets.
     targets: BTreeMap<Target, usize>,
-    /// Positions of jumps, with their targets. [`Code::resolve`] adds the position of the target as the last operand.
+    /// Positions of jumps, with their targets, whose positions [`Code::resolve`] sets.
     jumps: Vec<(usize, Target)>,
 }
 
@@ -145,18 +145,14 @@ impl Code<'_> {
             StmtKind::Loop { label, body } => {
                 self.targets.insert(Target::Before(*label), self.list.len());
                 self.body(body);
-                self.jump("_jump", Vec::new(), Target::Before(*label), stmt);
+                self.jump(Target::Before(*label), stmt);
                 self.targets.insert(Target::After(*label), self.list.len());
             }
-            StmtKind::Break(label) => self.jump("_jump", Vec::new(), Target::After(*label), stmt),
+            StmtKind::Break(label) => self.jump(Target::After(*label), stmt),
             // BMv2 executes `exit` at the end of the action.
             StmtKind::Exit => {
-                self.list.push(json::Primitive {
-                    op: "exit".to_owned(),
-                    parameters: Vec::new(),
-                    source_info: source_info(&stmt.source),
-                });
-                self.jump("_jump", Vec::new(), Target::End, stmt);
+                self.push(json::Primitive::Exit {}, stmt);
+                self.jump(Target::End, stmt);
             }
             StmtKind::Effect(what) => self.list.push(effect(self.exprs, what, &stmt.source)),
             // Actions do not apply tables, as `passes::check` verifies.
@@ -169,15 +165,13 @@ impl Code<'_> {
         let local = self.jumps.len();
         // The number of earlier jumps is unique for each `if`, which has two targets.
         let (to_other, to_end) = (Target::Local(2 * local), Target::Local(2 * local + 1));
-        self.jump(
-            "_jump_if_zero",
-            vec![self.exprs.number(cond).wrapped()],
-            to_other,
-            stmt,
-        );
+        self.jumps.push((self.list.len(), to_other));
+        let condition = self.exprs.number(cond).wrapped();
+        let target = unresolved();
+        self.push(json::Primitive::JumpIfZero { condition, target }, stmt);
         self.body(then);
         if !other.is_empty() {
-            self.jump("_jump", Vec::new(), to_end, stmt);
+            self.jump(to_end, stmt);
         }
         self.targets.insert(to_other, self.list.len());
         self.body(other);
@@ -185,24 +179,35 @@ impl Code<'_> {
     }
 
     /// Adds a jump to a target whose position may not be known yet.
-    fn jump(&mut self, op: &str, operands: Vec<json::Expr>, target: Target, stmt: &Stmt) {
+    fn jump(&mut self, target: Target, stmt: &Stmt) {
         self.jumps.push((self.list.len(), target));
-        self.list.push(json::Primitive {
-            op: op.to_owned(),
-            parameters: operands,
+        let target = unresolved();
+        self.push(json::Primitive::Jump { target }, stmt);
+    }
+
+    fn push(&mut self, primitive: json::Primitive, stmt: &Stmt) {
+        self.list.push(json::PrimitiveCall {
+            primitive,
             source_info: source_info(&stmt.source),
         });
     }
 
-    /// Adds the positions of targets to the jumps; returns the primitives.
-    fn resolve(mut self) -> Vec<json::Primitive> {
+    /// Sets the positions of the jumps' targets; returns the primitives.
+    fn resolve(mut self) -> Vec<json::PrimitiveCall> {
         for (position, target) in &self.jumps {
             // All labels are within the body, so this falls back to the end only after a compiler bug.
             let to = self.targets.get(target).copied().unwrap_or(self.list.len());
-            self.list[*position]
-                .parameters
-                .push(json::Expr::hex(hex(&BigInt::from(to), 32)));
+            if let json::Primitive::Jump { target } | json::Primitive::JumpIfZero { target, .. } =
+                &mut self.list[*position].primitive
+            {
+                *target = json::Expr::hex(hex(&BigInt::from(to), 32));
+            }
         }
         self.list
     }
+}
+
+/// The operand of a jump until [`Code::resolve`] sets it.
+fn unresolved() -> json::Expr {
+    json::Expr::Bool(false)
 }

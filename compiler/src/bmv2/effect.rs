@@ -1,217 +1,213 @@
 //! Lowers effects (stores and calls of externs) to primitives of BMv2.
 
-use alfirk_bmv2_json as json;
+use alfirk_bmv2_json::{self as json, Primitive};
 use num_bigint::BigInt;
 
 use super::{
     expr::{hex, Exprs},
     source_info,
 };
-use crate::ir::{Effect, Expr, ExternOperand, Primitive, RegisterId, Source};
+use crate::ir::{self, Effect, Expr, ExternOperand, FieldListId, RegisterId, Source};
 
 /// Writes an effect as one primitive.
-pub fn effect(exprs: Exprs, effect: &Effect, source: &Source) -> json::Primitive {
+pub fn effect(exprs: Exprs, effect: &Effect, source: &Source) -> json::PrimitiveCall {
     let storage = &exprs.program().objects.storage;
     let number = |value: u32| json::Expr::hex(hex(&BigInt::from(value), 32));
-    let (op, parameters): (&str, Vec<json::Expr>) = match effect {
-        Effect::Assign { target, value } => (
-            "assign",
-            vec![
-                exprs.operand(&Expr::field(*target, crate::ir::Scalar::Bit(1))),
-                exprs.operand(value),
-            ],
-        ),
-        Effect::AssignVarbit { target, value } => {
-            ("assign_VL", vec![exprs.field(*target), exprs.field(*value)])
+    let union = |id| json::Expr::HeaderUnion(storage.union(id).name.clone());
+    let primitive = match effect {
+        Effect::Assign { target, value } => Primitive::Assign {
+            target: exprs.operand(&Expr::field(*target, ir::Scalar::Bit(1))),
+            value: exprs.operand(value),
+        },
+        Effect::AssignVarbit { target, value } => Primitive::AssignVl {
+            target: exprs.field(*target),
+            value: exprs.field(*value),
+        },
+        Effect::AssignHeader { target, value } => Primitive::AssignHeader {
+            target: exprs.header_operand(*target),
+            value: exprs.header_operand(*value),
+        },
+        Effect::AssignUnion { target, value } => Primitive::AssignUnion {
+            target: union(*target),
+            value: union(*value),
+        },
+        Effect::AssignStack { target, value } => Primitive::AssignHeaderStack {
+            target: exprs.stack(*target),
+            value: exprs.stack(*value),
+        },
+        Effect::AssignUnionStack { target, value } => Primitive::AssignUnionStack {
+            target: exprs.union_stack(*target),
+            value: exprs.union_stack(*value),
+        },
+        Effect::SetValidity { target, valid } => {
+            let header = exprs.header_operand(*target);
+            match valid {
+                true => Primitive::AddHeader { header },
+                false => Primitive::RemoveHeader { header },
+            }
         }
-        Effect::AssignHeader { target, value } => (
-            "assign_header",
-            vec![exprs.header_operand(*target), exprs.header_operand(*value)],
-        ),
-        Effect::AssignUnion { target, value } => {
-            let union = |id| json::Expr::HeaderUnion(storage.union(id).name.clone());
-            ("assign_union", vec![union(*target), union(*value)])
-        }
-        Effect::AssignStack { target, value } => (
-            "assign_header_stack",
-            vec![exprs.stack(*target), exprs.stack(*value)],
-        ),
-        Effect::AssignUnionStack { target, value } => (
-            "assign_union_stack",
-            vec![exprs.union_stack(*target), exprs.union_stack(*value)],
-        ),
-        Effect::SetValidity {
-            target,
-            valid: true,
-        } => ("add_header", vec![exprs.header_operand(*target)]),
-        Effect::SetValidity {
-            target,
-            valid: false,
-        } => ("remove_header", vec![exprs.header_operand(*target)]),
-        Effect::Push { target, count } => ("push", vec![exprs.stack(*target), number(*count)]),
-        Effect::Pop { target, count } => ("pop", vec![exprs.stack(*target), number(*count)]),
-        Effect::PushUnion { target, count } => {
-            ("push", vec![exprs.union_stack(*target), number(*count)])
-        }
-        Effect::PopUnion { target, count } => {
-            ("pop", vec![exprs.union_stack(*target), number(*count)])
-        }
+        Effect::Push { target, count } => Primitive::Push {
+            stack: exprs.stack(*target),
+            count: number(*count),
+        },
+        Effect::Pop { target, count } => Primitive::Pop {
+            stack: exprs.stack(*target),
+            count: number(*count),
+        },
+        Effect::PushUnion { target, count } => Primitive::Push {
+            stack: exprs.union_stack(*target),
+            count: number(*count),
+        },
+        Effect::PopUnion { target, count } => Primitive::Pop {
+            stack: exprs.union_stack(*target),
+            count: number(*count),
+        },
         Effect::Primitive(primitive) => return extern_call(exprs, primitive, source),
     };
-    json::Primitive {
-        op: op.to_owned(),
-        parameters,
+    json::PrimitiveCall {
+        primitive,
         source_info: source_info(source),
     }
 }
 
 /// Writes the call of an extern as one primitive.
-pub fn extern_call(exprs: Exprs, primitive: &Primitive, source: &Source) -> json::Primitive {
+pub fn extern_call(
+    exprs: Exprs,
+    primitive: &ir::Primitive,
+    source: &Source,
+) -> json::PrimitiveCall {
+    json::PrimitiveCall {
+        primitive: extern_primitive(exprs, primitive),
+        source_info: source_info(source),
+    }
+}
+
+fn extern_primitive(exprs: Exprs, primitive: &ir::Primitive) -> Primitive {
     let program = exprs.program();
+    let objects = &program.objects;
     let number = |value: usize| json::Expr::hex(hex(&BigInt::from(value), 32));
+    let list = |fields: &FieldListId| number(fields.index() + 1);
     let operand = |expr: &Expr| exprs.operand(expr);
     let array = |register: RegisterId| {
-        let register = &program.objects.registers[register.index()];
-        json::Expr::RegisterArray(register.meta.name.clone())
+        json::Expr::RegisterArray(objects.registers[register.index()].meta.name.clone())
     };
-    let (op, parameters): (&str, Vec<json::Expr>) = match primitive {
-        Primitive::MarkToDrop { metadata } => {
-            let metadata = program.objects.storage.header(*metadata);
-            (
-                "mark_to_drop",
-                vec![json::Expr::Header(metadata.name.clone())],
-            )
+    match primitive {
+        ir::Primitive::MarkToDrop { metadata } => {
+            let standard = objects.storage.header(*metadata);
+            Primitive::MarkToDrop {
+                metadata: Some(json::Expr::Header(standard.name.clone())),
+            }
         }
-        Primitive::RegisterRead {
+        ir::Primitive::RegisterRead {
             target,
             register,
             index,
-        } => (
-            "register_read",
-            vec![exprs.field(*target), array(*register), operand(index)],
-        ),
-        Primitive::RegisterWrite {
+        } => Primitive::RegisterRead {
+            target: exprs.field(*target),
+            register: array(*register),
+            index: operand(index),
+        },
+        ir::Primitive::RegisterWrite {
             register,
             index,
             value,
-        } => (
-            "register_write",
-            vec![array(*register), operand(index), operand(value)],
-        ),
-        Primitive::RegisterAccess { register, .. } => ("register_access", vec![array(*register)]),
-        Primitive::Mirror { session, fields } => {
-            ("mirror", vec![operand(session), number(fields.index() + 1)])
-        }
-        Primitive::Count { counter, index } => {
-            let counter = json::Expr::CounterArray(
-                program.objects.counters[counter.index()].meta.name.clone(),
-            );
-            ("count", vec![counter, operand(index)])
-        }
-        Primitive::ExecuteMeter {
+        } => Primitive::RegisterWrite {
+            register: array(*register),
+            index: operand(index),
+            value: operand(value),
+        },
+        ir::Primitive::RegisterAccess { register, .. } => Primitive::RegisterAccess {
+            register: array(*register),
+        },
+        ir::Primitive::Mirror { session, fields } => Primitive::Mirror {
+            session: operand(session),
+            list: Some(list(fields)),
+        },
+        ir::Primitive::Count { counter, index } => Primitive::Count {
+            counter: json::Expr::CounterArray(objects.counters[counter.index()].meta.name.clone()),
+            index: operand(index),
+        },
+        ir::Primitive::ExecuteMeter {
             meter,
             index,
             target,
             precolor,
-        } => {
-            let meter =
-                json::Expr::MeterArray(program.objects.meters[meter.index()].meta.name.clone());
-            let operands = [meter, operand(index), exprs.field(*target)];
-            (
-                "execute_meter",
-                operands
-                    .into_iter()
-                    .chain(precolor.as_ref().map(operand))
-                    .collect(),
-            )
-        }
-        Primitive::Filter(filter) => (
-            "filter",
-            vec![
-                exprs.field(filter.target),
-                array(filter.spec),
-                operand(&filter.spec_index),
-                array(filter.memory),
-                operand(&filter.index),
-                operand(&filter.value),
-            ],
-        ),
-        Primitive::Hash {
+        } => Primitive::ExecuteMeter {
+            meter: json::Expr::MeterArray(objects.meters[meter.index()].meta.name.clone()),
+            index: operand(index),
+            target: exprs.field(*target),
+            precolor: precolor.as_ref().map(operand),
+        },
+        ir::Primitive::Filter(filter) => Primitive::Filter {
+            target: exprs.field(filter.target),
+            spec: array(filter.spec),
+            spec_index: operand(&filter.spec_index),
+            memory: array(filter.memory),
+            index: operand(&filter.index),
+            value: operand(&filter.value),
+        },
+        ir::Primitive::Hash {
             target,
             base,
             calculation,
             max,
-        } => {
-            let name = super::calculation::name(exprs.program(), *calculation);
-            let calculation = json::Expr::Calculation(name);
-            (
-                "modify_field_with_hash_based_offset",
-                vec![
-                    exprs.field(*target),
-                    operand(base),
-                    calculation,
-                    operand(max),
-                ],
-            )
-        }
-        Primitive::Random { target, low, high } => (
-            "modify_field_rng_uniform",
-            vec![exprs.field(*target), operand(low), operand(high)],
-        ),
-        Primitive::Digest { receiver, digest } => (
-            "generate_digest",
-            vec![operand(receiver), number(digest.index() + 1)],
-        ),
-        Primitive::Clone {
+        } => Primitive::Hash {
+            target: exprs.field(*target),
+            base: operand(base),
+            calculation: json::Expr::Calculation(super::calculation::name(program, *calculation)),
+            size: operand(max),
+        },
+        ir::Primitive::Random { target, low, high } => Primitive::Random {
+            target: exprs.field(*target),
+            low: operand(low),
+            high: operand(high),
+        },
+        ir::Primitive::Digest { receiver, digest } => Primitive::Digest {
+            receiver: operand(receiver),
+            list: number(digest.index() + 1),
+        },
+        ir::Primitive::Clone {
             egress,
             session,
             fields,
         } => {
-            let op = if *egress {
-                "clone_egress_pkt_to_egress"
-            } else {
-                "clone_ingress_pkt_to_egress"
-            };
-            (op, vec![operand(session), number(fields.index() + 1)])
+            let (session, list) = (operand(session), Some(list(fields)));
+            match egress {
+                true => Primitive::CloneEgress { session, list },
+                false => Primitive::CloneIngress { session, list },
+            }
         }
-        Primitive::Resubmit { fields } => ("resubmit", vec![number(fields.index() + 1)]),
-        Primitive::Recirculate { fields } => ("recirculate", vec![number(fields.index() + 1)]),
-        Primitive::Truncate(length) => ("truncate", vec![operand(length)]),
-        Primitive::LogMsg { format, args } => {
-            let args = args.iter().map(operand).collect();
-            (
-                "log_msg",
-                vec![
-                    json::Expr::Str(format.clone()),
-                    json::Expr::ParametersVector(args),
-                ],
-            )
-        }
-        Primitive::Assert(cond) => ("assert", vec![exprs.number(cond).wrapped()]),
-        Primitive::Assume(cond) => ("assume", vec![exprs.number(cond).wrapped()]),
-        Primitive::Extern {
+        ir::Primitive::Resubmit { fields } => Primitive::Resubmit { list: list(fields) },
+        ir::Primitive::Recirculate { fields } => Primitive::Recirculate { list: list(fields) },
+        ir::Primitive::Truncate(length) => Primitive::Truncate {
+            length: operand(length),
+        },
+        ir::Primitive::LogMsg { format, args } => Primitive::LogMsg {
+            format: json::Expr::Str(format.clone()),
+            values: Some(json::Expr::ParametersVector(
+                args.iter().map(operand).collect(),
+            )),
+        },
+        ir::Primitive::Assert(cond) => Primitive::Assert {
+            condition: exprs.number(cond).wrapped(),
+        },
+        ir::Primitive::Assume(cond) => Primitive::Assume {
+            condition: exprs.number(cond).wrapped(),
+        },
+        ir::Primitive::Extern {
             name,
             instance,
             args,
         } => {
             let instance = instance.map(|instance| {
-                json::Expr::Extern(
-                    program.objects.extern_instances[instance.index()]
-                        .name
-                        .clone(),
-                )
+                json::Expr::Extern(objects.extern_instances[instance.index()].name.clone())
             });
             let args = args.iter().map(|arg| match arg {
                 ExternOperand::Expr(expr) => operand(expr),
                 ExternOperand::Header(place) => exprs.header_operand(*place),
                 ExternOperand::String(text) => json::Expr::Str(text.clone()),
             });
-            (name.as_str(), instance.into_iter().chain(args).collect())
+            Primitive::new(name, instance.into_iter().chain(args).collect())
         }
-    };
-    json::Primitive {
-        op: op.to_owned(),
-        parameters,
-        source_info: source_info(source),
     }
 }

@@ -25,14 +25,14 @@ fn failed_compilation_of_a_damaged_program_has_an_error() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = corpus::p4_files(&root.join("tests/programs"));
     files.retain(|file| !file.starts_with(root.join("tests/programs/tna")));
-    run(Arch::V1model, &files);
+    run(Arch::V1MODEL, &files);
 }
 
 #[test]
 fn failed_check_of_a_damaged_program_for_tofino_has_an_error() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     run(
-        Arch::Tna,
+        Arch::TNA,
         &corpus::p4_files(&root.join("tests/programs/tna")),
     );
 }

@@ -1,7 +1,7 @@
 //! Preparation of a pipeline for [`thread_jumps`]: its code and the effects of its tables.
 
-use super::{thread_jumps, Flow, TableEffect};
-use crate::exec::ops::{Op, Pc, Slot};
+use super::{thread_jumps, Flow, TableEffect, Threaded};
+use crate::exec::ops::{Flow as OpFlow, Op, Pc, Slot};
 use crate::load::facts::{self, Writes};
 use crate::load::pipeline::Labels;
 use crate::load::{LoadError, Loader, Names};
@@ -19,16 +19,22 @@ impl<'a> Loader<'a> {
         table_names: &Names,
     ) -> Result<Pc, LoadError> {
         // The log contains every condition.
-        if self.with_notes {
+        if self.options.notes || !self.options.thread_jumps {
             return Ok(start);
         }
         let base = labels.end;
         let zero = self.constant(0)?;
         let applied: FxHashSet<u16> = self.code[base as usize..]
             .iter()
-            .filter_map(|op| match op {
-                Op::Apply { table } => Some(*table),
-                _ => None,
+            .filter_map(|op| match op.flow(zero) {
+                OpFlow::Table { table } => Some(table),
+                OpFlow::Next
+                | OpFlow::Jump { .. }
+                | OpFlow::Branch(_)
+                | OpFlow::Call
+                | OpFlow::MayEnd
+                | OpFlow::Return
+                | OpFlow::End => None,
             })
             .collect();
         let tables = pipeline
@@ -45,11 +51,12 @@ impl<'a> Loader<'a> {
             constants: self.constants.iter().map(|(v, slot)| (*slot, *v)).collect(),
             zero,
         };
-        let Some((code, at)) = thread_jumps(&flow) else {
+        let Some(Threaded { code, origins, at }) = thread_jumps(&flow) else {
             return Ok(start);
         };
         self.code.truncate(base as usize);
         self.code.extend(code);
+        self.listing.replace(base, &origins);
         // Nodes without a new position are unreachable, so any position is valid.
         let start = at.get(&start).copied().unwrap_or(base);
         labels.end = at.get(&labels.end).copied().unwrap_or(base);
@@ -99,15 +106,14 @@ impl<'a> Loader<'a> {
             if !seen.insert(pc) {
                 continue;
             }
-            match self.code.get(pc as usize).copied().unwrap_or(Op::End) {
-                Op::Return | Op::End => {}
-                Op::Jump { to } => waiting.push(to),
-                op => {
+            let op = self.code.get(pc as usize).copied().unwrap_or(Op::End);
+            match op.flow(zero) {
+                OpFlow::Return | OpFlow::End => {}
+                OpFlow::Jump { to } => waiting.push(to),
+                OpFlow::Branch(branch) => waiting.extend([pc + 1, branch.to]),
+                OpFlow::Next | OpFlow::Table { .. } | OpFlow::Call | OpFlow::MayEnd => {
                     waiting.push(pc + 1);
-                    match facts::branch(op, zero) {
-                        Some(branch) => waiting.push(branch.to),
-                        None => writes.add(facts::writes(op)),
-                    }
+                    writes.add(facts::writes(op));
                 }
             }
         }

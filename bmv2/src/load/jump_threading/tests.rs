@@ -208,7 +208,7 @@ proptest! {
         code in program(),
         packets in proptest::collection::vec(proptest::collection::vec(0u64..3, WORDS as usize), 30),
     ) {
-        let (threaded, at) = thread_jumps(&flow(&code)).expect("it is short");
+        let Threaded { code: threaded, at, .. } = thread_jumps(&flow(&code)).expect("it is short");
         for packet in &packets {
             let expected = run(&code, BASE, |pc| pc, packet);
             let found = run(&threaded, at[&BASE], |pc| at[&pc], packet);
@@ -241,7 +241,9 @@ fn no_condition_is_tested_twice() {
         tables: BTreeMap::new(),
         ..flow(&code)
     };
-    let (threaded, at) = thread_jumps(&flow).expect("it is short");
+    let Threaded {
+        code: threaded, at, ..
+    } = thread_jumps(&flow).expect("it is short");
     assert_eq!(at[&BASE], BASE);
     let expected = [
         unless(0, 5),
@@ -277,7 +279,7 @@ fn growth_of_code_is_bounded() {
         tables: BTreeMap::new(),
         ..flow(&code)
     };
-    let (threaded, _) = thread_jumps(&flow).expect("it is short enough");
+    let Threaded { code: threaded, .. } = thread_jumps(&flow).expect("it is short enough");
     assert!(
         threaded.len() <= 2 * (MAX_GROWTH + 1) * code.len(),
         "{}",
