@@ -27,7 +27,7 @@ fn main() {
     fs::write(out.join("p4src.rs"), table).expect("OUT_DIR is writable");
 }
 
-/// All P4 files below `folder`.
+/// Collects the `.p4` files in `folder` and its subfolders into `files`.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     println!("cargo::rerun-if-changed={}", folder.display());
     for entry in fs::read_dir(folder).expect("p4src is readable") {

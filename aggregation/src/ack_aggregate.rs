@@ -13,8 +13,8 @@ use super::{
     Point, Port, QueuedPacket, SentPacket, Strategy,
 };
 
-/// The queued copies of one data packet, one copy per path of the group. In egress, the copy for the sender's own path
-/// is dropped.
+/// The queued copies of one data packet: one copy per path (port of the group's tree). Egress drops the copy for the
+/// sender's own path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copies {
     from_path: usize,
@@ -24,13 +24,13 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// Number of copies: the number of the group's paths.
+    /// Number of copies: one per path (port of the group's tree).
     #[inline]
     pub fn count(&self) -> usize {
         self.paths
     }
 
-    /// Iterates over the copies in the order of path numbers.
+    /// Iterates over the copies as packets for the egress queue, in the order of path numbers.
     #[inline]
     pub fn queued(self) -> impl Iterator<Item = QueuedPacket> {
         let Copies {
@@ -56,16 +56,16 @@ impl Copies {
 }
 
 impl Group {
-    /// Processes the data packet with sequence number `psn` from `port`. `now` is in microseconds, as in all methods of
-    /// [`Group`].
+    /// Processes the data packet with sequence number `psn` from switch port `port`. Returns the packets to queue for
+    /// egress. `now` is in microseconds, as in all methods of [`Group`].
     pub fn data(&mut self, port: Port, psn: u32, now: u64) -> Vec<QueuedPacket> {
         let (mut queued, copies) = self.data_and_copies(port, psn, now);
         queued.extend(copies.into_iter().flat_map(Copies::queued));
         queued
     }
 
-    /// Like [`Group::data`], but returns the copies as one value instead of a vector. The vector holds only the packets
-    /// that are queued before the copies. `None` if the data is not forwarded.
+    /// Processes a data packet, as [`Group::data`] does, without allocating its copies. The vector holds the packets to
+    /// queue first, such as an ACK to the sender. The copies follow; `None` if the data is not forwarded.
     pub fn data_and_copies(
         &mut self,
         port: Port,
@@ -84,7 +84,7 @@ impl Group {
         now: u64,
         queued: &mut Vec<QueuedPacket>,
     ) -> Option<Copies> {
-        let (space, config) = (self.space(), self.fixed.config);
+        let (space, config) = (self.space(), self.constants.config);
         let from_path = self.path_at(port)?;
         let last = self.last_acked.point.psn;
         let from_current_source = self.sender.data(&config, (port, from_path), psn, last)?;
@@ -95,14 +95,14 @@ impl Group {
         if config.strategy == Strategy::Walk {
             if is_new {
                 self.walk_on_data(from_path, now);
-            } else if space.lt(self.walk.found, psn) {
+            } else if space.lt(self.walk.last_minimum, psn) {
                 let search = self.start_probe((port, data_point), now);
                 queued.extend(search.map(|search| self.recirculate(search, None)));
             }
         }
         let minimum = self.known_minimum();
         if from_current_source {
-            self.waiting_nak.sent(psn);
+            self.waiting_nak.clear_if_resent(psn);
             self.selective_nak.clear(psn);
         }
         self.waiting_nak.clear_stale(space, minimum.psn);
@@ -123,15 +123,15 @@ impl Group {
         }
         from_current_source.then_some(Copies {
             from_path,
-            paths: self.fixed.ports.len(),
+            paths: self.constants.ports.len(),
             psn,
             is_new,
         })
     }
 
-    /// Processes an ACK, or a NAK that is not fatal, from `port`.
+    /// Processes an ACK, or a NAK that is not fatal, from `port`. Returns the packets to queue for egress.
     pub fn feedback(&mut self, port: Port, feedback: Feedback, now: u64) -> Vec<QueuedPacket> {
-        let (space, config) = (self.space(), self.fixed.config);
+        let (space, config) = (self.space(), self.constants.config);
         let Some(from_path) = self.path_at(port) else {
             return Vec::new();
         };
@@ -168,7 +168,7 @@ impl Group {
             match self.walk_on_ack(from_path, is_new, now) {
                 WalkStep::Idle => {}
                 WalkStep::Recirculate(search) => recirculated = Some(search),
-                WalkStep::Found(oldest_path) => minimum = self.point_of(oldest_path),
+                WalkStep::Found(oldest_path) => minimum = self.minimum_point(oldest_path),
             }
         }
         self.waiting_nak.clear_stale(space, minimum.psn);
@@ -194,6 +194,7 @@ impl Group {
     }
 
     /// Processes a CNP, a selective NAK or a fatal NAK from `port`. These are filtered and forwarded, not aggregated.
+    /// Returns the packets to queue for egress.
     pub fn notice(&mut self, port: Port, notice: Notice, now: u64) -> Vec<QueuedPacket> {
         let space = self.space();
         let Some(from_path) = self.path_at(port) else {
@@ -208,11 +209,12 @@ impl Group {
                     && space.lt(self.sender.acked[from_path], nak.psn)
             }
         };
-        let flaw = self.fixed.config.flaw;
+        let flaw = self.constants.config.flaw;
         if !is_sent {
             return Vec::new();
         }
-        if let (Notice::SelectiveNak { psn, .. }, false) = (notice, self.fixed.config.is_selective)
+        if let (Notice::SelectiveNak { psn, .. }, false) =
+            (notice, self.constants.config.is_selective)
         {
             return match flaw {
                 Flaw::ReservedNak => self.reserved_nak(psn),
@@ -254,14 +256,15 @@ impl Group {
         }
     }
 
-    /// Processes a CNP from `port`: queues it for the source, unless the filter drops it.
+    /// Processes a CNP from `port`: returns it as a packet to the group's source (the member that sends at present),
+    /// unless the CNP filter drops it.
     ///
     /// # Errors
     ///
     /// The reason why the filter drops the CNP; `None` if the group has no source yet or `port` is not one of its
     /// paths.
     pub fn cnp(&mut self, port: Port, now: u64) -> Result<QueuedPacket, Option<CnpDrop>> {
-        let (space, flaw) = (self.space(), self.fixed.config.flaw);
+        let (space, flaw) = (self.space(), self.constants.config.flaw);
         let from_path = self.path_at(port).ok_or(None)?;
         self.waiting_nak
             .clear_stale(space, self.last_acked.point.psn);
@@ -276,7 +279,8 @@ impl Group {
         }))
     }
 
-    /// Processes an ACK or NAK from the controller, which computes the minimum under [`Strategy::Punt`].
+    /// Processes an ACK or NAK that the controller sends through the switch. Under [`Strategy::Punt`] the controller,
+    /// not the switch, computes the minimum.
     pub fn command(&mut self, command: PacketOut) -> Vec<QueuedPacket> {
         self.last_acked.raise(self.space(), command.last_acked);
         if let Feedback::Nak { nak, .. } = command.feedback {
@@ -290,9 +294,9 @@ impl Group {
         sent.map(QueuedPacket::Transmit).into_iter().collect()
     }
 
-    /// Processes a recirculated search packet: compares a few more paths, and forwards the result when all are
-    /// compared.
-    pub(super) fn pass(&mut self, search: MinSearch, now: u64) -> Vec<QueuedPacket> {
+    /// Processes a search packet that has recirculated: compares the newest PSNs of a few more paths. After the last
+    /// path, forwards the resulting ACK or NAK to the source.
+    pub(super) fn continue_search(&mut self, search: MinSearch, now: u64) -> Vec<QueuedPacket> {
         let space = self.space();
         let probe = search.probe;
         match self.continue_walk(search, now) {
@@ -307,7 +311,7 @@ impl Group {
                 vec![self.recirculate(search, None)]
             }
             WalkStep::Found(oldest_path) => {
-                let minimum = self.point_of(oldest_path);
+                let minimum = self.minimum_point(oldest_path);
                 self.waiting_nak.clear_stale(space, minimum.psn);
                 let advances_minimum = self.last_acked.advances_minimum(space, minimum.psn);
                 // A new minimum is acknowledged to the source first, even if a former source's retransmission started
@@ -378,7 +382,7 @@ impl Group {
         now: u64,
     ) -> Vec<QueuedPacket> {
         let mut queued = self.feedback(port, feedback, now);
-        if self.fixed.config.flaw == Flaw::KeptHeaders {
+        if self.constants.config.flaw == Flaw::KeptHeaders {
             queued.retain(|queued| {
                 !matches!(queued, QueuedPacket::Transmit(SentPacket::Feedback { .. }))
             });
@@ -386,7 +390,7 @@ impl Group {
         queued
     }
 
-    /// Forwards a NAK with a reserved code to the source: the bug [`Flaw::ReservedNak`].
+    /// Implements the deliberate bug [`Flaw::ReservedNak`]: forwards a NAK with a reserved code to the source.
     fn reserved_nak(&mut self, psn: u32) -> Vec<QueuedPacket> {
         let syndrome = Syndrome::Nak(NakCode::Selective).into();
         let msn = self.last_acked.point.msn;
@@ -396,29 +400,29 @@ impl Group {
         })
     }
 
-    /// Forwards feedback before all receivers have the packets before it: the bugs [`Flaw::CoveredNak`] and
-    /// [`Flaw::ReservedNak`].
+    /// Implements the deliberate bugs [`Flaw::CoveredNak`] and [`Flaw::ReservedNak`]: forwards feedback before all
+    /// receivers have the packets before it.
     fn forward_at_once(&mut self, feedback: Feedback) -> Vec<QueuedPacket> {
         let source = self.sender.source;
         let sent = source.map(|port| SentPacket::Feedback { port, feedback });
         sent.map(QueuedPacket::Transmit).into_iter().collect()
     }
 
-    /// The minimum of all paths under [`Strategy::Tree`]. Otherwise the point last acknowledged to the source, a lower
-    /// bound of the minimum.
+    /// Newest PSN that all paths are known to have, with its MSN. Under [`Strategy::Tree`] this is the exact minimum of
+    /// all paths, otherwise the point last acknowledged to the source, a lower bound.
     fn known_minimum(&self) -> Point {
-        let known = match self.fixed.config.strategy {
+        let known = match self.constants.config.strategy {
             Strategy::Tree => self.leaves.minimum(self.space()),
             Strategy::Walk | Strategy::Punt => None,
         };
         known.map_or(self.last_acked.point, |oldest_path| {
-            self.point_of(oldest_path)
+            self.minimum_point(oldest_path)
         })
     }
 
-    /// The minimum PSN with its MSN. `oldest_path`: the path that has the minimum. A path that sent this PSN has reported
-    /// no MSN for it. The MSN last acknowledged to the source is then used.
-    fn point_of(&self, oldest_path: PathPsn) -> Point {
+    /// The minimum PSN with an MSN for it. `oldest_path`: the path that has the minimum. If that path sent this PSN, it
+    /// has reported no MSN for it. The MSN last acknowledged to the source is then used.
+    fn minimum_point(&self, oldest_path: PathPsn) -> Point {
         let last_acked = &self.last_acked;
         let msn = if oldest_path.psn == last_acked.point.psn || oldest_path.by_sender {
             last_acked.point.msn
@@ -431,7 +435,7 @@ impl Group {
     }
 
     fn plausible_msn(&self, psn: u32, msn: u32) -> u32 {
-        match self.fixed.config.flaw {
+        match self.constants.config.flaw {
             Flaw::AnyMsn => msn,
             _ => self.last_acked.plausible_msn(self.space(), psn, msn),
         }

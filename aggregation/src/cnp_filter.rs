@@ -10,19 +10,20 @@ use super::Flaw;
 
 /// Binary logarithm of the length of a window in microseconds. Each elapsed window halves the CNP counts.
 const WINDOW_SHIFT: u32 = 10;
-/// Number of windows after which a count has decayed to 0.
-const WINDOWS: u64 = 8;
+/// Number of windows (of 1,024 microseconds) after which a CNP count has decayed to 0.
+const DECAY_WINDOWS: u64 = 8;
 /// Modulus of the window number that the register of a path stores.
-const PATH_WINDOWS: u64 = 1_024;
+const WINDOW_MODULUS: u64 = 1_024;
 /// Highest CNP count of a path. At this count its CNPs are dropped until the next window, in which the count is halved.
-const LIMIT: u8 = 63;
+const MAX_CNPS: u8 = 63;
 
 /// Reason why the filter drops a CNP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CnpDrop {
-    /// The CNP is from the port of the source.
+    /// The CNP arrived at the source's own port.
     Own,
-    /// The path has reached the highest CNP count. Its CNPs are dropped until the next window.
+    /// The path has reached the highest CNP count. Its CNPs are dropped until the count is halved, in the next window
+    /// of 1,024 microseconds.
     Limited,
     /// Another path has a higher CNP count.
     Filtered,
@@ -81,23 +82,31 @@ impl CnpFilter {
         let window = now >> WINDOW_SHIFT;
         let own = &mut self.paths[path];
         // Paths store the window number modulo 1,024. So an age of 1,024 windows or more appears shorter than it is.
-        let age = (window - own.window) % PATH_WINDOWS;
-        let aged = if age < WINDOWS { own.cnps >> age } else { 0 };
+        let age = (window - own.window) % WINDOW_MODULUS;
+        let aged = if age < DECAY_WINDOWS {
+            own.cnps >> age
+        } else {
+            0
+        };
         *own = PathCongestion { window, cnps: aged };
         if is_source && flaw != Flaw::AnyCnp {
             return Err(CnpDrop::Own);
         }
-        if aged == LIMIT && flaw != Flaw::AnyCnp {
+        if aged == MAX_CNPS && flaw != Flaw::AnyCnp {
             return Err(CnpDrop::Limited);
         }
         let count = PathCongestion {
             window,
-            cnps: LIMIT.min(aged + 1),
+            cnps: MAX_CNPS.min(aged + 1),
         };
         *own = count;
         let passes = self.worst.is_none_or(|(worst, then)| {
             let age = window - then.window;
-            let left = if age < WINDOWS { then.cnps >> age } else { 0 };
+            let left = if age < DECAY_WINDOWS {
+                then.cnps >> age
+            } else {
+                0
+            };
             worst == path || count.cnps > left
         });
         if !passes {

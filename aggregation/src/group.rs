@@ -15,16 +15,16 @@ use super::{
 /// State of a multicast group on one switch. Each field is named after the pipeline control that owns the register.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Group {
-    pub(crate) fixed: GroupConstants,
-    /// Current source, and the newest PSN sent.
+    pub(crate) constants: GroupConstants,
+    /// Current source (the member that sends at present), and the newest PSN it has sent.
     pub sender: Sender,
     /// Newest acknowledged or sent PSN of each path, with its MSN.
     pub leaves: Leaves,
-    /// State of the search by recirculation, under [`Strategy::Walk`](super::Strategy::Walk).
+    /// State of the search for the minimum by a recirculating packet, under [`Strategy::Walk`](super::Strategy::Walk).
     pub walk: Walk,
     /// PSN and MSN last acknowledged to the source.
     pub last_acked: LastAcked,
-    /// The pending NAK, which waits until all receivers have the packets before it.
+    /// The pending NAK, which waits until all receivers have the packets before it, or the NAK last sent to the source.
     pub waiting_nak: WaitingNak,
     /// Losses that were reported to the source by selective NAKs.
     pub selective_nak: SelectiveNak,
@@ -109,19 +109,19 @@ impl Group {
         let psn = config.space.previous(initial_psn);
         let paths = ports.len();
         Group {
-            fixed: GroupConstants {
+            constants: GroupConstants {
                 config,
                 ports: ports.into(),
             },
             sender: Sender::new(paths, psn),
             leaves: Leaves::new(paths, Point { psn, msn }),
             walk: Walk {
-                found: psn,
+                last_minimum: psn,
                 ..Walk::default()
             },
             last_acked: LastAcked::new(Point { psn, msn }),
             waiting_nak: WaitingNak::default(),
-            selective_nak: SelectiveNak::new(config.losses),
+            selective_nak: SelectiveNak::new(config.loss_slots),
             cnp_filter: CnpFilter::new(paths),
             filter: RetransmissionFilter::new(paths, psn),
             work: Work::default(),
@@ -130,11 +130,11 @@ impl Group {
 
     /// The port of each path, in the order of path numbers.
     pub fn ports(&self) -> &[Port] {
-        &self.fixed.ports
+        &self.constants.ports
     }
 
-    /// Processes queued packets until none is left, and returns the packets that leave the switch. `now` is in
-    /// microseconds.
+    /// Processes the packets queued for egress, and the packets that they cause, until none is left. Returns the
+    /// packets that leave the switch. `now` is in microseconds.
     pub fn run(&mut self, queued: Vec<QueuedPacket>, now: u64) -> Vec<SentPacket> {
         let mut sent = Vec::new();
         let mut queue = VecDeque::from(queued);
@@ -166,7 +166,7 @@ impl Group {
                 psn,
                 is_retransmission,
             } => {
-                let port = self.fixed.ports[path];
+                let port = self.constants.ports[path];
                 let is_needed = !is_retransmission || self.filter.needs(space, path, psn);
                 (
                     is_needed.then_some(SentPacket::Data { port, psn }),
@@ -188,16 +188,16 @@ impl Group {
                 if let Some((path, acked)) = filter_update {
                     self.filter.update(space, path, acked);
                 }
-                (None, self.pass(search, now))
+                (None, self.continue_search(search, now))
             }
         }
     }
 
     pub(crate) fn space(&self) -> Space {
-        self.fixed.config.space
+        self.constants.config.space
     }
 
     pub(crate) fn path_at(&self, port: Port) -> Option<usize> {
-        self.fixed.ports.iter().position(|at| *at == port)
+        self.constants.ports.iter().position(|at| *at == port)
     }
 }

@@ -15,7 +15,7 @@ pub struct Point {
 }
 
 /// PSN and MSN last acknowledged to the source. All receivers have the packets up to that PSN, so it is a lower bound
-/// of the minimum.
+/// of the minimum (the newest PSN that all receivers have).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LastAcked {
     /// Newest acknowledged PSN, and its MSN.

@@ -17,7 +17,7 @@ pub struct Leaf {
     pub by_sender: bool,
 }
 
-/// Newest PSN of each path, indexed by path number.
+/// Newest PSN of each path (port of the group's tree), indexed by path number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Leaves(Vec<Leaf>);
 
@@ -82,11 +82,11 @@ impl Leaves {
         space.lt(self.0[path].newest.psn, psn)
     }
 
-    /// Records an acknowledgement of a path. Returns whether its PSN is new or equal to the newest one; an older one is
-    /// ignored.
+    /// Records an acknowledgement of a path. Returns whether its PSN is at least the newest one of the path. An older
+    /// PSN is ignored.
     pub(crate) fn record_acked(&mut self, space: Space, path: usize, acked: Point) -> bool {
         let leaf = &mut self.0[path];
-        let is_accepted = space.reaches(acked.psn, leaf.newest.psn);
+        let is_accepted = space.is_at_or_after(acked.psn, leaf.newest.psn);
         if is_accepted {
             *leaf = Leaf {
                 newest: acked,
@@ -105,8 +105,8 @@ impl Leaves {
         }
     }
 
-    /// The oldest PSN among `so_far` and the newest PSNs of `paths`, in the order of [`PathPsn::is_before`]. `None`
-    /// without either.
+    /// The oldest PSN among `so_far` and the newest PSNs of `paths`, in the order of [`PathPsn::is_before`]. `None` if
+    /// `so_far` is `None` and `paths` is empty.
     pub fn oldest(
         &self,
         space: Space,

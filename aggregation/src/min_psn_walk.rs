@@ -6,16 +6,16 @@
 
 use super::{Flaw, Group, MinSearch, PathPsn, Point, Port};
 
-/// State of a group's search for the minimum by recirculation.
+/// State of a group's search for the minimum by a recirculating packet (a *walk*).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Walk {
     /// The walk under way; `None` if no packet is searching.
     pub running: Option<RunningWalk>,
     /// Path of the last minimum, or of the oldest PSN seen by the walk under way. The minimum cannot advance before
-    /// this path does, so other paths' ACKs start no walk. `None` if the next ACK of any path starts a walk.
+    /// this path does, so ACKs of other paths start no walk. `None` if the next ACK of any path starts a walk.
     pub trigger: Option<usize>,
     /// Minimum PSN found by the last walk.
-    pub found: u32,
+    pub last_minimum: u32,
 }
 
 /// A walk under way: one packet recirculates to find the minimum.
@@ -39,21 +39,21 @@ pub(super) enum WalkStep {
 
 impl Group {
     fn nodes(&self) -> usize {
-        self.fixed
+        self.constants
             .ports
             .len()
-            .div_ceil(self.fixed.config.paths_per_pass)
+            .div_ceil(self.constants.config.paths_per_pass)
     }
 
-    /// The oldest PSN among `so_far` and the newest PSNs of a node's paths.
+    /// The oldest PSN among `so_far` and the newest PSNs of the paths in node number `node` (a few consecutive paths).
     fn oldest_of(&self, node: usize, so_far: Option<PathPsn>) -> Option<PathPsn> {
-        let width = self.fixed.config.paths_per_pass;
-        let paths = node * width..((node + 1) * width).min(self.fixed.ports.len());
+        let width = self.constants.config.paths_per_pass;
+        let paths = node * width..((node + 1) * width).min(self.constants.ports.len());
         self.leaves.oldest(self.space(), paths, so_far)
     }
 
     fn is_walk_alive(&self, now: u64) -> bool {
-        let timeout = self.fixed.config.walk_timeout;
+        let timeout = self.constants.config.walk_timeout;
         self.walk
             .running
             .is_some_and(|busy| now - busy.start <= timeout)
@@ -68,12 +68,12 @@ impl Group {
 
     fn mark_dirty(&mut self) {
         if let Some(busy) = &mut self.walk.running {
-            busy.is_dirty = self.fixed.config.flaw != Flaw::IgnoredAdvance;
+            busy.is_dirty = self.constants.config.flaw != Flaw::IgnoredAdvance;
         }
     }
 
-    /// Handles data that has advanced the sender's own path `from_path`. If that is the trigger path, marks a running
-    /// walk as dirty or, without one, clears the trigger.
+    /// Handles new data that path `from_path` has sent. If the walk waits for this path to advance (the trigger path),
+    /// marks a running walk as dirty or, without one, clears the trigger.
     pub(super) fn walk_on_data(&mut self, from_path: usize, now: u64) {
         if self.walk.trigger == Some(from_path) {
             if self.is_walk_alive(now) {
@@ -94,7 +94,7 @@ impl Group {
             probe: Some(probe),
             oldest: None,
             node: 0,
-            seen: None,
+            skipped_node: None,
             start: now,
         })
     }
@@ -103,7 +103,7 @@ impl Group {
     /// newer than all that the path had acknowledged or sent. A repeated PSN does not mark a running walk as dirty, because
     /// the walk might then never end.
     pub(super) fn walk_on_ack(&mut self, from_path: usize, is_new: bool, now: u64) -> WalkStep {
-        let is_new = is_new || self.fixed.config.flaw == Flaw::EqualAckDirties;
+        let is_new = is_new || self.constants.config.flaw == Flaw::EqualAckDirties;
         if self.is_walk_alive(now) {
             if is_new && self.walk.trigger == Some(from_path) {
                 self.mark_dirty();
@@ -117,14 +117,14 @@ impl Group {
         if self.walk.running.is_none() && !is_triggered {
             return WalkStep::Idle;
         }
-        let seen = from_path / self.fixed.config.paths_per_pass;
+        let seen = from_path / self.constants.config.paths_per_pass;
         let oldest = self.oldest_of(seen, None);
         self.walk.trigger = oldest.map(|oldest_path| oldest_path.path);
         let node = usize::from(seen == 0);
         match oldest {
             Some(oldest_path) if node >= self.nodes() => {
                 self.walk.running = None;
-                self.walk.found = oldest_path.psn;
+                self.walk.last_minimum = oldest_path.psn;
                 WalkStep::Found(oldest_path)
             }
             _ => {
@@ -133,14 +133,15 @@ impl Group {
                     probe: None,
                     oldest,
                     node,
-                    seen: Some(seen),
+                    skipped_node: Some(seen),
                     start: now,
                 })
             }
         }
     }
 
-    /// Compares the paths of the next node, and ends or repeats the walk after the last one.
+    /// Compares the newest PSNs of the paths in the next node (a few consecutive paths). Ends or repeats the walk after
+    /// the last node.
     pub(super) fn continue_walk(&mut self, mut search: MinSearch, now: u64) -> WalkStep {
         let busy = match self.walk.running {
             Some(busy) if busy.start == search.start => busy,
@@ -149,13 +150,13 @@ impl Group {
         search.oldest = self.oldest_of(search.node, search.oldest);
         self.walk.trigger = search.oldest.map(|oldest_path| oldest_path.path);
         search.node += 1;
-        if search.seen == Some(search.node) {
+        if search.skipped_node == Some(search.node) {
             search.node += 1;
         }
         match search.oldest {
             Some(oldest_path) if search.node >= self.nodes() && !busy.is_dirty => {
                 self.walk.running = None;
-                self.walk.found = oldest_path.psn;
+                self.walk.last_minimum = oldest_path.psn;
                 WalkStep::Found(oldest_path)
             }
             _ if search.node >= self.nodes() => {
@@ -163,7 +164,7 @@ impl Group {
                 search = MinSearch {
                     oldest: None,
                     node: 0,
-                    seen: None,
+                    skipped_node: None,
                     start: now,
                     ..search
                 };

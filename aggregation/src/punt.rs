@@ -24,23 +24,23 @@ use std::{option, vec};
 use super::decide::final_feedback;
 use super::{Feedback, LastAcked, Message, PacketIn, PacketOut, Point, Port, Space, WaitingNak};
 
-/// The controller's record of one path. Its PSNs never decrease.
+/// The controller's record of one path (port of the group's tree). Its PSNs never decrease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Path {
+struct PathRecord {
     /// Newest PSN that the path has acknowledged or sent.
-    at: u32,
+    newest_psn: u32,
     /// Newest PSN of the path whose MSN is known, with that MSN.
-    known: Point,
+    newest_with_msn: Point,
 }
 
-impl Path {
+impl PathRecord {
     /// Records that the path has all packets up to a point.
     fn raise(&mut self, space: Space, to: Point) {
-        if space.lt(self.known.psn, to.psn) {
-            self.known = to;
+        if space.lt(self.newest_with_msn.psn, to.psn) {
+            self.newest_with_msn = to;
         }
-        if space.lt(self.at, to.psn) {
-            self.at = to.psn;
+        if space.lt(self.newest_psn, to.psn) {
+            self.newest_psn = to.psn;
         }
     }
 }
@@ -54,12 +54,12 @@ pub struct Aggregator {
     waiting_nak: WaitingNak,
     /// Port of the source, as last reported by the switch; `None` before any data.
     source: Option<Port>,
-    paths: BTreeMap<Port, Path>,
+    paths: BTreeMap<Port, PathRecord>,
     /// Newest unanswered retransmission of each port, to be acknowledged once all paths have it.
     probes: BTreeMap<Port, Point>,
 }
 
-/// Packets that the controller sends through the switch.
+/// Packets that the controller sends through the switch, as the result of the packets recorded so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replies {
     /// An ACK or NAK for the source; `None` if neither the minimum has advanced nor a NAK is due.
@@ -85,9 +85,9 @@ impl Aggregator {
         ports: impl IntoIterator<Item = Port>,
         last_acked: Point,
     ) -> Aggregator {
-        let path = Path {
-            at: last_acked.psn,
-            known: last_acked,
+        let path = PathRecord {
+            newest_psn: last_acked.psn,
+            newest_with_msn: last_acked,
         };
         Aggregator {
             space,
@@ -112,14 +112,14 @@ impl Aggregator {
     /// Records that a path has all packets up to `psn`, as read from the switch's register.
     pub fn update_path(&mut self, port: Port, psn: u32) {
         if let Some(path) = self.paths.get_mut(&port) {
-            if self.space.lt(path.at, psn) {
-                path.at = psn;
+            if self.space.lt(path.newest_psn, psn) {
+                path.newest_psn = psn;
             }
         }
     }
 
     /// Returns the packets to send. Retransmissions that some path still lacks stay pending, until that path has them
-    /// or until [`Aggregator::give_up`].
+    /// or until [`Aggregator::drop_probes`].
     pub fn replies(&mut self) -> Replies {
         let probes = std::mem::take(&mut self.probes);
         let feedback = self.final_feedback();
@@ -149,13 +149,14 @@ impl Aggregator {
         let probes = self.probes.iter();
         let lacking = probes.flat_map(|(_, probe)| {
             let paths = self.paths.iter();
-            paths.filter(|(_, path)| self.space.lt(path.at, probe.psn))
+            paths.filter(|(_, path)| self.space.lt(path.newest_psn, probe.psn))
         });
         lacking.map(|(port, _)| *port).collect()
     }
 
-    /// Drops the pending retransmissions. A source that gets no ACK retransmits again, which creates new ones.
-    pub fn give_up(&mut self) {
+    /// Removes the records of retransmitted packets that wait for an acknowledgement. A source that gets no ACK
+    /// retransmits again, and the switch then sends new probes.
+    pub fn drop_probes(&mut self) {
         self.probes.clear();
     }
 
@@ -182,9 +183,9 @@ impl Aggregator {
         let Some(path) = self.paths.get_mut(&port) else {
             return;
         };
-        let is_accepted = space.reaches(acked.psn, path.at);
+        let is_accepted = space.is_at_or_after(acked.psn, path.newest_psn);
         if is_accepted {
-            (path.at, path.known) = (acked.psn, acked);
+            (path.newest_psn, path.newest_with_msn) = (acked.psn, acked);
         }
         if let Some(source) = self.source.and_then(|port| self.paths.get_mut(&port)) {
             source.raise(space, acked);
@@ -250,13 +251,13 @@ impl Aggregator {
         !self.space.lt(self.last_acked.point.psn, psn)
     }
 
-    /// Newest PSN that all paths have; `None` without any path.
+    /// Newest PSN that all paths have acknowledged or sent; `None` without any path.
     fn minimum(&self) -> Option<u32> {
-        let all = self.paths.values().map(|path| path.at);
+        let all = self.paths.values().map(|path| path.newest_psn);
         all.reduce(|a, b| if self.space.lt(b, a) { b } else { a })
     }
 
-    /// `psn` with its MSN. If no path has reported one, the MSN last acknowledged is used.
+    /// `psn` with its MSN. If no path has reported an MSN for it, the MSN last acknowledged to the source is used.
     fn point_at(&self, psn: u32) -> Point {
         let known = self.known_at(psn).unwrap_or(self.last_acked.point);
         let msn = self.last_acked.plausible_msn(self.space, psn, known.msn);
@@ -266,7 +267,7 @@ impl Aggregator {
     /// The newest PSN at or before `psn` whose MSN is known, with that MSN. `None` if there is none.
     fn known_at(&self, psn: u32) -> Option<Point> {
         let paths = self.paths.values();
-        let known = paths.map(|path| path.known);
+        let known = paths.map(|path| path.newest_with_msn);
         known
             .chain([self.last_acked.point])
             .filter(|known| !self.space.lt(psn, known.psn))

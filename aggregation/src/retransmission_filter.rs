@@ -5,10 +5,10 @@
 
 use super::Space;
 
-/// Newest PSN of each path, stored a second time in egress, because egress cannot read ingress registers.
+/// Newest PSN that each path has. It is stored a second time in egress, because egress cannot read ingress registers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RetransmissionFilter {
-    /// Newest acknowledged PSN, indexed by path number.
+    /// Newest PSN that each path has acknowledged, indexed by path number.
     pub acked: Vec<u32>,
 }
 

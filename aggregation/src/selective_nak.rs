@@ -14,7 +14,7 @@ use super::Flaw;
 pub struct ReportedLoss {
     /// PSN of the lost packet.
     pub psn: u32,
-    /// Number of reports forwarded; 0 for an empty slot.
+    /// Number of selective NAKs forwarded for this packet; 0 for an empty slot.
     pub reports: u8,
 }
 
@@ -33,7 +33,7 @@ impl SelectiveNak {
         SelectiveNak(slots)
     }
 
-    /// All slots, including empty ones.
+    /// All slots of the table, including empty ones.
     pub fn slots(&self) -> &[ReportedLoss] {
         &self.0
     }

@@ -32,8 +32,8 @@ impl Sender {
         }
     }
 
-    /// Processes a data packet. `last_acked`: the PSN last acknowledged to the source. Returns `None` if the packet must
-    /// be dropped: its data is new and beyond the window, or new and from a port that may not become the source's.
+    /// Processes a data packet. `last_acked`: the PSN last acknowledged to the source. Returns `None` if the packet
+    /// must be dropped: its PSN is new, and beyond the window or from a port that may not become the source's.
     /// Otherwise returns whether it is from the port of the source. A packet with the group's next PSN can make its
     /// port the source's.
     pub(crate) fn data(
@@ -60,7 +60,7 @@ impl Sender {
         Some(from_current_source)
     }
 
-    /// Records the PSN that a path acknowledges. Returns false if that PSN was not sent yet.
+    /// Records the PSN that a path acknowledges. Returns whether the source has sent that PSN.
     pub(crate) fn feedback(&mut self, space: Space, path: usize, acked: u32) -> bool {
         let newest = &mut self.acked[path];
         if space.lt(*newest, acked) {

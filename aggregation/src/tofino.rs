@@ -38,18 +38,18 @@ pub struct TofinoGroup {
     pub leaves: Leaves,
     /// Newest minimum that was acknowledged to the source (`last_acked.p4`).
     pub last_acked: u32,
-    /// The pending NAK, which waits until all receivers have the packets before it (`waiting_nak.p4`); `None` if there is
-    /// none.
+    /// The pending NAK, which waits until all receivers have the packets before it (`waiting_nak.p4`); `None` if no NAK is
+    /// pending.
     pub waiting: Option<Nak>,
     /// PSN of the NAK last sent to the source; `None` once the source has resent that packet.
     pub sent_nak: Option<u32>,
     /// Number of packets that a source may send beyond `acknowledged` (`source_window.p4`).
     window: u32,
-    /// Newest acknowledged PSN as stored for the window of the source. It may be older than `last_acked`.
+    /// Newest acknowledged PSN as stored for the check of the source's window. It may be older than `last_acked`.
     pub acknowledged: u32,
-    cnps: Vec<Count>,
-    /// The most congested path: window number, CNP count, path number.
-    worst: (u16, u8, usize),
+    cnps: Vec<CnpCount>,
+    /// The path with the most CNPs: number of the window in which they were counted, CNP count, path number.
+    most_congested: (u16, u8, usize),
     /// Newest PSN that each path has acknowledged or sent, as stored in egress to filter retransmissions.
     pub filter: RetransmissionFilter,
     /// MSN of each path, stored in egress; indexed by path number.
@@ -87,7 +87,7 @@ impl PathMsn {
 
 /// Number of CNPs of a path in one window, at most [`CNP_LIMIT`] + 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct Count {
+struct CnpCount {
     window: u16,
     cnps: u8,
 }
@@ -108,16 +108,17 @@ pub enum TofinoQueuedPacket {
         /// Whether the PSN is sent for the first time. Then no path can have it, and the filter does not apply.
         is_new: bool,
     },
-    /// The record: a copy of an ACK or NAK that updates the egress registers of its own path.
+    /// The *record*: a copy of an ACK or NAK that leaves by the port of its own path, and updates that path's MSN and
+    /// retransmission filter in egress.
     Record {
-        /// Path of the feedback.
+        /// Path at which the ACK or NAK arrived.
         path: usize,
         /// Acknowledged PSN and MSN.
         acked: Point,
         /// Whether the path has acknowledged a newer PSN. The MSN is then ignored.
         is_old: bool,
-        /// The new minimum, which updates the window of the source; `None` if it has not advanced.
-        risen: Option<u32>,
+        /// The new minimum, which advances the window of the source; `None` if the minimum has not advanced.
+        new_minimum: Option<u32>,
     },
     /// An ACK of retransmitted data that all paths have, to the sender of that data.
     AckOldData {
@@ -127,29 +128,29 @@ pub enum TofinoQueuedPacket {
         psn: u32,
         /// Whether the sender is the current source.
         is_source: bool,
-        /// The oldest of the paths' newest PSNs.
+        /// The minimum: the oldest of the newest PSNs that the paths have, and its path.
         minimum: PathPsn,
     },
-    /// An ACK or NAK to the source.
+    /// An ACK or NAK for the group's source, to be sent.
     Forward {
-        /// Port of the source.
+        /// Port of the source, to which the packet is sent.
         port: Port,
         /// Path of the received feedback.
         path: usize,
         /// PSN and MSN of the received feedback.
         acked: Point,
-        /// The oldest of the paths' newest PSNs.
+        /// The minimum: the oldest of the newest PSNs that the paths have, and its path.
         minimum: PathPsn,
         /// NAK to send; `None` for an ACK of the minimum.
         nak: Option<Nak>,
     },
     /// A fatal NAK to the source: a receiver's queue pair is in the error state.
     ForwardFatal {
-        /// Port of the source.
+        /// Port of the source, to which the NAK is sent.
         port: Port,
         /// Syndrome of the received NAK.
         syndrome: u8,
-        /// The oldest of the paths' newest PSNs.
+        /// The minimum PSN: the newest one that all paths have acknowledged or sent.
         minimum: u32,
     },
 }
@@ -169,15 +170,15 @@ impl TofinoGroup {
             sent_nak: Some(initial_psn),
             window: DEFAULT_WINDOW,
             acknowledged: psn,
-            cnps: vec![Count::default(); paths],
-            worst: (0, 0, 0),
+            cnps: vec![CnpCount::default(); paths],
+            most_congested: (0, 0, 0),
             filter: RetransmissionFilter::new(paths, psn),
             msns: vec![PathMsn::new(space, Point { psn, msn }); paths],
             last_acked_msn: msn,
         }
     }
 
-    /// Sets the window of the source, in packets.
+    /// Sets the window: the number of packets that a source may send beyond the newest acknowledged one.
     pub fn with_window(self, window: u32) -> TofinoGroup {
         TofinoGroup { window, ..self }
     }
@@ -187,7 +188,8 @@ impl TofinoGroup {
         &self.ports
     }
 
-    /// Processes the data packet with sequence number `psn` from `port`.
+    /// Processes the data packet with sequence number `psn` from `port` in ingress. Returns the packets to queue for
+    /// egress.
     pub fn data(&mut self, port: Port, psn: u32) -> Vec<TofinoQueuedPacket> {
         let space = self.space;
         let Some(from_path) = self.path_at(port) else {
@@ -196,7 +198,7 @@ impl TofinoGroup {
         if self.is_beyond_window(psn) {
             return Vec::new();
         }
-        let (is_source, is_new) = self.sends(port, from_path, psn);
+        let (is_source, is_new) = self.admit_data(port, from_path, psn);
         if is_source {
             self.leaves.record_sent(space, from_path, psn);
         }
@@ -226,7 +228,7 @@ impl TofinoGroup {
 
     /// Whether `psn` is at most the newest PSN sent. A PSN exactly half the number space away counts as not sent.
     fn has_sent(&self, psn: u32) -> bool {
-        self.space.reaches(self.sender.sent, psn)
+        self.space.is_at_or_after(self.sender.sent, psn)
     }
 
     /// Whether data packet `psn` is beyond the window of the source (`source_window.p4`). A window of half the PSN
@@ -238,9 +240,9 @@ impl TofinoGroup {
         is_bound && space.lt(self.acknowledged, start)
     }
 
-    /// Processes the sequence number of data (`sender.p4`). Returns whether the data is from the current source, and
-    /// whether its PSN is new.
-    fn sends(&mut self, port: Port, from_path: usize, psn: u32) -> (bool, bool) {
+    /// Decides by its PSN whether data may be sent to the group, and whether its port becomes the source's
+    /// (`sender.p4`). Returns whether the data is from the current source, and whether its PSN is new.
+    fn admit_data(&mut self, port: Port, from_path: usize, psn: u32) -> (bool, bool) {
         let space = self.space;
         let sender = &mut self.sender;
         let is_caught_up = !space.lt(sender.acked[from_path], space.previous(psn));
@@ -255,7 +257,7 @@ impl TofinoGroup {
         (is_from_source || is_new, is_new)
     }
 
-    /// Processes an ACK, or a NAK that is not fatal, from `port`.
+    /// Processes an ACK, or a NAK that is not fatal, from `port` in ingress. Returns the packets to queue for egress.
     pub fn feedback(&mut self, port: Port, feedback: Feedback) -> Vec<TofinoQueuedPacket> {
         let space = self.space;
         let Some(from_path) = self.path_at(port) else {
@@ -289,11 +291,11 @@ impl TofinoGroup {
                 (!is_known, Some(nak))
             }
             Some(nak) if space.lt(minimum.psn, acked.psn) => {
-                self.wait(minimum.psn, nak);
+                self.store_pending_nak(minimum.psn, nak);
                 (advances_minimum, None)
             }
             _ => {
-                let due = self.due(minimum.psn);
+                let due = self.take_due_nak(minimum.psn);
                 (advances_minimum || due.is_some(), due)
             }
         };
@@ -308,13 +310,13 @@ impl TofinoGroup {
             path: from_path,
             acked,
             is_old: !is_raised,
-            risen: advances_minimum.then_some(minimum.psn),
+            new_minimum: advances_minimum.then_some(minimum.psn),
         };
         [record].into_iter().chain(forward).collect()
     }
 
     /// Stores a NAK as pending, unless the pending NAK has an older PSN or, at the same PSN, at least as long a delay.
-    fn wait(&mut self, minimum: u32, nak: Nak) {
+    fn store_pending_nak(&mut self, minimum: u32, nak: Nak) {
         let space = self.space;
         let is_kept = self.waiting.is_some_and(|waiting| {
             let is_stale = !space.lt(minimum, waiting.psn);
@@ -329,7 +331,7 @@ impl TofinoGroup {
 
     /// Removes the pending NAK if its PSN is the one after the minimum or older. Returns it, marked as sent, if its PSN
     /// is the one after the minimum; otherwise all paths have that PSN.
-    fn due(&mut self, minimum: u32) -> Option<Nak> {
+    fn take_due_nak(&mut self, minimum: u32) -> Option<Nak> {
         let space = self.space;
         let nak = self
             .waiting
@@ -342,7 +344,8 @@ impl TofinoGroup {
         is_due.then_some(nak)
     }
 
-    /// Processes a CNP, a selective NAK or a fatal NAK from `port`. `now` is in nanoseconds.
+    /// Processes a CNP, a selective NAK or a fatal NAK from `port` in ingress. Returns the packets to queue for egress.
+    /// `now` is in nanoseconds.
     pub fn notice(&mut self, port: Port, notice: Notice, now: u64) -> Vec<TofinoQueuedPacket> {
         let space = self.space;
         let Some(from_path) = self.path_at(port) else {
@@ -388,14 +391,14 @@ impl TofinoGroup {
             false => 0,
         };
         let cnps = (before + 1).min(CNP_LIMIT + 1);
-        *own_count = Count { window, cnps };
+        *own_count = CnpCount { window, cnps };
         if cnps > CNP_LIMIT {
             return false;
         }
-        let (of, worst, path) = self.worst;
-        let passes = of != window || (cnps, from_path) > (worst, path);
+        let (worst_window, worst_cnps, worst_path) = self.most_congested;
+        let passes = worst_window != window || (cnps, from_path) > (worst_cnps, worst_path);
         if passes {
-            self.worst = (window, cnps, from_path);
+            self.most_congested = (window, cnps, from_path);
         }
         passes
     }
@@ -427,13 +430,13 @@ impl TofinoGroup {
                 path,
                 acked,
                 is_old,
-                risen,
+                new_minimum,
             } => {
                 self.filter.update(space, path, acked.psn);
                 if !is_old {
                     self.msns[path].raise(space, acked);
                 }
-                if let Some(minimum) = risen {
+                if let Some(minimum) = new_minimum {
                     if space.lt(self.acknowledged, minimum) {
                         self.acknowledged = minimum;
                     }
@@ -447,7 +450,7 @@ impl TofinoGroup {
                 minimum,
             } => {
                 let point = match is_source {
-                    true => self.point_of(minimum),
+                    true => self.minimum_point(minimum),
                     false => Point {
                         psn,
                         msn: self.msns[path].msn,
@@ -472,7 +475,7 @@ impl TofinoGroup {
                         msn: self.raise_last_acked_msn(msn),
                     }
                 } else {
-                    self.point_of(minimum)
+                    self.minimum_point(minimum)
                 };
                 let feedback = match nak {
                     Some(nak) => Feedback::Nak {
@@ -501,9 +504,9 @@ impl TofinoGroup {
         }
     }
 
-    /// The minimum PSN with its MSN. `oldest_path`: the path that has the minimum. The MSN is that of this path or, if the
-    /// path sent the PSN, the MSN last acknowledged to the source.
-    fn point_of(&mut self, oldest_path: PathPsn) -> Point {
+    /// The minimum PSN with an MSN for it. `oldest_path`: the path that has the minimum. The MSN is that of this path
+    /// or, if the path sent the PSN, the MSN last acknowledged to the source.
+    fn minimum_point(&mut self, oldest_path: PathPsn) -> Point {
         let msn = match oldest_path.by_sender {
             true => self.last_acked_msn,
             false => self.raise_last_acked_msn(self.msns[oldest_path.path].msn),

@@ -15,19 +15,19 @@ use super::{PathPsn, Point, Space};
 /// Number of a switch port.
 pub type Port = u32;
 
-/// Constant parameters of a group.
+/// Constant parameters of the aggregation of one group's feedback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
     /// Number space of PSNs: 24 bits in RoCE, fewer in a model checker.
     pub space: Space,
-    /// How the minimum PSN over all paths is found.
+    /// Method that finds the minimum, the newest PSN that all paths have acknowledged or sent.
     pub strategy: Strategy,
     /// Number of paths that a recirculated packet compares in one pass: 4 in the pipeline.
     pub paths_per_pass: usize,
-    /// Microseconds after which a recirculated search packet counts as lost.
+    /// Microseconds after which a recirculating search packet counts as lost.
     pub walk_timeout: u64,
-    /// Number of table slots for losses reported by selective NAKs, a power of two: 64 in the pipeline.
-    pub losses: usize,
+    /// Number of slots in the table of losses reported by selective NAKs, a power of two: 64 in the pipeline.
+    pub loss_slots: usize,
     /// Number of packets that a source may send beyond the last acknowledged one; less than half the PSN space.
     pub window: u32,
     /// Whether the group's queue pairs use selective repeat. If not, selective NAKs are dropped.
@@ -44,7 +44,7 @@ impl Config {
             strategy,
             paths_per_pass: 4,
             walk_timeout: 1_000,
-            losses: 64,
+            loss_slots: 64,
             window: DEFAULT_WINDOW,
             is_selective: false,
             flaw: Flaw::None,
@@ -52,21 +52,21 @@ impl Config {
     }
 }
 
-/// How the minimum PSN over all paths is found.
+/// Method that finds the minimum: the newest PSN that all paths of a group have acknowledged or sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Strategy {
-    /// By a tournament tree in registers, in one pass of the pipeline.
+    /// A tournament tree in registers, in one pass of the pipeline.
     Tree,
-    /// By a *walk*: a packet recirculates and compares a few paths in each pass.
+    /// A *walk*: a packet recirculates and compares the PSNs of a few paths in each pass.
     Walk,
-    /// By the controller, to which the switch sends all ACKs and NAKs.
+    /// The controller computes the minimum: the switch sends all ACKs and NAKs to it.
     Punt,
 }
 
-/// A deliberate bug in the rules, to test that the model checker and the comparisons find it.
+/// A deliberate bug in the rules of aggregation, to test that the model checker and the comparisons find it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Flaw {
-    /// Correct rules.
+    /// No bug: the rules are correct.
     #[default]
     None,
     /// Forwards a NAK at once, although other receivers may lack earlier packets.
@@ -78,8 +78,8 @@ pub enum Flaw {
     AnyoneSends,
     /// Accepts feedback that acknowledges packets not yet sent.
     AnyAck,
-    /// Does not repeat a walk although the oldest path has advanced meanwhile. The source may then never get the last
-    /// ACK.
+    /// Does not repeat a search for the minimum (a walk) although the oldest path has advanced meanwhile. The source
+    /// may then never get the last ACK.
     IgnoredAdvance,
     /// Forwards a NAK with a reserved code to the source, with the receiver's PSN.
     ReservedNak,
@@ -88,7 +88,8 @@ pub enum Flaw {
     KeptHeaders,
     /// Returns the source's own CNPs to it, and does not limit the CNPs of a path.
     AnyCnp,
-    /// Repeats a walk when a path repeats an acknowledgement, so that the walk may never end.
+    /// Repeats a search for the minimum (a walk) when a path repeats an acknowledgement, so that the search may never
+    /// end.
     EqualAckDirties,
     /// Accepts any PSN in the first packet of the first source.
     AnyFirstPsn,
@@ -193,11 +194,13 @@ pub struct MinSearch {
     pub probe: Option<(Port, Point)>,
     /// The oldest PSN among the paths compared so far; `None` before the first comparison.
     pub oldest: Option<PathPsn>,
-    /// Index of the next node to compare. Node `n` is the `paths_per_pass` paths from `n * paths_per_pass` on.
+    /// Index of the next node (a few consecutive paths) to compare. Node `n` is the `paths_per_pass` paths from `n *
+    /// paths_per_pass` on.
     pub node: usize,
-    /// Index of the node that was compared before the first recirculation, and is skipped. `None` if there was none.
-    pub seen: Option<usize>,
-    /// Start of the search in microseconds; identifies the search.
+    /// Index of the node (a few consecutive paths) that was compared before the first recirculation, and is skipped.
+    /// `None` if there was none.
+    pub skipped_node: Option<usize>,
+    /// Start time of the search in microseconds, which also identifies the search.
     pub start: u64,
 }
 
@@ -214,7 +217,7 @@ pub struct PacketIn {
     pub last_acked: Point,
 }
 
-/// What a [`PacketIn`] reports.
+/// Content of a [`PacketIn`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Message {
     /// An ACK or NAK to aggregate.
@@ -246,7 +249,7 @@ pub enum QueuedPacket {
     UpdateFilter {
         /// Path at which the feedback or data arrived.
         path: usize,
-        /// Newest PSN that the path has.
+        /// Newest PSN that the path has acknowledged or sent.
         acked: u32,
     },
     /// A copy of data for one path. Egress drops it if that path has the data.
@@ -255,21 +258,21 @@ pub enum QueuedPacket {
         path: usize,
         /// PSN of the data.
         psn: u32,
-        /// Whether the source has sent the packet before. Only such copies are filtered.
+        /// Whether the source has sent the packet before. Copies of first transmissions are not filtered.
         is_retransmission: bool,
     },
     /// A packet to the controller, which also updates the retransmission filter.
     Punt {
-        /// Path at which the feedback arrived.
+        /// Path at which the ACK or NAK arrived.
         path: usize,
-        /// Newest PSN that the path has.
+        /// Newest PSN that the path has acknowledged.
         acked: u32,
-        /// The packet that the controller gets.
+        /// The packet that the controller receives.
         packet: PacketIn,
     },
-    /// A search packet, which egress recirculates.
+    /// A packet that searches for the minimum. Egress recirculates it.
     Recirculate {
-        /// State of the search.
+        /// State of the search that the packet carries.
         search: MinSearch,
         /// Path number and newest PSN for the retransmission filter, in the first pass; `None` in later passes.
         filter_update: Option<(usize, u32)>,

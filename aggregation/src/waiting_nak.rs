@@ -8,7 +8,8 @@ use alfirk_roce::wire::Syndrome;
 
 use super::{Nak, Space};
 
-/// The pending NAK of a group, or the one last sent to the source.
+/// The pending NAK of a group, which waits until all receivers have the packets before it, or the NAK last sent to the
+/// source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct WaitingNak {
     /// The pending NAK with the oldest PSN, or the NAK last sent; `None` if there is neither.
@@ -51,14 +52,14 @@ impl WaitingNak {
         !is_known
     }
 
-    /// Clears the sent NAK when the source resends the missing packet `psn`.
-    pub fn sent(&mut self, psn: u32) {
+    /// Clears the NAK that was sent to the source when the source resends the missing packet `psn`.
+    pub fn clear_if_resent(&mut self, psn: u32) {
         if self.is_sent && self.nak.is_some_and(|nak| nak.psn == psn) {
             self.clear();
         }
     }
 
-    /// Clears a NAK whose PSN all paths have.
+    /// Clears the NAK if all paths have its PSN.
     pub fn clear_stale(&mut self, space: Space, minimum: u32) {
         if self.nak.is_some_and(|nak| !space.lt(minimum, nak.psn)) {
             self.clear();

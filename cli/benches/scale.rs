@@ -281,7 +281,11 @@ impl InstantFabric {
             // As it came, its status being good.
             return Some(packet_in(switch, PACKET_IN_REGISTERS, 0, packet.payload));
         }
-        let peer = self.controller.topology().behind(switch, egress_port)?.peer;
+        let peer = self
+            .controller
+            .topology()
+            .neighbour_at(switch, egress_port)?
+            .peer;
         match peer.node {
             Place::Switch(next) => Some(self.punt(next, peer.port, packet.payload)),
             Place::Host(_) => {

@@ -1,4 +1,4 @@
-//! `alfirk check-pcap`: checks every packet of a capture as its receiver would.
+//! `alfirk check-pcap`: verifies the checksums of the packets in capture files, as their receivers would.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -13,8 +13,8 @@ use crate::exit::{print, Failure, Outcome};
 
 const ETHERTYPE_IPV4: u16 = 0x0800;
 const PROTOCOL_UDP: u8 = 17;
-/// Bad packets of each file that are described individually.
-const DESCRIBED: usize = 5;
+/// Maximum number of bad packets per file whose fault is described; further ones are only counted.
+const MAX_DESCRIBED: usize = 5;
 
 /// Check the IPv4, UDP and ICRC checksums of every packet in a capture.
 ///
@@ -34,27 +34,32 @@ pub struct Args {
     json: bool,
 }
 
-/// Counts of the frames of one capture.
+/// Result of checking one capture: frames by kind, and bad frames by fault.
 #[derive(Debug, Default, Serialize, PartialEq, Eq)]
-struct Found {
+struct CaptureCounts {
+    /// Frames of the capture, of all kinds.
     frames: u64,
     ipv4: u64,
     roce: u64,
+    /// Frames with a wrong IPv4 header checksum.
     bad_ipv4: u64,
+    /// Frames with a wrong UDP checksum.
     bad_udp: u64,
+    /// RoCEv2 packets with a wrong invariant CRC (ICRC).
     bad_icrc: u64,
-    /// Frames too short for the headers that they claim.
+    /// Frames with a truncated or invalid header.
     malformed: u64,
     /// NAKs other than RNR NAKs.
     naks: u64,
     rnr_naks: u64,
     /// RoCEv2 packets by opcode.
     opcodes: BTreeMap<String, u64>,
-    /// Descriptions of the first [`DESCRIBED`] bad frames.
+    /// Descriptions of the first [`MAX_DESCRIBED`] bad frames.
     bad: Vec<String>,
 }
 
-impl Found {
+impl CaptureCounts {
+    /// Whether no frame has a wrong checksum, a wrong ICRC or an invalid header.
     fn is_good(&self) -> bool {
         self.bad_ipv4 + self.bad_udp + self.bad_icrc + self.malformed == 0
     }
@@ -87,10 +92,10 @@ pub fn run(args: &Args) -> Outcome {
     for file in &args.files {
         let refuse = |why| Failure::bad_input(format_args!("{}: {why}", file.display()));
         let content = std::fs::read(file).map_err(|error| refuse(error.to_string()))?;
-        let found = check(&content).map_err(refuse)?;
+        let found = check_capture(&content).map_err(refuse)?;
         files.insert(file.as_path(), found);
     }
-    let good = files.values().all(Found::is_good);
+    let good = files.values().all(CaptureCounts::is_good);
     print(if args.json {
         json(&files)
     } else {
@@ -104,15 +109,15 @@ pub fn run(args: &Args) -> Outcome {
     }
 }
 
-fn json(files: &BTreeMap<&Path, Found>) -> String {
+fn json(files: &BTreeMap<&Path, CaptureCounts>) -> String {
     let object = serde_json::to_string(files).expect("paths of files that were given are text");
     format!("{object}\n")
 }
 
-fn table(files: &BTreeMap<&Path, Found>) -> String {
+fn table(files: &BTreeMap<&Path, CaptureCounts>) -> String {
     let mut text = String::new();
     for (file, found) in files {
-        let Found {
+        let CaptureCounts {
             frames,
             roce,
             bad_ipv4,
@@ -135,12 +140,12 @@ fn table(files: &BTreeMap<&Path, Found>) -> String {
     text
 }
 
-/// Checks all frames of a capture.
+/// Checks all frames of the pcap file with the content `capture`.
 ///
 /// # Errors
 /// The file is not a pcap file of Ethernet frames.
-fn check(capture: &[u8]) -> Result<Found, String> {
-    let mut found = Found::default();
+fn check_capture(capture: &[u8]) -> Result<CaptureCounts, String> {
+    let mut found = CaptureCounts::default();
     for frame in frames(capture)? {
         found.frames += 1;
         let Err(fault) = check_frame(&frame, &mut found) else {
@@ -152,16 +157,17 @@ fn check(capture: &[u8]) -> Result<Found, String> {
             Fault::Icrc { .. } => &mut found.bad_icrc,
             Fault::Malformed(_) => &mut found.malformed,
         } += 1;
-        if found.bad.len() < DESCRIBED {
+        if found.bad.len() < MAX_DESCRIBED {
             found.bad.push(format!("frame {}: {fault}", found.frames));
         }
     }
     Ok(found)
 }
 
-/// The frames of a pcap file of either byte order, with micro- or nanoseconds (draft-ietf-opsawg-pcap).
+/// Splits a pcap file into its frames. The file may have either byte order, and times in microseconds or nanoseconds
+/// (draft-ietf-opsawg-pcap).
 ///
-/// A last frame that is cut off, as a killed writer leaves it, is ignored.
+/// An incomplete last frame, which a killed capture program leaves, is ignored.
 fn frames(capture: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let mut reader = PcapReader::default();
     reader.feed(capture);
@@ -178,8 +184,8 @@ fn frames(capture: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     }
 }
 
-/// Checks a frame as its receiver would, and counts its kind.
-fn check_frame(frame: &[u8], found: &mut Found) -> Result<(), Fault> {
+/// Verifies the headers, the checksums and the ICRC of a frame, and counts its kind in `found`.
+fn check_frame(frame: &[u8], found: &mut CaptureCounts) -> Result<(), Fault> {
     let malformed = |error: alfirk_roce::wire::WireError| Fault::Malformed(error.to_string());
     let ethernet = ethernet::View::new_checked(frame).map_err(malformed)?;
     if ethernet.ethertype() != ETHERTYPE_IPV4 {
@@ -251,7 +257,7 @@ mod tests {
     }
 
     fn fault(frame: &[u8]) -> Option<Fault> {
-        check_frame(frame, &mut Found::default()).err()
+        check_frame(frame, &mut CaptureCounts::default()).err()
     }
 
     #[test]
@@ -282,10 +288,10 @@ mod tests {
         for frame in [&ack(), &bad, &ack()] {
             pcap.write(1, frame).unwrap();
         }
-        let found = check(&bytes[..bytes.len() - 1]).unwrap();
+        let found = check_capture(&bytes[..bytes.len() - 1]).unwrap();
         assert_eq!((found.frames, found.roce, found.bad_icrc), (2, 2, 1));
         assert!(found.bad[0].starts_with("frame 2: ICRC"), "{:?}", found.bad);
-        assert!(check(b"GIF89a and so on").is_err());
-        assert_eq!(check(b""), Ok(Found::default()));
+        assert!(check_capture(b"GIF89a and so on").is_err());
+        assert_eq!(check_capture(b""), Ok(CaptureCounts::default()));
     }
 }

@@ -1,4 +1,4 @@
-//! `alfirk compare-drivers`: the same experiment in virtual time and on Mininet.
+//! `alfirk compare-drivers`: runs the same transfer in virtual time and on Mininet, and compares the times.
 
 use alfirk_experiment::{aligned, duration, ClockSummary, Report, Row, TopologySummary};
 use serde::Serialize;
@@ -30,12 +30,12 @@ pub struct CompareArgs {
 /// Result of the comparison, as `--json` prints it.
 #[derive(Debug, Serialize)]
 struct Comparison {
-    results: Vec<Pair>,
-    /// Largest allowed difference, as a share of the time in virtual time.
+    results: Vec<AlgorithmTimes>,
+    /// Largest allowed difference between the two times, divided by the time in virtual time.
     tolerance: f64,
-    /// Whether alfirk is the fastest on Mininet if it is the fastest in virtual time.
+    /// False if the algorithm `alfirk` is the fastest in virtual time but not on Mininet; else true.
     alfirk_stays_first: bool,
-    /// Whether all times agree and `alfirk_stays_first`.
+    /// Whether the times of every algorithm agree within `tolerance`, and `alfirk_stays_first` is true.
     agrees: bool,
     topology: TopologySummary,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,9 +45,11 @@ struct Comparison {
 
 /// Times of one algorithm on both drivers.
 #[derive(Debug, Serialize)]
-struct Pair {
+struct AlgorithmTimes {
     algorithm: String,
+    /// Completion time in virtual time, in nanoseconds.
     virtual_ns: u64,
+    /// Completion time on Mininet, in nanoseconds of the network's scaled clock.
     mininet_ns: u64,
     /// Time on Mininet divided by time in virtual time.
     ratio: f64,
@@ -66,10 +68,10 @@ pub fn run(args: CompareArgs) -> Outcome {
     // Captures are taken on Mininet only.
     let pcap = config.pcap.take();
     config.driver = run::Driver::Virtual;
-    let virtual_time = stop.explained(run::measure(&config, &program, &bars))?;
+    let virtual_time = stop.with_signal_name(run::measure(&config, &program, &bars))?;
     config.pcap = pcap;
     config.driver = run::Driver::Mininet;
-    let mininet = stop.explained(run::measure(&config, &program, &bars))?;
+    let mininet = stop.with_signal_name(run::measure(&config, &program, &bars))?;
     drop(stop);
     for (report, driver) in [(&virtual_time, "virtual time"), (&mininet, "Mininet")] {
         if !report.verified() {
@@ -78,7 +80,7 @@ pub fn run(args: CompareArgs) -> Outcome {
             )));
         }
     }
-    let comparison = Comparison::of(virtual_time, mininet, tolerance);
+    let comparison = Comparison::new(virtual_time, mininet, tolerance);
     match config.json {
         true => {
             let object = serde_json::to_string(&comparison).expect("it has no strange keys");
@@ -95,10 +97,10 @@ pub fn run(args: CompareArgs) -> Outcome {
 }
 
 impl Comparison {
-    fn of(virtual_time: Report, mininet: Report, tolerance: f64) -> Comparison {
+    fn new(virtual_time: Report, mininet: Report, tolerance: f64) -> Comparison {
         let rows = virtual_time.results.iter().zip(&mininet.results);
-        let results: Vec<Pair> = rows
-            .map(|(one, other)| Pair::of(one, other, tolerance))
+        let results: Vec<AlgorithmTimes> = rows
+            .map(|(one, other)| AlgorithmTimes::new(one, other, tolerance))
             .collect();
         let alfirk_stays_first =
             !is_alfirk_first(&virtual_time.results) || is_alfirk_first(&mininet.results);
@@ -144,10 +146,10 @@ impl Comparison {
     }
 }
 
-impl Pair {
-    fn of(virtual_time: &Row, mininet: &Row, tolerance: f64) -> Pair {
+impl AlgorithmTimes {
+    fn new(virtual_time: &Row, mininet: &Row, tolerance: f64) -> AlgorithmTimes {
         let ratio = mininet.completion_ns as f64 / virtual_time.completion_ns.max(1) as f64;
-        Pair {
+        AlgorithmTimes {
             algorithm: mininet.algorithm.clone(),
             virtual_ns: virtual_time.completion_ns,
             mininet_ns: mininet.completion_ns,
@@ -157,7 +159,7 @@ impl Pair {
     }
 }
 
-/// Whether alfirk is strictly faster than every other algorithm.
+/// Whether the algorithm `alfirk` has a shorter completion time than all other algorithms; false if it was not run.
 fn is_alfirk_first(rows: &[Row]) -> bool {
     let (alfirk, others): (Vec<&Row>, Vec<&Row>) =
         rows.iter().partition(|row| row.algorithm == "alfirk");

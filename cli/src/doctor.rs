@@ -44,7 +44,7 @@ pub struct Args {
     json: bool,
 }
 
-/// A use of alfirk with requirements of its own.
+/// A use of alfirk that can be checked. Each has its own list of requirements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 enum Use {
     /// Runs in virtual time, the compiler, packet tests by `alfirk stf`
@@ -71,20 +71,21 @@ enum Need {
     Root,
     /// Permission to create network namespaces.
     Namespaces,
-    /// A program on PATH, and the Debian package that contains it; an empty package means a crate.
+    /// A program on PATH, and the Debian package that contains it. With an empty package name, the program is a crate
+    /// of the same name.
     Program(&'static str, &'static str),
-    /// A module of the system's Python, and its Debian package.
+    /// A module of Debian's Python, and the Debian package that contains it.
     Module(&'static str, &'static str),
-    /// A module of the virtual environment of the tests.
+    /// A Python module in the tests' virtual environment `.venv`.
     TestModule(&'static str),
-    /// Support for RDMA devices in this executable.
+    /// That this executable was built with support for RDMA devices (feature `verbs`).
     Verbs,
-    /// bf-p4c, at $BF_P4C or on PATH.
+    /// The Tofino compiler bf-p4c, at the path $BF_P4C or on PATH.
     BfP4c,
 }
 
 impl Use {
-    /// A command that starts this use.
+    /// An example command of this use, as printed beside the result.
     fn command(self) -> &'static str {
         match self {
             Use::Virtual => "alfirk run",
@@ -139,7 +140,7 @@ impl Use {
 }
 
 impl Need {
-    /// What is missing, and the command that installs it.
+    /// One line for the user: the missing requirement, and how to install it.
     fn advice(self) -> String {
         match self {
             Need::Root => "not root: run it with sudo".to_owned(),
@@ -149,10 +150,12 @@ impl Need {
             Need::Program(program, "") => format!("{program} is not on PATH: cargo install {program} --locked"),
             Need::Program(program, package) => format!("{program} is not on PATH: apt-get install {package}"),
             Need::Module(module, package) => {
-                format!("the system's Python lacks the module {module}: apt-get install {package}")
+                let python = python();
+                format!("{} lacks the module {module}: apt-get install {package}", python.display())
             }
             Need::TestModule(module) => {
-                format!("the tests' Python lacks the module {module}: run `make setup` in a clone, which creates .venv")
+                let python = test_python();
+                format!("{} lacks the module {module}: run `make setup` in a clone, which creates .venv", python.display())
             }
             Need::Verbs => {
                 "this alfirk was built without support for RDMA devices: apt-get install libibverbs-dev, then cargo build --package alfirk-cli --features verbs"
@@ -166,7 +169,7 @@ impl Need {
     }
 }
 
-/// A use, and what is missing for it.
+/// Result for one use: its name, an example command, and its missing requirements.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Diagnosis {
     #[serde(rename = "use")]
@@ -206,12 +209,12 @@ pub fn run(args: &Args) -> Outcome {
         }
     }
     match !args.uses.is_empty() && diagnoses.iter().any(|one| !one.ready) {
-        true => Err(Failure::Quiet(1)),
+        true => Err(Failure::AlreadyReported(1)),
         false => Ok(()),
     }
 }
 
-/// What is missing on this machine for runs on Mininet, and how to install it.
+/// Requirements of runs on Mininet that this machine lacks, each with how to install it; empty if it lacks none.
 pub(crate) fn missing_for_mininet() -> Vec<String> {
     let needs = Use::Mininet.needs();
     let found = probe(&needs.iter().copied().collect());
@@ -219,7 +222,7 @@ pub(crate) fn missing_for_mininet() -> Vec<String> {
     missing.map(|need| need.advice()).collect()
 }
 
-/// The missing requirements of each use, given the requirements that were `found`.
+/// Compares the requirements of each use with those that this machine meets (`found`).
 fn diagnose(uses: &[Use], found: &BTreeSet<Need>) -> Vec<Diagnosis> {
     let of = |one: &Use| {
         let missing: Vec<String> = (one.needs().iter())
@@ -273,23 +276,24 @@ fn probe(needs: &BTreeSet<Need>) -> BTreeSet<Need> {
     let is_there = |need: &&Need| match need {
         Need::Root => nix::unistd::geteuid().is_root(),
         Need::Namespaces => succeeds(Command::new("unshare").args(["--net", "true"])),
-        Need::Program(program, _) => on_path(program),
+        Need::Program(program, _) => is_on_path(program),
         Need::Module(module, _) => of_system.contains(*module),
         Need::TestModule(module) => of_tests.contains(*module),
         Need::Verbs => cfg!(feature = "verbs"),
         Need::BfP4c => {
             std::env::var_os("BF_P4C").is_some_and(|path| Path::new(&path).is_file())
-                || on_path("bf-p4c")
+                || is_on_path("bf-p4c")
         }
     };
     needs.iter().filter(is_there).copied().collect()
 }
 
-/// The Python that Mininet runs on: Debian's, whose package it is.
+/// Path of the Python that has the module `mininet`: $PYTHON, by default Debian's `/usr/bin/python3`.
 pub(crate) fn python() -> PathBuf {
     std::env::var_os("PYTHON").map_or_else(|| PathBuf::from("/usr/bin/python3"), PathBuf::from)
 }
 
+/// Path of the tests' Python: that of `.venv` in the current folder, or else [`python`].
 fn test_python() -> PathBuf {
     let of_clone = PathBuf::from(".venv/bin/python");
     if of_clone.is_file() {
@@ -299,7 +303,7 @@ fn test_python() -> PathBuf {
     }
 }
 
-fn on_path(program: &str) -> bool {
+fn is_on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/bin:/bin"));
     // Debian's folders of programs for root.
     let more = ["/usr/sbin", "/sbin"].map(PathBuf::from);

@@ -1,19 +1,19 @@
-//! How a verb ends: exit codes, error messages, panics and closed pipes.
+//! How a subcommand of `alfirk` ends: exit codes, error messages, panics and closed pipes.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// What a verb returns: `Ok` is exit code 0.
+/// Result of a subcommand: `Ok` is exit code 0.
 pub type Outcome = Result<(), Failure>;
 
-/// Why a verb failed. The message goes to stderr as one paragraph after "alfirk: ".
+/// Why a subcommand failed. The message goes to stderr as one paragraph after "alfirk: ".
 #[derive(Debug)]
 pub enum Failure {
     /// Exit code 1: a run, build or test failed.
     Failed(anyhow::Error),
-    /// This exit code, without a further message.
-    Quiet(u8),
+    /// Exit with this code; the message has already been printed.
+    AlreadyReported(u8),
     /// Exit code 2: wrong usage or bad input; nothing was run.
     BadInput(anyhow::Error),
     /// The reader of stdout closed the pipe: not an error.
@@ -21,12 +21,12 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Exit code 1 with a message.
+    /// Creates a failure with exit code 1 and this message.
     pub fn failed(message: impl Display) -> Failure {
         Failure::Failed(anyhow::anyhow!("{message}"))
     }
 
-    /// Exit code 2 with a message.
+    /// Creates a failure with exit code 2 and this message.
     pub fn bad_input(message: impl Display) -> Failure {
         Failure::BadInput(anyhow::anyhow!("{message}"))
     }
@@ -62,11 +62,11 @@ pub fn print(text: impl Display) -> Outcome {
         })
 }
 
-/// Prints the message of `outcome` and returns the exit code of the process.
+/// Prints the message of a failure to stderr and returns the exit code of the process.
 pub fn report(outcome: Outcome) -> ExitCode {
     let (code, error) = match outcome {
         Ok(()) | Err(Failure::PipeClosed) => return ExitCode::SUCCESS,
-        Err(Failure::Quiet(code)) => return ExitCode::from(code),
+        Err(Failure::AlreadyReported(code)) => return ExitCode::from(code),
         Err(Failure::Failed(error)) => (1, error),
         Err(Failure::BadInput(error)) => (2, error),
     };
@@ -75,7 +75,8 @@ pub fn report(outcome: Outcome) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Prints clap's message: help and version to stdout with 0, errors to stderr with 2.
+/// Prints clap's message and returns the exit code: help and version go to stdout with code 0, errors to stderr with
+/// code 2.
 pub fn usage(error: &clap::Error) -> ExitCode {
     let _ = error.print();
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
@@ -106,7 +107,8 @@ pub fn hide_panics() {
 
 /// Runs a subcommand of `alfirk`; a panic, already printed by the hook, becomes exit code 1.
 pub fn guard(verb: impl FnOnce() -> Outcome) -> Outcome {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(verb)).unwrap_or(Err(Failure::Quiet(1)))
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(verb))
+        .unwrap_or(Err(Failure::AlreadyReported(1)))
 }
 
 #[cfg(test)]

@@ -59,12 +59,12 @@ pub fn run(args: &Args) -> Outcome {
         }
     }
     match unformatted {
-        true => Err(Failure::Quiet(1)),
+        true => Err(Failure::AlreadyReported(1)),
         false => Ok(()),
     }
 }
 
-/// Collects the P4 files below a folder, sorted by name.
+/// Collects the P4 files below a folder into `into`, sorted by name.
 fn collect(folder: &Path, into: &mut Vec<PathBuf>) -> Result<(), Failure> {
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let entries = entries.map_err(|error| {

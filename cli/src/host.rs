@@ -1,8 +1,9 @@
-//! `alfirk host`: the simulator's RC endpoint on a real interface, or an RDMA device.
+//! `alfirk host`: runs one RDMA host on a network interface, with alfirk's own reliable connections (RC) or an RDMA
+//! device.
 //!
-//! The command drives one host ([`station`]) with the monotonic clock. An orchestrator runs transfers through a Unix socket
-//! ([`protocol`]; [`client`] is the orchestrator's end). The host is our own stack on a packet socket ([`packets`]), or with
-//! `--verbs` an RDMA device (`rdma.rs`).
+//! The command runs one host ([`station`]) on the monotonic clock. An orchestrator runs transfers through a Unix socket
+//! ([`protocol`]; [`client`] is the orchestrator's end). The host is our own stack on a packet socket ([`packets`]), or
+//! with `--verbs` an RDMA device (`rdma.rs`).
 //!
 //! The kernel and our own stack share the interface without disturbing each other:
 //!
@@ -17,8 +18,8 @@ mod attack;
 pub mod client;
 mod control;
 mod driver;
+mod emulation;
 mod interface;
-mod pace;
 mod packets;
 pub mod protocol;
 #[cfg(feature = "verbs")]
@@ -42,7 +43,7 @@ use tracing::info;
 
 use crate::exit::{Failure, Outcome};
 use crate::run::hardware;
-use pace::Pace;
+use emulation::HostEmulation;
 use station::Station;
 
 /// Run an RDMA host on a network interface, driven by JSON lines through a Unix socket.
@@ -168,6 +169,7 @@ pub fn run(args: HostArgs) -> Outcome {
     driver::run(station, &args.control, Clock::slower(args.time_scale))
 }
 
+/// Opens the host on the interface or the RDMA device of the flags.
 fn open(args: &HostArgs) -> Result<Box<dyn Station>, Failure> {
     // clap requires one of --interface and --verbs.
     let Some(interface) = &args.interface else {
@@ -175,9 +177,9 @@ fn open(args: &HostArgs) -> Result<Box<dyn Station>, Failure> {
     };
     let host = Host::new(config(args, interface)?)
         .map_err(|error| Failure::bad_input(format_args!("interface {interface}: {error}")))?;
-    let (clock, pace) = (Clock::slower(args.time_scale), pace(args)?);
+    let (clock, emulation) = (Clock::slower(args.time_scale), emulation(args)?);
     let pcap = args.pcap.as_deref();
-    let station = packets::PacketStation::open(host, interface, pcap, clock, pace)?;
+    let station = packets::PacketStation::open(host, interface, pcap, clock, emulation)?;
     Ok(Box::new(station))
 }
 
@@ -206,7 +208,7 @@ fn open_device(_args: &HostArgs) -> Result<Box<dyn Station>, Failure> {
     ))
 }
 
-/// The configuration from the flags; the interface supplies what they leave out.
+/// Creates the host configuration from the flags. Values that they do not give are those of the interface `name`.
 fn config(args: &HostArgs, name: &str) -> Result<HostConfig, Failure> {
     let found = interface::read(name)
         .map_err(|error| Failure::bad_input(format_args!("interface {name}: {error}")))?;
@@ -236,8 +238,8 @@ fn config(args: &HostArgs, name: &str) -> Result<HostConfig, Failure> {
     Ok(config)
 }
 
-/// The emulation between the host and its interface, if a flag asks for any.
-fn pace(args: &HostArgs) -> Result<Option<Pace>, Failure> {
+/// Creates the emulation of a NIC, a link and an application; `None` unless --rate, --delay or --host-model is given.
+fn emulation(args: &HostArgs) -> Result<Option<HostEmulation>, Failure> {
     if args.rate.is_none() && args.delay.is_none() && args.host_model.is_none() {
         return Ok(None);
     }
@@ -252,7 +254,7 @@ fn pace(args: &HostArgs) -> Result<Option<Pace>, Failure> {
     };
     link.check()
         .map_err(|fault| Failure::bad_input(format_args!("--{fault}")))?;
-    Ok(Some(Pace::new(model, link)))
+    Ok(Some(HostEmulation::new(model, link)))
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use tonic::{Code, Status};
 
 use crate::exit::{print, Failure, Outcome};
 
-/// Time limit of a switch's reply.
+/// Time limit for a reply of the switch or the controller.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Show and change the links that a running switch emulates: rate, delay, jitter, loss and more.
@@ -123,6 +123,7 @@ pub fn run(args: &Args) -> Outcome {
     print(as_text(&ports))
 }
 
+/// Reports the state of the links between two nodes to the controller.
 async fn report_state(controller: &str, a: &str, b: &str, state: State) -> Outcome {
     let endpoint = Endpoint::from_shared(format!("http://{controller}"))
         .map_err(|error| Failure::bad_input(format_args!("--controller {controller}: {error}")))?;
@@ -145,6 +146,7 @@ async fn report_state(controller: &str, a: &str, b: &str, state: State) -> Outco
     })
 }
 
+/// Shows or changes links, and returns the ports with their current links.
 async fn fetch_ports(args: &Args, endpoint: &Endpoint) -> Result<Vec<Port>, Failure> {
     let channel = endpoint.connect().await.map_err(|error| {
         let why = root_cause(&error);
@@ -174,6 +176,7 @@ async fn fetch_ports(args: &Args, endpoint: &Endpoint) -> Result<Vec<Port>, Fail
     answer.map_err(|status| refused(args, &status))
 }
 
+/// Converts an error that the switch returned.
 fn refused(args: &Args, status: &Status) -> Failure {
     let switch = &args.switch;
     match status.code() {
@@ -220,6 +223,7 @@ fn endpoint(args: &Args) -> Result<Endpoint, Failure> {
     }
 }
 
+/// Message of the innermost cause of an error.
 fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
@@ -260,6 +264,7 @@ fn as_json(port: &Port) -> serde_json::Value {
     })
 }
 
+/// Headings of the columns of the table.
 const HEADINGS: [&str; 14] = [
     "port",
     "interface",
@@ -277,7 +282,7 @@ const HEADINGS: [&str; 14] = [
     "waiting",
 ];
 
-/// A table with right-aligned numbers.
+/// Formats the ports as a table with right-aligned numbers.
 fn as_text(ports: &[Port]) -> String {
     let rows: Vec<[String; HEADINGS.len()]> = std::iter::once(HEADINGS.map(str::to_owned))
         .chain(ports.iter().map(row))

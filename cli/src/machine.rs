@@ -1,4 +1,5 @@
-//! `alfirk machine`: one machine of a network over several, started by `alfirk run --machines` through a remote shell.
+//! `alfirk machine`: runs the part of a network on one of several machines. `alfirk run --machines` starts it through a
+//! remote shell.
 //!
 //! Both ends communicate over the shell's standard input and output ([`trunk`]): lines of JSON ([`protocol`]), the control
 //! sockets of hosts, and files. When that connection ends, the machine removes its part of the network and exits.

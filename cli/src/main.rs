@@ -1,4 +1,4 @@
-//! The `alfirk` command: each part of the project is one of its verbs.
+//! The `alfirk` command. Each part of the project is one of its subcommands (verbs).
 //!
 //! Results go to stdout and logs to stderr. Exit codes: 0 success; 1 a run, build or test failed; 2 wrong usage or bad
 //! input, nothing was run.
@@ -127,7 +127,7 @@ impl Command {
     }
 }
 
-/// Other names under which the command is installed, and the arguments that each stands for.
+/// Other names under which the executable is installed, and the arguments that each stands for.
 const OTHER_NAMES: [(&str, &[&str]); 5] = [
     ("simple_switch", &["switch", "--as-simple-switch"]),
     ("simple_switch_grpc", &["switch"]),
@@ -136,7 +136,7 @@ const OTHER_NAMES: [(&str, &[&str]); 5] = [
     ("p4c", &["p4c-driver"]),
 ];
 
-/// The verbs in the order of `alfirk --help`, under their headings.
+/// Headings of `alfirk --help`, each with the subcommands (verbs) under it.
 const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Experiments",
@@ -171,9 +171,10 @@ fn main() -> ExitCode {
     exit::report(exit::guard(|| cli.command.run()))
 }
 
-/// Parses the command line; `alfirk --help` lists the verbs by [`GROUPS`], for which clap has no headings.
+/// Parses the command line. `alfirk --help` lists the verbs under the headings of [`GROUPS`], which clap does not
+/// support.
 ///
-/// The list needs all verbs built, which other command lines do not wait for.
+/// The definitions of all verbs are built only for that list, because it takes time.
 fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand};
 
@@ -186,7 +187,8 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     })
 }
 
-/// Sets the help of a command to list its verbs by [`GROUPS`], each with the first line of its own help.
+/// Sets the help of `alfirk` to list the verbs under the headings of [`GROUPS`], each with the first line of its own
+/// help.
 fn grouped(mut command: clap::Command) -> clap::Command {
     command.build();
     let header = *command.get_styles().get_header();
@@ -212,7 +214,7 @@ fn grouped(mut command: clap::Command) -> clap::Command {
     command.help_template(template)
 }
 
-/// The arguments for clap: if the command is called by another of its names, the verb is inserted.
+/// Arguments for clap. If the executable is called by one of [`OTHER_NAMES`], the verb is inserted.
 fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = given.collect();
     let verb = arguments.first().and_then(|name| {
@@ -235,7 +237,7 @@ fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
     arguments
 }
 
-/// Index of the verb, after the global options.
+/// Index of the verb in the arguments, after the global options.
 fn verb_at(arguments: &[OsString]) -> usize {
     let mut at = 1;
     while let Some(word) = arguments.get(at).and_then(|word| word.to_str()) {

@@ -1,4 +1,5 @@
-//! `alfirk completions` and `alfirk man`: shell completions and manual pages, generated from the command line.
+//! `alfirk completions` and `alfirk man`: generate shell completions and manual pages from the definitions of all
+//! flags.
 
 use std::fs;
 use std::io::Write;

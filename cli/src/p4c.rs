@@ -1,4 +1,4 @@
-//! `alfirk p4c`, and the command named `p4c`.
+//! `alfirk p4c`: compiles P4 programs; also under the name `p4c`, with the flags of the p4c driver.
 
 use std::io::{self, IsTerminal};
 
@@ -24,6 +24,6 @@ pub fn run_steps(args: &StepArgs) -> Outcome {
 fn outcome(code: u8) -> Outcome {
     match code {
         0 => Ok(()),
-        code => Err(Failure::Quiet(code)),
+        code => Err(Failure::AlreadyReported(code)),
     }
 }

@@ -1,4 +1,4 @@
-//! The data plane: the built-in sources of `p4src`, or a file, compiled in this process.
+//! Compiles the data plane in this process: the built-in sources of `p4src`, or a file.
 
 use std::io;
 use std::ops::Range;
@@ -17,7 +17,7 @@ mod embedded {
     include!(concat!(env!("OUT_DIR"), "/p4src.rs"));
 }
 
-/// Kind of the switches.
+/// Kind of switch for which the data plane is compiled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Target {
     /// p4src/v1model, on simple_switch's architecture
@@ -30,7 +30,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// Path of the built-in program.
+    /// Path of the main file of the built-in program.
     fn main(self) -> &'static str {
         match self {
             Target::V1model => "p4src/v1model/main.p4",
@@ -47,7 +47,7 @@ impl Target {
         }
     }
 
-    /// Recirculation ports: packets sent there re-enter the ingress, so no link can use them.
+    /// Numbers of the recirculation ports: packets sent there re-enter the ingress, so no link can use these ports.
     pub fn recirculation_ports(self) -> Range<u32> {
         match self {
             Target::V1model => 0..0,
@@ -75,7 +75,7 @@ impl Target {
 #[derive(Debug)]
 pub struct CompiledProgram {
     pub p4info: P4Info,
-    /// BMv2 JSON, the target-specific configuration of the pipeline.
+    /// BMv2 JSON of the program: the target-specific configuration (P4Runtime `p4_device_config`).
     pub device_config: Vec<u8>,
 }
 
@@ -107,7 +107,7 @@ pub fn compile_program(target: Target, file: Option<&Path>) -> Result<CompiledPr
     })
 }
 
-/// Reads the sources that are embedded in this executable.
+/// Source loader that reads the P4 files embedded in this executable.
 struct Embedded;
 
 impl SourceLoader for Embedded {

@@ -1,4 +1,4 @@
-//! `alfirk reproduce`: measures the figures and tables of the papers.
+//! `alfirk reproduce`: measures the figures and tables of papers again, and compares them with what the papers state.
 
 mod binomial_ack_table_1;
 mod page;
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::exit::{print, Failure, Outcome};
 use crate::experiment::spec::Extent;
-use crate::experiment::{self, Programs, Set};
+use crate::experiment::{self, LoadedExperiment, Programs};
 
 /// Reproduce figures and tables of the papers in virtual time, and compare them with the papers' claims.
 ///
@@ -52,7 +52,7 @@ pub struct Args {
     json: bool,
 }
 
-/// A file of `experiments/papers`.
+/// Name and content of an experiment file in `experiments/papers`, which is embedded in the executable.
 macro_rules! experiment {
     ($name:literal) => {
         (
@@ -62,7 +62,7 @@ macro_rules! experiment {
     };
 }
 
-/// The figures and tables that are experiments.
+/// Experiment files of figures and tables: names and contents.
 const EXPERIMENTS: [(&str, &str); 22] = [
     experiment!("cepheus-figure-8"),
     experiment!("cepheus-figure-9"),
@@ -87,12 +87,13 @@ const EXPERIMENTS: [(&str, &str); 22] = [
     experiment!("cyclic-figures-8-to-17"),
     experiment!("cyclic-unicast"),
 ];
-/// Topology file that an experiment names; it is written beside the results, as the executable may be used without the repository.
+/// Topology file that experiments refer to: its path in the repository and its content. It is written to the results
+/// folder, since the executable may be used without the repository.
 const TOPOLOGY: (&str, &str) = (
     "../../topologies/n-tree-8-3-infiniband.yaml",
     include_str!("../../topologies/n-tree-8-3-infiniband.yaml"),
 );
-/// The one result that is not an experiment.
+/// Name of the only table that is measured without an experiment file.
 const BINOMIAL_ACK: &str = "binomial-ack-table-1";
 const BINOMIAL_ACK_ABOUT: &str =
     "MPI's broadcast by a binomial tree of connections, and multicast with acknowledgements up a binomial tree";
@@ -125,12 +126,12 @@ pub fn run(args: &Args) -> Outcome {
     } else {
         Extent::Whole
     };
-    let (mut sets, mut programs) = (Vec::new(), Programs::default());
+    let (mut experiments, mut programs) = (Vec::new(), Programs::default());
     for (name, text) in EXPERIMENTS.into_iter().filter(|(name, _)| wanted(name)) {
         let results = folder.join(name);
         let text = with_topology(text, &results)?;
         let file = file_name(name);
-        sets.push(Set::new(
+        experiments.push(LoadedExperiment::new(
             &file,
             &text,
             extent,
@@ -138,19 +139,19 @@ pub fn run(args: &Args) -> Outcome {
             &mut programs,
         )?);
     }
-    for set in &sets {
+    for experiment in &experiments {
         let begun = Instant::now();
-        set.measure_missing(false, args.jobs)?;
+        experiment.measure_missing(false, args.jobs)?;
         let seconds = begun.elapsed().as_secs_f64();
-        tracing::info!("{}: {seconds:.1} s", set.name());
+        tracing::info!("{}: {seconds:.1} s", experiment.name());
     }
-    let results = sets
+    let results = experiments
         .iter()
-        .map(Set::results)
+        .map(LoadedExperiment::results)
         .collect::<Result<Vec<_>, _>>()?;
-    for (set, results) in sets.iter().zip(&results) {
-        results.verified()?;
-        set.save_plots(&results.plots())?;
+    for (experiment, results) in experiments.iter().zip(&results) {
+        results.check_verified()?;
+        experiment.save_plots(&results.plots())?;
     }
     let table = wanted(BINOMIAL_ACK)
         .then(binomial_ack_table_1::measure_all)
@@ -220,7 +221,8 @@ fn list() -> Result<String, Failure> {
     Ok(out)
 }
 
-/// The experiment's text, with [`TOPOLOGY`] replaced by the path of the file that is written.
+/// Returns the text of an experiment with the path of [`TOPOLOGY`] replaced by that of a copy, which is written to
+/// `results`.
 fn with_topology(text: &str, results: &Path) -> Result<String, Failure> {
     let (name, content) = TOPOLOGY;
     if !text.contains(name) {
@@ -235,7 +237,7 @@ fn with_topology(text: &str, results: &Path) -> Result<String, Failure> {
     Ok(text.replace(name, &absolute.display().to_string()))
 }
 
-/// File name of an embedded experiment, for messages.
+/// File name of the embedded experiment `name`, for messages.
 fn file_name(name: &str) -> PathBuf {
     Path::new("experiments/papers").join(format!("{name}.yaml"))
 }

@@ -1,4 +1,4 @@
-//! `alfirk switch`: the switch process, with programs compiled on the way if they are P4 source.
+//! `alfirk switch`: runs the software switch. A program that is P4 source is compiled first.
 
 use std::fs;
 use std::io::Write;
@@ -11,7 +11,7 @@ use nix::sys::memfd::{memfd_create, MFdFlags};
 use crate::exit::{print, Failure, Outcome};
 use crate::program::{self, Target};
 
-/// Sets up logging in the form of `simple_switch`.
+/// Sets up logging in the form of BMv2's `simple_switch`.
 pub fn start_logging(args: &SwitchArgs, filter: &str) -> Outcome {
     args.start_logging(filter).map_err(failure)
 }
@@ -19,9 +19,12 @@ pub fn start_logging(args: &SwitchArgs, filter: &str) -> Outcome {
 /// Runs `alfirk switch` until it is stopped.
 pub fn run(args: &SwitchArgs) -> Outcome {
     let source = args.json.as_deref().filter(|file| is_source(file));
-    let compiled = source.map(Compiled::new).transpose()?;
+    let compiled = source.map(CompiledFile::new).transpose()?;
     let args = &SwitchArgs {
-        json: compiled.as_ref().map(Compiled::path).or(args.json.clone()),
+        json: compiled
+            .as_ref()
+            .map(CompiledFile::path)
+            .or(args.json.clone()),
         ..args.clone()
     };
     if let (true, Some(json)) = (args.disassemble, &args.json) {
@@ -39,11 +42,11 @@ fn is_source(file: &Path) -> bool {
     file.extension().is_some_and(|ending| ending == "p4")
 }
 
-/// BMv2 JSON of a compiled P4 file, in an anonymous memory file.
-struct Compiled(OwnedFd);
+/// BMv2 JSON of a compiled P4 file, in an anonymous file in memory.
+struct CompiledFile(OwnedFd);
 
-impl Compiled {
-    fn new(source: &Path) -> Result<Compiled, Failure> {
+impl CompiledFile {
+    fn new(source: &Path) -> Result<CompiledFile, Failure> {
         let program = program::compile_program(Target::V1model, Some(source))?;
         let shown = source.display();
         let unusable = |error: &dyn std::fmt::Display| {
@@ -55,7 +58,7 @@ impl Compiled {
         let mut file = fs::File::from(memory.map_err(|error| unusable(&error))?);
         let written = file.write_all(&program.device_config);
         written.map_err(|error| unusable(&error))?;
-        Ok(Compiled(file.into()))
+        Ok(CompiledFile(file.into()))
     }
 
     /// Path by which this process can open the memory file.

@@ -1,50 +1,51 @@
-//! Whether the ACK timeout of queue pairs outlasts the detection of a failed group member, as a report for users.
+//! Checks whether queue pairs retry long enough for a failed group member to be detected, and reports that to users.
 
 use std::time::Duration;
 
 use alfirk_roce::rc::AckTimeout;
-use alfirk_roce::registration::{Patience, MIN_DEAD_AFTER_NS};
+use alfirk_roce::registration::{RetryTimeout, MIN_DEAD_AFTER_NS};
 use serde::Serialize;
 
-/// Assessment of one setting; times in seconds.
+/// Assessment of an ACK timeout and a retry count. All times are in seconds.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Verdict {
     /// The local ACK timeout.
     ack_timeout: f64,
     retry_count: u8,
-    /// Shortest time after which a queue pair fails.
+    /// Shortest time without an ACK after which a queue pair fails.
     gives_up_after: f64,
-    /// Longest time after which a queue pair fails.
+    /// Longest time without an ACK after which a queue pair fails.
     gives_up_at_last_after: f64,
     /// Longest time until a failed member is detected.
     detected_after: f64,
-    /// Longest pause of a member that is not taken for a failure.
+    /// Longest time that a member can pause without being treated as failed.
     longest_pause: f64,
     /// Whether failed members are detected within half of `gives_up_after`.
     is_enough: bool,
-    /// Smallest exponent of the ACK timeout for which `is_enough` holds.
+    /// Smallest exponent of the ACK timeout for which `is_enough` is true.
     least_exponent: u8,
 }
 
 impl Verdict {
-    /// Computes the assessment; `None` for queue pairs without a timeout, which never fail.
+    /// Assesses the setting; `None` for queue pairs without a timeout, which never fail. `dead_after`: time without a
+    /// reply after which the controller removes a member.
     pub fn new(timeout: AckTimeout, retry_count: u8, dead_after: Duration) -> Option<Verdict> {
         let most = u64::try_from(dead_after.as_nanos()).unwrap_or(u64::MAX);
-        let patience = Patience::new(timeout, retry_count);
+        let retry_timeout = RetryTimeout::new(timeout, retry_count);
         let seconds = |ns: u64| ns as f64 / 1e9;
         Some(Verdict {
             ack_timeout: seconds(timeout.ns()?),
             retry_count,
-            gives_up_after: seconds(patience.limit_ns()?),
-            gives_up_at_last_after: seconds(patience.longest_limit_ns()?),
-            detected_after: seconds(patience.detection_ns(most)),
-            longest_pause: seconds(patience.dead_after_ns(most)),
-            is_enough: patience.detects_in_time(most),
-            least_exponent: patience.timeout_for(most, 0).exponent(),
+            gives_up_after: seconds(retry_timeout.shortest_ns()?),
+            gives_up_at_last_after: seconds(retry_timeout.longest_ns()?),
+            detected_after: seconds(retry_timeout.detection_ns(most)),
+            longest_pause: seconds(retry_timeout.dead_after_ns(most)),
+            is_enough: retry_timeout.detects_in_time(most),
+            least_exponent: retry_timeout.timeout_for(most, 0).exponent(),
         })
     }
 
-    /// The assessment in one or two sentences.
+    /// The assessment as a message for users.
     pub fn text(&self) -> String {
         let Verdict {
             ack_timeout,
@@ -70,7 +71,7 @@ impl Verdict {
         }
     }
 
-    /// Whether the setting needs no change.
+    /// Whether failed members are detected in time, so that the setting needs no change.
     pub fn is_enough(&self) -> bool {
         self.is_enough
     }

@@ -1,4 +1,5 @@
-//! `alfirk topology`: generates, checks and exports topology files, and prints the tables of m-port n-trees.
+//! `alfirk topology`: generates, checks and exports topology files, and prints the InfiniBand forwarding tables of
+//! m-port n-trees.
 
 mod containerlab;
 mod kathara;
@@ -152,11 +153,11 @@ pub fn run(args: Args) -> Outcome {
         Kind::Containerlab(args) => return containerlab::run(&args),
         Kind::Kathara(args) => return kathara::run(&args),
         Kind::Place { file, placement } => {
-            return print_places(&read(&file)?, &placement, args.json);
+            return print_placement(&read(&file)?, &placement, args.json);
         }
         Kind::Check { file } => {
             let topology = read(&file)?;
-            usable(&topology)?;
+            check_usable(&topology)?;
             topology
         }
     };
@@ -168,20 +169,20 @@ pub fn run(args: Args) -> Outcome {
             "links": topology.links().len(),
         });
         if is_checked {
-            object["network"] = network(&topology);
+            object["network"] = network_json(&topology);
         }
         return print(format_args!("{object}\n"));
     }
     print(topology.to_yaml())?;
     if is_checked {
-        print(buffers(&topology))?;
+        print(buffer_comments(&topology))?;
     }
     Ok(())
 }
 
-/// Rejects a network that `alfirk run` would reject with any flags: addresses that the controller cannot route or that are group
-/// addresses, and links too small for a RoCE packet.
-fn usable(topology: &Topology) -> Result<(), Failure> {
+/// Returns an error for a network that `alfirk run` rejects with any flags: the controller cannot route its addresses,
+/// an address is a group address, or the MTU of a link is too small for a RoCE packet.
+fn check_usable(topology: &Topology) -> Result<(), Failure> {
     let links = topology.links().iter();
     let smallest = links.map(|link| link.attributes.mtu).min().unwrap_or(0);
     PathMtu::for_ip_mtu(smallest).map_err(Failure::bad_input)?;
@@ -191,8 +192,8 @@ fn usable(topology: &Topology) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints the nodes of each machine, and the links between machines.
-fn print_places(topology: &Topology, placement: &PlacementArgs, is_json: bool) -> Outcome {
+/// Prints the placement: the nodes of each machine, and the links between machines.
+fn print_placement(topology: &Topology, placement: &PlacementArgs, is_json: bool) -> Outcome {
     let (machines, placement) = placement
         .check(topology)?
         .ok_or_else(|| Failure::bad_input("--machines: name the machines, such as a,b"))?;
@@ -225,8 +226,8 @@ fn print_places(topology: &Topology, placement: &PlacementArgs, is_json: bool) -
     print(text)
 }
 
-/// The whole network as JSON, defaults included, for programs that do not parse the file themselves.
-fn network(topology: &Topology) -> serde_json::Value {
+/// The whole network as JSON, with all defaults, for programs that do not parse the YAML file themselves.
+fn network_json(topology: &Topology) -> serde_json::Value {
     let switches = topology.switches().iter();
     let switches =
         switches.map(|switch| json!({"name": switch.name, "device_id": switch.device_id}));
@@ -257,8 +258,8 @@ fn network(topology: &Topology) -> serde_json::Value {
     })
 }
 
-/// Headroom and lossless classes, as comments of the file; empty if the file sets no buffers.
-fn buffers(topology: &Topology) -> String {
+/// Buffers, headroom and the lossless class as comments for the printed file; empty if the file sets none.
+fn buffer_comments(topology: &Topology) -> String {
     let switching = topology.switching();
     let mut lines = BTreeSet::new();
     for index in topology.switch_indexes() {
@@ -296,7 +297,8 @@ fn buffers(topology: &Topology) -> String {
     lines.into_iter().collect()
 }
 
-/// Reads a topology file, or runs a generator such as `fat-tree:16`. A generator's name takes precedence over a file of that name.
+/// Reads a topology file, or generates a topology if `file` is a generator such as `fat-tree:16`. A generator takes
+/// precedence over a file of the same name.
 pub fn read(file: &std::path::Path) -> Result<Topology, Failure> {
     let name = file.display().to_string();
     if topology::is_generator_spec(&name) {

@@ -1,10 +1,10 @@
-//! `alfirk version`: versions of the command, and of formats and protocols.
+//! `alfirk version`: prints the versions of the command, and of the formats and protocols that it implements.
 
 use serde_json::json;
 
 use crate::exit::{print, Outcome};
 
-/// Output options.
+/// Flags of `alfirk version`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: alfirk version --json")]
 pub struct Args {
@@ -13,8 +13,8 @@ pub struct Args {
     json: bool,
 }
 
-/// Formats and protocols, each with the version that is read and written.
-const SPOKEN: [(&str, &str); 4] = [
+/// Formats and protocols that alfirk implements, each with its version.
+const FORMATS: [(&str, &str); 4] = [
     ("p4_16", "1.2.5"),
     ("bmv2_json", "2.23"),
     ("p4runtime", "1.5.0"),
@@ -26,13 +26,13 @@ pub fn run(args: Args) -> Outcome {
     let version = env!("CARGO_PKG_VERSION");
     if args.json {
         let mut object = json!({ "alfirk": version });
-        for (what, number) in SPOKEN {
+        for (what, number) in FORMATS {
             object[what] = number.into();
         }
         return print(format_args!("{object}\n"));
     }
     let mut text = format!("alfirk {version}\n");
-    for (what, number) in SPOKEN {
+    for (what, number) in FORMATS {
         text += &format!("{what:<10} {number}\n");
     }
     print(text)

@@ -1,10 +1,10 @@
-//! `alfirk view`, and the page of `alfirk run --web`.
+//! `alfirk view`, and the page of `alfirk run --web`: serves traces to a browser.
 
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use alfirk_view::server::{Growing, Listener, ServedTrace};
+use alfirk_view::server::{GrowingBytes, Listener, ServedTrace};
 use alfirk_view::trace;
 
 use crate::exit::{print, Failure, Outcome};
@@ -37,13 +37,13 @@ pub fn run(args: &Args) -> Outcome {
     serve(listen(args.listen, "--listen")?, traces)
 }
 
-/// Reads and checks a trace.
+/// Reads and checks a trace file.
 fn read(path: &Path) -> Result<ServedTrace, Failure> {
     let bad =
         |why: &dyn std::fmt::Display| Failure::bad_input(format_args!("{}: {why}", path.display()));
     let bytes = std::fs::read(path).map_err(|error| bad(&error))?;
     trace::read(&bytes[..]).map_err(|error| bad(&error))?;
-    let mut growing = Growing::default();
+    let mut growing = GrowingBytes::default();
     growing.write_all(&bytes).map_err(|error| bad(&error))?;
     let name = path.file_name().unwrap_or(path.as_os_str());
     Ok(ServedTrace {
@@ -53,7 +53,7 @@ fn read(path: &Path) -> Result<ServedTrace, Failure> {
     })
 }
 
-/// Binds the page's address.
+/// Binds the address of the page. `flag`: the flag that gives it, for messages.
 pub fn listen(address: SocketAddr, flag: &str) -> Result<Listener, Failure> {
     Listener::bind(address).map_err(|error| {
         Failure::failed(format_args!(
@@ -62,7 +62,7 @@ pub fn listen(address: SocketAddr, flag: &str) -> Result<Listener, Failure> {
     })
 }
 
-/// Serves the page until a signal.
+/// Serves the page with these traces until SIGINT or SIGTERM.
 pub fn serve(listener: Listener, traces: Vec<ServedTrace>) -> Outcome {
     let address = listener.address().map_err(Failure::failed)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -77,7 +77,7 @@ pub fn serve(listener: Listener, traces: Vec<ServedTrace>) -> Outcome {
     })
 }
 
-/// Completes at SIGINT or SIGTERM.
+/// Returns a future that completes at SIGINT or SIGTERM.
 fn ended() -> std::io::Result<impl std::future::Future<Output = ()> + Send + 'static> {
     use tokio::signal::unix::{signal, SignalKind};
     let mut interrupt = signal(SignalKind::interrupt())?;

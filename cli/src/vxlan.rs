@@ -1,7 +1,7 @@
-//! `alfirk vxlan`: links to other machines, over VXLAN.
+//! `alfirk vxlan`: connects network interfaces to other machines over VXLAN.
 //!
-//! Does in a process what the kernel's VXLAN interfaces do, with the same packets, for kernels without them. [`underlay`] is the
-//! UDP path between the machines; [`forwarder`] carries frames.
+//! Replaces the kernel's VXLAN interfaces, with the same packets, on kernels without them. [`underlay`] is the UDP path
+//! between the machines; [`forwarder`] carries frames.
 
 mod forwarder;
 mod underlay;
@@ -43,7 +43,7 @@ pub struct Args {
     fragments: bool,
 }
 
-/// One link of the command line.
+/// One link to another machine, as `--link` gives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkSpec {
     /// Segment number, 0 to 2^24 - 1.

@@ -1,4 +1,4 @@
-//! Numbers of `p4src/v1model/main.p4`. Written by `alfirk p4c --constants-files`; change them there.
+//! Constants and headers of `p4src/v1model/main.p4`. Written by `alfirk p4c --constants-files`; change them there.
 
 /// EtherType of IPv4 (IEEE 802 numbers)
 pub const ETHERTYPE_IPV4: u16 = 0x800;
@@ -6,13 +6,13 @@ pub const ETHERTYPE_IPV4: u16 = 0x800;
 /// EtherType of ARP (RFC 826)
 pub const ETHERTYPE_ARP: u16 = 0x806;
 
-/// IEEE 802.1Q, also priority tags (VLAN 0)
+/// EtherType of C-VLAN tags (IEEE 802.1Q), also of priority tags (VLAN 0)
 pub const ETHERTYPE_C_TAG: u16 = 0x8100;
 
-/// IEEE 802.1ad
+/// EtherType of S-VLAN tags (IEEE 802.1ad)
 pub const ETHERTYPE_S_TAG: u16 = 0x88a8;
 
-/// length of a VLAN tag
+/// length of a VLAN tag in bytes
 pub const TAG_BYTES: u32 = 4;
 
 /// ARP hardware type of Ethernet (RFC 826)
@@ -30,71 +30,70 @@ pub const IP_PROTOCOL_TCP: u8 = 6;
 /// IPv4 protocol number of UDP
 pub const IP_PROTOCOL_UDP: u8 = 17;
 
-/// UDP ports of RoCEv2 (IBTA vol. 1, annex A17.3.1) and of Alfirk's registration protocol.
+/// UDP port of RoCEv2 (IBTA vol. 1, annex A17.3.1)
 pub const UDP_PORT_ROCEV2: u16 = 0x12b7;
 
 /// UDP port of Alfirk's registration protocol (MRP)
 pub const UDP_PORT_MRP: u16 = 0x12b6;
 
-/// BTH opcodes of the reliable connection service (IBTA vol. 1, table 38).
+/// BTH opcode of SEND First; OPCODE_RC_* are those of the reliable connection service (IBTA vol. 1, table 38).
 pub const OPCODE_RC_SEND_FIRST: u8 = 0;
 
-/// RDMA WRITE First
+/// BTH opcode of RDMA WRITE First
 pub const OPCODE_RC_WRITE_FIRST: u8 = 6;
 
-/// RDMA WRITE Only
+/// BTH opcode of RDMA WRITE Only
 pub const OPCODE_RC_WRITE_ONLY: u8 = 10;
 
-/// RDMA WRITE Only with Immediate
+/// BTH opcode of RDMA WRITE Only with Immediate
 pub const OPCODE_RC_WRITE_ONLY_IMM: u8 = 11;
 
-/// RDMA READ Request
+/// BTH opcode of RDMA READ Request
 pub const OPCODE_RC_READ_REQUEST: u8 = 12;
 
-/// Acknowledge: an ACK or NAK
+/// BTH opcode of Acknowledge: an ACK or NAK
 pub const OPCODE_RC_ACKNOWLEDGE: u8 = 17;
 
-/// atomic CmpSwap
+/// BTH opcode of the atomic operation CmpSwap
 pub const OPCODE_RC_COMPARE_SWAP: u8 = 19;
 
-/// atomic FetchAdd
+/// BTH opcode of the atomic operation FetchAdd
 pub const OPCODE_RC_FETCH_ADD: u8 = 20;
 
-/// SEND Last with Invalidate
+/// BTH opcode of SEND Last with Invalidate
 pub const OPCODE_RC_SEND_LAST_INV: u8 = 22;
 
-/// SEND Only with Invalidate
+/// BTH opcode of SEND Only with Invalidate
 pub const OPCODE_RC_SEND_ONLY_INV: u8 = 23;
 
-/// FLUSH
+/// BTH opcode of FLUSH
 pub const OPCODE_RC_FLUSH: u8 = 28;
 
-/// ATOMIC WRITE
+/// BTH opcode of ATOMIC WRITE
 pub const OPCODE_RC_ATOMIC_WRITE: u8 = 29;
 
-/// congestion notification packet of RoCEv2 (IBTA annex A17.9.3)
+/// BTH opcode of RoCEv2's congestion notification packet (IBTA annex A17.9.3)
 pub const OPCODE_CNP: u8 = 129;
 
-/// The upper three bits of the opcodes of unreliable datagrams (the same table).
+/// Upper three bits of the BTH opcodes of unreliable datagrams (UD; IBTA vol. 1, table 38).
 pub const OPCODE_CLASS_UD: u8 = 3;
 
-/// Multicast of datagrams: queue pair number of all receivers (IBTA vol. 1, section 10.5), prefix of IPv4 group addresses, and the
-/// first 24 bits of their MAC addresses; a zero bit and the lower 23 bits of the IPv4 address follow (RFC 1112, section 6.4).
+/// Destination queue pair number of datagrams to a multicast group (IBTA vol. 1, section 10.5).
 pub const MULTICAST_QPN: u32 = 0xff_ffff;
 
 /// upper four bits of IPv4 multicast addresses, 224.0.0.0/4
 pub const IPV4_MULTICAST: u8 = 14;
 
-/// first 24 bits of the MAC addresses of IPv4 multicast (RFC 1112)
+/// first 24 bits of the MAC addresses of IPv4 multicast (RFC 1112, section 6.4)
 pub const MULTICAST_MAC: u32 = 0x1_005e;
 
-/// AETH syndromes (IBTA vol. 1, section 9.7.5.1.4): two type bits after a zero, then a value.
+/// Upper three bits of the AETH syndrome of an ACK (IBTA vol. 1, section 9.7.5.1.4); the lower five are the credit count.
 pub const AETH_ACK: u8 = 0;
 
-/// type bits of an RNR NAK; the value is the timer code
+/// upper three bits of the AETH syndrome of an RNR NAK; the lower five are the timer code
 pub const AETH_RNR_NAK: u8 = 1;
 
-/// type bits of a NAK; the value is the NAK code
+/// upper three bits of the AETH syndrome of a NAK; the lower five are the NAK code
 pub const AETH_NAK: u8 = 3;
 
 /// NAK code of a PSN sequence error
@@ -106,28 +105,29 @@ pub const NAK_INVALID_REQUEST: u8 = 1;
 /// NAK code of a remote operational error
 pub const NAK_REMOTE_OPERATIONAL: u8 = 3;
 
-/// Selective NAK: a code reserved by the specification, accepted only if the group's entry enables selective repeat
-/// (selective_nak.p4). Between receivers and switches the PSN is that of the lost packet, and the MSN is the number of reports
-/// by its receiver, 1 to 255. A source gets it with the PSN after the last acknowledged one, and the lost PSN as MSN.
+/// NAK code of a selective NAK, which the specification reserves. It is accepted only if the group's entry enables
+/// selective repeat (selective_nak.p4). In a selective NAK of a receiver, the PSN is that of the lost packet, and the MSN
+/// is the number of reports by this receiver, 1 to 255. In the one that the source gets, the PSN is the one after the
+/// last acknowledged PSN, and the MSN is the lost PSN.
 pub const NAK_SELECTIVE: u8 = 31;
 
-/// ACK without end-to-end credits (credit field 31), as Soft-RoCE sends it.
+/// AETH syndrome of an ACK without end-to-end credits (credit field 31), as Soft-RoCE sends it.
 pub const SYNDROME_ACK_NO_CREDITS: u8 = 31;
 
-/// Strategies for a group's minimum PSN (parameter min_psn of set_group).
+/// How a switch finds the minimum acknowledged PSN of a group (parameter min_psn of set_group).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum MinPsn {
-    /// in one pass (min_psn_tree.p4)
+    /// by a tournament tree in registers, in one pass of the ACK (min_psn_tree.p4)
     Tree = 0,
-    /// by recirculation (min_psn_walk.p4)
+    /// by recirculation of the ACK (min_psn_walk.p4)
     Walk = 1,
-    /// by the controller
+    /// by the controller, to which switches pass ACKs
     Punt = 2,
 }
 
 impl MinPsn {
-    /// All of them, in the program's order.
+    /// All values of `MinPsn`, in the order of the P4 program.
     pub const ALL: [MinPsn; 3] = [
         MinPsn::Tree,
         MinPsn::Walk,
@@ -135,20 +135,20 @@ impl MinPsn {
     ];
 }
 
-/// Strategies for the ICRC of a group's data (parameter icrc of set_group).
+/// How the ICRC of data stays valid when headers are rewritten (parameter icrc of set_group).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum IcrcMode {
-    /// by the constants of the bridge
+    /// two other header fields are changed by XOR constants, so that the ICRC stays the same
     Neutral = 0,
-    /// in the pipeline; the McstID must lie in the range below
+    /// the pipeline recomputes the ICRC; the McstID must be in RECOMPUTE_NETWORK
     Recompute = 1,
-    /// by the controller
+    /// the controller recomputes the ICRC
     Punt = 2,
 }
 
 impl IcrcMode {
-    /// All of them, in the program's order.
+    /// All values of `IcrcMode`, in the order of the P4 program.
     pub const ALL: [IcrcMode; 3] = [
         IcrcMode::Neutral,
         IcrcMode::Recompute,
@@ -156,7 +156,7 @@ impl IcrcMode {
     ];
 }
 
-/// The payload of data is parsed only for McstIDs of this network, as parsers have no group table.
+/// Network of the McstIDs of groups with IcrcMode.RECOMPUTE. Parsers have no group table, so they parse payloads by address.
 pub const RECOMPUTE_NETWORK: u32 = 0xaff_8000;
 
 /// netmask of RECOMPUTE_NETWORK: 17 bits
@@ -165,107 +165,109 @@ pub const RECOMPUTE_MASK: u32 = 0xffff_8000;
 /// R_Key of a WRITE Only that carries a memory region for a leaf switch (memory_regions.p4).
 pub const MR_INFO_RKEY: u32 = 0xa1f1_4b31;
 
-/// UDP length of such a packet, and of the empty WRITE that hosts get instead: UDP (8) + BTH (12) +
-/// RETH (16) + ICRC (4), and 16 bytes of XOR differences.
+/// UDP length of a WRITE Only that carries a memory region (MR_INFO_RKEY): UDP (8) + BTH (12) + RETH (16) + XOR
+/// differences (16) + ICRC (4).
 pub const MR_INFO_UDP_BYTES: u16 = 56;
 
-/// UDP length of the empty WRITE
+/// UDP length of a WRITE Only without payload, which hosts get in place of an announced memory region.
 pub const EMPTY_WRITE_UDP_BYTES: u16 = 40;
 
-/// IPv4 total length of the empty WRITE
+/// IPv4 total length of a WRITE Only without payload, EMPTY_WRITE_UDP_BYTES + 20
 pub const EMPTY_WRITE_IPV4_BYTES: u16 = 60;
 
-/// Part of the UDP length that is not payload: UDP, BTH and ICRC, and those with a RETH.
+/// UDP length of a packet with BTH but without RETH, less its payload: UDP, BTH and ICRC.
 pub const UDP_OVERHEAD_BYTES: u16 = 24;
 
-/// UDP, BTH, RETH and ICRC
+/// UDP length of a packet with a RETH, less its payload: UDP, BTH, RETH and ICRC.
 pub const UDP_OVERHEAD_WITH_RETH_BYTES: u16 = 40;
 
-/// Default window: packets that a source may send beyond the last acknowledged one, if the group's entry (set_group) has none.
-/// More than queue pairs have outstanding (128 in Linux' rdma_rxe), and far below 2^23, the limit of serial comparison.
+/// Window if the group's entry (set_group) has none: the number of packets that a source may send beyond the last
+/// acknowledged one. It is more than queue pairs have outstanding (128 in Linux' rdma_rxe), and less than 2^23, the limit
+/// of serial comparison.
 pub const DEFAULT_WINDOW: u32 = 0x1_0000;
 
-/// Messages by which the next MSN may be ahead of the one that a controller has written after a loss of registers (last_acked.p4).
+/// Maximum increase of the MSN by the first ACK after a controller has restored the registers, because it writes only a
+/// lower bound of the MSN (last_acked.p4).
 pub const UNKNOWN_MSN_ROOM: u32 = 0x8000;
 
-/// Timeout of a walk in microseconds, after which its packet is taken as lost.
+/// Timeout in microseconds of a search for the minimum PSN by recirculation (table walk); its packet is then taken as lost.
 pub const WALK_TIMEOUT_US: u32 = 0x3e8;
 
-/// ECN code points (RFC 3168).
+/// ECN code point of a packet whose transport does not support ECN (RFC 3168).
 pub const ECN_NOT_ECT: u8 = 0;
 
-/// congestion experienced
+/// ECN code point "congestion experienced" (RFC 3168)
 pub const ECN_CE: u8 = 3;
 
-/// Virtual queue pair number of groups without their own one.
+/// Destination queue pair number of members' packets to a group whose entry (set_group) has none.
 pub const FIXED_VIRTUAL_QPN: u32 = 1;
 
-/// The default P_Key without its membership bit (IBTA vol. 1, section 10.9): groups are in this partition.
+/// Partition of all groups: the default P_Key without its membership bit (IBTA vol. 1, section 10.9).
 pub const DEFAULT_PARTITION: u16 = 0x7fff;
 
-/// MAC address of the fabric, as hosts see it.
+/// MAC address of the fabric, to which hosts send packets for groups.
 pub const VIRTUAL_MAC: u64 = 0x2a1_f14c_0001;
 
-/// length of an Ethernet header without tags
+/// length of an Ethernet header without VLAN tags
 pub const ETHERNET_BYTES: u32 = 14;
 
-/// Length of the IPv4 header: groups' packets have no options.
+/// Offset of the UDP header in an IPv4 packet, 20: packets of groups have no IPv4 options.
 pub const UDP_OFFSET_BYTES: u32 = 20;
 
-/// IPv4 length of an ACK: IPv4 (20) + UDP (8) + BTH (12) + AETH (4) + ICRC (4).
+/// IPv4 total length of an ACK or NAK: IPv4 (20) + UDP (8) + BTH (12) + AETH (4) + ICRC (4).
 pub const ACK_IPV4_BYTES: u16 = 48;
 
-/// UDP length of an ACK
+/// UDP length of an ACK or NAK
 pub const ACK_UDP_BYTES: u16 = 28;
 
-/// length of an ACK from the Ethernet header to the ICRC, without tags
+/// length of an ACK or NAK from the Ethernet header to the ICRC, without VLAN tags
 pub const ACK_FRAME_BYTES: u32 = 62;
 
 /// TTL of an ACK that a switch creates from data.
 pub const ACK_TTL: u8 = 64;
 
-/// TTL of feedback that a switch merges or forwards: as if the member were at this switch.
+/// TTL of ACKs, NAKs and CNPs that a switch merges or forwards: that of a member attached to this switch.
 pub const FEEDBACK_TTL: u8 = 63;
 
-/// UDP source port of all feedback of switches, before the exit half of the bridge.
+/// UDP source port of ACKs, NAKs and CNPs from switches, before the exit half of the bridge (bridge_exit.p4) rewrites it.
 pub const FEEDBACK_UDP_SOURCE_PORT: u16 = 0xc000;
 
-/// IPv4 (20) + UDP (8) + BTH (12) + 16 reserved bytes + ICRC (4) (IBTA annex A17.9.3).
+/// IPv4 total length of a CNP: IPv4 (20) + UDP (8) + BTH (12) + 16 reserved bytes + ICRC (4) (IBTA annex A17.9.3).
 pub const CNP_IPV4_BYTES: u16 = 60;
 
 /// UDP length of a CNP
 pub const CNP_UDP_BYTES: u16 = 40;
 
-/// length of a CNP from the Ethernet header to the ICRC, without tags
+/// length of a CNP from the Ethernet header to the ICRC, without VLAN tags
 pub const CNP_FRAME_BYTES: u32 = 74;
 
-/// A probe after packet_in (3) and feedback (10).
+/// Length of a PacketIn with reason PROBE: the headers packet_in (3) and feedback (10), then an ACK frame (62).
 pub const PROBE_PACKET_IN_BYTES: u32 = 75;
 
-/// A fatal NAK after packet_in (3).
+/// Length of a PacketIn with reason FATAL_NAK: the header packet_in (3), then a NAK frame (62).
 pub const FATAL_NAK_PACKET_IN_BYTES: u32 = 65;
 
-/// A registration packet after packet_in (3): Ethernet (14) and at most 1,500 bytes of IPv4.
+/// Maximum length of a PacketIn with reason MRP: the header packet_in (3), then Ethernet (14) and an IPv4 packet (1,500).
 pub const MRP_PACKET_IN_BYTES: u32 = 0x5ed;
 
-/// Path index in words written by a sender's own data: the largest one, so that it loses every tie and the MSN of a
-/// receiver is used.
+/// Path index in words of the min-PSN tree that a sender's own data writes. It is the largest index, so a receiver with
+/// the same PSN wins the tie, and the MSN of that receiver is used.
 pub const PATH_OF_SENDER: u8 = 255;
 
-/// packet_out.kind
+/// What the pipeline does with a PacketOut: the field packet_out.kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum PacketOutKind {
-    /// a frame for packet_out.egress_port
+    /// send the frame that follows to packet_out.egress_port
     Forward = 0,
-    /// a register control header
+    /// execute the register control header that follows
     Registers = 1,
-    /// an ACK or NAK that the controller sends
+    /// send the ACK or NAK that follows the feedback header
     Feedback = 2,
 }
 
 impl PacketOutKind {
-    /// All of them, in the program's order.
+    /// All values of `PacketOutKind`, in the order of the P4 program.
     pub const ALL: [PacketOutKind; 3] = [
         PacketOutKind::Forward,
         PacketOutKind::Registers,
@@ -273,7 +275,7 @@ impl PacketOutKind {
     ];
 }
 
-/// packet_in.reason
+/// Why a switch passes a packet to the controller: the field packet_in.reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum PacketInReason {
@@ -281,18 +283,18 @@ pub enum PacketInReason {
     Registers = 1,
     /// a registration packet of a host
     Mrp = 2,
-    /// an ACK or NAK of a group of MinPsn.PUNT
+    /// an ACK or NAK of a group whose minimum PSN the controller computes (MinPsn.PUNT)
     Feedback = 3,
-    /// old data of such a group, as an ACK of its PSN, to be acknowledged if all paths have it
+    /// an ACK of the PSN of retransmitted data in a MinPsn.PUNT group, to be sent if all paths have it
     Probe = 4,
-    /// data to egress port `ingress_port`, whose ICRC the controller computes
+    /// data whose ICRC the controller computes; `ingress_port` is its egress port
     Icrc = 5,
-    /// a NAK of a receiver whose queue pair is in the error state
+    /// a NAK from a receiver whose queue pair is in the error state
     FatalNak = 6,
 }
 
 impl PacketInReason {
-    /// All of them, in the program's order.
+    /// All values of `PacketInReason`, in the order of the P4 program.
     pub const ALL: [PacketInReason; 6] = [
         PacketInReason::Registers,
         PacketInReason::Mrp,
@@ -303,7 +305,7 @@ impl PacketInReason {
     ];
 }
 
-/// register_control.op
+/// Operation on registers that the controller requests: the field register_control.op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum RegisterOp {
@@ -318,7 +320,7 @@ pub enum RegisterOp {
 }
 
 impl RegisterOp {
-    /// All of them, in the program's order.
+    /// All values of `RegisterOp`, in the order of the P4 program.
     pub const ALL: [RegisterOp; 4] = [
         RegisterOp::InitGroup,
         RegisterOp::Read,
@@ -327,7 +329,7 @@ impl RegisterOp {
     ];
 }
 
-/// register_control.status
+/// Result of a register operation: the field register_control.status of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum RegisterStatus {
@@ -342,7 +344,7 @@ pub enum RegisterStatus {
 }
 
 impl RegisterStatus {
-    /// All of them, in the program's order.
+    /// All values of `RegisterStatus`, in the order of the P4 program.
     pub const ALL: [RegisterStatus; 4] = [
         RegisterStatus::Ok,
         RegisterStatus::BadOp,
@@ -351,36 +353,36 @@ impl RegisterStatus {
     ];
 }
 
-/// register_control.reg: registers that can be read and written.
+/// Registers that the controller can read and write: the field register_control.reg.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum RegisterName {
-    /// agg_psn \<\< 24 | agg_msn
+    /// PSN and MSN last acknowledged to the source: PSN \<\< 24 | MSN
     Agg = 1,
-    /// nak_syndrome \<\< 24 | nak_psn, 0 if no NAK is pending; bit 31 is set if it was sent to the source
+    /// pending NAK: AETH syndrome \<\< 24 | PSN; 0 without one; bit 31 is set if it was sent to the source
     Nak = 2,
-    /// port of the source, 0 if there was none
+    /// port that leads to the source, 0 if there was none
     SrcPort = 3,
-    /// of a path: ack_psn \<\< 8 | path; to write, absent \<\< 32 | that
+    /// per path: newest acknowledged PSN \<\< 8 | path; to write, also the bit mask of absent tree nodes \<\< 32
     Ack = 4,
-    /// of a path, its lower 16 bits; to be written before RegisterName.ACK, which propagates it up the tree
+    /// per path: lower 16 bits of the MSN; to be written before RegisterName.ACK, which propagates it up the tree
     Msn = 5,
-    /// of a path: the egress copy of ack_psn, for the retransmission filter
+    /// per path: newest acknowledged PSN, as stored in egress for the retransmission filter
     Filter = 6,
-    /// of a receiver: XOR difference of the virtual address (memory_regions.p4)
+    /// per receiver: XOR difference of virtual addresses to its announced memory region (memory_regions.p4)
     RegionVa = 7,
-    /// of a receiver: the same for R_Key \<\< 32 | identification \<\< 16 | source port
+    /// per receiver: XOR differences of R_Key \<\< 32 | IPv4 identification \<\< 16 | UDP source port
     RegionKeys = 8,
-    /// of a receiver: the PSN of the WRITE that announced both
+    /// per receiver: PSN of the WRITE that announced its memory region
     RegionAnnouncedAt = 9,
     /// newest PSN sent by a source
     Sent = 10,
-    /// of a path, read only: newest PSN that its feedback has acknowledged, even beyond SENT
+    /// per path, read only: newest PSN in its ACKs and NAKs, even if newer than SENT
     Claimed = 11,
 }
 
 impl RegisterName {
-    /// All of them, in the program's order.
+    /// All values of `RegisterName`, in the order of the P4 program.
     pub const ALL: [RegisterName; 11] = [
         RegisterName::Agg,
         RegisterName::Nak,
@@ -396,7 +398,7 @@ impl RegisterName {
     ];
 }
 
-/// Drop reasons, each an index of the counter arrays ingress.drops and egress.drops.
+/// Reasons why a packet is dropped: indexes of the counters ingress.drops and egress.drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Drop {
@@ -408,7 +410,7 @@ pub enum Drop {
     Ipv4Checksum = 2,
     /// neither IPv4 nor ARP
     UnknownEthertype = 3,
-    /// an ARP packet without a reply: not a request, or not for an address of the fabric
+    /// an ARP packet that is not a request, or not for an address of the fabric
     ArpNotForUs = 4,
     /// no route to the destination address
     NoRoute = 5,
@@ -416,70 +418,70 @@ pub enum Drop {
     TtlExpired = 6,
     /// a group packet on a port outside the group's tree
     NotAPath = 7,
-    /// a group packet of a host that is not the member on that port
+    /// a group packet from a host that is not the member on that port
     NotAMember = 8,
-    /// a packet for another queue pair than the group's, or of an earlier group's
+    /// a packet whose destination queue pair number is not the group's, such as that of an earlier group
     WrongQpn = 9,
     /// an opcode that is neither of a reliable connection nor a CNP, or not allowed on this port
     UnsupportedOpcode = 10,
     /// an ACK, NAK or CNP with a wrong ICRC
     FeedbackIcrc = 11,
-    /// an ACK or NAK that only updated registers
+    /// an ACK or NAK that updated registers and is not forwarded to the source
     FeedbackMerged = 12,
-    /// a CNP or fatal NAK before any data
+    /// a CNP or fatal NAK before any data, so that the port of the source is unknown
     NoSource = 13,
-    /// the copy for the port that the packet came from
+    /// the multicast copy for the port that the packet came from
     OwnCopy = 14,
-    /// retransmission filter: the path has acknowledged this PSN
+    /// the copy of a retransmission for a path that has acknowledged its PSN
     AlreadyAcked = 15,
     /// PacketOut of an unknown kind
     BadControl = 16,
-    /// the mirror of a forwarded ACK, after the filter took its PSN
+    /// the mirror of a forwarded ACK, after the retransmission filter has stored its PSN
     FeedbackRecorded = 17,
-    /// a host used an address that is not its own
+    /// a packet from a host with a source address that is not its own
     SpoofedSource = 18,
-    /// data that was to be changed had a wrong ICRC
+    /// data to be rewritten whose ICRC was wrong on arrival
     DataIcrc = 19,
-    /// a CNP of a path that is not the most congested one
+    /// a CNP from a path that is not the most congested one of the group
     CnpFiltered = 20,
-    /// the controller has the copy, and sends it on
+    /// a copy that was passed to the controller, which computes the ICRC and forwards it
     IcrcPunted = 21,
-    /// a search packet that returned after another walk had begun
+    /// a packet recirculating to find the minimum, replaced by a newer packet
     WalkTakenOver = 22,
-    /// data of a host that is not the source, and not the next PSN
+    /// data from a member that is not the source, with a PSN other than the next one
     NotTheSource = 23,
     /// a group packet in IP fragments or with IP options
     Fragment = 24,
     /// an ACK or NAK of a PSN that no source has sent
     BeyondSent = 25,
-    /// a NAK that was sent to the source, which has not yet resent its PSN
+    /// a NAK that was already sent to the source, which has not yet resent its PSN
     NakAlreadySent = 26,
-    /// a member's packet of another partition
+    /// a packet from a member with a P_Key of another partition
     WrongPkey = 27,
-    /// data of a member that may only receive
+    /// data from a member that may only receive
     MayNotSend = 28,
-    /// a READ or ATOMIC shortly after another one of the host was refused
+    /// a READ or atomic shortly after another one of the same host was refused
     RefusalLimited = 29,
-    /// beyond the port's rate limit of packets to the controller (punt_limit.p4)
+    /// a packet to the controller beyond the port's rate limit (punt_limit.p4)
     PuntLimited = 30,
-    /// a datagram to a group with a MAC address that is not the group's
+    /// a multicast datagram whose destination MAC address does not match its IPv4 address
     WrongMulticastMac = 31,
-    /// an AETH syndrome that IBTA reserves, or that the group does not use
+    /// an ACK or NAK with an AETH syndrome that IBTA reserves, or that the group does not use
     ReservedSyndrome = 32,
     /// data beyond the window of the source
     BeyondWindow = 33,
     /// a request whose lengths, padding or transport version are wrong
     Malformed = 34,
-    /// a CNP of the source itself (IBTA annex A17.9.3)
+    /// a CNP from the source itself (IBTA annex A17.9.3)
     OwnCnp = 35,
     /// a CNP beyond the rate limit of its path
     CnpLimited = 36,
-    /// a fatal NAK of a request that its path has acknowledged
+    /// a fatal NAK for a PSN that its path has acknowledged
     StaleNak = 37,
 }
 
 impl Drop {
-    /// All of them, in the program's order.
+    /// All values of `Drop`, in the order of the P4 program.
     pub const ALL: [Drop; 38] = [
         Drop::None,
         Drop::ParserError,
@@ -525,7 +527,7 @@ impl Drop {
 /// cells of ingress.drops and egress.drops
 pub const SIZE_DROP_REASONS: u32 = 64;
 
-/// Cells of the counter array ingress.ack_aggregate.work; those of a strategy begin at cell 8 * MinPsn.
+/// Costs of finding the minimum PSN: counter cells 8 * MinPsn + Work of ack_aggregate.work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
 pub enum Work {
@@ -540,7 +542,7 @@ pub enum Work {
 }
 
 impl Work {
-    /// All of them, in the program's order.
+    /// All values of `Work`, in the order of the P4 program.
     pub const ALL: [Work; 4] = [
         Work::Feedback,
         Work::Forwarded,
@@ -558,34 +560,35 @@ pub const SIZE_WORK: u32 = 32;
 /// source is value\[63:48\], on v1model the sender of the next data becomes the source
 /// READ        value := reg of `group` (and of path `index`, if it has a cell per path)
 /// WRITE       reg of `group` (and of path `index`) := value
-/// INIT_REGIONS  clears the memory regions announced to `count` receivers, from slot `group` ++ `index` on, as before PSN value\[23:0\]
+/// INIT_REGIONS  clears the memory regions announced to `count` receivers, from slot `group` ++ `index` on. Announcements with
+/// PSN value\[23:0\] or newer are accepted from then on
 /// While INIT_GROUP recirculates, `index` is the number of initialised paths. For registers with a cell per receiver, `group` ++
 /// `index` is the receiver's slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RegisterControl {
-    /// RegisterOp
+    /// operation, a RegisterOp
     pub op: u8,
-    /// RegisterStatus, in replies
+    /// result of the operation, a RegisterStatus, in replies
     pub status: u8,
-    /// RegisterName, for READ and WRITE
+    /// register to read or write, a RegisterName
     pub reg: u8,
     /// number of paths or receivers to initialise
     pub count: u8,
     /// index of the group
     pub group: u16,
-    /// path, or number of initialised paths
+    /// path index; while INIT_GROUP recirculates, number of initialised paths
     pub index: u16,
     /// value read or to be written
     pub value: u64,
-    /// chosen by the controller, repeated in the reply
+    /// number chosen by the controller to match the reply with its request
     pub cookie: u32,
 }
 
 impl RegisterControl {
-    /// Bytes on the wire.
+    /// Length of the header in bytes.
     pub const LEN: usize = 20;
 
-    /// Reads it; every number has its most significant bit first.
+    /// Decodes the header; its fields are big-endian.
     pub fn from_bytes(bytes: &[u8; 20]) -> RegisterControl {
         RegisterControl {
             op: bits(bytes, 0, 8) as u8,
@@ -599,7 +602,7 @@ impl RegisterControl {
         }
     }
 
-    /// Writes it. Of each field the bits that it has on the wire count.
+    /// Encodes the header. A field's bits beyond its width in the header are dropped.
     pub fn to_bytes(&self) -> [u8; 20] {
         let mut bytes = [0; 20];
         put(&mut bytes, 0, 8, self.op as u128);
@@ -614,14 +617,14 @@ impl RegisterControl {
     }
 }
 
-/// Header before an ACK or NAK to or from the controller (MinPsn.PUNT).
-/// PacketIn   `port` is that of the source (0: none yet); PSN and MSN are those last acknowledged to it
-/// PacketOut  the feedback to send through `port`; 0 means the port of the source
+/// Header before an ACK or NAK to or from the controller, for groups whose minimum PSN it computes (MinPsn.PUNT).
+/// PacketIn   `port` leads to the source (0: none yet); PSN and MSN are those last acknowledged to it
+/// PacketOut  the switch sends the ACK or NAK through `port`, or if that is 0 through the port of the source
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Feedback {
     /// index of the group
     pub group: u16,
-    /// port of the source, or egress port
+    /// in PacketIn the port of the source, in PacketOut the egress port
     pub port: u16,
     /// PSN last acknowledged to the source
     pub agg_psn: u32,
@@ -630,10 +633,10 @@ pub struct Feedback {
 }
 
 impl Feedback {
-    /// Bytes on the wire.
+    /// Length of the header in bytes.
     pub const LEN: usize = 10;
 
-    /// Reads it; every number has its most significant bit first.
+    /// Decodes the header; its fields are big-endian.
     pub fn from_bytes(bytes: &[u8; 10]) -> Feedback {
         Feedback {
             group: bits(bytes, 0, 16) as u16,
@@ -643,7 +646,7 @@ impl Feedback {
         }
     }
 
-    /// Writes it. Of each field the bits that it has on the wire count.
+    /// Encodes the header. A field's bits beyond its width in the header are dropped.
     pub fn to_bytes(&self) -> [u8; 10] {
         let mut bytes = [0; 10];
         put(&mut bytes, 0, 16, self.group as u128);
@@ -654,7 +657,7 @@ impl Feedback {
     }
 }
 
-/// Kind of a packet in terms of the protocol (classify.p4).
+/// Kind of a packet of a group, from its transport headers (classify.p4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -664,11 +667,11 @@ pub enum Kind {
     Data = 1,
     /// positive acknowledgement
     Ack = 2,
-    /// PSN sequence error, or RNR
+    /// NAK of a PSN sequence error, or RNR NAK
     Nak = 3,
-    /// the receiver's queue pair is in the error state
+    /// NAK after which the receiver's queue pair is in the error state
     FatalNak = 4,
-    /// congestion notification
+    /// congestion notification packet
     Cnp = 5,
     /// READ or ATOMIC, which a group cannot execute
     Read = 6,
@@ -676,16 +679,16 @@ pub enum Kind {
     MinSearch = 7,
     /// an ACK or NAK that the controller sends
     Command = 8,
-    /// register control
+    /// register control header from the controller
     Registers = 9,
-    /// report of one lost packet; acknowledges nothing
+    /// NAK of one lost packet; acknowledges nothing
     SelectiveNak = 10,
-    /// on Tofino: a recirculated record, which advances the window of the source
+    /// on Tofino: a recirculated record of an ACK that advances the window of the source
     Window = 11,
 }
 
 impl Kind {
-    /// All of them, in the program's order.
+    /// All values of `Kind`, in the order of the P4 program.
     pub const ALL: [Kind; 12] = [
         Kind::None,
         Kind::Data,
@@ -702,30 +705,30 @@ impl Kind {
     ];
 }
 
-/// Decision of ingress on a group's packet, which egress executes.
+/// Decision of the ingress pipeline on a group's packet, which the egress pipeline executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Verdict {
     /// no verdict: the packet is not of a group, or is dropped
     None = 0,
-    /// data: one copy for each path
+    /// replicate data: one copy for each path
     Replicate = 1,
-    /// to the source: a CNP, a selective or fatal NAK
+    /// forward a CNP, a selective or a fatal NAK to the source
     Pass = 2,
-    /// a merged ACK or NAK to the source
+    /// send a merged ACK or NAK to the source
     Feedback = 3,
-    /// a request turned into an ACK or NAK to its sender
+    /// turn a request into an ACK or NAK to its sender
     Answer = 4,
-    /// an ACK that does not advance the minimum: only the filter is updated
+    /// update only the retransmission filter, by an ACK that does not advance the minimum
     Record = 5,
-    /// an ACK that recirculates to find the minimum
+    /// recirculate an ACK to find the minimum
     Walk = 6,
-    /// an ACK to the controller, which computes the minimum
+    /// pass an ACK to the controller, which computes the minimum
     Punt = 7,
 }
 
 impl Verdict {
-    /// All of them, in the program's order.
+    /// All values of `Verdict`, in the order of the P4 program.
     pub const ALL: [Verdict; 8] = [
         Verdict::None,
         Verdict::Replicate,
@@ -738,20 +741,20 @@ impl Verdict {
     ];
 }
 
-/// Roles of clones and recirculated packets, chosen by ingress.
+/// Purpose of a clone or recirculated packet, chosen by the ingress pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Role {
-    /// any other packet
+    /// neither WALK nor PROBE
     None = 0,
-    /// searches the minimum, node by node
+    /// an ACK that searches for the minimum PSN, node by node
     Walk = 1,
-    /// the same on behalf of old data, which is acknowledged if all paths have it
+    /// a clone of retransmitted data that searches for the minimum; the data is acknowledged if all paths have it
     Probe = 2,
 }
 
 impl Role {
-    /// All of them, in the program's order.
+    /// All values of `Role`, in the order of the P4 program.
     pub const ALL: [Role; 3] = [
         Role::None,
         Role::Walk,
@@ -759,7 +762,7 @@ impl Role {
     ];
 }
 
-/// State of the search for the minimum (the papers' table walk), as far as this packet is concerned.
+/// State of a packet's search for the minimum PSN by recirculation (the papers' table walk).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum SearchState {
@@ -767,14 +770,14 @@ pub enum SearchState {
     Idle = 0,
     /// the packet recirculates once more
     On = 1,
-    /// meta.walk_word is the minimum
+    /// the search is complete: meta.walk_word is the minimum
     Done = 2,
-    /// another walk has taken over
+    /// the search is abandoned: a newer packet searches instead
     Lost = 3,
 }
 
 impl SearchState {
-    /// All of them, in the program's order.
+    /// All values of `SearchState`, in the order of the P4 program.
     pub const ALL: [SearchState; 4] = [
         SearchState::Idle,
         SearchState::On,
@@ -783,17 +786,17 @@ impl SearchState {
     ];
 }
 
-/// Operation of the tournament tree on a path's word.
+/// Operation on the tournament tree of the paths' words (PSN, path, MSN; word_t in types.p4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum TreeOp {
-    /// none: the packet concerns no path
+    /// no operation: the packet concerns no path
     None = 0,
-    /// the path has acknowledged or sent the word: the newer one is stored
+    /// store the word that the path has acknowledged or sent, if it is newer than the stored one
     Update = 1,
-    /// read only: the minimum is needed without an update
+    /// read the minimum without an update
     Keep = 2,
-    /// the controller sets the word, older or newer
+    /// store the word that the controller sets, even if it is older
     Force = 3,
     /// initialise all paths of the node with the word's PSN
     Init = 4,
@@ -802,7 +805,7 @@ pub enum TreeOp {
 }
 
 impl TreeOp {
-    /// All of them, in the program's order.
+    /// All values of `TreeOp`, in the order of the P4 program.
     pub const ALL: [TreeOp; 6] = [
         TreeOp::None,
         TreeOp::Update,
@@ -813,71 +816,73 @@ impl TreeOp {
     ];
 }
 
-/// Paths (ports of a group's tree) per group and switch.
+/// Maximum number of paths of a group on a switch. A path is a port in the group's tree.
 pub const MAX_PATHS: u32 = 64;
 
-/// Groups per switch.
+/// Maximum number of groups on a switch.
 pub const MAX_GROUPS: u32 = 0x400;
 
-/// Groups of datagrams per switch; their PRE groups are numbered behind those of reliable groups, which begin with 1.
+/// Maximum number of datagram multicast groups on a switch. Their PRE multicast group ids follow those of reliable groups.
 pub const MAX_DATAGRAM_GROUPS: u32 = 0x400;
 
-/// PRE group of datagram group 0
+/// PRE multicast group id of the datagram group with index 0
 pub const FIRST_DATAGRAM_PRE_GROUP: u16 = 0x401;
 
-/// PSN bits that select the slot of a loss
+/// bits of a lost packet's PSN that select its slot in selective_nak.p4
 pub const LOSS_MASK: u32 = 63;
 
 /// cells of registers with one cell per path
 pub const SIZE_PATHS: u32 = 0x1_0000;
 
-/// entries of arp_targets
+/// maximum number of entries of the table arp_targets
 pub const SIZE_ARP_TARGETS: u32 = 0x400;
 
-/// entries of routes
+/// maximum number of entries of the table routes
 pub const SIZE_ROUTES: u32 = 0x2000;
 
-/// entries of next_hops
+/// maximum number of entries of the table next_hops
 pub const SIZE_NEXT_HOPS: u32 = 0x1000;
 
-/// number of port numbers
+/// number of possible port numbers, 2^PORT_BITS
 pub const SIZE_PORTS: u32 = 0x200;
 
-/// Kinds of packets for the controller, from 0: PacketInReason.
+/// Number of cells per port in the meter of packets to the controller: one for each PacketInReason, rounded up to a power
+/// of two.
 pub const PUNT_KINDS: u32 = 8;
 
-/// cells of the meter of packets to the controller
+/// number of cells of the meter of packets to the controller
 pub const SIZE_PUNT_RATES: u32 = 0x1000;
 
-/// Members next to the switch, all groups together: those that send to it, and those that it delivers to, each of which
-/// has a cell of its own for the memory announced for it (memory_regions.p4).
+/// Maximum number of members attached to a switch, summed over all groups: the size of the table members.
 pub const SIZE_MEMBERS: u32 = 0x4000;
 
-/// entries of receivers, and cells of registers per receiver
+/// Maximum number of entries of the table receivers; each has a cell in the registers of memory_regions.p4.
 pub const SIZE_RECEIVERS: u32 = 0x4000;
 
-/// The cell after these, for receivers without announcements; never written.
+/// Register cell for receivers without announced memory regions (memory_regions.p4); it follows the others and is never
+/// written.
 pub const NO_SLOT: u32 = 0x4000;
 
-/// The port between pipeline and controller: start the switch with --cpu-port 510.
+/// Port between pipeline and controller: BMv2 must be started with --cpu-port 510.
 pub const CPU_PORT: u16 = 0x1fe;
 
-/// standard_metadata.instance_type as BMv2 sets it (simple_switch document, "intrinsic metadata").
+/// Value of standard_metadata.instance_type of a clone made in ingress (BMv2's simple_switch document, "intrinsic
+/// metadata").
 pub const INSTANCE_INGRESS_CLONE: u32 = 1;
 
-/// clone made in egress
+/// instance_type of a clone made in egress
 pub const INSTANCE_EGRESS_CLONE: u32 = 2;
 
-/// recirculated packet
+/// instance_type of a recirculated packet
 pub const INSTANCE_RECIRCULATED: u32 = 4;
 
-/// copy made by the replication engine
+/// instance_type of a copy made by the replication engine
 pub const INSTANCE_REPLICATION: u32 = 5;
 
-/// Path index that means no path.
+/// Path index of a packet that concerns no path.
 pub const PATH_NONE: u8 = 255;
 
-/// `width` bits of a header, from bit `at` on.
+/// Reads `width` bits of a header as a number, from bit `at` on; bit 0 is the first on the wire.
 fn bits(bytes: &[u8], at: usize, width: usize) -> u128 {
     if at % 8 == 0 && width % 8 == 0 {
         let whole = bytes[at / 8..][..width / 8].iter();
@@ -886,7 +891,7 @@ fn bits(bytes: &[u8], at: usize, width: usize) -> u128 {
     (at..at + width).fold(0, |value, bit| value << 1 | u128::from(bytes[bit / 8] >> (7 - bit % 8) & 1))
 }
 
-/// Writes the low `width` bits of a value over zeros, from bit `at` on.
+/// Writes the low `width` bits of a number into a header, from bit `at` on. These bits of the header must be zero.
 fn put(bytes: &mut [u8], at: usize, width: usize, value: u128) {
     if at % 8 == 0 && width % 8 == 0 {
         let whole = &value.to_be_bytes()[16 - width / 8..];

@@ -1,4 +1,4 @@
-//! Constants that the data plane shares with the controller, hosts and tests: those of `p4src`, and its P4Info.
+//! Constants and headers of the P4 programs in `p4src`, and their P4Info, for the controller, hosts and tests.
 //!
 //! `make contract` generates both files from the P4 program. They are committed, so that a change of the contract is visible in
 //! a diff, and a test checks that they are up to date.

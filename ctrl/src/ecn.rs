@@ -21,7 +21,7 @@ pub struct EcnProfile {
     p_max: f64,
 }
 
-/// Maximum threshold in packets: the pipeline's parameters have 19 bits.
+/// Maximum of Kmin and Kmax in packets: the parameters of the pipeline's action have 19 bits.
 const MAX_PACKETS: u32 = (1 << 19) - 1;
 
 /// Error: the text or numbers are not a valid ECN profile.

@@ -29,7 +29,7 @@ pub struct Suspension {
     pub until: u64,
 }
 
-/// A change to apply.
+/// A change during a transfer: of a link's loss, or of a host's application.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Change {
     /// Sets a link's loss probability; `None` restores the initial one.
@@ -38,15 +38,16 @@ pub(super) enum Change {
     Suspend(HostIndex, u64),
 }
 
-/// Pending changes of a transfer, with their times after the source's post.
+/// The changes that a transfer has still to make, each with its time after the source's post.
 #[derive(Debug)]
 pub(super) struct Changes {
     begun_at: Option<u64>,
-    /// Pending changes, ordered by time.
+    /// Changes not made yet, ordered by time in nanoseconds after the source's post.
     pending: VecDeque<(u64, Change)>,
 }
 
 impl Changes {
+    /// Creates the list of changes: for each outage its start and its end, for each suspension its start.
     pub(super) fn new(outages: &[Outage], suspensions: &[Suspension]) -> Changes {
         let losses = outages.iter().flat_map(|outage| {
             let ends = outage.until.map(|until| (until, None));
@@ -78,6 +79,7 @@ impl Changes {
         Some(self.begun_at?.saturating_add(*at))
     }
 
+    /// Removes and returns the next change if its time is at or before `now`; `None` if no change is due.
     pub(super) fn take_due(&mut self, now: u64) -> Option<Change> {
         self.next().filter(|at| *at <= now)?;
         self.pending.pop_front().map(|(_, change)| change)

@@ -11,24 +11,25 @@ use alfirk_ctrl::controller::{GroupError, GroupInfo, RegisterGroup, SwitchError}
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, LinkIndex, SwitchIndex};
 use alfirk_roce::collective::{
-    Endpoint, ExpectedData, LegCommand, LegReply, Progress, RequestTimes, Requests, TransferSpec,
+    Endpoint, ExpectedData, LegCommand, LegReply, Progress, RequestLatencies, RequestTimes,
+    TransferSpec,
 };
 use alfirk_roce::hostile::Target;
 use alfirk_roce::rc::{PathMtu, RcConfig};
 
 use serde::Serialize;
 
-use super::job::Processing;
+use super::job::ProcessingTimes;
 use super::member::{MemberEvent, TransferId};
 
-/// A fabric that is ready: every switch has its pipeline and routes, and every host replies.
+/// A fabric that is ready to use: every switch has its pipeline and routes, and every host replies.
 ///
 /// Calls may block in real time; times are nanoseconds on the fabric's clock.
 pub trait Fabric {
-    /// Registers a group and waits until it can be used.
+    /// Registers a multicast group with the controller, and waits until members may send to it.
     fn register(&mut self, group: RegisterGroup) -> Result<GroupInfo, FabricError>;
 
-    /// Removes a group.
+    /// Removes a multicast group from the controller and the switches.
     fn deregister(&mut self, mcst_id: Ipv4Addr) -> Result<(), FabricError>;
 
     /// Makes `leader`, the group's first member, register the group in band (by packets on the fabric). Waits until the
@@ -42,18 +43,23 @@ pub trait Fabric {
     /// Makes the leader of a group deregister it in band, by packets on the fabric.
     fn deregister_in_band(&mut self, leader: HostIndex) -> Result<(), FabricError>;
 
-    /// Adds hosts to a multicast group of datagrams, with an address of 224.0.0.0/4.
+    /// Adds hosts to a multicast group of UD datagrams; `group` is an address of 224.0.0.0/4.
     fn join_datagrams(&mut self, group: Ipv4Addr, hosts: &[HostIndex]) -> Result<(), FabricError>;
 
-    /// Removes hosts from a multicast group of datagrams.
+    /// Removes hosts from a multicast group of UD datagrams.
     fn leave_datagrams(&mut self, group: Ipv4Addr, hosts: &[HostIndex]) -> Result<(), FabricError>;
 
-    /// Reports that a group makes no progress: by packets of `source` if given, else through the controller's control
-    /// service.
-    fn stalled(&mut self, mcst_id: Ipv4Addr, source: Option<HostIndex>) -> Result<(), FabricError>;
+    /// Reports to the controller that a group makes no progress: in packets sent by `source`, or, if `source` is
+    /// `None`, by the controller's control service.
+    fn report_stall(
+        &mut self,
+        mcst_id: Ipv4Addr,
+        source: Option<HostIndex>,
+    ) -> Result<(), FabricError>;
 
-    /// Returns the actions of the controller on groups in use since the last call: rerouting, and removal of members.
-    fn news(&mut self) -> Result<Vec<News>, FabricError>;
+    /// Removes and returns the changes that the controller has made to groups in use since the last call: reroutings,
+    /// and removals of members.
+    fn take_group_changes(&mut self) -> Result<Vec<GroupChange>, FabricError>;
 
     /// Makes a host, switch or link fail permanently.
     fn kill(&mut self, victim: Victim) -> Result<(), FabricError>;
@@ -80,8 +86,8 @@ pub trait Fabric {
     /// Connects the queue pairs of a member. [`MemberEvent::Ready`] follows.
     fn connect(&mut self, host: HostIndex, peers: &[Endpoint]) -> Result<(), FabricError>;
 
-    /// Makes a member post its data: the root, or the source of the next part of the data. Returns the time of the
-    /// post.
+    /// Makes a member post its data. The member is the root of the transfer, or the source of the next part of the
+    /// data. Returns the time of the post.
     fn start(&mut self, host: HostIndex, data: &Arc<ExpectedData>) -> Result<u64, FabricError>;
 
     /// Waits for the next event of any member's transfer; `None` if none arrives before `deadline`.
@@ -90,29 +96,38 @@ pub trait Fabric {
         deadline: u64,
     ) -> Result<Option<(HostIndex, MemberEvent)>, FabricError>;
 
-    /// Ends the transfer at a member.
+    /// Ends the transfer at a member, and destroys its queue pairs.
     fn close(&mut self, host: HostIndex) -> Result<(), FabricError>;
 
-    /// Executes a [`LegCommand`] at a member's transfer. A leg is the part of the transfer that one algorithm carries.
-    /// After [`LegCommand::Leave`], [`MemberEvent::Left`] follows once the member has processed all data that the leg's
-    /// queue pairs delivered.
-    fn act(&mut self, host: HostIndex, verb: LegCommand) -> Result<LegReply, FabricError>;
-
-    /// Executes a [`LegCommand`] whose result is a list of queue pairs.
-    fn endpoints(
+    /// Executes a [`LegCommand`] in the transfer of a member. A leg is the part of the transfer that one algorithm
+    /// carries. After [`LegCommand::Leave`], the event [`MemberEvent::Left`] follows once the member has processed all
+    /// data that the leg's queue pairs delivered.
+    fn execute_leg_command(
         &mut self,
         host: HostIndex,
-        verb: LegCommand,
+        command: LegCommand,
+    ) -> Result<LegReply, FabricError>;
+
+    /// Executes a [`LegCommand`] in the transfer of a member, and returns the queue pairs that the command creates.
+    fn execute_for_endpoints(
+        &mut self,
+        host: HostIndex,
+        command: LegCommand,
     ) -> Result<Vec<Endpoint>, FabricError> {
-        match self.act(host, verb)? {
+        match self.execute_leg_command(host, command)? {
             LegReply::Endpoints(endpoints) => Ok(endpoints),
             other => Err(FabricError::Broken(format!("unexpected reply {other:?}"))),
         }
     }
 
-    /// Executes a [`LegCommand`] whose result is a number of slices.
-    fn limit(&mut self, host: HostIndex, verb: LegCommand) -> Result<u32, FabricError> {
-        match self.act(host, verb)? {
+    /// Executes a [`LegCommand`] in the transfer of a member, and returns the number of slices that is the command's
+    /// result.
+    fn execute_for_limit(
+        &mut self,
+        host: HostIndex,
+        command: LegCommand,
+    ) -> Result<u32, FabricError> {
+        match self.execute_leg_command(host, command)? {
             LegReply::Limit(limit) => Ok(limit),
             other => Err(FabricError::Broken(format!("unexpected reply {other:?}"))),
         }
@@ -121,27 +136,30 @@ pub trait Fabric {
     /// Completion times of the source's messages; `None` if the source does not count its messages as requests.
     fn request_times(&mut self, source: HostIndex) -> Result<Option<RequestTimes>, FabricError>;
 
-    /// Number of contiguous slices that a member holds, from the first on. A slice is one message of the data.
-    fn held(&mut self, host: HostIndex) -> Result<u32, FabricError>;
+    /// Number of slices that a member holds without a gap, from slice 0 on. A slice is one message of the data.
+    fn held_slices(&mut self, host: HostIndex) -> Result<u32, FabricError>;
 
-    /// Sets a link's loss probability in each direction; `None` restores the initial one.
+    /// Sets the probability that a link loses a frame, for each direction; `None` restores the link's initial
+    /// probability.
     fn set_loss(&mut self, link: LinkIndex, loss: Option<f64>) -> Result<(), FabricError>;
 
-    /// Progress of the transfer at a host.
+    /// Number of bytes of the transfer that a host has received, and their total.
     fn progress(&mut self, host: HostIndex) -> Result<Progress, FabricError>;
 
-    /// Number of request packets of a host that have been acknowledged, each counted once.
-    fn acknowledged(&mut self, host: HostIndex) -> Result<u64, FabricError>;
+    /// Number of request packets that a host has sent and that have been acknowledged. A retransmitted packet counts
+    /// once.
+    fn acknowledged_packets(&mut self, host: HostIndex) -> Result<u64, FabricError>;
 
     /// Number of request packets that the queue pairs of a host have received in order; `None` where the host's RDMA
     /// stack does not count them.
-    fn received(&mut self, host: HostIndex) -> Result<Option<u64>, FabricError>;
+    fn received_packets(&mut self, host: HostIndex) -> Result<Option<u64>, FabricError>;
 
-    /// Reads the counters of links and of the members' queue pairs. The first `sources` members are those that send.
-    /// Only differences between two calls within one transfer are meaningful.
+    /// Reads the counters of all links, and those of the queue pairs of `members`. The first `sources` of the members
+    /// are the ones that send. Only the difference of two calls within one transfer is meaningful.
     fn traffic(&mut self, members: &[HostIndex], sources: usize) -> Result<Traffic, FabricError>;
 
-    /// Statistics of priority-based flow control since the fabric started; `None` if it is not used, or the driver does not count.
+    /// Statistics of priority-based flow control (PFC) since the fabric started; `None` if the fabric does not use PFC,
+    /// or does not count.
     fn flow_control(&mut self) -> Result<Option<FlowControl>, FabricError> {
         Ok(None)
     }
@@ -155,11 +173,11 @@ pub trait Fabric {
     /// Time on the fabric's clock in nanoseconds.
     fn now(&self) -> u64;
 
-    /// Interval between two progress checks, in nanoseconds.
+    /// Interval in nanoseconds at which a caller that waits for events should look at the progress.
     fn tick(&self) -> u64;
 
-    /// Interval between two comparisons of acknowledged with received packets, in nanoseconds. The shorter, the fewer
-    /// false acknowledgements are missed.
+    /// Interval in nanoseconds between two audits, which compare acknowledged with received packets. The shorter it is,
+    /// the fewer false acknowledgements are missed.
     fn audit_interval(&self) -> u64 {
         self.tick()
     }
@@ -169,85 +187,89 @@ pub trait Fabric {
 
     /// Processing times of the fabric's hosts and switches, on its clock; `None` if links do not have the topology's
     /// rates.
-    fn processing(&self) -> Option<Processing>;
+    fn processing(&self) -> Option<ProcessingTimes>;
 
-    /// Default settings of queue pairs on this fabric, before those that follow from the topology.
+    /// Default settings of RC queue pairs on this fabric. Limits derived from the topology are applied to them.
     fn rc(&self, mtu: PathMtu) -> RcConfig;
 }
 
-/// A fabric whose hosts take part in several transfers at a time. The methods of [`Fabric`] refer to [`TransferId::MAIN`].
+/// A fabric whose hosts take part in several transfers at the same time. The methods of [`Fabric`] apply to the
+/// transfer [`TransferId::MAIN`].
 pub trait SharedFabric: Fabric {
-    /// Like [`Fabric::prepare`], for the transfer `id`.
-    fn prepare_of(
+    /// Creates the queue pairs of transfer `id` at one member.
+    fn prepare_transfer(
         &mut self,
         id: TransferId,
         host: HostIndex,
         spec: TransferSpec,
     ) -> Result<Vec<Endpoint>, FabricError>;
 
-    /// Like [`Fabric::connect`], for the transfer `id`.
-    fn connect_of(
+    /// Connects the queue pairs of a member in transfer `id`. [`MemberEvent::Ready`] follows.
+    fn connect_transfer(
         &mut self,
         id: TransferId,
         host: HostIndex,
         peers: &[Endpoint],
     ) -> Result<(), FabricError>;
 
-    /// Like [`Fabric::start`], for the transfer `id`.
-    fn start_of(
+    /// Makes a member post its data in transfer `id`. Returns the time of the post.
+    fn start_transfer(
         &mut self,
         id: TransferId,
         host: HostIndex,
         data: &Arc<ExpectedData>,
     ) -> Result<u64, FabricError>;
 
-    /// Like [`Fabric::act`], for the transfer `id`.
-    fn act_of(
+    /// Executes a [`LegCommand`] in transfer `id` at a member; see [`Fabric::execute_leg_command`].
+    fn execute_in_transfer(
         &mut self,
         id: TransferId,
         host: HostIndex,
-        verb: LegCommand,
+        command: LegCommand,
     ) -> Result<LegReply, FabricError>;
 
-    /// Like [`Fabric::next_event`], for all transfers; also returns the transfer.
-    fn next_event_of_any(
+    /// Waits for the next event of any transfer, and returns it with the transfer and the host; `None` if none arrives
+    /// before `deadline`.
+    fn next_transfer_event(
         &mut self,
         deadline: u64,
     ) -> Result<Option<(TransferId, HostIndex, MemberEvent)>, FabricError>;
 
-    /// Requests of one transfer at its root; `None` if the root does not count its messages as requests.
-    fn requests_of(&self, id: TransferId, source: HostIndex) -> Option<&Requests>;
+    /// Completion times of the messages that the root of transfer `id` sent, each a request; `None` if the root does
+    /// not count its messages as requests.
+    fn transfer_requests(&self, id: TransferId, source: HostIndex) -> Option<&RequestLatencies>;
 
-    /// Like [`Fabric::progress`], for the transfer `id`.
-    fn progress_of(&self, id: TransferId, host: HostIndex) -> Progress;
+    /// Number of bytes of transfer `id` that a host has received, and their total.
+    fn transfer_progress(&self, id: TransferId, host: HostIndex) -> Progress;
 
-    /// Like [`Fabric::close`], for the transfer `id`.
-    fn close_of(&mut self, id: TransferId, host: HostIndex) -> Result<(), FabricError>;
+    /// Ends transfer `id` at a member, and destroys its queue pairs there.
+    fn close_transfer(&mut self, id: TransferId, host: HostIndex) -> Result<(), FabricError>;
 }
 
-/// A part of the fabric that may fail.
+/// A component of a fabric that a job makes fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Victim {
-    /// A host: it neither sends nor receives any more.
+    /// A host, which neither sends nor receives any more.
     Host(HostIndex),
-    /// A switch: it drops all packets, and its connection to the controller ends.
+    /// A switch, which drops all packets; its connection to the controller ends.
     Switch(SwitchIndex),
-    /// A link: frames in both directions are lost.
+    /// A link, which loses all frames in both directions.
     Link(LinkIndex),
 }
 
-/// An action of the controller on a group in use.
+/// A change that the controller has made to a group in use, such as a rerouting or the removal of members.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct News {
+pub struct GroupChange {
     /// Address of the group.
     pub mcst_id: Ipv4Addr,
-    /// Time of the action on the fabric's clock, in nanoseconds.
+    /// Time of the change in nanoseconds, on the fabric's clock.
     pub at: u64,
-    /// Members removed from the group, because they did not reply or no path leads to them.
+    /// IPv4 addresses of the members that were removed from the group, because they did not reply or no path leads to
+    /// them.
     pub lost: Vec<Ipv4Addr>,
 }
 
-/// Statistics of priority-based flow control on a whole fabric.
+/// Statistics of priority-based flow control (PFC) on a whole fabric.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FlowControl {
     /// Number of PAUSE frames that stopped a sender.
@@ -258,7 +280,7 @@ pub struct FlowControl {
     pub links: Vec<PausedLink>,
 }
 
-/// Flow control statistics of one direction of a link, from a sender that was stopped.
+/// PFC statistics of one direction of a link whose sender was stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PausedLink {
     /// Both ends of the link, the sender first, such as `h1:0 -> s1:1`.
@@ -269,12 +291,13 @@ pub struct PausedLink {
     pub paused_ns: u64,
 }
 
-/// Counters of a fabric.
+/// Counters of a fabric: frames on its links, and packets of the members' queue pairs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Bytes of the frames that the source sent; here and below the sum of all sources, if there are several.
+    /// Bytes of the frames that the source sent. This and the following counters of the source are sums if there are
+    /// several sources.
     pub source_tx_bytes: u64,
-    /// Message bytes in these frames; 0 if a source is a device that does not count them.
+    /// Message bytes in the frames that the source sent; 0 if a source is a device that does not count them.
     pub source_payload_bytes: u64,
     /// ACK and NAK frames that reached the source, and acknowledgements of datagrams.
     pub source_acks: u64,
@@ -297,7 +320,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Counters of no traffic, to which others are added.
+    /// Creates counters without traffic, as the start of a sum.
     pub fn nothing() -> Traffic {
         Traffic {
             dropped_packets: Some(0),
@@ -344,7 +367,7 @@ impl Traffic {
     }
 }
 
-/// Why an operation of a fabric failed.
+/// Error of a [`Fabric`] operation.
 #[derive(Debug, thiserror::Error)]
 pub enum FabricError {
     /// The controller could not create or remove a group.
@@ -367,18 +390,18 @@ pub enum FabricError {
     /// An operation exceeded its time limit.
     #[error("{what} after {seconds} s")]
     Timeout {
-        /// What is missing, such as `group 10.255.0.1 is not registered`.
+        /// Description of what did not happen in time, such as `group 10.255.0.1 is not registered`.
         what: String,
         /// Time limit that was exceeded, in seconds.
         seconds: f64,
     },
-    /// A part of the fabric has ended, or the fabric cannot be reached.
+    /// A component of the fabric has ended, or the fabric cannot be reached; holds the reason.
     #[error("{0}")]
     Broken(String),
 }
 
 impl FabricError {
-    /// Whether the error affects the group only, so that members can continue without it.
+    /// Whether the error affects only the group, so that its members can continue without the group.
     pub fn leaves_members_alone(&self) -> bool {
         matches!(self, FabricError::Group(_) | FabricError::Registration(_))
     }

@@ -1,18 +1,18 @@
-//! Failures during a transfer, and the times until the group recovers.
+//! Failures that a job causes during a transfer, and the times until the group recovers from them.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use alfirk_ctrl::topology::{HostIndex, Node, Paths, Topology};
 
-use super::fabric::{News, Victim};
+use super::fabric::{GroupChange, Victim};
 use super::job::spec::Kill;
 use super::report::Failure;
 
-/// Pending and past failures.
+/// Failures of a job: those still to be caused, and those that have occurred.
 #[derive(Debug)]
 pub(super) struct Incidents {
     begun_at: Option<u64>,
-    /// Pending failures, ordered by time.
+    /// Failures that have not occurred yet, ordered by time.
     pending: VecDeque<Kill>,
     past: Vec<Incident>,
 }
@@ -20,12 +20,12 @@ pub(super) struct Incidents {
 #[derive(Debug)]
 struct Incident {
     kill: Kill,
-    died_at: u64,
-    /// Time at which the controller had rerouted the group or removed the member, and the number of packets
-    /// acknowledged by then; `None` before.
+    failed_at: u64,
+    /// Time at which the failure was repaired (the controller had rerouted the group or removed the member), and the
+    /// number of packets that were acknowledged by then; `None` before the repair.
     repaired: Option<(u64, u64)>,
-    /// Time of the first acknowledgement after the repair; `None` before.
-    moved_at: Option<u64>,
+    /// Time of the first acknowledgement after the repair, in nanoseconds; `None` before.
+    resumed_at: Option<u64>,
 }
 
 impl Incidents {
@@ -50,15 +50,17 @@ impl Incidents {
         Some(self.begun_at?.saturating_add(kill.after))
     }
 
+    /// Removes the next failure if its time is at or before `now`, records it as past, and returns the component to
+    /// fail; `None` if no failure is due.
     pub(super) fn take_due(&mut self, now: u64) -> Option<Victim> {
         self.next().filter(|at| *at <= now)?;
         let kill = self.pending.pop_front()?;
         let victim = kill.victim;
         self.past.push(Incident {
             kill,
-            died_at: now,
+            failed_at: now,
             repaired: None,
-            moved_at: None,
+            resumed_at: None,
         });
         Some(victim)
     }
@@ -75,7 +77,7 @@ impl Incidents {
         source: HostIndex,
         host: HostIndex,
     ) -> bool {
-        if !self.any() {
+        if !self.has_any() {
             return false;
         }
         let (mut links, mut switches) = (BTreeSet::new(), BTreeSet::new());
@@ -93,18 +95,18 @@ impl Incidents {
         is_off || !Paths::without(topology, &links, &switches).reaches(leaf, host)
     }
 
-    /// Records an action of the controller as the repair of failures. An action that removes a host repairs that host's
-    /// failure, and that of its link. Any action repairs the failures of switches and of links between them.
+    /// Records a change of the group by the controller as the repair of failures. Removal of a host repairs the failure
+    /// of that host, and that of its link. Any change repairs the failures of switches and of links between them.
     ///
     /// If the source has finished, its acknowledgements count as continued at once.
-    pub(super) fn repaired(
+    pub(super) fn record_repair(
         &mut self,
         topology: &Topology,
-        news: &News,
+        change: &GroupChange,
         acknowledged: u64,
         has_finished: bool,
     ) {
-        let is_lost = |host: HostIndex| news.lost.contains(&topology.host(host).ip);
+        let is_lost = |host: HostIndex| change.lost.contains(&topology.host(host).ip);
         for incident in &mut self.past {
             let concerns = match incident.kill.victim {
                 Victim::Host(host) => is_lost(host),
@@ -118,46 +120,49 @@ impl Incidents {
                 Victim::Switch(_) => true,
             };
             if concerns && incident.repaired.is_none() {
-                incident.repaired = Some((news.at, acknowledged));
-                incident.moved_at = has_finished.then_some(news.at);
+                incident.repaired = Some((change.at, acknowledged));
+                incident.resumed_at = has_finished.then_some(change.at);
             }
         }
     }
 
-    /// Records that `acknowledged` packets of the source are acknowledged at `now`.
-    pub(super) fn moved(&mut self, now: u64, acknowledged: u64) {
+    /// Records the progress of the source: at `now`, `acknowledged` of its packets are acknowledged. This shows that
+    /// transfers continue after a repair.
+    pub(super) fn record_progress(&mut self, now: u64, acknowledged: u64) {
         for incident in &mut self.past {
             if incident
                 .repaired
                 .is_some_and(|(_, then)| acknowledged > then)
             {
-                incident.moved_at.get_or_insert(now);
+                incident.resumed_at.get_or_insert(now);
             }
         }
     }
 
-    /// Records that the surviving members of an overlay have agreed which blocks all of them hold, and have continued.
-    pub(super) fn agreed(&mut self, agreed_at: u64, went_on_at: u64) {
+    /// Records that the surviving members of an overlay have agreed at `agreed_at` which blocks all of them hold, and
+    /// have continued at `resumed_at`.
+    pub(super) fn record_agreement(&mut self, agreed_at: u64, resumed_at: u64) {
         for incident in &mut self.past {
             if incident.repaired.is_none() {
                 incident.repaired = Some((agreed_at, 0));
-                incident.moved_at = Some(went_on_at);
+                incident.resumed_at = Some(resumed_at);
             }
         }
     }
 
     /// Whether any failure has occurred.
-    pub(super) fn any(&self) -> bool {
+    pub(super) fn has_any(&self) -> bool {
         !self.past.is_empty()
     }
 
+    /// Returns the failures that have occurred, with the times until repair and until the next acknowledgement.
     pub(super) fn report(&self) -> Vec<Failure> {
         let begun_at = self.begun_at.unwrap_or(0);
         let past = self.past.iter().map(|incident| Failure {
             what: incident.kill.name.clone(),
-            at_ns: incident.died_at - begun_at,
-            repaired_ns: incident.repaired.map(|(at, _)| at - incident.died_at),
-            going_on_ns: incident.moved_at.map(|at| at - incident.died_at),
+            at_ns: incident.failed_at - begun_at,
+            repaired_ns: incident.repaired.map(|(at, _)| at - incident.failed_at),
+            going_on_ns: incident.resumed_at.map(|at| at - incident.failed_at),
         });
         past.collect()
     }

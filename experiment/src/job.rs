@@ -7,6 +7,6 @@ mod run;
 pub(crate) mod spec;
 
 pub use error::JobError;
-pub use limits::{Limits, Processing, SendLimits};
+pub use limits::{Limits, ProcessingTimes, SendLimits};
 pub use run::run_algorithm;
 pub use spec::{Congestion, Job, Kill, Pace, Registration, SenderSettings};

@@ -19,10 +19,10 @@ pub mod workload;
 
 pub use changes::{Outage, Suspension};
 pub use fabric::{
-    Fabric, FabricError, FlowControl, News, PausedLink, SharedFabric, Traffic, Victim,
+    Fabric, FabricError, FlowControl, GroupChange, PausedLink, SharedFabric, Traffic, Victim,
 };
 pub use job::{
-    run_algorithm, Congestion, Job, JobError, Kill, Limits, Pace, Processing, Registration,
+    run_algorithm, Congestion, Job, JobError, Kill, Limits, Pace, ProcessingTimes, Registration,
     SendLimits, SenderSettings,
 };
 pub use machines::{MachineSummary, MachinesSummary};

@@ -7,7 +7,7 @@ use super::report::duration;
 /// The machines of a network, and the links between them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MachinesSummary {
-    /// Machines in the order of the command line.
+    /// The machines, in the order of the command line.
     pub machines: Vec<MachineSummary>,
     /// Number of links whose ends are on different machines.
     pub crossing_links: usize,
@@ -21,13 +21,13 @@ pub struct MachinesSummary {
 pub struct MachineSummary {
     /// Name on the command line.
     pub name: String,
-    /// Address used by the other machines.
+    /// Address by which the other machines reach this machine.
     pub address: String,
     /// Number of switches on the machine.
     pub switches: usize,
     /// Number of hosts on the machine.
     pub hosts: usize,
-    /// VXLAN implementation of the machine's links to others: `kernel`, or `alfirk` if the kernel has none.
+    /// VXLAN implementation of the machine's links to other machines: `kernel`, or `alfirk` if the kernel has none.
     pub vxlan: String,
 }
 

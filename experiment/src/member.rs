@@ -18,32 +18,32 @@ impl TransferId {
 /// An event of a member of a transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemberEvent {
-    /// All connections of this member are established.
+    /// All connections of the member are established.
     Ready,
-    /// The member is done: a receiver has received all data, or all data that the root (the source) sent is
-    /// acknowledged.
+    /// The member is done. A receiver has received all data; the root (the source) has got acknowledgements for all
+    /// data.
     Done {
         /// SHA-256 of the member's data.
         sha256: Digest,
         /// Time on the fabric's clock, in nanoseconds.
         at: u64,
     },
-    /// The member has completed a part, if sources change. A receiver holds the part; at the part's source, all members
-    /// hold it.
+    /// The member has completed a part of the data, if sources change. A receiver holds the part; at the part's source,
+    /// the event means that all members hold it.
     PartDone {
         /// Number of the part, from 0.
         part: u32,
         /// Time on the fabric's clock, in nanoseconds.
         at: u64,
     },
-    /// This member is done, and all data that it relayed is acknowledged, too.
+    /// The member is done, and all data that it relayed to others is acknowledged.
     Finished,
     /// The member has left a leg of the transfer (the part that one algorithm carries), and the leg's queue pairs are
     /// destroyed.
     Left {
         /// Number of contiguous slices that the member holds, from slice 0.
         held: u32,
-        /// Numbers of further slices that the member holds, after a gap.
+        /// Numbers of the slices that the member holds beyond the first gap.
         beyond: Vec<u32>,
     },
     /// The transfer failed at this member.
@@ -51,6 +51,6 @@ pub enum MemberEvent {
         /// Cause of the failure.
         why: String,
     },
-    /// An event of the group that this host leads, if it was registered in band.
+    /// An event of an in-band group that this host leads.
     Group(LeaderEvent),
 }

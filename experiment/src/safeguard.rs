@@ -16,34 +16,37 @@
 
 use std::fmt;
 
-/// Number of low windows in a row before a group is left, and of good ones before it is trusted again. A window is an
-/// interval of measurement; it is low if its goodput is below the threshold.
+/// Number of low windows in a row after which a group is left, and of good windows in a row after which it is trusted
+/// again. A window is an interval of measurement. It is low if its goodput is below the threshold.
 pub const WINDOWS: u32 = 2;
 
-/// Maximum wait before a failed group is tried again, as a multiple of the first one.
+/// Maximum wait before the group is tried again, as a multiple of [`SafeguardConfig::retry`].
 const MAX_WAIT_FACTOR: u64 = 64;
 
 /// Thresholds and waits of a safeguard.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SafeguardConfig {
-    /// Share of the normal goodput, above 0 and below 1, below which a window is low. A group on probation must reach the middle between this
-    /// share and 1, so that a group at the threshold does not flap.
-    pub below: f64,
-    /// Length of a window in ns. Shorter windows react sooner, but take pauses such as an ACK timeout for failures.
+    /// Threshold as a share of the normal goodput, above 0 and below 1: a window (interval of measurement) below it is
+    /// low. A group on probation must reach the middle between this share and 1, so that a group near the threshold is
+    /// not left and retried repeatedly.
+    pub threshold: f64,
+    /// Length of a measurement window in ns. A shorter window reacts sooner, but mistakes pauses such as an ACK timeout
+    /// for a failure.
     pub window: u64,
-    /// Wait in ns on the overlay before the group is tried again. Doubles with each failure, up to 64 times.
+    /// First wait in ns on the overlay before the group is tried again. Each failure doubles the wait, up to 64 times
+    /// this value.
     pub retry: u64,
-    /// Lower limit of the normal goodput of a group in bit/s. If `None`, only the best window of this transfer defines
-    /// it.
+    /// Minimum for the normal goodput of the group in bit/s: the normal goodput is the larger of this value and the
+    /// best window so far. If `None`, the best window alone.
     pub expected_bps: Option<f64>,
 }
 
 impl SafeguardConfig {
-    /// Creates a configuration with a threshold of 50 % of the normal goodput, as Cepheus suggests, and a retry after
-    /// eight windows.
+    /// Creates a configuration with windows of `window` ns, a threshold of 50 % of the normal goodput (as Cepheus
+    /// suggests), and a retry after eight windows.
     pub fn new(window: u64) -> SafeguardConfig {
         SafeguardConfig {
-            below: 0.5,
+            threshold: 0.5,
             window,
             retry: window.saturating_mul(8),
             expected_bps: None,
@@ -54,7 +57,7 @@ impl SafeguardConfig {
 /// Decision of a safeguard: whether a transfer leaves its group for an overlay, or returns to it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Decision {
-    /// Continue on the group or on the overlay, as before.
+    /// Continue as before, on the group or on the overlay.
     Stay,
     /// Leave the group for the overlay, because of this goodput.
     FallBack(LowGoodput),
@@ -62,11 +65,11 @@ pub enum Decision {
     Return,
 }
 
-/// Why a group was left: its goodput over the low windows, and the normal goodput, in bit/s.
+/// Reason why a group was left: its goodput over the low windows, compared with the normal goodput.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LowGoodput {
-    /// Goodput over the low windows, in bit/s; 0 if nothing was acknowledged.
-    pub got_bps: f64,
+    /// Goodput over the low windows in bit/s; 0 if nothing was acknowledged in them.
+    pub measured_bps: f64,
     /// Normal goodput of the group, in bit/s; 0 if nothing was ever acknowledged.
     pub normal_bps: f64,
 }
@@ -74,8 +77,8 @@ pub struct LowGoodput {
 impl fmt::Display for LowGoodput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let normal = self.normal_bps / 1e9;
-        if self.got_bps > 0.0 {
-            let got = self.got_bps / 1e9;
+        if self.measured_bps > 0.0 {
+            let got = self.measured_bps / 1e9;
             write!(f, "{got:.3} Gbit/s where {normal:.3} Gbit/s are normal")
         } else if normal > 0.0 {
             write!(
@@ -88,13 +91,13 @@ impl fmt::Display for LowGoodput {
     }
 }
 
-/// State machine of a safeguard, which measures the goodput of a group.
+/// State machine that measures the goodput of a group, and decides when to leave it and when to return.
 #[derive(Debug, Clone)]
 pub struct Safeguard {
     config: SafeguardConfig,
     /// Goodput of the best window of a group so far, in bit/s.
     best_bps: f64,
-    /// Next wait on the overlay in ns.
+    /// Wait in ns before the group is tried again when the overlay is used next.
     wait: u64,
     state: State,
 }
@@ -123,10 +126,10 @@ enum State {
 /// Trust in the group after the transfer has returned to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TrustState {
-    /// Fewer good windows (intervals of measurement) since the return than needed. The threshold of goodput is higher than in
-    /// the state of trust.
+    /// Not trusted yet: since the return there were fewer good windows (intervals of measurement) than needed. The
+    /// threshold of goodput is higher than for a trusted group.
     Probation,
-    /// Trusted since this time in ns.
+    /// Trusted, since the given time in ns.
     Trusted(u64),
 }
 
@@ -141,7 +144,8 @@ impl Safeguard {
         }
     }
 
-    /// Records that the message is now sent through the group; `on_probation` except for the first time.
+    /// Records that the message is now sent through the group, from time `now` on. `on_probation`: true except for the
+    /// first use of the group.
     pub fn group_begins(&mut self, now: u64, on_probation: bool) {
         self.state = State::Group {
             since: now,
@@ -156,8 +160,8 @@ impl Safeguard {
         };
     }
 
-    /// Records that the message is now sent through the overlay: the group does not exist, was left, or was refused again. Doubles the next
-    /// wait, unless the group is good for a while.
+    /// Records that the message is now sent through the overlay: there is no group, it was left, or it was refused
+    /// again. Doubles the wait after this one; a group that stays good resets the wait.
     pub fn overlay_begins(&mut self, now: u64) {
         self.state = State::Overlay {
             try_at: now.saturating_add(self.wait),
@@ -166,8 +170,8 @@ impl Safeguard {
         self.wait = self.wait.saturating_mul(2).min(longest);
     }
 
-    /// Decides whether to change between group and overlay. `acknowledged`: bytes acknowledged through the current
-    /// group so far.
+    /// Decides whether to change between group and overlay. `acknowledged`: number of bytes acknowledged so far through
+    /// the current group.
     pub fn observe(&mut self, now: u64, acknowledged: u64) -> Decision {
         let normal_bps = self.normal_bps();
         match &mut self.state {
@@ -185,13 +189,13 @@ impl Safeguard {
                 if elapsed < self.config.window.max(1) {
                     return Decision::Stay;
                 }
-                let got_bps = rate(acknowledged.saturating_sub(*bytes), elapsed);
+                let measured_bps = rate(acknowledged.saturating_sub(*bytes), elapsed);
                 let needed = match trust {
-                    TrustState::Trusted(_) => self.config.below,
-                    TrustState::Probation => (1.0 + self.config.below) / 2.0,
+                    TrustState::Trusted(_) => self.config.threshold,
+                    TrustState::Probation => (1.0 + self.config.threshold) / 2.0,
                 };
                 // A window without bytes is low even if the normal goodput is unknown.
-                if got_bps == 0.0 || got_bps < needed * normal_bps {
+                if measured_bps == 0.0 || measured_bps < needed * normal_bps {
                     if *low == 0 {
                         *low_since = (*since, *bytes);
                     }
@@ -200,11 +204,11 @@ impl Safeguard {
                     (*low, *good) = (0, *good + 1);
                 }
                 (*since, *bytes) = (now, acknowledged);
-                self.best_bps = self.best_bps.max(got_bps);
+                self.best_bps = self.best_bps.max(measured_bps);
                 if *low >= WINDOWS {
                     let (from, had) = *low_since;
                     return Decision::FallBack(LowGoodput {
-                        got_bps: rate(acknowledged.saturating_sub(had), now - from),
+                        measured_bps: rate(acknowledged.saturating_sub(had), now - from),
                         normal_bps,
                     });
                 }
@@ -220,7 +224,7 @@ impl Safeguard {
         }
     }
 
-    /// Whether the group is in use and not yet trusted.
+    /// Whether the group is in use, but not trusted yet.
     pub fn is_on_probation(&self) -> bool {
         let State::Group { trust, .. } = self.state else {
             return false;
@@ -228,7 +232,7 @@ impl Safeguard {
         trust == TrustState::Probation
     }
 
-    /// Time in ns of the next call of [`Safeguard::observe`] that can decide something.
+    /// Earliest time in ns at which [`Safeguard::observe`] can decide to change.
     pub fn next(&self) -> u64 {
         match self.state {
             State::Group { since, .. } => since.saturating_add(self.config.window.max(1)),
@@ -236,6 +240,7 @@ impl Safeguard {
         }
     }
 
+    /// Normal goodput of the group in bit/s.
     fn normal_bps(&self) -> f64 {
         self.config
             .expected_bps
@@ -243,7 +248,7 @@ impl Safeguard {
     }
 }
 
-/// Rate in bit/s.
+/// Rate of `bytes` bytes in `ns` nanoseconds, in bit/s.
 fn rate(bytes: u64, ns: u64) -> f64 {
     bytes as f64 * 8e9 / ns.max(1) as f64
 }
@@ -307,7 +312,7 @@ mod tests {
         guard.group_begins(0, false);
         assert_eq!(guard.observe(WINDOW, 60), Decision::Stay);
         let why = LowGoodput {
-            got_bps: 4.8e8,
+            measured_bps: 4.8e8,
             normal_bps: 1e9,
         };
         assert_eq!(guard.observe(2 * WINDOW, 120), Decision::FallBack(why));

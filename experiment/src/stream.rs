@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
 
-/// Creates the generator of the stream `name`, in the run with this seed.
+/// Creates the random number generator of the stream `name`, in a run with this seed.
 pub fn stream(seed: u64, name: &str) -> ChaCha8Rng {
     let mut hash = Sha256::new();
     hash.update(seed.to_le_bytes());
@@ -15,12 +15,12 @@ pub fn stream(seed: u64, name: &str) -> ChaCha8Rng {
     ChaCha8Rng::from_seed(hash.finalize().into())
 }
 
-/// First number of stream `name`, as a seed.
+/// Returns the first number of the random stream `name`, as the seed of another generator.
 pub fn seed(seed: u64, name: &str) -> u64 {
     stream(seed, name).next_u64()
 }
 
-/// First `len` bytes of stream `name`.
+/// Returns the first `len` bytes of the random stream `name`.
 pub fn bytes(seed: u64, name: &str, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     stream(seed, name).fill_bytes(&mut bytes);

@@ -33,9 +33,10 @@ pub struct Phase {
     pub name: String,
     /// Flows that run in parallel; the phase ends when all of them are done.
     pub flows: Vec<Flow>,
-    /// Background flows, which are not waited for and end with the phase.
+    /// Background flows, which end with the phase; the phase does not wait for them.
     pub background: Vec<Flow>,
-    /// Nanoseconds of computation by all hosts, in a phase without flows. They are not simulated.
+    /// Time in nanoseconds for which all hosts compute, in a phase without flows. It is added to the result, not
+    /// simulated.
     pub computing: u64,
 }
 
@@ -56,14 +57,14 @@ pub struct Flow {
     pub after: u64,
 }
 
-/// Algorithm of a flow.
+/// Algorithm of a flow in a comparison of algorithms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlowAlgorithm {
     /// The algorithm under comparison.
     Compared,
-    /// The algorithm under comparison if it uses a multicast group of the fabric, else this one.
+    /// The algorithm under comparison if that uses a multicast group of the fabric, else the given one.
     ComparedOr(Algorithm),
-    /// Always this algorithm.
+    /// The given algorithm in every run.
     Always(Algorithm),
 }
 
@@ -78,8 +79,8 @@ impl FlowAlgorithm {
 }
 
 impl Workload {
-    /// Adds the flows of `background` to every phase that has flows, as background flows.
-    pub fn load(&mut self, background: &Workload) {
+    /// Adds the flows of the workload `background` to every phase that has flows, as background flows.
+    pub fn add_background(&mut self, background: &Workload) {
         for phase in self
             .phases
             .iter_mut()
@@ -90,17 +91,18 @@ impl Workload {
         }
     }
 
-    /// Bytes of all flows that are waited for, each flow counted once.
+    /// Number of bytes of all flows except background flows; a flow's bytes count once, whatever its number of
+    /// receivers.
     pub fn bytes(&self) -> u64 {
         self.flows().map(|flow| flow.bytes).sum()
     }
 
-    /// All flows that are waited for.
+    /// All flows except background flows.
     pub fn flows(&self) -> impl Iterator<Item = &Flow> {
         self.phases.iter().flat_map(|phase| &phase.flows)
     }
 
-    /// The hosts that take part, in order.
+    /// Hosts that take part in any flow, in ascending order.
     pub fn hosts(&self) -> Vec<HostIndex> {
         let all = self.phases.iter();
         let all = all.flat_map(|phase| phase.flows.iter().chain(&phase.background));
@@ -118,7 +120,7 @@ pub struct PhaseRow {
     pub name: String,
     /// Number of flows, without background flows.
     pub flows: usize,
-    /// Bytes of all flows, each flow counted once.
+    /// Bytes of all flows; a flow's bytes count once, whatever its number of receivers.
     pub bytes: u64,
     /// Time in ns from the start until the last receiver of any flow had all data.
     pub completion_ns: u64,

@@ -141,7 +141,7 @@ def unusable_machine_is_named_with_a_remedy(site: Site) -> None:
         (
             "m1,m2",
             f"{there} PYTHON=/bin/false {ALFIRK}",
-            "machine m1: the system's Python lacks the module mininet",
+            "machine m1: /bin/false lacks the module mininet",
         ),
         ("m1,m2", f"setpriv --reuid=65534 --clear-groups {ALFIRK}", "machine m1: not root"),
         ("m1,m2", f"{ALFIRK} nonsense", "machine m1: `"),

@@ -1,4 +1,4 @@
-//! A working group of a communicator, and the transfer of a broadcast's bytes through it.
+//! A group that is in use by a communicator, and the transfer of a broadcast's bytes through it.
 //!
 //! Before the first byte, the leaders of hosts agree that all are present, without error and ready to receive. So the
 //! group's time limit covers only the transfer, and every message finds a receive. After the last byte they agree that
@@ -14,35 +14,35 @@ use alfirk_verbs::group::{Group, GroupError, LentMemory};
 use crate::job::Job;
 use crate::sys::{Comm, Result};
 
-/// Largest number of receives posted at a time for one broadcast, which every device supports.
-const PARTS: usize = 512;
+/// Maximum number of receives posted at a time for one broadcast; every device supports that many.
+const MAX_RECEIVES: usize = 512;
 
-/// A working group of a communicator.
+/// A group that is in use by a communicator.
 pub(crate) struct ActiveGroup {
     pub(crate) group: Group,
-    /// Rank in the group of each host's leader, by host number.
+    /// Rank in the group of the leader of each host, by host number.
     pub(crate) ranks: Vec<u32>,
-    /// At the group's leader: the turn, a number that selects the group's address among this rank's
-    /// (see [`Turns`](crate::addresses::Turns)). `None` at other members.
+    /// At the group's leader: number that selects one of the leader's addresses as that of the group (see
+    /// [`Turns`](crate::addresses::Turns)). `None` at other members.
     pub(crate) turn: Option<u32>,
     pub(crate) address: u32,
 }
 
 type Outcome = std::result::Result<(), GroupError>;
 
-/// One broadcast, as seen by the leader of a host.
+/// One broadcast, as the leader of a host sees it.
 struct Broadcast<'a> {
     job: &'a Job,
     leaders: Comm,
     /// Number of this leader's host.
     host: u32,
     is_source: bool,
-    /// Rank of the source in the group.
+    /// Rank in the group of the source.
     source: u32,
 }
 
-/// Agrees with all leaders whether all are without error. The first leader with an error prints it. Returns whether
-/// there is none.
+/// Agrees with the leaders of all hosts whether all of them are without error. The first leader with an error prints
+/// it. Returns true if no leader has an error.
 pub(crate) fn agree(
     job: &Job,
     leaders: Comm,
@@ -63,28 +63,29 @@ pub(crate) fn agree(
 }
 
 impl ActiveGroup {
-    /// Number of the host whose leader has this rank in the group.
+    /// Number of the host whose leader has rank `rank` in the group.
     pub(crate) fn host_of(&self, rank: u32) -> u32 {
         let host = self.ranks.iter().position(|of| *of == rank);
         host.expect("each member of the group is the leader of a host") as u32
     }
 
-    /// Transfers the bytes from the leader of host `home` to all other leaders; called by all leaders. Returns false if
-    /// the group has failed. The bytes are then undefined, and the group must be dropped before they are used again.
-    pub(crate) fn carry(
+    /// Transfers the bytes from the leader of host `source_host` to the leaders of all other hosts; called by all
+    /// leaders. Returns false if the group has failed. The bytes are then undefined, and the group must be dropped
+    /// before they are used again.
+    pub(crate) fn transfer(
         &mut self,
         job: &Job,
         leaders: Comm,
         host: u32,
         bytes: &mut [u8],
-        home: u32,
+        source_host: u32,
     ) -> Result<bool> {
         let broadcast = Broadcast {
             job,
             leaders,
             host,
-            is_source: home == host,
-            source: self.ranks[home as usize],
+            is_source: source_host == host,
+            source: self.ranks[source_host as usize],
         };
         let mut begun = Ok(());
         // The source is changed only when all leaders are present.
@@ -94,16 +95,17 @@ impl ActiveGroup {
             }
             begun = self.group.change_source(broadcast.source);
         }
-        if bytes.len() as u64 > job.settings.copy {
-            if let Some(lent) = self.lend(&broadcast, bytes, begun.is_ok())? {
-                return self.carry_lent(&broadcast, lent, bytes.len(), begun);
+        if bytes.len() as u64 > job.settings.max_copied {
+            if let Some(lent) = self.register_bytes(&broadcast, bytes, begun.is_ok())? {
+                return self.transfer_registered(&broadcast, lent, bytes.len(), begun);
             }
         }
-        self.carry_copies(&broadcast, bytes, begun)
+        self.transfer_copied(&broadcast, bytes, begun)
     }
 
-    /// Registers the program's bytes with the device. Returns `None` if any leader cannot register its bytes or has an error.
-    fn lend(
+    /// Registers the program's bytes with the device. Returns `None` if any leader cannot register its bytes, or has an
+    /// error (`is_well` is false).
+    fn register_bytes(
         &mut self,
         broadcast: &Broadcast<'_>,
         bytes: &mut [u8],
@@ -132,15 +134,19 @@ impl ActiveGroup {
         }
     }
 
-    /// Transfers the bytes from memory to memory. All receives are posted before the source sends.
-    fn carry_lent(
+    /// Transfers the bytes directly between the memories of the programs. All receives are posted before the source
+    /// sends.
+    fn transfer_registered(
         &mut self,
         broadcast: &Broadcast<'_>,
         lent: LentMemory,
         len: usize,
         begun: Outcome,
     ) -> Result<bool> {
-        let part = len.div_ceil(PARTS).max(self.group.buffer().len()).min(len);
+        let part = len
+            .div_ceil(MAX_RECEIVES)
+            .max(self.group.buffer().len())
+            .min(len);
         let post = |group: &mut Group| {
             (0..len).step_by(part).try_for_each(|offset| {
                 let part = part.min(len - offset);
@@ -164,8 +170,9 @@ impl ActiveGroup {
         broadcast.agree(done)
     }
 
-    /// Transfers the bytes through the buffers. The receive of a part is posted before the source sends that part.
-    fn carry_copies(
+    /// Transfers the bytes through the buffers of the group, in parts. The receive of a part is posted before the
+    /// source sends the part.
+    fn transfer_copied(
         &mut self,
         broadcast: &Broadcast<'_>,
         bytes: &mut [u8],
@@ -173,28 +180,28 @@ impl ActiveGroup {
     ) -> Result<bool> {
         let room = self.group.buffer().len();
         let mut rest = bytes;
-        let mut done = begun.and_then(|()| self.expect(broadcast, rest.len().min(room)));
+        let mut done = begun.and_then(|()| self.post_receive(broadcast, rest.len().min(room)));
         while !rest.is_empty() {
             if !broadcast.agree(done)? {
                 return Ok(false);
             }
             let (part, behind) = rest.split_at_mut(rest.len().min(room));
             done = self.copy(broadcast, part);
-            done = done.and_then(|()| self.expect(broadcast, behind.len().min(room)));
+            done = done.and_then(|()| self.post_receive(broadcast, behind.len().min(room)));
             rest = behind;
         }
         broadcast.agree(done)
     }
 
-    /// At receivers: posts a receive of `len` bytes.
-    fn expect(&mut self, broadcast: &Broadcast<'_>, len: usize) -> Outcome {
+    /// At receivers: posts a receive of `len` bytes; at the source: does nothing.
+    fn post_receive(&mut self, broadcast: &Broadcast<'_>, len: usize) -> Outcome {
         match broadcast.is_source || len == 0 {
             true => Ok(()),
             false => self.group.post_broadcast(broadcast.source, 0, len as u64),
         }
     }
 
-    /// Transfers one part, whose receive has been posted.
+    /// Transfers one part through the buffers of the group. Its receive was posted.
     fn copy(&mut self, broadcast: &Broadcast<'_>, part: &mut [u8]) -> Outcome {
         if broadcast.is_source {
             self.group.fill(0, part)?;
@@ -207,7 +214,8 @@ impl ActiveGroup {
 }
 
 impl Broadcast<'_> {
-    /// Agrees with all leaders whether all are without error, and returns the answer.
+    /// Agrees with the leaders of all hosts whether all of them are without error. Returns true if no leader has an
+    /// error.
     fn agree(&self, own: Outcome) -> Result<bool> {
         let own = own.map_err(|error| error.to_string());
         agree(self.job, self.leaders, self.host, own)

@@ -1,11 +1,11 @@
-//! Assignment of IPv4 addresses to groups, distinct for all groups of a job.
+//! Assignment of IPv4 addresses to groups, different for all groups of a job.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
-/// A prefix of IPv4 addresses, of which the first and the last address are not used.
+/// A prefix of IPv4 addresses for groups. Its first and its last address are not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Range {
     network: u32,
@@ -13,18 +13,18 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// The upper half of the default range of controllers for groups.
+    /// The default range: the upper half of the default range that controllers use for groups.
     pub(crate) const DEFAULT: Range = Range {
         network: u32::from_be_bytes([10, 255, 128, 0]),
         length: 17,
     };
 
-    /// Number of usable addresses.
+    /// Number of usable addresses in the range.
     fn count(self) -> u64 {
         (1 << (32 - self.length)) - 2
     }
 
-    /// Address of a group.
+    /// Returns the address of a group.
     ///
     /// `job`: random offset of the job; `ranks`: number of its ranks. `leader`: rank that leads the group, which uses
     /// each `turn` for one group at a time. The addresses of a job are distinct as long as there are more addresses
@@ -58,7 +58,7 @@ impl FromStr for Range {
     }
 }
 
-/// The turns in use by this rank for groups that it leads. A turn selects one of the addresses of the rank.
+/// The turns that this rank uses for groups that it leads. A turn is a number that selects one of the rank's addresses.
 #[derive(Debug, Default)]
 pub(crate) struct Turns(BTreeSet<u32>);
 
@@ -67,7 +67,7 @@ impl Turns {
         Turns(BTreeSet::new())
     }
 
-    /// Allocates the first free turn from `first` on.
+    /// Allocates the first free turn that is not below `first`.
     pub(crate) fn allocate(&mut self, first: u32) -> u32 {
         let turn = (first..).find(|turn| !self.0.contains(turn));
         let turn = turn.expect("no process has 2^32 groups");
@@ -75,7 +75,7 @@ impl Turns {
         turn
     }
 
-    /// Makes a turn available again.
+    /// Makes a turn (selector of a group address) available for another group.
     pub(crate) fn release(&mut self, turn: u32) {
         self.0.remove(&turn);
     }

@@ -8,15 +8,15 @@ use crate::communicator::Communicator;
 use crate::job::{self, job};
 use crate::sys::{self, check, code_of, Comm, Elements, Handle};
 
-/// Communicators with attached state, which MPI_Finalize ends.
+/// Communicators that have state of this library, which MPI_Finalize ends.
 static COMMUNICATORS: Mutex<Vec<Arc<Communicator>>> = Mutex::new(Vec::new());
 
 fn all() -> std::sync::MutexGuard<'static, Vec<Arc<Communicator>>> {
     COMMUNICATORS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// State attached to a communicator, created at the communicator's first call; `None` if the library does not support
-/// the communicator.
+/// State that this library attaches to a communicator, created at the communicator's first call; `None` if the library
+/// does not support the communicator.
 fn communicator(comm: Handle) -> Option<Arc<Communicator>> {
     let (job, comm) = (job()?, Comm(comm));
     if !comm.is_intra() {
@@ -37,7 +37,7 @@ fn communicator(comm: Handle) -> Option<Arc<Communicator>> {
     Some(made)
 }
 
-/// Callback of MPI when the program frees a communicator: drops the attached state.
+/// Callback that MPI calls when the program frees a communicator: drops the attached state.
 #[no_mangle]
 extern "C" fn alfirk_mpi_detach(attached: *mut c_void) {
     // SAFETY: the pointer was attached once, by `communicator`.
@@ -49,7 +49,7 @@ extern "C" fn alfirk_mpi_detach(attached: *mut c_void) {
 /// Interval at which groups make progress while the program makes no calls.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Runs the background thread, in which groups make progress. It does not call MPI.
+/// Runs the background thread, in which groups make progress. The thread does not call MPI.
 fn make_progress() {
     loop {
         std::thread::sleep(PROGRESS_INTERVAL);
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn MPI_Init_thread(
 pub unsafe extern "C" fn MPI_Finalize() -> c_int {
     let mut communicators = std::mem::take(&mut *all());
     // Leaders of groups wait for the other members, so all ranks must end the groups in the same order.
-    communicators.sort_by_key(|communicator| communicator.order());
+    communicators.sort_by_key(|communicator| communicator.sort_key());
     for communicator in communicators {
         communicator.end();
     }
@@ -152,7 +152,8 @@ pub unsafe extern "C" fn MPI_Bcast(
     }
 }
 
-/// Starts a broadcast by this library's transport, or by the underlying MPI if the library does not support the call.
+/// Starts a non-blocking broadcast by this library's transport, or by the underlying MPI if the library does not
+/// support the call.
 ///
 /// # Safety
 ///

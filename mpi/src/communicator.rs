@@ -4,14 +4,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use alfirk_roce::collective::Algorithm;
 
-use crate::hosts::{Hosts, Places};
+use crate::hosts::{Hosts, Placement};
 use crate::job::Job;
 use crate::overlay::Overlay;
 use crate::sys::{Comm, Elements, ErrorClass, GeneralizedRequest, Result};
 use crate::worker::Worker;
 
-/// Tag that distinguishes communicators created by this library from those that the program creates.
-const TAG: i32 = 0x0a1f;
+/// Tag for the creation of this library's communicators, different from the tags of communicators that the program
+/// creates.
+const COMMUNICATOR_TAG: i32 = 0x0a1f;
 
 /// State attached to a communicator of the program.
 pub(crate) struct Communicator {
@@ -19,19 +20,20 @@ pub(crate) struct Communicator {
     comm: Comm,
     rank: u32,
     size: u32,
-    /// Whether the library supports the communicator: it has other members, and all belong to this job.
+    /// Whether the library supports the communicator: it has at least two members, and all of them belong to this job.
     is_supported: bool,
     route: Mutex<Option<Route>>,
     worker: Mutex<Option<Worker>>,
 }
 
-/// Transport of a communicator, chosen at its first call.
+/// Transport of a communicator's collectives, chosen at the first call.
 struct Route {
     /// A communicator with the same members, for this library's messages.
-    twin: Comm,
-    way: Transport,
+    duplicate: Comm,
+    transport: Transport,
 }
 
+/// Transport of collectives: messages of the underlying MPI along an overlay, or a group of hosts.
 enum Transport {
     Overlay(Overlay),
     Hosts(Box<Hosts>),
@@ -60,7 +62,7 @@ impl Communicator {
 
     /// Broadcasts the root's elements; `None` if the library does not support this broadcast.
     pub(crate) fn broadcast(&self, elements: Elements, root: i32) -> Option<Result<()>> {
-        let (algorithm, root) = self.carries(elements, root)?;
+        let (algorithm, root) = self.supported_broadcast(elements, root)?;
         self.drain();
         Some(self.run(algorithm, Task::Broadcast(elements, root)))
     }
@@ -81,8 +83,8 @@ impl Communicator {
         elements: Elements,
         root: i32,
     ) -> Option<Result<GeneralizedRequest>> {
-        let (algorithm, root) = self.carries(elements, root)?;
-        if !self.job.threads {
+        let (algorithm, root) = self.supported_broadcast(elements, root)?;
+        if !self.job.allows_threads {
             if self.job.rank == 0 {
                 self.job.warn_once("this MPI allows no calls from other threads (MPI_THREAD_MULTIPLE), so MPI_Ibcast falls back to the underlying MPI");
             }
@@ -91,6 +93,7 @@ impl Communicator {
         Some(self.begin(algorithm, elements, root))
     }
 
+    /// Starts a broadcast on the communicator's worker thread.
     fn begin(
         self: &Arc<Self>,
         algorithm: Algorithm,
@@ -102,7 +105,7 @@ impl Communicator {
             Some(worker) => worker,
             none => none.insert(Worker::start().map_err(|_| ErrorClass::internal())?),
         };
-        let elements = elements.keep()?;
+        let elements = elements.with_duplicate_type()?;
         let promise = GeneralizedRequest::new()?;
         let communicator = Arc::clone(self);
         worker.run(Box::new(move || {
@@ -118,13 +121,16 @@ impl Communicator {
         Ok(promise)
     }
 
-    fn carries(&self, elements: Elements, root: i32) -> Option<(Algorithm, u32)> {
+    /// Returns the algorithm and the root's rank for a broadcast; `None` if the library does not support this
+    /// broadcast.
+    fn supported_broadcast(&self, elements: Elements, root: i32) -> Option<(Algorithm, u32)> {
         let root = u32::try_from(root).ok().filter(|root| *root < self.size)?;
         let algorithm = self.job.settings.for_broadcast(elements.bytes);
         Some((algorithm.filter(|_| self.is_supported)?, root))
     }
 
-    /// Waits until all started operations have completed, so that all members execute collectives in the same order.
+    /// Waits until all non-blocking operations have completed, so that all members execute collectives in the same
+    /// order.
     fn drain(&self) {
         let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(worker) = &*worker {
@@ -132,6 +138,7 @@ impl Communicator {
         }
     }
 
+    /// Executes a collective on this thread.
     fn run(&self, algorithm: Algorithm, task: Task) -> Result<()> {
         if matches!(task, Task::Broadcast(Elements { bytes: 0, .. }, _)) {
             return Ok(());
@@ -142,14 +149,14 @@ impl Communicator {
             none => none.insert(self.find_route(algorithm)?),
         };
         match task {
-            Task::Barrier => match &mut route.way {
+            Task::Barrier => match &mut route.transport {
                 Transport::Overlay(overlay) => overlay.barrier(algorithm),
                 Transport::Hosts(hosts) => hosts.barrier(self.job),
             },
             Task::Broadcast(elements, root) => {
                 let is_root = root == self.rank;
                 let mut packed = Vec::new();
-                let bytes = if elements.plain {
+                let bytes = if elements.is_contiguous {
                     // SAFETY: the program guarantees valid elements, which have that many bytes. They are not written to at the root.
                     unsafe {
                         let start = elements.start.cast::<u8>();
@@ -157,47 +164,54 @@ impl Communicator {
                     }
                 } else {
                     packed = match is_root {
-                        true => elements.pack(route.twin)?,
+                        true => elements.pack(route.duplicate)?,
                         false => vec![0; elements.bytes as usize],
                     };
                     &mut packed[..]
                 };
-                match &mut route.way {
+                match &mut route.transport {
                     Transport::Overlay(overlay) => overlay.broadcast(algorithm, bytes, root)?,
                     Transport::Hosts(hosts) => hosts.broadcast(self.job, bytes, root)?,
                 }
-                if !elements.plain && !is_root {
-                    elements.unpack(&packed, route.twin)?;
+                if !elements.is_contiguous && !is_root {
+                    elements.unpack(&packed, route.duplicate)?;
                 }
                 Ok(())
             }
         }
     }
 
-    /// Chooses the transport at the first collective; called by all members.
+    /// Chooses the transport at the first collective. All members must call it.
     fn find_route(&self, algorithm: Algorithm) -> Result<Route> {
         let (job, rank) = (self.job, self.rank);
-        let twin = self.comm.twin(TAG)?;
-        let places = Places::find(twin, rank)?;
-        let way = if !algorithm.needs_group() {
+        let duplicate = self.comm.duplicate(COMMUNICATOR_TAG)?;
+        let places = Placement::find(duplicate, rank)?;
+        let transport = if !algorithm.needs_group() {
             if rank == 0 {
                 job.log_verbose(|| format!("{} ranks use {algorithm}", self.size));
             }
             places.host.free();
-            let hosts = places.of.into_iter().map(|(host, _)| host).collect();
-            let comm = twin;
+            let hosts = places
+                .hosts_and_ranks
+                .into_iter()
+                .map(|(host, _)| host)
+                .collect();
+            let comm = duplicate;
             Transport::Overlay(Overlay { comm, rank, hosts })
         } else {
-            Transport::Hosts(Box::new(Hosts::join(job, twin, rank, places)?))
+            Transport::Hosts(Box::new(Hosts::join(job, duplicate, rank, places)?))
         };
-        Ok(Route { twin, way })
+        Ok(Route {
+            duplicate,
+            transport,
+        })
     }
 
-    /// Lets the transport make progress, unless another thread uses it now.
+    /// Lets the group make progress, unless another thread uses the transport now.
     pub(crate) fn make_progress(&self) {
         if let Ok(mut route) = self.route.try_lock() {
             if let Some(Route {
-                way: Transport::Hosts(hosts),
+                transport: Transport::Hosts(hosts),
                 ..
             }) = &mut *route
             {
@@ -206,16 +220,16 @@ impl Communicator {
         }
     }
 
-    /// Number by which the communicators of a job are sorted when all their groups are ended; the same at all ranks.
-    pub(crate) fn order(&self) -> u32 {
+    /// Number by which the communicators of a job are sorted before their groups are ended; the same at all ranks.
+    pub(crate) fn sort_key(&self) -> u32 {
         let route = self.route.lock().unwrap_or_else(PoisonError::into_inner);
-        match route.as_ref().map(|route| &route.way) {
-            Some(Transport::Hosts(hosts)) => hosts.order(),
+        match route.as_ref().map(|route| &route.transport) {
+            Some(Transport::Hosts(hosts)) => hosts.sort_key(),
             _ => 0,
         }
     }
 
-    /// Frees the library's resources of the communicator; called by all members.
+    /// Frees the library's resources of the communicator. All members must call it.
     pub(crate) fn end(&self) {
         self.drain();
         drop(
@@ -229,12 +243,16 @@ impl Communicator {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        if let Some(Route { twin, way }) = route {
-            if let Transport::Hosts(mut hosts) = way {
+        if let Some(Route {
+            duplicate,
+            transport,
+        }) = route
+        {
+            if let Transport::Hosts(mut hosts) = transport {
                 hosts.leave(self.job);
                 hosts.free();
             }
-            twin.free();
+            duplicate.free();
         }
     }
 }

@@ -11,7 +11,7 @@ use std::ptr::null_mut;
 use crate::calls::{MPI_Barrier, MPI_Bcast, MPI_Finalize, MPI_Ibcast, MPI_Init, MPI_Init_thread};
 use crate::sys::{shim_buffer_of, shim_comm_of, shim_request_to, shim_type_of, Fint};
 
-/// Defines a subroutine under all its names.
+/// Defines a Fortran subroutine under the names that different compilers use for it.
 macro_rules! subroutine {
     ([$($name:ident)*], $arguments:tt, $does:block) => {
         $(subroutine!(@one $name, $arguments, $does);)*

@@ -1,5 +1,5 @@
-//! Groups under MPI. One rank of each host, its leader, is a member of the group. It passes data on to the other ranks
-//! of the host.
+//! Groups under MPI. One rank of each host, called its leader, is a member of the group. It passes data on to the other
+//! ranks of the host.
 //!
 //! The module `active_group` transfers the bytes of a broadcast through a group. If that fails, the underlying MPI
 //! carries this broadcast and everything after it.
@@ -22,52 +22,53 @@ use crate::job::Job;
 use crate::settings::{address_of, DEVICE};
 use crate::sys::{Comm, Result};
 
-/// Largest number of addresses that are tried for a group.
-const ATTEMPTS: u32 = 8;
+/// Maximum number of addresses that are tried for a group.
+const MAX_ATTEMPTS: u32 = 8;
 
+/// Turns (selectors of group addresses) that this process uses for groups that it leads.
 static TURNS: Mutex<Turns> = Mutex::new(Turns::new());
 
-/// This rank's part in a communicator that uses a group.
+/// State of this rank in a communicator that uses a group.
 pub(crate) struct Hosts {
     host: Comm,
-    /// Number of the host, and rank on that host, of each rank.
-    places: Vec<(u32, u32)>,
+    /// For each rank of the communicator: the number of its host, and its rank on that host.
+    hosts_and_ranks: Vec<(u32, u32)>,
     own: (u32, u32),
     leader: Option<Leader>,
 }
 
-/// State of a host's leader: its group, and its communicator with the other leaders.
+/// State of a host's leader: its group, and the communicator of all leaders.
 struct Leader {
     leaders: Comm,
     host: u32,
     group: Option<ActiveGroup>,
-    /// Number of barriers so far; [`GIVEN_UP`] when all leaders know that the group has ended.
+    /// Number of barriers so far; [`GIVEN_UP`] once the group has ended at all leaders.
     barriers: u64,
 }
 
-/// Placement of ranks on hosts.
-pub(crate) struct Places {
+/// Placement of a communicator's ranks on hosts.
+pub(crate) struct Placement {
     pub(crate) host: Comm,
-    /// Number of the host, and rank on that host, of each rank.
-    pub(crate) of: Vec<(u32, u32)>,
+    /// For each rank of the communicator: the number of its host, and its rank on that host.
+    pub(crate) hosts_and_ranks: Vec<(u32, u32)>,
 }
 
-impl Places {
-    /// Determines the placement; called by all members.
-    pub(crate) fn find(comm: Comm, rank: u32) -> Result<Places> {
+impl Placement {
+    /// Determines the placement of the ranks. All members must call it.
+    pub(crate) fn find(comm: Comm, rank: u32) -> Result<Placement> {
         let host = comm.on_host(rank)?;
         let first = *host.gather(rank.into())?.first().unwrap_or(&0);
         let firsts = comm.gather(first)?;
-        Ok(Places {
+        Ok(Placement {
             host,
-            of: places(&firsts),
+            hosts_and_ranks: hosts_and_ranks(&firsts),
         })
     }
 }
 
-/// Returns the number of each rank's host and the rank on that host. `firsts`: for each rank, the first rank on its host. Hosts
-/// are numbered in the order of their first ranks.
-fn places(firsts: &[u64]) -> Vec<(u32, u32)> {
+/// Returns, for each rank, the number of its host and its rank on that host. `firsts`: for each rank, the lowest rank
+/// on the same host. Hosts are numbered in the order of their lowest ranks.
+fn hosts_and_ranks(firsts: &[u64]) -> Vec<(u32, u32)> {
     let mut hosts: Vec<u64> = firsts.to_vec();
     hosts.sort_unstable();
     hosts.dedup();
@@ -82,14 +83,14 @@ fn places(firsts: &[u64]) -> Vec<(u32, u32)> {
 }
 
 impl Hosts {
-    /// Creates the group; called by all members. Without a group everything falls back to the underlying MPI.
-    pub(crate) fn join(job: &Job, comm: Comm, rank: u32, places: Places) -> Result<Hosts> {
-        let own = places.of[rank as usize];
+    /// Creates the group. All members must call it. Without a group, all calls fall back to the underlying MPI.
+    pub(crate) fn join(job: &Job, comm: Comm, rank: u32, places: Placement) -> Result<Hosts> {
+        let own = places.hosts_and_ranks[rank as usize];
         let (host, leads) = own;
-        let leader = match comm.some(leads == 0, rank)? {
+        let leader = match comm.subset(leads == 0, rank)? {
             None => None,
             Some(leaders) => {
-                let group = join(job, leaders, host, places.of.len())?;
+                let group = join(job, leaders, host, places.hosts_and_ranks.len())?;
                 Some(Leader {
                     leaders,
                     host,
@@ -100,23 +101,23 @@ impl Hosts {
         };
         Ok(Hosts {
             host: places.host,
-            places: places.of,
+            hosts_and_ranks: places.hosts_and_ranks,
             own,
             leader,
         })
     }
 
-    /// Broadcasts the root's bytes.
+    /// Broadcasts the bytes of the rank `root`.
     pub(crate) fn broadcast(&mut self, job: &Job, bytes: &mut [u8], root: u32) -> Result<()> {
-        let (home, place) = self.places[root as usize];
-        let at_home = home == self.own.0;
-        if at_home {
+        let (source_host, place) = self.hosts_and_ranks[root as usize];
+        let is_source_host = source_host == self.own.0;
+        if is_source_host {
             self.host.bcast(bytes, place)?;
         }
         if let Some(leader) = &mut self.leader {
-            leader.broadcast(job, bytes, home)?;
+            leader.broadcast(job, bytes, source_host)?;
         }
-        if !at_home {
+        if !is_source_host {
             self.host.bcast(bytes, 0)?;
         }
         Ok(())
@@ -141,8 +142,9 @@ impl Hosts {
         }
     }
 
-    /// Address of the group as a number, by which all hosts sort the groups of a job alike; 0 without a group.
-    pub(crate) fn order(&self) -> u32 {
+    /// Address of the group as a number, by which all hosts sort the groups of a job in the same order; 0 without a
+    /// group.
+    pub(crate) fn sort_key(&self) -> u32 {
         let joined = self
             .leader
             .as_ref()
@@ -150,12 +152,12 @@ impl Hosts {
         joined.map_or(0, |joined| joined.address)
     }
 
-    /// Leaves the group; called by all members.
+    /// Leaves the group. All members must call it.
     pub(crate) fn leave(&mut self, job: &Job) {
         let joined = self.leader.as_mut().and_then(|leader| leader.group.take());
         if let Some(ActiveGroup { group, turn, .. }) = joined {
             if let Err(error) = group.leave() {
-                job.log_verbose(|| format!("leaving a group: {error}"));
+                job.log_verbose(|| format!("the group was not left cleanly: {error}"));
             }
             release_turn(turn);
         }
@@ -169,6 +171,7 @@ impl Hosts {
     }
 }
 
+/// Makes the turn (selector of the group's address) available for another group.
 fn release_turn(turn: Option<u32>) {
     if let Some(turn) = turn {
         TURNS
@@ -178,7 +181,7 @@ fn release_turn(turn: Option<u32>) {
     }
 }
 
-/// Name of the RDMA device of this host: the configured one, or the first one by name.
+/// Name of the RDMA device to use: the configured device, or the first device of this host by name.
 fn device() -> std::result::Result<String, String> {
     if let Ok(name) = std::env::var(DEVICE) {
         return Ok(name);
@@ -187,15 +190,19 @@ fn device() -> std::result::Result<String, String> {
         .into_iter()
         .flatten();
     let names = devices.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    names.min().ok_or("this host has no RDMA device".to_owned())
+    names.min().ok_or(format!(
+        "this host has no RDMA device in /sys/class/infiniband; add one, or set {DEVICE}"
+    ))
 }
 
+/// Opens the RDMA device to use, and returns its name and IPv4 address.
 fn open() -> std::result::Result<(String, u32), String> {
     let name = device()?;
     let device = Device::open(DeviceConfig::new(&name)).map_err(|error| error.to_string())?;
     Ok((name, device.ip().into()))
 }
 
+/// Creates the group with the leaders of all other hosts. `None` if it cannot be created, or if there is only one host.
 fn join(job: &Job, leaders: Comm, host: u32, members: usize) -> Result<Option<ActiveGroup>> {
     let opened = open();
     let mut addresses = leaders.gather(opened.as_ref().map_or(0, |(_, ip)| (*ip).into()))?;
@@ -220,7 +227,7 @@ fn join(job: &Job, leaders: Comm, host: u32, members: usize) -> Result<Option<Ac
     if !agree(job, leaders, host, twice)? {
         return Ok(None);
     }
-    for attempt in 0..ATTEMPTS {
+    for attempt in 0..MAX_ATTEMPTS {
         // The first leader chooses address and port, and sends them to the other leaders.
         let mut chosen = [0u8; 6];
         let mut turn = None;
@@ -231,10 +238,10 @@ fn join(job: &Job, leaders: Comm, host: u32, members: usize) -> Result<Option<Ac
                 .unwrap_or_else(PoisonError::into_inner)
                 .allocate(attempt);
             turn = Some(taken);
-            let address = job
-                .settings
-                .groups
-                .address(job.start, job.ranks, job.rank, taken);
+            let address =
+                job.settings
+                    .groups
+                    .address(job.address_offset, job.ranks, job.rank, taken);
             chosen[..4].copy_from_slice(&address.octets());
             listener = TcpListener::bind((leader, 0)).and_then(|listener| {
                 let port = listener.local_addr()?.port();
@@ -289,7 +296,7 @@ fn join(job: &Job, leaders: Comm, host: u32, members: usize) -> Result<Option<Ac
             }));
         }
         release_turn(turn);
-        if again == 0 || attempt + 1 == ATTEMPTS {
+        if again == 0 || attempt + 1 == MAX_ATTEMPTS {
             let own = joined.map(|_| ()).map_err(|error| error.to_string());
             agree(job, leaders, host, own)?;
             return Ok(None);
@@ -299,24 +306,25 @@ fn join(job: &Job, leaders: Comm, host: u32, members: usize) -> Result<Option<Ac
 }
 
 impl Leader {
-    fn broadcast(&mut self, job: &Job, bytes: &mut [u8], home: u32) -> Result<()> {
+    fn broadcast(&mut self, job: &Job, bytes: &mut [u8], source_host: u32) -> Result<()> {
         let Some(mut joined) = self.group.take() else {
             // Leaders that still have the group call `min` before each broadcast. This call matches it, once.
             if self.barriers != GIVEN_UP {
                 self.leaders.min(0)?;
                 self.barriers = GIVEN_UP;
             }
-            return self.leaders.bcast(bytes, home);
+            return self.leaders.bcast(bytes, source_host);
         };
-        if joined.carry(job, self.leaders, self.host, bytes, home)? {
+        if joined.transfer(job, self.leaders, self.host, bytes, source_host)? {
             self.group = Some(joined);
             return Ok(());
         }
         // Dropping the group ends the device's access to the bytes.
         self.give_up(joined);
-        self.leaders.bcast(bytes, home)
+        self.leaders.bcast(bytes, source_host)
     }
 
+    /// Stops using the group after a failure.
     fn give_up(&mut self, joined: ActiveGroup) {
         release_turn(joined.turn);
         self.barriers = GIVEN_UP;
@@ -334,19 +342,19 @@ impl Leader {
             let is_receiver = source != self.host;
             // Checking for notices also lets the underlying MPI make progress: other ranks may need messages of this
             // rank before they enter the barrier.
-            match joined.group.signal(|| leaders.has_news() && is_receiver) {
+            match joined.group.signal(|| leaders.has_notice() && is_receiver) {
                 Ok(true) => begun = true,
-                Ok(false) => return self.finish_after_news(joined),
+                Ok(false) => return self.finish_after_notice(joined),
                 Err(error) => {
                     let rank = job.rank;
                     job.warn_once(&format!(
                         "rank {rank}: {error}; broadcasts and barriers of its communicator fall back to the underlying MPI"
                     ));
                     if is_receiver {
-                        return self.finish_after_news(joined);
+                        return self.finish_after_notice(joined);
                     }
                     for host in (0..joined.ranks.len() as u32).filter(|host| *host != self.host) {
-                        leaders.send_news(host, news(self.barriers, begun))?;
+                        leaders.send_notice(host, encode_notice(self.barriers, begun))?;
                     }
                     release_turn(joined.turn);
                     return match begun {
@@ -361,27 +369,27 @@ impl Leader {
     }
 
     /// Completes a barrier after the source's notice that the group has failed.
-    fn finish_after_news(&mut self, joined: ActiveGroup) -> Result<()> {
+    fn finish_after_notice(&mut self, joined: ActiveGroup) -> Result<()> {
         release_turn(joined.turn);
-        match is_complete(self.leaders.news()?, self.barriers) {
+        match is_complete(self.leaders.receive_notice()?, self.barriers) {
             true => Ok(()),
             false => self.leaders.barrier(),
         }
     }
 }
 
-/// Value of `barriers` when all leaders know that the group has ended.
+/// Value of [`Leader::barriers`] once the group has ended at all leaders.
 const GIVEN_UP: u64 = u64::MAX;
 
-/// Encodes the source's notice: number of the barrier in which the group has failed, and whether all members had
-/// entered it.
-fn news(barrier: u64, begun: bool) -> u64 {
+/// Encodes the notice of a source whose group has failed: the number of the barrier in which it failed, and whether all
+/// members had entered that barrier.
+fn encode_notice(barrier: u64, begun: bool) -> u64 {
     2 * barrier + u64::from(begun)
 }
 
-/// Whether all members have entered a barrier, by the source's notice.
-fn is_complete(news: u64, barrier: u64) -> bool {
-    news / 2 > barrier || (news / 2 == barrier && news % 2 == 1)
+/// Whether all members have entered barrier number `barrier`, according to the source's notice.
+fn is_complete(notice: u64, barrier: u64) -> bool {
+    notice / 2 > barrier || (notice / 2 == barrier && notice % 2 == 1)
 }
 
 #[cfg(test)]
@@ -391,16 +399,16 @@ mod tests {
     #[test]
     fn hosts_are_numbered_by_their_first_ranks() {
         assert_eq!(
-            places(&[0, 1, 0, 3, 1]),
+            hosts_and_ranks(&[0, 1, 0, 3, 1]),
             [(0, 0), (1, 0), (0, 1), (2, 0), (1, 1)]
         );
     }
 
     #[test]
     fn a_barrier_completed_at_the_source_is_complete() {
-        assert!(!is_complete(news(5, false), 5));
-        assert!(is_complete(news(5, true), 5));
-        assert!(is_complete(news(6, false), 5));
-        assert!(!is_complete(news(4, true), 5));
+        assert!(!is_complete(encode_notice(5, false), 5));
+        assert!(is_complete(encode_notice(5, true), 5));
+        assert!(is_complete(encode_notice(6, false), 5));
+        assert!(!is_complete(encode_notice(4, true), 5));
     }
 }

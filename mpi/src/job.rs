@@ -1,4 +1,4 @@
-//! The job to which this process belongs, from MPI_Init on.
+//! The MPI job that this process belongs to, and its settings, from MPI_Init on.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -6,16 +6,16 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use crate::settings::{Settings, VERBOSE};
 use crate::sys::{self, Comm, Result};
 
-/// The job to which this process belongs, and its settings.
+/// The MPI job that this process belongs to, and its settings.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) settings: Settings,
-    /// Random offset of the job's group addresses.
-    pub(crate) start: u32,
+    /// Random offset of the group addresses that this job uses.
+    pub(crate) address_offset: u32,
     pub(crate) rank: u32,
     pub(crate) ranks: u32,
-    /// Whether MPI provides MPI_THREAD_MULTIPLE at all ranks, so that this library's threads may call it.
-    pub(crate) threads: bool,
+    /// Whether MPI provides MPI_THREAD_MULTIPLE at all ranks, so that threads of this library may call MPI.
+    pub(crate) allows_threads: bool,
     verbose: bool,
     printed: Mutex<BTreeSet<String>>,
 }
@@ -27,34 +27,35 @@ pub(crate) fn job() -> Option<&'static Job> {
     JOB.get()
 }
 
-/// Starts the job after MPI_Init; `provided` is the level of thread support. Called by all ranks.
+/// Creates the job's state after MPI_Init. All ranks must call it. `provided`: level of thread support that MPI
+/// provides.
 pub(crate) fn begin(provided: i32) -> Result<()> {
     let world = Comm::world();
     let (rank, ranks) = (world.rank()?, world.size()?);
-    let threads = world.min((provided >= sys::thread_multiple()).into())? != 0;
+    let allows_threads = world.min((provided >= sys::thread_multiple()).into())? != 0;
     let mut shared = [0u8; 1024];
     if rank == 0 {
         let settings = Settings::read(|name| std::env::var(name).ok());
         let settings = settings.unwrap_or_else(|error| {
             eprintln!("alfirk: {error}; broadcasts and barriers fall back to the underlying MPI");
-            Settings::off()
+            Settings::disabled()
         });
         let lines = settings.lines();
-        shared[..4].copy_from_slice(&start().to_be_bytes());
+        shared[..4].copy_from_slice(&random_offset().to_be_bytes());
         shared[4..4 + lines.len()].copy_from_slice(lines.as_bytes());
     }
     world.bcast(&mut shared, 0)?;
     let (start, lines) = shared.split_at(4);
     let start = u32::from_be_bytes([start[0], start[1], start[2], start[3]]);
     let lines = String::from_utf8_lossy(lines);
-    let settings = Settings::of_lines(lines.trim_end_matches('\0'));
+    let settings = Settings::from_lines(lines.trim_end_matches('\0'));
     sys::make_attribute()?;
     let job = Job {
-        settings: settings.unwrap_or_else(|_| Settings::off()),
-        start,
+        settings: settings.unwrap_or_else(|_| Settings::disabled()),
+        address_offset: start,
         rank,
         ranks,
-        threads,
+        allows_threads,
         verbose: std::env::var_os(VERBOSE).is_some_and(|value| value != "0"),
         printed: Mutex::default(),
     };
@@ -63,14 +64,14 @@ pub(crate) fn begin(provided: i32) -> Result<()> {
     Ok(())
 }
 
-/// A random offset, so that jobs rarely share addresses.
-fn start() -> u32 {
+/// Returns a random offset for group addresses, so that different jobs rarely use the same addresses.
+fn random_offset() -> u32 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id()) as u32
 }
 
 impl Job {
-    /// Prints a warning, once per text.
+    /// Prints a warning, but each text only once.
     pub(crate) fn warn_once(&self, text: &str) {
         let mut printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
         if printed.insert(text.to_owned()) {

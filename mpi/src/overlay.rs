@@ -1,21 +1,21 @@
-//! Broadcasts and barriers along an overlay, by messages of the underlying MPI.
+//! Broadcasts and barriers along an overlay of the ranks, by messages of the underlying MPI.
 
 use alfirk_roce::collective::{equal_slice, Algorithm, Collective, Racks, Shape};
 
 use crate::schedule::Schedule;
 use crate::sys::{Comm, Requests, Result};
 
-/// This rank's part in a communicator that uses an overlay.
+/// State of this rank in a communicator that uses an overlay.
 #[derive(Debug)]
 pub(crate) struct Overlay {
     pub(crate) comm: Comm,
     pub(crate) rank: u32,
-    /// Number of each rank's host, which is the rack in algorithms with racks.
+    /// Number of the host of each rank. Algorithms with racks treat a host as a rack.
     pub(crate) hosts: Vec<u32>,
 }
 
 impl Overlay {
-    /// Broadcasts the root's bytes.
+    /// Broadcasts the bytes of the rank `root`.
     pub(crate) fn broadcast(
         &self,
         algorithm: Algorithm,
@@ -63,7 +63,7 @@ impl Overlay {
         exchanged
     }
 
-    /// Sends and receives as the schedule requires. After an error, receives may still be pending.
+    /// Sends and receives slices as the schedule requires. After an error, receives may still be pending.
     fn exchange(
         &self,
         schedule: &mut Schedule,

@@ -1,4 +1,5 @@
-//! Execution of one member's plan: the receives to post, and the next send. The module itself sends no messages.
+//! Execution of one member's plan for a collective: which receives to post, and what to send next. The module itself
+//! sends no messages.
 //!
 //! A plan consists of flows. Each flow lists the slices, pieces of the data, that pass one edge between two members.
 
@@ -10,15 +11,15 @@ pub(crate) struct Schedule {
     plan: Plan,
     held: Vec<bool>,
     missing: u32,
-    /// Number of slices received, by incoming flow.
+    /// Number of slices received so far, by incoming flow.
     arrived: Vec<usize>,
     sent: Vec<usize>,
-    /// Indexes of the outgoing flows, in the order of their priorities.
+    /// Indexes of the outgoing flows, the one with the highest priority first.
     order: Vec<usize>,
 }
 
 impl Schedule {
-    /// Starts a plan. `has_all`: the member has all slices from the start.
+    /// Begins to execute a plan. `has_all`: whether the member has all slices from the start.
     pub(crate) fn new(plan: Plan, slices: u32, has_all: bool) -> Schedule {
         let mut order: Vec<usize> = (0..plan.outgoing.len()).collect();
         order.sort_by_key(|flow| plan.outgoing[*flow].priority);
@@ -32,7 +33,7 @@ impl Schedule {
         }
     }
 
-    /// All receives: index of the flow, rank of the sender, slice; in order within each flow.
+    /// Returns all receives of the plan as index of the flow, rank of the sender, and slice; ordered within each flow.
     pub(crate) fn receives(&self) -> Vec<(usize, u32, u32)> {
         let flows = self.plan.incoming.iter().enumerate();
         let all = flows.flat_map(|(index, flow)| {
@@ -50,7 +51,8 @@ impl Schedule {
         }
     }
 
-    /// Returns the next send that is possible, as rank and slice, and counts it as done; `None` if none is possible.
+    /// Returns the rank and the slice of the next send that is possible, and counts it as done; `None` if no send is
+    /// possible.
     pub(crate) fn next_send(&mut self) -> Option<(u32, u32)> {
         let ready = self
             .order
@@ -63,6 +65,7 @@ impl Schedule {
         Some((ends(flow.edge).1, slice))
     }
 
+    /// Whether the next slice of this outgoing flow may be sent.
     fn may_send(&self, index: usize) -> bool {
         let (flow, at) = (&self.plan.outgoing[index], self.sent[index]);
         let Some(&slice) = flow.slices.get(at) else {
@@ -94,7 +97,7 @@ impl Schedule {
     }
 }
 
-/// Sending and receiving rank of an edge. Overlays have edges between two members only.
+/// Returns the sending and the receiving rank of an edge, which must be an edge between two members.
 fn ends(edge: EdgeId) -> (u32, u32) {
     match edge {
         EdgeId::Pair { from, to } => (from, to),

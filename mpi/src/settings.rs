@@ -1,5 +1,5 @@
-//! Settings from environment variables. Those of rank 0 apply to all ranks, except for the device, which may differ
-//! between hosts.
+//! Settings of the library, from environment variables. The settings of rank 0 apply to all ranks, except for the RDMA
+//! device, which may differ between hosts.
 
 use std::net::Ipv4Addr;
 
@@ -16,28 +16,28 @@ pub(crate) const TIMEOUT: &str = "ALFIRK_MPI_TIMEOUT_MS";
 pub(crate) const DEVICE: &str = "ALFIRK_MPI_DEVICE";
 pub(crate) const VERBOSE: &str = "ALFIRK_MPI_VERBOSE";
 
-/// Longest supported message in bytes: the most that MPI_Pack handles at a time.
-pub(crate) const LONGEST: u64 = i32::MAX as u64;
+/// Maximum length of a message in bytes, which is the most that MPI_Pack supports at a time.
+pub(crate) const MAX_LENGTH: u64 = i32::MAX as u64;
 
-/// Default of [`Settings::copy`], in bytes. Up to this length, copying is faster than registering on guests with
-/// rdma_rxe; `interop/run speed` measures both.
-const COPIED: u64 = 64 << 10;
+/// Default of [`Settings::copy`], in bytes. Up to this length, copying was faster than registering memory on guests
+/// with rdma_rxe; `interop/run speed` measures both.
+const DEFAULT_COPY: u64 = 64 << 10;
 
 /// The settings that all ranks of a job share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// Algorithm of broadcasts and barriers; `None` if all calls use the underlying MPI.
+    /// Algorithm of broadcasts and barriers; `None` to use the underlying MPI for all calls.
     pub(crate) algorithm: Option<Algorithm>,
     /// Range of IPv4 addresses for the groups of the job.
     pub(crate) groups: Range,
     /// Length of each group's buffer in bytes.
     pub(crate) buffer: u64,
-    /// Length in bytes up to which broadcasts are copied through the buffer. For longer ones, the program's memory is
-    /// registered.
-    pub(crate) copy: u64,
-    /// Length in bytes below which broadcasts use the underlying MPI.
-    pub(crate) smallest: u64,
-    /// Time limit in milliseconds of a group for one part, once all its members are present.
+    /// Maximum length in bytes of a broadcast that is copied through the buffer. For a longer one, the program's memory
+    /// is registered.
+    pub(crate) max_copied: u64,
+    /// Minimum length in bytes of a broadcast that uses this library; shorter ones use the underlying MPI.
+    pub(crate) min_length: u64,
+    /// Time limit in milliseconds in which a group must transfer one part of a broadcast, once all members are present.
     pub(crate) timeout_ms: u64,
 }
 
@@ -47,16 +47,16 @@ impl Default for Settings {
             algorithm: Some(Algorithm::Alfirk),
             groups: Range::DEFAULT,
             buffer: 1 << 20,
-            copy: COPIED,
-            smallest: 0,
+            max_copied: DEFAULT_COPY,
+            min_length: 0,
             timeout_ms: 20_000,
         }
     }
 }
 
 impl Settings {
-    /// Settings with which all calls use the underlying MPI.
-    pub(crate) fn off() -> Settings {
+    /// Returns settings that make all calls use the underlying MPI.
+    pub(crate) fn disabled() -> Settings {
         Settings {
             algorithm: None,
             ..Settings::default()
@@ -70,16 +70,16 @@ impl Settings {
             None => Ok(default),
             Some(text) => {
                 let number = text.parse().ok();
-                let good = number.filter(|n| (min..=LONGEST).contains(n));
+                let good = number.filter(|n| (min..=MAX_LENGTH).contains(n));
                 good.ok_or(format!(
-                    "{name}=`{text}`: expected a number from {min} to {LONGEST}"
+                    "{name}=`{text}`: expected a number from {min} to {MAX_LENGTH}"
                 ))
             }
         };
         if let Some(name) = variable(ALGORITHM) {
             settings.algorithm = match name.as_str() {
                 "mpi" => None,
-                other => Some(carrier(other)?),
+                other => Some(parse_algorithm(other)?),
             };
         }
         if let Some(text) = variable(GROUPS) {
@@ -88,29 +88,30 @@ impl Settings {
                 .map_err(|e| format!("{GROUPS}=`{text}`: {e}"))?;
         }
         settings.buffer = number(BUFFER, settings.buffer, 1)?;
-        settings.copy = number(COPY, settings.copy, 0)?;
-        settings.smallest = number(SMALLEST, settings.smallest, 0)?;
+        settings.max_copied = number(COPY, settings.max_copied, 0)?;
+        settings.min_length = number(SMALLEST, settings.min_length, 0)?;
         settings.timeout_ms = number(TIMEOUT, settings.timeout_ms, 1)?;
         Ok(settings)
     }
 
-    /// The settings as lines of text for the other ranks, which [`Settings::of_lines`] parses.
+    /// Formats the settings as lines of text for the other ranks, which [`Settings::from_lines`] parses.
     pub(crate) fn lines(&self) -> String {
         let algorithm = self.algorithm.map_or("mpi".to_owned(), |a| a.to_string());
         let Settings {
             groups,
             buffer,
-            copy,
-            smallest,
+            max_copied,
+            min_length,
             timeout_ms,
             ..
         } = self;
         format!(
-            "{ALGORITHM}={algorithm}\n{GROUPS}={groups}\n{BUFFER}={buffer}\n{COPY}={copy}\n{SMALLEST}={smallest}\n{TIMEOUT}={timeout_ms}\n"
+            "{ALGORITHM}={algorithm}\n{GROUPS}={groups}\n{BUFFER}={buffer}\n{COPY}={max_copied}\n{SMALLEST}={min_length}\n{TIMEOUT}={timeout_ms}\n"
         )
     }
 
-    pub(crate) fn of_lines(lines: &str) -> Result<Settings, String> {
+    /// Parses the settings that [`Settings::lines`] has formatted.
+    pub(crate) fn from_lines(lines: &str) -> Result<Settings, String> {
         Settings::read(|name| {
             let mut pairs = lines.lines().filter_map(|line| line.split_once('='));
             let found = pairs.find(|(of, _)| *of == name);
@@ -118,20 +119,21 @@ impl Settings {
         })
     }
 
-    /// Algorithm for a broadcast of `bytes` bytes; `None` for the underlying MPI.
+    /// Returns the algorithm for a broadcast of `bytes` bytes; `None` for the underlying MPI.
     pub(crate) fn for_broadcast(&self, bytes: u64) -> Option<Algorithm> {
-        let fits = (self.smallest..=LONGEST).contains(&bytes);
+        let fits = (self.min_length..=MAX_LENGTH).contains(&bytes);
         let does = |algorithm: &Algorithm| fits && algorithm.supports(Collective::Broadcast);
         self.algorithm.filter(does)
     }
 
+    /// Returns the algorithm for a barrier; `None` for the underlying MPI.
     pub(crate) fn for_barrier(&self) -> Option<Algorithm> {
         self.algorithm
             .filter(|algorithm| algorithm.supports(Collective::Barrier))
     }
 }
 
-/// Decodes a leader's IPv4 address, which members exchange as a number; `None` for 0.
+/// Converts a number that leaders exchange to an IPv4 address; `None` for 0, which means no address.
 pub(crate) fn address_of(word: u64) -> Option<Ipv4Addr> {
     u32::try_from(word)
         .ok()
@@ -139,8 +141,8 @@ pub(crate) fn address_of(word: u64) -> Option<Ipv4Addr> {
         .map(Ipv4Addr::from)
 }
 
-/// Parses the name of an algorithm, which must support MPI calls.
-fn carrier(name: &str) -> Result<Algorithm, String> {
+/// Parses the name of an algorithm. Fails for an algorithm that does not support MPI calls.
+fn parse_algorithm(name: &str) -> Result<Algorithm, String> {
     let algorithm: Algorithm = name
         .parse()
         .map_err(|e| format!("{ALGORITHM}: {e}, or mpi"))?;
@@ -179,10 +181,10 @@ mod tests {
             }
             let settings = with(ALGORITHM, &algorithm.to_string()).unwrap();
             assert_eq!(settings.algorithm, Some(algorithm));
-            assert_eq!(Settings::of_lines(&settings.lines()), Ok(settings));
+            assert_eq!(Settings::from_lines(&settings.lines()), Ok(settings));
         }
-        let off = Settings::off();
-        assert_eq!(Settings::of_lines(&off.lines()), Ok(off));
+        let off = Settings::disabled();
+        assert_eq!(Settings::from_lines(&off.lines()), Ok(off));
     }
 
     #[test]
@@ -214,6 +216,6 @@ mod tests {
         let large = with(SMALLEST, "100").unwrap();
         assert_eq!(large.for_broadcast(99), None);
         assert!(large.for_broadcast(100).is_some());
-        assert_eq!(large.for_broadcast(LONGEST + 1), None);
+        assert_eq!(large.for_broadcast(MAX_LENGTH + 1), None);
     }
 }

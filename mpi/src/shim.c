@@ -9,7 +9,7 @@ _Static_assert(sizeof(MPI_Comm) == sizeof(void *) && sizeof(MPI_Datatype) == siz
                "handles of this MPI are not pointers: Open MPI is needed");
 
 /* Tags of the messages of plans, and of notices that a group has failed. */
-enum { DATA = 1, NEWS = 2 };
+enum { DATA = 1, NOTICE = 2 };
 
 int shim_success(void) { return MPI_SUCCESS; }
 int shim_internal(void) { return MPI_ERR_INTERN; }
@@ -52,12 +52,12 @@ int shim_world_ranks(MPI_Comm comm, int size, int *ranks) {
 
 /* A communicator of the same members, for this library's messages. Unlike MPI_Comm_dup() it is not a collective of `comm`, and calls no attribute
 * functions. */
-int shim_twin(MPI_Comm comm, int tag, MPI_Comm *twin) {
+int shim_duplicate(MPI_Comm comm, int tag, MPI_Comm *duplicate) {
     MPI_Group members;
     int code = PMPI_Comm_group(comm, &members);
     if (code != MPI_SUCCESS)
         return code;
-    code = PMPI_Comm_create_group(comm, members, tag, twin);
+    code = PMPI_Comm_create_group(comm, members, tag, duplicate);
     PMPI_Group_free(&members);
     return code;
 }
@@ -68,10 +68,10 @@ int shim_on_host(MPI_Comm comm, int rank, MPI_Comm *host) {
 }
 
 /* A communicator of some of the members; NULL at the others. */
-int shim_some(MPI_Comm comm, int among, int rank, MPI_Comm *some) {
-    int code = PMPI_Comm_split(comm, among ? 0 : MPI_UNDEFINED, rank, some);
-    if (code == MPI_SUCCESS && *some == MPI_COMM_NULL)
-        *some = NULL;
+int shim_subset(MPI_Comm comm, int is_member, int rank, MPI_Comm *subset) {
+    int code = PMPI_Comm_split(comm, is_member ? 0 : MPI_UNDEFINED, rank, subset);
+    if (code == MPI_SUCCESS && *subset == MPI_COMM_NULL)
+        *subset = NULL;
     return code;
 }
 
@@ -105,12 +105,12 @@ void shim_cancel(int count, MPI_Request *requests) {
             PMPI_Wait(&requests[i], MPI_STATUS_IGNORE);
 }
 
-int shim_send_news(MPI_Comm comm, int to, uint64_t news) { return PMPI_Send(&news, 1, MPI_UINT64_T, to, NEWS, comm); }
-int shim_news_here(MPI_Comm comm, int *here) {
-    return PMPI_Iprobe(MPI_ANY_SOURCE, NEWS, comm, here, MPI_STATUS_IGNORE);
+int shim_send_notice(MPI_Comm comm, int to, uint64_t notice) { return PMPI_Send(&notice, 1, MPI_UINT64_T, to, NOTICE, comm); }
+int shim_has_notice(MPI_Comm comm, int *here) {
+    return PMPI_Iprobe(MPI_ANY_SOURCE, NOTICE, comm, here, MPI_STATUS_IGNORE);
 }
-int shim_news(MPI_Comm comm, uint64_t *news) {
-    return PMPI_Recv(news, 1, MPI_UINT64_T, MPI_ANY_SOURCE, NEWS, comm, MPI_STATUS_IGNORE);
+int shim_receive_notice(MPI_Comm comm, uint64_t *notice) {
+    return PMPI_Recv(notice, 1, MPI_UINT64_T, MPI_ANY_SOURCE, NOTICE, comm, MPI_STATUS_IGNORE);
 }
 
 /* Whether the elements are contiguous in memory, without gaps, in the order in which they are sent. */

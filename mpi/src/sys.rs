@@ -1,11 +1,11 @@
-//! Rust bindings of the underlying MPI. The calls are documented in `shim.c`.
+//! Rust bindings of the underlying MPI, through the functions of `shim.c`, which documents them.
 
 use std::ffi::{c_char, c_int, c_void};
 
-/// Handle of a communicator, datatype or request; in Open MPI, an address.
+/// Handle of an MPI communicator, datatype or request; in Open MPI, an address.
 pub(crate) type Handle = *mut c_void;
 
-/// An INTEGER of Fortran.
+/// A Fortran INTEGER.
 pub(crate) type Fint = c_int;
 
 extern "C" {
@@ -42,9 +42,9 @@ extern "C" {
     fn shim_rank(comm: Handle, rank: *mut c_int) -> c_int;
     fn shim_size(comm: Handle, size: *mut c_int) -> c_int;
     fn shim_world_ranks(comm: Handle, size: c_int, ranks: *mut c_int) -> c_int;
-    fn shim_twin(comm: Handle, tag: c_int, twin: *mut Handle) -> c_int;
+    fn shim_duplicate(comm: Handle, tag: c_int, duplicate: *mut Handle) -> c_int;
     fn shim_on_host(comm: Handle, rank: c_int, host: *mut Handle) -> c_int;
-    fn shim_some(comm: Handle, among: c_int, rank: c_int, some: *mut Handle) -> c_int;
+    fn shim_subset(comm: Handle, is_member: c_int, rank: c_int, subset: *mut Handle) -> c_int;
     fn shim_free(comm: *mut Handle) -> c_int;
     fn shim_min(comm: Handle, value: *mut c_int) -> c_int;
     fn shim_gather(comm: Handle, own: u64, all: *mut u64) -> c_int;
@@ -67,9 +67,9 @@ extern "C" {
     fn shim_wait_any(count: c_int, requests: *mut Handle, which: *mut c_int) -> c_int;
     fn shim_wait_all(count: c_int, requests: *mut Handle) -> c_int;
     fn shim_cancel(count: c_int, requests: *mut Handle);
-    fn shim_send_news(comm: Handle, to: c_int, news: u64) -> c_int;
-    fn shim_news_here(comm: Handle, here: *mut c_int) -> c_int;
-    fn shim_news(comm: Handle, news: *mut u64) -> c_int;
+    fn shim_send_notice(comm: Handle, to: c_int, notice: u64) -> c_int;
+    fn shim_has_notice(comm: Handle, here: *mut c_int) -> c_int;
+    fn shim_receive_notice(comm: Handle, notice: *mut u64) -> c_int;
     fn shim_layout(datatype: Handle, size: *mut u64, plain: *mut c_int) -> c_int;
     fn shim_pack_size(count: c_int, datatype: Handle, comm: Handle, size: *mut c_int) -> c_int;
     fn shim_pack(
@@ -116,6 +116,7 @@ impl ErrorClass {
 
 pub(crate) type Result<T> = std::result::Result<T, ErrorClass>;
 
+/// Converts the return code of an MPI function to a result.
 pub(crate) fn check(code: c_int) -> Result<()> {
     // SAFETY: the function returns a constant.
     match code == unsafe { shim_success() } {
@@ -124,7 +125,7 @@ pub(crate) fn check(code: c_int) -> Result<()> {
     }
 }
 
-/// The return value of a C function.
+/// Converts a result to the return code of an MPI function.
 pub(crate) fn code_of(result: Result<()>) -> c_int {
     match result {
         // SAFETY: the function returns a constant.
@@ -143,13 +144,13 @@ pub(crate) fn thread_single() -> c_int {
     unsafe { shim_thread_single() }
 }
 
-/// Creates the attribute by which state is attached to communicators.
+/// Creates the MPI attribute by which state of this library is attached to communicators.
 pub(crate) fn make_attribute() -> Result<()> {
     // SAFETY: MPI is initialised.
     check(unsafe { shim_make_attribute() })
 }
 
-/// A communicator. The user must not use it after it is freed.
+/// An MPI communicator. It must not be used after it was freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Comm(pub(crate) Handle);
 
@@ -158,7 +159,7 @@ unsafe impl Send for Comm {}
 // SAFETY: as above.
 unsafe impl Sync for Comm {}
 
-/// Pending requests. They must be completed before the memory that they use is freed.
+/// Pending MPI requests. They must be completed before the memory that they use is freed.
 #[derive(Debug, Default)]
 pub(crate) struct Requests(Vec<Handle>);
 
@@ -169,6 +170,7 @@ impl Comm {
         Comm(unsafe { shim_world() })
     }
 
+    /// Whether the communicator is an intracommunicator.
     pub(crate) fn is_intra(self) -> bool {
         unsafe { shim_is_intra(self.0) != 0 }
     }
@@ -185,44 +187,49 @@ impl Comm {
         Ok(size as u32)
     }
 
-    /// The members' ranks in MPI_COMM_WORLD; `None` if a member is not in it.
+    /// Ranks of the members in MPI_COMM_WORLD; `None` if a member is not in it.
     pub(crate) fn world_ranks(self) -> Result<Option<Vec<u32>>> {
         let mut ranks: Vec<c_int> = vec![0; self.size()? as usize];
         check(unsafe { shim_world_ranks(self.0, ranks.len() as c_int, ranks.as_mut_ptr()) })?;
         Ok(ranks.into_iter().map(|rank| rank.try_into().ok()).collect())
     }
 
-    pub(crate) fn twin(self, tag: c_int) -> Result<Comm> {
-        let mut twin = std::ptr::null_mut();
-        check(unsafe { shim_twin(self.0, tag, &mut twin) })?;
-        Ok(Comm(twin))
+    /// Creates a communicator with the same members, for messages of this library. Collective.
+    pub(crate) fn duplicate(self, tag: c_int) -> Result<Comm> {
+        let mut duplicate = std::ptr::null_mut();
+        check(unsafe { shim_duplicate(self.0, tag, &mut duplicate) })?;
+        Ok(Comm(duplicate))
     }
 
+    /// Creates the communicator of the members on the same host, ordered by rank. Collective.
     pub(crate) fn on_host(self, rank: u32) -> Result<Comm> {
         let mut host = std::ptr::null_mut();
         check(unsafe { shim_on_host(self.0, rank as c_int, &mut host) })?;
         Ok(Comm(host))
     }
 
-    pub(crate) fn some(self, among: bool, rank: u32) -> Result<Option<Comm>> {
-        let mut some = std::ptr::null_mut();
-        check(unsafe { shim_some(self.0, among.into(), rank as c_int, &mut some) })?;
-        Ok((!some.is_null()).then_some(Comm(some)))
+    /// Creates the communicator of the members that pass `is_member` as true, ordered by rank; `None` for other
+    /// callers. Collective.
+    pub(crate) fn subset(self, is_member: bool, rank: u32) -> Result<Option<Comm>> {
+        let mut subset = std::ptr::null_mut();
+        check(unsafe { shim_subset(self.0, is_member.into(), rank as c_int, &mut subset) })?;
+        Ok((!subset.is_null()).then_some(Comm(subset)))
     }
 
+    /// Frees the communicator. Collective.
     pub(crate) fn free(mut self) {
         // A failure only leaks the communicator.
         let _ = check(unsafe { shim_free(&mut self.0) });
     }
 
-    /// Minimum of the values of all members; a collective call.
+    /// Returns the minimum of the values of all members. Collective.
     pub(crate) fn min(self, own: i32) -> Result<i32> {
         let mut value = own;
         check(unsafe { shim_min(self.0, &mut value) })?;
         Ok(value)
     }
 
-    /// Values of all members, by rank; a collective call.
+    /// Returns the values of all members, by rank. Collective.
     pub(crate) fn gather(self, own: u64) -> Result<Vec<u64>> {
         let mut all = vec![0; self.size()? as usize];
         check(unsafe { shim_gather(self.0, own, all.as_mut_ptr()) })?;
@@ -270,41 +277,46 @@ impl Comm {
         Ok(())
     }
 
-    /// Sends a notice to a member, which checks for notices from time to time.
-    pub(crate) fn send_news(self, to: u32, news: u64) -> Result<()> {
-        check(unsafe { shim_send_news(self.0, to as c_int, news) })
+    /// Sends a notice to a member, for which that member checks from time to time.
+    pub(crate) fn send_notice(self, to: u32, notice: u64) -> Result<()> {
+        check(unsafe { shim_send_notice(self.0, to as c_int, notice) })
     }
 
-    pub(crate) fn has_news(self) -> bool {
+    /// Whether a notice has arrived that was not received yet.
+    pub(crate) fn has_notice(self) -> bool {
         let mut here = 0;
-        check(unsafe { shim_news_here(self.0, &mut here) }).is_ok() && here != 0
+        check(unsafe { shim_has_notice(self.0, &mut here) }).is_ok() && here != 0
     }
 
-    /// Waits for a notice from any member.
-    pub(crate) fn news(self) -> Result<u64> {
-        let mut news = 0;
-        check(unsafe { shim_news(self.0, &mut news) })?;
-        Ok(news)
+    /// Receives a notice from any member; waits until one arrives.
+    pub(crate) fn receive_notice(self) -> Result<u64> {
+        let mut notice = 0;
+        check(unsafe { shim_receive_notice(self.0, &mut notice) })?;
+        Ok(notice)
     }
 
+    /// Attaches a value to the communicator. MPI calls `alfirk_mpi_detach` with it when the program frees the
+    /// communicator.
     pub(crate) fn attach(self, value: *mut c_void) -> Result<()> {
         check(unsafe { shim_attach(self.0, value) })
     }
 
+    /// Returns the value that is attached to the communicator; null if there is none.
     pub(crate) fn attached(self) -> *mut c_void {
         unsafe { shim_attached(self.0) }
     }
 }
 
 impl Requests {
-    /// Waits for one request and returns its index; `None` if all have completed.
+    /// Waits until one of the requests has completed, and returns its index; `None` if all requests have completed
+    /// before.
     pub(crate) fn wait_any(&mut self) -> Result<Option<usize>> {
         let mut which = -1;
         check(unsafe { shim_wait_any(self.0.len() as c_int, self.0.as_mut_ptr(), &mut which) })?;
         Ok(usize::try_from(which).ok())
     }
 
-    /// Cancels receives that have not completed: none writes to its memory afterwards.
+    /// Cancels the receives that have not completed. None of them writes to its memory afterwards.
     pub(crate) fn cancel(&mut self) {
         unsafe { shim_cancel(self.0.len() as c_int, self.0.as_mut_ptr()) }
     }
@@ -314,23 +326,23 @@ impl Requests {
     }
 }
 
-/// Elements of a datatype in the memory of a program.
+/// Elements of an MPI datatype in the memory of a program, as passed to a broadcast.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Elements {
     pub(crate) start: *mut c_void,
     pub(crate) count: c_int,
     pub(crate) datatype: Handle,
-    /// Length of the elements' data in bytes.
+    /// Length in bytes of the elements' data, without gaps.
     pub(crate) bytes: u64,
-    /// Whether the elements are contiguous, without gaps.
-    pub(crate) plain: bool,
+    /// Whether the elements are contiguous in memory, so that they need no packing.
+    pub(crate) is_contiguous: bool,
 }
 
 // SAFETY: the program does not access them during the operation.
 unsafe impl Send for Elements {}
 
 impl Elements {
-    /// Creates the description of a call's elements; `None` for arguments that MPI rejects.
+    /// Describes the elements that a call has passed; `None` for arguments that MPI rejects.
     pub(crate) fn new(start: *mut c_void, count: c_int, datatype: Handle) -> Option<Elements> {
         let (mut size, mut plain) = (0, 0);
         let many = u64::try_from(count).ok()?;
@@ -340,18 +352,19 @@ impl Elements {
             count,
             datatype,
             bytes: size.checked_mul(many)?,
-            plain: plain != 0,
+            is_contiguous: plain != 0,
         })
     }
 
-    /// The same elements with a duplicate of the datatype, which stays valid when the program frees its own. It must be
-    /// freed.
-    pub(crate) fn keep(self) -> Result<Elements> {
+    /// Returns the same elements with a duplicate of their datatype, which stays valid when the program frees its own.
+    /// The caller must free the duplicate.
+    pub(crate) fn with_duplicate_type(self) -> Result<Elements> {
         let mut datatype = std::ptr::null_mut();
         check(unsafe { shim_type_dup(self.datatype, &mut datatype) })?;
         Ok(Elements { datatype, ..self })
     }
 
+    /// Frees the duplicate of the datatype.
     pub(crate) fn free(mut self) {
         let _ = check(unsafe { shim_type_free(&mut self.datatype) });
     }
@@ -381,13 +394,14 @@ impl Elements {
         }
     }
 
+    /// Unpacks contiguous bytes into the elements.
     pub(crate) fn unpack(self, bytes: &[u8], comm: Comm) -> Result<()> {
         let (from, len) = (bytes.as_ptr().cast(), bytes.len() as c_int);
         check(unsafe { shim_unpack(from, len, self.start, self.count, self.datatype, comm.0) })
     }
 }
 
-/// A generalized request, which is completed explicitly.
+/// An MPI generalized request, which this library completes by a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GeneralizedRequest(pub(crate) Handle);
 

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 type Task = Box<dyn FnOnce() + Send>;
 
+/// Thread that executes the non-blocking operations of one communicator, in order.
 #[derive(Debug)]
 pub(crate) struct Worker {
     tasks: Option<Sender<Task>>,
@@ -35,6 +36,7 @@ impl Worker {
         })
     }
 
+    /// Queues a task for the thread.
     pub(crate) fn run(&self, task: Task) {
         let mut count = self
             .pending

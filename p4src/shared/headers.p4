@@ -26,26 +26,27 @@ header packet_out_t {
 //               source is value[63:48], on v1model the sender of the next data becomes the source
 //   READ        value := reg of `group` (and of path `index`, if it has a cell per path)
 //   WRITE       reg of `group` (and of path `index`) := value
-//   INIT_REGIONS  clears the memory regions announced to `count` receivers, from slot `group` ++ `index` on, as before PSN value[23:0]
+//   INIT_REGIONS  clears the memory regions announced to `count` receivers, from slot `group` ++ `index` on. Announcements with
+//               PSN value[23:0] or newer are accepted from then on
 // While INIT_GROUP recirculates, `index` is the number of initialised paths. For registers with a cell per receiver, `group` ++
 // `index` is the receiver's slot.
 @contract header register_control_t {
-    bit<8> op;  // RegisterOp
-    bit<8> status;  // RegisterStatus, in replies
-    bit<8> reg;  // RegisterName, for READ and WRITE
+    bit<8> op;  // operation, a RegisterOp
+    bit<8> status;  // result of the operation, a RegisterStatus, in replies
+    bit<8> reg;  // register to read or write, a RegisterName
     bit<8> count;  // number of paths or receivers to initialise
     bit<16> group;  // index of the group
-    bit<16> index;  // path, or number of initialised paths
+    bit<16> index;  // path index; while INIT_GROUP recirculates, number of initialised paths
     bit<64> value;  // value read or to be written
-    bit<32> cookie;  // chosen by the controller, repeated in the reply
+    bit<32> cookie;  // number chosen by the controller to match the reply with its request
 }
 
-// Header before an ACK or NAK to or from the controller (MinPsn.PUNT).
-//   PacketIn   `port` is that of the source (0: none yet); PSN and MSN are those last acknowledged to it
-//   PacketOut  the feedback to send through `port`; 0 means the port of the source
+// Header before an ACK or NAK to or from the controller, for groups whose minimum PSN it computes (MinPsn.PUNT).
+//   PacketIn   `port` leads to the source (0: none yet); PSN and MSN are those last acknowledged to it
+//   PacketOut  the switch sends the ACK or NAK through `port`, or if that is 0 through the port of the source
 @contract header feedback_t {
     bit<16> group;  // index of the group
-    bit<16> port;  // port of the source, or egress port
+    bit<16> port;  // in PacketIn the port of the source, in PacketOut the egress port
     psn_t agg_psn;  // PSN last acknowledged to the source
     msn_t agg_msn;  // MSN last acknowledged to the source
 }

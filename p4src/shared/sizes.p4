@@ -36,36 +36,38 @@
 #error "PATH_BITS must be between 2 and 7"
 #endif
 
-// Paths (ports of a group's tree) per group and switch.
+// Maximum number of paths of a group on a switch. A path is a port in the group's tree.
 const bit<32> MAX_PATHS = 32w1 << PATH_BITS;
-// Groups per switch.
+// Maximum number of groups on a switch.
 const bit<32> MAX_GROUPS = 32w1 << GROUP_BITS;
 
-// Groups of datagrams per switch; their PRE groups are numbered behind those of reliable groups, which begin with 1.
+// Maximum number of datagram multicast groups on a switch. Their PRE multicast group ids follow those of reliable groups.
 const bit<32> MAX_DATAGRAM_GROUPS = 1024;
-const bit<16> FIRST_DATAGRAM_PRE_GROUP = (bit<16>)MAX_GROUPS + 1;  // PRE group of datagram group 0
+const bit<16> FIRST_DATAGRAM_PRE_GROUP = (bit<16>)MAX_GROUPS + 1;  // PRE multicast group id of the datagram group with index 0
 
 // Losses of a group that were reported to the source (selective_nak.p4): 4 bytes each, 256 KiB for
 // 1,024 groups.
 #ifndef LOSS_BITS
 #define LOSS_BITS 6
 #endif
-const bit<24> LOSS_MASK = (24w1 << LOSS_BITS) - 1;  // PSN bits that select the slot of a loss
+const bit<24> LOSS_MASK = (24w1 << LOSS_BITS) - 1;  // bits of a lost packet's PSN that select its slot in selective_nak.p4
 
 const bit<32> SIZE_PATHS = MAX_PATHS * MAX_GROUPS;  // cells of registers with one cell per path
-const bit<32> SIZE_ARP_TARGETS = 1024;  // entries of arp_targets
-const bit<32> SIZE_ROUTES = 8192;  // entries of routes
-const bit<32> SIZE_NEXT_HOPS = 4096;  // entries of next_hops
+const bit<32> SIZE_ARP_TARGETS = 1024;  // maximum number of entries of the table arp_targets
+const bit<32> SIZE_ROUTES = 8192;  // maximum number of entries of the table routes
+const bit<32> SIZE_NEXT_HOPS = 4096;  // maximum number of entries of the table next_hops
 #define PORT_BITS 9
-const bit<32> SIZE_PORTS = 32w1 << PORT_BITS;  // number of port numbers
-// Kinds of packets for the controller, from 0: PacketInReason.
+const bit<32> SIZE_PORTS = 32w1 << PORT_BITS;  // number of possible port numbers, 2^PORT_BITS
+// Number of cells per port in the meter of packets to the controller: one for each PacketInReason, rounded up to a power
+// of two.
 const bit<32> PUNT_KINDS = 8;
-const bit<32> SIZE_PUNT_RATES = PUNT_KINDS * SIZE_PORTS;  // cells of the meter of packets to the controller
-// Members next to the switch, all groups together: those that send to it, and those that it delivers to, each of which
-// has a cell of its own for the memory announced for it (memory_regions.p4).
+const bit<32> SIZE_PUNT_RATES = PUNT_KINDS * SIZE_PORTS;  // number of cells of the meter of packets to the controller
+// Maximum number of members attached to a switch, summed over all groups: the size of the table members.
 const bit<32> SIZE_MEMBERS = MAX_GROUPS << LOCAL_BITS;
-const bit<32> SIZE_RECEIVERS = MAX_GROUPS << LOCAL_BITS;  // entries of receivers, and cells of registers per receiver
-// The cell after these, for receivers without announcements; never written.
+// Maximum number of entries of the table receivers; each has a cell in the registers of memory_regions.p4.
+const bit<32> SIZE_RECEIVERS = MAX_GROUPS << LOCAL_BITS;
+// Register cell for receivers without announced memory regions (memory_regions.p4); it follows the others and is never
+// written.
 const slot_t NO_SLOT = (slot_t)SIZE_RECEIVERS;
 
 #endif  // ALFIRK_SIZES_P4

@@ -6,19 +6,20 @@
 #include "../shared/kinds.p4"
 #include "../shared/types.p4"
 
-// The port between pipeline and controller: start the switch with --cpu-port 510.
+// Port between pipeline and controller: BMv2 must be started with --cpu-port 510.
 const port_t CPU_PORT = 510;
 
-// standard_metadata.instance_type as BMv2 sets it (simple_switch document, "intrinsic metadata").
+// Value of standard_metadata.instance_type of a clone made in ingress (BMv2's simple_switch document, "intrinsic
+// metadata").
 const bit<32> INSTANCE_INGRESS_CLONE = 1;
-const bit<32> INSTANCE_EGRESS_CLONE = 2;  // clone made in egress
-const bit<32> INSTANCE_RECIRCULATED = 4;  // recirculated packet
-const bit<32> INSTANCE_REPLICATION = 5;  // copy made by the replication engine
+const bit<32> INSTANCE_EGRESS_CLONE = 2;  // instance_type of a clone made in egress
+const bit<32> INSTANCE_RECIRCULATED = 4;  // instance_type of a recirculated packet
+const bit<32> INSTANCE_REPLICATION = 5;  // instance_type of a copy made by the replication engine
 
 // Field list of the metadata that clones and recirculated packets keep.
 #define FIELD_LIST_CARRIED 1
 
-// Path index that means no path.
+// Path index of a packet that concerns no path.
 const path_t PATH_NONE = 0xff;
 
 struct metadata_t {

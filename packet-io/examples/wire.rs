@@ -1,5 +1,5 @@
-//! Forwards frames between two interfaces: waits for frames in a socket's ring, takes them, and sends them to the
-//! other.
+//! Forwards frames between two network interfaces: waits for frames in the ring of one interface's socket, takes them
+//! from it, and sends them to the other interface.
 //!
 //! A benchmark compares it with a Linux bridge: the difference is the wake-up of a process and its system calls.
 //! `make bench` runs `cargo run --release -p alfirk-packet-io --features driver --example wire -- eth1 eth2` as
@@ -8,10 +8,10 @@
 use alfirk_packet_io::{interface_index, PacketSocket, Poller, ReceiveBatch};
 use std::{io, process::ExitCode};
 
-/// Length of a socket's ring in bytes.
+/// Length of a socket's receive ring in bytes.
 const RING: usize = 1 << 20;
 
-/// Forwards frames from each port to the other. Returns only on an error.
+/// Forwards each port's frames to the other port. Returns only on an error.
 fn join(ports: &mut [PacketSocket; 2]) -> io::Result<()> {
     let mut poller = Poller::new()?;
     for (port, token) in ports.iter().zip(0..) {

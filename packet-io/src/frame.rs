@@ -11,17 +11,17 @@ use std::sync::{Arc, OnceLock};
 
 use crc32fast::Hasher;
 
-/// A range of a reference-counted byte array.
+/// A range of a reference-counted byte array; clones share the bytes.
 #[derive(Clone, Default)]
 pub struct SharedBytes {
-    /// The whole allocation; `None` for an empty range.
+    /// The whole array; `None` for an empty range.
     all: Option<Arc<[u8]>>,
     start: usize,
     len: usize,
 }
 
 impl SharedBytes {
-    /// Creates the given range of `all`. A range that is out of bounds panics here or when it is read.
+    /// Creates the range `range` of the array `all`. A range that is out of bounds panics here, or when it is read.
     pub fn new(all: Arc<[u8]>, range: Range<usize>) -> SharedBytes {
         debug_assert!(range.end <= all.len());
         SharedBytes {
@@ -31,7 +31,7 @@ impl SharedBytes {
         }
     }
 
-    /// Copies bytes to a new allocation.
+    /// Creates a range over a copy of `bytes`.
     pub fn copy(bytes: &[u8]) -> SharedBytes {
         match bytes.is_empty() {
             true => SharedBytes::default(),
@@ -54,7 +54,8 @@ impl SharedBytes {
         self.run(1)
     }
 
-    /// Returns `count * len()` bytes of the array, from the start of this range; panics if they are out of bounds.
+    /// Returns `count * len()` bytes of the array, from the start of this range on: this range and the `count - 1`
+    /// ranges after it. Panics if they are out of bounds.
     pub fn run(&self, count: usize) -> &[u8] {
         match &self.all {
             Some(all) => &all[self.start..self.start + count * self.len],
@@ -62,7 +63,7 @@ impl SharedBytes {
         }
     }
 
-    /// Whether `next` is the range of equal length right after this one.
+    /// Whether `next` has the same length as this range and begins where this range ends, in the same array.
     pub fn is_followed_by(&self, next: &SharedBytes) -> bool {
         let is_same = match (&self.all, &next.all) {
             (Some(all), Some(next)) => Arc::ptr_eq(all, next),
@@ -91,16 +92,16 @@ impl fmt::Debug for SharedBytes {
     }
 }
 
-/// The end of a frame: a payload and up to 7 bytes after it. Immutable, so that copies of the frame can share it.
+/// The end of a frame, which copies of the frame share: the body (payload), and up to 7 bytes after it. Immutable.
 #[derive(Debug)]
 pub struct Tail {
     body: SharedBytes,
-    /// Bytes after the body; the first `end_len` are used.
+    /// The bytes after the body, of which the first `end_len` are used.
     end: [u8; Tail::MAX_END],
     end_len: u8,
     /// CRC-32 of the body, computed on first use.
     crc: OnceLock<u32>,
-    /// First argument and result of [`Tail::crc_after`], cached.
+    /// Argument and result of the first call of [`Tail::crc_after`].
     after: OnceLock<(u32, u32)>,
 }
 
@@ -130,7 +131,7 @@ impl Tail {
         self
     }
 
-    /// Length of body and end in bytes.
+    /// Length of the body and of the bytes after it.
     pub fn len(&self) -> usize {
         self.body.len() + usize::from(self.end_len)
     }
@@ -140,7 +141,7 @@ impl Tail {
         self.len() == 0
     }
 
-    /// The payload, without the bytes of [`Tail::end`].
+    /// The payload, without the bytes after it.
     pub fn body(&self) -> &[u8] {
         self.body.bytes()
     }
@@ -172,15 +173,15 @@ impl Tail {
         }
     }
 
-    /// Appends all bytes to a vector.
+    /// Appends the body and the bytes after it to a vector.
     pub fn append_to(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(self.body());
         bytes.extend_from_slice(self.end());
     }
 }
 
-/// A frame, from the Ethernet header to the last byte before the FCS: a head of its own, and optionally a shared
-/// tail.
+/// A frame, from the Ethernet header to the last byte before the FCS. It consists of a head of its own, and optionally
+/// a tail that it shares with other frames.
 #[derive(Clone, Default)]
 pub struct SplitFrame {
     head: Vec<u8>,
@@ -193,7 +194,7 @@ impl SplitFrame {
         SplitFrame { head, tail }
     }
 
-    /// Length in bytes.
+    /// Length of the frame in bytes.
     pub fn len(&self) -> usize {
         self.head.len() + self.tail.as_ref().map_or(0, |tail| tail.len())
     }
@@ -203,7 +204,7 @@ impl SplitFrame {
         self.len() == 0
     }
 
-    /// The bytes before the tail; the whole frame if it has no tail.
+    /// The bytes before the shared tail; the whole frame if it has no tail.
     pub fn head(&self) -> &[u8] {
         &self.head
     }
@@ -213,7 +214,7 @@ impl SplitFrame {
         self.tail.as_ref()
     }
 
-    /// The contiguous bytes of the frame; copies only if there is a tail.
+    /// Returns the bytes of the frame contiguously. Copies them only if there is a shared tail.
     pub fn bytes(&self) -> Cow<'_, [u8]> {
         match &self.tail {
             None => Cow::Borrowed(&self.head),
@@ -221,7 +222,7 @@ impl SplitFrame {
         }
     }
 
-    /// Converts to the contiguous bytes of the frame.
+    /// Converts the frame to its contiguous bytes.
     pub fn into_bytes(self) -> Vec<u8> {
         let (mut bytes, tail) = self.into_parts();
         if let Some(tail) = tail {
@@ -230,7 +231,7 @@ impl SplitFrame {
         bytes
     }
 
-    /// Converts to the bytes before the tail, and the tail.
+    /// Splits the frame into its head and its shared tail.
     pub fn into_parts(self) -> (Vec<u8>, Option<Arc<Tail>>) {
         (self.head, self.tail)
     }

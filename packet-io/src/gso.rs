@@ -13,23 +13,23 @@ use super::{
 };
 
 const ETHERNET: usize = 14;
-/// Length of the longest headers, with all options.
+/// Length of the longest headers: Ethernet, IPv4 and TCP, each with all options.
 const HEADERS: usize = ETHERNET + 60 + 60;
-/// Length of the longest IPv4 packet.
+/// Maximum length of an IPv4 packet.
 const MAX_PACKET: usize = 65_535;
 
 const TCP: u8 = 6;
 const FIN_PSH: u8 = 0x09;
 const ACK: u8 = 0x10;
 
-/// A frame that can start or continue a super-frame.
+/// A TCP segment in a frame, which may start or continue a super-frame.
 struct Segment<'a> {
     frame: &'a [u8],
     tcp: usize,
     payload: usize,
 }
 
-/// Consecutive segments that are sent as one super-frame.
+/// Consecutive TCP segments of a batch that are sent as one super-frame.
 pub struct SuperFrame {
     headers: [u8; VNET_HEADER + HEADERS],
     len: usize,
@@ -69,19 +69,20 @@ impl SuperFrame {
         (end - at > 1).then(|| first.super_frame(size, bytes, last, at..end))
     }
 
-    /// A `virtio_net_hdr` and the headers of all segments, which replace those of the first frame.
+    /// Headers of the super-frame: a `virtio_net_hdr`, and the headers of its segments. They replace the headers of the
+    /// first frame.
     pub fn headers(&self) -> &[u8] {
         &self.headers[..self.len]
     }
 
-    /// Offset of the payload in each frame.
+    /// Offset of the TCP payload in each of the frames.
     pub fn payload(&self) -> usize {
         self.len - VNET_HEADER
     }
 }
 
 impl<'a> Segment<'a> {
-    /// Parses a frame that segmentation could have produced; `None` for other frames. Checksums are not checked.
+    /// Parses a frame that TCP segmentation could have produced; `None` for other frames. Does not check checksums.
     fn parse(frame: &'a [u8]) -> Option<Segment<'a>> {
         /// All bits but "don't fragment".
         const FRAGMENT: u16 = 0xbfff;
@@ -132,7 +133,8 @@ impl<'a> Segment<'a> {
             && equal(tcp + 18..self.payload)
     }
 
-    /// Whether the checksums of IP and TCP are as computed by the kernel, which never writes a zero as all ones.
+    /// Whether the checksums of IP and TCP are those that the kernel would compute. The kernel never writes a checksum
+    /// of 0 as all ones.
     fn is_right(&self) -> bool {
         get16(self.frame, 24) != 0xffff
             && get16(self.frame, self.tcp + 16) != 0xffff

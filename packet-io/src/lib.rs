@@ -1,4 +1,4 @@
-//! Packet I/O: frames of an interface, time, emulated links and captures.
+//! Packet I/O: frames of network interfaces, clocks, emulated links and packet captures.
 //!
 //! Switch, host, STF and simulator use this crate, which depends on none of them. Without the feature `driver` it
 //! is pure:

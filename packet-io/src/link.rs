@@ -13,31 +13,31 @@ use thiserror::Error;
 use super::loss_filter::{Direction, LossFilter};
 use crate::wire::wire_bytes;
 
-/// The emulated properties of a port's link.
+/// Emulated properties of the link of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkOptions {
     /// Probability that a frame is lost, in each direction, from 0 to 1.
     pub loss: f64,
-    /// Delay of every sent frame, after its transmission time.
+    /// Delay of every sent frame, added to its transmission time.
     pub delay: Duration,
-    /// Maximum of the random time added to the delay, with uniform distribution. Frames keep their order.
+    /// Maximum random time added to the delay, uniformly distributed. Frames keep their order.
     pub jitter: Duration,
     /// Probability that a sent frame is duplicated.
     pub duplicate: f64,
     /// Probability that a sent frame skips the delay, and so overtakes others.
     pub reorder: f64,
-    /// Limit of the rate of sent frames; `None` for no limit.
+    /// Maximum rate of sent frames; `None` for no limit.
     pub rate: Option<Rate>,
-    /// Whether rates in bits include the Ethernet overhead of each frame, see [`wire_bytes`].
+    /// Whether bit rates include the Ethernet overhead of each frame, see [`wire_bytes`].
     pub on_wire: bool,
     /// Whether the link is cut: all frames are lost, in both directions.
     pub down: bool,
 }
 
-/// Error of invalid [`LinkOptions`].
+/// Reason why [`LinkOptions`] are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum LinkError {
-    /// The probability of this name is not from 0 to 1.
+    /// The probability with this name is not between 0 and 1.
     #[error("{0}: expected a probability from 0 to 1")]
     InvalidProbability(&'static str),
     /// The rate is 0 bits or packets per second.
@@ -49,7 +49,7 @@ pub enum LinkError {
 }
 
 impl LinkOptions {
-    /// Checks the options.
+    /// Checks whether the options are valid.
     ///
     /// # Errors
     /// The first invalid option.
@@ -74,7 +74,7 @@ impl LinkOptions {
     }
 }
 
-/// The rate of a link: at least one bit or packet per second.
+/// The rate of a link, at least one bit or packet per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
     /// Bits per second.
@@ -84,7 +84,7 @@ pub enum Rate {
 }
 
 impl Rate {
-    /// Transmission time of a frame of `bytes` in nanoseconds.
+    /// Transmission time of a frame of `bytes` bytes in nanoseconds.
     fn time_of(self, bytes: u64) -> u64 {
         let (units, per_second) = match self {
             Rate::Bits(rate) => (u128::from(bytes) * 8, rate),
@@ -95,7 +95,7 @@ impl Rate {
     }
 }
 
-/// Formats the rate as the command line accepts it, such as `100Mbps` or `2kpps`.
+/// Formats the rate in the syntax of the command line, such as `100Mbps` or `2kpps`.
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -105,7 +105,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Error of text that is not the rate of a link.
+/// Reason why a text is not the rate of a link.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RateError {
     /// The text is not a number with a unit of bits or packets per second.
@@ -141,29 +141,29 @@ impl FromStr for Rate {
 #[derive(Debug)]
 pub struct Link {
     options: LinkOptions,
-    /// Whether loss is the only effect on frames.
+    /// Whether random or selected loss is the link's only effect on frames.
     plain: bool,
-    /// Delay in nanoseconds.
+    /// Delay of each frame in nanoseconds.
     delay: u64,
-    /// Maximum jitter in nanoseconds.
+    /// Maximum random addition to the delay, in nanoseconds.
     jitter: u64,
     loss: Chance,
     loss_filters: Vec<LossFilter>,
     duplicate: Chance,
     reorder: Chance,
     random: ChaCha8Rng,
-    /// Time at which the transmission of the last frame ends, in nanoseconds.
+    /// Time in nanoseconds at which the transmission of the last frame ends.
     busy_until: u64,
-    /// Arrival time of the last frame that was not reordered, in nanoseconds.
+    /// Arrival time in nanoseconds of the last frame that was not reordered.
     last_arrival: u64,
-    /// Frames in flight, by arrival time in nanoseconds and order of sending.
+    /// Frames in flight, by arrival time in nanoseconds and by order of sending.
     waiting: BTreeMap<(u64, u64), Vec<u8>>,
     sequence: u64,
     /// Number of frames that the link has dropped, in both directions.
     pub lost: u64,
 }
 
-/// A probability as a threshold for 64-bit random numbers; `None` for 0, which consumes no random number.
+/// A probability, as a threshold for 64-bit random numbers. `None` for probability 0, which consumes no random number.
 #[derive(Clone, Copy, Debug)]
 struct Chance(Option<u64>);
 
@@ -181,7 +181,7 @@ impl Chance {
 }
 
 impl Link {
-    /// Creates the link of port `port`; `seed` is the switch's random seed.
+    /// Creates the emulated link of port number `port`. `seed`: random seed of the switch.
     pub fn new(options: LinkOptions, seed: u64, port: u32) -> Link {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         random.set_stream(port.into());
@@ -205,8 +205,8 @@ impl Link {
         link
     }
 
-    /// Changes the options at time `now`. Frames in flight arrive as scheduled. After a change of the rate, the
-    /// next frame does not wait for the end of the last transmission.
+    /// Changes the options of the link at time `now`. Frames in flight arrive as scheduled. After a change of the rate,
+    /// the next frame does not wait for the end of the last transmission.
     pub fn set(&mut self, options: LinkOptions, now: u64) {
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         if options.rate != self.options.rate {
@@ -224,7 +224,7 @@ impl Link {
         self.options = options;
     }
 
-    /// The current options.
+    /// Returns the current options of the link.
     pub fn options(&self) -> LinkOptions {
         self.options
     }
@@ -234,7 +234,7 @@ impl Link {
         self.waiting.len()
     }
 
-    /// Sets rules that drop selected frames.
+    /// Sets the rules by which selected frames are dropped.
     #[must_use]
     pub fn with_loss_filters(mut self, loss_filters: Vec<LossFilter>) -> Link {
         self.loss_filters = loss_filters;
@@ -252,28 +252,28 @@ impl Link {
         lost
     }
 
-    /// Whether frames can be sent without [`Link::push`]: loss is the link's only effect, and no frame is in flight.
+    /// Whether frames may be sent without [`Link::push`]: loss is the link's only effect, and no frame is in flight.
     pub fn is_plain(&self) -> bool {
         self.plain && self.waiting.is_empty()
     }
 
-    /// Whether the link has a rate, so that packets queue for it.
+    /// Whether the rate of the link is limited, so that packets may queue for it.
     pub fn has_rate(&self) -> bool {
         self.options.rate.is_some()
     }
 
-    /// Whether the link can accept a frame now.
+    /// Whether the link can accept a frame at time `now`.
     pub fn is_idle(&self, now: u64) -> bool {
         self.busy_until <= now
     }
 
-    /// Time at which the link can accept the next frame, in nanoseconds.
+    /// Time in nanoseconds from which the link can accept the next frame.
     pub fn idle_at(&self) -> u64 {
         self.busy_until
     }
 
-    /// Sends a frame that has been queued since `now`. Its transmission starts when the link is idle. Lost frames occupy
-    /// the link, too.
+    /// Sends a frame that has been queued since `now`. Its transmission starts when the link is idle. A lost frame
+    /// occupies the link, too.
     pub fn push(&mut self, now: u64, frame: Vec<u8>) {
         if let Some(rate) = self.options.rate {
             let start = self.busy_until.max(now);
@@ -309,13 +309,13 @@ impl Link {
         self.waiting.insert((arrival, self.sequence), frame);
     }
 
-    /// Takes a frame that has arrived by `now`; `None` if there is none.
+    /// Removes and returns a frame that has arrived by `now`; `None` if there is none.
     pub fn pop(&mut self, now: u64) -> Option<Vec<u8>> {
         let first = self.waiting.first_entry()?;
         (first.key().0 <= now).then(|| first.remove())
     }
 
-    /// Arrival time of the next frame, in nanoseconds; `None` if no frame is on the link.
+    /// Arrival time in nanoseconds of the next frame; `None` if no frame is in flight.
     pub fn poll_timeout(&self) -> Option<u64> {
         self.waiting.keys().next().map(|(at, _)| *at)
     }

@@ -18,17 +18,17 @@ pub enum Direction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LossFilter {
     direction: Direction,
-    /// Number of the first dropped frame among matching ones, counted from 1.
+    /// Number of the first frame to drop, among the frames that match, counted from 1.
     first: u64,
-    /// Number of the last dropped frame.
+    /// Number of the last frame to drop, among the frames that match.
     last: u64,
     /// Conditions on the frame's content, all of which must hold.
     bytes: Vec<Byte>,
-    /// Number of matching frames so far.
+    /// Number of frames that have matched so far.
     seen: u64,
 }
 
-/// A condition: the byte at `offset` equals `value` under `mask`.
+/// A condition on a frame: its byte at `offset`, masked by `mask`, equals `value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Byte {
     offset: usize,
@@ -37,7 +37,7 @@ struct Byte {
 }
 
 impl LossFilter {
-    /// Counts a frame if it matches direction and content, and returns whether it is to be dropped.
+    /// Returns whether a frame must be dropped. Counts the frame if it matches direction and content.
     pub fn matches(&mut self, direction: Direction, frame: &[u8]) -> bool {
         let has = |b: &Byte| frame.get(b.offset).is_some_and(|x| x & b.mask == b.value);
         if direction != self.direction || !self.bytes.iter().all(has) {

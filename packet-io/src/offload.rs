@@ -1,38 +1,38 @@
-//! Completes frames that the kernel left for hardware offloads.
+//! Completes received frames whose checksums, VLAN tags or segmentation the kernel has left to hardware offloads.
 //!
 //! On a veth pair the sender's kernel may pass frames with a partial checksum, VLAN tags outside the frame, and
 //! super-frames: TCP or UDP frames of up to 64 KiB that hardware would segment. A P4 program must process frames as
 //! on a wire, so they are completed here as by a network card. The `virtio_net_hdr` of each frame and the packet
 //! socket's auxiliary data describe what is missing.
 
-/// The relevant fields of a `struct virtio_net_hdr`, in host byte order.
+/// The fields of a `struct virtio_net_hdr` that this driver uses, in host byte order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offload {
-    /// Offset of the first byte that the checksum covers; it covers all bytes to the end of the frame.
+    /// Offset of the first byte that the checksum covers. It covers all bytes from there to the end of the frame.
     pub csum_start: usize,
-    /// Offset of the checksum from `csum_start`; `None` if the checksum is complete.
+    /// Offset of the checksum field from `csum_start`; `None` if the checksum is complete.
     pub csum_offset: Option<usize>,
-    /// The kind of super-frame.
+    /// Whether the frame is a super-frame, and of which protocol.
     pub segments: Segments,
     /// Payload bytes of each segment of a super-frame.
     pub segment_size: usize,
 }
 
-/// The kind of a frame: ordinary, or a super-frame of a protocol.
+/// Whether a frame is ordinary, or a super-frame of a protocol, which must be segmented.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Segments {
     /// An ordinary frame.
     #[default]
     None,
-    /// TCP over IPv4 or IPv6.
+    /// A super-frame of TCP over IPv4 or IPv6.
     Tcp,
-    /// UDP over IPv4 or IPv6 (`UDP_SEGMENT`).
+    /// A super-frame of UDP over IPv4 or IPv6 (`UDP_SEGMENT`).
     Udp,
-    /// A kind that this driver never requests.
+    /// A super-frame of a kind that this driver never requests.
     Other,
 }
 
-/// Length of the `virtio_net_hdr` in front of each frame.
+/// Length in bytes of the `virtio_net_hdr` in front of each frame.
 pub const VNET_HEADER: usize = 10;
 
 const NEEDS_CSUM: u8 = 1;
@@ -43,7 +43,7 @@ const GSO_UDP_L4: u8 = 5;
 const GSO_ECN: u8 = 0x80;
 
 impl Offload {
-    /// Parses a `virtio_net_hdr`.
+    /// Parses the bytes of a `virtio_net_hdr`.
     pub fn parse(header: &[u8; VNET_HEADER]) -> Offload {
         let short = |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
         Offload {
@@ -59,14 +59,14 @@ impl Offload {
         }
     }
 
-    /// Whether the frame is complete as it is.
+    /// Whether the frame needs no completion.
     pub fn is_finished(&self) -> bool {
         self.csum_offset.is_none() && self.segments == Segments::None
     }
 }
 
-/// Completes a frame, and passes the resulting frames to `send`. Returns false and drops the frame if it
-/// contradicts its description.
+/// Completes the checksum of a frame, segments it if it is a super-frame, and passes the resulting frames to `send`.
+/// Returns false, and drops the frame, if the frame contradicts `offload`.
 pub fn finish(frame: &mut [u8], offload: Offload, mut send: impl FnMut(&[u8])) -> bool {
     match offload.segments {
         Segments::None => {
@@ -89,7 +89,8 @@ pub fn finish(frame: &mut [u8], offload: Offload, mut send: impl FnMut(&[u8])) -
     }
 }
 
-/// Completes a checksum, whose field holds the sum of the pseudo-header. Returns false if the field is not within the frame.
+/// Completes the checksum of a frame, in whose field the kernel has put the sum of the pseudo-header. Returns false if
+/// the field is outside of the frame.
 fn complete_checksum(frame: &mut [u8], start: usize, offset: usize) -> bool {
     let at = start + offset;
     if at + 2 > frame.len() {
@@ -102,7 +103,7 @@ fn complete_checksum(frame: &mut [u8], start: usize, offset: usize) -> bool {
     true
 }
 
-/// Offsets of the headers of a super-frame.
+/// Offsets of the headers in a super-frame.
 #[derive(Clone, Copy, Debug)]
 struct Headers {
     ip: usize,
@@ -214,7 +215,7 @@ fn pseudo_sum(f: &[u8], at: Headers) -> u64 {
     sum(addresses) + u64::from(at.protocol) + (f.len() - at.transport) as u64
 }
 
-/// The Internet checksum's sum before folding (RFC 1071).
+/// Sum of 16-bit words for the Internet checksum, before folding (RFC 1071).
 pub(super) fn sum(bytes: &[u8]) -> u64 {
     // In host byte order and in chunks, for speed; the sum of swapped words is the swapped sum.
     let chunks = bytes.chunks_exact(4);
@@ -225,6 +226,7 @@ pub(super) fn sum(bytes: &[u8]) -> u64 {
     u64::from(u16::from_be_bytes(fold(sum).to_ne_bytes()))
 }
 
+/// Folds the sum of an Internet checksum to 16 bits.
 pub(super) fn fold(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);

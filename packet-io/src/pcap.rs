@@ -7,11 +7,11 @@ use std::io::{self, Write};
 
 /// Magic number of captures with nanosecond timestamps.
 const NANOSECONDS: u32 = 0xa1b2_3c4d;
-/// Magic number of captures with microsecond timestamps.
+/// Magic number of captures whose timestamps are in microseconds.
 const MICROSECONDS: u32 = 0xa1b2_c3d4;
 /// Link type of captures with Ethernet frames (`LINKTYPE_ETHERNET`).
 pub const LINK_TYPE_ETHERNET: u32 = 1;
-/// Maximum number of bytes stored of a frame.
+/// Maximum number of bytes of a frame that a capture stores.
 const SNAP_LEN: u32 = 262_144;
 /// One second in nanoseconds.
 const SECOND: u64 = 1_000_000_000;
@@ -68,13 +68,13 @@ impl<W: Write> PcapWriter<W> {
     }
 }
 
-/// Error of bytes that are not a valid capture.
+/// Reason why bytes are not a valid capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PcapError {
     /// The file does not begin with the magic number of a capture.
     #[error("not a pcap file")]
     NotPcap,
-    /// The header of a frame has a length above the format's limit of 262,144 bytes.
+    /// The header of a frame has a length above the format's limit of 262,144 bytes; holds the length.
     #[error("a captured frame of {0} bytes exceeds the limit of the format")]
     TooLong(u32),
 }
@@ -90,12 +90,12 @@ pub struct PcapFrame {
     pub length: usize,
 }
 
-/// Parses a capture that arrives in pieces.
+/// Parser for a capture whose bytes arrive in pieces.
 #[derive(Debug, Default)]
 pub struct PcapReader {
-    /// Bytes of the file that were fed and not yet discarded.
+    /// Bytes of the file that the caller has passed and that were not discarded yet.
     bytes: Vec<u8>,
-    /// Number of consumed bytes of `bytes`.
+    /// Number of bytes at the start of `bytes` that were parsed.
     at: usize,
     header: Option<Header>,
 }
@@ -109,19 +109,19 @@ struct Header {
 }
 
 impl PcapReader {
-    /// Appends bytes of the file.
+    /// Passes the next bytes of the file to the parser.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.at);
         self.at = 0;
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The link type of the file header; `None` before that is complete.
+    /// Returns the link type in the file header; `None` until the header is complete.
     pub fn link_type(&self) -> Option<u32> {
         self.header.map(|header| header.link_type)
     }
 
-    /// Takes the next frame; `None` until more bytes are fed.
+    /// Removes and returns the next frame; `None` if more bytes of the file are needed.
     ///
     /// # Errors
     /// If the bytes are not a valid capture.

@@ -12,7 +12,7 @@ use crate::pcap::PcapWriter;
 pub type PcapFile = PcapWriter<BufWriter<File>>;
 
 impl PcapFile {
-    /// Creates the file and writes its header.
+    /// Creates the file and writes the header of the capture.
     ///
     /// # Errors
     /// If the file cannot be created or written.

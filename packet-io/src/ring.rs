@@ -17,41 +17,42 @@ use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
 
 use super::{offload::VNET_HEADER, sys::set};
 
-/// Slots are allocated in blocks of this size.
+/// Size in bytes of the blocks in which the kernel allocates slots.
 const BLOCK: usize = 64 << 10;
-/// Maximum number of bytes that the kernel puts in front of a frame: `tpacket2_hdr`, address and virtio header.
+/// Maximum number of bytes that the kernel puts in front of a frame in its slot: `tpacket2_hdr`, address and virtio
+/// header.
 const OVERHEAD: usize = 128;
 /// Length of the header at the start of a slot in bytes.
 const HEADER: usize = mem::size_of::<libc::tpacket2_hdr>();
 /// Alignment of slots in bytes.
 const ALIGNMENT: usize = 16;
-/// Maximum length of a slot in bytes. Longer frames are rare, mostly super-frames.
+/// Maximum length of a slot in bytes. Frames that do not fit are rare, mostly super-frames.
 const MAX_SLOT: usize = 16 << 10;
 
-/// The mapped ring of one socket.
+/// The receive ring of one socket, mapped into memory.
 #[derive(Debug)]
 pub struct Ring {
     memory: NonNull<u8>,
     len: usize,
     slot: usize,
-    /// Offset of the next slot to be filled, in bytes.
+    /// Offset in bytes of the slot that holds the oldest frame, or that the kernel fills next.
     next: usize,
 }
 
 // SAFETY: the mapping is owned by this value and not bound to a thread.
 unsafe impl Send for Ring {}
 
-/// A received frame within the ring.
+/// A received frame in the ring.
 pub struct Slot<'a> {
     /// The bytes of the frame that fit into the slot.
     pub bytes: &'a mut [u8],
     /// The `virtio_net_hdr` of the frame.
     pub header: [u8; VNET_HEADER],
-    /// Whether the complete frame is in the socket's queue.
+    /// Whether the frame did not fit, and the whole frame is in the socket's queue.
     pub is_queued: bool,
-    /// Whether the frame is longer than `bytes` and the rest is lost.
+    /// Whether the frame is longer than `bytes`. Unless `is_queued`, the rest is lost.
     pub is_truncated: bool,
-    /// VLAN tag that the kernel removed, if any: protocol and contents.
+    /// Protocol and contents of the VLAN tag that the kernel has removed from the frame; `None` without a tag.
     pub vlan: Option<(u16, u16)>,
 }
 

@@ -1,4 +1,4 @@
-//! Length and duration of a frame on an Ethernet link.
+//! Length and duration of a frame on an Ethernet wire.
 
 /// Length of the frame check sequence in bytes, which frames in this crate do not include.
 pub const ETHERNET_FCS: u64 = 4;
@@ -9,14 +9,14 @@ pub const ETHERNET_PREAMBLE_AND_GAP: u64 = 20;
 /// Minimum length of an Ethernet frame in bytes, FCS included; shorter ones are padded on the wire (IEEE 802.3, 4A.2.3.2.4).
 pub const ETHERNET_MIN_FRAME: u64 = 64;
 
-/// Bytes that a frame of `len` bytes (Ethernet header to the last byte before the FCS) occupies on the wire.
+/// Number of bytes that a frame of `len` bytes (Ethernet header to the last byte before the FCS) occupies on the wire,
+/// with padding, FCS, preamble and gap.
 #[inline]
 pub fn wire_bytes(len: usize) -> u64 {
     (len as u64 + ETHERNET_FCS).max(ETHERNET_MIN_FRAME) + ETHERNET_PREAMBLE_AND_GAP
 }
 
-/// Time that `bytes` (preamble and gap included) take at `bits_per_second`, in picoseconds, rounded up. The rate
-/// must be above 0.
+/// Time in picoseconds that `bytes` bytes on the wire take at `bits_per_second`, rounded up. The rate must be above 0.
 ///
 /// At 100 Gbit/s a minimal frame takes 6.72 ns, so rounding each frame to a nanosecond would cost a tenth of the
 /// link's rate.

@@ -1,4 +1,4 @@
-"""Numbers of ``p4src/v1model/main.p4``.
+"""Constants and headers of ``p4src/v1model/main.p4``.
 
 Written by ``alfirk p4c --constants-files``; change them there.
 """
@@ -11,11 +11,11 @@ from typing import ClassVar
 ETHERTYPE_IPV4 = 0x800
 #: EtherType of ARP (RFC 826)
 ETHERTYPE_ARP = 0x806
-#: IEEE 802.1Q, also priority tags (VLAN 0)
+#: EtherType of C-VLAN tags (IEEE 802.1Q), also of priority tags (VLAN 0)
 ETHERTYPE_C_TAG = 0x8100
-#: IEEE 802.1ad
+#: EtherType of S-VLAN tags (IEEE 802.1ad)
 ETHERTYPE_S_TAG = 0x88A8
-#: length of a VLAN tag
+#: length of a VLAN tag in bytes
 TAG_BYTES = 4
 #: ARP hardware type of Ethernet (RFC 826)
 ARP_HTYPE_ETHERNET = 1
@@ -27,52 +27,51 @@ ARP_OPER_REPLY = 2
 IP_PROTOCOL_TCP = 6
 #: IPv4 protocol number of UDP
 IP_PROTOCOL_UDP = 17
-#: UDP ports of RoCEv2 (IBTA vol. 1, annex A17.3.1) and of Alfirk's registration protocol.
+#: UDP port of RoCEv2 (IBTA vol. 1, annex A17.3.1)
 UDP_PORT_ROCEV2 = 0x12B7
 #: UDP port of Alfirk's registration protocol (MRP)
 UDP_PORT_MRP = 0x12B6
-#: BTH opcodes of the reliable connection service (IBTA vol. 1, table 38).
+#: BTH opcode of SEND First; OPCODE_RC_* are those of the reliable connection service (IBTA vol. 1,
+#: table 38).
 OPCODE_RC_SEND_FIRST = 0
-#: RDMA WRITE First
+#: BTH opcode of RDMA WRITE First
 OPCODE_RC_WRITE_FIRST = 6
-#: RDMA WRITE Only
+#: BTH opcode of RDMA WRITE Only
 OPCODE_RC_WRITE_ONLY = 10
-#: RDMA WRITE Only with Immediate
+#: BTH opcode of RDMA WRITE Only with Immediate
 OPCODE_RC_WRITE_ONLY_IMM = 11
-#: RDMA READ Request
+#: BTH opcode of RDMA READ Request
 OPCODE_RC_READ_REQUEST = 12
-#: Acknowledge: an ACK or NAK
+#: BTH opcode of Acknowledge: an ACK or NAK
 OPCODE_RC_ACKNOWLEDGE = 17
-#: atomic CmpSwap
+#: BTH opcode of the atomic operation CmpSwap
 OPCODE_RC_COMPARE_SWAP = 19
-#: atomic FetchAdd
+#: BTH opcode of the atomic operation FetchAdd
 OPCODE_RC_FETCH_ADD = 20
-#: SEND Last with Invalidate
+#: BTH opcode of SEND Last with Invalidate
 OPCODE_RC_SEND_LAST_INV = 22
-#: SEND Only with Invalidate
+#: BTH opcode of SEND Only with Invalidate
 OPCODE_RC_SEND_ONLY_INV = 23
-#: FLUSH
+#: BTH opcode of FLUSH
 OPCODE_RC_FLUSH = 28
-#: ATOMIC WRITE
+#: BTH opcode of ATOMIC WRITE
 OPCODE_RC_ATOMIC_WRITE = 29
-#: congestion notification packet of RoCEv2 (IBTA annex A17.9.3)
+#: BTH opcode of RoCEv2's congestion notification packet (IBTA annex A17.9.3)
 OPCODE_CNP = 129
-#: The upper three bits of the opcodes of unreliable datagrams (the same table).
+#: Upper three bits of the BTH opcodes of unreliable datagrams (UD; IBTA vol. 1, table 38).
 OPCODE_CLASS_UD = 3
-#: Multicast of datagrams: queue pair number of all receivers (IBTA vol. 1, section 10.5), prefix of
-#: IPv4 group addresses, and the
-#: first 24 bits of their MAC addresses; a zero bit and the lower 23 bits of the IPv4 address follow
-#: (RFC 1112, section 6.4).
+#: Destination queue pair number of datagrams to a multicast group (IBTA vol. 1, section 10.5).
 MULTICAST_QPN = 0xFFFFFF
 #: upper four bits of IPv4 multicast addresses, 224.0.0.0/4
 IPV4_MULTICAST = 14
-#: first 24 bits of the MAC addresses of IPv4 multicast (RFC 1112)
+#: first 24 bits of the MAC addresses of IPv4 multicast (RFC 1112, section 6.4)
 MULTICAST_MAC = 0x1005E
-#: AETH syndromes (IBTA vol. 1, section 9.7.5.1.4): two type bits after a zero, then a value.
+#: Upper three bits of the AETH syndrome of an ACK (IBTA vol. 1, section 9.7.5.1.4); the lower five
+#: are the credit count.
 AETH_ACK = 0
-#: type bits of an RNR NAK; the value is the timer code
+#: upper three bits of the AETH syndrome of an RNR NAK; the lower five are the timer code
 AETH_RNR_NAK = 1
-#: type bits of a NAK; the value is the NAK code
+#: upper three bits of the AETH syndrome of a NAK; the lower five are the NAK code
 AETH_NAK = 3
 #: NAK code of a PSN sequence error
 NAK_PSN_SEQUENCE_ERROR = 0
@@ -80,141 +79,154 @@ NAK_PSN_SEQUENCE_ERROR = 0
 NAK_INVALID_REQUEST = 1
 #: NAK code of a remote operational error
 NAK_REMOTE_OPERATIONAL = 3
-#: Selective NAK: a code reserved by the specification, accepted only if the group's entry enables
-#: selective repeat
-#: (selective_nak.p4). Between receivers and switches the PSN is that of the lost packet, and the
-#: MSN is the number of reports
-#: by its receiver, 1 to 255. A source gets it with the PSN after the last acknowledged one, and the
-#: lost PSN as MSN.
+#: NAK code of a selective NAK, which the specification reserves. It is accepted only if the group's
+#: entry enables
+#: selective repeat (selective_nak.p4). In a selective NAK of a receiver, the PSN is that of the
+#: lost packet, and the MSN
+#: is the number of reports by this receiver, 1 to 255. In the one that the source gets, the PSN is
+#: the one after the
+#: last acknowledged PSN, and the MSN is the lost PSN.
 NAK_SELECTIVE = 31
-#: ACK without end-to-end credits (credit field 31), as Soft-RoCE sends it.
+#: AETH syndrome of an ACK without end-to-end credits (credit field 31), as Soft-RoCE sends it.
 SYNDROME_ACK_NO_CREDITS = 31
 
 
 class MinPsn(IntEnum):
-    """Strategies for a group's minimum PSN (parameter min_psn of set_group)."""
+    """How a switch finds the minimum acknowledged PSN of a group (parameter min_psn of set_group)."""
 
-    #: in one pass (min_psn_tree.p4)
+    #: by a tournament tree in registers, in one pass of the ACK (min_psn_tree.p4)
     TREE = 0
-    #: by recirculation (min_psn_walk.p4)
+    #: by recirculation of the ACK (min_psn_walk.p4)
     WALK = 1
-    #: by the controller
+    #: by the controller, to which switches pass ACKs
     PUNT = 2
 
 
 class IcrcMode(IntEnum):
-    """Strategies for the ICRC of a group's data (parameter icrc of set_group)."""
+    """How the ICRC of data stays valid when headers are rewritten (parameter icrc of set_group)."""
 
-    #: by the constants of the bridge
+    #: two other header fields are changed by XOR constants, so that the ICRC stays the same
     NEUTRAL = 0
-    #: in the pipeline; the McstID must lie in the range below
+    #: the pipeline recomputes the ICRC; the McstID must be in RECOMPUTE_NETWORK
     RECOMPUTE = 1
-    #: by the controller
+    #: the controller recomputes the ICRC
     PUNT = 2
 
 
-#: The payload of data is parsed only for McstIDs of this network, as parsers have no group table.
+#: Network of the McstIDs of groups with IcrcMode.RECOMPUTE. Parsers have no group table, so they
+#: parse payloads by address.
 RECOMPUTE_NETWORK = 0xAFF8000
 #: netmask of RECOMPUTE_NETWORK: 17 bits
 RECOMPUTE_MASK = 0xFFFF8000
 #: R_Key of a WRITE Only that carries a memory region for a leaf switch (memory_regions.p4).
 MR_INFO_RKEY = 0xA1F14B31
-#: UDP length of such a packet, and of the empty WRITE that hosts get instead: UDP (8) + BTH (12) +
-#: RETH (16) + ICRC (4), and 16 bytes of XOR differences.
+#: UDP length of a WRITE Only that carries a memory region (MR_INFO_RKEY): UDP (8) + BTH (12) + RETH
+#: (16) + XOR
+#: differences (16) + ICRC (4).
 MR_INFO_UDP_BYTES = 56
-#: UDP length of the empty WRITE
+#: UDP length of a WRITE Only without payload, which hosts get in place of an announced memory
+#: region.
 EMPTY_WRITE_UDP_BYTES = 40
-#: IPv4 total length of the empty WRITE
+#: IPv4 total length of a WRITE Only without payload, EMPTY_WRITE_UDP_BYTES + 20
 EMPTY_WRITE_IPV4_BYTES = 60
-#: Part of the UDP length that is not payload: UDP, BTH and ICRC, and those with a RETH.
+#: UDP length of a packet with BTH but without RETH, less its payload: UDP, BTH and ICRC.
 UDP_OVERHEAD_BYTES = 24
-#: UDP, BTH, RETH and ICRC
+#: UDP length of a packet with a RETH, less its payload: UDP, BTH, RETH and ICRC.
 UDP_OVERHEAD_WITH_RETH_BYTES = 40
-#: Default window: packets that a source may send beyond the last acknowledged one, if the group's
-#: entry (set_group) has none.
-#: More than queue pairs have outstanding (128 in Linux' rdma_rxe), and far below 2^23, the limit of
-#: serial comparison.
+#: Window if the group's entry (set_group) has none: the number of packets that a source may send
+#: beyond the last
+#: acknowledged one. It is more than queue pairs have outstanding (128 in Linux' rdma_rxe), and less
+#: than 2^23, the limit
+#: of serial comparison.
 DEFAULT_WINDOW = 0x10000
-#: Messages by which the next MSN may be ahead of the one that a controller has written after a loss
-#: of registers (last_acked.p4).
+#: Maximum increase of the MSN by the first ACK after a controller has restored the registers,
+#: because it writes only a
+#: lower bound of the MSN (last_acked.p4).
 UNKNOWN_MSN_ROOM = 0x8000
-#: Timeout of a walk in microseconds, after which its packet is taken as lost.
+#: Timeout in microseconds of a search for the minimum PSN by recirculation (table walk); its packet
+#: is then taken as lost.
 WALK_TIMEOUT_US = 0x3E8
-#: ECN code points (RFC 3168).
+#: ECN code point of a packet whose transport does not support ECN (RFC 3168).
 ECN_NOT_ECT = 0
-#: congestion experienced
+#: ECN code point "congestion experienced" (RFC 3168)
 ECN_CE = 3
-#: Virtual queue pair number of groups without their own one.
+#: Destination queue pair number of members' packets to a group whose entry (set_group) has none.
 FIXED_VIRTUAL_QPN = 1
-#: The default P_Key without its membership bit (IBTA vol. 1, section 10.9): groups are in this
-#: partition.
+#: Partition of all groups: the default P_Key without its membership bit (IBTA vol. 1, section
+#: 10.9).
 DEFAULT_PARTITION = 0x7FFF
-#: MAC address of the fabric, as hosts see it.
+#: MAC address of the fabric, to which hosts send packets for groups.
 VIRTUAL_MAC = 0x2A1F14C0001
-#: length of an Ethernet header without tags
+#: length of an Ethernet header without VLAN tags
 ETHERNET_BYTES = 14
-#: Length of the IPv4 header: groups' packets have no options.
+#: Offset of the UDP header in an IPv4 packet, 20: packets of groups have no IPv4 options.
 UDP_OFFSET_BYTES = 20
-#: IPv4 length of an ACK: IPv4 (20) + UDP (8) + BTH (12) + AETH (4) + ICRC (4).
+#: IPv4 total length of an ACK or NAK: IPv4 (20) + UDP (8) + BTH (12) + AETH (4) + ICRC (4).
 ACK_IPV4_BYTES = 48
-#: UDP length of an ACK
+#: UDP length of an ACK or NAK
 ACK_UDP_BYTES = 28
-#: length of an ACK from the Ethernet header to the ICRC, without tags
+#: length of an ACK or NAK from the Ethernet header to the ICRC, without VLAN tags
 ACK_FRAME_BYTES = 62
 #: TTL of an ACK that a switch creates from data.
 ACK_TTL = 64
-#: TTL of feedback that a switch merges or forwards: as if the member were at this switch.
+#: TTL of ACKs, NAKs and CNPs that a switch merges or forwards: that of a member attached to this
+#: switch.
 FEEDBACK_TTL = 63
-#: UDP source port of all feedback of switches, before the exit half of the bridge.
+#: UDP source port of ACKs, NAKs and CNPs from switches, before the exit half of the bridge
+#: (bridge_exit.p4) rewrites it.
 FEEDBACK_UDP_SOURCE_PORT = 0xC000
-#: IPv4 (20) + UDP (8) + BTH (12) + 16 reserved bytes + ICRC (4) (IBTA annex A17.9.3).
+#: IPv4 total length of a CNP: IPv4 (20) + UDP (8) + BTH (12) + 16 reserved bytes + ICRC (4) (IBTA
+#: annex A17.9.3).
 CNP_IPV4_BYTES = 60
 #: UDP length of a CNP
 CNP_UDP_BYTES = 40
-#: length of a CNP from the Ethernet header to the ICRC, without tags
+#: length of a CNP from the Ethernet header to the ICRC, without VLAN tags
 CNP_FRAME_BYTES = 74
-#: A probe after packet_in (3) and feedback (10).
+#: Length of a PacketIn with reason PROBE: the headers packet_in (3) and feedback (10), then an ACK
+#: frame (62).
 PROBE_PACKET_IN_BYTES = 75
-#: A fatal NAK after packet_in (3).
+#: Length of a PacketIn with reason FATAL_NAK: the header packet_in (3), then a NAK frame (62).
 FATAL_NAK_PACKET_IN_BYTES = 65
-#: A registration packet after packet_in (3): Ethernet (14) and at most 1,500 bytes of IPv4.
+#: Maximum length of a PacketIn with reason MRP: the header packet_in (3), then Ethernet (14) and an
+#: IPv4 packet (1,500).
 MRP_PACKET_IN_BYTES = 0x5ED
-#: Path index in words written by a sender's own data: the largest one, so that it loses every tie
-#: and the MSN of a
-#: receiver is used.
+#: Path index in words of the min-PSN tree that a sender's own data writes. It is the largest index,
+#: so a receiver with
+#: the same PSN wins the tie, and the MSN of that receiver is used.
 PATH_OF_SENDER = 255
 
 
 class PacketOutKind(IntEnum):
-    """packet_out.kind."""
+    """What the pipeline does with a PacketOut: the field packet_out.kind."""
 
-    #: a frame for packet_out.egress_port
+    #: send the frame that follows to packet_out.egress_port
     FORWARD = 0
-    #: a register control header
+    #: execute the register control header that follows
     REGISTERS = 1
-    #: an ACK or NAK that the controller sends
+    #: send the ACK or NAK that follows the feedback header
     FEEDBACK = 2
 
 
 class PacketInReason(IntEnum):
-    """packet_in.reason."""
+    """Why a switch passes a packet to the controller: the field packet_in.reason."""
 
     #: the reply to a register control header
     REGISTERS = 1
     #: a registration packet of a host
     MRP = 2
-    #: an ACK or NAK of a group of MinPsn.PUNT
+    #: an ACK or NAK of a group whose minimum PSN the controller computes (MinPsn.PUNT)
     FEEDBACK = 3
-    #: old data of such a group, as an ACK of its PSN, to be acknowledged if all paths have it
+    #: an ACK of the PSN of retransmitted data in a MinPsn.PUNT group, to be sent if all paths have
+    #: it
     PROBE = 4
-    #: data to egress port `ingress_port`, whose ICRC the controller computes
+    #: data whose ICRC the controller computes; `ingress_port` is its egress port
     ICRC = 5
-    #: a NAK of a receiver whose queue pair is in the error state
+    #: a NAK from a receiver whose queue pair is in the error state
     FATAL_NAK = 6
 
 
 class RegisterOp(IntEnum):
-    """register_control.op."""
+    """Operation on registers that the controller requests: the field register_control.op."""
 
     #: initialise all registers of a group
     INIT_GROUP = 1
@@ -227,7 +239,7 @@ class RegisterOp(IntEnum):
 
 
 class RegisterStatus(IntEnum):
-    """register_control.status."""
+    """Result of a register operation: the field register_control.status of a reply."""
 
     #: the operation is complete
     OK = 0
@@ -240,36 +252,38 @@ class RegisterStatus(IntEnum):
 
 
 class RegisterName(IntEnum):
-    """register_control.reg: registers that can be read and written."""
+    """Registers that the controller can read and write: the field register_control.reg."""
 
-    #: agg_psn << 24 | agg_msn
+    #: PSN and MSN last acknowledged to the source: PSN << 24 | MSN
     AGG = 1
-    #: nak_syndrome << 24 | nak_psn, 0 if no NAK is pending; bit 31 is set if it was sent to the
+    #: pending NAK: AETH syndrome << 24 | PSN; 0 without one; bit 31 is set if it was sent to the
     #: source
     NAK = 2
-    #: port of the source, 0 if there was none
+    #: port that leads to the source, 0 if there was none
     SRC_PORT = 3
-    #: of a path: ack_psn << 8 | path; to write, absent << 32 | that
+    #: per path: newest acknowledged PSN << 8 | path; to write, also the bit mask of absent tree
+    #: nodes << 32
     ACK = 4
-    #: of a path, its lower 16 bits; to be written before RegisterName.ACK, which propagates it up
-    #: the tree
+    #: per path: lower 16 bits of the MSN; to be written before RegisterName.ACK, which propagates
+    #: it up the tree
     MSN = 5
-    #: of a path: the egress copy of ack_psn, for the retransmission filter
+    #: per path: newest acknowledged PSN, as stored in egress for the retransmission filter
     FILTER = 6
-    #: of a receiver: XOR difference of the virtual address (memory_regions.p4)
+    #: per receiver: XOR difference of virtual addresses to its announced memory region
+    #: (memory_regions.p4)
     REGION_VA = 7
-    #: of a receiver: the same for R_Key << 32 | identification << 16 | source port
+    #: per receiver: XOR differences of R_Key << 32 | IPv4 identification << 16 | UDP source port
     REGION_KEYS = 8
-    #: of a receiver: the PSN of the WRITE that announced both
+    #: per receiver: PSN of the WRITE that announced its memory region
     REGION_ANNOUNCED_AT = 9
     #: newest PSN sent by a source
     SENT = 10
-    #: of a path, read only: newest PSN that its feedback has acknowledged, even beyond SENT
+    #: per path, read only: newest PSN in its ACKs and NAKs, even if newer than SENT
     CLAIMED = 11
 
 
 class Drop(IntEnum):
-    """Drop reasons, each an index of the counter arrays ingress.drops and egress.drops."""
+    """Reasons why a packet is dropped: indexes of the counters ingress.drops and egress.drops."""
 
     #: not dropped
     NONE = 0
@@ -279,7 +293,7 @@ class Drop(IntEnum):
     IPV4_CHECKSUM = 2
     #: neither IPv4 nor ARP
     UNKNOWN_ETHERTYPE = 3
-    #: an ARP packet without a reply: not a request, or not for an address of the fabric
+    #: an ARP packet that is not a request, or not for an address of the fabric
     ARP_NOT_FOR_US = 4
     #: no route to the destination address
     NO_ROUTE = 5
@@ -287,65 +301,66 @@ class Drop(IntEnum):
     TTL_EXPIRED = 6
     #: a group packet on a port outside the group's tree
     NOT_A_PATH = 7
-    #: a group packet of a host that is not the member on that port
+    #: a group packet from a host that is not the member on that port
     NOT_A_MEMBER = 8
-    #: a packet for another queue pair than the group's, or of an earlier group's
+    #: a packet whose destination queue pair number is not the group's, such as that of an earlier
+    #: group
     WRONG_QPN = 9
     #: an opcode that is neither of a reliable connection nor a CNP, or not allowed on this port
     UNSUPPORTED_OPCODE = 10
     #: an ACK, NAK or CNP with a wrong ICRC
     FEEDBACK_ICRC = 11
-    #: an ACK or NAK that only updated registers
+    #: an ACK or NAK that updated registers and is not forwarded to the source
     FEEDBACK_MERGED = 12
-    #: a CNP or fatal NAK before any data
+    #: a CNP or fatal NAK before any data, so that the port of the source is unknown
     NO_SOURCE = 13
-    #: the copy for the port that the packet came from
+    #: the multicast copy for the port that the packet came from
     OWN_COPY = 14
-    #: retransmission filter: the path has acknowledged this PSN
+    #: the copy of a retransmission for a path that has acknowledged its PSN
     ALREADY_ACKED = 15
     #: PacketOut of an unknown kind
     BAD_CONTROL = 16
-    #: the mirror of a forwarded ACK, after the filter took its PSN
+    #: the mirror of a forwarded ACK, after the retransmission filter has stored its PSN
     FEEDBACK_RECORDED = 17
-    #: a host used an address that is not its own
+    #: a packet from a host with a source address that is not its own
     SPOOFED_SOURCE = 18
-    #: data that was to be changed had a wrong ICRC
+    #: data to be rewritten whose ICRC was wrong on arrival
     DATA_ICRC = 19
-    #: a CNP of a path that is not the most congested one
+    #: a CNP from a path that is not the most congested one of the group
     CNP_FILTERED = 20
-    #: the controller has the copy, and sends it on
+    #: a copy that was passed to the controller, which computes the ICRC and forwards it
     ICRC_PUNTED = 21
-    #: a search packet that returned after another walk had begun
+    #: a packet recirculating to find the minimum, replaced by a newer packet
     WALK_TAKEN_OVER = 22
-    #: data of a host that is not the source, and not the next PSN
+    #: data from a member that is not the source, with a PSN other than the next one
     NOT_THE_SOURCE = 23
     #: a group packet in IP fragments or with IP options
     FRAGMENT = 24
     #: an ACK or NAK of a PSN that no source has sent
     BEYOND_SENT = 25
-    #: a NAK that was sent to the source, which has not yet resent its PSN
+    #: a NAK that was already sent to the source, which has not yet resent its PSN
     NAK_ALREADY_SENT = 26
-    #: a member's packet of another partition
+    #: a packet from a member with a P_Key of another partition
     WRONG_PKEY = 27
-    #: data of a member that may only receive
+    #: data from a member that may only receive
     MAY_NOT_SEND = 28
-    #: a READ or ATOMIC shortly after another one of the host was refused
+    #: a READ or atomic shortly after another one of the same host was refused
     REFUSAL_LIMITED = 29
-    #: beyond the port's rate limit of packets to the controller (punt_limit.p4)
+    #: a packet to the controller beyond the port's rate limit (punt_limit.p4)
     PUNT_LIMITED = 30
-    #: a datagram to a group with a MAC address that is not the group's
+    #: a multicast datagram whose destination MAC address does not match its IPv4 address
     WRONG_MULTICAST_MAC = 31
-    #: an AETH syndrome that IBTA reserves, or that the group does not use
+    #: an ACK or NAK with an AETH syndrome that IBTA reserves, or that the group does not use
     RESERVED_SYNDROME = 32
     #: data beyond the window of the source
     BEYOND_WINDOW = 33
     #: a request whose lengths, padding or transport version are wrong
     MALFORMED = 34
-    #: a CNP of the source itself (IBTA annex A17.9.3)
+    #: a CNP from the source itself (IBTA annex A17.9.3)
     OWN_CNP = 35
     #: a CNP beyond the rate limit of its path
     CNP_LIMITED = 36
-    #: a fatal NAK of a request that its path has acknowledged
+    #: a fatal NAK for a PSN that its path has acknowledged
     STALE_NAK = 37
 
 
@@ -354,7 +369,7 @@ SIZE_DROP_REASONS = 64
 
 
 class Work(IntEnum):
-    """Cells of the counter array ingress.ack_aggregate.work; those of a strategy begin at cell 8 * MinPsn."""
+    """Costs of finding the minimum PSN: counter cells 8 * MinPsn + Work of ack_aggregate.work."""
 
     #: ACKs and NAKs received
     FEEDBACK = 0
@@ -378,7 +393,8 @@ SIZE_WORK = 32
 #: READ value := reg of `group` (and of path `index`, if it has a cell per path)
 #: WRITE reg of `group` (and of path `index`) := value
 #: INIT_REGIONS clears the memory regions announced to `count` receivers, from slot `group` ++
-#: `index` on, as before PSN value[23:0]
+#: `index` on. Announcements with
+#: PSN value[23:0] or newer are accepted from then on
 #: While INIT_GROUP recirculates, `index` is the number of initialised paths. For registers with a
 #: cell per receiver, `group` ++
 #: `index` is the receiver's slot.
@@ -386,28 +402,28 @@ SIZE_WORK = 32
 class RegisterControl:
     """The header `register_control_t`."""
 
-    #: RegisterOp
+    #: operation, a RegisterOp
     op: int = 0
-    #: RegisterStatus, in replies
+    #: result of the operation, a RegisterStatus, in replies
     status: int = 0
-    #: RegisterName, for READ and WRITE
+    #: register to read or write, a RegisterName
     reg: int = 0
     #: number of paths or receivers to initialise
     count: int = 0
     #: index of the group
     group: int = 0
-    #: path, or number of initialised paths
+    #: path index; while INIT_GROUP recirculates, number of initialised paths
     index: int = 0
     #: value read or to be written
     value: int = 0
-    #: chosen by the controller, repeated in the reply
+    #: number chosen by the controller to match the reply with its request
     cookie: int = 0
 
-    #: Bytes on the wire.
+    #: Length of the header in bytes.
     SIZE: ClassVar[int] = 20
 
     def pack(self) -> bytes:
-        """Give the bytes; of each field the bits that it has on the wire count."""
+        """Encode the header; a field's bits beyond its width are dropped."""
         value = 0
         value = value << 8 | self.op & 255
         value = value << 8 | self.status & 255
@@ -421,7 +437,7 @@ class RegisterControl:
 
     @classmethod
     def unpack(cls, data: bytes) -> "RegisterControl":
-        """Read the first 20 bytes."""
+        """Decode the header from the first 20 bytes."""
         value = int.from_bytes(data[:20], "big")
         return cls(
             op=value >> 152 & 255,
@@ -435,28 +451,29 @@ class RegisterControl:
         )
 
 
-#: Header before an ACK or NAK to or from the controller (MinPsn.PUNT).
-#: PacketIn `port` is that of the source (0: none yet); PSN and MSN are those last acknowledged to
-#: it
-#: PacketOut the feedback to send through `port`; 0 means the port of the source
+#: Header before an ACK or NAK to or from the controller, for groups whose minimum PSN it computes
+#: (MinPsn.PUNT).
+#: PacketIn `port` leads to the source (0: none yet); PSN and MSN are those last acknowledged to it
+#: PacketOut the switch sends the ACK or NAK through `port`, or if that is 0 through the port of the
+#: source
 @dataclass(frozen=True)
 class Feedback:
     """The header `feedback_t`."""
 
     #: index of the group
     group: int = 0
-    #: port of the source, or egress port
+    #: in PacketIn the port of the source, in PacketOut the egress port
     port: int = 0
     #: PSN last acknowledged to the source
     agg_psn: int = 0
     #: MSN last acknowledged to the source
     agg_msn: int = 0
 
-    #: Bytes on the wire.
+    #: Length of the header in bytes.
     SIZE: ClassVar[int] = 10
 
     def pack(self) -> bytes:
-        """Give the bytes; of each field the bits that it has on the wire count."""
+        """Encode the header; a field's bits beyond its width are dropped."""
         value = 0
         value = value << 16 | self.group & 0xFFFF
         value = value << 16 | self.port & 0xFFFF
@@ -466,7 +483,7 @@ class Feedback:
 
     @classmethod
     def unpack(cls, data: bytes) -> "Feedback":
-        """Read the first 10 bytes."""
+        """Decode the header from the first 10 bytes."""
         value = int.from_bytes(data[:10], "big")
         return cls(
             group=value >> 64 & 0xFFFF,
@@ -477,7 +494,7 @@ class Feedback:
 
 
 class Kind(IntEnum):
-    """Kind of a packet in terms of the protocol (classify.p4)."""
+    """Kind of a packet of a group, from its transport headers (classify.p4)."""
 
     #: not a packet of a group
     NONE = 0
@@ -485,11 +502,11 @@ class Kind(IntEnum):
     DATA = 1
     #: positive acknowledgement
     ACK = 2
-    #: PSN sequence error, or RNR
+    #: NAK of a PSN sequence error, or RNR NAK
     NAK = 3
-    #: the receiver's queue pair is in the error state
+    #: NAK after which the receiver's queue pair is in the error state
     FATAL_NAK = 4
-    #: congestion notification
+    #: congestion notification packet
     CNP = 5
     #: READ or ATOMIC, which a group cannot execute
     READ = 6
@@ -497,69 +514,70 @@ class Kind(IntEnum):
     MIN_SEARCH = 7
     #: an ACK or NAK that the controller sends
     COMMAND = 8
-    #: register control
+    #: register control header from the controller
     REGISTERS = 9
-    #: report of one lost packet; acknowledges nothing
+    #: NAK of one lost packet; acknowledges nothing
     SELECTIVE_NAK = 10
-    #: on Tofino: a recirculated record, which advances the window of the source
+    #: on Tofino: a recirculated record of an ACK that advances the window of the source
     WINDOW = 11
 
 
 class Verdict(IntEnum):
-    """Decision of ingress on a group's packet, which egress executes."""
+    """Decision of the ingress pipeline on a group's packet, which the egress pipeline executes."""
 
     #: no verdict: the packet is not of a group, or is dropped
     NONE = 0
-    #: data: one copy for each path
+    #: replicate data: one copy for each path
     REPLICATE = 1
-    #: to the source: a CNP, a selective or fatal NAK
+    #: forward a CNP, a selective or a fatal NAK to the source
     PASS = 2
-    #: a merged ACK or NAK to the source
+    #: send a merged ACK or NAK to the source
     FEEDBACK = 3
-    #: a request turned into an ACK or NAK to its sender
+    #: turn a request into an ACK or NAK to its sender
     ANSWER = 4
-    #: an ACK that does not advance the minimum: only the filter is updated
+    #: update only the retransmission filter, by an ACK that does not advance the minimum
     RECORD = 5
-    #: an ACK that recirculates to find the minimum
+    #: recirculate an ACK to find the minimum
     WALK = 6
-    #: an ACK to the controller, which computes the minimum
+    #: pass an ACK to the controller, which computes the minimum
     PUNT = 7
 
 
 class Role(IntEnum):
-    """Roles of clones and recirculated packets, chosen by ingress."""
+    """Purpose of a clone or recirculated packet, chosen by the ingress pipeline."""
 
-    #: any other packet
+    #: neither WALK nor PROBE
     NONE = 0
-    #: searches the minimum, node by node
+    #: an ACK that searches for the minimum PSN, node by node
     WALK = 1
-    #: the same on behalf of old data, which is acknowledged if all paths have it
+    #: a clone of retransmitted data that searches for the minimum; the data is acknowledged if all
+    #: paths have it
     PROBE = 2
 
 
 class SearchState(IntEnum):
-    """State of the search for the minimum (the papers' table walk), as far as this packet is concerned."""
+    """State of a packet's search for the minimum PSN by recirculation (the papers' table walk)."""
 
     #: the packet does not search
     IDLE = 0
     #: the packet recirculates once more
     ON = 1
-    #: meta.walk_word is the minimum
+    #: the search is complete: meta.walk_word is the minimum
     DONE = 2
-    #: another walk has taken over
+    #: the search is abandoned: a newer packet searches instead
     LOST = 3
 
 
 class TreeOp(IntEnum):
-    """Operation of the tournament tree on a path's word."""
+    """Operation on the tournament tree of the paths' words (PSN, path, MSN; word_t in types.p4)."""
 
-    #: none: the packet concerns no path
+    #: no operation: the packet concerns no path
     NONE = 0
-    #: the path has acknowledged or sent the word: the newer one is stored
+    #: store the word that the path has acknowledged or sent, if it is newer than the stored one
     UPDATE = 1
-    #: read only: the minimum is needed without an update
+    #: read the minimum without an update
     KEEP = 2
-    #: the controller sets the word, older or newer
+    #: store the word that the controller sets, even if it is older
     FORCE = 3
     #: initialise all paths of the node with the word's PSN
     INIT = 4
@@ -567,48 +585,54 @@ class TreeOp(IntEnum):
     LOOK = 5
 
 
-#: Paths (ports of a group's tree) per group and switch.
+#: Maximum number of paths of a group on a switch. A path is a port in the group's tree.
 MAX_PATHS = 64
-#: Groups per switch.
+#: Maximum number of groups on a switch.
 MAX_GROUPS = 0x400
-#: Groups of datagrams per switch; their PRE groups are numbered behind those of reliable groups,
-#: which begin with 1.
+#: Maximum number of datagram multicast groups on a switch. Their PRE multicast group ids follow
+#: those of reliable groups.
 MAX_DATAGRAM_GROUPS = 0x400
-#: PRE group of datagram group 0
+#: PRE multicast group id of the datagram group with index 0
 FIRST_DATAGRAM_PRE_GROUP = 0x401
-#: PSN bits that select the slot of a loss
+#: bits of a lost packet's PSN that select its slot in selective_nak.p4
 LOSS_MASK = 63
 #: cells of registers with one cell per path
 SIZE_PATHS = 0x10000
-#: entries of arp_targets
+#: maximum number of entries of the table arp_targets
 SIZE_ARP_TARGETS = 0x400
-#: entries of routes
+#: maximum number of entries of the table routes
 SIZE_ROUTES = 0x2000
-#: entries of next_hops
+#: maximum number of entries of the table next_hops
 SIZE_NEXT_HOPS = 0x1000
-#: number of port numbers
+#: number of possible port numbers, 2^PORT_BITS
 SIZE_PORTS = 0x200
-#: Kinds of packets for the controller, from 0: PacketInReason.
+#: Number of cells per port in the meter of packets to the controller: one for each PacketInReason,
+#: rounded up to a power
+#: of two.
 PUNT_KINDS = 8
-#: cells of the meter of packets to the controller
+#: number of cells of the meter of packets to the controller
 SIZE_PUNT_RATES = 0x1000
-#: Members next to the switch, all groups together: those that send to it, and those that it
-#: delivers to, each of which
-#: has a cell of its own for the memory announced for it (memory_regions.p4).
+#: Maximum number of members attached to a switch, summed over all groups: the size of the table
+#: members.
 SIZE_MEMBERS = 0x4000
-#: entries of receivers, and cells of registers per receiver
+#: Maximum number of entries of the table receivers; each has a cell in the registers of
+#: memory_regions.p4.
 SIZE_RECEIVERS = 0x4000
-#: The cell after these, for receivers without announcements; never written.
+#: Register cell for receivers without announced memory regions (memory_regions.p4); it follows the
+#: others and is never
+#: written.
 NO_SLOT = 0x4000
-#: The port between pipeline and controller: start the switch with --cpu-port 510.
+#: Port between pipeline and controller: BMv2 must be started with --cpu-port 510.
 CPU_PORT = 0x1FE
-#: standard_metadata.instance_type as BMv2 sets it (simple_switch document, "intrinsic metadata").
+#: Value of standard_metadata.instance_type of a clone made in ingress (BMv2's simple_switch
+#: document, "intrinsic
+#: metadata").
 INSTANCE_INGRESS_CLONE = 1
-#: clone made in egress
+#: instance_type of a clone made in egress
 INSTANCE_EGRESS_CLONE = 2
-#: recirculated packet
+#: instance_type of a recirculated packet
 INSTANCE_RECIRCULATED = 4
-#: copy made by the replication engine
+#: instance_type of a copy made by the replication engine
 INSTANCE_REPLICATION = 5
-#: Path index that means no path.
+#: Path index of a packet that concerns no path.
 PATH_NONE = 255

@@ -15,12 +15,13 @@ const LEN: u64 = 8_192;
 /// One-way delay in nanoseconds.
 const DELAY: u64 = 1_000;
 
-/// Transfers the message and checks it; a test calls this, too.
+/// Transfers the message and checks that it arrived. A test calls this function, too.
 pub fn main() {
     let ip = |i: usize| Ipv4Addr::new(10, 0, 0, i as u8 + 1);
     let mut hosts = [0, 1].map(|i| {
         let mac = MacAddr([2, 0, 0, 0, 0, i as u8]);
-        Host::new(HostConfig::new("h", mac, ip(i), 8, 1_500, i as u64)).expect("it is a fair MTU")
+        Host::new(HostConfig::new("h", mac, ip(i), 8, 1_500, i as u64))
+            .expect("RoCEv2 fits into 1,500 bytes")
     });
     let config = hosts[0].default_rc();
     let qps = hosts.each_mut().map(|host| host.create_qp(config));

@@ -26,8 +26,8 @@ const UDP_AT: usize = IP_AT + ipv4::HEADER_LEN;
 const BTH_AT: usize = UDP_AT + udp::HEADER_LEN;
 const BODY_AT: usize = BTH_AT + bth::HEADER_LEN;
 const ICRC_LEN: usize = 4;
-/// The longest frame in bytes, as on links with the usual MTU of 1,500 bytes.
-const LONGEST: usize = ethernet::HEADER_LEN + 1_500;
+/// Length in bytes of the longest frame, as on links with the usual MTU of 1,500 bytes.
+const MAX_FRAME_LEN: usize = ethernet::HEADER_LEN + 1_500;
 
 const SEND_ONLY: u8 = 0x04;
 const WRITE_ONLY: u8 = 0x0a;
@@ -44,13 +44,13 @@ const ACK: u8 = 0x1f;
 const SYNDROMES: [u8; 8] = [ACK, 0x00, 0x60, 0x64, 0x7f, 0x20, 0x2c, 0x40];
 /// Largest number of packets that this member may have received since its last acknowledgement: responders acknowledge
 /// at least every 66th packet.
-const UNACKNOWLEDGED: i32 = 66;
-/// Largest distance of drawn PSNs beyond both ends of the window.
-const FEW: i32 = 4;
+const MAX_UNACKNOWLEDGED: i32 = 66;
+/// Largest distance of drawn PSNs beyond both ends of the window in flight.
+const PSN_MARGIN: i32 = 4;
 /// Half of the PSN space, where the sign of a serial distance changes.
-const HALF: i32 = 1 << 23;
+const HALF_PSN_SPACE: i32 = 1 << 23;
 
-/// The group to attack.
+/// The group that a hostile member attacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
     /// IPv4 address of the group.
@@ -61,7 +61,7 @@ pub struct Target {
     pub mac: MacAddr,
     /// Initial PSN of the group.
     pub initial_psn: Psn,
-    /// Largest number of packets that the source has in flight.
+    /// Largest number of packets that the group's source has in flight.
     pub window: u32,
 }
 
@@ -73,12 +73,12 @@ pub enum Kind {
     Request,
     /// ACKNOWLEDGE packets with every syndrome but fatal NAKs, with forged MSNs and report counts.
     Acknowledgement,
-    /// The last ACK again, as this member's queue pair could send it, but with malformed headers.
-    OddAcknowledgement,
+    /// The last ACK again: as this member's queue pair could send it, but with malformed headers.
+    MalformedAcknowledgement,
     /// CNPs with valid and invalid ICRCs.
     Cnp,
     /// Requests and acknowledgements with malformed headers.
-    OddFrame,
+    MalformedFrame,
     /// Registration packets: random ones, and a single one repeated.
     Registration,
 }
@@ -87,20 +87,20 @@ impl Kind {
     const ALL: [Kind; 6] = [
         Kind::Request,
         Kind::Acknowledgement,
-        Kind::OddAcknowledgement,
+        Kind::MalformedAcknowledgement,
         Kind::Cnp,
-        Kind::OddFrame,
+        Kind::MalformedFrame,
         Kind::Registration,
     ];
 }
 
-/// Way in which the headers of a frame are malformed.
+/// Field or property of a frame that is malformed.
 #[derive(Debug, Clone, Copy)]
-enum Oddity {
+enum Malformation {
     /// VLAN tags: 802.1Q, 802.1ad, VLAN 0, several tags.
     Tags,
     Ttl,
-    /// Type of service with CE, ECT or a DSCP.
+    /// Type of service that contains CE, ECT or a DSCP.
     Tos,
     IpLength,
     UdpLength,
@@ -124,27 +124,27 @@ enum Oddity {
     SourceAddress,
 }
 
-impl Oddity {
-    const ALL: [Oddity; 19] = [
-        Oddity::Tags,
-        Oddity::Ttl,
-        Oddity::Tos,
-        Oddity::IpLength,
-        Oddity::UdpLength,
-        Oddity::IpHeader,
-        Oddity::UdpChecksum,
-        Oddity::SourcePort,
-        Oddity::TransportVersion,
-        Oddity::PadCount,
-        Oddity::MigReq,
-        Oddity::SolicitedEvent,
-        Oddity::Reserved,
-        Oddity::PKey,
-        Oddity::DestQp,
-        Oddity::WrongIcrc,
-        Oddity::Trailer,
-        Oddity::Cut,
-        Oddity::SourceAddress,
+impl Malformation {
+    const ALL: [Malformation; 19] = [
+        Malformation::Tags,
+        Malformation::Ttl,
+        Malformation::Tos,
+        Malformation::IpLength,
+        Malformation::UdpLength,
+        Malformation::IpHeader,
+        Malformation::UdpChecksum,
+        Malformation::SourcePort,
+        Malformation::TransportVersion,
+        Malformation::PadCount,
+        Malformation::MigReq,
+        Malformation::SolicitedEvent,
+        Malformation::Reserved,
+        Malformation::PKey,
+        Malformation::DestQp,
+        Malformation::WrongIcrc,
+        Malformation::Trailer,
+        Malformation::Cut,
+        Malformation::SourceAddress,
     ];
 }
 
@@ -155,9 +155,9 @@ pub struct Hostile {
     mac: MacAddr,
     target: Target,
     rng: ChaCha8Rng,
-    /// Newest PSN that this member has received.
+    /// Newest PSN that this member has received from the group's source.
     position: Psn,
-    /// The registration packet that is repeated.
+    /// The one registration packet that is sent repeatedly.
     repeated: Vec<u8>,
 }
 
@@ -181,12 +181,12 @@ impl Hostile {
         &self.target
     }
 
-    /// Sets the newest PSN that this member has received.
-    pub fn at(&mut self, position: Psn) {
+    /// Sets the newest PSN that this member has received from the group's source.
+    pub fn set_position(&mut self, position: Psn) {
         self.position = position;
     }
 
-    /// Updates the newest received PSN from a frame that the member receives.
+    /// Updates the newest received PSN from a frame that this member has received.
     pub fn observe_frame(&mut self, frame: &[u8]) {
         let is_ip = ethernet::View::new_checked(frame)
             .is_ok_and(|view| view.ethertype() == ethernet::ETHERTYPE_IPV4);
@@ -203,28 +203,28 @@ impl Hostile {
         }
     }
 
-    /// Draws the next frame.
+    /// Draws a hostile frame of a random kind.
     pub fn frame(&mut self) -> Vec<u8> {
         let kind = self.one_of(&Kind::ALL);
-        self.frame_of(kind)
+        self.frame_of_kind(kind)
     }
 
-    /// Draws the next frame of a kind.
-    pub fn frame_of(&mut self, kind: Kind) -> Vec<u8> {
+    /// Draws a hostile frame of kind `kind`.
+    pub fn frame_of_kind(&mut self, kind: Kind) -> Vec<u8> {
         match kind {
             Kind::Request => self.request(),
             Kind::Acknowledgement => self.acknowledgement(),
-            Kind::OddAcknowledgement => {
+            Kind::MalformedAcknowledgement => {
                 let frame = self.last_ack();
-                self.odd(frame)
+                self.malformed(frame)
             }
             Kind::Cnp => self.cnp(),
-            Kind::OddFrame => {
+            Kind::MalformedFrame => {
                 let frame = match self.draw(2) {
                     0 => self.request(),
                     _ => self.acknowledgement(),
                 };
-                self.odd(frame)
+                self.malformed(frame)
             }
             Kind::Registration => match self.draw(2) {
                 0 => self.registration(),
@@ -237,12 +237,13 @@ impl Hostile {
     /// the receiver has acknowledged, and the source may have sent it.
     pub fn is_plausible(&self, psn: Psn) -> bool {
         let ahead = psn.distance_from(self.position);
-        (-UNACKNOWLEDGED..=self.window() + FEW).contains(&ahead)
+        (-MAX_UNACKNOWLEDGED..=self.window() + PSN_MARGIN).contains(&ahead)
     }
 
     fn window(&self) -> i32 {
-        i32::try_from(self.target.window)
-            .map_or(HALF - 1 - FEW, |window| window.clamp(1, HALF - 1 - FEW))
+        i32::try_from(self.target.window).map_or(HALF_PSN_SPACE - 1 - PSN_MARGIN, |window| {
+            window.clamp(1, HALF_PSN_SPACE - 1 - PSN_MARGIN)
+        })
     }
 
     /// Draws a number below `count`.
@@ -254,8 +255,8 @@ impl Hostile {
         all[self.draw(all.len() as u32) as usize]
     }
 
-    /// Draws a number from -`most` to `most`.
-    fn about(&mut self, most: i32) -> i32 {
+    /// Draws a number between -`most` and `most`.
+    fn draw_signed(&mut self, most: i32) -> i32 {
         let count = 2 * most.unsigned_abs() + 1;
         self.draw(count) as i32 - most
     }
@@ -264,14 +265,14 @@ impl Hostile {
     fn psn(&mut self) -> Psn {
         let window = self.window();
         let from_position = match self.draw(8) {
-            0..=2 => self.about(FEW),
-            3..=4 => self.about(window + FEW),
-            5 => self.one_of(&[-window, window]) + self.about(FEW),
+            0..=2 => self.draw_signed(PSN_MARGIN),
+            3..=4 => self.draw_signed(window + PSN_MARGIN),
+            5 => self.one_of(&[-window, window]) + self.draw_signed(PSN_MARGIN),
             6 => match self.draw(2) {
-                0 => HALF + self.about(FEW),
+                0 => HALF_PSN_SPACE + self.draw_signed(PSN_MARGIN),
                 _ => {
                     let initial = self.target.initial_psn.distance_from(self.position);
-                    initial + self.about(FEW)
+                    initial + self.draw_signed(PSN_MARGIN)
                 }
             },
             _ => return Psn::new(self.rng.next_u32()),
@@ -332,7 +333,7 @@ impl Hostile {
     fn acknowledge(&mut self, psn: Psn, syndrome: u8, msn: u32) -> Vec<u8> {
         let mut frame = self.roce(ACKNOWLEDGE, psn, 4);
         frame[BODY_AT..][..4].copy_from_slice(&(u32::from(syndrome) << 24 | msn).to_be_bytes());
-        seal(&mut frame);
+        write_icrc(&mut frame);
         frame
     }
 
@@ -344,7 +345,7 @@ impl Hostile {
             frame[BODY_AT..][..16].fill(0);
         }
         frame[BTH_AT + 4] = BECN;
-        seal(&mut frame);
+        write_icrc(&mut frame);
         if self.draw(2) == 0 {
             self.corrupt_icrc(&mut frame);
         }
@@ -363,28 +364,28 @@ impl Hostile {
         frame[BTH_AT] = opcode;
         let end = frame.len() - ICRC_LEN;
         self.rng.fill_bytes(&mut frame[BODY_AT..end]);
-        seal(&mut frame);
+        write_icrc(&mut frame);
         frame
     }
 
-    /// Malforms the headers of a frame. The ICRC stays valid, unless the ICRC itself is malformed.
-    fn odd(&mut self, mut frame: Vec<u8>) -> Vec<u8> {
+    /// Malforms one or two properties of a frame. The ICRC stays valid, unless the ICRC itself is malformed.
+    fn malformed(&mut self, mut frame: Vec<u8>) -> Vec<u8> {
         for _ in 0..1 + self.draw(2) {
-            let oddity = self.one_of(&Oddity::ALL);
-            self.malform(&mut frame, oddity);
+            let malformation = self.one_of(&Malformation::ALL);
+            self.malform(&mut frame, malformation);
         }
         frame
     }
 
-    fn malform(&mut self, frame: &mut Vec<u8>, oddity: Oddity) {
+    fn malform(&mut self, frame: &mut Vec<u8>, malformation: Malformation) {
         // An earlier change may have truncated the headers, or moved them behind tags.
         let is_plain = frame.len() >= BODY_AT + ICRC_LEN && frame[12..14] == [8, 0];
         if !is_plain {
             return;
         }
         let random = self.rng.next_u32();
-        match oddity {
-            Oddity::Tags => {
+        match malformation {
+            Malformation::Tags => {
                 for _ in 0..1 + self.draw(3) {
                     let tag_type = self.one_of(&[0x8100u16, 0x88a8]);
                     let control = self.one_of(&[0, 1, 0xe064, 0xffff]);
@@ -393,9 +394,9 @@ impl Hostile {
                 }
                 return;
             }
-            Oddity::Ttl => frame[IP_AT + 8] = self.one_of(&[0, 1, 2, 255]),
-            Oddity::Tos => frame[IP_AT + 1] = self.one_of(&[1, 2, 3, 0xb8, 0xff]),
-            Oddity::IpLength => {
+            Malformation::Ttl => frame[IP_AT + 8] = self.one_of(&[0, 1, 2, 255]),
+            Malformation::Tos => frame[IP_AT + 1] = self.one_of(&[1, 2, 3, 0xb8, 0xff]),
+            Malformation::IpLength => {
                 let right = (frame.len() - IP_AT) as u16;
                 let near = [right - 1, right + 1, right - 4, right + 4];
                 let far = [0, 20, 28, 40, 1_500, 0xffff];
@@ -405,13 +406,13 @@ impl Hostile {
                 };
                 frame[IP_AT + 2..][..2].copy_from_slice(&length.to_be_bytes());
             }
-            Oddity::UdpLength => {
+            Malformation::UdpLength => {
                 let right = (frame.len() - UDP_AT) as u16;
                 let lengths = [0, 8, 20, right - 4, right - 1, right + 4, 1_480, 0xffff];
                 let length = self.one_of(&lengths);
                 frame[UDP_AT + 4..][..2].copy_from_slice(&length.to_be_bytes());
             }
-            Oddity::IpHeader => match self.draw(6) {
+            Malformation::IpHeader => match self.draw(6) {
                 0 => frame[IP_AT] = 0x46,
                 1 => frame[IP_AT] = 0x44,
                 2 => frame[IP_AT] = 0x65,
@@ -422,28 +423,32 @@ impl Hostile {
                     return;
                 }
             },
-            Oddity::UdpChecksum => {
+            Malformation::UdpChecksum => {
                 frame[UDP_AT + 6..][..2].copy_from_slice(&random.to_be_bytes()[..2])
             }
-            Oddity::SourcePort => {
+            Malformation::SourcePort => {
                 frame[UDP_AT..][..2].copy_from_slice(&random.to_be_bytes()[..2]);
             }
-            Oddity::TransportVersion => frame[BTH_AT + 1] |= 1 << (random % 4),
-            Oddity::PadCount => frame[BTH_AT + 1] |= 0x10 << (random % 2),
-            Oddity::MigReq => frame[BTH_AT + 1] ^= 0x40,
-            Oddity::SolicitedEvent => frame[BTH_AT + 1] ^= 0x80,
-            Oddity::Reserved => match random % 2 {
+            Malformation::TransportVersion => frame[BTH_AT + 1] |= 1 << (random % 4),
+            Malformation::PadCount => frame[BTH_AT + 1] |= 0x10 << (random % 2),
+            Malformation::MigReq => frame[BTH_AT + 1] ^= 0x40,
+            Malformation::SolicitedEvent => frame[BTH_AT + 1] ^= 0x80,
+            Malformation::Reserved => match random % 2 {
                 0 => frame[BTH_AT + 4] = (random >> 8) as u8,
                 _ => frame[BTH_AT + 8] = (random >> 8) as u8,
             },
-            Oddity::PKey => frame[BTH_AT + 2..][..2].copy_from_slice(&random.to_be_bytes()[..2]),
-            Oddity::DestQp => frame[BTH_AT + 5..][..3].copy_from_slice(&random.to_be_bytes()[..3]),
-            Oddity::WrongIcrc => {
+            Malformation::PKey => {
+                frame[BTH_AT + 2..][..2].copy_from_slice(&random.to_be_bytes()[..2])
+            }
+            Malformation::DestQp => {
+                frame[BTH_AT + 5..][..3].copy_from_slice(&random.to_be_bytes()[..3])
+            }
+            Malformation::WrongIcrc => {
                 self.corrupt_icrc(frame);
                 return;
             }
-            Oddity::Trailer => {
-                let room = (LONGEST - frame.len()) as u32;
+            Malformation::Trailer => {
+                let room = (MAX_FRAME_LEN - frame.len()) as u32;
                 let more = match self.draw(2) {
                     0 => room,
                     _ => 1 + self.draw(64),
@@ -453,17 +458,17 @@ impl Hostile {
                     // The IPv4 length includes the trailer.
                     let total = (len - IP_AT) as u16;
                     frame[IP_AT + 2..][..2].copy_from_slice(&total.to_be_bytes());
-                    checksum(frame);
+                    write_ip_checksum(frame);
                 }
                 frame.resize(len, 0xaa);
                 return;
             }
-            Oddity::Cut => {
+            Malformation::Cut => {
                 let len = IP_AT + self.draw((frame.len() - IP_AT) as u32) as usize;
                 frame.truncate(len);
                 return;
             }
-            Oddity::SourceAddress => {
+            Malformation::SourceAddress => {
                 let address = match random % 2 {
                     0 => self.target.mcst_id,
                     _ => Ipv4Addr::from(u32::from(self.ip) ^ 1),
@@ -471,8 +476,8 @@ impl Hostile {
                 frame[IP_AT + 12..][..4].copy_from_slice(&address.octets());
             }
         }
-        checksum(frame);
-        seal(frame);
+        write_ip_checksum(frame);
+        write_icrc(frame);
     }
 
     fn corrupt_icrc(&mut self, frame: &mut [u8]) {
@@ -529,15 +534,15 @@ impl Hostile {
     }
 }
 
-/// Writes the valid ICRC to the last four bytes of a frame.
-fn seal(frame: &mut [u8]) {
+/// Computes the ICRC of a frame and writes it to the last four bytes.
+fn write_icrc(frame: &mut [u8]) {
     let end = frame.len() - ICRC_LEN;
     let crc = icrc::compute(&frame[IP_AT..end]).expect("the packet has all headers");
     frame[end..].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Writes the valid IPv4 header checksum of a frame.
-fn checksum(frame: &mut [u8]) {
+/// Computes the IPv4 header checksum of a frame and writes it to the header.
+fn write_ip_checksum(frame: &mut [u8]) {
     frame[IP_AT + 10..][..2].fill(0);
     let sum = ipv4::checksum(&frame[IP_AT..UDP_AT]);
     frame[IP_AT + 10..][..2].copy_from_slice(&sum.to_be_bytes());

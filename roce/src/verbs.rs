@@ -17,23 +17,23 @@ use crate::rc::{
 use crate::ud::{UdConfig, UdPostError, UdSendRequest};
 use crate::wire::{Psn, QpNum};
 
-/// Error of an RDMA stack.
+/// Error that an RDMA stack (library, driver or device) has reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum DeviceError {
-    /// A system call has failed.
+    /// A system call or library function of the RDMA stack has failed.
     #[error("{call}: {}", io::Error::from_raw_os_error(*errno))]
     System {
         /// Name of the system call or library function.
         call: &'static str,
-        /// Error number of the system.
+        /// Error number (`errno`) of the failed call.
         errno: i32,
     },
-    /// The stack does not support the named feature.
-    #[error("this RDMA device does not support it: {0}")]
+    /// The RDMA stack does not support the named feature.
+    #[error("not supported by this RDMA device: {0}")]
     Unsupported(&'static str),
 }
 
-/// State of a queue pair, as other modules need it.
+/// Snapshot of a queue pair: PSN, remote end, failure and counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QpView {
     /// PSN of the queue pair's next request.
@@ -46,8 +46,8 @@ pub struct QpView {
     pub stats: QpStats,
 }
 
-/// A host with reliable connections. Times are in nanoseconds of the driver's clock; stacks with a clock of their own
-/// ignore them.
+/// A host with reliable connections and datagrams. Times are in nanoseconds of the driver's clock; RDMA stacks with a
+/// clock of their own ignore them.
 pub trait Verbs {
     /// IPv4 address of the host.
     fn ip(&self) -> Ipv4Addr;
@@ -55,7 +55,7 @@ pub trait Verbs {
     /// Default settings of queue pairs on the host's link.
     fn default_rc(&self) -> RcConfig;
 
-    /// Counters of the whole host. Counters that the stack does not have stay 0.
+    /// Counters of the whole host. Counters that the RDMA stack does not have stay 0.
     fn stats(&self) -> HostStats;
 
     /// Removes and returns the next event for the user.
@@ -63,7 +63,7 @@ pub trait Verbs {
 
     // ---- Queue pairs ----
 
-    /// Creates a queue pair. Receive buffers may be posted at once.
+    /// Creates a reliable queue pair. Receive buffers may be posted to it at once.
     fn create_qp(&mut self, config: RcConfig) -> Result<QpNum, ModifyError>;
 
     /// Sets the PSN of the first request of a queue pair, before the queue pair is connected.
@@ -78,11 +78,11 @@ pub trait Verbs {
         rq_psn: Psn,
     ) -> Result<(), ModifyError>;
 
-    /// Makes this host the source of a group: [`Host::take_over_sending`].
+    /// Makes this host the source of a group (the member that sends): [`Host::take_over_sending`].
     fn take_over_sending(&mut self, qpn: QpNum) -> Result<(), ModifyError>;
 
-    /// Prepares the present source of a group for the next one: [`Host::expect_next_source`]. A stack that cannot do so
-    /// while messages are in flight does it when those are acknowledged.
+    /// Prepares the present source of a group for the next source: [`Host::expect_next_source`]. An RDMA stack that
+    /// cannot do so while messages are in flight does it when those are acknowledged.
     fn expect_next_source(&mut self, qpn: QpNum) -> Result<(), ModifyError>;
 
     /// Completes all posted sends of a queue pair as acknowledged: [`Host::conclude_sends`].
@@ -111,11 +111,12 @@ pub trait Verbs {
     /// Destroys a datagram queue pair and detaches it from its groups; its work requests get no completions.
     fn destroy_ud_qp(&mut self, qpn: QpNum) -> Result<(), ModifyError>;
 
-    /// Attaches a queue pair to a multicast group: [`Host::attach_multicast`]. On some stacks a host's own datagrams to its groups are
-    /// looped back.
+    /// Attaches a queue pair to a multicast group: [`Host::attach_multicast`]. On some RDMA stacks a host's own
+    /// datagrams to its groups are looped back.
     fn attach_multicast(&mut self, qpn: QpNum, group: Ipv4Addr) -> Result<(), UdPostError>;
 
-    /// Resolves the link-layer address for datagrams to a host; [`HostEvent::Resolved`] follows.
+    /// Resolves the MAC address of host `ip`, to which datagrams are to be sent. [`HostEvent::Resolved`] reports the
+    /// result.
     fn resolve(&mut self, now: u64, ip: Ipv4Addr);
 
     /// Posts a datagram to send.

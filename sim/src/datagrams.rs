@@ -1,4 +1,4 @@
-//! Multicast of datagrams on a fabric in virtual time, with acknowledgements along a binomial tree.
+//! Multicast of UD datagrams on a fabric in virtual time, acknowledged along a binomial tree of the members.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use alfirk_ctrl::topology::HostIndex;
 use alfirk_experiment::{Fabric, FabricError};
 use alfirk_roce::binomial_ack::{
-    Config, Connections, Endpoint, EndpointConfig, EndpointEvent, OpenError,
+    Config, ConnectionLifetime, Endpoint, EndpointConfig, EndpointEvent, OpenError,
 };
 use alfirk_roce::rc::{PathMtu, Remote};
 
@@ -14,17 +14,17 @@ use crate::engine::Step;
 use crate::fabric::VirtualFabric;
 
 const MAX_MEMBERS: u32 = 4_096;
-/// Time limit for a change of the member list to reach all members, in virtual nanoseconds.
+/// Time limit in virtual nanoseconds until a change of the member list has reached all members.
 const MEMBERSHIP_LIMIT: u64 = 1_000_000_000;
 
-/// The members of one datagram group. The first member is the manager.
+/// The members of one datagram group. The first member manages the member list.
 pub struct DatagramGroup {
     config: EndpointConfig,
     manager: Option<Remote>,
     members: Vec<HostIndex>,
 }
 
-/// Measured times of one broadcast.
+/// Measured times of the broadcast of one message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broadcast {
     /// Nanoseconds from the post until the root's application was informed that all members have the message.
@@ -34,11 +34,11 @@ pub struct Broadcast {
 }
 
 impl DatagramGroup {
-    /// Creates a group without members.
+    /// Creates a datagram group without members.
     pub fn new(
         group: Ipv4Addr,
         mtu: PathMtu,
-        connections: Connections,
+        connections: ConnectionLifetime,
         fabric: &VirtualFabric,
     ) -> Self {
         let config = EndpointConfig::new(group, 0x0a1f_014b, fabric.rc(mtu), 1 << 20, MAX_MEMBERS);
@@ -58,8 +58,8 @@ impl DatagramGroup {
         }
     }
 
-    /// Adds a host: first to the multicast group in the fabric, then to the manager's list of members. Returns when all
-    /// members have the new list.
+    /// Adds a host: to the multicast group in the fabric, then to the manager's member list. Returns when all members
+    /// have the new list.
     pub fn join(&mut self, fabric: &mut VirtualFabric, host: HostIndex) -> Result<(), FabricError> {
         fabric.join_datagrams(self.config.group, &[host])?;
         let (config, manager) = (self.config, self.manager);
@@ -77,7 +77,7 @@ impl DatagramGroup {
         self.manager.get_or_insert(Remote { ip, qpn });
         network.set_multicaster(host, member);
         self.members.push(host);
-        self.until_known(fabric)
+        self.wait_for_member_lists(fabric)
     }
 
     /// Removes a host other than the manager. Returns when all members have the new list, and the host itself has left.
@@ -95,12 +95,12 @@ impl DatagramGroup {
         fabric
             .network()
             .on_multicaster(host, |member, nic, now| member.leave(nic, now));
-        self.until_known(fabric)?;
+        self.wait_for_member_lists(fabric)?;
         fabric.leave_datagrams(self.config.group, &[host])
     }
 
-    /// Runs until the list of every member is complete, and every other host has left.
-    fn until_known(&self, fabric: &mut VirtualFabric) -> Result<(), FabricError> {
+    /// Runs the fabric until every member has the complete member list, and every other host has left.
+    fn wait_for_member_lists(&self, fabric: &mut VirtualFabric) -> Result<(), FabricError> {
         let network = fabric.network();
         let deadline = network.now() + MEMBERSHIP_LIMIT;
         let is_known = |network: &crate::network::Network| {
@@ -123,8 +123,8 @@ impl DatagramGroup {
         Ok(())
     }
 
-    /// Sends a message from one member to all others, and runs until the broadcast returns at the root and all have the
-    /// message. Fails if that takes longer than `limit` nanoseconds, or if a member receives other bytes.
+    /// Sends a message from one member to all others. Runs the fabric until all members have the message and this is
+    /// reported to the root. Fails if that takes longer than `limit` nanoseconds, or if a member receives other bytes.
     pub fn broadcast(
         &self,
         fabric: &mut VirtualFabric,
@@ -146,7 +146,8 @@ impl DatagramGroup {
                 while let Some((at, event)) = network.next_multicast_event(*host) {
                     match event {
                         EndpointEvent::Completed { .. } if missing > 0 => {
-                            let why = "a broadcast returned before all had the data";
+                            let why =
+                                "a broadcast completed at the root before all members had the data";
                             return Err(FabricError::Broken(why.to_owned()));
                         }
                         EndpointEvent::Completed { .. } => completed = Some(at - start),
@@ -155,12 +156,18 @@ impl DatagramGroup {
                             delivered = at - start;
                         }
                         EndpointEvent::Delivered { .. } => {
-                            let why = format!("{host:?} received other bytes than were sent");
+                            let why = format!(
+                                "host {} received other bytes than were sent",
+                                network.topology().host(*host).name
+                            );
                             return Err(FabricError::Broken(why));
                         }
                         EndpointEvent::Silent { .. } => {}
-                        EndpointEvent::Abandoned => {
-                            let why = format!("{host:?} no longer receives packets of the manager");
+                        EndpointEvent::ManagerFailed => {
+                            let why = format!(
+                                "host {} no longer receives packets of the manager",
+                                network.topology().host(*host).name
+                            );
                             return Err(FabricError::Broken(why));
                         }
                     }

@@ -1,4 +1,4 @@
-//! The trait [`Fabric`] for a network in virtual time.
+//! Implementation of the trait [`Fabric`] for a network in virtual time.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
@@ -8,12 +8,12 @@ use alfirk_ctrl::controller::{ApiReply, ApiRequest, GroupInfo, MemberSpec, Regis
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{End, HostIndex, LinkIndex};
 use alfirk_experiment::{
-    in_band, Fabric, FabricError, FlowControl, MemberEvent, News, PausedLink, Processing,
-    SharedFabric, Traffic, TransferId, Victim,
+    in_band, Fabric, FabricError, FlowControl, GroupChange, MemberEvent, PausedLink,
+    ProcessingTimes, SharedFabric, Traffic, TransferId, Victim,
 };
 use alfirk_roce::collective::{
-    Endpoint, ExpectedData, LegCommand, LegReply, Progress, RequestTimes, Requests, Transfer,
-    TransferError, TransferSpec,
+    Endpoint, ExpectedData, LegCommand, LegReply, Progress, RequestLatencies, RequestTimes,
+    Transfer, TransferError, TransferSpec,
 };
 use alfirk_roce::host::HostTiming;
 use alfirk_roce::hostile::Target;
@@ -24,48 +24,50 @@ use alfirk_roce::wire::Psn;
 use crate::engine::Step;
 use crate::network::Network;
 
-/// Timeout for writing pipelines, routes and groups, in virtual nanoseconds.
+/// Time limit for writing pipelines, routes and groups, in virtual nanoseconds.
 const CONTROL_LIMIT: u64 = 60_000_000_000;
 
-/// Interval of progress checks, in virtual nanoseconds.
+/// Interval of progress checks ([`Fabric::tick`]), in virtual nanoseconds.
 const TICK: u64 = 20_000;
 
-/// Interval between comparisons of acknowledged and received data, in virtual nanoseconds: about eight packets of 1,024 bytes
-/// at 100 Gbit/s.
+/// Interval between audits, which compare acknowledged with received data, in virtual nanoseconds. It is about the time
+/// of eight packets of 1,024 bytes at 100 Gbit/s.
 const AUDIT_INTERVAL: u64 = 700;
 
-/// Time without an acknowledgement after which a sender reports a stall, in virtual nanoseconds: several ACK timeouts.
-const PATIENCE: u64 = 4_000_000;
+/// Time without an acknowledgement after which a sender reports a stall, in virtual nanoseconds. It is several ACK
+/// timeouts.
+const STALL_TIMEOUT: u64 = 4_000_000;
 
-/// Retransmission of a leader's packets: packets may be lost, and switches take a few control latencies to reply.
+/// Retransmission times of a leader's registration packets, which may be lost. Switches take a few control latencies to
+/// reply.
 const LEADER_TIMING: LeaderTiming = LeaderTiming {
     interval: 5_000_000,
     attempts: 400,
 };
 
-/// A network in virtual time whose switches are ready.
+/// A network in virtual time, all of whose switches are ready.
 pub struct VirtualFabric {
     network: Network,
-    /// Events of transfers that were not yet returned to the caller, with transfer and host.
+    /// Events of transfers that the caller has not fetched yet, each with its transfer and host.
     events: VecDeque<(TransferId, HostIndex, MemberEvent)>,
-    /// Replies of the controller that were not yet matched with a request.
+    /// Replies of the controller that are not matched with a request yet.
     replies: VecDeque<ApiReply>,
-    /// Actions of the controller on groups in use that were not yet returned to the caller.
-    news: Vec<News>,
+    /// Changes that the controller has made to groups in use and that the caller has not fetched yet.
+    group_changes: Vec<GroupChange>,
     next_tag: u64,
 }
 
 impl VirtualFabric {
-    /// Runs `network` until every switch has its pipeline and routes.
+    /// Runs `network` until every switch has its pipeline and routes, and returns it as a fabric.
     pub fn bring_up(network: Network) -> Result<VirtualFabric, FabricError> {
         let mut fabric = VirtualFabric {
             network,
             events: VecDeque::new(),
             replies: VecDeque::new(),
-            news: Vec::new(),
+            group_changes: Vec::new(),
             next_tag: 1,
         };
-        fabric.until("the switches are not ready", |reply| match reply {
+        fabric.wait_for_reply("the switches are not ready", |reply| match reply {
             ApiReply::Ready => Some(Ok(())),
             ApiReply::SwitchFailed { error, .. } => Some(Err(error.into())),
             _ => None,
@@ -73,20 +75,21 @@ impl VirtualFabric {
         Ok(fabric)
     }
 
-    /// The network, for direct access.
+    /// Returns the network for direct access.
     pub fn network(&mut self) -> &mut Network {
         &mut self.network
     }
 
     /// Adds a member to a group between two messages. Returns the member's initial PSN.
     pub fn join(&mut self, mcst_id: Ipv4Addr, member: MemberSpec) -> Result<Psn, FabricError> {
-        let tag = self.tag();
-        self.network.ask(ApiRequest::Join {
+        let (tag, ip) = (self.tag(), member.ip);
+        self.network.send_request(ApiRequest::Join {
             tag,
             mcst_id,
             member,
         });
-        self.until("the member has not joined the group", |reply| match reply {
+        let what = format!("member {ip} has not joined group {mcst_id}");
+        self.wait_for_reply(&what, |reply| match reply {
             ApiReply::MemberJoined { tag: of, psn, .. } if of == tag => Some(Ok(psn)),
             ApiReply::Failed { tag: of, error } if of == tag => Some(Err(error.into())),
             _ => None,
@@ -96,12 +99,13 @@ impl VirtualFabric {
     /// Removes members from a group.
     pub fn leave(&mut self, mcst_id: Ipv4Addr, members: Vec<Ipv4Addr>) -> Result<(), FabricError> {
         let tag = self.tag();
-        self.network.ask(ApiRequest::Leave {
+        let what = format!("members {members:?} have not left group {mcst_id}");
+        self.network.send_request(ApiRequest::Leave {
             tag,
             mcst_id,
             members,
         });
-        self.until("the members have not left the group", |reply| match reply {
+        self.wait_for_reply(&what, |reply| match reply {
             ApiReply::MembersLeft { tag: of, .. } if of == tag => Some(Ok(())),
             ApiReply::Failed { tag: of, error } if of == tag => Some(Err(error.into())),
             _ => None,
@@ -116,15 +120,15 @@ impl VirtualFabric {
         let requests = hosts.iter().map(|&host| {
             let tag = self.tag();
             let ip = self.network.topology().host(host).ip;
-            self.network.ask(request(tag, ip));
+            self.network.send_request(request(tag, ip));
             tag
         });
         let mut waiting: BTreeSet<Tag> = requests.collect();
         if waiting.is_empty() {
             return Ok(());
         }
-        self.until(
-            "the datagram group has not been changed",
+        self.wait_for_reply(
+            "the members of the datagram group are not changed",
             |reply| match reply {
                 ApiReply::DatagramGroup { tag, .. } => {
                     (waiting.remove(&tag) && waiting.is_empty()).then_some(Ok(()))
@@ -137,9 +141,9 @@ impl VirtualFabric {
         )
     }
 
-    /// Runs until `pick` returns a value for a reply of the controller. `what`: the error if that does not happen in
-    /// time.
-    fn until<T>(
+    /// Runs the network until `pick` returns a value for a reply of the controller. `what`: description for the error
+    /// if that does not happen in time.
+    fn wait_for_reply<T>(
         &mut self,
         what: &str,
         mut pick: impl FnMut(ApiReply) -> Option<Result<T, FabricError>>,
@@ -168,8 +172,13 @@ impl VirtualFabric {
         Ok(self.network.step(deadline))
     }
 
-    /// Runs until a leader reports the result of its request. `what`: the error if that does not happen in time.
-    fn until_led(&mut self, leader: HostIndex, what: &str) -> Result<LeaderEvent, FabricError> {
+    /// Runs the network until a group's leader reports the result of its in-band request. `what`: description for the
+    /// error if that does not happen in time.
+    fn wait_for_leader(
+        &mut self,
+        leader: HostIndex,
+        what: &str,
+    ) -> Result<LeaderEvent, FabricError> {
         let deadline = self.network.now().saturating_add(CONTROL_LIMIT);
         loop {
             let of_leader = |(_, host, event): &(TransferId, HostIndex, MemberEvent)| {
@@ -188,7 +197,8 @@ impl VirtualFabric {
         }
     }
 
-    /// Collects the events of transfers, in the order of the hosts, and the replies of the controller.
+    /// Moves the events of transfers, in the order of the hosts, and the replies of the controller from the network to
+    /// this fabric.
     fn collect(&mut self) {
         let at = self.network.now();
         while let Some(reply) = self.network.next_reply() {
@@ -200,10 +210,10 @@ impl VirtualFabric {
                     continue;
                 }
             };
-            self.news.push(News { mcst_id, at, lost });
+            self.group_changes.push(GroupChange { mcst_id, at, lost });
         }
-        let telling: Vec<HostIndex> = self.network.take_notifying().collect();
-        for host in telling {
+        let notifying: Vec<HostIndex> = self.network.take_notifying().collect();
+        for host in notifying {
             while let Some((id, event)) = self.network.next_event(host) {
                 self.events.push_back((id, host, event));
             }
@@ -228,6 +238,14 @@ impl VirtualFabric {
     }
 }
 
+/// Returns the description of a group that is not registered, for a timeout error.
+fn not_registered(mcst_id: Option<Ipv4Addr>) -> String {
+    match mcst_id {
+        Some(mcst_id) => format!("group {mcst_id} is not registered"),
+        None => "the group is not registered".to_string(),
+    }
+}
+
 fn timeout(what: &str) -> FabricError {
     FabricError::Timeout {
         what: what.to_string(),
@@ -238,8 +256,10 @@ fn timeout(what: &str) -> FabricError {
 impl Fabric for VirtualFabric {
     fn register(&mut self, group: RegisterGroup) -> Result<GroupInfo, FabricError> {
         let tag = self.tag();
-        self.network.ask(ApiRequest::Register { tag, group });
-        self.until("the group is not registered", |reply| match reply {
+        let what = not_registered(group.mcst_id);
+        self.network
+            .send_request(ApiRequest::Register { tag, group });
+        self.wait_for_reply(&what, |reply| match reply {
             ApiReply::GroupReady { tag: of, group } if of == tag => Some(Ok(group)),
             ApiReply::Failed { tag: of, error } if of == tag => Some(Err(error.into())),
             _ => None,
@@ -248,12 +268,16 @@ impl Fabric for VirtualFabric {
 
     fn deregister(&mut self, mcst_id: Ipv4Addr) -> Result<(), FabricError> {
         let tag = self.tag();
-        self.network.ask(ApiRequest::Deregister { tag, mcst_id });
-        self.until("the group is not removed", |reply| match reply {
-            ApiReply::GroupRemoved { tag: of, .. } if of == tag => Some(Ok(())),
-            ApiReply::Failed { tag: of, error } if of == tag => Some(Err(error.into())),
-            _ => None,
-        })
+        self.network
+            .send_request(ApiRequest::Deregister { tag, mcst_id });
+        self.wait_for_reply(
+            &format!("group {mcst_id} is not removed"),
+            |reply| match reply {
+                ApiReply::GroupRemoved { tag: of, .. } if of == tag => Some(Ok(())),
+                ApiReply::Failed { tag: of, error } if of == tag => Some(Err(error.into())),
+                _ => None,
+            },
+        )
     }
 
     fn register_in_band(
@@ -261,24 +285,30 @@ impl Fabric for VirtualFabric {
         leader: HostIndex,
         group: RegisterGroup,
     ) -> Result<(), FabricError> {
-        let (spec, nodes) = in_band::group(&group)?;
+        let (spec, nodes) = in_band::leader_request(&group)?;
+        let what = not_registered(group.mcst_id);
         for node in &nodes {
             let member = self.network.topology().host_with_ip(node.ip);
             let member = member.ok_or_else(|| in_band::not_a_host(node.ip))?;
-            self.network.expect(member, node.qpn, spec.expected());
+            self.network
+                .allow_registration(member, node.qpn, spec.expected());
         }
-        let led = self.network.lead(leader, spec, LEADER_TIMING, &nodes);
+        let led = self
+            .network
+            .register_in_band(leader, spec, LEADER_TIMING, &nodes);
         led.map_err(|error| FabricError::Registration(error.to_string()))?;
         // The leader's first packets are sent at once.
         self.collect();
-        in_band::registered(self.until_led(leader, "the group is not registered")?)
+        in_band::registration_result(self.wait_for_leader(leader, &what)?)
     }
 
     fn deregister_in_band(&mut self, leader: HostIndex) -> Result<(), FabricError> {
-        self.network.dissolve(leader);
+        self.network.deregister_in_band(leader);
+        let name = &self.network.topology().host(leader).name;
+        let what = format!("the group that {name} leads is not removed");
         loop {
             // Notifications of lost members may precede it.
-            if self.until_led(leader, "the group is not removed")? == LeaderEvent::Deregistered {
+            if self.wait_for_leader(leader, &what)? == LeaderEvent::Deregistered {
                 return Ok(());
             }
         }
@@ -300,19 +330,24 @@ impl Fabric for VirtualFabric {
         })
     }
 
-    fn stalled(&mut self, mcst_id: Ipv4Addr, source: Option<HostIndex>) -> Result<(), FabricError> {
+    fn report_stall(
+        &mut self,
+        mcst_id: Ipv4Addr,
+        source: Option<HostIndex>,
+    ) -> Result<(), FabricError> {
         match source {
-            Some(source) => self.network.stalled(source, mcst_id),
+            Some(source) => self.network.report_stall(source, mcst_id),
             None => {
                 let tag = self.tag();
-                self.network.ask(ApiRequest::Suspect { tag, mcst_id });
+                self.network
+                    .send_request(ApiRequest::Suspect { tag, mcst_id });
             }
         }
         Ok(())
     }
 
-    fn news(&mut self) -> Result<Vec<News>, FabricError> {
-        Ok(std::mem::take(&mut self.news))
+    fn take_group_changes(&mut self) -> Result<Vec<GroupChange>, FabricError> {
+        Ok(std::mem::take(&mut self.group_changes))
     }
 
     fn turn_hostile(
@@ -339,39 +374,43 @@ impl Fabric for VirtualFabric {
         host: HostIndex,
         spec: TransferSpec,
     ) -> Result<Vec<Endpoint>, FabricError> {
-        self.prepare_of(TransferId::MAIN, host, spec)
+        self.prepare_transfer(TransferId::MAIN, host, spec)
     }
 
     fn connect(&mut self, host: HostIndex, peers: &[Endpoint]) -> Result<(), FabricError> {
-        self.connect_of(TransferId::MAIN, host, peers)
+        self.connect_transfer(TransferId::MAIN, host, peers)
     }
 
     fn start(&mut self, host: HostIndex, data: &Arc<ExpectedData>) -> Result<u64, FabricError> {
-        self.start_of(TransferId::MAIN, host, data)
+        self.start_transfer(TransferId::MAIN, host, data)
     }
 
     fn next_event(
         &mut self,
         deadline: u64,
     ) -> Result<Option<(HostIndex, MemberEvent)>, FabricError> {
-        let next = self.next_event_of_any(deadline)?;
+        let next = self.next_transfer_event(deadline)?;
         Ok(next.map(|(_, host, event)| (host, event)))
     }
 
     fn close(&mut self, host: HostIndex) -> Result<(), FabricError> {
-        self.close_of(TransferId::MAIN, host)
+        self.close_transfer(TransferId::MAIN, host)
     }
 
-    fn act(&mut self, host: HostIndex, verb: LegCommand) -> Result<LegReply, FabricError> {
-        self.act_of(TransferId::MAIN, host, verb)
+    fn execute_leg_command(
+        &mut self,
+        host: HostIndex,
+        command: LegCommand,
+    ) -> Result<LegReply, FabricError> {
+        self.execute_in_transfer(TransferId::MAIN, host, command)
     }
 
     fn request_times(&mut self, source: HostIndex) -> Result<Option<RequestTimes>, FabricError> {
-        let requests = self.requests_of(TransferId::MAIN, source);
-        Ok(requests.and_then(Requests::times))
+        let requests = self.transfer_requests(TransferId::MAIN, source);
+        Ok(requests.and_then(RequestLatencies::times))
     }
 
-    fn held(&mut self, host: HostIndex) -> Result<u32, FabricError> {
+    fn held_slices(&mut self, host: HostIndex) -> Result<u32, FabricError> {
         let transfer = self.network.host(host).transfer(TransferId::MAIN);
         Ok(transfer.map_or(0, Transfer::held))
     }
@@ -387,15 +426,15 @@ impl Fabric for VirtualFabric {
     }
 
     fn progress(&mut self, host: HostIndex) -> Result<Progress, FabricError> {
-        Ok(self.progress_of(TransferId::MAIN, host))
+        Ok(self.transfer_progress(TransferId::MAIN, host))
     }
 
-    fn acknowledged(&mut self, host: HostIndex) -> Result<u64, FabricError> {
+    fn acknowledged_packets(&mut self, host: HostIndex) -> Result<u64, FabricError> {
         let qps = self.network.host(host).host().qps();
         Ok(qps.map(|qp| qp.stats().requests_acknowledged).sum())
     }
 
-    fn received(&mut self, host: HostIndex) -> Result<Option<u64>, FabricError> {
+    fn received_packets(&mut self, host: HostIndex) -> Result<Option<u64>, FabricError> {
         let qps = self.network.host(host).host().qps();
         Ok(Some(qps.map(|qp| qp.stats().requests_received).sum()))
     }
@@ -468,8 +507,8 @@ impl Fabric for VirtualFabric {
 
     fn counts(&mut self) -> Result<Counts, FabricError> {
         let tag = self.tag();
-        self.network.ask(ApiRequest::Count { tag });
-        self.until(
+        self.network.send_request(ApiRequest::Count { tag });
+        self.wait_for_reply(
             "the switches' counters have not been read",
             |reply| match reply {
                 ApiReply::Counted { tag: of, counts } if of == tag => Some(Ok(counts)),
@@ -480,14 +519,15 @@ impl Fabric for VirtualFabric {
 
     fn control_round_trip(&mut self) -> Result<u64, FabricError> {
         let tag = self.tag();
-        self.network.ask(ApiRequest::Status { tag });
-        let report = self.until(
-            "the controller does not report its status",
-            |reply| match reply {
-                ApiReply::Status { tag: of, report } if of == tag => Some(Ok(report)),
-                _ => None,
-            },
-        )?;
+        self.network.send_request(ApiRequest::Status { tag });
+        let report =
+            self.wait_for_reply(
+                "the controller does not report its status",
+                |reply| match reply {
+                    ApiReply::Status { tag: of, report } if of == tag => Some(Ok(report)),
+                    _ => None,
+                },
+            )?;
         Ok(report.round_trip_ns())
     }
 
@@ -504,12 +544,12 @@ impl Fabric for VirtualFabric {
     }
 
     fn stall_timeout(&self) -> u64 {
-        PATIENCE
+        STALL_TIMEOUT
     }
 
-    fn processing(&self) -> Option<Processing> {
+    fn processing(&self) -> Option<ProcessingTimes> {
         let model = self.network.model();
-        Some(Processing {
+        Some(ProcessingTimes {
             switch_ns: model.pipeline_latency,
             host_ns: 2 * model.nic_delay + model.post_delay + model.completion_delay,
         })
@@ -524,7 +564,7 @@ impl Fabric for VirtualFabric {
 }
 
 impl SharedFabric for VirtualFabric {
-    fn prepare_of(
+    fn prepare_transfer(
         &mut self,
         id: TransferId,
         host: HostIndex,
@@ -534,7 +574,7 @@ impl SharedFabric for VirtualFabric {
         self.on_host(host, prepared)
     }
 
-    fn connect_of(
+    fn connect_transfer(
         &mut self,
         id: TransferId,
         host: HostIndex,
@@ -546,7 +586,7 @@ impl SharedFabric for VirtualFabric {
         self.on_host(host, connected)
     }
 
-    fn start_of(
+    fn start_transfer(
         &mut self,
         id: TransferId,
         host: HostIndex,
@@ -556,22 +596,25 @@ impl SharedFabric for VirtualFabric {
         Ok(self.network.now())
     }
 
-    fn act_of(
+    fn execute_in_transfer(
         &mut self,
         id: TransferId,
         host: HostIndex,
-        verb: LegCommand,
+        command: LegCommand,
     ) -> Result<LegReply, FabricError> {
-        let acted = self.network.act(id, host, verb).ok_or_else(|| {
-            let host = self.network.topology().host(host).name.clone();
-            let why = "there is no transfer: prepare it first".to_string();
-            FabricError::Host { host, why }
-        })?;
+        let acted = self
+            .network
+            .execute_leg_command(id, host, command)
+            .ok_or_else(|| {
+                let host = self.network.topology().host(host).name.clone();
+                let why = format!("transfer {} does not exist: prepare it first", id.0);
+                FabricError::Host { host, why }
+            })?;
         self.collect();
         self.on_host(host, acted)
     }
 
-    fn next_event_of_any(
+    fn next_transfer_event(
         &mut self,
         deadline: u64,
     ) -> Result<Option<(TransferId, HostIndex, MemberEvent)>, FabricError> {
@@ -590,16 +633,16 @@ impl SharedFabric for VirtualFabric {
         }
     }
 
-    fn requests_of(&self, id: TransferId, source: HostIndex) -> Option<&Requests> {
-        self.network.host(source).transfer(id)?.requests()
+    fn transfer_requests(&self, id: TransferId, source: HostIndex) -> Option<&RequestLatencies> {
+        self.network.host(source).transfer(id)?.request_latencies()
     }
 
-    fn progress_of(&self, id: TransferId, host: HostIndex) -> Progress {
+    fn transfer_progress(&self, id: TransferId, host: HostIndex) -> Progress {
         let progress = self.network.host(host).progress(id);
         progress.unwrap_or(Progress { bytes: 0, total: 0 })
     }
 
-    fn close_of(&mut self, id: TransferId, host: HostIndex) -> Result<(), FabricError> {
+    fn close_transfer(&mut self, id: TransferId, host: HostIndex) -> Result<(), FabricError> {
         self.network.close(id, host);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Classification of frames for counters and traces. It does not influence forwarding.
+//! Classification of frames for counters and traces. Forwarding does not use it.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -8,21 +8,21 @@ use alfirk_roce::wire::{
     aeth, arp, bth, ethernet, icrc, immdt, ipv4, pause, reth, udp, Opcode, Psn, QpNum, Syndrome,
 };
 
-/// Class of a frame, with the header fields that counters and traces use.
+/// Kind of a frame, with the header fields that counters and traces use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frame {
-    /// A packet of the reliable connection or a CNP.
+    /// A packet of a reliable connection (RC), or a congestion notification packet (CNP).
     Roce(Roce),
     /// An ARP packet.
     Arp {
-        /// Operation code: 1 for a request, 2 for a reply.
+        /// Operation code of the packet: 1 for a request, 2 for a reply.
         operation: u16,
-        /// IPv4 address that is requested or reported.
+        /// IPv4 address whose MAC address is requested or reported.
         target: Ipv4Addr,
     },
     /// A PFC PAUSE frame.
     Pause(pause::Repr),
-    /// A registration packet of a multicast group (MRP).
+    /// A registration packet (MRP) of a multicast group.
     Mrp {
         /// Destination address.
         to: Ipv4Addr,
@@ -53,7 +53,7 @@ pub struct Roce {
 }
 
 impl Roce {
-    /// Whether the packet is a request: part of a message to the responder.
+    /// Whether the packet is a request, which carries a part of a message to the responder.
     pub fn is_request(&self) -> bool {
         self.opcode.is_request()
     }
@@ -65,14 +65,14 @@ impl Roce {
 }
 
 impl Frame {
-    /// Classifies a frame, given from the Ethernet header to the last byte before the FCS.
+    /// Classifies a frame, given as the bytes from the Ethernet header to the last byte before the FCS.
     pub fn read(frame: &[u8]) -> Frame {
         read(frame).unwrap_or(Frame::Other)
     }
 }
 
-/// Whether a frame is an ACK or a NAK. Most other frames are recognised without parsing, by the byte at the usual
-/// position of the opcode.
+/// Whether a frame is an ACK or a NAK. Most other frames are recognised by the byte at the usual position of the
+/// opcode, without parsing.
 pub fn is_acknowledgement(frame: &SplitFrame) -> bool {
     /// First byte of an IPv4 header: version 4, without options.
     const PLAIN: u8 = 0x45;

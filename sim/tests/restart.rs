@@ -120,7 +120,7 @@ impl Group {
     }
 
     fn acknowledged(&mut self, host: usize) -> u64 {
-        self.fabric.acknowledged(self.hosts[host]).unwrap()
+        self.fabric.acknowledged_packets(self.hosts[host]).unwrap()
     }
 
     /// Posts a message of `packets` packets at a member, which becomes the source. All members have the earlier
@@ -201,7 +201,7 @@ impl Group {
 
     fn link_of(&self, host: usize) -> LinkIndex {
         let (switch, port) = self.topology.attachment(self.hosts[host]);
-        self.topology.behind(switch, port).unwrap().link
+        self.topology.neighbour_at(switch, port).unwrap().link
     }
 
     /// Asserts that no member has been removed since the start.

@@ -1,4 +1,4 @@
-//! Translation of test commands to P4Runtime requests.
+//! Execution of test commands by P4Runtime requests.
 
 use std::collections::BTreeMap;
 
@@ -8,34 +8,34 @@ use alfirk_p4runtime::p4::v1::{self as p4};
 use alfirk_p4runtime::{Code, Status};
 
 use crate::entities::{
-    canonical, config, copy, entity_of, field_match, find, group_entity, id, index_of, match_type,
-    name, no_group, no_node, replica, replicas, replication, signed, without_action,
+    canonical, entity_of, field_match, find, group_entity, id, index_of, match_type, meter_config,
+    name, no_group, no_node, port_and_rid, replica, replicas, replication, to_i64, without_action,
 };
 use crate::keys::{
     by_suffix, counter_of_other_table, hex, key_match, keys_in_order, no_handle, trimmed,
 };
 use crate::names::did_you_mean;
 use crate::parse::{Call, Command, CounterIndex, KeyValue};
-use crate::target::{Target, DEVICE};
+use crate::target::{Target, DEVICE_ID};
 
-/// The primary controller of a switch, which executes the commands of a test.
+/// The primary P4Runtime controller of a switch under test, which executes the commands of a test.
 pub struct Control<T> {
     target: T,
     info: P4Info,
-    /// Entries by the handles of the test.
+    /// Table entries by the handles that the test has given them.
     handles: BTreeMap<String, p4::TableEntry>,
-    /// Multicast nodes by their numbers, in the order of creation.
+    /// Multicast nodes, indexed by their numbers, which follow the order of creation.
     nodes: Vec<Node>,
-    /// Indexes of the nodes of each group.
+    /// Numbers of the nodes of each multicast group.
     groups: BTreeMap<u32, Vec<usize>>,
     sessions: BTreeMap<u32, Session>,
 }
 
-/// A multicast node: one replication id on several ports.
+/// A multicast node, which makes one copy for each of its ports, all with the same replication id.
 struct Node {
     rid: u32,
     replicas: Vec<p4::Replica>,
-    /// Level 1 exclusion id: packets with this id get no copies from the node (Tofino).
+    /// Level 1 exclusion id: packets that have this id get no copies from the node (Tofino).
     xid: Option<u16>,
 }
 
@@ -43,19 +43,19 @@ struct Node {
 #[derive(Default)]
 struct Session {
     replicas: Vec<p4::Replica>,
-    /// Multicast group whose copies are made in addition to `replicas`.
+    /// Multicast group whose copies are made in addition to those of `replicas`.
     group: Option<u32>,
 }
 
-/// Election id of all requests of a test.
+/// Returns the election id of all requests of a test.
 fn election_id() -> Option<p4::Uint128> {
     Some(p4::Uint128 { high: 0, low: 1 })
 }
 
-/// Returns the arbitration message that makes the client the primary.
+/// Returns the message by which a client requests to be the primary controller.
 pub fn arbitration() -> p4::StreamMessageRequest {
     let arbitration = p4::MasterArbitrationUpdate {
-        device_id: DEVICE,
+        device_id: DEVICE_ID,
         election_id: election_id(),
         ..Default::default()
     };
@@ -73,7 +73,7 @@ pub fn pipeline_config(info: &P4Info, json: &str) -> p4::SetForwardingPipelineCo
     };
     let action = p4::set_forwarding_pipeline_config_request::Action::VerifyAndCommit;
     p4::SetForwardingPipelineConfigRequest {
-        device_id: DEVICE,
+        device_id: DEVICE_ID,
         election_id: election_id(),
         action: action.into(),
         config: Some(config),
@@ -227,8 +227,8 @@ impl<T: Target> Control<T> {
                 bytes,
             } => {
                 let data = p4::CounterData {
-                    packet_count: signed(*packets)?,
-                    byte_count: signed(*bytes)?,
+                    packet_count: to_i64(*packets)?,
+                    byte_count: to_i64(*bytes)?,
                 };
                 let index = CounterIndex::Cell(*index);
                 let entity = self.counter(name, &index, Some(data)).await?;
@@ -239,12 +239,12 @@ impl<T: Target> Control<T> {
                 self.read(entity).await.map(drop)
             }
             Command::MeterSetRates { name, index, rates } => {
-                let config = Some(config(*rates)?);
+                let config = Some(meter_config(*rates)?);
                 let entity = self.meter(name, Some(*index), config).await?;
                 self.write(Modify, entity).await
             }
             Command::MeterArraySetRates { name, rates } => {
-                let entity = self.meter(name, None, Some(config(*rates)?)).await?;
+                let entity = self.meter(name, None, Some(meter_config(*rates)?)).await?;
                 self.write(Modify, entity).await
             }
             Command::CheckCounter {
@@ -275,7 +275,7 @@ impl<T: Target> Control<T> {
             }),
         };
         let request = p4::WriteRequest {
-            device_id: DEVICE,
+            device_id: DEVICE_ID,
             election_id: election_id(),
             updates: vec![update],
             ..Default::default()
@@ -283,7 +283,7 @@ impl<T: Target> Control<T> {
         self.target
             .write(request)
             .await
-            .map_err(|status| refusal(&status))
+            .map_err(|status| rejection_message(&status))
     }
 
     async fn read(
@@ -291,18 +291,18 @@ impl<T: Target> Control<T> {
         entity: p4::entity::Entity,
     ) -> Result<Vec<p4::entity::Entity>, String> {
         let request = p4::ReadRequest {
-            device_id: DEVICE,
+            device_id: DEVICE_ID,
             entities: vec![p4::Entity {
                 entity: Some(entity),
             }],
             ..Default::default()
         };
         let found = self.target.read(request).await;
-        let found = found.map_err(|status| refusal(&status))?;
+        let found = found.map_err(|status| rejection_message(&status))?;
         Ok(found.into_iter().filter_map(|e| e.entity).collect())
     }
 
-    /// Finds a table by its full name, or by a unique suffix.
+    /// Finds a table by its full name, or by a suffix that no other table has.
     fn table(&self, wanted: &str) -> Result<&info::Table, String> {
         let names = self
             .info
@@ -445,8 +445,8 @@ impl<T: Target> Control<T> {
         self.write_session(kind, session).await
     }
 
-    /// Writes a clone session. P4Runtime's sessions list replicas, so the current replicas of the session's group
-    /// are copied.
+    /// Writes a clone session. The sessions of P4Runtime list replicas, so the current replicas of the session's
+    /// multicast group are copied into it.
     async fn write_session(&mut self, kind: p4::update::Type, id: u32) -> Result<(), String> {
         let Some(session) = self.sessions.get(&id) else {
             return Ok(());
@@ -455,7 +455,7 @@ impl<T: Target> Control<T> {
         let of_group = session.group.and_then(|group| self.members(group).ok());
         replicas.extend(of_group.unwrap_or_default());
         if id == 0 {
-            let copies: Vec<(u32, u16)> = replicas.iter().map(copy).collect();
+            let copies: Vec<(u32, u16)> = replicas.iter().map(port_and_rid).collect();
             return self.target.clone_session_0(Some(&copies));
         }
         let entry = p4::CloneSessionEntry {
@@ -467,7 +467,7 @@ impl<T: Target> Control<T> {
         self.write(kind, replication(entry)).await
     }
 
-    /// Writes a group with the current ports of its nodes, and the sessions that use the group.
+    /// Writes a multicast group with the current ports of its nodes, and the sessions that use the group.
     async fn write_group(&mut self, kind: p4::update::Type, group: u32) -> Result<(), String> {
         let entity = group_entity(group, self.members(group)?);
         self.write(kind, entity).await?;
@@ -481,7 +481,7 @@ impl<T: Target> Control<T> {
         Ok(())
     }
 
-    /// Sets the exclusion ids of a group's nodes, which P4Runtime requests cannot carry.
+    /// Sets the exclusion ids of a group's nodes on the switch. P4Runtime has no request for this.
     fn exclude(&mut self, group: u32) -> Result<(), String> {
         for node in self.groups.get(&group).into_iter().flatten() {
             let node = &self.nodes[*node];
@@ -549,8 +549,8 @@ impl<T: Target> Control<T> {
         Ok(nodes.flat_map(|node| node.replicas.clone()).collect())
     }
 
-    /// Builds the entity of a counter. For a direct counter, `index` selects an entry of its table by position or
-    /// by handle.
+    /// Builds the entity of a counter. In a direct counter, `index` selects the table entry by its position or by its
+    /// handle.
     async fn counter(
         &mut self,
         wanted: &str,
@@ -591,8 +591,8 @@ impl<T: Target> Control<T> {
         ))
     }
 
-    /// Builds the entity of a meter, or of all meters if `index` is `None`. For a direct meter, `index` selects an
-    /// entry of its table.
+    /// Builds the entity of a meter, or of all meters of the array if `index` is `None`. In a direct meter, `index`
+    /// selects a table entry by its position.
     async fn meter(
         &mut self,
         wanted: &str,
@@ -627,7 +627,7 @@ impl<T: Target> Control<T> {
         }
     }
 
-    /// Returns the entry at a position in the table's read order, from 0.
+    /// Returns the entry at this position of the table's read order, counted from 0.
     async fn entry_at(&mut self, table_id: u32, index: u64) -> Result<p4::TableEntry, String> {
         let all = p4::TableEntry {
             table_id,
@@ -639,10 +639,15 @@ impl<T: Target> Control<T> {
             _ => None,
         });
         let entry = usize::try_from(index).ok().and_then(|i| entries.nth(i));
-        entry.ok_or_else(|| format!("the table has no entry {index}"))
+        entry.ok_or_else(|| {
+            let mut tables = self.info.tables.iter();
+            let table = tables.find(|table| id(&table.preamble) == table_id);
+            let table = table.map_or("", |table| name(&table.preamble));
+            format!("table `{table}` has no entry {index}")
+        })
     }
 
-    /// Reads a counter.
+    /// Reads the value of a counter.
     async fn count(&mut self, name: &str, index: &CounterIndex) -> Result<p4::CounterData, String> {
         let entity = self.counter(name, index, None).await?;
         let found = self.read(entity).await?.into_iter().next();
@@ -655,7 +660,7 @@ impl<T: Target> Control<T> {
     }
 }
 
-/// Returns the arguments of a call in the order of the action's parameters.
+/// Returns the arguments of an action call, in the order of the action's parameters.
 fn params(action: &info::Action, call: &Call) -> Result<Vec<p4::action::Param>, String> {
     let of = name(&action.preamble);
     let mut values = vec![None; action.params.len()];
@@ -699,8 +704,9 @@ fn params(action: &info::Action, call: &Call) -> Result<Vec<p4::action::Param>, 
     params.collect()
 }
 
-/// Returns the message of a rejected request; of the first failed update, if the status has details.
-pub fn refusal(status: &Status) -> String {
+/// Returns the error message of a rejected request. If the status has details, it is the message of the first update
+/// that failed.
+pub fn rejection_message(status: &Status) -> String {
     if status.canonical_code() == Code::Unimplemented {
         return format!(
             "this switch does not support the request over P4Runtime: {}",

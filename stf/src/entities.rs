@@ -8,17 +8,17 @@ use alfirk_p4runtime::p4::v1::{self as p4, field_match::FieldMatchType};
 use crate::keys::{by_suffix, trimmed};
 use crate::parse::MeterRates;
 
-/// Returns the P4Info id of a preamble; 0 if there is none.
+/// Returns the P4Info id in an object's preamble; 0 if there is no preamble.
 pub fn id(preamble: &Option<info::Preamble>) -> u32 {
     preamble.as_ref().map_or(0, |preamble| preamble.id)
 }
 
-/// Returns the full name of a preamble; empty if there is none.
+/// Returns the full name in an object's preamble; empty if there is no preamble.
 pub fn name(preamble: &Option<info::Preamble>) -> &str {
     preamble.as_ref().map_or("", |preamble| &preamble.name)
 }
 
-/// Returns the id of the object with a full name or unique suffix; `what` is the kind of object in error messages.
+/// Returns the id of the object with this full name or unique suffix. `what`: kind of the object, for error messages.
 pub fn find<'i>(
     preambles: impl Iterator<Item = &'i Option<info::Preamble>> + Clone,
     wanted: &str,
@@ -32,7 +32,7 @@ pub fn find<'i>(
     Ok(found.map_or(0, id))
 }
 
-/// Returns the match kind of a key field; unknown kinds are exact.
+/// Returns the match kind of a key field; exact for an unknown kind.
 pub fn match_type(field: &info::MatchField) -> MatchType {
     use info::match_field::MatchType as Kind;
     match &field.r#match {
@@ -47,7 +47,7 @@ pub fn match_type(field: &info::MatchField) -> MatchType {
     }
 }
 
-/// Builds the match of a key field; `None` for a key that matches every value.
+/// Builds the P4Runtime match of a key field; `None` for a key that matches every value.
 pub fn field_match(
     kind: MatchType,
     bits: u32,
@@ -91,7 +91,7 @@ pub fn field_match(
     }))
 }
 
-/// Returns the canonical form: the shortest, but at least one byte (P4Runtime § 8.4.1).
+/// Returns the canonical form of a number: the shortest byte string, but at least one byte (P4Runtime § 8.4.1).
 pub fn canonical(value: &[u8]) -> Vec<u8> {
     match trimmed(value) {
         [] => vec![0],
@@ -130,8 +130,8 @@ pub fn replica(port: u32, instance: u32) -> p4::Replica {
     }
 }
 
-/// Returns port and replication id of a replica built by [`replica`].
-pub fn copy(replica: &p4::Replica) -> (u32, u16) {
+/// Returns the port and the replication id of a replica that [`replica`] has built.
+pub fn port_and_rid(replica: &p4::Replica) -> (u32, u16) {
     let port = match replica.port_kind {
         Some(p4::replica::PortKind::EgressPort(port)) => port,
         _ => 0,
@@ -139,12 +139,12 @@ pub fn copy(replica: &p4::Replica) -> (u32, u16) {
     (port, u16::try_from(replica.instance).unwrap_or(u16::MAX))
 }
 
-/// Builds one replica per port, all with the same replication id.
+/// Builds one replica for each port, all with the replication id `rid`.
 pub fn replicas(rid: u32, ports: &[u32]) -> Vec<p4::Replica> {
     ports.iter().map(|port| replica(*port, rid)).collect()
 }
 
-/// Returns the entry without its action, which identifies it in requests for direct resources.
+/// Returns the entry without its action. This form identifies the entry in requests for its direct counter or meter.
 pub fn without_action(entry: &p4::TableEntry) -> p4::TableEntry {
     p4::TableEntry {
         action: None,
@@ -152,35 +152,35 @@ pub fn without_action(entry: &p4::TableEntry) -> p4::TableEntry {
     }
 }
 
-/// Builds the configuration of a meter.
-pub fn config(rates: MeterRates) -> Result<p4::MeterConfig, String> {
+/// Builds the P4Runtime configuration of a meter.
+pub fn meter_config(rates: MeterRates) -> Result<p4::MeterConfig, String> {
     Ok(p4::MeterConfig {
-        cir: signed(rates.cir)?,
-        cburst: signed(rates.cburst)?,
-        pir: signed(rates.pir)?,
-        pburst: signed(rates.pburst)?,
+        cir: to_i64(rates.cir)?,
+        cburst: to_i64(rates.cburst)?,
+        pir: to_i64(rates.pir)?,
+        pburst: to_i64(rates.pburst)?,
         ..Default::default()
     })
 }
 
-/// Returns the error for an unknown multicast node.
+/// Returns the error message for a multicast node that does not exist.
 pub fn no_node(node: u32) -> String {
     format!("node {node} does not exist; create it with mc_node_create")
 }
 
-/// Returns the error for an unknown multicast group.
+/// Returns the error message for a multicast group that does not exist.
 pub fn no_group(group: u32) -> String {
     format!("multicast group {group} does not exist; create it with mc_mgrp_create")
 }
 
-/// Builds an index of an array.
+/// Builds the P4Runtime index of an array element.
 pub fn index_of(index: u64) -> Result<p4::Index, String> {
     Ok(p4::Index {
-        index: signed(index)?,
+        index: to_i64(index)?,
     })
 }
 
-/// Converts to P4Runtime's signed integers.
-pub fn signed(number: u64) -> Result<i64, String> {
+/// Converts a number to the signed type that P4Runtime uses; fails if it is too large.
+pub fn to_i64(number: u64) -> Result<i64, String> {
     i64::try_from(number).map_err(|_| format!("{number} is too large for P4Runtime"))
 }

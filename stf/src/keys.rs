@@ -1,4 +1,4 @@
-//! Conversion of a test's key names and values to those of tables.
+//! Conversion of the key names and key values of a test to those of a table.
 
 use alfirk_bmv2::KeyMatch;
 use alfirk_bmv2_json::MatchType;
@@ -6,7 +6,8 @@ use alfirk_bmv2_json::MatchType;
 use crate::names::did_you_mean;
 use crate::parse::KeyValue;
 
-/// Returns the values of a table's keys in the table's order. A key's name may omit leading components.
+/// Returns the values of a table's key elements, in the order of the table. The test may omit leading components of a
+/// key's name.
 pub fn keys_in_order<'v>(
     table: &str,
     keys: &[&str],
@@ -16,10 +17,10 @@ pub fn keys_in_order<'v>(
     let values = keys
         .iter()
         .map(|key| {
-            let wanted = plain(key);
+            let wanted = normalized_name(key);
             let position = given
                 .iter()
-                .position(|(name, _)| plain(name) == wanted)
+                .position(|(name, _)| normalized_name(name) == wanted)
                 .or_else(|| given.iter().position(|(name, _)| refers_to(name, &wanted)))?;
             used[position] = true;
             Some(&given[position].1)
@@ -28,7 +29,9 @@ pub fn keys_in_order<'v>(
     match used.iter().position(|used| !used) {
         Some(position) => {
             let name = &given[position].0;
-            let twice = keys.iter().any(|key| refers_to(name, &plain(key)));
+            let twice = keys
+                .iter()
+                .any(|key| refers_to(name, &normalized_name(key)));
             Err(match twice {
                 true => format!("key `{name}` of table `{table}` occurs twice"),
                 false => {
@@ -41,10 +44,10 @@ pub fn keys_in_order<'v>(
     }
 }
 
-/// Returns whether a test's name refers to a key. Either may omit leading components, and `data` or `valid` refers to
-/// `data.$valid$`.
+/// Returns whether a name in a test refers to a key. Either name may omit leading components, and `data` or `valid`
+/// refers to `data.$valid$`.
 fn refers_to(given: &str, key: &str) -> bool {
-    let given = plain(given);
+    let given = normalized_name(given);
     let given = match given.as_str() {
         "valid" => "$valid$",
         given => given,
@@ -56,14 +59,15 @@ fn refers_to(given: &str, key: &str) -> bool {
         || header.is_some_and(|header| header == given || ends_with_name(header, given))
 }
 
-/// Returns whether `end` is the last dotted component of a name.
+/// Returns whether `name` ends with the dotted components of `end`.
 fn ends_with_name(name: &str, end: &str) -> bool {
     name.strip_suffix(end)
         .is_some_and(|before| before.ends_with('.'))
 }
 
-/// Normalises a key's name: p4c, its testers and P4Testgen spell validity and stack elements differently.
-pub fn plain(name: &str) -> String {
+/// Normalizes the name of a key, because p4c, its testers and P4Testgen spell validity bits and stack elements
+/// differently.
+pub fn normalized_name(name: &str) -> String {
     let name = name.replace("isValid()", "$valid$").replace(['"', ' '], "");
     let header = [".valid", ".$valid"]
         .iter()
@@ -87,7 +91,7 @@ pub fn plain(name: &str) -> String {
     plain + rest
 }
 
-/// Converts a key's value to the match of a switch; an omitted value matches 0 for exact keys, else every value.
+/// Converts the value of a key to a match of the switch. An omitted value matches 0 for an exact key, else every value.
 pub fn key_match(kind: MatchType, bits: u32, value: Option<&KeyValue>) -> Result<KeyMatch, String> {
     let full = vec![0xff; (bits as usize).div_ceil(8)];
     let full = masked_to(full, bits);
@@ -148,7 +152,7 @@ pub fn key_match(kind: MatchType, bits: u32, value: Option<&KeyValue>) -> Result
             | KeyValue::Digits { value, mask }
             | KeyValue::Masked { value, mask } => {
                 // The first digit may have more bits than remain of the key.
-                let mask = match fits(value, bits) {
+                let mask = match fits_bits(value, bits) {
                     true => under_mask(mask, &full),
                     false => number(mask),
                 };
@@ -187,13 +191,13 @@ pub fn key_match(kind: MatchType, bits: u32, value: Option<&KeyValue>) -> Result
 }
 
 /// Returns whether a number fits `bits` bits.
-fn fits(value: &[u8], bits: u32) -> bool {
+fn fits_bits(value: &[u8], bits: u32) -> bool {
     let value = trimmed(value);
     let zeros = value.first().map_or(0, |first| first.leading_zeros());
     value.len() * 8 <= bits as usize + zeros as usize
 }
 
-/// Clears the bits above `bits` in the first byte.
+/// Clears the bits of a big-endian number above its lowest `bits` bits.
 pub fn masked_to(mut bytes: Vec<u8>, bits: u32) -> Vec<u8> {
     if let (Some(first), 1..) = (bytes.first_mut(), bits % 8) {
         *first >>= 8 - bits % 8;
@@ -201,7 +205,7 @@ pub fn masked_to(mut bytes: Vec<u8>, bits: u32) -> Vec<u8> {
     bytes
 }
 
-/// Returns the mask of a prefix of `length` bits for a key of `bits` bits.
+/// Returns the mask of a prefix of `length` bits, for a key of `bits` bits.
 pub fn prefix_mask(bits: u32, length: u32) -> Vec<u8> {
     let bytes = (bits as usize).div_ceil(8);
     let mut mask = vec![0; bytes];
@@ -212,7 +216,7 @@ pub fn prefix_mask(bits: u32, length: u32) -> Vec<u8> {
     mask
 }
 
-/// Clears the bits after a prefix.
+/// Clears the bits of a key of `bits` bits that are not in its prefix of `length` bits.
 pub fn under_prefix(value: &[u8], bits: u32, length: u32) -> Vec<u8> {
     under_mask(value, &prefix_mask(bits, length))
 }
@@ -229,18 +233,18 @@ pub fn under_mask(value: &[u8], mask: &[u8]) -> Vec<u8> {
     trimmed(&result).to_vec()
 }
 
-/// Strips leading zeros.
+/// Strips leading zero bytes.
 pub fn trimmed(bytes: &[u8]) -> &[u8] {
     let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
     &bytes[zeros..]
 }
 
-/// Returns the error for an unknown handle.
+/// Returns the error message for a handle that no entry has.
 pub fn no_handle(handle: &str) -> String {
     format!("no entry has the handle {handle}")
 }
 
-/// Returns the error for a direct counter of a table other than the entry's.
+/// Returns the error message for a direct counter that belongs to another table than the entry.
 pub fn counter_of_other_table(counter: &str, handle: &str) -> String {
     format!("counter {counter} does not belong to the table of entry {handle}")
 }
@@ -250,7 +254,7 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Finds a full name by itself or by a unique suffix; `what` is the kind of object in error messages.
+/// Finds a full name, given by itself or by a unique suffix. `what`: kind of the object, for error messages.
 pub fn by_suffix(
     names: impl Iterator<Item = String>,
     wanted: &str,

@@ -17,7 +17,7 @@ mod program_info;
 mod run;
 mod target;
 
-pub use control::{arbitration, pipeline_config, refusal, Control};
+pub use control::{arbitration, pipeline_config, rejection_message, Control};
 pub use local::Local;
 pub use names::{by_suffix, did_you_mean};
 pub use packets::{Failure, Packets};

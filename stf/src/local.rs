@@ -1,4 +1,4 @@
-//! A target in this process: P4Runtime server and switch, without ports, root or real time.
+//! A switch under test in this process: P4Runtime server and switch, without ports, root or real time.
 
 use std::convert::Infallible;
 use std::fmt::Display;
@@ -13,15 +13,15 @@ use alfirk_p4runtime::Status;
 use crate::control::{arbitration, pipeline_config};
 use crate::packets::Packets;
 use crate::program_info::program_info;
-use crate::target::{Target, DEVICE};
+use crate::target::{Target, DEVICE_ID};
 
-/// Time between two packets or requests, in nanoseconds.
-const STEP: u64 = 1_000_000;
+/// Virtual time between two packets or requests of a test, in nanoseconds.
+const STEP_NS: u64 = 1_000_000;
 
-/// Limit of copies and recirculations per packet, against programs that make them without end.
+/// Maximum number of copies and recirculations of one packet, in case a program makes them endlessly.
 const MAX_EVENTS: usize = 100_000;
 
-/// A switch driven by method calls.
+/// A switch in this process, driven by method calls.
 pub struct Local {
     server: Server,
     client: ClientId,
@@ -30,29 +30,29 @@ pub struct Local {
 }
 
 impl Local {
-    /// Starts a switch with this BMv2 JSON. The returned P4Info has all objects of the JSON under their names there, as
-    /// `simple_switch_CLI` has.
+    /// Starts a switch with the program in this BMv2 JSON. The returned P4Info has all objects of the JSON under the
+    /// names in the JSON, as `simple_switch_CLI` has.
     ///
     /// # Errors
     /// When the program cannot be loaded.
     pub fn start(json: &str, seed: u64) -> Result<(Local, P4Info), String> {
         // The server finds the loaded program in this cache.
         let programs = Programs::default();
-        let program = programs.load(json).map_err(text)?;
+        let program = programs.load(json).map_err(to_text)?;
         let options = SwitchOptions {
             seed,
-            device_id: DEVICE,
+            device_id: DEVICE_ID,
             ..SwitchOptions::default()
         };
         let mut loaded = Switch::new(options.clone());
         loaded.load(program);
-        let info = program_info(&loaded).map_err(text)?;
+        let info = program_info(&loaded).map_err(to_text)?;
         let mut server = Server::with_programs(Switch::new(options), programs);
         let client = server.stream_open();
         server.stream_message(client, arbitration(), 0);
         server
             .set_forwarding_pipeline_config(&pipeline_config(&info, json), 0)
-            .map_err(text)?;
+            .map_err(to_text)?;
         let now = 0;
         let local = Local {
             server,
@@ -62,7 +62,7 @@ impl Local {
         Ok((local, info))
     }
 
-    /// Executes all events that one packet causes.
+    /// Processes everything that one packet causes, such as copies and recirculations.
     fn drain(&mut self, packets: &mut Packets) -> Result<(), String> {
         let mut events = 0;
         while let Some(event) = self.server.poll() {
@@ -97,7 +97,7 @@ impl Target for Local {
     type Error = Infallible;
 
     fn send(&mut self, port: u32, data: &[u8], packets: &mut Packets) -> Result<(), String> {
-        self.now += STEP;
+        self.now += STEP_NS;
         self.server.frame_in(port, data, self.now);
         self.drain(packets)
     }
@@ -111,7 +111,7 @@ impl Target for Local {
     }
 
     async fn write(&mut self, request: WriteRequest) -> Result<(), Status> {
-        self.now += STEP;
+        self.now += STEP_NS;
         self.server.write(&request, self.now).map(drop)
     }
 
@@ -121,38 +121,39 @@ impl Target for Local {
 
     fn clone_session_0(&mut self, copies: Option<&[(u32, u16)]>) -> Result<(), String> {
         let mut switch = self.server.switch_mut();
-        let pre = switch.pre_mut().map_err(text)?;
+        let pre = switch.pre_mut().map_err(to_text)?;
         let Some(copies) = copies else {
-            return pre.delete_session(0).map_err(text);
+            return pre.delete_session(0).map_err(to_text);
         };
         let replicas = copies.iter().map(|&(port, rid)| Replica { port, rid });
         let session = CloneSession {
             replicas: replicas.collect(),
             ..CloneSession::default()
         };
-        pre.set_session(0, session).map_err(text)
+        pre.set_session(0, session).map_err(to_text)
     }
 
     fn exclude(&mut self, group: u32, rid: u32, xid: u16) -> Result<(), String> {
         let mut switch = self.server.switch_mut();
-        let pre = switch.pre_mut().map_err(text)?;
+        let pre = switch.pre_mut().map_err(to_text)?;
         let of_group = pre.nodes().filter(|(_, node)| node.group == Some(group));
         let mut found = of_group.filter(|(_, node)| u32::from(node.rid) == rid);
         let node = found.next().map(|(handle, _)| handle);
         drop(found);
         match node {
-            Some(node) => pre.exclude(node, Some(xid)).map_err(text),
+            Some(node) => pre.exclude(node, Some(xid)).map_err(to_text),
             None => Ok(()),
         }
     }
 
     fn prune(&mut self, yid: u16, ports: &[u32]) -> Result<(), String> {
         let mut switch = self.server.switch_mut();
-        switch.pre_mut().map_err(text)?.prune(yid, ports);
+        switch.pre_mut().map_err(to_text)?.prune(yid, ports);
         Ok(())
     }
 }
 
-fn text(error: impl Display) -> String {
+/// Converts an error to its text.
+fn to_text(error: impl Display) -> String {
     error.to_string()
 }

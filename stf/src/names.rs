@@ -1,6 +1,6 @@
 //! Names of a program's objects, which may be shortened to a unique suffix.
 
-/// Finds a name: `wanted` itself, or the only one that ends with it after a dot.
+/// Finds the name that equals `wanted`, or the only name that ends with a dot and `wanted`.
 ///
 /// # Errors
 /// The candidates; an empty list when there are none.
@@ -24,8 +24,8 @@ pub fn by_suffix<'n>(
     }
 }
 
-/// Returns the name with the smallest edit distance to an unknown name, or to its trailing components, if few letters
-/// differ.
+/// Returns the name that is most similar to an unknown name, by the edit distance to the name or to its trailing
+/// components; `None` if none is similar enough.
 pub fn nearest<'n>(wanted: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let last_part = |name: &'n str| name.rsplit('.').next().unwrap_or(name);
     let wanted_part = wanted.rsplit('.').next().unwrap_or(wanted);
@@ -40,8 +40,8 @@ pub fn nearest<'n>(wanted: &str, names: impl IntoIterator<Item = &'n str>) -> Op
         .map(|(_, name)| name)
 }
 
-/// Returns the end of a message about an unknown name: `; did you mean ...?` with the [`nearest`] of `names`. Without a
-/// near one, lists all names if there are at most [`MAX_NAMES`].
+/// Returns the end of an error message about an unknown name: `; did you mean ...?` with the [`nearest`] of `names`. If
+/// none is near, lists all names, if there are at most [`MAX_NAMES`].
 pub fn did_you_mean<'n>(wanted: &str, names: impl IntoIterator<Item = &'n str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     match nearest(wanted, names.iter().copied()) {
@@ -53,7 +53,7 @@ pub fn did_you_mean<'n>(wanted: &str, names: impl IntoIterator<Item = &'n str>) 
     }
 }
 
-/// Maximum number of names in a message.
+/// Maximum number of valid names that an error message lists.
 const MAX_NAMES: usize = 40;
 
 #[cfg(test)]

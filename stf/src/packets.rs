@@ -17,11 +17,11 @@ pub struct Failure {
 /// Received and expected packets by port.
 #[derive(Debug, Default)]
 pub struct Packets {
-    /// Line and pattern of each expected packet; `None` matches any packet.
+    /// By port, the expected packets: line of the test and pattern; a pattern `None` matches any packet.
     expected: BTreeMap<u32, Vec<(usize, Option<Pattern>)>>,
     received: BTreeMap<u32, Vec<Vec<u8>>>,
     /// Line of the `no_packet` command, if the test has one.
-    none: Option<usize>,
+    no_packet_line: Option<usize>,
 }
 
 impl Packets {
@@ -35,15 +35,15 @@ impl Packets {
         self.received.entry(port).or_default().push(frame);
     }
 
-    /// Adds an expected packet.
+    /// Adds a packet that is expected at `port`, by line `line` of the test.
     pub fn expect(&mut self, port: u32, line: usize, pattern: Option<Pattern>) {
         let expected = self.expected.entry(port).or_default();
         expected.push((line, pattern));
     }
 
-    /// Expects no packets at ports without expected packets.
+    /// Records the command `no_packet` on line `line`: no packets are expected at ports without `packet` or `expect`.
     pub fn expect_none(&mut self, line: usize) {
-        self.none = Some(line);
+        self.no_packet_line = Some(line);
     }
 
     /// Returns whether each port has sent at least as many packets as expected so far.
@@ -85,7 +85,7 @@ impl Packets {
                 });
             }
         }
-        if let Some(line) = self.none {
+        if let Some(line) = self.no_packet_line {
             for (port, packets) in &self.received {
                 if !self.expected.contains_key(port) {
                     let message = format!(
@@ -113,7 +113,7 @@ mod tests {
         packets.expect(1, 7, None);
         let ends = Pattern {
             digits: vec![Some(0xa), Some(0xb)],
-            ends: true,
+            is_exact: true,
         };
         packets.expect(1, 8, Some(ends));
         packets.received(1, vec![1, 2, 3]);

@@ -1,4 +1,4 @@
-//! A P4Info derived from a program's BMv2 JSON.
+//! Generates a P4Info from the BMv2 JSON of a program.
 //!
 //! A compiler's P4Info has the controller's names and widths, and omits objects that controllers need not see. A test
 //! uses the names of the JSON, and the JSON may have no P4Info at all.
@@ -11,7 +11,7 @@ use alfirk_p4runtime::p4::config::v1::{
     P4BitTypeSpec, P4BitstringLikeTypeSpec, P4DataTypeSpec, P4Info, Preamble, Register, Table,
 };
 
-/// Most significant bytes of ids, by kind of object (P4Runtime § 6.3).
+/// Most significant byte of P4Info ids, by kind of object (P4Runtime § 6.3).
 mod prefix {
     pub const ACTION: u32 = 0x01 << 24;
     pub const TABLE: u32 = 0x02 << 24;
@@ -23,7 +23,7 @@ mod prefix {
     pub const REGISTER: u32 = 0x16 << 24;
 }
 
-/// Builds the P4Info of a switch's program.
+/// Generates the P4Info of the program that a switch runs.
 ///
 /// # Errors
 /// When the switch has no program.
@@ -101,7 +101,7 @@ fn counters(switch: &Switch, info: &mut P4Info) {
             Some(table) => {
                 let preamble = preamble(prefix::DIRECT_COUNTER, at, &counter.name);
                 let direct_table_id =
-                    of_table(&tables, info, table, id(prefix::DIRECT_COUNTER, at));
+                    add_to_table(&tables, info, table, id(prefix::DIRECT_COUNTER, at));
                 info.direct_counters.push(DirectCounter {
                     preamble,
                     direct_table_id,
@@ -125,7 +125,8 @@ fn meters(switch: &Switch, info: &mut P4Info) {
         match meter.table {
             Some(table) => {
                 let preamble = preamble(prefix::DIRECT_METER, at, &meter.name);
-                let direct_table_id = of_table(&tables, info, table, id(prefix::DIRECT_METER, at));
+                let direct_table_id =
+                    add_to_table(&tables, info, table, id(prefix::DIRECT_METER, at));
                 info.direct_meters.push(DirectMeter {
                     preamble,
                     spec,
@@ -142,8 +143,8 @@ fn meters(switch: &Switch, info: &mut P4Info) {
     }
 }
 
-/// Adds a direct resource to a table; returns the table's id.
-fn of_table(tables: &[TableId], info: &mut P4Info, table: TableId, resource: u32) -> u32 {
+/// Adds a direct counter or meter to the table that it belongs to. Returns the table's P4Info id.
+fn add_to_table(tables: &[TableId], info: &mut P4Info, table: TableId, resource: u32) -> u32 {
     let at = tables.iter().position(|known| *known == table);
     match at.and_then(|at| info.tables.get_mut(at)) {
         Some(table) => {
@@ -154,7 +155,8 @@ fn of_table(tables: &[TableId], info: &mut P4Info, table: TableId, resource: u32
     }
 }
 
-/// Actions by name and parameters: actions of different tables may have the same name, but other parameters.
+/// Actions that have P4Info ids, by name and parameters. Actions of different tables may have the same name but
+/// different parameters.
 #[derive(Default)]
 struct Actions {
     all: Vec<Action>,

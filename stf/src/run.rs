@@ -11,10 +11,10 @@ use crate::packets::{Failure, Packets};
 use crate::parse::{Command, Line};
 use crate::target::Target;
 
-/// Duration of `wait`.
-const WAIT: Duration = Duration::from_secs(1);
+/// Duration of the command `wait`.
+const WAIT_DURATION: Duration = Duration::from_secs(1);
 
-/// Executes all commands and returns the failures in the order of lines; those without a line are last.
+/// Executes all commands of a test, and returns its failures, ordered by line; failures without a line are last.
 ///
 /// # Errors
 /// When the connection to the switch is lost.
@@ -38,8 +38,8 @@ pub async fn run<T: Target>(
     Ok(failures)
 }
 
-/// Executes all commands on a switch in this process with this BMv2 JSON, and returns the failures. `seed` initialises
-/// the switch's random numbers.
+/// Executes all commands of a test on a switch in this process, which runs the program in this BMv2 JSON. Returns the
+/// failures. `seed` initialises the switch's random numbers.
 ///
 /// # Errors
 /// When the program cannot be loaded.
@@ -52,6 +52,7 @@ pub fn run_here(json: &str, lines: &[Line], seed: u64) -> Result<Vec<Failure>, S
     }
 }
 
+/// Executes one command of a test.
 async fn command<T: Target>(
     control: &mut Control<T>,
     packets: &mut Packets,
@@ -76,7 +77,7 @@ async fn command<T: Target>(
             settled.map_err(|_| "cannot receive packets".to_owned())?;
             match command {
                 Command::Wait => {
-                    control.target().pass(WAIT).await;
+                    control.target().pass(WAIT_DURATION).await;
                     Ok(())
                 }
                 command => control.apply(command).await,

@@ -192,7 +192,7 @@ pub struct SwitchArgs {
     pub target: Vec<OsString>,
 }
 
-/// Log levels by BMv2's names.
+/// A log level, by BMv2's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogLevel {
     /// Every step of every packet.
@@ -210,7 +210,7 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
-    /// Returns the level as a filter of the `tracing` crates.
+    /// Returns the level as a filter directive of the `tracing` crates.
     pub fn filter(self) -> &'static str {
         match self {
             LogLevel::Trace => "trace",
@@ -309,7 +309,7 @@ impl TargetArgs {
         }
     }
 
-    /// Returns the TLS files, if TLS is requested.
+    /// Returns the TLS files of the options, if the options request TLS.
     fn tls(&self) -> Result<Option<TlsFiles>, SwitchError> {
         let (cert, key) = (&self.grpc_server_cert, &self.grpc_server_key);
         let authority = &self.grpc_server_cacert;
@@ -341,7 +341,7 @@ impl TargetArgs {
     }
 }
 
-/// Listening address of the P4Runtime server.
+/// Address on which the P4Runtime server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerAddress {
     /// TCP at this address and port.
@@ -350,12 +350,12 @@ pub enum ServerAddress {
     Unix(PathBuf),
 }
 
-/// A validated command line.
+/// Settings of `alfirk switch`, from a validated command line.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// JSON file or P4 program to load at the start, if any.
+    /// BMv2 JSON file or P4 program to load at the start; `None` to start without a program.
     pub json: Option<PathBuf>,
-    /// Interfaces by port.
+    /// Names of the interfaces to attach, by port number.
     pub interfaces: BTreeMap<u32, String>,
     /// Options of the switch core.
     pub switch: SwitchOptions,
@@ -367,23 +367,23 @@ pub struct Config {
     pub links: BTreeMap<u32, LinkOptions>,
     /// Link options of all other ports.
     pub default_link: LinkOptions,
-    /// Filters of frames to drop, by port.
+    /// Filters of frames to drop, each with its port.
     pub loss_filters: Vec<(u32, LossFilter)>,
     /// Number of queues per port.
     pub priority_queues: usize,
     /// Depth of each queue in packets.
     pub queue_depth: usize,
-    /// Limits of queued bytes per port, which replace the depth in packets.
+    /// Maximum number of queued bytes of single ports, in place of the depth in packets.
     pub queue_bytes: BTreeMap<u32, u64>,
     /// Clock of the switch, which `--time-scale` slows down.
     pub clock: Clock,
     /// Size of each port's receive ring in bytes.
     pub ring: usize,
-    /// Directory of capture files, if frames are captured.
+    /// Directory of capture files; `None` to capture nothing.
     pub pcap: Option<PathBuf>,
-    /// Format of printed traces, if traces are requested.
+    /// Format in which traces are printed; `None` to print none.
     pub trace: Option<TraceFormat>,
-    /// Listening address of the Prometheus endpoint, if metrics are served.
+    /// Listening address of the Prometheus endpoint; `None` to serve no metrics.
     pub metrics: Option<SocketAddr>,
     /// Number of bytes of each frame that are logged; 0 for none.
     pub dump_packet_data: usize,
@@ -391,7 +391,7 @@ pub struct Config {
     pub thrift: Option<thrift::Settings>,
     /// Whether P4Runtime is served.
     pub serves_p4runtime: bool,
-    /// Delay before files are read, if ports are files instead of interfaces.
+    /// Delay before the input files are read, if ports read files instead of interfaces; `None` for interfaces.
     pub use_files: Option<Duration>,
     /// Warnings about the command line.
     pub warnings: Vec<String>,
@@ -421,12 +421,12 @@ impl Config {
         self.links.get(&port).copied().unwrap_or(self.default_link)
     }
 
-    /// Returns the limit of queued bytes of a port, if it replaces the depth in packets.
+    /// Returns the maximum number of queued bytes of a port; `None` if its depth in packets applies.
     pub fn queue_bytes(&self, port: u32) -> Option<u64> {
         self.queue_bytes.get(&port).copied()
     }
 
-    /// Returns the filters of frames that a port drops.
+    /// Returns the filters of the frames that a port drops.
     pub fn loss_filters(&self, port: u32) -> Vec<LossFilter> {
         let of_port = self.loss_filters.iter().filter(|(of, _)| *of == port);
         of_port.map(|(_, filter)| filter.clone()).collect()
@@ -434,7 +434,7 @@ impl Config {
 }
 
 impl SwitchArgs {
-    /// Validates the command line, as far as this is possible without system calls.
+    /// Validates the command line and returns its settings. Makes no system calls.
     ///
     /// # Errors
     /// The first usage error.
@@ -534,7 +534,7 @@ impl SwitchArgs {
         })
     }
 
-    /// Returns the settings of the Thrift server; `None` if it does not run. simple_switch always runs it.
+    /// Returns the settings of the Thrift server; `None` if it is not enabled. `simple_switch` always enables it.
     fn thrift(&self, target: &TargetArgs) -> Option<thrift::Settings> {
         let default = thrift::Settings::default().address;
         let address = self
@@ -550,6 +550,7 @@ impl SwitchArgs {
         })
     }
 
+    /// Fails if an option is given that this switch does not support.
     fn reject_unsupported(&self, target: &TargetArgs) -> Result<(), SwitchError> {
         let rejected = [
             (
@@ -604,7 +605,7 @@ fn parse_address(text: &str) -> Result<ServerAddress, SwitchError> {
     }
 }
 
-/// Parses a port, or an address with a port.
+/// Parses a port number, which means that port of localhost, or an address with a port.
 fn parse_thrift_port(text: &str) -> Result<SocketAddr, String> {
     let port = text.parse().map(|port| (Ipv4Addr::LOCALHOST, port).into());
     let address = port.or_else(|_: std::num::ParseIntError| text.parse());

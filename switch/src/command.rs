@@ -1,4 +1,4 @@
-//! Commands of the gRPC, Thrift and metrics servers to the thread that owns the switch.
+//! Commands that the gRPC, Thrift and metrics servers send to the thread that owns the switch.
 
 use std::{
     io,
@@ -26,13 +26,13 @@ use super::{
 };
 use alfirk_p4rt::ClientId;
 
-/// Maximum number of queued commands; further senders wait.
-const BACKLOG: usize = 1024;
+/// Maximum number of commands in the queue. Further senders wait.
+const MAX_QUEUED_COMMANDS: usize = 1024;
 
-/// A command; replies are sent through its channel.
+/// A command to the thread that owns the switch. The command holds the channel for its reply, if it has one.
 pub enum Command {
     Write(WriteRequest, oneshot::Sender<Result<WriteResponse, Status>>),
-    /// A read; the channel closes after the last part of the reply.
+    /// A P4Runtime Read request. The channel closes after the last part of the reply.
     Read(
         ReadRequest,
         mpsc::UnboundedSender<Result<ReadResponse, Status>>,
@@ -59,14 +59,14 @@ pub enum Command {
     ),
     /// A request of a Thrift client.
     Thrift(Request, oneshot::Sender<Response>),
-    /// A frame for a port that reads files.
+    /// A frame that a port has read from a file.
     Frame(u32, Vec<u8>),
-    /// Request for the metrics in Prometheus' format.
+    /// A request for the metrics in the text format of Prometheus.
     Metrics(oneshot::Sender<String>),
     Shutdown,
 }
 
-/// Sending end of the command queue; sending wakes the switch's thread.
+/// Sending end of the command queue. Sending a command wakes the thread that owns the switch.
 #[derive(Clone)]
 pub struct CommandSender {
     queue: mpsc::Sender<Command>,
@@ -79,14 +79,14 @@ pub struct CommandReceiver {
     event: Arc<EventFd>,
 }
 
-/// An eventfd, by which other threads wake the switch's thread from epoll.
+/// An eventfd, by which other threads wake the thread that owns the switch from epoll.
 struct EventFd(OwnedFd);
 
 /// Creates a queue of commands.
 pub fn commands() -> io::Result<(CommandSender, CommandReceiver)> {
     let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
     let event = Arc::new(EventFd(fd));
-    let (sender, receiver) = mpsc::channel(BACKLOG);
+    let (sender, receiver) = mpsc::channel(MAX_QUEUED_COMMANDS);
     Ok((
         CommandSender {
             queue: sender,
@@ -100,14 +100,14 @@ pub fn commands() -> io::Result<(CommandSender, CommandReceiver)> {
 }
 
 impl CommandSender {
-    /// Sends a command. Returns false when the switch has stopped.
+    /// Sends a command; waits if the queue is full. Returns false if the switch has stopped.
     pub async fn send(&self, command: Command) -> bool {
         let sent = self.queue.send(command).await.is_ok();
         self.event.signal();
         sent
     }
 
-    /// Blocking form of [`CommandSender::send`].
+    /// Sends a command as [`CommandSender::send`] does, but blocks the thread while the queue is full.
     pub fn send_blocking(&self, command: Command) -> bool {
         let sent = self.queue.blocking_send(command).is_ok();
         self.event.signal();
@@ -116,7 +116,7 @@ impl CommandSender {
 }
 
 impl CommandReceiver {
-    /// Takes the next command, if there is one.
+    /// Takes the next command; `None` if there is none.
     pub fn try_recv(&mut self) -> Option<Command> {
         match self.queue.try_recv() {
             Ok(command) => Some(command),
@@ -126,12 +126,12 @@ impl CommandReceiver {
         }
     }
 
-    /// Makes the file descriptor readable again, if commands remain in the queue.
+    /// Makes the file descriptor readable again if the queue still holds commands.
     pub fn signal_again(&self) {
         self.event.signal();
     }
 
-    /// Clears the event; must be called before the queue is emptied.
+    /// Makes the file descriptor unreadable. Must be called before the commands are taken from the queue.
     pub fn clear_event(&self) {
         // An error means that the event was clear.
         let _ = read(&self.event.0, &mut [0u8; 8]);

@@ -1,4 +1,4 @@
-//! Event loop of the thread that owns the switch: receives frames and commands, and executes each completely before
+//! Event loop of the thread that owns the switch. It receives frames and commands, and executes each completely before
 //! the next.
 
 mod commands;
@@ -22,7 +22,7 @@ use tracing::{debug, error, info, trace, warn};
 
 pub use self::port::{PortDefaults, PortSetup};
 use self::{
-    commands::Work,
+    commands::RequestInProgress,
     port::{log_failure, Port, PortCounters, WRITABLE},
 };
 use super::{
@@ -36,28 +36,28 @@ use super::{
 use alfirk_bmv2::{QueueState, Queued};
 use alfirk_p4rt::{ClientId, Event, Server};
 
-/// Poller token of the command queue; ports use their numbers.
+/// Poller token of the command queue. The tokens of ports are their numbers.
 const COMMANDS: u64 = 1 << 32;
 /// Poller token of the link watch.
 const WATCH: u64 = 1 << 33;
 /// Maximum number of events between two polls of the ports.
 const EVENTS_PER_TURN: usize = 100_000;
-/// Number of frames between two readings of the clock; a reading takes as long as a table lookup.
-const CLOCK: usize = 4;
+/// Number of frames after which the clock is read again; a reading takes as long as a table lookup.
+const FRAMES_PER_CLOCK_READ: usize = 4;
 
-/// The switch with its ports and clients.
+/// The event loop, with the switch, its ports and its clients.
 pub struct Engine {
     server: Server,
     poller: Poller,
-    /// Thread that sends large batches; `None` on a machine with a single processor.
+    /// Thread that sends large batches of frames; `None` on a machine with a single processor.
     send_thread: Option<SendThread>,
     commands: CommandReceiver,
     watch: LinkWatch,
     ports: BTreeMap<u32, Port>,
     clients: FxHashMap<ClientId, StreamSender>,
     clock: Clock,
-    /// Time of the clock at the start, in nanoseconds; the switch's time is relative to it, as in BMv2.
-    start: u64,
+    /// Time of the clock in nanoseconds at the start of the switch. The switch's time counts from it, as in BMv2.
+    started_at: u64,
     batch: ReceiveBatch,
     trace: Option<TracePrinter>,
     logs: bool,
@@ -65,14 +65,14 @@ pub struct Engine {
     /// Options of ports added at run time.
     defaults: PortDefaults,
     thrift: thrift::Settings,
-    /// JSON text of the program for Thrift clients; P4Runtime stores its own.
+    /// JSON text of the program, for Thrift clients; P4Runtime stores its own copy.
     config: Option<Arc<str>>,
     /// Ports whose link may accept a packet from their queues.
     runnable: VecDeque<u32>,
-    /// Request that is processed in several steps, if any; other commands wait for its end.
-    work: Option<Work>,
-    /// Whether events remain for the next turn of the loop.
-    unfinished: bool,
+    /// Request that is processed in several steps; `None` if there is none. Other commands wait for its end.
+    request_in_progress: Option<RequestInProgress>,
+    /// Whether the server still has events to execute, in the next turn of the loop.
+    has_more_events: bool,
     running: bool,
 }
 
@@ -98,7 +98,7 @@ impl Engine {
             watch,
             ports: BTreeMap::new(),
             clients: FxHashMap::default(),
-            start: clock.now(),
+            started_at: clock.now(),
             clock,
             batch: ReceiveBatch::default(),
             trace: None,
@@ -108,36 +108,36 @@ impl Engine {
             thrift: thrift::Settings::default(),
             config: None,
             runnable: VecDeque::new(),
-            work: None,
-            unfinished: false,
+            request_in_progress: None,
+            has_more_events: false,
             running: true,
         })
     }
 
-    /// Sets the clock; must be called before the engine runs.
+    /// Sets the clock of the switch; must be called before [`Engine::run`].
     pub fn set_clock(&mut self, clock: Clock) {
         self.clock = clock;
-        self.start = clock.now();
+        self.started_at = clock.now();
     }
 
-    /// Turns on printing of traces.
+    /// Enables printing of traces in this format.
     pub fn trace(&mut self, format: TraceFormat) {
         self.server.switch_mut().set_trace(true);
         self.trace = Some(TracePrinter::new(format));
     }
 
-    /// Turns on logging of packets in BMv2's format.
+    /// Enables logging of packets in BMv2's format.
     pub fn log_packets(&mut self) {
         self.server.switch_mut().set_log(true);
         self.logs = true;
     }
 
-    /// Logs the first `bytes` bytes of every frame.
+    /// Enables logging of the first `bytes` bytes of every frame.
     pub fn dump_packet_data(&mut self, bytes: usize) {
         self.dump = Dump(bytes);
     }
 
-    /// Sets the options of Thrift; `config` is the JSON text of the running program.
+    /// Sets the settings of the Thrift server. `config`: JSON text of the running program.
     pub fn serve_thrift(&mut self, settings: thrift::Settings, config: Option<Arc<str>>) {
         self.thrift = settings;
         self.config = config;
@@ -148,7 +148,7 @@ impl Engine {
     /// # Errors
     /// When the file cannot be created.
     pub fn attach_file(&mut self, setup: PortSetup<'_>) -> io::Result<()> {
-        let port = Port::of_file(setup)?;
+        let port = Port::with_file(setup)?;
         info!(
             port = port.number,
             file = port.interface,
@@ -158,7 +158,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Attaches an interface.
+    /// Attaches an interface to a port.
     ///
     /// # Errors
     /// `NotFound` for an unknown interface, `PermissionDenied` without CAP_NET_RAW.
@@ -175,12 +175,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Runs until a shutdown command.
+    /// Runs the event loop until a shutdown command arrives.
     pub fn run(mut self) {
         let mut ready = Vec::new();
         while self.running {
             let deadline = self.deadline();
-            let deadline = deadline.map(|at| self.clock.system(self.start.saturating_add(at)));
+            let deadline = deadline.map(|at| self.clock.system(self.started_at.saturating_add(at)));
             if let Err(error) = self.poller.wait(deadline, &mut ready) {
                 error!("cannot wait for packets: {error}");
                 break;
@@ -199,7 +199,7 @@ impl Engine {
                 self.server.handle_timeout(now);
                 self.drain(now);
             }
-            if mem::take(&mut self.unfinished) {
+            if mem::take(&mut self.has_more_events) {
                 self.drain(now);
             }
             self.serve_links(now);
@@ -216,9 +216,9 @@ impl Engine {
         }
     }
 
-    /// Waits until the sender thread has sent all its frames, so that frames of a port stay in order and counters are
-    /// up to date.
-    fn settle(&mut self) {
+    /// Waits until the sender thread has sent all its frames, so that each port's frames stay in order and the counters
+    /// are up to date.
+    fn wait_for_send_thread(&mut self) {
         while let Some(done) = self.send_thread.as_mut().and_then(SendThread::wait) {
             self.frames_sent(done);
         }
@@ -234,18 +234,18 @@ impl Engine {
     }
 
     fn now(&self) -> u64 {
-        self.clock.now().saturating_sub(self.start)
+        self.clock.now().saturating_sub(self.started_at)
     }
 
     fn deadline(&self) -> Option<u64> {
-        if self.unfinished {
+        if self.has_more_events {
             return Some(0);
         }
         let links = self.ports.values().filter_map(Port::poll_timeout);
         links.chain(self.server.poll_timeout()).min()
     }
 
-    /// Receives up to one batch of frames from an interface, and processes each completely.
+    /// Receives up to one batch of frames from the interface of a port, and processes each frame completely.
     fn receive(&mut self, number: u32) {
         let dump = self.dump;
         self.batch.clear();
@@ -292,7 +292,7 @@ impl Engine {
             }
             counters.received += 1;
             self.drain(now);
-            if turn % CLOCK == 0 {
+            if turn % FRAMES_PER_CLOCK_READ == 0 {
                 now = self.now();
             }
         }
@@ -325,7 +325,7 @@ impl Engine {
                 }
             }
         }
-        self.unfinished = true;
+        self.has_more_events = true;
         self.print_trace();
     }
 
@@ -355,8 +355,8 @@ impl Engine {
         }
     }
 
-    /// Starts the transmission of the next packet on an idle link. A packet that egress drops does not occupy the
-    /// link.
+    /// Takes the next queued packet of a port whose link is idle, and processes it in the egress pipeline. A packet
+    /// that egress drops does not occupy the link.
     fn serve(&mut self, number: u32, now: u64) {
         let next = self.ports.get_mut(&number).and_then(|port| port.next(now));
         if let Some((packet, state)) = next {
@@ -386,7 +386,7 @@ impl Engine {
         };
         self.dump.sending(number, &frame);
         if !port.link.is_plain() {
-            let since = port.since.take().unwrap_or(now);
+            let since = port.queued_since.take().unwrap_or(now);
             port.link.push(since, frame);
         } else if !port.link.loses(Direction::Out, &frame) {
             port.sending.push(frame);
@@ -420,8 +420,8 @@ impl Engine {
         }
     }
 
-    /// Updates the counters of frames that the kernel dropped for lack of space in the receive rings; done only when
-    /// counters are read.
+    /// Adds the frames that the kernel has dropped since the last call, because receive rings were full, to the
+    /// counters. Called only when counters are read.
     fn count_not_received(&mut self) {
         for port in self.ports.values_mut() {
             port.count_not_received();
@@ -442,7 +442,7 @@ impl Engine {
 
     fn finish(mut self) {
         self.send_all();
-        self.settle();
+        self.wait_for_send_thread();
         self.count_not_received();
         self.flush_captures();
         for port in self.ports.values() {

@@ -24,24 +24,24 @@ use tracing::{error, info, warn};
 
 use super::command::{Command, CommandSender};
 
-/// Size of a read in bytes.
-const CHUNK: usize = 64 << 10;
+/// Number of bytes that one read requests.
+const READ_SIZE: usize = 64 << 10;
 
-/// Input file of a port.
+/// Input file of a port, a capture or a named pipe.
 pub struct Input {
     port: u32,
     path: PathBuf,
     file: File,
     reader: PcapReader,
     next: Option<PcapFrame>,
-    /// Whether a pipe has data or was closed. Before that, reading it returns the end of the file.
+    /// Whether the named pipe has data or was closed. Before that, a read would report the end of the file.
     is_ready: bool,
     is_pipe: bool,
     is_at_end: bool,
 }
 
 impl Input {
-    /// Opens NAME_in.pcap.
+    /// Opens the input file NAME_in.pcap of a port.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -67,12 +67,14 @@ impl Input {
         })
     }
 
-    /// Reads the next frame, if it is available.
-    fn fill(&mut self, chunk: &mut [u8]) {
+    /// Reads until the next frame is available, or until the file has no more data.
+    fn read_next_frame(&mut self, chunk: &mut [u8]) {
         while self.next.is_none() && !self.is_at_end {
             match self.reader.next_frame() {
                 Ok(Some(frame)) if frame.bytes.len() == frame.length => self.next = Some(frame),
-                Ok(Some(_)) => self.end("the capture has truncated a frame; capture whole frames"),
+                Ok(Some(_)) => {
+                    self.stop_reading("the capture has truncated a frame; capture whole frames")
+                }
                 Ok(None) if !self.is_ready => return,
                 Ok(None) => match self.file.read(chunk) {
                     Ok(0) => self.is_at_end = true,
@@ -81,20 +83,20 @@ impl Input {
                         self.is_ready = false;
                     }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => self.end(&error.to_string()),
+                    Err(error) => self.stop_reading(&error.to_string()),
                 },
-                Err(fault) => self.end(&fault.to_string()),
+                Err(fault) => self.stop_reading(&fault.to_string()),
             }
         }
     }
 
-    fn end(&mut self, why: &str) {
+    fn stop_reading(&mut self, why: &str) {
         error!("{}: {why}; no more frames are read", self.path.display());
         self.is_at_end = true;
     }
 }
 
-/// Creates NAME_out.pcap. Timestamps are in microseconds, which all readers support.
+/// Creates the output file NAME_out.pcap of a port. Timestamps are in microseconds, which all readers support.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -108,7 +110,7 @@ fn with_path(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// Starts a thread that reads all files.
+/// Starts a thread that reads all input files, and passes their frames to the switch.
 ///
 /// # Errors
 /// When the thread cannot be started.
@@ -123,13 +125,13 @@ pub fn read(inputs: Vec<Input>, wait: Duration, commands: CommandSender) -> io::
     thread.spawn(run).map(|_| ())
 }
 
-/// Passes all frames to `take` in order; ends when `take` returns false.
+/// Passes the frames of all input files to `take`, in order of time. Ends when `take` returns false.
 fn replay(mut inputs: Vec<Input>, mut take: impl FnMut(u32, Vec<u8>) -> bool) {
     inputs.sort_by_key(|input| input.port);
-    let mut chunk = vec![0; CHUNK];
+    let mut chunk = vec![0; READ_SIZE];
     loop {
         for input in &mut inputs {
-            input.fill(&mut chunk);
+            input.read_next_frame(&mut chunk);
         }
         let with_frame = inputs.iter_mut().filter(|input| input.next.is_some());
         let first = with_frame.min_by_key(|input| input.next.as_ref().map(|frame| frame.at));
@@ -151,7 +153,7 @@ fn replay(mut inputs: Vec<Input>, mut take: impl FnMut(u32, Vec<u8>) -> bool) {
     }
 }
 
-/// Waits until one of the pipes has data or is closed.
+/// Waits until one of the named pipes has data or is closed.
 fn wait(inputs: &mut [Input]) -> io::Result<()> {
     let mut waiting: Vec<&mut Input> = inputs
         .iter_mut()

@@ -1,4 +1,4 @@
-//! The P4Runtime and links services over gRPC. They pass every request to the thread that owns the switch.
+//! The gRPC services for P4Runtime and for links. They pass every request to the thread that owns the switch.
 
 use std::pin::Pin;
 
@@ -14,24 +14,24 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::{
     command::{Command, CommandSender},
-    reads::Reads,
+    reads::ReadLimiter,
     stream_queue::stream_queue,
     trailer_limit::TrailerLimit,
 };
 
-/// Implementation of the services.
+/// Implementation of the gRPC services for P4Runtime and for links.
 #[derive(Clone)]
 pub struct Service {
     commands: CommandSender,
-    reads: Reads,
+    reads: ReadLimiter,
 }
 
 impl Service {
-    /// Creates the services for the switch at the other end of the command queue.
+    /// Creates the services for the switch that receives `commands`.
     pub fn new(commands: CommandSender) -> Service {
         Service {
             commands,
-            reads: Reads::default(),
+            reads: ReadLimiter::default(),
         }
     }
 
@@ -45,7 +45,7 @@ impl Service {
         match receiver.await {
             Ok(result) => result
                 .map(Response::new)
-                .map_err(|status| limit.fit(status)),
+                .map_err(|status| limit.shorten(status)),
             Err(_) => Err(stopping()),
         }
     }
@@ -80,7 +80,7 @@ impl P4Runtime for Service {
         let reply = self.reads.start(&self.commands, request.into_inner());
         match reply.await {
             Some(reply) => {
-                let reply = reply.map(move |part| part.map_err(|status| limit.fit(status)));
+                let reply = reply.map(move |part| part.map_err(|status| limit.shorten(status)));
                 Ok(Response::new(Box::pin(reply)))
             }
             None => Err(stopping()),
@@ -120,7 +120,7 @@ impl P4Runtime for Service {
         let client = id
             .await
             .map_err(|_| stopping())?
-            .map_err(|status| limit.fit(status))?;
+            .map_err(|status| limit.shorten(status))?;
 
         let commands = self.commands.clone();
         let mut requests = request.into_inner();
@@ -133,7 +133,7 @@ impl P4Runtime for Service {
             }
             commands.send(Command::StreamClose(client)).await;
         });
-        let stream = receiver.map(move |message| message.map_err(|status| limit.fit(status)));
+        let stream = receiver.map(move |message| message.map_err(|status| limit.shorten(status)));
         Ok(Response::new(Box::pin(stream)))
     }
 

@@ -68,20 +68,20 @@ use alfirk_p4rt::{Programs, Server};
 /// Maximum size of a gRPC request in bytes; pipeline configs of a few megabytes are common.
 const MAX_REQUEST: usize = 256 << 20;
 /// Time after which a client without a reply to keepalives is disconnected.
-const KEEPALIVE: Duration = Duration::from_secs(30);
-/// Pause after a failed accept.
-const PAUSE: Duration = Duration::from_millis(100);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Pause after a failed attempt to accept a connection.
+const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// Error that prevents the switch from running.
+/// Error because of which the switch cannot run.
 #[derive(Debug, Error)]
 pub enum SwitchError {
-    /// Error in the options after the `--`; also their help, which is not an error.
+    /// Error in the target options, which follow `--`; also their help text, which is not an error.
     #[error("options after --: {0}")]
     Usage(clap::Error),
-    /// Invalid usage or input; nothing has been started.
+    /// Invalid options or input; nothing was started.
     #[error("{0}")]
     BadInput(String),
-    /// A system call failed.
+    /// A system call failed; holds the message.
     #[error("{0}")]
     Failed(String),
 }
@@ -187,7 +187,7 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
     runtime.block_on(serve(&config, grpc, commands, engine))
 }
 
-/// Creates the switch with its initial program, and returns that program's text for Thrift clients.
+/// Creates the switch and loads its initial program. Also returns the program's JSON text for Thrift clients.
 fn load(config: &Config, programs: &Programs) -> Result<(Switch, Option<Arc<str>>), SwitchError> {
     let mut switch = Switch::new(config.switch.clone());
     if let Some(path) = &config.json {
@@ -218,10 +218,10 @@ pub fn disassemble(path: &Path) -> Result<String, SwitchError> {
 
 fn grpc_server(config: &Config) -> Result<GrpcServer, SwitchError> {
     let server = GrpcServer::builder()
-        .http2_keepalive_interval(Some(KEEPALIVE))
-        .http2_keepalive_timeout(Some(KEEPALIVE));
+        .http2_keepalive_interval(Some(KEEPALIVE_TIMEOUT))
+        .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT));
     match &config.tls {
-        Some(files) => tls::secure(server, files),
+        Some(files) => tls::with_tls(server, files),
         None => Ok(server),
     }
 }
@@ -331,7 +331,7 @@ async fn listen(address: &ServerAddress, router: Router) -> Result<Serving, Swit
     }
 }
 
-/// Listens on a Unix socket. Replaces the socket file of a switch that was killed.
+/// Listens on a Unix socket. Replaces a socket file that a killed switch has left.
 fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     let error = match UnixListener::bind(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => error,
@@ -355,13 +355,13 @@ fn with_pauses_after_errors<T>(
     incoming.then(|connection| async {
         if let Err(error) = &connection {
             debug!("cannot accept a connection: {error}");
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(ACCEPT_RETRY_PAUSE).await;
         }
         connection
     })
 }
 
-/// Prints the line of `simple_switch_grpc` for which scripts wait.
+/// Prints the line `Server listening on ADDRESS`, as `simple_switch_grpc` does, because scripts wait for it.
 fn announce(address: &str) {
     // If stdout is closed, clients can still connect.
     let _ = writeln!(io::stdout(), "Server listening on {address}");

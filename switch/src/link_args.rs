@@ -77,7 +77,7 @@ pub struct LinkArgs {
 }
 
 impl LinkArgs {
-    /// Returns the link options of all ports, followed by those of single ports.
+    /// Returns the link options for all ports, and the link options of each port that has its own.
     ///
     /// # Errors
     /// Options that contradict each other.

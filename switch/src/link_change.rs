@@ -48,7 +48,7 @@ pub struct LinkChangeArgs {
 }
 
 impl LinkChangeArgs {
-    /// Returns the change for one port.
+    /// Returns the change as a request for one port.
     pub fn of_port(&self, port: u32) -> LinkChange {
         LinkChange {
             port,

@@ -23,22 +23,22 @@ use super::{LogLevel, SwitchArgs, SwitchError};
 use alfirk_bmv2::steps::{self, LogLine};
 
 /// Target of log lines about packets.
-pub const TARGET: &str = "bmv2";
+pub const PACKET_LOG_TARGET: &str = "bmv2";
 
 /// Returns whether the log contains the steps of packets.
 pub fn logs_packets() -> bool {
-    enabled!(target: TARGET, Level::DEBUG)
+    enabled!(target: PACKET_LOG_TARGET, Level::DEBUG)
 }
 
 /// Writes the steps of packets to the log.
 pub fn log_packets(lines: &[LogLine]) {
     for line in lines {
         match line.step.level() {
-            steps::Level::Trace => trace!(target: TARGET, "{line}"),
-            steps::Level::Debug => debug!(target: TARGET, "{line}"),
-            steps::Level::Info => info!(target: TARGET, "{line}"),
-            steps::Level::Warn => warn!(target: TARGET, "{line}"),
-            steps::Level::Error => error!(target: TARGET, "{line}"),
+            steps::Level::Trace => trace!(target: PACKET_LOG_TARGET, "{line}"),
+            steps::Level::Debug => debug!(target: PACKET_LOG_TARGET, "{line}"),
+            steps::Level::Info => info!(target: PACKET_LOG_TARGET, "{line}"),
+            steps::Level::Warn => warn!(target: PACKET_LOG_TARGET, "{line}"),
+            steps::Level::Error => error!(target: PACKET_LOG_TARGET, "{line}"),
         }
     }
 }
@@ -52,7 +52,7 @@ impl Dump {
     pub fn received(self, port: u32, frame: &[u8]) {
         if self.0 > 0 {
             let (len, hex) = (frame.len(), self.hex(frame));
-            info!(target: TARGET, "Received packet of length {len} on port {port}: {hex}");
+            info!(target: PACKET_LOG_TARGET, "Received packet of length {len} on port {port}: {hex}");
         }
     }
 
@@ -60,7 +60,7 @@ impl Dump {
     pub fn sending(self, port: u32, frame: &[u8]) {
         if self.0 > 0 {
             let (len, hex) = (frame.len(), self.hex(frame));
-            info!(target: TARGET, "Sending packet of length {len} on port {port}: {hex}");
+            info!(target: PACKET_LOG_TARGET, "Sending packet of length {len} on port {port}: {hex}");
         }
     }
 
@@ -229,7 +229,7 @@ fn filter_for(level: LogLevel) -> String {
     let level = level.filter();
     match level {
         "off" => "off".to_owned(),
-        _ => format!("error,alfirk={level},p4={level},{TARGET}={level}"),
+        _ => format!("error,alfirk={level},p4={level},{PACKET_LOG_TARGET}={level}"),
     }
 }
 

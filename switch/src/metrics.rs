@@ -1,4 +1,4 @@
-//! Counters for Prometheus, served over a minimal HTTP.
+//! Counters for Prometheus, served by a minimal HTTP server.
 
 use std::{
     fmt::{Display, Write},
@@ -17,12 +17,12 @@ use tracing::debug;
 
 use super::command::{Command, CommandSender};
 
-/// Timeout of a client's request, and of sending the reply.
+/// Time limit for receiving a client's request, and for sending the reply.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum size of a request head in bytes.
+/// Maximum size of the head of an HTTP request in bytes.
 const MAX_HEAD: usize = 8192;
-/// Pause after a failed accept (mostly for lack of descriptors).
-const PAUSE: Duration = Duration::from_millis(100);
+/// Pause after a failed attempt to accept a connection, which mostly fails for lack of file descriptors.
+const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Text in Prometheus' exposition format.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl Exposition {
         self
     }
 
-    /// Adds a sample of the family.
+    /// Adds a sample to the current family.
     pub fn sample(
         &mut self,
         name: &str,
@@ -71,7 +71,7 @@ impl Exposition {
     }
 }
 
-/// Starts listening.
+/// Starts to listen for HTTP connections.
 ///
 /// # Errors
 /// When the address is in use or not of this machine.
@@ -79,7 +79,7 @@ pub async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address).await
 }
 
-/// Serves requests for ever.
+/// Serves HTTP requests; never returns.
 pub async fn serve(listener: TcpListener, commands: CommandSender) {
     loop {
         match listener.accept().await {
@@ -94,7 +94,7 @@ pub async fn serve(listener: TcpListener, commands: CommandSender) {
             }
             Err(error) => {
                 debug!("metrics: {error}");
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(ACCEPT_RETRY_PAUSE).await;
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The queues of one port, for links that do not accept every packet immediately.
+//! The queues of one port, for a link that does not accept every packet immediately.
 //!
 //! As in BMv2, there is one queue per priority, and the highest is served first. A queue has a maximum number of
 //! packets; packets for a full queue are dropped. A queue may have a rate, which determines when its packets are
@@ -8,42 +8,43 @@ use std::collections::VecDeque;
 
 use alfirk_bmv2::QueueState;
 
-/// The queues of a port.
+/// The queues of one port, one per priority.
 #[derive(Debug)]
 pub struct PortQueues<T> {
-    /// Queues by priority; at least one.
+    /// Queues, indexed by priority; at least one.
     queues: Vec<Queue<T>>,
     len: usize,
-    /// Whether a queue has a rate, or depth 0.
+    /// Whether any queue has a rate limit, or depth 0.
     is_limited: bool,
-    /// Packets dropped at a full queue.
+    /// Number of packets dropped because their queue was full.
     pub dropped: u64,
 }
 
 #[derive(Debug)]
 struct Queue<T> {
     packets: VecDeque<Waiting<T>>,
-    /// Maximum number of packets.
+    /// Maximum number of packets in the queue.
     depth: usize,
-    /// Interval between two packets in nanoseconds; 0 without a rate.
+    /// Minimum interval between two packets in nanoseconds; 0 without a rate limit.
     interval: u64,
-    /// Time in nanoseconds at which the last queued packet is due.
+    /// Earliest time in nanoseconds at which the last queued packet may leave.
     last_due: u64,
 }
 
+/// A packet in a queue.
 #[derive(Debug)]
 struct Waiting<T> {
     packet: T,
-    /// Time of enqueueing in nanoseconds.
+    /// Time in nanoseconds at which the packet was queued.
     since: u64,
-    /// Earliest time of dequeueing in nanoseconds.
+    /// Earliest time in nanoseconds at which the packet may leave the queue.
     due: u64,
-    /// Number of packets in the port's queues at the time of enqueueing.
+    /// Number of packets in all queues of the port when the packet was queued.
     depth: u32,
 }
 
 impl<T> PortQueues<T> {
-    /// Creates `priorities` queues (at least one) of `depth` packets each, without rates.
+    /// Creates `priorities` queues (at least one) for `depth` packets each, without rate limits.
     pub fn new(priorities: usize, depth: usize) -> PortQueues<T> {
         let queue = || Queue {
             packets: VecDeque::new(),
@@ -61,15 +62,15 @@ impl<T> PortQueues<T> {
         queues
     }
 
-    /// Sets the depth of the queue of one priority, or of all queues. Queued packets remain. Returns false for an
-    /// unknown priority.
+    /// Sets the maximum number of packets in the queue of one priority, or in all queues. Packets that are queued
+    /// remain. Returns false for an unknown priority.
     #[allow(dead_code)]
     pub fn set_depth(&mut self, priority: Option<usize>, depth: usize) -> bool {
         self.change(priority, |queue| queue.depth = depth)
     }
 
-    /// Sets the rate of the queue of one priority, or of all queues; 0 for no limit. Queued packets keep their due
-    /// times. Returns false for an unknown priority.
+    /// Sets the rate limit of the queue of one priority, or of all queues; 0 for no limit. Packets that are queued
+    /// leave as planned. Returns false for an unknown priority.
     #[allow(dead_code)]
     pub fn set_rate(&mut self, priority: Option<usize>, packets_per_second: u64) -> bool {
         let interval = 1_000_000_000u64
@@ -96,13 +97,13 @@ impl<T> PortQueues<T> {
         self.is_limited = self.queues.iter().any(|q| q.interval > 0 || q.depth == 0);
     }
 
-    /// Returns whether a packet may be delayed or dropped independently of the link.
+    /// Returns whether the queues may delay or drop a packet although the link is idle.
     pub fn is_limited(&self) -> bool {
         self.is_limited
     }
 
-    /// Adds a packet. A priority beyond the highest is the highest. A packet for a full queue is dropped and
-    /// counted.
+    /// Queues a packet. A priority that is too high counts as the highest priority. A packet for a full queue is
+    /// dropped and counted.
     pub fn push(&mut self, priority: u8, packet: T, now: u64) {
         let highest = self.queues.len() - 1;
         let queue = &mut self.queues[usize::from(priority).min(highest)];
@@ -120,7 +121,8 @@ impl<T> PortQueues<T> {
         self.len += 1;
     }
 
-    /// Takes the next packet that is due, with the queue state for the P4 program; `None` if none is due.
+    /// Takes the next packet that may leave, with the queue state that the P4 program reads; `None` if no packet may
+    /// leave yet.
     pub fn pop(&mut self, now: u64) -> Option<(T, QueueState)> {
         let mut queues = self.queues.iter_mut().rev();
         let due = |waiting: &Waiting<T>| waiting.due <= now;
@@ -135,7 +137,7 @@ impl<T> PortQueues<T> {
         Some((next.packet, state))
     }
 
-    /// Returns the time in nanoseconds at which the next packet is due; `None` if the queues are empty.
+    /// Returns the earliest time in nanoseconds at which a packet may leave; `None` if the queues are empty.
     pub fn due_at(&self) -> Option<u64> {
         let first = self.queues.iter().filter_map(|queue| queue.packets.front());
         first.map(|waiting| waiting.due).min()

@@ -1,4 +1,4 @@
-//! Replies to Read requests.
+//! Replies to P4Runtime Read requests.
 //!
 //! The switch executes one read at a time, in steps, and only polls its ports between the steps. Results are
 //! buffered here until the client has received them. The number of buffered replies is limited, since each may hold a
@@ -18,33 +18,33 @@ use tonic::Status;
 
 use super::command::{Command, CommandSender};
 
-/// Maximum number of buffered replies; further requests wait.
+/// Maximum number of replies that are buffered at the same time. Further Read requests wait.
 const MAX_CONCURRENT: usize = 16;
-/// Time after which a read of a client that receives nothing is aborted.
+/// Time limit for a client that does not receive its reply. Then the read is aborted.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Limits the number of concurrent reads.
+/// Limits the number of Read requests that are executed and buffered at the same time.
 #[derive(Clone)]
-pub struct Reads {
+pub struct ReadLimiter {
     slots: Arc<Semaphore>,
     client_timeout: Duration,
 }
 
-impl Default for Reads {
-    fn default() -> Reads {
-        Reads::new(MAX_CONCURRENT, CLIENT_TIMEOUT)
+impl Default for ReadLimiter {
+    fn default() -> ReadLimiter {
+        ReadLimiter::new(MAX_CONCURRENT, CLIENT_TIMEOUT)
     }
 }
 
-impl Reads {
-    fn new(max_concurrent: usize, client_timeout: Duration) -> Reads {
-        Reads {
+impl ReadLimiter {
+    fn new(max_concurrent: usize, client_timeout: Duration) -> ReadLimiter {
+        ReadLimiter {
             slots: Arc::new(Semaphore::new(max_concurrent)),
             client_timeout,
         }
     }
 
-    /// Starts a read when a slot is free. Returns `None` when the switch is stopping.
+    /// Starts a Read request, once there are fewer than the maximum number. Returns `None` if the switch is stopping.
     pub async fn start(
         &self,
         commands: &CommandSender,
@@ -61,12 +61,12 @@ impl Reads {
             // The slot is held until the whole reply was received, or the read was aborted.
             let _turn = turn;
             while let Some(part) = found.recv().await {
-                let part = Part::Found(part.map_err(Status::from));
+                let part = ReplyPart::Found(part.map_err(Status::from));
                 if sender.send_timeout(part, client_timeout).await.is_err() {
                     return;
                 }
             }
-            let _ = sender.send_timeout(Part::End, client_timeout).await;
+            let _ = sender.send_timeout(ReplyPart::End, client_timeout).await;
         });
         Some(ReplyStream {
             parts,
@@ -75,14 +75,15 @@ impl Reads {
     }
 }
 
-enum Part {
+/// Part of a reply, as passed from the switch's thread to the client's stream.
+enum ReplyPart {
     Found(Result<ReadResponse, Status>),
     End,
 }
 
-/// The parts of a reply, as a stream.
+/// The parts of a reply to a Read request, as a stream.
 pub struct ReplyStream {
-    parts: mpsc::Receiver<Part>,
+    parts: mpsc::Receiver<ReplyPart>,
     is_complete: bool,
 }
 
@@ -94,10 +95,10 @@ impl Stream for ReplyStream {
             return Poll::Ready(None);
         }
         let part = ready!(self.parts.poll_recv(cx));
-        self.is_complete = !matches!(part, Some(Part::Found(Ok(_))));
+        self.is_complete = !matches!(part, Some(ReplyPart::Found(Ok(_))));
         Poll::Ready(match part {
-            Some(Part::Found(part)) => Some(part),
-            Some(Part::End) => None,
+            Some(ReplyPart::Found(part)) => Some(part),
+            Some(ReplyPart::End) => None,
             // An incomplete reply must not be mistaken for a complete one.
             None => Some(Err(Status::deadline_exceeded(
                 "the client did not receive the reply in time; the rest of it was dropped",
@@ -133,7 +134,7 @@ mod tests {
     #[tokio::test]
     async fn reads_are_executed_one_after_the_other() {
         let (commands, mut queue) = commands().unwrap();
-        let reads = Reads::new(1, CLIENT_TIMEOUT);
+        let reads = ReadLimiter::new(1, CLIENT_TIMEOUT);
         let request = ReadRequest::default;
         let mut first = reads.start(&commands, request()).await.unwrap();
         find(next_read(&mut queue).unwrap(), 3);
@@ -154,7 +155,7 @@ mod tests {
     #[tokio::test]
     async fn a_read_is_aborted_if_the_client_receives_nothing() {
         let (commands, mut queue) = commands().unwrap();
-        let reads = Reads::new(1, Duration::from_millis(10));
+        let reads = ReadLimiter::new(1, Duration::from_millis(10));
         let mut first = reads
             .start(&commands, ReadRequest::default())
             .await
@@ -172,7 +173,10 @@ mod tests {
     async fn errors_end_the_reply() {
         let (commands, mut queue) = commands().unwrap();
         let request = ReadRequest::default();
-        let mut reply = Reads::default().start(&commands, request).await.unwrap();
+        let mut reply = ReadLimiter::default()
+            .start(&commands, request)
+            .await
+            .unwrap();
         let finds = next_read(&mut queue).unwrap();
         let status = alfirk_p4runtime::Status::new(alfirk_p4runtime::Code::NotFound, "no table");
         finds.send(Err(status)).unwrap();

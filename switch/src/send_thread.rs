@@ -1,4 +1,4 @@
-//! A thread that sends large batches of frames in parallel to the engine.
+//! A thread that sends large batches of frames while the event loop continues.
 //!
 //! On a veth pair, the sending thread executes the receiving host's TCP in the kernel. This takes several times as
 //! long as the switch needs for the frame. Batches that are large enough to pay for waking a thread are therefore
@@ -17,20 +17,22 @@ use std::{
 use alfirk_packet_io::{FrameSender, SendOutcome};
 use tracing::debug;
 
-/// Maximum number of queued batches. With more, the engine waits, and received frames stay in the rings.
+/// Maximum number of batches in the thread's queue. If it is full, the event loop waits, and received frames stay in
+/// the rings.
 const MAX_QUEUED: usize = 4;
 const ALIVE: &str = "the thread runs until its queue is closed";
 
-/// Handle by which the engine passes batches to the thread, and receives them back after sending.
+/// Handle by which the event loop passes batches of frames to the thread, and gets them back after they are sent.
 #[derive(Debug)]
 pub struct SendThread {
     jobs: SyncSender<Job>,
     done: Receiver<SentBatch>,
     batches_in_thread: usize,
-    /// Empty frame lists, reused to avoid allocations.
-    spare: Vec<Vec<Vec<u8>>>,
+    /// Empty lists of frames, kept for reuse.
+    empty_lists: Vec<Vec<Vec<u8>>>,
 }
 
+/// A batch of frames to send.
 #[derive(Debug)]
 struct Job {
     port: u32,
@@ -38,7 +40,7 @@ struct Job {
     frames: Vec<Vec<u8>>,
 }
 
-/// A sent batch, with the number of frames accepted.
+/// A batch that was sent, with the number of frames that the kernel accepted.
 #[derive(Debug)]
 pub struct SentBatch {
     /// Port number.
@@ -50,7 +52,7 @@ pub struct SentBatch {
 }
 
 impl SendThread {
-    /// Starts the thread, if there is a second processor.
+    /// Starts the thread; `None` if the machine has only one processor or the thread cannot be started.
     pub fn start() -> Option<SendThread> {
         if thread::available_parallelism().map_or(1, usize::from) < 2 {
             return None;
@@ -80,15 +82,15 @@ impl SendThread {
                 jobs,
                 done,
                 batches_in_thread: 0,
-                spare: Vec::new(),
+                empty_lists: Vec::new(),
             })
             .inspect_err(|error| debug!("cannot start the sender thread: {error}"))
             .ok()
     }
 
-    /// Queues frames for sending; `frames` is empty afterwards.
+    /// Passes `frames` to the thread for sending; the list is empty afterwards.
     pub fn send(&mut self, port: u32, frame_sender: &Arc<FrameSender>, frames: &mut Vec<Vec<u8>>) {
-        let empty = self.spare.pop().unwrap_or_default();
+        let empty = self.empty_lists.pop().unwrap_or_default();
         let job = Job {
             port,
             frame_sender: frame_sender.clone(),
@@ -98,7 +100,7 @@ impl SendThread {
         self.batches_in_thread += 1;
     }
 
-    /// Takes the next sent batch, if there is one.
+    /// Takes the next batch that was sent, without waiting; `None` if there is none.
     pub fn next_sent(&mut self) -> Option<SentBatch> {
         if self.batches_in_thread == 0 {
             return None;
@@ -108,7 +110,7 @@ impl SendThread {
         Some(done)
     }
 
-    /// Waits for the next sent batch. Returns `None` when there are no more.
+    /// Waits for the next batch that was sent. Returns `None` if the thread has no more batches.
     pub fn wait(&mut self) -> Option<SentBatch> {
         if self.batches_in_thread == 0 {
             return None;
@@ -117,10 +119,10 @@ impl SendThread {
         Some(self.done.recv().expect(ALIVE))
     }
 
-    /// Stores an empty frame list for reuse.
+    /// Keeps an empty list of frames for reuse.
     pub fn recycle(&mut self, frames: Vec<Vec<u8>>) {
-        if self.spare.len() < MAX_QUEUED {
-            self.spare.push(frames);
+        if self.empty_lists.len() < MAX_QUEUED {
+            self.empty_lists.push(frames);
         }
     }
 }

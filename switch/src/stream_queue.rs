@@ -1,4 +1,4 @@
-//! Queue of messages to the client of a P4Runtime stream, bounded in number and in bytes.
+//! Queue of messages to the client of a P4Runtime stream, limited in messages and in bytes.
 
 use std::{
     pin::Pin,
@@ -14,27 +14,28 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio_stream::Stream;
 
 /// Maximum number of queued messages per client.
-const BACKLOG: usize = 4096;
-/// Maximum number of queued bytes of all clients; each has an equal share.
-const BYTES: usize = 256 << 20;
+const MAX_QUEUED_MESSAGES: usize = 4096;
+/// Maximum number of queued bytes of all clients together; each client has an equal share.
+const MAX_QUEUED_BYTES: usize = 256 << 20;
 
-/// The switch's end of the queue.
+/// The switch's end of a client's queue.
 #[derive(Debug)]
 pub struct StreamSender {
-    queue: mpsc::Sender<Waiting>,
+    queue: mpsc::Sender<QueuedMessage>,
     /// Number of bytes in the queue.
     bytes: Arc<AtomicUsize>,
 }
 
-/// The client's end: messages, or the status that ends its stream.
+/// The client's end of its queue: yields messages, and the status that ends the stream.
 #[derive(Debug)]
 pub struct StreamReceiver {
-    queue: mpsc::Receiver<Waiting>,
+    queue: mpsc::Receiver<QueuedMessage>,
     bytes: Arc<AtomicUsize>,
 }
 
+/// A queued message, or the status that ends the stream.
 #[derive(Debug)]
-struct Waiting {
+struct QueuedMessage {
     message: Result<StreamMessageResponse, Status>,
     bytes: usize,
 }
@@ -42,15 +43,15 @@ struct Waiting {
 /// Reason why a message was not queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotSent {
-    /// The queue is full, since the client receives too slowly.
+    /// The queue is full, because the client receives too slowly.
     Full,
     /// The client has disconnected.
     Closed,
 }
 
-/// Creates a queue for one client.
+/// Creates the queue of one client.
 pub fn stream_queue() -> (StreamSender, StreamReceiver) {
-    let (sender, receiver) = mpsc::channel(BACKLOG);
+    let (sender, receiver) = mpsc::channel(MAX_QUEUED_MESSAGES);
     let bytes = Arc::new(AtomicUsize::new(0));
     (
         StreamSender {
@@ -65,7 +66,7 @@ pub fn stream_queue() -> (StreamSender, StreamReceiver) {
 }
 
 impl StreamSender {
-    /// Queues a message to a client; `clients` is the number of all clients.
+    /// Queues a message to the client. `clients`: number of all clients, which share the limit of bytes.
     ///
     /// # Errors
     /// When the queue is full, or the client is gone.
@@ -73,7 +74,7 @@ impl StreamSender {
         let bytes = message.encoded_len();
         // An empty queue accepts a message of any size.
         let waiting = self.bytes.load(Ordering::Relaxed);
-        if waiting > 0 && waiting + bytes > BYTES / clients.max(1) {
+        if waiting > 0 && waiting + bytes > MAX_QUEUED_BYTES / clients.max(1) {
             return match self.queue.is_closed() {
                 true => Err(NotSent::Closed),
                 false => Err(NotSent::Full),
@@ -82,7 +83,7 @@ impl StreamSender {
         self.push(Ok(message), bytes)
     }
 
-    /// Queues a small message that must not be dropped, such as a status. The limit of bytes does not apply.
+    /// Queues a small message that must not be dropped, such as a status. The limit in bytes does not apply to it.
     ///
     /// # Errors
     /// As [`StreamSender::try_send`].
@@ -101,7 +102,7 @@ impl StreamSender {
         // Before the client can take the message.
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.queue
-            .try_send(Waiting { message, bytes })
+            .try_send(QueuedMessage { message, bytes })
             .map_err(|error| {
                 self.bytes.fetch_sub(bytes, Ordering::Relaxed);
                 match error {
@@ -146,7 +147,7 @@ mod tests {
     async fn byte_limit_is_divided_among_clients() {
         let (sender, mut receiver) = stream_queue();
         let clients = 256;
-        let half = BYTES / clients / 2 - 100;
+        let half = MAX_QUEUED_BYTES / clients / 2 - 100;
         assert_eq!(sender.try_send(packet(half), clients), Ok(()));
         assert_eq!(sender.try_send(packet(half), clients), Ok(()));
         assert_eq!(sender.try_send(packet(half), clients), Err(NotSent::Full));
@@ -165,7 +166,7 @@ mod tests {
     #[tokio::test]
     async fn the_number_of_messages_is_bounded_too() {
         let (sender, receiver) = stream_queue();
-        for _ in 0..BACKLOG {
+        for _ in 0..MAX_QUEUED_MESSAGES {
             assert_eq!(sender.try_send(packet(1), 1), Ok(()));
         }
         assert_eq!(sender.try_send(packet(1), 1), Err(NotSent::Full));

@@ -1,4 +1,4 @@
-//! Printing of traces.
+//! Printing of packet traces to standard output.
 
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use alfirk_bmv2::trace::TraceLine;
 
-/// Format of traces.
+/// Format in which packet traces are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TraceFormat {
     /// Indented text, with colours on a terminal.
@@ -15,7 +15,7 @@ pub enum TraceFormat {
     Json,
 }
 
-/// Prints traces to standard output.
+/// Prints packet traces to standard output.
 pub struct TracePrinter {
     out: BufWriter<Stdout>,
     format: TraceFormat,
@@ -32,7 +32,7 @@ impl TracePrinter {
         }
     }
 
-    /// Prints lines immediately. Errors of standard output are ignored.
+    /// Prints lines of a trace immediately. Ignores errors of standard output.
     pub fn print(&mut self, lines: &[TraceLine]) {
         for line in lines {
             let text = match self.format {

@@ -1,20 +1,21 @@
-//! Limits of the length of statuses: gRPC sends them in trailers (headers after the reply), whose length clients limit.
+//! Limits for the length of gRPC statuses. gRPC sends a status in trailers (headers after the reply), whose length
+//! clients limit.
 
 use tonic::{Request, Status};
 
-/// Maximum length of a status that a client accepts.
+/// Maximum length of a gRPC status that a client accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrailerLimit {
-    /// Maximum length of the encoded `grpc-status-details-bin` in bytes.
+    /// Maximum length in bytes of the encoded header `grpc-status-details-bin`.
     details: usize,
 }
 
-/// Maximum length of a status message in characters; each may become several bytes on the wire.
+/// Maximum length of a status message in characters. Each character may become several bytes on the wire.
 const MAX_MESSAGE: usize = 512;
 
 impl TrailerLimit {
-    /// Determines the limit from the client's user agent. gRPC in Go accepts 16 MiB of headers, tonic 16 KiB, and
-    /// the C core, which Python and C++ use, at least 8 KiB. A longer status would fail the call with an error
+    /// Determines the limit from the user agent of the client's request. gRPC in Go accepts 16 MiB of headers, tonic 16
+    /// KiB, and the C core, which Python and C++ use, at least 8 KiB. A longer status would fail the call with an error
     /// about headers.
     pub fn of<T>(request: &Request<T>) -> TrailerLimit {
         let agent = request.metadata().get("user-agent");
@@ -31,9 +32,9 @@ impl TrailerLimit {
         TrailerLimit { details }
     }
 
-    /// Shortens a status to the limit. If the details are too long, they are removed, and the message reports this with
-    /// the first error.
-    pub fn fit(self, status: impl Into<Status>) -> Status {
+    /// Shortens a status so that the client accepts it. Details that are too long are removed, and the message then
+    /// reports the removal and the first error.
+    pub fn shorten(self, status: impl Into<Status>) -> Status {
         let status = status.into();
         let encoded = status.details().len().div_ceil(3) * 4;
         let end = status.message().char_indices().nth(MAX_MESSAGE);
@@ -81,8 +82,8 @@ mod tests {
     fn details_reach_clients_that_accept_them() {
         let python = limit_of("grpc-python/1.66.1 grpc-c/43.0.0 (linux; chttp2)");
         let go = limit_of("grpc-go/1.64.0");
-        assert!(!python.fit(failures(40)).details().is_empty());
-        let cut = python.fit(failures(1000));
+        assert!(!python.shorten(failures(40)).details().is_empty());
+        let cut = python.shorten(failures(1000));
         assert!(cut.details().is_empty());
         assert_eq!(cut.code(), tonic::Code::Unknown);
         let message = cut.message();
@@ -93,13 +94,13 @@ mod tests {
             "{message}"
         );
         assert!(message.contains("write smaller batches"), "{message}");
-        assert!(!go.fit(failures(1000)).details().is_empty());
+        assert!(!go.shorten(failures(1000)).details().is_empty());
     }
 
     #[test]
     fn long_messages_are_truncated_between_characters() {
         let status = alfirk_p4runtime::Status::new(Code::NotFound, "\u{e9}".repeat(2000));
-        let cut = limit_of("").fit(status);
+        let cut = limit_of("").shorten(status);
         assert_eq!(cut.message(), "\u{e9}".repeat(MAX_MESSAGE) + "...");
     }
 }

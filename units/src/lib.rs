@@ -6,22 +6,23 @@
 use std::fmt;
 use std::time::Duration;
 
-/// A number with its noun, as in `1 switch` and `2 switches`.
+/// Formats a count with its noun in singular or plural, such as `1 switch` or `2 switches`.
 #[must_use]
 pub fn plural(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// A kind of quantity: its units, smallest first, each with its size in base units.
+/// A kind of quantity, such as a rate or a time: its name, and its units with their sizes in base units, the smallest
+/// first.
 pub struct Quantity {
     what: &'static str,
     example: &'static str,
     units: &'static [(&'static str, u64)],
-    /// Units that are accepted as input but not used for output.
-    also_read: &'static [(&'static str, u64)],
+    /// Units that are accepted as input, but not used for output.
+    input_only_units: &'static [(&'static str, u64)],
 }
 
-/// Rates of bits; the base unit is 1 bit per second.
+/// Bit rates. The base unit is 1 bit per second.
 pub const RATE: Quantity = Quantity {
     what: "rate",
     example: "100Gbps",
@@ -32,18 +33,18 @@ pub const RATE: Quantity = Quantity {
         ("Gbps", 1_000_000_000),
         ("Tbps", 1_000_000_000_000),
     ],
-    also_read: &[],
+    input_only_units: &[],
 };
 
-/// Rates of packets; the base unit is 1 packet per second.
+/// Packet rates. The base unit is 1 packet per second.
 pub const PACKET_RATE: Quantity = Quantity {
     what: "rate",
     example: "2kpps",
     units: &[("pps", 1), ("kpps", 1_000), ("Mpps", 1_000_000)],
-    also_read: &[],
+    input_only_units: &[],
 };
 
-/// Times; the base unit is 1 nanosecond.
+/// Durations. The base unit is 1 nanosecond.
 pub const TIME: Quantity = Quantity {
     what: "time",
     example: "500ns",
@@ -53,10 +54,10 @@ pub const TIME: Quantity = Quantity {
         ("ms", 1_000_000),
         ("s", 1_000_000_000),
     ],
-    also_read: &[],
+    input_only_units: &[],
 };
 
-/// Sizes of data; the base unit is 1 byte.
+/// Sizes of data. The base unit is 1 byte.
 pub const SIZE: Quantity = Quantity {
     what: "size",
     example: "1MiB",
@@ -66,23 +67,23 @@ pub const SIZE: Quantity = Quantity {
         ("MiB", 1 << 20),
         ("GiB", 1 << 30),
     ],
-    also_read: &[("kB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000)],
+    input_only_units: &[("kB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000)],
 };
 
-/// Why text is not a valid quantity.
+/// Reason why a text is not a valid quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// There is no number, or other text before the unit.
+    /// The text has no number, or other text before the unit.
     #[error("`{text}` is not a {what}: write a number and a unit, such as {example}")]
     NotANumber {
         /// The invalid text.
         text: String,
-        /// `rate`, `time` or `size`.
+        /// Kind of quantity: `rate`, `time` or `size`.
         what: &'static str,
-        /// A valid example.
+        /// A valid example of the quantity.
         example: &'static str,
     },
-    /// The unit is missing or is not a unit of this quantity.
+    /// The unit is missing, or it is not a unit of this quantity.
     #[error(
         "`{text}` has {} for a {what}: expected one of the units {units}",
         unit_text(unit)
@@ -90,14 +91,14 @@ pub enum UnitError {
     Unit {
         /// The invalid text.
         text: String,
-        /// The text after the number; may be empty.
+        /// The text after the number; empty if the unit is missing.
         unit: String,
-        /// `rate`, `time` or `size`.
+        /// Kind of quantity: `rate`, `time` or `size`.
         what: &'static str,
         /// The valid units, comma separated.
         units: String,
     },
-    /// Not a whole number of base units, or 2^64 or more.
+    /// The quantity is not a whole number of base units, or is 2^64 or more.
     #[error("`{text}` is not a whole number of {base} below 2^64")]
     Range {
         /// The invalid text.
@@ -115,6 +116,7 @@ pub fn time(text: &str) -> Result<Duration, UnitError> {
     TIME.parse(text).map(Duration::from_nanos)
 }
 
+/// Describes the text after the number, for an error message.
 fn unit_text(unit: &str) -> String {
     if unit.is_empty() {
         "no unit".to_owned()
@@ -124,7 +126,7 @@ fn unit_text(unit: &str) -> String {
 }
 
 impl Quantity {
-    /// Parses a quantity. Returns base units.
+    /// Parses a quantity. Returns its number of base units.
     ///
     /// # Errors
     /// The text has no number or no unit of this quantity, or the number of base units is not whole or is 2^64 or more.
@@ -150,23 +152,23 @@ impl Quantity {
                     .join(", "),
             });
         };
-        exact(whole, fraction, *scale).ok_or_else(|| UnitError::Range {
+        multiply_exactly(whole, fraction, *scale).ok_or_else(|| UnitError::Range {
             text: text.to_owned(),
             base: self.units[0].0,
         })
     }
 
-    /// Whether the text ends in a unit of this quantity, whatever is before it.
+    /// Whether the text ends in a unit of this quantity, whether or not the text before it is a number.
     pub fn has_unit(&self, text: &str) -> bool {
         let (_, unit) = split(text);
         self.all_units().any(|(name, _)| *name == unit)
     }
 
     fn all_units(&self) -> impl Iterator<Item = &(&'static str, u64)> {
-        self.units.iter().chain(self.also_read)
+        self.units.iter().chain(self.input_only_units)
     }
 
-    /// Formats base units in the largest unit with a whole number.
+    /// Formats a number of base units, in the largest unit that gives a whole number.
     pub fn show(&self, value: u64) -> impl fmt::Display {
         let (name, scale) = self
             .units
@@ -186,8 +188,8 @@ fn split(text: &str) -> (&str, &str) {
     (number, unit.trim_start())
 }
 
-/// `whole.fraction * scale`, if that is a whole number below 2^64.
-fn exact(whole: &str, fraction: &str, scale: u64) -> Option<u64> {
+/// Computes `whole.fraction * scale`; `None` if the result is not a whole number below 2^64.
+fn multiply_exactly(whole: &str, fraction: &str, scale: u64) -> Option<u64> {
     let fraction = fraction.trim_end_matches('0');
     let digits: u128 = format!("{whole}{fraction}").parse().ok()?;
     let divisor = 10u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;

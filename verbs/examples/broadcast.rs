@@ -27,7 +27,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let members = config.members;
     let mut group = Group::join(config)?;
-    println!("rank {} of {members}, {:?}", group.rank(), group.way());
+    println!(
+        "rank {} of {members}, {:?}",
+        group.rank(),
+        group.transport()
+    );
     for source in 0..members {
         let pattern = |add: u32| -> Vec<u8> {
             let bytes = 0..LEN as u32;

@@ -11,10 +11,11 @@ use crate::group::{Group, GroupConfig, GroupError, Transport};
 const INTERNAL: c_int = 8;
 
 thread_local! {
+    /// The message of this thread's last failed call, for `alfirk_last_error`.
     static LAST_ERROR: RefCell<CString> = RefCell::default();
 }
 
-/// Parameters of a group: `struct alfirk_config`.
+/// Parameters of a group, with the layout of `struct alfirk_config` in `include/alfirk.h`.
 #[repr(C)]
 pub struct Config {
     device: *const c_char,
@@ -28,7 +29,7 @@ pub struct Config {
 }
 
 impl GroupError {
-    /// Error code for C: a value of `enum alfirk_status`.
+    /// The error's code for C, a value of `enum alfirk_status`.
     fn code(&self) -> c_int {
         match self {
             GroupError::Argument(_) => 1,
@@ -42,12 +43,14 @@ impl GroupError {
     }
 }
 
+/// Stores the message of a failed call for this thread.
 fn set_last_error(error: &str) {
     let text: Vec<u8> = error.bytes().filter(|b| *b != 0).collect();
     LAST_ERROR.set(CString::new(text).unwrap_or_default());
 }
 
-/// Runs a call, records its error and returns the code. Catches panics, which must not unwind into C.
+/// Executes `act`, stores the message of its error, and returns the error code. Catches panics, which must not unwind
+/// into C.
 fn run(act: impl FnOnce() -> Result<(), GroupError>) -> c_int {
     match catch_unwind(AssertUnwindSafe(act)) {
         Ok(Ok(())) => 0,
@@ -56,32 +59,33 @@ fn run(act: impl FnOnce() -> Result<(), GroupError>) -> c_int {
             error.code()
         }
         Err(_) => {
-            set_last_error("bug in alfirk: a panic");
+            set_last_error("bug in alfirk: a panic, whose message is on standard error");
             INTERNAL
         }
     }
 }
 
-fn argument(text: impl Into<String>) -> GroupError {
+/// Creates the error for an invalid argument.
+fn argument_error(text: impl Into<String>) -> GroupError {
     GroupError::Argument(text.into())
 }
 
-/// Reads a C string. `name`: name of the argument, for the error.
+/// Reads a C string. `name`: name of the argument for the error message.
 ///
 /// # Safety
 ///
 /// `text` is null, or a string that ends with a zero byte.
 unsafe fn text<'a>(text: *const c_char, name: &str) -> Result<&'a str, GroupError> {
     if text.is_null() {
-        return Err(argument(format!("{name} is missing")));
+        return Err(argument_error(format!("{name} is missing")));
     }
     // SAFETY: guaranteed by the caller.
     let text = unsafe { CStr::from_ptr(text) };
     text.to_str()
-        .map_err(|_| argument(format!("{name} is not valid UTF-8")))
+        .map_err(|_| argument_error(format!("{name} is not valid UTF-8")))
 }
 
-/// Reads a C string with an IPv4 address. `name`: name of the argument, for the error.
+/// Reads a C string that holds an IPv4 address. `name`: name of the argument for the error message.
 ///
 /// # Safety
 ///
@@ -90,10 +94,10 @@ unsafe fn address(of: *const c_char, name: &str) -> Result<Ipv4Addr, GroupError>
     // SAFETY: guaranteed by the caller.
     let text = unsafe { text(of, name)? };
     text.parse()
-        .map_err(|_| argument(format!("{name} `{text}` is not an IPv4 address")))
+        .map_err(|_| argument_error(format!("{name} `{text}` is not an IPv4 address")))
 }
 
-/// Converts the parameters of a group.
+/// Converts the parameters of a group from their C form.
 ///
 /// # Safety
 ///
@@ -120,24 +124,27 @@ unsafe fn config(config: &Config) -> Result<GroupConfig, GroupError> {
             1 => Transport::Chain,
             2 => Transport::Unicast,
             other => {
-                return Err(argument(format!(
-                    "fallback {other} is not an enum alfirk_way"
+                return Err(argument_error(format!(
+                    "fallback {other} is not a value of enum alfirk_way (0 to 2)"
                 )))
             }
         },
     })
 }
 
-/// Runs a call on a group; an error if `group` is null.
+/// Executes `act` on a group, as [`run`] does; an error if `group` is null.
 ///
 /// # Safety
 ///
 /// `group` is null, or a group of [`alfirk_join`] that was not left and is not used by another thread.
-unsafe fn with(group: *mut Group, act: impl FnOnce(&mut Group) -> Result<(), GroupError>) -> c_int {
+unsafe fn call_on_group(
+    group: *mut Group,
+    act: impl FnOnce(&mut Group) -> Result<(), GroupError>,
+) -> c_int {
     // SAFETY: guaranteed by the caller.
     match unsafe { group.as_mut() } {
         Some(group) => run(|| act(group)),
-        None => run(|| Err(argument("group is missing"))),
+        None => run(|| Err(argument_error("group is a null pointer"))),
     }
 }
 
@@ -152,7 +159,7 @@ pub unsafe extern "C" fn alfirk_join(given: *const Config, group: *mut *mut Grou
         // SAFETY: guaranteed by the caller.
         let (given, group) = unsafe { (given.as_ref(), group.as_mut()) };
         let (Some(given), Some(group)) = (given, group) else {
-            return Err(argument("config or group is missing"));
+            return Err(argument_error("config or group is a null pointer"));
         };
         *group = std::ptr::null_mut();
         // SAFETY: the caller guarantees valid strings.
@@ -181,7 +188,7 @@ pub unsafe extern "C" fn alfirk_rank(group: *const Group) -> u32 {
 #[no_mangle]
 pub unsafe extern "C" fn alfirk_way_of(group: *const Group) -> u32 {
     // SAFETY: guaranteed by the caller.
-    match unsafe { group.as_ref() }.map(Group::way) {
+    match unsafe { group.as_ref() }.map(Group::transport) {
         None | Some(Transport::Multicast) => 0,
         Some(Transport::Chain) => 1,
         Some(Transport::Unicast) => 2,
@@ -215,7 +222,7 @@ pub unsafe extern "C" fn alfirk_broadcast(
     len: u64,
 ) -> c_int {
     // SAFETY: guaranteed by the caller.
-    unsafe { with(group, |group| group.broadcast(source, offset, len)) }
+    unsafe { call_on_group(group, |group| group.broadcast(source, offset, len)) }
 }
 
 /// Broadcasts a part of the buffer by WRITE: see `include/alfirk.h`.
@@ -231,7 +238,7 @@ pub unsafe extern "C" fn alfirk_write(
     len: u64,
 ) -> c_int {
     // SAFETY: guaranteed by the caller.
-    unsafe { with(group, |group| group.write(source, offset, len)) }
+    unsafe { call_on_group(group, |group| group.write(source, offset, len)) }
 }
 
 /// Starts a broadcast by SEND: see `include/alfirk.h`.
@@ -247,7 +254,7 @@ pub unsafe extern "C" fn alfirk_post_broadcast(
     len: u64,
 ) -> c_int {
     // SAFETY: guaranteed by the caller.
-    unsafe { with(group, |group| group.post_broadcast(source, offset, len)) }
+    unsafe { call_on_group(group, |group| group.post_broadcast(source, offset, len)) }
 }
 
 /// Waits for all started broadcasts: see `include/alfirk.h`.
@@ -258,7 +265,7 @@ pub unsafe extern "C" fn alfirk_post_broadcast(
 #[no_mangle]
 pub unsafe extern "C" fn alfirk_wait(group: *mut Group) -> c_int {
     // SAFETY: guaranteed by the caller.
-    unsafe { with(group, Group::wait) }
+    unsafe { call_on_group(group, Group::wait) }
 }
 
 /// Leaves a group and frees it: see `include/alfirk.h`.
@@ -270,7 +277,7 @@ pub unsafe extern "C" fn alfirk_wait(group: *mut Group) -> c_int {
 pub unsafe extern "C" fn alfirk_leave(group: *mut Group) -> c_int {
     run(|| {
         if group.is_null() {
-            return Err(argument("group is missing"));
+            return Err(argument_error("group is a null pointer"));
         }
         // SAFETY: `alfirk_join` created the pointer from a box, and the caller does not use it again.
         unsafe { Box::from_raw(group) }.leave()

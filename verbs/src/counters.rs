@@ -1,4 +1,4 @@
-//! Counters that the kernel keeps of a device, in /sys.
+//! Counters that the kernel keeps for an RDMA device, as files in /sys.
 
 use std::fs;
 use std::io;
@@ -31,8 +31,8 @@ impl Counters {
         Ok(fs::read_to_string(file)?.trim().to_owned())
     }
 
-    /// Reads RoCE packets from the counters of the device (with the names that rxe uses), and bytes from its network
-    /// interface, which include other traffic. A missing counter reads as 0.
+    /// Reads the device's counters of RoCE packets (under the names that rxe uses), and the byte counters of its
+    /// network interface, which include other traffic. A counter that does not exist reads as 0.
     pub(crate) fn read(&self) -> HostStats {
         let packets = |name| number(&self.port.join("hw_counters").join(name));
         let interface = self.interface().unwrap_or_default();
@@ -52,6 +52,7 @@ impl Counters {
     }
 }
 
+/// Reads a number from a file; 0 if the file cannot be read or does not contain a number.
 fn number(file: &Path) -> u64 {
     let text = fs::read_to_string(file).unwrap_or_default();
     text.trim().parse().unwrap_or(0)

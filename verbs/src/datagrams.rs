@@ -22,19 +22,20 @@ use crate::memory::Memory;
 use crate::queue_pair::error_of;
 use crate::sys::{self, Ah, Context};
 
-/// Largest number of datagrams in the device's send queue. Each has a slot of the registered region until it completes.
-const SENDS: u32 = 256;
+/// Maximum number of datagrams in the device's send queue. Each occupies a slot of the registered region until it
+/// completes.
+const SEND_QUEUE_DEPTH: u32 = 256;
 /// Number of receive buffers requested of the device.
-const RECEIVES: u32 = 2048;
+const RECEIVE_QUEUE_DEPTH: u32 = 2048;
 
-/// Flag in the number (`wr_id`) of a work request: it belongs to the receive queue.
-const RECEIVE: u64 = 1;
+/// Flag in the number (`wr_id`) of a work request that belongs to the receive queue.
+const RECEIVE_FLAG: u64 = 1;
 const SEND: u64 = 0;
 
 /// Address handles of hosts and multicast groups, by IPv4 address.
 pub(crate) type AddressHandles = BTreeMap<Ipv4Addr, Ah>;
 
-/// A datagram posted to the device.
+/// A datagram that was posted to the device and has not completed.
 struct PostedSend {
     wr_id: u64,
     is_signaled: bool,
@@ -65,7 +66,10 @@ impl UdQueuePair {
         sq_psn: u32,
         config: UdConfig,
     ) -> Result<UdQueuePair, DeviceError> {
-        let (sends, receives) = (SENDS.min(max_depth), RECEIVES.min(max_depth));
+        let (sends, receives) = (
+            SEND_QUEUE_DEPTH.min(max_depth),
+            RECEIVE_QUEUE_DEPTH.min(max_depth),
+        );
         let depth = (sends, receives);
         let (handle, qpn) = sys::Qp::create_ud(context, cookie, depth, config.qkey, sq_psn)?;
         let len = u64::from(sends) * config.mtu.bytes() as u64;
@@ -120,7 +124,7 @@ impl UdQueuePair {
             return Err(UdPostError::Unresolved(request.to.ip));
         }
         if let Payload::Memory(slice) = request.payload {
-            memory.part(slice)?;
+            memory.address_and_key(slice)?;
         }
         self.waiting_sends.push_back(request);
         self.refill(memory, address_handles)
@@ -134,13 +138,13 @@ impl UdQueuePair {
         if self.is_dead {
             return Err(UdPostError::ErrorState(self.qpn));
         }
-        memory.part(request.buffer)?;
+        memory.address_and_key(request.buffer)?;
         check_receive(&request)?;
         self.waiting_receives.push_back(request);
         self.refill_receives(memory)
     }
 
-    /// Posts queued datagrams to the device, up to its limit.
+    /// Posts datagrams that are queued here to the device, up to the device's limit.
     fn refill(
         &mut self,
         memory: &mut Memory,
@@ -161,7 +165,7 @@ impl UdQueuePair {
         address_handles: &AddressHandles,
         request: &UdSendRequest,
     ) -> Result<(), UdPostError> {
-        let (Some(way), Some(place)) = (address_handles.get(&request.to.ip), self.free.pop())
+        let (Some(handle), Some(place)) = (address_handles.get(&request.to.ip), self.free.pop())
         else {
             return Err(UdPostError::Unresolved(request.to.ip));
         };
@@ -179,7 +183,7 @@ impl UdQueuePair {
                 memory.write(slice.key, slice.offset, &bytes)?;
             }
         }
-        let (address, lkey) = memory.part(slice)?;
+        let (address, lkey) = memory.address_and_key(slice)?;
         let datagram = sys::Datagram {
             wr_id: SEND,
             address: address.cast_const(),
@@ -190,7 +194,7 @@ impl UdQueuePair {
             immediate: request.immediate,
         };
         // SAFETY: the slots stay registered until after the queue pair's end, and this slot is not written to before it is free again.
-        unsafe { self.handle.send_datagram(way, &datagram)? };
+        unsafe { self.handle.send_datagram(handle, &datagram)? };
         self.sends.push_back(PostedSend {
             wr_id: request.wr_id,
             is_signaled: request.is_signaled,
@@ -204,10 +208,10 @@ impl UdQueuePair {
             let Some(request) = self.waiting_receives.pop_front() else {
                 break;
             };
-            let (address, lkey) = memory.part(request.buffer)?;
+            let (address, lkey) = memory.address_and_key(request.buffer)?;
             let len = request.buffer.len as u32;
             // SAFETY: the memory stays valid until its registration ends, after which the device cannot write to it.
-            unsafe { self.handle.receive(RECEIVE, address, len, lkey)? };
+            unsafe { self.handle.receive(RECEIVE_FLAG, address, len, lkey)? };
             self.receives.push_back(request);
         }
         Ok(())
@@ -215,7 +219,7 @@ impl UdQueuePair {
 
     // ---- Completions ----
 
-    /// Handles completions, then posts queued work requests.
+    /// Handles the completions of the device, then posts the work requests that are queued here.
     pub(crate) fn drain(
         &mut self,
         memory: &mut Memory,
@@ -235,7 +239,7 @@ impl UdQueuePair {
                 break;
             }
             for completion in &found {
-                if let Some((wr_id, outcome)) = self.completed(completion, memory) {
+                if let Some((wr_id, outcome)) = self.handle_completion(completion, memory) {
                     self.is_dead |= outcome.is_err();
                     events.push_back(HostEvent::Datagram(UdCompletion {
                         qpn: self.qpn,
@@ -254,14 +258,14 @@ impl UdQueuePair {
         }
     }
 
-    /// Handles a completion of the device. Returns the work request number and result for the user, if the user gets a
-    /// completion.
-    fn completed(
+    /// Handles one completion of the device. Returns the number and the result of the user's work request, if the user
+    /// gets a completion for it.
+    fn handle_completion(
         &mut self,
         completion: &sys::Completion,
         memory: &Memory,
     ) -> Option<(u64, Result<CompletedDatagram, CompletionError>)> {
-        if completion.wr_id & RECEIVE == 0 {
+        if completion.wr_id & RECEIVE_FLAG == 0 {
             let sent = self.sends.pop_front()?;
             self.free.push(sent.place);
             let outcome = completion.outcome.map(|_| CompletedDatagram::Sent);
@@ -276,7 +280,7 @@ impl UdQueuePair {
         Some((request.wr_id, outcome))
     }
 
-    /// Completes as flushed the work requests that the device has not flushed.
+    /// Reports the work requests that the device has not flushed as flushed, in `events`.
     fn flush(&mut self, events: &mut VecDeque<HostEvent>) {
         let sends = self.sends.drain(..).map(|sent| sent.wr_id);
         let waiting = self.waiting_sends.drain(..).map(|request| request.wr_id);
@@ -293,7 +297,8 @@ impl UdQueuePair {
     }
 }
 
-/// Length and addresses of a received datagram; the device has written the addresses in front of it.
+/// Reads the length and the addresses of a received datagram; the device has written the addresses in front of the
+/// datagram.
 fn received(
     memory: &Memory,
     request: &RecvRequest,

@@ -1,4 +1,4 @@
-//! An RDMA device as a host: a network card, or Linux rxe.
+//! An RDMA device as a host: a network interface card (NIC), or Linux's software device rxe.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -31,7 +31,7 @@ pub struct DeviceConfig {
     pub name: String,
     /// Number of the device's port, from 1.
     pub port: u8,
-    /// Local ACK timeout of queue pairs, unless their settings have another.
+    /// Default local ACK timeout of the device's queue pairs; a queue pair's own settings may replace it.
     pub ack_timeout: AckTimeout,
 }
 
@@ -72,15 +72,15 @@ pub enum OpenError {
     Mtu {
         /// Name of the device.
         name: String,
-        /// The MTU, and what it must be.
+        /// The MTU of the link, and what RoCEv2 needs.
         error: BadMtu,
     },
-    /// The system cannot watch the file descriptors of the device.
+    /// The operating system cannot watch the file descriptors of the device (epoll).
     #[error("epoll: {0}")]
     Epoll(io::Error),
 }
 
-/// An RDMA device as a host: queue pairs and memory by its verbs, UDP datagrams by sockets of the system.
+/// An RDMA device as a host: queue pairs and memory by libibverbs, UDP datagrams by sockets of the operating system.
 ///
 /// Wait until its file descriptor ([`AsFd`]) is readable, call [`Device::handle_ready`], and take events from
 /// [`Verbs::poll_event`]. It has no timers.
@@ -91,11 +91,12 @@ pub struct Device {
     // Fields are dropped in this order: queue pairs before the memory that they use.
     qps: BTreeMap<QpNum, QueuePair>,
     ud_qps: BTreeMap<QpNum, UdQueuePair>,
-    /// Address handles for datagrams to hosts and multicast groups.
+    /// Address handles (destinations of datagrams) of hosts and multicast groups.
     address_handles: AddressHandles,
-    /// Sockets by which the system is a member of the multicast groups of each datagram queue pair.
+    /// Sockets by which the operating system joins the multicast groups of datagram queue pairs, by queue pair and
+    /// group.
     memberships: BTreeMap<(QpNum, Ipv4Addr), UdpSocket>,
-    /// Queue pairs by the cookies of their completion queues: numbers that completion events contain.
+    /// Queue pairs by the cookies of their completion queues. A cookie is the number that a completion event contains.
     cookies: BTreeMap<u64, QpNum>,
     memory: Memory,
     ports: BTreeMap<u16, Subscription>,
@@ -165,8 +166,8 @@ impl Device {
         self.counters.interface()
     }
 
-    /// Registers memory of the caller. Messages are sent from it and, if it is writable, received into it without a
-    /// copy.
+    /// Registers memory of the caller. Messages are sent from this memory without a copy, and also received into it if
+    /// it is writable.
     ///
     /// # Safety
     ///
@@ -201,7 +202,7 @@ impl Device {
             .add(fd, EpollEvent::new(EpollFlags::EPOLLIN, 0))?)
     }
 
-    /// Handles pending completions, failures and datagrams, without waiting.
+    /// Handles pending completions, failures and datagrams. Does not wait.
     pub fn handle_ready(&mut self) {
         while let Some(cookie) = self.context.next_completion_event() {
             // The event may belong to a destroyed queue pair.
@@ -217,8 +218,8 @@ impl Device {
         }
     }
 
-    /// Handles the completions of one queue pair. Completions before its queue was armed last cause no event, so this
-    /// is also called after posting.
+    /// Handles the completions of one queue pair. Must also be called after posting, because completions before the
+    /// last arming of the queue cause no event.
     fn drain(&mut self, qpn: QpNum) {
         if let Some(qp) = self.qps.get_mut(&qpn) {
             qp.drain(&self.context, &mut self.memory, &mut self.events);
@@ -243,16 +244,16 @@ impl Device {
         }
     }
 
-    /// Number of work requests that each queue of a queue pair can hold.
+    /// Maximum number of work requests in each queue of a queue pair.
     fn depth(&self) -> u32 {
         self.info.max_qp_wr.min(self.info.max_cqe / 2).max(1)
     }
 
-    /// Creates the address handle for datagrams to a host or a group, if there is none.
+    /// Creates the address handle for datagrams to a host or group, unless it exists.
     fn address_handle(&mut self, ip: Ipv4Addr) -> Result<(), DeviceError> {
         if !self.address_handles.contains_key(&ip) {
-            let way = Ah::create(&self.context, ip)?;
-            self.address_handles.insert(ip, way);
+            let handle = Ah::create(&self.context, ip)?;
+            self.address_handles.insert(ip, handle);
         }
         Ok(())
     }
@@ -263,7 +264,7 @@ impl Device {
             .ok_or(ModifyError::NoSuchQueuePair(qpn))
     }
 
-    /// The socket of a UDP port, created on first use.
+    /// Returns the socket of a UDP port, and creates it at the first use.
     fn socket(&mut self, port: u16) -> io::Result<&UdpSocket> {
         if !self.ports.contains_key(&port) {
             let listening = Subscription::new(self.info.ip, port)?;
@@ -283,7 +284,7 @@ impl AsFd for Device {
     }
 }
 
-/// Whether a connection has failed because the remote host is not reachable, not because of the device.
+/// Whether an error of a connection means that the remote host is not reachable, so that the device is not at fault.
 fn is_unreachable(error: ModifyError) -> bool {
     let ModifyError::Device(DeviceError::System { errno, .. }) = error else {
         return false;
@@ -291,7 +292,7 @@ fn is_unreachable(error: ModifyError) -> bool {
     [libc::ETIMEDOUT, libc::EHOSTUNREACH, libc::ENETUNREACH].contains(&errno)
 }
 
-/// A random number from the system.
+/// Returns a random number from the operating system.
 pub(crate) fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
@@ -455,8 +456,8 @@ impl Verbs for Device {
         Ok(())
     }
 
-    /// Attaches the queue pair, and makes the system a member of the group, because the system otherwise drops the
-    /// group's packets for rxe. A system in the group also receives its own datagrams.
+    /// Attaches the queue pair to the group, and makes the operating system join the group, because it otherwise drops
+    /// the group's packets for rxe. An operating system in the group also receives its own datagrams.
     fn attach_multicast(&mut self, qpn: QpNum, group: Ipv4Addr) -> Result<(), UdPostError> {
         if !group.is_multicast() {
             return Err(UdPostError::WrongQueuePair(group));

@@ -13,8 +13,8 @@ use crate::sys::{Context, Mr};
 
 const PAGE: u64 = 4096;
 
-/// Zero-initialised bytes. Their address is a multiple of a power of two that is at least their length, so that a
-/// switch can rewrite addresses by XOR.
+/// Zeroed bytes, aligned to a power of two that is at least their length, so that a switch can rewrite addresses by
+/// XOR.
 #[derive(Debug)]
 struct Aligned {
     start: NonNull<u8>,
@@ -44,11 +44,12 @@ impl Drop for Aligned {
     }
 }
 
+/// Owner of the bytes of a memory region.
 #[derive(Debug)]
 enum Storage {
     Owned(Aligned),
     Shared(Arc<[u8]>),
-    /// Memory of the caller from this address on, valid until the registration ends.
+    /// The caller owns the memory, which begins at this address and stays valid until the registration ends.
     Lent {
         start: *mut u8,
         is_writable: bool,
@@ -65,7 +66,7 @@ impl Storage {
     }
 }
 
-/// A registered memory region, with its windows.
+/// A registered memory region and its memory windows.
 #[derive(Debug)]
 struct Region {
     windows: Vec<Mr>,
@@ -76,9 +77,9 @@ struct Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        let mut ended = self.mr.end();
+        let mut ended = self.mr.deregister();
         for window in &mut self.windows {
-            ended &= window.end();
+            ended &= window.deregister();
         }
         // Memory that the device may still access is leaked.
         if ended {
@@ -145,7 +146,7 @@ impl Memory {
         Ok(self.insert(mr, len, Storage::Owned(memory)))
     }
 
-    /// Registers shared bytes as a region to send from, without copying them.
+    /// Registers shared bytes as a region to send from, without a copy.
     pub(crate) fn register_shared(
         &mut self,
         context: &Context,
@@ -189,7 +190,7 @@ impl Memory {
         key
     }
 
-    /// Opens a part of a region to remote WRITEs, with a key of its own. Returns the part's address and R_Key.
+    /// Opens a part of a region to remote WRITEs, under a key of its own. Returns the part's virtual address and R_Key.
     pub(crate) fn bind_window(
         &mut self,
         context: &Context,
@@ -214,7 +215,7 @@ impl Memory {
         Ok((start as u64, rkey))
     }
 
-    /// Deregisters a region. Work requests that still use it fail.
+    /// Deregisters a region. Work requests that still use the region fail.
     pub(crate) fn remove(&mut self, key: MemoryKey) -> Result<(), MemoryError> {
         self.0
             .remove(&key)
@@ -236,7 +237,10 @@ impl Memory {
     }
 
     /// Address and local key of a slice, for work requests.
-    pub(crate) fn part(&self, slice: MemorySlice) -> Result<(*mut u8, u32), MemoryError> {
+    pub(crate) fn address_and_key(
+        &self,
+        slice: MemorySlice,
+    ) -> Result<(*mut u8, u32), MemoryError> {
         let region = self.region(slice.key)?;
         region.check(slice.key, slice.offset, slice.len)?;
         let address = region.start().wrapping_add(slice.offset as usize);

@@ -1,4 +1,4 @@
-//! A queue pair of a device, with the bookkeeping that libibverbs leaves to its user.
+//! A queue pair of a device, with the bookkeeping that libibverbs leaves to its users.
 //!
 //! - Work requests beyond the depth of the device's queues are queued here.
 //! - The kind of a completed work request follows from the order of completions, because a failed completion does not
@@ -21,23 +21,24 @@ use alfirk_roce::wire::{NakCode, Psn, QpNum};
 use crate::memory::Memory;
 use crate::sys::{self, Context, Path};
 
-/// Largest number of bytes that are copied into the work request itself (inline data).
-const INLINE: u32 = 64;
-/// Number of work requests per queue that are requested of the device.
-const SENDS: u32 = 1024;
-const RECEIVES: u32 = 2048;
+/// Maximum number of bytes of a message that are copied into its work request (inline data).
+const MAX_INLINE: u32 = 64;
+/// Depth of the send queue that is requested of the device.
+const SEND_QUEUE_DEPTH: u32 = 1024;
+/// Depth of the receive queue that is requested of the device.
+const RECEIVE_QUEUE_DEPTH: u32 = 2048;
 
-/// Flag of the work requests of the receive queue.
-const RECEIVE: u64 = 1;
+/// Flag in the number (`wr_id`) of a work request that belongs to the receive queue.
+const RECEIVE_FLAG: u64 = 1;
 const SEND: u64 = 0;
 
-/// A message that was posted to the device.
+/// A message that was posted to the device and has not completed.
 struct PostedSend {
     wr_id: u64,
     operation: Operation,
     bytes: u64,
     packets: u64,
-    /// Memory that was registered for this message only, if any.
+    /// Copy of the message in memory that was registered for this message only; `None` if there is no copy.
     bounce: Option<MemoryKey>,
 }
 
@@ -46,7 +47,7 @@ pub(crate) struct QueuePair {
     handle: sys::Qp,
     config: RcConfig,
     depth: (usize, usize),
-    /// PSN of the next request.
+    /// PSN of the next request that this end sends.
     sq_psn: Psn,
     remote: Option<Remote>,
     failure: Option<QpFailure>,
@@ -54,8 +55,8 @@ pub(crate) struct QueuePair {
     waiting_sends: VecDeque<SendRequest>,
     receives: VecDeque<RecvRequest>,
     waiting_receives: VecDeque<RecvRequest>,
-    /// Whether this end has stopped being the source: once its requests are acknowledged, its responder expects the next
-    /// source's requests at the PSN after them.
+    /// Whether this end is no longer the source of its group. Once its requests are acknowledged, its responder must
+    /// expect the next source's requests, at the PSN after its own.
     awaits_next_source: bool,
     stats: QpStats,
 }
@@ -68,8 +69,11 @@ impl QueuePair {
         psn: Psn,
         config: RcConfig,
     ) -> Result<QueuePair, DeviceError> {
-        let (sends, receives) = (SENDS.min(max_depth), RECEIVES.min(max_depth));
-        let (handle, qpn) = sys::Qp::create(context, cookie, sends, receives, INLINE)?;
+        let (sends, receives) = (
+            SEND_QUEUE_DEPTH.min(max_depth),
+            RECEIVE_QUEUE_DEPTH.min(max_depth),
+        );
+        let (handle, qpn) = sys::Qp::create(context, cookie, sends, receives, MAX_INLINE)?;
         Ok(QueuePair {
             qpn: QpNum::new(qpn),
             handle,
@@ -151,7 +155,8 @@ impl QueuePair {
         })
     }
 
-    /// Restarts both directions at other PSNs. All completions must have been polled, and nothing may be in flight.
+    /// Resets the queue pair and connects it again with other PSNs in both directions. All completions must have been
+    /// polled, and nothing may be in flight.
     fn restart(&mut self, memory: &Memory, sq_psn: Psn, rq_psn: Psn) -> Result<(), ModifyError> {
         let Some(remote) = self.remote.filter(|_| self.failure.is_none()) else {
             return Err(self.wrong_state(self.state()));
@@ -174,14 +179,15 @@ impl QueuePair {
         self.restart(memory, psn, psn)
     }
 
-    /// Prepares to receive from the next source, at the PSN after this end's own requests. Takes effect when all of them
-    /// are acknowledged.
+    /// Prepares to receive from the next source, from the PSN after this end's own requests on. Takes effect when all
+    /// own requests are acknowledged.
     pub(crate) fn expect_next_source(&mut self, memory: &Memory) -> Result<(), ModifyError> {
         self.awaits_next_source = true;
         self.restart_for_next_source(memory)
     }
 
-    /// Restarts at the next source's PSN if the queue pair awaits that source and is idle.
+    /// If this end waits for the next source and all its requests are acknowledged, restarts it at the next source's
+    /// PSN.
     fn restart_for_next_source(&mut self, memory: &Memory) -> Result<(), ModifyError> {
         if !self.awaits_next_source || !self.is_idle() {
             return Ok(());
@@ -197,7 +203,7 @@ impl QueuePair {
         self.restart(memory, psn, psn)
     }
 
-    /// Completes all posted messages as acknowledged.
+    /// Reports all posted messages as acknowledged, and restarts the queue pair at the PSNs that follow.
     pub(crate) fn conclude(
         &mut self,
         memory: &mut Memory,
@@ -207,7 +213,7 @@ impl QueuePair {
             return Ok(());
         }
         while let Some(sent) = self.sends.pop_front() {
-            events.push_back(self.sent(memory, sent, Ok(())));
+            events.push_back(self.completion_of(memory, sent, Ok(())));
         }
         let rq_psn = Psn::new(self.handle.rq_psn()?);
         self.restart(memory, self.sq_psn, rq_psn)
@@ -233,7 +239,7 @@ impl QueuePair {
             return Err(PostError::TooLong(len));
         }
         if let Payload::Memory(slice) = request.payload {
-            memory.part(slice)?;
+            memory.address_and_key(slice)?;
         }
         self.waiting_sends.push_back(request);
         self.refill(context, memory)
@@ -248,12 +254,12 @@ impl QueuePair {
             let qpn = self.qpn;
             return Err(PostError::WrongState { qpn, state });
         }
-        memory.part(request.buffer)?;
+        memory.address_and_key(request.buffer)?;
         self.waiting_receives.push_back(request);
         self.refill_receives(memory)
     }
 
-    /// Posts queued messages to the device, up to its limit.
+    /// Posts messages that are queued here to the device, up to the device's limit.
     fn refill(&mut self, context: &Context, memory: &mut Memory) -> Result<(), PostError> {
         while self.sends.len() < self.depth.0 {
             let Some(request) = self.waiting_sends.pop_front() else {
@@ -285,15 +291,15 @@ impl QueuePair {
         let mut bounce = None;
         let (address, lkey) = match &request.payload {
             Payload::Memory(slice) => {
-                let (address, lkey) = memory.part(*slice)?;
+                let (address, lkey) = memory.address_and_key(*slice)?;
                 (address.cast_const(), Some(lkey))
             }
-            Payload::Bytes(inline) if bytes <= INLINE.into() => (inline.as_ptr(), None),
+            Payload::Bytes(inline) if bytes <= MAX_INLINE.into() => (inline.as_ptr(), None),
             Payload::Bytes(long) => {
                 let key = memory.register_shared(context, Arc::clone(long))?;
                 bounce = Some(key);
                 let (offset, len) = (0, bytes);
-                let (address, lkey) = memory.part(MemorySlice { key, offset, len })?;
+                let (address, lkey) = memory.address_and_key(MemorySlice { key, offset, len })?;
                 (address.cast_const(), Some(lkey))
             }
         };
@@ -332,7 +338,7 @@ impl QueuePair {
 
     // ---- Completions ----
 
-    /// Handles completions, then posts queued work requests.
+    /// Handles the completions of the device, then posts the work requests that are queued here.
     pub(crate) fn drain(
         &mut self,
         context: &Context,
@@ -353,7 +359,7 @@ impl QueuePair {
                 break;
             }
             for completion in &found {
-                self.completed(completion, memory, events, &mut failure);
+                self.handle_completion(completion, memory, events, &mut failure);
             }
         }
         if let Some(failure) = failure {
@@ -377,14 +383,14 @@ impl QueuePair {
         }
     }
 
-    fn completed(
+    fn handle_completion(
         &mut self,
         completion: &sys::Completion,
         memory: &mut Memory,
         events: &mut VecDeque<HostEvent>,
         failure: &mut Option<QpFailure>,
     ) {
-        let is_receive = completion.wr_id & RECEIVE != 0;
+        let is_receive = completion.wr_id & RECEIVE_FLAG != 0;
         let error = completion.outcome.err().map(error_of);
         if let Some(error) = error.filter(|e| *e != CompletionError::Flushed) {
             failure.get_or_insert(match is_receive {
@@ -396,7 +402,7 @@ impl QueuePair {
             // Without an entry, `conclude` has completed the message already.
             if let Some(sent) = self.sends.pop_front() {
                 let outcome = error.map_or(Ok(()), Err);
-                events.push_back(self.sent(memory, sent, outcome));
+                events.push_back(self.completion_of(memory, sent, outcome));
             }
             return;
         }
@@ -425,8 +431,9 @@ impl QueuePair {
         }));
     }
 
-    /// Creates the completion of a posted message, and deregisters memory that was registered for this message only.
-    fn sent(
+    /// Creates the completion event of a posted message, and deregisters memory that was registered for this message
+    /// only.
+    fn completion_of(
         &mut self,
         memory: &mut Memory,
         sent: PostedSend,
@@ -450,7 +457,7 @@ impl QueuePair {
         })
     }
 
-    /// Fails the queue pair, and completes as flushed the work requests that the device has not flushed.
+    /// Marks the queue pair as failed, and reports the work requests that the device has not flushed as flushed.
     pub(crate) fn fail(
         &mut self,
         failure: QpFailure,
@@ -462,7 +469,7 @@ impl QueuePair {
         }
         self.failure = Some(failure);
         while let Some(sent) = self.sends.pop_front() {
-            events.push_back(self.sent(memory, sent, Err(CompletionError::Flushed)));
+            events.push_back(self.completion_of(memory, sent, Err(CompletionError::Flushed)));
         }
         let flushed = |wr_id, operation| {
             HostEvent::Completion(Completion {
@@ -503,13 +510,13 @@ fn post_receive(
     memory: &Memory,
     request: &RecvRequest,
 ) -> Result<(), PostError> {
-    let (address, lkey) = memory.part(request.buffer)?;
+    let (address, lkey) = memory.address_and_key(request.buffer)?;
     // SAFETY: the memory stays valid until its registration ends, after which the device cannot write to it.
-    unsafe { handle.receive(RECEIVE, address, request.buffer.len as u32, lkey)? };
+    unsafe { handle.receive(RECEIVE_FLAG, address, request.buffer.len as u32, lkey)? };
     Ok(())
 }
 
-/// Number of packets that a message needs.
+/// Number of packets of a message of `bytes` bytes.
 fn packets(bytes: u64, config: RcConfig) -> u64 {
     bytes.div_ceil(config.mtu.bytes() as u64).max(1)
 }
@@ -525,7 +532,7 @@ fn device(error: PostError) -> ModifyError {
     }
 }
 
-/// Completion error for a status code of `enum ibv_wc_status`.
+/// Converts a status code of `enum ibv_wc_status` to a completion error.
 pub(crate) fn error_of(status: u32) -> CompletionError {
     match status {
         1 => CompletionError::LocalLength,

@@ -178,7 +178,8 @@ mod raw {
 
 type Result<T> = std::result::Result<T, DeviceError>;
 
-/// Converts the result of a shim function. On failure, its argument `call` points to the name of the call that failed.
+/// Converts the result of a function of `shim.c`. On failure, the function has set `call` to the name of the libibverbs
+/// call that failed; `otherwise` is the name if it has not.
 fn check(result: c_int, call: *const c_char, otherwise: &'static str) -> Result<()> {
     if result >= 0 {
         return Ok(());
@@ -194,7 +195,7 @@ fn check(result: c_int, call: *const c_char, otherwise: &'static str) -> Result<
     Err(DeviceError::System { call, errno })
 }
 
-fn simple(result: c_int, call: &'static str) -> Result<()> {
+fn check_call(result: c_int, call: &'static str) -> Result<()> {
     check(result, std::ptr::null(), call)
 }
 
@@ -210,11 +211,11 @@ pub(crate) struct Info {
     pub(crate) max_qp_wr: u32,
     pub(crate) max_cqe: u32,
     pub(crate) max_mr_size: u64,
-    /// Whether the port is up.
+    /// Whether the port is active.
     pub(crate) active: bool,
 }
 
-/// An open device with its protection domain and its completion channel.
+/// An open device with its protection domain and completion channel; closed when dropped.
 #[derive(Debug)]
 struct Handle(NonNull<raw::Device>);
 
@@ -231,12 +232,12 @@ impl Drop for Handle {
     }
 }
 
-/// An open device, shared by everything created from it.
+/// An open device, shared by everything that was created from it.
 #[derive(Debug, Clone)]
 pub(crate) struct Context(Arc<Handle>);
 
 impl Context {
-    /// Opens the device called `name`.
+    /// Opens the device called `name`, and returns it with the properties of port `port`.
     pub(crate) fn open(name: &str, port: u8) -> Result<(Context, Info)> {
         let no_name = DeviceError::System {
             call: "ibv_open_device",
@@ -280,7 +281,8 @@ impl Context {
         unsafe { raw::shim_async_fd(self.ptr()) }
     }
 
-    /// Cookie of a queue pair whose completion queue has an event; `None` if there are no more events.
+    /// Returns the cookie (number) of a queue pair whose completion queue has an event; `None` if there are no more
+    /// events.
     pub(crate) fn next_completion_event(&self) -> Option<u64> {
         let mut cookie = 0;
         // SAFETY: the device is open, its channel does not block, and the pointer is to a live variable.
@@ -288,7 +290,8 @@ impl Context {
         (result == 0).then_some(cookie)
     }
 
-    /// The next asynchronous event, and the number of its queue pair, 0 for none; `None` if there are no more events.
+    /// Returns the next asynchronous event, and the number of its queue pair (0 if it has none); `None` if there are no
+    /// more events.
     pub(crate) fn next_async_event(&self) -> Option<(u32, u32)> {
         let (mut event, mut qpn) = (0, 0);
         // SAFETY: the device is open, its file does not block, and the pointers are to live variables.
@@ -312,7 +315,7 @@ unsafe impl Send for Mr {}
 unsafe impl Sync for Mr {}
 
 impl Mr {
-    /// Registers memory.
+    /// Registers memory with the device.
     ///
     /// # Safety
     /// The `len` bytes at `address` must stay allocated until this is dropped. Unless both flags are false, the device writes
@@ -338,7 +341,7 @@ impl Mr {
                 &mut rkey,
             )
         };
-        simple(result, "ibv_reg_mr")?;
+        check_call(result, "ibv_reg_mr")?;
         Ok(Mr {
             mr: Some(NonNull::new(mr).expect("shim_register sets the region on success")),
             lkey,
@@ -358,7 +361,7 @@ impl Mr {
 
 impl Mr {
     /// Deregisters the memory. Returns false if the device may still access it.
-    pub(crate) fn end(&mut self) -> bool {
+    pub(crate) fn deregister(&mut self) -> bool {
         // SAFETY: registered by `shim_register`, and ended once.
         let end = |mr: NonNull<raw::Mr>| unsafe { raw::shim_deregister(mr.as_ptr()) } == 0;
         self.mr.take().is_none_or(end)
@@ -367,7 +370,7 @@ impl Mr {
 
 impl Drop for Mr {
     fn drop(&mut self) {
-        self.end();
+        self.deregister();
     }
 }
 
@@ -384,13 +387,14 @@ unsafe impl Send for Ah {}
 unsafe impl Sync for Ah {}
 
 impl Ah {
-    /// Creates a handle for a host or a multicast group. Blocks until a host's address is resolved, at most some seconds.
+    /// Creates a handle for a host or a multicast group. Blocks until the host's MAC address is resolved, at most a few
+    /// seconds.
     pub(crate) fn create(context: &Context, ip: Ipv4Addr) -> Result<Ah> {
         let gid = ip.to_ipv6_mapped().octets();
         let mut ah = std::ptr::null_mut();
         // SAFETY: the device is open, and the pointers are to live variables of the sizes that the shim reads and writes.
         let result = unsafe { raw::shim_create_ah(context.ptr(), gid.as_ptr(), &mut ah) };
-        simple(result, "ibv_create_ah")?;
+        check_call(result, "ibv_create_ah")?;
         Ok(Ah {
             ah: NonNull::new(ah).expect("shim_create_ah sets the handle on success"),
             _context: context.clone(),
@@ -417,7 +421,7 @@ pub(crate) struct Datagram {
     pub(crate) immediate: Option<u32>,
 }
 
-/// The remote end of a queue pair, and its timeouts.
+/// The remote end of a queue pair, with the queue pair's PSNs and timeouts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Path {
     pub(crate) ip: Ipv4Addr,
@@ -437,7 +441,7 @@ pub(crate) struct Message {
     pub(crate) wr_id: u64,
     pub(crate) address: *const u8,
     pub(crate) len: u32,
-    /// Key of the memory; `None` if the bytes are copied into the work request.
+    /// Local key of the memory; `None` if the bytes are copied into the work request.
     pub(crate) lkey: Option<u32>,
     /// Remote address and R_Key of a WRITE; `None` for a SEND.
     pub(crate) write: Option<(u64, u32)>,
@@ -448,10 +452,11 @@ pub(crate) struct Message {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Completion {
     pub(crate) wr_id: u64,
-    /// Result of the work request; on failure, the status code of verbs.
+    /// Result of the work request; on failure, a status code of `enum ibv_wc_status`.
     pub(crate) outcome: std::result::Result<WorkResult, u32>,
 }
 
+/// Result of a successful work request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WorkResult {
     /// Number of bytes received; undefined for sends.
@@ -536,7 +541,7 @@ impl Qp {
         let gid = group.to_ipv6_mapped().octets();
         // SAFETY: the queue pair is alive, and a GID has the length that the shim reads.
         let result = unsafe { raw::shim_attach_multicast(self.ptr(), gid.as_ptr()) };
-        simple(result, "ibv_attach_mcast")
+        check_call(result, "ibv_attach_mcast")
     }
 
     /// Posts a datagram.
@@ -556,14 +561,15 @@ impl Qp {
         };
         // SAFETY: the queue pair and the handle are alive, and the caller guarantees valid memory.
         let result = unsafe { raw::shim_send_datagram(self.ptr(), ah.ah.as_ptr(), &request) };
-        simple(result, "ibv_post_send")
+        check_call(result, "ibv_post_send")
     }
 
     fn ptr(&self) -> *mut raw::Qp {
         self.qp.as_ptr()
     }
 
-    /// Changes the state from INIT to RTS. Blocks until the MAC address is resolved, about a second at most.
+    /// Changes the queue pair's state from INIT to RTS. Blocks until the remote MAC address is resolved, about a second
+    /// at most.
     pub(crate) fn connect(&mut self, path: &Path) -> Result<()> {
         let path = raw::Path {
             gid: path.ip.to_ipv6_mapped().octets(),
@@ -590,12 +596,12 @@ impl Qp {
         check(result, call, "ibv_modify_qp")
     }
 
-    /// The PSN that the responder expects next.
+    /// Returns the PSN that the responder expects next.
     pub(crate) fn rq_psn(&self) -> Result<u32> {
         let mut psn = 0;
         // SAFETY: the queue pair is alive and the pointer is to a live variable.
         let result = unsafe { raw::shim_query_rq_psn(self.ptr(), &mut psn) };
-        simple(result, "ibv_query_qp").map(|()| psn)
+        check_call(result, "ibv_query_qp").map(|()| psn)
     }
 
     /// Posts a message.
@@ -619,7 +625,7 @@ impl Qp {
         };
         // SAFETY: the queue pair is alive, and the caller guarantees valid memory.
         let result = unsafe { raw::shim_send(self.ptr(), &request) };
-        simple(result, "ibv_post_send")
+        check_call(result, "ibv_post_send")
     }
 
     /// Posts a receive buffer.
@@ -636,22 +642,22 @@ impl Qp {
     ) -> Result<()> {
         // SAFETY: the queue pair is alive, and the caller guarantees valid memory.
         let result = unsafe { raw::shim_receive(self.ptr(), wr_id, address as u64, len, lkey) };
-        simple(result, "ibv_post_recv")
+        check_call(result, "ibv_post_recv")
     }
 
-    /// Arms the completion queue: requests an event at the next completion.
+    /// Arms the completion queue, so that the next completion causes an event.
     pub(crate) fn arm(&mut self) -> Result<()> {
         // SAFETY: the queue pair is alive.
-        simple(unsafe { raw::shim_arm(self.ptr()) }, "ibv_req_notify_cq")
+        check_call(unsafe { raw::shim_arm(self.ptr()) }, "ibv_req_notify_cq")
     }
 
-    /// Appends completions to `found`; none if the queue is empty.
+    /// Appends the pending completions to `found`; none if there are none.
     pub(crate) fn poll(&mut self, found: &mut Vec<Completion>) -> Result<()> {
         const BATCH: usize = 16;
         let mut batch = [raw::Completion::default(); BATCH];
         // SAFETY: the queue pair is alive, and the array has space for that many completions.
         let result = unsafe { raw::shim_poll(self.ptr(), batch.as_mut_ptr(), BATCH as c_int) };
-        simple(result, "ibv_poll_cq")?;
+        check_call(result, "ibv_poll_cq")?;
         found.extend(batch[..result as usize].iter().map(|raw| Completion {
             wr_id: raw.wr_id,
             outcome: match raw.status {

@@ -1,9 +1,9 @@
-//! UDP ports that all devices of a host share. The system delivers a datagram to one socket, but it may be for any
-//! group of the host. So the first reader takes all pending datagrams, and distributes them to all.
+//! UDP ports that all devices of a host share. The operating system delivers a datagram to a single socket, but the
+//! datagram may be for any group of the host. So the first reader takes all pending datagrams, and distributes them to
+//! all readers.
 //!
-//! That is enough within a process. Between processes, each process has a Unix socket whose name contains its port. The
-//! system delivers a datagram to the process that has bound the port last, which forwards it to the Unix sockets of all
-//! others.
+//! Between processes, each process has a Unix socket whose name contains the UDP port. The operating system delivers a
+//! datagram to the process that has bound the port last. That process forwards it to the Unix sockets of all others.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -25,19 +25,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A UDP port that this process has opened.
+/// A UDP port that this process has opened, with the readers of its datagrams.
 struct Port {
     key: Key,
     socket: UdpSocket,
     /// Unix socket on which other processes forward datagrams.
-    side: UnixDatagram,
+    forward_socket: UnixDatagram,
     readers: Mutex<Vec<Weak<Reader>>>,
 }
 
-/// Datagrams received for one reader.
+/// Queue of the datagrams received for one reader.
 struct Reader {
     queue: Mutex<VecDeque<HostEvent>>,
-    /// Event descriptor that is readable when there is a datagram.
+    /// Event descriptor that is readable while the reader has a datagram.
     signal: EventFd,
 }
 
@@ -65,13 +65,13 @@ impl Subscription {
                 socket.set_reuse_address(true)?;
                 socket.bind(&SocketAddr::from(key).into())?;
                 socket.set_nonblocking(true)?;
-                let own = format!("{}{}", side_names(key), std::process::id());
-                let side = UnixDatagram::bind_addr(&UnixAddr::from_abstract_name(own)?)?;
-                side.set_nonblocking(true)?;
+                let own = format!("{}{}", socket_name_prefix(key), std::process::id());
+                let forward_socket = UnixDatagram::bind_addr(&UnixAddr::from_abstract_name(own)?)?;
+                forward_socket.set_nonblocking(true)?;
                 let port = Arc::new(Port {
                     key,
                     socket: socket.into(),
-                    side,
+                    forward_socket,
                     readers: Mutex::default(),
                 });
                 ports.insert(key, Arc::downgrade(&port));
@@ -82,7 +82,7 @@ impl Subscription {
         Ok(Subscription { port, reader })
     }
 
-    /// Socket from which datagrams are sent.
+    /// The socket from which datagrams are sent.
     pub(crate) fn socket(&self) -> &UdpSocket {
         &self.port.socket
     }
@@ -92,12 +92,12 @@ impl Subscription {
         let Subscription { port, reader } = self;
         [
             port.socket.as_fd(),
-            port.side.as_fd(),
+            port.forward_socket.as_fd(),
             reader.signal.as_fd(),
         ]
     }
 
-    /// Moves the received datagrams to `events`.
+    /// Moves the datagrams that were received for this reader to `events`.
     pub(crate) fn receive(&self, events: &mut VecDeque<HostEvent>) {
         self.port.distribute();
         // Cleared before the queue is read, so that a later datagram signals again. It may be clear already.
@@ -106,28 +106,29 @@ impl Subscription {
     }
 }
 
-/// Prefix of the names of a port's Unix sockets; the process number follows it.
-fn side_names((ip, port): Key) -> String {
+/// Prefix of the names of a UDP port's Unix sockets. The process number follows it.
+fn socket_name_prefix((ip, port): Key) -> String {
     format!("alfirk-udp/{ip}/{port}/")
 }
 
-/// The Unix sockets of other processes for the same port, from the system's list.
-fn others(list: &str, key: Key, own: u32) -> Vec<UnixAddr> {
-    let begin = format!("@{}", side_names(key));
+/// Unix sockets of other processes for the same UDP port. `list`: contents of `/proc/net/unix`; `own`: number of this
+/// process.
+fn other_process_sockets(list: &str, key: Key, own: u32) -> Vec<UnixAddr> {
+    let begin = format!("@{}", socket_name_prefix(key));
     let names = list
         .lines()
         .filter_map(|line| line.split_whitespace().last());
     let pids = names.filter_map(|name| name.strip_prefix(&*begin)?.parse::<u32>().ok());
     let names = pids
         .filter(|pid| *pid != own)
-        .map(|pid| format!("{}{pid}", side_names(key)));
+        .map(|pid| format!("{}{pid}", socket_name_prefix(key)));
     names
         .filter_map(|name| UnixAddr::from_abstract_name(name).ok())
         .collect()
 }
 
 impl Port {
-    /// Distributes the received datagrams to every reader.
+    /// Takes all pending datagrams, and distributes them to the readers of this process and to other processes.
     fn distribute(&self) {
         // The sender's address and port precede the payload.
         let mut buffer = [0; 6 + 65536];
@@ -144,9 +145,9 @@ impl Port {
                     let datagram = &buffer[..6 + len];
                     self.deliver(&readers, datagram);
                     let list = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
-                    for other in others(&list, self.key, std::process::id()) {
+                    for other in other_process_sockets(&list, self.key, std::process::id()) {
                         // For a process that has closed the port or is too slow, the datagram counts as lost.
-                        let _ = self.side.send_to_addr(datagram, &other);
+                        let _ = self.forward_socket.send_to_addr(datagram, &other);
                     }
                 }
                 Ok(_) => {}
@@ -158,11 +159,12 @@ impl Port {
                 }
             }
         }
-        while let Ok((len, _)) = self.side.recv_from(&mut buffer) {
+        while let Ok((len, _)) = self.forward_socket.recv_from(&mut buffer) {
             self.deliver(&readers, &buffer[..len]);
         }
     }
 
+    /// Adds a datagram to the queue of every reader.
     fn deliver(&self, readers: &[Weak<Reader>], datagram: &[u8]) {
         let [a, b, c, d, high, low, payload @ ..] = datagram else {
             return;
@@ -224,7 +226,7 @@ mod tests {
         let free = free_port(ip);
         let ours = Subscription::new(ip, free).unwrap();
         // Another process, which has opened the port later.
-        let theirs = format!("{}{}", side_names((ip, free)), u32::MAX);
+        let theirs = format!("{}{}", socket_name_prefix((ip, free)), u32::MAX);
         let theirs = UnixDatagram::bind_addr(&UnixAddr::from_abstract_name(theirs).unwrap());
         let theirs = theirs.unwrap();
         let sender = UdpSocket::bind((ip, 0)).unwrap();
@@ -234,7 +236,7 @@ mod tests {
         let mut passed = [0; 100];
         let len = theirs.recv(&mut passed).unwrap();
         assert_eq!(&passed[6..len], b"one");
-        let address = ours.port.side.local_addr().unwrap();
+        let address = ours.port.forward_socket.local_addr().unwrap();
         theirs.send_to_addr(&passed[..len], &address).unwrap();
         ours.receive(&mut events);
         assert_eq!(events.len(), 2);

@@ -1,4 +1,4 @@
-//! Recordings of runs: a trace of a run in a file, and a web page that replays it.
+//! Recordings of runs: the format of traces, and a web page that replays them.
 //!
 //! * [`trace`]: the format, its writer and its reader.
 //! * `server` (feature `server`): serves the page and its traces, including traces that still grow.

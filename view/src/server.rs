@@ -1,4 +1,4 @@
-//! HTTP server of the page and its traces.
+//! HTTP server of the page that replays runs, and of its traces.
 //!
 //! Serves a fixed list of files and traces: no path of a request is used as a file name.
 
@@ -17,7 +17,7 @@ use axum::Router;
 use serde::{Deserialize, Serialize};
 
 /// Files of the page: path, content type and bytes.
-const PARTS: [(&str, &str, &str); 8] = [
+const PAGE_FILES: [(&str, &str, &str); 8] = [
     ("/", HTML, include_str!("../page/index.html")),
     ("/style.css", CSS, include_str!("../page/style.css")),
     ("/main.js", SCRIPT, include_str!("../page/main.js")),
@@ -33,25 +33,25 @@ const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Content security policy: no resource from other servers, and no inline script or style.
-const POLICY: &str =
+const CONTENT_POLICY: &str =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Bytes of a trace, which may grow while they are served.
+/// Bytes of a trace in memory. More can be appended while they are served; clones share the bytes.
 #[derive(Clone, Debug, Default)]
-pub struct Growing(Arc<Mutex<Vec<u8>>>);
+pub struct GrowingBytes(Arc<Mutex<Vec<u8>>>);
 
-impl Growing {
-    /// Number of bytes.
+impl GrowingBytes {
+    /// Number of bytes of the trace so far.
     pub fn len(&self) -> usize {
         self.with(|bytes| bytes.len())
     }
 
-    /// Whether there are no bytes yet.
+    /// Whether the trace has no bytes yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes from an offset on.
+    /// Copies the bytes from the offset `start` to the end.
     pub fn from(&self, start: usize) -> Vec<u8> {
         self.with(|bytes| bytes.get(start..).unwrap_or_default().to_vec())
     }
@@ -61,7 +61,7 @@ impl Growing {
     }
 }
 
-impl io::Write for Growing {
+impl io::Write for GrowingBytes {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.with(|all| all.extend_from_slice(bytes));
         Ok(bytes.len())
@@ -75,40 +75,40 @@ impl io::Write for Growing {
 /// A recorded trace that the page can select.
 #[derive(Clone, Debug)]
 pub struct ServedTrace {
-    /// Name on the page.
+    /// Name by which the page lists the trace.
     pub name: String,
     /// Bytes of the trace; more are added while the run continues.
-    pub bytes: Growing,
+    pub bytes: GrowingBytes,
     /// Whether more bytes may follow.
     pub is_live: bool,
 }
 
-/// A bound address.
+/// A bound address, at which the page can be served.
 pub struct Listener(std::net::TcpListener);
 
 impl Listener {
     /// Binds an address; port 0 takes a free one.
     ///
     /// # Errors
-    /// Those of the system, such as that the address is in use.
+    /// The address cannot be bound, for example because it is in use.
     pub fn bind(address: SocketAddr) -> io::Result<Listener> {
         let listener = std::net::TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         Ok(Listener(listener))
     }
 
-    /// The bound address.
+    /// The bound address, with the port that was chosen for port 0.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The operating system cannot report the address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.0.local_addr()
     }
 
-    /// Serves until `until` completes. Must be called within a tokio runtime.
+    /// Serves the page and `traces` until `until` completes. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// Those of the system.
+    /// A connection cannot be accepted.
     pub async fn serve(
         self,
         traces: Vec<ServedTrace>,
@@ -123,10 +123,11 @@ impl Listener {
     }
 }
 
+/// Routes of the server: files of the page, list of traces, and traces.
 fn router(traces: Vec<ServedTrace>) -> Router {
     let mut router = Router::new();
-    for (path, kind, bytes) in PARTS {
-        router = router.route(path, get(move || async move { answer(kind, bytes) }));
+    for (path, kind, bytes) in PAGE_FILES {
+        router = router.route(path, get(move || async move { response_with(kind, bytes) }));
     }
     router
         .route("/traces", get(list))
@@ -134,13 +135,13 @@ fn router(traces: Vec<ServedTrace>) -> Router {
         .with_state(Arc::new(traces))
 }
 
-/// A response that is not cached, with the content security policy.
-fn answer(kind: &'static str, body: impl Into<axum::body::Body>) -> Response {
+/// Creates a response that browsers do not cache, with the content security policy.
+fn response_with(kind: &'static str, body: impl Into<axum::body::Body>) -> Response {
     let mut response = Response::new(body.into());
     let headers = response.headers_mut();
     for (name, value) in [
         (CONTENT_TYPE, kind),
-        (CONTENT_SECURITY_POLICY, POLICY),
+        (CONTENT_SECURITY_POLICY, CONTENT_POLICY),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (CACHE_CONTROL, "no-store"),
     ] {
@@ -149,28 +150,30 @@ fn answer(kind: &'static str, body: impl Into<axum::body::Body>) -> Response {
     response
 }
 
+/// Entry of the list of traces that the page requests.
 #[derive(Serialize)]
-struct Listed<'e> {
+struct TraceInfo<'e> {
     name: &'e str,
     bytes: usize,
     live: bool,
 }
 
 async fn list(State(traces): State<Arc<Vec<ServedTrace>>>) -> Response {
-    let listed = traces.iter().map(|served| Listed {
+    let listed = traces.iter().map(|served| TraceInfo {
         name: &served.name,
         bytes: served.bytes.len(),
         live: served.is_live,
     });
-    let listed: Vec<Listed<'_>> = listed.collect();
+    let listed: Vec<TraceInfo<'_>> = listed.collect();
     match serde_json::to_vec(&listed) {
-        Ok(body) => answer("application/json", body),
+        Ok(body) => response_with("application/json", body),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }
 
+/// Query of a request for a trace.
 #[derive(Deserialize)]
-struct Part {
+struct TraceQuery {
     /// Offset of the first requested byte.
     #[serde(default)]
     from: usize,
@@ -179,10 +182,10 @@ struct Part {
 async fn trace(
     State(traces): State<Arc<Vec<ServedTrace>>>,
     Path(index): Path<usize>,
-    Query(part): Query<Part>,
+    Query(query): Query<TraceQuery>,
 ) -> Response {
     match traces.get(index) {
-        Some(served) => answer("application/jsonl", served.bytes.from(part.from)),
+        Some(served) => response_with("application/jsonl", served.bytes.from(query.from)),
         None => StatusCode::NOT_FOUND.into_response(),
     }
 }
@@ -195,7 +198,7 @@ mod tests {
 
     /// The server's response to one request, header and body.
     fn ask(request: &str) -> String {
-        let mut bytes = Growing::default();
+        let mut bytes = GrowingBytes::default();
         bytes.write_all(b"0123456789").unwrap();
         let served = ServedTrace {
             name: "chain \"1\"".to_owned(),
@@ -229,7 +232,7 @@ mod tests {
 
     #[test]
     fn every_file_of_the_page_is_served_and_loads_no_external_resource() {
-        for (path, kind, bytes) in PARTS {
+        for (path, kind, bytes) in PAGE_FILES {
             let answer = ask(&format!("GET {path}"));
             assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
             assert!(answer.contains(&format!("content-type: {kind}")), "{path}");

@@ -1,7 +1,7 @@
-//! The format of traces: lines of JSON, ordered by time.
+//! Format of traces, with writer and reader: lines of JSON, ordered by time.
 //!
-//! The first line is a [`Header`], all others are [`Event`]s, distinguished by `e`. Nodes are named by their position in the
-//! header. Times are nanoseconds on the fabric's clock.
+//! The first line is a [`Header`], all others are [`Event`]s, whose key `e` has the kind. Events refer to nodes by
+//! their index in the header. Times are nanoseconds on the fabric's clock.
 
 use std::io::{self, BufRead, Write};
 use std::net::Ipv4Addr;
@@ -23,11 +23,11 @@ pub struct Header {
     pub title: String,
     /// Name of the topology.
     pub topology: String,
-    /// Hosts, switches and the controller.
+    /// All nodes: hosts, switches and the controller. Events refer to them by index.
     pub nodes: Vec<Node>,
     /// Links between hosts and switches.
     pub links: Vec<Link>,
-    /// Hosts that take part, the source first, as positions in `nodes`.
+    /// Indexes in `nodes` of the hosts that take part in the run, the source first.
     pub members: Vec<usize>,
 }
 
@@ -39,7 +39,7 @@ pub struct Node {
     pub name: String,
     /// Kind of the node.
     pub kind: NodeKind,
-    /// Address of a host.
+    /// IPv4 address of a host; `None` for other nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ip: Option<Ipv4Addr>,
 }
@@ -60,23 +60,23 @@ pub enum NodeKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// Node and port of both ends.
+    /// Both ends: index of the node in the header, and port.
     pub ends: [(usize, u32); 2],
     /// Rate in bits per second in each direction.
     pub rate_bps: u64,
-    /// Delay in nanoseconds.
+    /// Propagation delay in nanoseconds.
     pub delay_ns: u64,
 }
 
-/// A line after the header.
+/// An event: a line of the trace after the header.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "e", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Event {
     /// The first bit of a frame leaves a port. Unless it is lost, its last bit arrives at the other end after its transmission time and the
     /// link's delay.
     Tx(FrameEvent),
-    /// A frame is lost: on the link, at the time of its [`Event::Tx`]; later, because the link went down; or without an `Event::Tx`, before
-    /// it was sent.
+    /// A frame is lost on the link at the time of its [`Event::Tx`], later because the link went down, or before it was
+    /// sent, without an `Event::Tx`.
     Lost(LostEvent),
     /// A note: an action of a host's application, or a decision of the controller.
     Note(NoteEvent),
@@ -96,14 +96,14 @@ pub struct FrameEvent {
     pub n: usize,
     /// Port of the sending node.
     pub p: u32,
-    /// Length in bytes, from the Ethernet header to the last byte before the FCS.
+    /// Length of the frame in bytes, without its FCS.
     pub len: usize,
     /// Kind of the frame.
     pub k: FrameKind,
-    /// PSN, if it has a BTH.
+    /// PSN; `None` if the frame has no base transport header (BTH).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub psn: Option<u32>,
-    /// Description, such as `10.0.0.1 > 10.255.0.1 SendFirst qp 1 psn 7 4096 B`.
+    /// Description of the frame, such as `10.0.0.1 > 10.255.0.1 SendFirst qp 1 psn 7 4096 B`.
     pub text: String,
 }
 
@@ -129,20 +129,20 @@ pub enum FrameKind {
 pub struct LostEvent {
     /// Time in nanoseconds.
     pub t: u64,
-    /// The node that sent it or should have sent it, or whose input queue was full.
+    /// Index of the node that sent the frame or should have sent it, or whose input queue was full.
     pub n: usize,
     /// Port of the node.
     pub p: u32,
-    /// Length in bytes.
+    /// Length of the frame in bytes, without its FCS.
     pub len: usize,
-    /// Reason: `loss`, `queue-full`, `input-full`, `too-long` or `link-down`.
+    /// Reason of the loss: `loss`, `queue-full`, `input-full`, `too-long` or `link-down`.
     pub why: String,
-    /// Description as in [`FrameEvent`]; empty if it was lost before it was assembled.
+    /// Description as in [`FrameEvent`]; empty if the frame was lost before its bytes existed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
 }
 
-/// A note of a node.
+/// A note about a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoteEvent {
@@ -154,7 +154,7 @@ pub struct NoteEvent {
     pub text: String,
 }
 
-/// A switch's row of the Multicast Forwarding Table, and the group's registers.
+/// State of a group on a switch: its row of the Multicast Forwarding Table (MFT), and its registers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MftEvent {
@@ -164,16 +164,17 @@ pub struct MftEvent {
     pub n: usize,
     /// The group's address (McstID).
     pub group: Ipv4Addr,
-    /// All paths in a group's first line of a switch and after paths were added or removed, else those that changed.
+    /// All paths of the group in its first event of a switch, and after paths were added or removed; otherwise the
+    /// paths that changed.
     pub paths: Vec<PathState>,
-    /// Number of paths; 0 if the group has been removed.
+    /// Number of paths of the group on the switch; 0 if the group has been removed.
     pub count: usize,
-    /// The remaining state, if it was read from the switch.
+    /// The group's registers; `None` if they were not read from the switch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<FeedbackState>,
 }
 
-/// A path of a group.
+/// State of a path of a group: one output port of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PathState {
@@ -181,12 +182,13 @@ pub struct PathState {
     pub path: usize,
     /// Port of the switch.
     pub port: u32,
-    /// Newest PSN acknowledged on the path (AckPSN), or sent by a source behind it.
+    /// Newest PSN acknowledged on the path (AckPSN); on the path to the source, the newest PSN that the source has
+    /// sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ack: Option<u32>,
 }
 
-/// A switch's state of a group's feedback.
+/// Registers of a switch for the feedback (ACKs and NAKs) of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FeedbackState {
@@ -196,10 +198,11 @@ pub struct FeedbackState {
     pub last_acked: u32,
     /// Newest PSN that the source has sent.
     pub sent: u32,
-    /// Port of the source, once it has sent.
+    /// Port of the source; `None` before it has sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<u32>,
-    /// PSN of a waiting NAK, which is sent once everything before it is acknowledged.
+    /// PSN of a NAK that waits until all earlier PSNs are acknowledged, then is sent to the source; `None` if none
+    /// waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nak: Option<u32>,
 }
@@ -208,14 +211,14 @@ pub struct FeedbackState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndEvent {
-    /// Time of the last event, or later.
+    /// Time of the end in nanoseconds; not before that of the last event.
     pub t: u64,
-    /// Whether the trace is complete; false if it reached its size limit.
+    /// Whether the trace has all events; false if it reached its size limit.
     pub complete: bool,
 }
 
 impl Event {
-    /// Time of the event.
+    /// Time of the event in nanoseconds.
     pub fn time(&self) -> u64 {
         match self {
             Event::Tx(event) => event.t,
@@ -226,7 +229,7 @@ impl Event {
         }
     }
 
-    /// Node and port of the event.
+    /// Index of the node of the event, and its port if the event has one; `None` for the end.
     fn place(&self) -> Option<(usize, Option<u32>)> {
         match self {
             Event::Tx(event) => Some((event.n, Some(event.p))),
@@ -241,56 +244,57 @@ impl Event {
 /// Writer of a trace.
 pub struct Writer<W> {
     to: W,
-    /// Remaining bytes of the limit, which excludes the last line.
-    left: u64,
-    last: u64,
+    /// Number of bytes that can still be written before the last line.
+    remaining_bytes: u64,
+    /// Time of the last event.
+    last_time: u64,
     is_cut: bool,
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes the header of a trace with at most `limit` bytes before the last line.
+    /// Writes the header of a trace. Its events may have at most `limit` bytes in total.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// The output `to` cannot be written.
     pub fn new(to: W, header: &Header, limit: u64) -> io::Result<Writer<W>> {
         let mut writer = Writer {
             to,
-            left: u64::MAX,
-            last: 0,
+            remaining_bytes: u64::MAX,
+            last_time: 0,
             is_cut: false,
         };
         writer.line(header)?;
-        writer.left = limit;
+        writer.remaining_bytes = limit;
         Ok(writer)
     }
 
     /// Writes an event; does nothing once the limit is reached.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// The output cannot be written.
     pub fn event(&mut self, event: &Event) -> io::Result<()> {
         if !self.is_cut {
-            self.last = event.time();
+            self.last_time = event.time();
             self.line(event)?;
         }
         Ok(())
     }
 
-    /// Whether the limit is reached, so that further events need not be created.
+    /// Whether the size limit is reached, so that further events would be ignored.
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// Writes the last line.
+    /// Writes the last line ([`Event::End`]).
     ///
     /// # Errors
-    /// Those of the writer.
+    /// The output cannot be written.
     pub fn finish(&mut self) -> io::Result<()> {
         let end = Event::End(EndEvent {
-            t: self.last,
+            t: self.last_time,
             complete: !self.is_cut,
         });
-        self.left = u64::MAX;
+        self.remaining_bytes = u64::MAX;
         self.line(&end)?;
         self.to.flush()
     }
@@ -298,9 +302,9 @@ impl<W: Write> Writer<W> {
     fn line(&mut self, what: &impl Serialize) -> io::Result<()> {
         let mut line = serde_json::to_vec(what)?;
         line.push(b'\n');
-        match self.left.checked_sub(line.len() as u64) {
+        match self.remaining_bytes.checked_sub(line.len() as u64) {
             Some(left) => {
-                self.left = left;
+                self.remaining_bytes = left;
                 self.to.write_all(&line)
             }
             None => {
@@ -320,29 +324,30 @@ pub enum TraceError {
     /// The first line is not a header.
     #[error("line 1: not a trace for the page ({why}); alfirk run --trace FILE.jsonl writes one")]
     NoHeader {
-        /// Error of the parser.
+        /// Why the line is not a header, from the JSON parser.
         why: String,
     },
-    /// The format has another version.
+    /// The trace has a format version that this crate does not read.
     #[error("line 1: version {found} of the format; this alfirk reads version {VERSION}")]
     Version {
-        /// Version of the file.
+        /// Format version of the file.
         found: u32,
     },
-    /// A line is not an event.
+    /// A line is not a valid event, or contradicts the header or the line before.
     #[error("line {line}: {why}")]
     Line {
         /// Number of the line in the file, from 1.
         line: usize,
-        /// Error of the parser.
+        /// What is wrong with the line.
         why: String,
     },
 }
 
-/// Reads and checks a whole trace. A trace without [`Event::End`] is accepted: its run was interrupted, or is still going on.
+/// Reads and checks a whole trace. A trace without [`Event::End`] is accepted, because its run may have been
+/// interrupted or may continue.
 ///
 /// # Errors
-/// The first error of the trace.
+/// The trace cannot be read or is not valid; the error is the first one.
 pub fn read(from: impl BufRead) -> Result<(Header, Vec<Event>), TraceError> {
     let mut lines = from.lines().enumerate();
     let no_header = |why: String| TraceError::NoHeader { why };
@@ -360,7 +365,7 @@ pub fn read(from: impl BufRead) -> Result<(Header, Vec<Event>), TraceError> {
         let bad = |why: String| TraceError::Line { line: number, why };
         let event: Event = serde_json::from_str(&line).map_err(|why| bad(why.to_string()))?;
         if has_ended {
-            return Err(bad("an event behind the end".to_owned()));
+            return Err(bad("an event after the `end` event".to_owned()));
         }
         if event.time() < last {
             let (at, last) = (event.time(), last);
@@ -376,7 +381,8 @@ pub fn read(from: impl BufRead) -> Result<(Header, Vec<Event>), TraceError> {
     Ok((header, events))
 }
 
-/// Error of a read: invalid UTF-8 is an error of the file, all others are of the system.
+/// Converts an error of a read: invalid UTF-8 is an invalid line of the trace, all others are errors of the operating
+/// system.
 fn unreadable(line: usize) -> impl Fn(io::Error) -> TraceError {
     move |error| match error.kind() {
         io::ErrorKind::InvalidData if line == 1 => TraceError::NoHeader {
@@ -390,16 +396,17 @@ fn unreadable(line: usize) -> impl Fn(io::Error) -> TraceError {
     }
 }
 
+/// Parses and checks the first line of a trace.
 fn header(line: &str) -> Result<Header, TraceError> {
-    /// Part of the header that is common to all versions.
+    /// Part of the header that all format versions have.
     #[derive(Deserialize)]
-    struct Any {
+    struct CommonHeader {
         alfirk_trace: u32,
     }
     let no_header = |why: serde_json::Error| TraceError::NoHeader {
         why: why.to_string(),
     };
-    let any: Any = serde_json::from_str(line).map_err(no_header)?;
+    let any: CommonHeader = serde_json::from_str(line).map_err(no_header)?;
     if any.alfirk_trace != VERSION {
         return Err(TraceError::Version {
             found: any.alfirk_trace,
@@ -411,11 +418,11 @@ fn header(line: &str) -> Result<Header, TraceError> {
     for (number, link) in header.links.iter().enumerate() {
         if link.ends.iter().any(|(node, _)| *node >= count) {
             return Err(bad(format!(
-                "link {number} ends at a node that is not there"
+                "link {number} ends at a node that is not in `nodes`"
             )));
         }
         if link.rate_bps == 0 {
-            return Err(bad(format!("link {number} has no rate")));
+            return Err(bad(format!("link {number}: `rate_bps` must not be 0")));
         }
     }
     let is_host = |&member: &usize| {
@@ -423,17 +430,20 @@ fn header(line: &str) -> Result<Header, TraceError> {
         node.is_some_and(|node| node.kind == NodeKind::Host)
     };
     if let Some(member) = header.members.iter().find(|member| !is_host(member)) {
-        return Err(bad(format!("member {member} is not a host")));
+        return Err(bad(format!(
+            "member {member} is not the index of a host in `nodes`"
+        )));
     }
     Ok(header)
 }
 
+/// Checks that the node and port of an event are in the header.
 fn check_place(header: &Header, event: &Event) -> Result<(), String> {
     let Some((node, port)) = event.place() else {
         return Ok(());
     };
     let Some(known) = header.nodes.get(node) else {
-        return Err(format!("there is no node {node}"));
+        return Err(format!("node {node} is not in `nodes` of the header"));
     };
     let is_switch = known.kind == NodeKind::Switch;
     if matches!(event, Event::Mft(_)) && !is_switch {
@@ -603,10 +613,10 @@ mod tests {
         };
         let cases = [
             ("{\"e\":\"note\",\"t\":4,\"n\":0,\"text\":\"\"}", "line 3: time 4 is before that of the line above, 5"),
-            ("{\"e\":\"note\",\"t\":6,\"n\":2,\"text\":\"\"}", "line 3: there is no node 2"),
+            ("{\"e\":\"note\",\"t\":6,\"n\":2,\"text\":\"\"}", "line 3: node 2 is not in `nodes` of the header"),
             ("{\"e\":\"mft\",\"t\":6,\"n\":0,\"group\":\"10.255.0.1\",\"paths\":[],\"count\":0}", "line 3: h1 is not a switch"),
             ("{\"e\":\"tx\",\"t\":6,\"n\":1,\"p\":2,\"len\":1,\"k\":\"ack\",\"text\":\"\"}", "line 3: port 2 of s1 has no link"),
-            ("{\"e\":\"end\",\"t\":6,\"complete\":true}\n{\"e\":\"end\",\"t\":6,\"complete\":true}", "line 4: an event behind the end"),
+            ("{\"e\":\"end\",\"t\":6,\"complete\":true}\n{\"e\":\"end\",\"t\":6,\"complete\":true}", "line 4: an event after the `end` event"),
             ("{\"e\":\"note\"", "line 3: EOF while parsing"),
         ];
         for (line, expected) in cases {

@@ -65,7 +65,7 @@ impl SingleStep for Aggregator {
     fn probe_now(&mut self, port: Port, data_point: Point) -> Option<Feedback> {
         self.record_probe(port, data_point);
         let replies = self.replies();
-        self.give_up();
+        self.drop_probes();
         let mut to_prober = replies.into_iter().filter(|out| out.port == Some(port));
         to_prober.next().map(|out| out.feedback)
     }
@@ -259,7 +259,7 @@ fn a_probe_is_kept_until_it_is_acknowledged_or_given_up() {
     assert_eq!(group.lagging(), [].into());
     group.record_probe(1, at(13, 4));
     assert_eq!(group.lagging(), [2, 3].into());
-    group.give_up();
+    group.drop_probes();
     assert_eq!(group.lagging(), [].into());
 }
 
@@ -362,7 +362,7 @@ impl Truth {
     /// Checks that replies acknowledge only what all members have, and only complete messages.
     fn replies(&mut self) -> Result<Replies, TestCaseError> {
         let replies = self.aggregate.replies();
-        self.aggregate.give_up();
+        self.aggregate.drop_probes();
         for out in replies.clone() {
             let Point { psn, msn } = out.feedback.acked(Space::PSN);
             let acked = self.number(psn);

@@ -69,7 +69,7 @@ impl World {
                             self.aggregator.update_path(*port, leaf.newest.psn);
                         }
                         replies.extend(self.aggregator.replies());
-                        self.aggregator.give_up();
+                        self.aggregator.drop_probes();
                     }
                     for reply in replies {
                         let queued = self.group.command(reply);
@@ -151,7 +151,7 @@ impl World {
             };
             matches!(notice, Notice::SelectiveNak { .. })
         };
-        match !self.group.fixed.config.is_selective && sent.iter().any(is_selective) {
+        match !self.group.constants.config.is_selective && sent.iter().any(is_selective) {
             true => Err("a selective NAK".to_owned()),
             false => Ok(()),
         }

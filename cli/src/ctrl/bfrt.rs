@@ -14,10 +14,10 @@ use alfirk_p4runtime::p4::v1::{
     packet_replication_engine_entry::Type as Pre, table_action, Entity,
 };
 
-/// Largest length of a mirrored packet in bytes, for sessions that do not set one.
-const WHOLE_PACKET: i32 = 16_384;
+/// Maximum length of a mirrored packet in bytes, for clone sessions that set no limit.
+const DEFAULT_MAX_MIRRORED_LEN: i32 = 16_384;
 
-/// Writes the script of one switch. `remarks` are comment lines at its beginning.
+/// Returns the script that writes `state`, the entities of one switch. `remarks` are comment lines at its beginning.
 pub fn script(switch: &str, remarks: &str, p4info: &P4Info, state: &[Entity]) -> String {
     let mut script = Script {
         p4info,
@@ -25,17 +25,17 @@ pub fn script(switch: &str, remarks: &str, p4info: &P4Info, state: &[Entity]) ->
         nodes: 0,
     };
     // Writing to a string cannot fail.
-    let _ = script.head(switch, remarks);
+    let _ = script.write_head(switch, remarks);
     for entity in state {
         let _ = match &entity.entity {
-            Some(Kind::TableEntry(entry)) => script.table_entry(entry),
+            Some(Kind::TableEntry(entry)) => script.write_table_entry(entry),
             Some(Kind::PacketReplicationEngineEntry(entry)) => match &entry.r#type {
-                Some(Pre::MulticastGroupEntry(group)) => script.group(group),
-                Some(Pre::CloneSessionEntry(session)) => script.mirror(session),
+                Some(Pre::MulticastGroupEntry(group)) => script.write_group(group),
+                Some(Pre::CloneSessionEntry(session)) => script.write_mirror(session),
                 None => Ok(()),
             },
-            Some(Kind::MeterEntry(entry)) => script.meter(entry),
-            Some(Kind::RegisterEntry(entry)) => script.register(entry),
+            Some(Kind::MeterEntry(entry)) => script.write_meter(entry),
+            Some(Kind::RegisterEntry(entry)) => script.write_register(entry),
             _ => Ok(()),
         };
     }
@@ -43,15 +43,16 @@ pub fn script(switch: &str, remarks: &str, p4info: &P4Info, state: &[Entity]) ->
     script.text
 }
 
+/// The script of one switch while it is written.
 struct Script<'a> {
     p4info: &'a P4Info,
     text: String,
-    /// Number of replication nodes so far; node ids start at 1.
+    /// Number of multicast replication nodes written so far; node ids start at 1.
     nodes: u32,
 }
 
 impl Script<'_> {
-    fn head(&mut self, switch: &str, remarks: &str) -> std::fmt::Result {
+    fn write_head(&mut self, switch: &str, remarks: &str) -> std::fmt::Result {
         write!(
             self.text,
             "# Tables, multicast groups, mirrors, meters and registers of {switch}, for bfrt_python: bfshell -b {switch}.py\n\
@@ -62,7 +63,7 @@ impl Script<'_> {
         )
     }
 
-    fn table_entry(&mut self, entry: &v1::TableEntry) -> std::fmt::Result {
+    fn write_table_entry(&mut self, entry: &v1::TableEntry) -> std::fmt::Result {
         let tables = &self.p4info.tables;
         let Some(table) = tables
             .iter()
@@ -112,7 +113,7 @@ impl Script<'_> {
                 }
                 Some(field_match::FieldMatchType::Optional(optional)) => {
                     args.push(format!("{name}={}", number(&optional.value)));
-                    args.push(format!("{name}_mask={}", ones(whole)));
+                    args.push(format!("{name}_mask={}", all_ones(whole)));
                 }
                 // P4Runtime omits a field that matches every value.
                 _ => match field.r#match {
@@ -120,7 +121,7 @@ impl Script<'_> {
                         if kind == match_field::MatchType::Range as i32 =>
                     {
                         args.push(format!("{name}_start=0"));
-                        args.push(format!("{name}_end={}", ones(whole)));
+                        args.push(format!("{name}_end={}", all_ones(whole)));
                     }
                     Some(match_field::Match::MatchType(kind))
                         if kind == match_field::MatchType::Lpm as i32 =>
@@ -145,7 +146,7 @@ impl Script<'_> {
             args.push(format!("{}={value}", keyword(&param.name)));
         }
         let table = name_of(&table.preamble);
-        let action = last(name_of(&of_action.preamble));
+        let action = last_component(name_of(&of_action.preamble));
         let verb = match entry.is_default_action {
             true => "set_default_with",
             false => "add_with",
@@ -157,9 +158,10 @@ impl Script<'_> {
         )
     }
 
-    /// Writes one replication node for each copy, since each copy has its own replication id.
+    /// Writes a multicast group, with a replication node of its own for each copy: each copy has another replication
+    /// id.
     #[allow(deprecated)]
-    fn group(&mut self, group: &v1::MulticastGroupEntry) -> std::fmt::Result {
+    fn write_group(&mut self, group: &v1::MulticastGroupEntry) -> std::fmt::Result {
         let mut nodes = Vec::new();
         for replica in &group.replicas {
             self.nodes += 1;
@@ -182,12 +184,12 @@ impl Script<'_> {
         )
     }
 
-    fn mirror(&mut self, session: &v1::CloneSessionEntry) -> std::fmt::Result {
+    fn write_mirror(&mut self, session: &v1::CloneSessionEntry) -> std::fmt::Result {
         let Some(replica) = session.replicas.first() else {
             return Ok(());
         };
         let length = match session.packet_length_bytes {
-            0 => WHOLE_PACKET,
+            0 => DEFAULT_MAX_MIRRORED_LEN,
             bytes => bytes,
         };
         writeln!(
@@ -199,7 +201,7 @@ impl Script<'_> {
         )
     }
 
-    fn meter(&mut self, entry: &v1::MeterEntry) -> std::fmt::Result {
+    fn write_meter(&mut self, entry: &v1::MeterEntry) -> std::fmt::Result {
         let meters = &self.p4info.meters;
         let meter = meters
             .iter()
@@ -220,8 +222,8 @@ impl Script<'_> {
         )
     }
 
-    /// Writes the cells that are not zero.
-    fn register(&mut self, entry: &v1::RegisterEntry) -> std::fmt::Result {
+    /// Writes one register cell, unless its value is 0.
+    fn write_register(&mut self, entry: &v1::RegisterEntry) -> std::fmt::Result {
         let registers = &self.p4info.registers;
         let register = registers
             .iter()
@@ -233,10 +235,12 @@ impl Script<'_> {
         let values: Vec<(String, String)> = match data {
             p4_data::Data::Struct(parts) => (parts.members.iter())
                 .zip(self.members(register.type_spec.as_ref()))
-                .filter_map(|(part, (name, spec))| Some((name, plain(part.data.as_ref()?, spec)?)))
+                .filter_map(|(part, (name, spec))| {
+                    Some((name, unsigned(part.data.as_ref()?, spec)?))
+                })
                 .collect(),
             data => {
-                let value = plain(data, register.type_spec.as_ref());
+                let value = unsigned(data, register.type_spec.as_ref());
                 value
                     .map(|value| ("f1".to_owned(), value))
                     .into_iter()
@@ -259,7 +263,7 @@ impl Script<'_> {
         )
     }
 
-    /// Names and types of the members of a struct.
+    /// Names and types of the members of the P4 struct `spec`; empty if it is not a struct.
     fn members(&self, spec: Option<&P4DataTypeSpec>) -> Vec<(String, Option<&P4DataTypeSpec>)> {
         let Some(p4_data_type_spec::TypeSpec::Struct(named)) =
             spec.and_then(|spec| spec.type_spec.as_ref())
@@ -285,11 +289,13 @@ fn name_of(preamble: &Option<Preamble>) -> &str {
     preamble.as_ref().map_or("", |preamble| &preamble.name)
 }
 
-/// The part of a name after the last dot.
-fn last(name: &str) -> &str {
+/// The part of a P4Info name after its last dot.
+fn last_component(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
+/// Converts a field name to a keyword argument: characters other than letters, digits and underscores become
+/// underscores.
 fn keyword(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     name.chars().map(plain).collect()
@@ -304,13 +310,15 @@ fn number(bytes: &[u8]) -> String {
     }
 }
 
-fn ones(bits: u32) -> String {
+/// The number with `bits` ones, in hexadecimal.
+fn all_ones(bits: u32) -> String {
     let value = (num_bigint::BigUint::from(1u8) << bits) - 1u8;
     format!("{value:#x}")
 }
 
-/// Formats a value as an unsigned number, which BfRt expects for all types.
-fn plain(data: &p4_data::Data, spec: Option<&P4DataTypeSpec>) -> Option<String> {
+/// Formats a register value as an unsigned number, the form that BfRt expects for all types; `None` for structs and
+/// other compound values.
+fn unsigned(data: &p4_data::Data, spec: Option<&P4DataTypeSpec>) -> Option<String> {
     match data {
         p4_data::Data::Bitstring(bytes) => {
             let width = match spec.and_then(|spec| spec.type_spec.as_ref()) {

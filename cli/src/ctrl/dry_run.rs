@@ -1,7 +1,7 @@
 //! `alfirk ctrl --dry-run`: writes the state that the controller would program, without connecting to switches.
 //!
-//! The controller itself brings the fabric up in virtual time, on the model of Tofino. The state of the model's switches is then
-//! written for real ones.
+//! The controller programs a simulated fabric of Tofino models in virtual time. The state of these models is then
+//! written in a form for real switches.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -28,8 +28,8 @@ use crate::program::{self, Target};
 /// Writes the entries of all switches for the groups of `--group`, without connecting to a switch.
 pub fn run(args: &CtrlArgs, format: DryRun) -> Outcome {
     let DryRun::Bfrt = format;
-    let topology = topology(args)?;
-    let groups = args.groups.iter().map(|text| group(text));
+    let topology = read_topology(args)?;
+    let groups = args.groups.iter().map(|text| parse_group(text));
     let groups: Vec<RegisterGroup> = groups.collect::<Result<_, _>>()?;
     let program = program::compile_program(Target::Tna, None)?;
     let ecn = args.ecn.as_ref();
@@ -59,7 +59,7 @@ pub fn run(args: &CtrlArgs, format: DryRun) -> Outcome {
     for index in topology.switch_indexes() {
         let name = &topology.switch(index).name;
         let server = fabric.network().switch(index).server();
-        let script = bfrt::script(name, &made, &program.p4info, &state(server)?);
+        let script = bfrt::script(name, &made, &program.p4info, &read_state(server)?);
         let path = args.out.join(format!("{name}.py"));
         fs::write(&path, script).map_err(|error| unwritable(&path, &error))?;
         print(format_args!("{}\n", path.display()))?;
@@ -71,15 +71,15 @@ fn unwritable(path: &std::path::Path, error: &std::io::Error) -> Failure {
     Failure::failed(format_args!("{}: {error}", path.display()))
 }
 
-fn topology(args: &CtrlArgs) -> Result<Topology, Failure> {
+fn read_topology(args: &CtrlArgs) -> Result<Topology, Failure> {
     let path = &args.topology;
     let text = fs::read_to_string(path)
         .map_err(|error| Failure::bad_input(format_args!("{}: {error}", path.display())))?;
     Topology::from_yaml(&path.display().to_string(), &text).map_err(Failure::bad_input)
 }
 
-/// `MCSTID=HOST:QPN,HOST:QPN...`
-fn group(text: &str) -> Result<RegisterGroup, Failure> {
+/// Parses a value of `--group`: `MCSTID=HOST:QPN,HOST:QPN...`.
+fn parse_group(text: &str) -> Result<RegisterGroup, Failure> {
     let wrong = |what: &str| {
         Failure::bad_input(format_args!(
             "--group {text}: {what}; write it as 10.255.0.1=10.0.0.1:17,10.0.0.2:18"
@@ -116,8 +116,8 @@ fn group(text: &str) -> Result<RegisterGroup, Failure> {
     })
 }
 
-/// State of a switch beyond that of its program.
-fn state(server: &Server) -> Result<Vec<Entity>, Failure> {
+/// Reads the tables' entries, multicast groups, clone sessions, meters and registers of a switch.
+fn read_state(server: &Server) -> Result<Vec<Entity>, Failure> {
     let engine = |entry| {
         Kind::PacketReplicationEngineEntry(PacketReplicationEngineEntry {
             r#type: Some(entry),

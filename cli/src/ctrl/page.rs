@@ -7,29 +7,30 @@ use std::path::Path;
 
 use alfirk_ctrl::client::Journal;
 use alfirk_ctrl::controller::GroupStatus;
-use alfirk_sim::capture::watch;
-use alfirk_view::server::{Growing, ServedTrace};
+use alfirk_sim::capture::page_trace;
+use alfirk_view::server::{GrowingBytes, ServedTrace};
 use alfirk_view::trace::{Event, MftEvent, NoteEvent, PathState, Writer};
 
 use crate::exit::Failure;
 use crate::view;
 
 /// Size of the trace in bytes after which no more events are recorded: about a million lines.
-const LIMIT: u64 = 128 << 20;
+const MAX_TRACE_LEN: u64 = 128 << 20;
 
-/// Writer of the page's trace.
-struct Page {
-    writer: Writer<Growing>,
+/// Journal of the controller that writes a trace, which a web page replays.
+struct PageJournal {
+    writer: Writer<GrowingBytes>,
     /// Positions of nodes in the trace's header, by name.
     nodes: BTreeMap<String, usize>,
+    /// Position of the controller in the header's list of nodes.
     controller: usize,
-    /// Ports of each group on each switch, as last written to the trace.
-    shown: BTreeMap<(Ipv4Addr, usize), Vec<u32>>,
-    /// Time of the last event; later events never get an earlier time.
-    last: u64,
+    /// Ports last written to the trace, by group address and the switch's position in the header.
+    last_ports: BTreeMap<(Ipv4Addr, usize), Vec<u32>>,
+    /// Time of the last written event in nanoseconds. Times of events never decrease.
+    last_time: u64,
 }
 
-/// Serves the page in a thread of its own, and returns the journal that it shows.
+/// Starts an HTTP server for the page in a thread of its own. Returns the journal whose records the page shows.
 ///
 /// # Errors
 /// The topology cannot be read, or the address cannot be bound.
@@ -37,8 +38,8 @@ pub fn serve(address: SocketAddr, topology: &Path) -> Result<Box<dyn Journal>, F
     let topology = crate::topology::read(topology)?;
     let listener = view::listen(address, "--web")?;
     let at = listener.address().map_err(Failure::failed)?;
-    let header = watch::header(&topology, "controller", &[]);
-    let bytes = Growing::default();
+    let header = page_trace::header(&topology, "controller", &[]);
+    let bytes = GrowingBytes::default();
     let trace = ServedTrace {
         name: format!("controller of {}", topology.name()),
         bytes: bytes.clone(),
@@ -60,29 +61,30 @@ pub fn serve(address: SocketAddr, topology: &Path) -> Result<Box<dyn Journal>, F
     let nodes: BTreeMap<String, usize> = numbers
         .map(|(number, node)| (node.name.clone(), number))
         .collect();
-    let controller = nodes[watch::CONTROLLER];
-    Ok(Box::new(Page {
-        writer: Writer::new(bytes, &header, LIMIT).map_err(Failure::failed)?,
+    let controller = nodes[page_trace::CONTROLLER];
+    Ok(Box::new(PageJournal {
+        writer: Writer::new(bytes, &header, MAX_TRACE_LEN).map_err(Failure::failed)?,
         nodes,
         controller,
-        shown: BTreeMap::new(),
-        last: 0,
+        last_ports: BTreeMap::new(),
+        last_time: 0,
     }))
 }
 
-impl Page {
+impl PageJournal {
     fn write(&mut self, event: &Event) {
         // Writing to memory does not fail.
         let _ = self.writer.event(event);
     }
 
+    /// The time for an event at `now`: never before that of the last event.
     fn time(&mut self, now: u64) -> u64 {
-        self.last = self.last.max(now);
-        self.last
+        self.last_time = self.last_time.max(now);
+        self.last_time
     }
 }
 
-impl Journal for Page {
+impl Journal for PageJournal {
     fn note(&mut self, now: u64, text: String) {
         let t = self.time(now);
         let n = self.controller;
@@ -100,7 +102,7 @@ impl Journal for Page {
             }
         }
         let gone: Vec<_> = self
-            .shown
+            .last_ports
             .keys()
             .filter(|key| !there.contains_key(key))
             .copied()
@@ -108,7 +110,7 @@ impl Journal for Page {
         let gone = gone.into_iter().map(|key| (key, Vec::new()));
         let changed = there
             .iter()
-            .filter(|(key, ports)| self.shown.get(key) != Some(ports));
+            .filter(|(key, ports)| self.last_ports.get(key) != Some(ports));
         let changed: Vec<_> = changed.map(|(key, ports)| (*key, ports.clone())).collect();
         for ((group, n), ports) in gone.chain(changed) {
             let event = MftEvent {
@@ -128,6 +130,6 @@ impl Journal for Page {
             };
             self.write(&Event::Mft(event));
         }
-        self.shown = there;
+        self.last_ports = there;
     }
 }

@@ -1,34 +1,35 @@
-//! Compares measured ratios with published ones.
+//! Checks an experiment's claims: compares measured ratios with those that a paper states.
 
 use super::points::Point;
 use super::quantity::{self, Reached};
 use super::rows::{measured, Stats};
-use super::spec::{Claim, Place, Published, Variation};
+use super::spec::{Claim, Published, Selection, Variation};
 use super::store::Record;
 use super::variations;
 
-/// Tolerated relative difference between a measured and a published ratio.
+/// Relative difference up to which a measured ratio agrees with the published one.
 pub const TOLERANCE: f64 = 0.25;
 
 /// Result of checking a claim.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding<'c> {
     pub claim: &'c Claim,
-    /// Measured ratios at all points of the claim; `None` if nothing was measured there.
+    /// Mean, smallest and largest of the measured ratios; `None` if no run of the claim has finished.
     pub ratios: Option<Stats>,
-    /// Dependences of the ratio on varied flags.
+    /// For each flag that the claim varies, how the ratio depends on it.
     pub dependences: Vec<Dependence<'c>>,
 }
 
-/// The ratio of a claim as a function of a flag.
+/// How the ratio of a claim depends on one flag, which is varied.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dependence<'c> {
     pub variation: &'c Variation,
-    /// Ratios for each value of the flag, in the file's order.
+    /// Measured ratios for each value of the flag, in the order of the experiment file; `None` where no run has
+    /// finished.
     pub ratios: Vec<Option<Stats>>,
 }
 
-/// One end of a published range.
+/// The smallest or the largest ratio of a published range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RangeEnd {
     Least,
@@ -45,22 +46,26 @@ impl RangeEnd {
 }
 
 impl Finding<'_> {
-    /// Whether both ends of the published range are within [`TOLERANCE`] of the measured one.
+    /// Whether the measured ratios agree with the published ones: smallest and largest within [`TOLERANCE`], or all
+    /// above the lower bound.
     pub fn holds(&self) -> bool {
         let mut ends = published(self.claim);
         ends.all(|(bound, paper)| self.is_near(bound, paper))
     }
 
-    /// Whether each published end outside the tolerance is reached at some value of a varied flag.
+    /// Whether each published ratio is within the tolerance, or is reached at some value of a flag that the claim
+    /// varies.
     fn is_explained(&self) -> bool {
         let mut ends = published(self.claim);
         ends.all(|(bound, paper)| {
             let mut dependences = self.dependences.iter();
             self.is_near(bound, paper)
-                || dependences.any(|dependence| dependence.reaches(bound, paper).is_some())
+                || dependences
+                    .any(|dependence| dependence.value_where_reached(bound, paper).is_some())
         })
     }
 
+    /// Whether one measured end agrees with the published ratio `paper`: within the tolerance, or above a lower bound.
     fn is_near(&self, bound: RangeEnd, paper: f64) -> bool {
         let above = matches!(self.claim.paper, Published::Above(_));
         self.ratios.is_some_and(|ratios| match above {
@@ -69,7 +74,7 @@ impl Finding<'_> {
         })
     }
 
-    /// The verdict in one or two words.
+    /// The verdict: `holds`, `explained`, `differs` or `not measured`.
     pub fn verdict(&self) -> &'static str {
         match (self.ratios, self.holds()) {
             (None, _) => "not measured",
@@ -80,7 +85,7 @@ impl Finding<'_> {
     }
 
     /// The published ratio as text.
-    pub fn paper(&self) -> String {
+    pub fn published_text(&self) -> String {
         match self.claim.paper {
             Published::Most(most) => ratio(most),
             Published::Range(least, most) => range(least, most),
@@ -88,8 +93,8 @@ impl Finding<'_> {
         }
     }
 
-    /// The measured ratio as text.
-    pub fn ours(&self) -> String {
+    /// The measured ratios as text; `-` if no run has finished.
+    pub fn measured_text(&self) -> String {
         match self.ratios {
             None => "-".to_owned(),
             Some(ratios) => self.claim.paper.show(ratios),
@@ -97,7 +102,7 @@ impl Finding<'_> {
     }
 
     /// Largest measured ratio divided by the largest published one; `None` if no number was published.
-    pub fn factor(&self) -> Option<f64> {
+    pub fn measured_to_published(&self) -> Option<f64> {
         match self.claim.paper {
             Published::Most(most) | Published::Range(_, most) => {
                 self.ratios.map(|ratios| ratios.most / most)
@@ -107,7 +112,7 @@ impl Finding<'_> {
     }
 
     /// One sentence for each varied flag: how the ratio depends on it, and where the published ratio is reached.
-    pub fn dependences(&self) -> Vec<String> {
+    pub fn dependence_sentences(&self) -> Vec<String> {
         let sentences = self.dependences.iter().map(|dependence| {
             let claim = self.claim;
             dependence.sentence(claim)
@@ -116,6 +121,7 @@ impl Finding<'_> {
     }
 }
 
+/// The published ratios of a claim, each with the end of the measured range with which it is compared.
 fn published(claim: &Claim) -> impl Iterator<Item = (RangeEnd, f64)> {
     let (least, most) = match claim.paper {
         Published::Most(most) => (None, Some(most)),
@@ -129,7 +135,7 @@ fn published(claim: &Claim) -> impl Iterator<Item = (RangeEnd, f64)> {
 }
 
 impl Published {
-    /// The published numbers.
+    /// The published ratios: one, or the smallest and the largest of a range.
     pub fn ends(self) -> Vec<f64> {
         match self {
             Published::Most(one) | Published::Above(one) => vec![one],
@@ -138,7 +144,7 @@ impl Published {
         }
     }
 
-    /// Formats measured ratios in the form of the published ones.
+    /// Formats measured ratios in the form of the published value: a single ratio or a range.
     fn show(self, ratios: Stats) -> String {
         match self {
             Published::Most(_) => ratio(ratios.most),
@@ -148,15 +154,16 @@ impl Published {
 }
 
 impl Dependence<'_> {
-    /// Measured values of the flag, with their ratios.
+    /// Each value of the flag for which a run has finished, with the measured ratios.
     pub fn measured(&self) -> impl Iterator<Item = (&str, Stats)> {
         let names = self.variation.values.iter().map(|(name, _)| name.as_str());
         let both = names.zip(&self.ratios);
         both.filter_map(|(name, ratios)| Some((name, (*ratios)?)))
     }
 
-    /// The value at which a published end is reached; `None` if it is not reached at or between tried values.
-    fn reaches(&self, bound: RangeEnd, paper: f64) -> Option<Reached> {
+    /// The value of the flag at which the ratio is `paper`, by interpolation; `None` if `paper` lies outside the
+    /// measured ratios.
+    fn value_where_reached(&self, bound: RangeEnd, paper: f64) -> Option<Reached> {
         let points: Vec<(&str, f64)> = self
             .measured()
             .map(|(name, ratios)| (name, bound.of(ratios)))
@@ -164,11 +171,11 @@ impl Dependence<'_> {
         quantity::reached(&points, paper)
     }
 
-    /// Each published end, with the value at which it is reached.
+    /// Each published ratio, with the value of the flag at which it is reached; `None` if it is not reached.
     pub fn reached(&self, claim: &Claim) -> Vec<(f64, Option<String>)> {
         let ends = published(claim);
         ends.map(|(bound, paper)| {
-            let at = self.reaches(bound, paper);
+            let at = self.value_where_reached(bound, paper);
             (paper, at.map(|at| at.to_string()))
         })
         .collect()
@@ -193,7 +200,7 @@ impl Dependence<'_> {
     }
 }
 
-/// Formats a ratio.
+/// Formats a ratio with 2 decimals, with 1 from 10 on, and with none from 100 on.
 pub fn ratio(number: f64) -> String {
     match number {
         100.0.. => format!("{number:.0}"),
@@ -209,8 +216,9 @@ fn range(least: f64, most: f64) -> String {
     }
 }
 
-/// Evaluates a claim: the ratio at all points that agree in the other axes, over all repeats.
-pub fn look<'c>(
+/// Evaluates a claim. Each ratio divides the mean of the claim's numerator by that of its denominator, at equal values
+/// of all other axes (swept flags).
+pub fn evaluate<'c>(
     claim: &'c Claim,
     axes: &[&str],
     records: &[(&Point, &Record)],
@@ -223,8 +231,8 @@ pub fn look<'c>(
     }
 }
 
-/// Evaluates a claim while a flag has one of its values; `records` are those of that value.
-pub fn depends(
+/// Ratios of a claim for one value of a varied flag. `records` are the results with that value.
+pub fn evaluate_at_value(
     claim: &Claim,
     variation: &Variation,
     axes: &[&str],
@@ -240,14 +248,15 @@ pub fn depends(
         .copied()
         .filter(|axis| !is_varied(axis))
         .collect();
-    let mut at = variations::places(claim, variation);
+    let mut at = variations::selected(claim, variation);
     at.retain(|(axis, _)| !is_varied(axis));
     ratios(claim, &at, &axes, records)
 }
 
+/// Measured ratios of a claim at the axes' values `at`; `None` if there are none.
 fn ratios(
     claim: &Claim,
-    at: &Place,
+    at: &Selection,
     axes: &[&str],
     records: &[(&Point, &Record)],
 ) -> Option<Stats> {
@@ -260,7 +269,7 @@ fn ratios(
             .map(|axis| point.value(axis).to_owned())
             .collect::<Vec<_>>()
     };
-    let mean = |place: &Place, elsewhere_: &[String]| {
+    let mean = |place: &Selection, elsewhere_: &[String]| {
         let here = records
             .iter()
             .filter(|(point, _)| point.is_at(place) && elsewhere(point) == elsewhere_);
@@ -336,7 +345,7 @@ mod tests {
         let range = claim(Published::Range(3.0, 5.0));
         assert_eq!(finding(&range, [2.0, 6.0]).verdict(), "explained");
         assert_eq!(finding(&range, [2.0, 4.0]).verdict(), "differs");
-        let dependences = finding(&range, [2.0, 6.0]).dependences();
+        let dependences = finding(&range, [2.0, 6.0]).dependence_sentences();
         let wanted = "Cost: 2.00 at 0us, 6.00 at 4us; the paper's 3.00 at about 1 us; the paper's 5.00 at about 3 us.";
         assert_eq!(dependences, [wanted]);
         let near = claim(Published::Most(2.4));
@@ -347,8 +356,11 @@ mod tests {
     fn lower_bound_holds_if_all_ratios_exceed_it() {
         let above = claim(Published::Above(1.9));
         let holds = finding(&above, [1.0, 1.0]);
-        assert_eq!((holds.verdict(), holds.factor()), ("holds", None));
-        assert_eq!(holds.paper(), "above 1.90");
+        assert_eq!(
+            (holds.verdict(), holds.measured_to_published()),
+            ("holds", None)
+        );
+        assert_eq!(holds.published_text(), "above 1.90");
         let not = claim(Published::Above(2.0));
         assert_eq!(finding(&not, [1.0, 1.5]).verdict(), "differs");
     }

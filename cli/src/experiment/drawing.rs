@@ -1,4 +1,4 @@
-//! Plots as SVG and PNG files. The font for PNG is embedded, as a machine may have none.
+//! Draws plots as SVG and PNG. The font for PNG is embedded in the executable, since the machine may have no fonts.
 
 use std::sync::Once;
 
@@ -19,16 +19,16 @@ pub const COLOURS: [RGBColor; 7] = [
     RGBColor(150, 140, 20),
 ];
 
-/// Result of painting.
+/// Result of painting with the backend `DB` of the crate plotters.
 pub type Painted<DB> = Result<(), DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
 
-/// A picture that can be painted with any backend.
+/// A plot that any backend of the crate plotters can paint, such as SVG or PNG.
 pub trait Picture {
     /// Paints the picture on `root`, a white area of [`SIZE`].
     fn paint<DB: DrawingBackend>(&self, root: &DrawingArea<DB, Shift>) -> Painted<DB>;
 }
 
-/// A picture in both formats.
+/// A plot, drawn as SVG and as PNG.
 #[derive(Debug, Clone)]
 pub struct Drawing {
     /// File name without extension.
@@ -39,7 +39,7 @@ pub struct Drawing {
 
 impl Drawing {
     /// Draws a picture as SVG and PNG.
-    pub fn of(name: String, picture: &impl Picture) -> Drawing {
+    pub fn new(name: String, picture: &impl Picture) -> Drawing {
         static LETTERS: Once = Once::new();
         LETTERS.call_once(|| {
             let font = epaint_default_fonts::UBUNTU_LIGHT;
@@ -47,18 +47,19 @@ impl Drawing {
             assert!(registered.is_ok(), "the font is one");
         });
         let mut svg = String::new();
-        painted(SVGBackend::with_string(&mut svg, SIZE), picture);
+        paint_on(SVGBackend::with_string(&mut svg, SIZE), picture);
         let mut pixels = vec![0; 3 * SIZE.0 as usize * SIZE.1 as usize];
-        painted(BitMapBackend::with_buffer(&mut pixels, SIZE), picture);
+        paint_on(BitMapBackend::with_buffer(&mut pixels, SIZE), picture);
         Drawing {
             name,
             svg,
-            png: encoded(&pixels),
+            png: encode_png(&pixels),
         }
     }
 }
 
-fn painted<DB: DrawingBackend>(backend: DB, picture: &impl Picture) {
+/// Paints a picture on a backend that writes to memory.
+fn paint_on<DB: DrawingBackend>(backend: DB, picture: &impl Picture) {
     let root = backend.into_drawing_area();
     let painted = root.fill(&WHITE);
     let painted = painted.and_then(|()| picture.paint(&root));
@@ -67,7 +68,7 @@ fn painted<DB: DrawingBackend>(backend: DB, picture: &impl Picture) {
 }
 
 /// Encodes pixels of three bytes (red, green, blue) as PNG.
-fn encoded(pixels: &[u8]) -> Vec<u8> {
+fn encode_png(pixels: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut encoder = png::Encoder::new(&mut out, SIZE.0, SIZE.1);
     encoder.set_color(png::ColorType::Rgb);
@@ -94,7 +95,7 @@ mod tests {
 
     #[test]
     fn both_formats_contain_the_text() {
-        let drawing = Drawing::of("a".to_owned(), &Word);
+        let drawing = Drawing::new("a".to_owned(), &Word);
         assert!(drawing.svg.contains("goodput"));
         let decoder = png::Decoder::new(std::io::Cursor::new(&drawing.png));
         let mut reader = decoder.read_info().unwrap();

@@ -8,10 +8,10 @@ use clap::{Args as _, Command, FromArgMatches};
 use super::setting::Setting;
 use crate::run;
 
-/// Kind of a flag's value.
+/// Form of the value that a flag of `alfirk run` takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// No value: the flag is given or not.
+    /// No value: the flag is on if it is given.
     Switch,
     Value,
     /// Several values, separated by commas.
@@ -26,7 +26,7 @@ pub enum Kind {
 pub struct Flags(Vec<(String, Kind)>);
 
 impl Flags {
-    /// Reads the flags of `alfirk run` from its command-line definition.
+    /// Lists the flags of `alfirk run` with their forms, from its clap definition.
     pub fn new() -> Flags {
         let command = command();
         let flags = command.get_arguments().filter_map(|argument| {
@@ -48,7 +48,7 @@ impl Flags {
         Flags(flags.collect())
     }
 
-    /// Kind of a flag's value; `None` if there is no such flag.
+    /// Form of the flag's value; `None` if `alfirk run` has no such flag.
     pub fn kind(&self, name: &str) -> Option<Kind> {
         let found = self.0.iter().find(|(flag, _)| flag == name);
         found.map(|(_, kind)| *kind)
@@ -64,7 +64,7 @@ impl Flags {
     }
 }
 
-/// The flags as arguments of a command line.
+/// Converts settings to command-line arguments, such as `--size=1MiB`. Switches that are off are left out.
 pub fn words(settings: &[Setting]) -> Vec<String> {
     let given = settings.iter().filter_map(|setting| {
         let flag = &setting.flag;
@@ -76,7 +76,7 @@ pub fn words(settings: &[Setting]) -> Vec<String> {
     given.collect()
 }
 
-/// The flags as a shell command.
+/// The shell command of `alfirk run` with these settings.
 pub fn command_line(settings: &[Setting]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,%@+".contains(c);
     let words = words(settings)
@@ -92,7 +92,7 @@ pub fn command_line(settings: &[Setting]) -> String {
         .join(" ")
 }
 
-/// Parses the flags with clap.
+/// Parses settings as flags of `alfirk run`, with clap.
 ///
 /// # Errors
 /// The first line of clap's message, which names the wrong value.
@@ -111,6 +111,7 @@ pub fn parse(settings: &[Setting]) -> Result<run::Args, String> {
     })
 }
 
+/// The clap definition of `alfirk run`.
 fn command() -> Command {
     let mut command = run::Args::augment_args(Command::new("alfirk run"));
     command.build();

@@ -36,9 +36,9 @@ use drawing::Drawing;
 use flags::Flags;
 use points::Point;
 use spec::{Experiment, Extent};
-use store::{Record, Store, Use, VERSION};
+use store::{LockKind, Record, Store, VERSION};
 pub use table::CellTable;
-use variations::Varied;
+use variations::VariationPoints;
 
 /// Run `alfirk run` with all combinations of flags in a file, and write tables, plots and a CSV file.
 ///
@@ -63,7 +63,7 @@ enum Verb {
     /// Run the missing points in parallel, and collect; only one such command may run for a folder
     Run {
         #[command(flatten)]
-        place: Place,
+        args: ExperimentArgs,
         /// Number of parallel points [default: one for each processor, fewer if points have several threads, and one on Mininet]
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         jobs: Option<u32>,
@@ -74,7 +74,7 @@ enum Verb {
     /// List the points, one per line
     List {
         #[command(flatten)]
-        place: Place,
+        args: ExperimentArgs,
         /// Print an array of objects with each point's command and whether it is finished
         #[arg(long)]
         json: bool,
@@ -82,7 +82,7 @@ enum Verb {
     /// Run one point, whether it is finished or not
     Point {
         #[command(flatten)]
-        place: Place,
+        args: ExperimentArgs,
         /// Name of the point, as `list` prints it
         #[arg(value_name = "POINT")]
         id: String,
@@ -90,12 +90,13 @@ enum Verb {
     /// Write results.csv and the plots of the finished points, and print the tables
     Collect {
         #[command(flatten)]
-        place: Place,
+        args: ExperimentArgs,
     },
 }
 
+/// The experiment file and results folder on the command line, common to all subcommands.
 #[derive(Debug, clap::Args)]
-struct Place {
+struct ExperimentArgs {
     /// Experiment file (YAML)
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -112,52 +113,52 @@ struct Place {
 /// Runs `alfirk experiment`.
 pub fn run(args: Args) -> Outcome {
     match args.verb {
-        Verb::Run { place, jobs, again } => {
-            let set = Set::open(&place)?;
+        Verb::Run { args, jobs, again } => {
+            let set = LoadedExperiment::open(&args)?;
             set.measure_missing(again, jobs)?;
             set.collect()
         }
-        Verb::List { place, json } => Set::open(&place)?.list(json),
-        Verb::Point { place, id } => {
-            let set = Set::open(&place)?;
+        Verb::List { args, json } => LoadedExperiment::open(&args)?.list(json),
+        Verb::Point { args, id } => {
+            let set = LoadedExperiment::open(&args)?;
             let Some(point) = set.points.iter().find(|point| point.id == id) else {
                 return Err(Failure::bad_input(format_args!(
                     "{} has no point {id}; `alfirk experiment list` prints its points",
-                    place.file.display()
+                    args.file.display()
                 )));
             };
             set.store.make()?;
-            let _hold = set.store.hold(Use::Shared)?;
+            let _hold = set.store.lock(LockKind::Shared)?;
             set.measure(vec![point], Some(1))
         }
-        Verb::Collect { place } => {
-            let set = Set::open(&place)?;
+        Verb::Collect { args } => {
+            let set = LoadedExperiment::open(&args)?;
             set.store.make()?;
             set.collect()
         }
     }
 }
 
-/// Maximum number of failures in a message.
-const SHOWN: usize = 10;
+/// Maximum number of failed points that an error message lists.
+const MAX_LISTED_FAILURES: usize = 10;
 
-/// An experiment with its points and its results folder.
-pub struct Set {
+/// An experiment file, with the runs (points) that it requires and its results folder.
+pub struct LoadedExperiment {
     experiment: Experiment,
-    /// Points of the sweep, then further points of the claims' variations.
+    /// Points of the sweep, then those that only claims need, which vary a flag.
     points: Vec<Point>,
-    /// Number of points of the sweep.
+    /// Number of entries at the beginning of `points` that belong to the sweep.
     swept: usize,
-    varied: Vec<Varied>,
+    varied: Vec<VariationPoints>,
     store: Store,
     programs: Programs,
 }
 
-/// Compiled data planes by target and file; each is compiled once.
+/// Compiled data planes, by target and P4 file (`None`: the built-in program). Each is compiled once.
 #[derive(Clone, Default)]
 pub struct Programs(BTreeMap<(Target, Option<PathBuf>), Arc<Compiled>>);
 
-/// A compiled data plane, with its name in results.
+/// A compiled data plane, and the SHA-256 that identifies it in results.
 struct Compiled {
     program: CompiledProgram,
     sha256: String,
@@ -175,29 +176,30 @@ impl Programs {
     }
 }
 
-impl Set {
-    fn open(place: &Place) -> Result<Set, Failure> {
-        let shown = place.file.display();
-        let text = fs::read_to_string(&place.file).map_err(|error| {
+impl LoadedExperiment {
+    fn open(args: &ExperimentArgs) -> Result<LoadedExperiment, Failure> {
+        let shown = args.file.display();
+        let text = fs::read_to_string(&args.file).map_err(|error| {
             Failure::bad_input(format_args!("cannot read the experiment {shown}: {error}"))
         })?;
-        let extent = if place.quick {
+        let extent = if args.quick {
             Extent::Quick
         } else {
             Extent::Whole
         };
         let programs = &mut Programs::default();
-        Set::new(&place.file, &text, extent, place.out.as_deref(), programs)
+        LoadedExperiment::new(&args.file, &text, extent, args.out.as_deref(), programs)
     }
 
-    /// Parses the text of an experiment file; compiled data planes are added to `programs`. `folder` is that of the results, by default `results/NAME`.
+    /// Parses an experiment file with the content `text`, lists its points and compiles their data planes, which are
+    /// added to `programs`. `folder`: the results folder, by default `results/NAME`.
     pub fn new(
         file: &Path,
         text: &str,
         extent: Extent,
         folder: Option<&Path>,
         programs: &mut Programs,
-    ) -> Result<Set, Failure> {
+    ) -> Result<LoadedExperiment, Failure> {
         let experiment = parse(file, text, extent)?;
         let mut points = points::enumerate(&experiment)?;
         let swept = points.len();
@@ -210,7 +212,7 @@ impl Set {
             Some(folder) => folder.to_path_buf(),
             None => Path::new("results").join(&experiment.name),
         };
-        Ok(Set {
+        Ok(LoadedExperiment {
             store: Store::new(&folder),
             experiment,
             points,
@@ -233,6 +235,7 @@ impl Set {
         self.store.load(point, &self.compiled(point).sha256)
     }
 
+    /// Points without a result.
     fn missing(&self) -> Result<Vec<&Point>, Failure> {
         let mut missing = Vec::new();
         for point in &self.points {
@@ -243,10 +246,10 @@ impl Set {
         Ok(missing)
     }
 
-    /// Runs the missing points, or all of them again.
+    /// Runs the points without a result, or with `again` all points. `jobs`: number of runs in parallel.
     pub fn measure_missing(&self, again: bool, jobs: Option<u32>) -> Outcome {
         self.store.make()?;
-        let _hold = self.store.hold(Use::Alone)?;
+        let _hold = self.store.lock(LockKind::Exclusive)?;
         self.store.remove_incomplete()?;
         let missing = match again {
             true => self.points.iter().collect(),
@@ -255,7 +258,7 @@ impl Set {
         self.measure(missing, jobs)
     }
 
-    /// Runs points in parallel. A failed point does not prevent the others.
+    /// Runs points in parallel and saves their results. After a failed point, the others still run.
     fn measure(&self, points: Vec<&Point>, jobs: Option<u32>) -> Outcome {
         let on_mininet = points
             .iter()
@@ -280,7 +283,7 @@ impl Set {
         // Created before any thread is started. In virtual time there is no network to remove.
         let stop = on_mininet.then(|| Stop::watch(Driver::Mininet, bars.runs()));
         let stop = stop.transpose()?;
-        let bar = bar(total);
+        let bar = points_bar(total);
         let waiting = Mutex::new(points.into_iter());
         let failed = Mutex::new(Vec::new());
         // If one result cannot be written, the others cannot either.
@@ -321,20 +324,28 @@ impl Set {
             let kept = "finished points are kept; repeat the command to run the others";
             let stopped = Err(Failure::failed(kept));
             return match &stop {
-                Some(stop) => stop.explained(stopped),
+                Some(stop) => stop.with_signal_name(stopped),
                 None => stopped,
             };
         }
         if failed.is_empty() {
             return Ok(());
         }
-        let (count, list) = (failed.len(), failed[..failed.len().min(SHOWN)].join("\n"));
-        let more = if count > SHOWN { "\n..." } else { "" };
+        let (count, list) = (
+            failed.len(),
+            failed[..failed.len().min(MAX_LISTED_FAILURES)].join("\n"),
+        );
+        let more = if count > MAX_LISTED_FAILURES {
+            "\n..."
+        } else {
+            ""
+        };
         Err(Failure::failed(format_args!(
             "{count} of {total} points failed; the others are kept\n{list}{more}"
         )))
     }
 
+    /// Runs one point and returns its result with its origin.
     fn measure_one(&self, point: &Point, bars: &Bars) -> Result<Record, Failure> {
         let Compiled { program, sha256 } = self.compiled(point);
         let config = point.config()?;
@@ -384,9 +395,9 @@ impl Set {
         for finding in results.findings() {
             let _ = writeln!(text, "\n{}", finding.claim.text);
             let verdict = finding.verdict();
-            let (ours, paper) = (finding.ours(), finding.paper());
+            let (ours, paper) = (finding.measured_text(), finding.published_text());
             let _ = writeln!(text, "  measured {ours}, published {paper}: {verdict}");
-            for dependence in finding.dependences() {
+            for dependence in finding.dependence_sentences() {
                 let _ = writeln!(text, "  {dependence}");
             }
         }
@@ -394,10 +405,10 @@ impl Set {
             let _ = writeln!(text, "\n{}", path.display());
         }
         print(text)?;
-        results.verified()
+        results.check_verified()
     }
 
-    /// Writes plots as SVG and PNG; returns the files.
+    /// Writes plots as SVG and PNG files to the results folder; returns their paths.
     ///
     /// # Errors
     /// The disk is full, or the folder cannot be written.
@@ -414,10 +425,10 @@ impl Set {
             .collect()
     }
 
-    /// Loads the finished points.
+    /// Loads the results of all finished points.
     ///
     /// # Errors
-    /// A result is damaged or is of another version.
+    /// A result file is damaged, or was written by another version or with another data plane.
     pub fn results(&self) -> Result<Results<'_>, Failure> {
         let (mut records, mut swept) = (Vec::new(), 0);
         for (number, point) in self.points.iter().enumerate() {
@@ -436,34 +447,35 @@ impl Set {
     }
 }
 
-/// The finished points of an experiment.
+/// Results of the finished points of an experiment.
 pub struct Results<'s> {
     pub experiment: &'s Experiment,
     axes: Vec<&'s str>,
-    /// Points of the sweep, then further points of the claims' variations.
+    /// Finished points of the sweep, then those that only claims need, each with its result.
     records: Vec<(&'s Point, Record)>,
-    /// Number of points of the sweep.
+    /// Number of entries at the beginning of `records` that belong to the sweep.
     swept: usize,
-    varied: &'s [Varied],
+    varied: &'s [VariationPoints],
 }
 
 impl Results<'_> {
-    /// Records of the sweep.
+    /// Finished points of the sweep, with their results.
     fn swept(&self) -> Vec<(&Point, &Record)> {
-        self.some(&self.records[..self.swept])
+        self.as_refs(&self.records[..self.swept])
     }
 
-    fn some<'r>(&self, records: &'r [(&Point, Record)]) -> Vec<(&'r Point, &'r Record)> {
+    /// The records with references to their results, the form that other modules use.
+    fn as_refs<'r>(&self, records: &'r [(&Point, Record)]) -> Vec<(&'r Point, &'r Record)> {
         records
             .iter()
             .map(|(point, record)| (*point, record))
             .collect()
     }
 
-    /// The results of all points as CSV.
+    /// The results of all finished points as CSV.
     pub fn csv(&self) -> Vec<u8> {
         let varied = variations::flags(self.experiment, &self.experiment.sweep);
-        rows::csv(&self.axes, &varied, &self.some(&self.records))
+        rows::csv(&self.axes, &varied, &self.as_refs(&self.records))
     }
 
     /// All tables of the experiment as text.
@@ -474,15 +486,15 @@ impl Results<'_> {
             .collect()
     }
 
-    /// All tables of the experiment, cell by cell.
-    pub fn sheets(&self) -> Vec<CellTable> {
+    /// All tables of the experiment as rows of cells.
+    pub fn cell_tables(&self) -> Vec<CellTable> {
         let tables = self.experiment.tables.iter();
         tables
-            .flat_map(|table| table::sheets(table, &self.axes, &self.swept()))
+            .flat_map(|table| table::cell_tables(table, &self.axes, &self.swept()))
             .collect()
     }
 
-    /// All plots.
+    /// All plots of the experiment: those of its file, throughput over time, and the dependences of claims.
     pub fn plots(&self) -> Vec<Drawing> {
         let records = self.swept();
         let plots = self.experiment.plots.iter();
@@ -500,23 +512,27 @@ impl Results<'_> {
         claims
             .enumerate()
             .map(|(number, claim)| {
-                let varied = self.varied.iter().filter(|varied| varied.of.0 == number);
+                let varied = self
+                    .varied
+                    .iter()
+                    .filter(|varied| varied.claim_and_variation.0 == number);
                 let dependences = varied.map(|varied| self.dependence(varied)).collect();
-                claims::look(claim, &self.axes, &self.swept(), dependences)
+                claims::evaluate(claim, &self.axes, &self.swept(), dependences)
             })
             .collect()
     }
 
-    fn dependence(&self, varied: &Varied) -> Dependence<'_> {
-        let claim = &self.experiment.claims[varied.of.0];
-        let variation = &claim.vary[varied.of.1];
+    /// Evaluates the ratio of a claim for each value of a varied flag.
+    fn dependence(&self, varied: &VariationPoints) -> Dependence<'_> {
+        let claim = &self.experiment.claims[varied.claim_and_variation.0];
+        let variation = &claim.vary[varied.claim_and_variation.1];
         let ratios = varied.values.iter().map(|names| {
-            let all = self.some(&self.records);
+            let all = self.as_refs(&self.records);
             let here: Vec<_> = all
                 .into_iter()
                 .filter(|(point, _)| names.contains(&point.id))
                 .collect();
-            claims::depends(claim, variation, &self.axes, &here)
+            claims::evaluate_at_value(claim, variation, &self.axes, &here)
         });
         Dependence {
             variation,
@@ -524,8 +540,8 @@ impl Results<'_> {
         }
     }
 
-    /// Checks that all receivers of all runs received the sent bytes.
-    pub fn verified(&self) -> Outcome {
+    /// Returns an error if a receiver of a run did not receive the bytes that were sent; the error names the points.
+    pub fn check_verified(&self) -> Outcome {
         let wrong: Vec<&str> = self
             .records
             .iter()
@@ -542,12 +558,12 @@ impl Results<'_> {
     }
 }
 
-/// Parses the text of an experiment file, without enumerating its points.
+/// Parses the experiment file `file` with the content `text`. Its points are not listed or checked.
 pub fn parse(file: &Path, text: &str, extent: Extent) -> Result<Experiment, Failure> {
     Experiment::parse(file, text, &Flags::new(), extent).map_err(Failure::bad_input)
 }
 
-/// Data plane of a point: the target, and a file if it is not the built-in program.
+/// Data plane that a point uses: the target, and the P4 file (`None`: the built-in program).
 fn program_source(point: &Point) -> (Target, Option<PathBuf>) {
     let value = |flag: &str| {
         let mut settings = point.settings.iter();
@@ -564,16 +580,17 @@ fn program_source(point: &Point) -> (Target, Option<PathBuf>) {
     )
 }
 
+/// Formats a failure for the list of failed points.
 fn message(failure: Failure) -> String {
     match failure {
         Failure::Failed(error) | Failure::BadInput(error) => format!("{error:#}"),
-        Failure::Quiet(code) => format!("exit code {code}"),
+        Failure::AlreadyReported(code) => format!("exit code {code}"),
         Failure::PipeClosed => "a pipe was closed".to_owned(),
     }
 }
 
-/// Progress bar of the points, on terminals only.
-fn bar(total: usize) -> ProgressBar {
+/// Creates the progress bar for `total` points; it is hidden unless stderr is a terminal.
+fn points_bar(total: usize) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(total as u64), progress::target());
     let style = ProgressStyle::with_template(
         "{bar:40} {pos} of {len} points, {elapsed}, {eta} left  {msg}",

@@ -1,4 +1,4 @@
-//! Plots of results.
+//! Plots of experiment results: lines over a swept flag, and ratios of claims over a varied flag.
 
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, ValueFormatter};
 use plotters::coord::Shift;
@@ -13,16 +13,17 @@ use super::spec::Plot;
 use super::store::Record;
 use super::table::{show, slices, stats, Slice};
 
-/// The horizontal axis: logarithmic if all values are numbers above 0, else with equal distances.
-struct Scale<'v> {
+/// Horizontal axis of a plot: logarithmic if all values are numbers above 0; else values have equal distances.
+struct HorizontalAxis<'v> {
     values: Vec<&'v str>,
-    places: Vec<f64>,
+    /// Coordinate of each value on the axis: its logarithm or its index.
+    coordinates: Vec<f64>,
 }
 
-impl<'v> Scale<'v> {
-    fn new(mut values: Vec<&'v str>) -> Scale<'v> {
+impl<'v> HorizontalAxis<'v> {
+    fn new(mut values: Vec<&'v str>) -> HorizontalAxis<'v> {
         let numbers: Option<Vec<f64>> = values.iter().map(|value| number(value)).collect();
-        let places = match numbers {
+        let coordinates = match numbers {
             Some(mut numbers) if numbers.iter().all(|number| *number > 0.0) => {
                 values.sort_by(|a, b| {
                     number(a)
@@ -34,13 +35,16 @@ impl<'v> Scale<'v> {
             }
             _ => (0..values.len()).map(|index| index as f64).collect(),
         };
-        Scale { values, places }
+        HorizontalAxis {
+            values,
+            coordinates,
+        }
     }
 
-    /// Range of the axis, with a margin.
+    /// Range of the axis in its own coordinates, with a margin at both ends.
     fn range(&self) -> std::ops::Range<f64> {
-        let first = self.places.first().copied().unwrap_or(0.0);
-        let last = self.places.last().copied().unwrap_or(1.0);
+        let first = self.coordinates.first().copied().unwrap_or(0.0);
+        let last = self.coordinates.last().copied().unwrap_or(1.0);
         let margin = if last > first {
             (last - first) * 0.03
         } else {
@@ -50,33 +54,34 @@ impl<'v> Scale<'v> {
     }
 }
 
-impl Ranged for &Scale<'_> {
+impl Ranged for &HorizontalAxis<'_> {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
 
     fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
-        let range = Scale::range(self);
+        let range = HorizontalAxis::range(self);
         let share = (value - range.start) / (range.end - range.start);
         limit.0 + (share * f64::from(limit.1 - limit.0)).round() as i32
     }
 
     fn key_points<Hint: KeyPointHint>(&self, _hint: Hint) -> Vec<f64> {
-        self.places.clone()
+        self.coordinates.clone()
     }
 
     fn range(&self) -> std::ops::Range<f64> {
-        Scale::range(self)
+        HorizontalAxis::range(self)
     }
 }
 
-impl ValueFormatter<f64> for &Scale<'_> {
+impl ValueFormatter<f64> for &HorizontalAxis<'_> {
     fn format_ext(&self, place: &f64) -> String {
-        let index = self.places.iter().position(|at| at == place);
+        let index = self.coordinates.iter().position(|at| at == place);
         index.map_or_else(String::new, |index| self.values[index].to_owned())
     }
 }
 
-/// Draws one plot for each combination of values on axes that the plot does not show.
+/// Draws a plot of an experiment file: one drawing for each combination of values of the swept flags that are neither
+/// on the horizontal axis nor lines.
 pub fn draw(plot: &Plot, axes: &[&str], records: &[(&Point, &Record)]) -> Vec<Drawing> {
     let slices = slices(axes, [&plot.x, &plot.lines], records);
     let one = slices.len() == 1;
@@ -88,12 +93,13 @@ pub fn draw(plot: &Plot, axes: &[&str], records: &[(&Point, &Record)]) -> Vec<Dr
                 format!("{}-{title}", plot.name)
             }
         };
-        Drawing::of(name, &Lines::of(plot, slice))
+        Drawing::new(name, &LinePlot::of(plot, slice))
     });
     drawn.collect()
 }
 
-/// Draws the dependence of a claim's ratio on each varied flag; `number` is the claim's index in the experiment.
+/// Draws how a claim's ratio depends on each flag that it varies, one drawing per flag. `number`: index of the claim in
+/// the experiment.
 pub fn draw_dependences(number: usize, finding: &Finding<'_>) -> Vec<Drawing> {
     let dependences = finding.dependences.iter().enumerate();
     let drawn = dependences.filter(|(_, dependence)| dependence.measured().count() > 1);
@@ -101,41 +107,45 @@ pub fn draw_dependences(number: usize, finding: &Finding<'_>) -> Vec<Drawing> {
         .map(|(at, dependence)| {
             let flag = &dependence.variation.flag;
             let name = format!("claim-{}-{}-{flag}", number + 1, at + 1);
-            Drawing::of(name, &Lines::of_dependence(finding, dependence))
+            Drawing::new(name, &LinePlot::of_dependence(finding, dependence))
         })
         .collect()
 }
 
-/// Data of a plot: lines over a horizontal axis.
-struct Lines<'s> {
+/// A line plot: measured lines over a horizontal axis, and published values.
+struct LinePlot<'s> {
     title: String,
-    /// Labels of the axes.
-    along: &'s str,
-    upwards: &'s str,
-    scale: Scale<'s>,
+    /// Label of the horizontal axis.
+    x_label: &'s str,
+    /// Label of the vertical axis.
+    y_label: &'s str,
+    x_axis: HorizontalAxis<'s>,
+    /// Lines by name: the points of each with their coordinate on the horizontal axis.
     lines: Vec<(&'s str, Vec<(f64, Stats)>)>,
     /// Published values with their names, drawn as horizontal lines.
     published: Vec<(String, f64)>,
-    heights: Heights,
-    /// Formats a number of the vertical axis.
+    y_axis: VerticalAxis,
+    /// Formats a number for the labels of the vertical axis.
     show: Box<dyn Fn(f64) -> String + 's>,
 }
 
-impl<'s> Lines<'s> {
-    fn of(plot: &'s Plot, slice: &'s Slice<'s>) -> Lines<'s> {
+impl<'s> LinePlot<'s> {
+    fn of(plot: &'s Plot, slice: &'s Slice<'s>) -> LinePlot<'s> {
         let points = || slice.records.iter().map(|(point, _)| *point);
-        let scale = Scale::new(values(&plot.x, points()));
+        let x_axis = HorizontalAxis::new(values(&plot.x, points()));
         let lines: Vec<(&str, Vec<(f64, Stats)>)> = values(&plot.lines, points())
             .into_iter()
             .map(|line| {
-                let here = scale
-                    .values
-                    .iter()
-                    .zip(&scale.places)
-                    .filter_map(|(x, place)| {
-                        let stats = stats(slice, [(&*plot.lines, line), (&*plot.x, *x)], &plot.y)?;
-                        (stats.least > 0.0).then_some((*place, stats))
-                    });
+                let here =
+                    x_axis
+                        .values
+                        .iter()
+                        .zip(&x_axis.coordinates)
+                        .filter_map(|(x, place)| {
+                            let stats =
+                                stats(slice, [(&*plot.lines, line), (&*plot.x, *x)], &plot.y)?;
+                            (stats.least > 0.0).then_some((*place, stats))
+                        });
                 (line, here.collect())
             })
             .collect();
@@ -143,37 +153,37 @@ impl<'s> Lines<'s> {
             true => plot.name.clone(),
             false => format!("{}, {}", plot.name, slice.title),
         };
-        Lines {
+        LinePlot {
             title,
-            along: &plot.x,
-            upwards: axis_name(&plot.y),
-            heights: Heights::around(&lines, &[]),
-            scale,
+            x_label: &plot.x,
+            y_label: axis_name(&plot.y),
+            y_axis: VerticalAxis::around(&lines, &[]),
+            x_axis,
             lines,
             published: Vec::new(),
-            show: Box::new(|number| round(&show(&plot.y, number))),
+            show: Box::new(|number| trim_zeros(&show(&plot.y, number))),
         }
     }
 
-    fn of_dependence(finding: &'s Finding<'_>, dependence: &'s Dependence<'_>) -> Lines<'s> {
+    fn of_dependence(finding: &'s Finding<'_>, dependence: &'s Dependence<'_>) -> LinePlot<'s> {
         let measured: Vec<(&str, Stats)> = dependence.measured().collect();
-        let scale = Scale::new(measured.iter().map(|(name, _)| *name).collect());
+        let x_axis = HorizontalAxis::new(measured.iter().map(|(name, _)| *name).collect());
         let at = |name: &str| {
             let mut stats = measured.iter().filter(|(other, _)| *other == name);
             stats.next().map(|(_, stats)| *stats)
         };
-        let places = scale.values.iter().zip(&scale.places);
-        let line = places.filter_map(|(name, place)| Some((*place, at(name)?)));
+        let coordinates = x_axis.values.iter().zip(&x_axis.coordinates);
+        let line = coordinates.filter_map(|(name, place)| Some((*place, at(name)?)));
         let lines = vec![("measured", line.collect())];
         let ends = finding.claim.paper.ends().into_iter();
         let published = ends.map(|end| (format!("paper: {}", claims::ratio(end)), end));
         let published: Vec<(String, f64)> = published.collect();
-        Lines {
+        LinePlot {
             title: finding.claim.text.clone(),
-            along: &dependence.variation.about,
-            upwards: "ratio",
-            heights: Heights::around(&lines, &published),
-            scale,
+            x_label: &dependence.variation.about,
+            y_label: "ratio",
+            y_axis: VerticalAxis::around(&lines, &published),
+            x_axis,
             lines,
             published,
             show: Box::new(claims::ratio),
@@ -181,7 +191,7 @@ impl<'s> Lines<'s> {
     }
 }
 
-/// Label of a column on an axis, without the unit that its numbers have.
+/// Label of a results column on the vertical axis. Times have no unit in the label, because their numbers have one.
 fn axis_name(column: &str) -> &str {
     match column {
         "completion_ns" => "completion time",
@@ -191,32 +201,33 @@ fn axis_name(column: &str) -> &str {
     }
 }
 
-/// A logarithmic vertical axis with numbers at 1, 2 and 5 times powers of ten, or closer if the range is small.
+/// Vertical axis of a plot: logarithmic, with labels at 1, 2 and 5 times powers of ten, more for small ranges and fewer
+/// for large ones.
 #[derive(Clone)]
-struct Heights {
+struct VerticalAxis {
     from: f64,
     to: f64,
     labels: Vec<f64>,
 }
 
-impl Heights {
-    fn around(lines: &[(&str, Vec<(f64, Stats)>)], published: &[(String, f64)]) -> Heights {
+impl VerticalAxis {
+    fn around(lines: &[(&str, Vec<(f64, Stats)>)], published: &[(String, f64)]) -> VerticalAxis {
         let measured = lines.iter().flat_map(|(_, line)| line);
         let ends = measured.flat_map(|(_, stats)| [stats.least, stats.most]);
         let ends: Vec<f64> = ends.chain(published.iter().map(|(_, end)| *end)).collect();
         let least = ends.iter().copied().fold(f64::INFINITY, f64::min);
         let most = ends.iter().copied().fold(0.0, f64::max);
         match most > 0.0 {
-            true => Heights::new(least / 1.15, most * 1.15),
-            false => Heights::new(1.0, 10.0),
+            true => VerticalAxis::new(least / 1.15, most * 1.15),
+            false => VerticalAxis::new(1.0, 10.0),
         }
     }
 
-    fn new(from: f64, to: f64) -> Heights {
+    fn new(from: f64, to: f64) -> VerticalAxis {
         const FINE: [f64; 10] = [1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0];
         const COARSE: [f64; 3] = [1.0, 2.0, 5.0];
         let steps: &[f64] = match to / from {
-            ..2.0 => return Heights::evenly(from, to),
+            ..2.0 => return VerticalAxis::evenly(from, to),
             ..8.0 => &FINE,
             ..2_000.0 => &COARSE,
             _ => &COARSE[..1],
@@ -226,11 +237,11 @@ impl Heights {
             let all = steps.iter().map(|step| step * 10_f64.powi(power));
             labels.extend(all.filter(|label| (from..=to).contains(label)));
         }
-        Heights { from, to, labels }
+        VerticalAxis { from, to, labels }
     }
 
-    /// Numbers at equal distances, for ranges in which logarithms are almost linear.
-    fn evenly(from: f64, to: f64) -> Heights {
+    /// An axis with labels at equal distances, for ranges below a factor of 2, where logarithms are almost linear.
+    fn evenly(from: f64, to: f64) -> VerticalAxis {
         let least = (to - from) / 8.0;
         let power = 10_f64.powf(least.log10().floor());
         let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * power);
@@ -239,11 +250,11 @@ impl Heights {
         let first = (from / step).ceil() as u64;
         let labels = (first..).map(|n| n as f64 * step);
         let labels = labels.take_while(|label| *label <= to).collect();
-        Heights { from, to, labels }
+        VerticalAxis { from, to, labels }
     }
 }
 
-impl Ranged for Heights {
+impl Ranged for VerticalAxis {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
 
@@ -261,30 +272,30 @@ impl Ranged for Heights {
     }
 }
 
-impl ValueFormatter<f64> for Heights {}
+impl ValueFormatter<f64> for VerticalAxis {}
 
-impl Picture for Lines<'_> {
+impl Picture for LinePlot<'_> {
     fn paint<DB: DrawingBackend>(&self, root: &DrawingArea<DB, Shift>) -> Painted<DB> {
-        let (scale, show) = (&self.scale, &self.show);
-        let (canvas, legend) = root.split_horizontally(SIZE.0 as i32 - LEGEND);
+        let (x_axis, show) = (&self.x_axis, &self.show);
+        let (canvas, legend) = root.split_horizontally(SIZE.0 as i32 - LEGEND_WIDTH);
         let mut chart = ChartBuilder::on(&canvas)
             .margin(12)
             .caption(&self.title, ("sans-serif", title_size(&self.title)))
             .x_label_area_size(52)
             .y_label_area_size(92)
-            .build_cartesian_2d(scale, self.heights.clone())?;
+            .build_cartesian_2d(x_axis, self.y_axis.clone())?;
         chart
             .configure_mesh()
             .light_line_style(WHITE)
-            .x_desc(self.along)
-            .y_desc(self.upwards)
-            .x_labels(scale.places.len())
-            .y_labels(self.heights.labels.len())
+            .x_desc(self.x_label)
+            .y_desc(self.y_label)
+            .x_labels(x_axis.coordinates.len())
+            .y_labels(self.y_axis.labels.len())
             .y_label_formatter(&|number| show(*number))
             .label_style(("sans-serif", 14))
             .axis_desc_style(("sans-serif", 15))
             .draw()?;
-        let range = Scale::range(scale);
+        let range = HorizontalAxis::range(x_axis);
         for (index, (name, height)) in self.published.iter().enumerate() {
             let ends = [(range.start, *height), (range.end, *height)];
             let dashed = DashedLineSeries::new(ends, 7, 5, BLACK.stroke_width(1));
@@ -323,8 +334,8 @@ impl Picture for Lines<'_> {
     }
 }
 
-/// Width in pixels of the legend.
-const LEGEND: i32 = 210;
+/// Width of the legend in pixels.
+const LEGEND_WIDTH: i32 = 210;
 
 /// Font size with which a title fits above its plot.
 fn title_size(title: &str) -> u32 {
@@ -335,7 +346,8 @@ fn title_size(title: &str) -> u32 {
     }
 }
 
-/// A mark around its position: an octagon, a square, or a triangle.
+/// Marker of a data point, around its position: an octagon, a square or a triangle. `turn`: number of times that the
+/// colours have been used up.
 fn mark(turn: usize, colour: RGBColor) -> Polygon<(i32, i32)> {
     let corners = match turn % 3 {
         0 => vec![
@@ -355,7 +367,7 @@ fn mark(turn: usize, colour: RGBColor) -> Polygon<(i32, i32)> {
 }
 
 /// Removes trailing zeros after the decimal point of a number with a unit.
-pub fn round(text: &str) -> String {
+pub fn trim_zeros(text: &str) -> String {
     let (number, unit) = text.split_once(' ').unwrap_or((text, ""));
     let number = match number.contains('.') {
         true => number.trim_end_matches('0').trim_end_matches('.'),
@@ -370,12 +382,12 @@ mod tests {
 
     #[test]
     fn numbers_are_logarithmic_and_words_are_equidistant() {
-        let scale = Scale::new(vec!["1MiB", "1KiB", "32KiB"]);
-        assert_eq!(scale.values, ["1KiB", "32KiB", "1MiB"]);
-        let step = |at: usize| scale.places[at + 1] - scale.places[at];
+        let x_axis = HorizontalAxis::new(vec!["1MiB", "1KiB", "32KiB"]);
+        assert_eq!(x_axis.values, ["1KiB", "32KiB", "1MiB"]);
+        let step = |at: usize| x_axis.coordinates[at + 1] - x_axis.coordinates[at];
         assert!((step(0) - step(1)).abs() < 1e-9);
-        let scale = Scale::new(vec!["0", "0.1", "0.2"]);
-        assert_eq!(scale.places, [0.0, 1.0, 2.0], "0 has no logarithm");
+        let x_axis = HorizontalAxis::new(vec!["0", "0.1", "0.2"]);
+        assert_eq!(x_axis.coordinates, [0.0, 1.0, 2.0], "0 has no logarithm");
     }
 
     #[test]
@@ -387,7 +399,7 @@ mod tests {
             (2e3, 3e9),
             (0.01, 0.2),
         ] {
-            let labels = Heights::new(from, to).labels;
+            let labels = VerticalAxis::new(from, to).labels;
             assert!(
                 (3..=12).contains(&labels.len()),
                 "{from} to {to}: {labels:?}"
@@ -398,8 +410,8 @@ mod tests {
 
     #[test]
     fn labels_have_no_trailing_zeros() {
-        assert_eq!(round("100.000 us"), "100 us");
-        assert_eq!(round("1.500"), "1.5");
-        assert_eq!(round("100 ns"), "100 ns");
+        assert_eq!(trim_zeros("100.000 us"), "100 us");
+        assert_eq!(trim_zeros("1.500"), "1.5");
+        assert_eq!(trim_zeros("100 ns"), "100 ns");
     }
 }

@@ -4,23 +4,24 @@ use alfirk_roce::collective::Digest;
 
 use super::flags;
 use super::setting::Setting;
-use super::spec::{Axis, Experiment, Place, ALGORITHMS, MOST_POINTS};
+use super::spec::{Axis, Experiment, Selection, ALGORITHMS, MAX_POINTS};
 use crate::exit::Failure;
 use crate::run::Config;
 
-/// One run: all its flags, and its unique name.
+/// One run of one algorithm: all its flags, and its unique name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Point {
-    /// Name: the values of the axes, then a hash of all flags. It does not depend on the position in the file.
+    /// Unique name: the values of the swept flags, then a hash of all flags.
     pub id: String,
-    /// All flags, including algorithm and seed.
+    /// All flags of the run, including algorithm and seed.
     pub settings: Vec<Setting>,
 }
 
+/// Name of the flag `--seed`.
 const SEED: &str = "seed";
 
 impl Point {
-    /// Value of a flag, as on the command line; a switch is `on` or `off`.
+    /// Value of a flag, as on the command line. A flag without a value is `on`; one that is not given is `off`.
     pub fn value(&self, flag: &str) -> &str {
         let setting = self.settings.iter().find(|setting| setting.flag == flag);
         match setting.map(|setting| setting.value.as_deref()) {
@@ -30,37 +31,38 @@ impl Point {
         }
     }
 
-    /// Whether the flag is given.
+    /// Whether the run has this flag.
     pub fn has(&self, flag: &str) -> bool {
         self.settings.iter().any(|setting| setting.flag == flag)
     }
 
-    /// Whether it has one of the values of each given axis.
-    pub fn is_at(&self, place: &Place) -> bool {
+    /// Whether the flags of the run have values that `place` selects.
+    pub fn is_at(&self, place: &Selection) -> bool {
         let fits =
             |(axis, values): &(String, Vec<String>)| values.iter().any(|v| v == self.value(axis));
         place.iter().all(fits)
     }
 
-    /// Configuration of the run, checked again.
+    /// The checked configuration of the run.
     ///
     /// # Errors
-    /// A flag's value cannot be used here.
+    /// A flag's value is not valid on this machine; the message names all flags.
     pub fn config(&self) -> Result<Config, Failure> {
         check(&self.settings)
     }
 }
 
-/// Converts text to a part of a file name.
+/// Converts text to characters for a file name: all but letters, digits and dots become `-`.
 pub fn file_word(text: &str) -> impl Iterator<Item = char> + '_ {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '.';
     text.chars().map(move |c| if is_plain(c) { c } else { '-' })
 }
 
-/// All points of the sweep in order, with the checks that `alfirk run` makes before it builds a network.
+/// Lists the points of the sweep: for each combination of swept values, a point for each algorithm and seed. All are
+/// checked as by `alfirk run`.
 ///
 /// # Errors
-/// A combination of flags that is not valid; the message names it.
+/// A combination of flags is not valid; the message names all its flags.
 pub fn enumerate(experiment: &Experiment) -> Result<Vec<Point>, Failure> {
     let mut points: Vec<Point> = Vec::new();
     let mut at = vec![0; experiment.sweep.len()];
@@ -77,27 +79,28 @@ pub fn enumerate(experiment: &Experiment) -> Result<Vec<Point>, Failure> {
         add_dependent_flags(experiment, &mut whole);
         for algorithm in algorithms(&whole)? {
             let mut settings = settings.clone();
-            replace(&mut settings, given(ALGORITHMS, algorithm));
+            replace(&mut settings, setting(ALGORITHMS, algorithm));
             if add_dependent_flags(experiment, &mut settings) {
                 check(&settings)?;
             }
             points.extend(repeats(experiment, &settings));
         }
-        if points.len() > MOST_POINTS {
+        if points.len() > MAX_POINTS {
             return Err(Failure::bad_input(format_args!(
-                "{}: it has more than {MOST_POINTS} points",
+                "{}: it has more than {MAX_POINTS} points",
                 experiment.name
             )));
         }
-        if !step(&mut at, &experiment.sweep) {
+        if !next_combination(&mut at, &experiment.sweep) {
             break;
         }
     }
     Ok(points)
 }
 
-/// Advances to the next combination, the last axis first; false after the last one.
-fn step(at: &mut [usize], sweep: &[Axis]) -> bool {
+/// Advances to the next combination of swept values; returns false after the last one. `at`: index of the value of each
+/// axis; the last axis varies fastest.
+fn next_combination(at: &mut [usize], sweep: &[Axis]) -> bool {
     for (index, axis) in at.iter_mut().zip(sweep).rev() {
         *index += 1;
         if *index < axis.values.len() {
@@ -108,16 +111,16 @@ fn step(at: &mut [usize], sweep: &[Axis]) -> bool {
     false
 }
 
-/// Algorithms of a combination; `all` selects those that fit the other flags.
+/// Names of the algorithms that these flags select; `all` selects those that can run with the other flags.
 fn algorithms(settings: &[Setting]) -> Result<Vec<String>, Failure> {
     let config = check(settings)?;
     Ok(config.algorithms.iter().map(ToString::to_string).collect())
 }
 
-/// Checks flags as `alfirk run` does.
+/// Checks flags as `alfirk run` does, and returns the configuration.
 ///
 /// # Errors
-/// A value is not valid; the message names it with all flags.
+/// A flag or its value is not valid; the message has all flags as a command.
 pub fn check(settings: &[Setting]) -> Result<Config, Failure> {
     let name = |what: &dyn std::fmt::Display| {
         Failure::bad_input(format_args!("{}: {what}", flags::command_line(settings)))
@@ -129,7 +132,8 @@ pub fn check(settings: &[Setting]) -> Result<Config, Failure> {
     })
 }
 
-/// Adds the flags that belong to values of axes; returns whether there were any.
+/// Adds the flags that the section `per` of the experiment file attaches to the values in `settings`; returns whether
+/// there were any.
 fn add_dependent_flags(experiment: &Experiment, settings: &mut Vec<Setting>) -> bool {
     let mut any = false;
     for extra in &experiment.per {
@@ -145,13 +149,14 @@ fn add_dependent_flags(experiment: &Experiment, settings: &mut Vec<Setting>) -> 
     any
 }
 
+/// Points with these flags: one for each seed, or a single one if the flags set the seed.
 fn repeats(experiment: &Experiment, settings: &[Setting]) -> Vec<Point> {
     let one = |seed: Option<u64>| {
         let mut settings = settings.to_vec();
         if let Some(seed) = seed {
-            replace(&mut settings, given(SEED, seed.to_string()));
+            replace(&mut settings, setting(SEED, seed.to_string()));
         }
-        let id = id(experiment, &settings);
+        let id = point_id(experiment, &settings);
         Point { id, settings }
     };
     let seeded = settings.iter().any(|setting| setting.flag == SEED);
@@ -163,14 +168,14 @@ fn repeats(experiment: &Experiment, settings: &[Setting]) -> Vec<Point> {
     }
 }
 
-fn given(flag: &str, value: String) -> Setting {
+fn setting(flag: &str, value: String) -> Setting {
     Setting {
         flag: flag.to_owned(),
         value: Some(value),
     }
 }
 
-/// Sets a flag, or adds it.
+/// Replaces the setting of a flag, or adds it if the flag has none.
 pub fn replace(settings: &mut Vec<Setting>, new: Setting) {
     match settings.iter_mut().find(|old| old.flag == new.flag) {
         Some(old) => *old = new,
@@ -178,8 +183,8 @@ pub fn replace(settings: &mut Vec<Setting>, new: Setting) {
     }
 }
 
-/// Name of the run with these flags.
-pub fn id(experiment: &Experiment, settings: &[Setting]) -> String {
+/// Unique name of the run with these flags ([`Point::id`]).
+pub fn point_id(experiment: &Experiment, settings: &[Setting]) -> String {
     let variations = experiment.claims.iter().flat_map(|claim| &claim.vary);
     let is_varied = |flag: &str| variations.clone().any(|variation| variation.flag == flag);
     let varied = |setting: &&Setting| {

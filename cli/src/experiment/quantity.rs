@@ -1,10 +1,10 @@
-//! Values of axes as numbers with units, and interpolation between them.
+//! Parses values of flags as numbers with units, and interpolates between them.
 
 use std::fmt;
 
 use alfirk_units::{Quantity, RATE, SIZE, TIME};
 
-/// A number, plain or with a unit; in the quantity's base unit.
+/// A flag's value as a number: plain, or a size in bytes, a time in nanoseconds or a rate in bits per second.
 #[derive(Clone, Copy)]
 struct Number {
     value: f64,
@@ -12,10 +12,10 @@ struct Number {
     quantity: Option<usize>,
 }
 
-/// Quantities that values may have.
+/// Kinds of units that values of flags may have.
 static QUANTITIES: [&Quantity; 3] = [&SIZE, &TIME, &RATE];
 
-fn read(text: &str) -> Option<Number> {
+fn parse_number(text: &str) -> Option<Number> {
     if let Ok(value) = text.parse() {
         let quantity = None;
         return Some(Number { value, quantity });
@@ -30,17 +30,17 @@ fn read(text: &str) -> Option<Number> {
 
 /// Parses a number, optionally with a unit of size, time or rate, to its base unit.
 pub fn number(text: &str) -> Option<f64> {
-    read(text).map(|number| number.value)
+    parse_number(text).map(|number| number.value)
 }
 
-/// A value at which a wanted result is reached.
+/// The flag's value at which a wanted result is reached.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reached {
-    /// A tried value.
+    /// Exactly this value, which was tried.
     At(String),
-    /// An interpolated value between two tried ones.
+    /// About this value, interpolated between two values that were tried.
     About(String),
-    /// Between two tried values that are not numbers.
+    /// Between these two tried values, which are not numbers, so that no interpolation is possible.
     Between(String, String),
 }
 
@@ -55,12 +55,12 @@ impl fmt::Display for Reached {
 }
 
 /// Relative difference up to which two results count as equal.
-const SAME: f64 = 0.01;
+const MAX_EQUAL_DIFFERENCE: f64 = 0.01;
 
-/// The value, or pair of values, at which `wanted` is reached, by linear interpolation between neighbours. Each point has a value and its
-/// result.
+/// Finds the value of a flag at which the result is `wanted`, by linear interpolation between neighbouring `points`:
+/// tried values with their results. `None` if all results are above or all below.
 pub fn reached(points: &[(&str, f64)], wanted: f64) -> Option<Reached> {
-    let near = |found: f64| (found / wanted - 1.0).abs() <= SAME;
+    let near = |found: f64| (found / wanted - 1.0).abs() <= MAX_EQUAL_DIFFERENCE;
     if let Some((value, _)) = points.iter().find(|(_, found)| near(*found)) {
         return Some(Reached::At((*value).to_owned()));
     }
@@ -72,7 +72,7 @@ pub fn reached(points: &[(&str, f64)], wanted: f64) -> Option<Reached> {
         let crosses = (before - wanted) * (after - wanted) < 0.0;
         crosses.then(|| {
             let share = (wanted - before) / (after - before);
-            match between(one, other, share) {
+            match interpolate(one, other, share) {
                 Some(value) => Reached::About(value),
                 None => Reached::Between((*one).to_owned(), (*other).to_owned()),
             }
@@ -80,9 +80,10 @@ pub fn reached(points: &[(&str, f64)], wanted: f64) -> Option<Reached> {
     })
 }
 
-/// Interpolates between two values, with two significant digits; `None` unless both are numbers of one quantity.
-fn between(one: &str, other: &str, share: f64) -> Option<String> {
-    let (one, other) = (read(one)?, read(other)?);
+/// Interpolates between two values of a flag, with two significant digits: 0 for `share` is `one`, 1 is `other`. `None`
+/// unless both are numbers of the same quantity.
+fn interpolate(one: &str, other: &str, share: f64) -> Option<String> {
+    let (one, other) = (parse_number(one)?, parse_number(other)?);
     let value = one.value + share * (other.value - one.value);
     let digits = 10_f64.powf(value.abs().log10().floor() - 1.0);
     let rounded = (value / digits).round() * digits;
@@ -98,7 +99,7 @@ fn between(one: &str, other: &str, share: f64) -> Option<String> {
     })
 }
 
-/// Formats in the largest unit with at least one digit before the point.
+/// Formats a number with the largest unit in which it is at least 1.
 fn with_unit(quantity: &Quantity, value: f64) -> String {
     let units = [
         1_u64 << 30,

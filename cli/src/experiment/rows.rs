@@ -1,31 +1,33 @@
-//! Results as rows of a CSV file, and as numbers by values of axes.
+//! Converts results to CSV, and extracts measured numbers from them.
 
 use serde_json::{Map, Value};
 
 use super::points::Point;
 use super::store::Record;
 
-/// The row of a record's report; a point runs one algorithm.
-fn result(record: &Record) -> Option<&Map<String, Value>> {
+/// The result of the record's only algorithm: the first object of `results` in its report.
+fn first_result(record: &Record) -> Option<&Map<String, Value>> {
     record.report.get("results")?.get(0)?.as_object()
 }
 
-/// Value of a column of [`MEASURED`](super::spec::MEASURED); `None` if the run has no such number.
+/// Measured number of a result in a column of [`MEASURED`](super::spec::MEASURED); `None` if the report has no such
+/// number.
 pub fn measured(record: &Record, column: &str) -> Option<f64> {
     let mut names = column.split('.');
-    let first = result(record)?.get(names.next()?)?;
+    let first = first_result(record)?.get(names.next()?)?;
     let value = names.try_fold(first, |value, name| value.get(name))?;
     value.as_f64()
 }
 
-/// Whether every receiver received the sent bytes.
+/// Whether every receiver of the run received the bytes that were sent.
 pub fn verified(record: &Record) -> bool {
-    let verified = result(record).and_then(|row| row.get("verified"));
+    let verified = first_result(record).and_then(|row| row.get("verified"));
     verified.and_then(Value::as_bool).unwrap_or(false)
 }
 
-/// All records as CSV (RFC 4180): identification, varied flags, then all fields of a report, with dotted names for nested objects. A cell is
-/// empty if a run has no such field. `varied` are flags that only some runs have.
+/// Formats results as CSV (RFC 4180), one row per run: its identification, the swept flags (`axes`), the flags that
+/// only some runs have (`varied`), then all fields of its report, with dotted names for nested objects. A cell is empty
+/// if the run has no such field.
 pub fn csv(axes: &[&str], varied: &[&str], records: &[(&Point, &Record)]) -> Vec<u8> {
     let rows: Vec<Map<String, Value>> = records
         .iter()
@@ -66,7 +68,7 @@ fn row(axes: &[&str], varied: &[&str], point: &Point, record: &Record) -> Map<St
     for flag in varied.iter().filter(|flag| point.has(flag)) {
         row.insert(format!("flag.{flag}"), point.value(flag).into());
     }
-    if let Some(result) = result(record) {
+    if let Some(result) = first_result(record) {
         flatten("", result, &mut row);
     }
     if let Some(report) = record.report.as_object() {
@@ -99,7 +101,7 @@ fn cell(value: &Value) -> String {
     }
 }
 
-/// Statistics of repeated measurements.
+/// Mean, smallest and largest of repeated measurements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stats {
     pub mean: f64,
@@ -108,7 +110,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Statistics of the numbers; `None` if there are none.
+    /// Computes the statistics of `numbers`; `None` if there are none.
     pub fn of(numbers: &[f64]) -> Option<Stats> {
         let count = numbers.len();
         (count > 0).then(|| Stats {
@@ -119,7 +121,7 @@ impl Stats {
     }
 }
 
-/// The values of an axis, in the order of the points.
+/// The distinct values that points have for a flag (`axis`), in the order of the points.
 pub fn values<'p>(axis: &str, points: impl IntoIterator<Item = &'p Point>) -> Vec<&'p str> {
     let mut values = Vec::new();
     for point in points {

@@ -1,10 +1,10 @@
 //! A flag of `alfirk run` with its value.
 
-/// A flag with its value; `None` is a switch that is off.
+/// A flag of `alfirk run` with its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
     /// Name of the flag without dashes.
     pub flag: String,
-    /// Value as on the command line; lists have commas. Empty for a switch that is on.
+    /// Value as on the command line, lists with commas. Flags without a value: empty if on, `None` if off.
     pub value: Option<String>,
 }

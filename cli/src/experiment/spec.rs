@@ -38,7 +38,7 @@ use super::flags::Flags;
 use super::setting::Setting;
 use reader::Reader;
 
-/// The axis that every experiment has, possibly with a single value.
+/// Name of the flag `--algorithms`. Every experiment counts it as swept, even with a single value.
 pub const ALGORITHMS: &str = "algorithms";
 
 /// Numeric columns of a result that tables and plots can show, named as in `alfirk run --json`.
@@ -67,100 +67,105 @@ pub const MEASURED: [&str; 16] = [
 pub struct SpecError {
     /// Path of the file as given.
     pub file: String,
+    /// What is wrong, with the place in the file.
     pub what: String,
 }
 
-/// A flag with several values.
+/// A swept flag of `alfirk run` with its values. The sweep has a point for each combination of all axes' values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Axis {
     pub flag: String,
     pub values: Vec<Setting>,
 }
 
-/// A table over two axes.
+/// A table of one measured number over two swept flags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
+    /// Swept flag with a row for each value.
     pub rows: String,
+    /// Swept flag with a column for each value.
     pub columns: String,
-    /// Column of the results.
+    /// Column of the results ([`MEASURED`]) that the cells show.
     pub value: String,
 }
 
-/// A plot of one column of the results over an axis, both logarithmic.
+/// A plot of one measured number over a swept flag, with logarithmic axes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plot {
-    /// File name of the plot.
+    /// File name of the plot without extension.
     pub name: String,
+    /// Swept flag on the horizontal axis.
     pub x: String,
-    /// Column of the results.
+    /// Column of the results ([`MEASURED`]) on the vertical axis.
     pub y: String,
-    /// Axis with one line for each value.
+    /// Swept flag with one line for each value.
     pub lines: String,
 }
 
-/// Selected values of axes.
-pub type Place = Vec<(String, Vec<String>)>;
+/// A selection of points: names of flags, each with the values that a point may have.
+pub type Selection = Vec<(String, Vec<String>)>;
 
 /// A published ratio between two selections of results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
     /// The claim in words.
     pub text: String,
-    /// Numerator: one value for each axis.
-    pub of: Place,
-    /// Denominator: one value for each axis; `None` if the claim is about the number at `of` itself.
-    pub to: Option<Place>,
-    /// Points of the claim, on axes that `of` and `to` do not select.
-    pub at: Place,
-    /// Column of the results.
+    /// Points whose mean is the numerator: flags with one value each.
+    pub of: Selection,
+    /// Points whose mean is the denominator: flags with one value each. `None` if the claim is about the measured
+    /// number itself.
+    pub to: Option<Selection>,
+    /// Points to which the claim is limited; empty for all points.
+    pub at: Selection,
+    /// Column of the results ([`MEASURED`]) whose ratio is claimed.
     pub value: String,
     pub paper: Published,
-    /// Explanation of a difference.
+    /// Explanation of a difference between the measured and the published ratio.
     pub why: String,
-    /// Flags on which the ratio may depend.
+    /// Flags that are varied one at a time, to see how the ratio depends on them.
     pub vary: Vec<Variation>,
 }
 
-/// Published value of a ratio.
+/// Ratio that a paper states.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Published {
-    /// Largest ratio.
+    /// The largest ratio alone.
     Most(f64),
-    /// Smallest and largest ratio.
+    /// The smallest and the largest ratio.
     Range(f64, f64),
-    /// Lower bound of all ratios.
+    /// A lower bound of all ratios, without a number for any.
     Above(f64),
 }
 
-/// A flag that is varied for one claim, with all else unchanged.
+/// A flag that is varied for one claim, while all other flags keep their values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variation {
     pub flag: String,
-    /// Description of the flag.
+    /// Description of what is varied, as the label of plots.
     pub about: String,
-    /// Sides of the ratio on which the flag is varied.
+    /// Whether the flag is varied in the runs of the numerator, of the denominator or of both.
     pub side: Side,
-    /// Points in place of the claim's own, on these axes.
-    pub at: Place,
-    /// Values with their labels, in the file's order.
+    /// Points at which the flag is varied; for these flags they replace the claim's own `at`.
+    pub at: Selection,
+    /// Tried values of the flag with their labels, in the order of the file.
     pub values: Vec<(String, Setting)>,
-    /// Flags that belong to all values.
+    /// Further flags that are set together with every value.
     pub with: Vec<Setting>,
 }
 
-/// Sides of a ratio.
+/// The runs of a ratio in which a flag is varied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Both,
-    /// The numerator `of` only.
+    /// Only the runs of the numerator (`of` in the file).
     Of,
-    /// The denominator `to` only.
+    /// Only the runs of the denominator (`to` in the file).
     To,
 }
 
-/// Flags that belong to one value of an axis.
+/// Flags that are set together with one value of a swept flag: an entry of the section `per`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Extra {
+pub struct DependentFlags {
     pub axis: String,
     pub value: String,
     pub settings: Vec<Setting>,
@@ -171,31 +176,34 @@ pub struct Extra {
 pub struct Experiment {
     pub name: String,
     pub about: String,
-    /// Publication of the claims.
+    /// The publication whose claims are checked, with the number of the figure.
     pub source: String,
+    /// Flags with the same value at all points.
     pub fixed: Vec<Setting>,
+    /// The swept flags with their values.
     pub sweep: Vec<Axis>,
-    /// Number of runs of each combination, with seeds from 1.
+    /// Number of runs of each combination of flags; they have the seeds 1, 2 and so on.
     pub repeats: u64,
     pub tables: Vec<Table>,
     pub plots: Vec<Plot>,
-    pub per: Vec<Extra>,
+    /// Flags that are set together with single values of swept flags.
+    pub per: Vec<DependentFlags>,
     pub claims: Vec<Claim>,
 }
 
-/// Whether the whole or the quick variant is run.
+/// Whether the experiment is run as a whole, or as its quick variant (`--quick`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     Whole,
-    /// With the replacements under `quick`.
+    /// With the keys under `quick` in place of those of the same name.
     Quick,
 }
 
-/// Maximum number of points, which guards against mistakes in a file.
-pub const MOST_POINTS: usize = 100_000;
+/// Maximum number of points of an experiment; a file with more is rejected as a mistake.
+pub const MAX_POINTS: usize = 100_000;
 
 impl Experiment {
-    /// Parses `text`; file names in it are relative to the folder of `file`.
+    /// Parses an experiment file with the content `text`. File names in it are relative to the folder of `file`.
     ///
     /// # Errors
     /// The text is not YAML of the form above, or has an unknown flag or column.
@@ -215,7 +223,7 @@ impl Experiment {
     }
 }
 
-/// Flags in which points differ; always contains the algorithm.
+/// Names of the swept flags; always includes the algorithm.
 pub fn axes(sweep: &[Axis]) -> Vec<&str> {
     let mut axes: Vec<&str> = sweep.iter().map(|axis| axis.flag.as_str()).collect();
     if !axes.contains(&ALGORITHMS) {

@@ -1,4 +1,4 @@
-//! The results folder of an experiment: one file for each finished point, written atomically.
+//! The results folder of an experiment. It has one file for each finished point (run), written atomically.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -14,50 +14,52 @@ use super::flags;
 use super::points::Point;
 use crate::exit::Failure;
 
-/// Result of one point, with everything on which it depends.
+/// Stored result of one run, with all that it depends on: version, data plane and command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     pub experiment: String,
-    /// Name of the point.
+    /// Name of the point, which is also that of its file.
     pub id: String,
-    /// Version of the command.
+    /// Version of alfirk that produced the result.
     pub version: String,
-    /// SHA-256 of the compiled data plane.
+    /// SHA-256 of the compiled data plane that was run.
     pub program: String,
     /// Shell command that reproduces the result.
     pub command: String,
-    /// The object of `alfirk run --json`.
+    /// Report of the run: the object that `alfirk run --json` prints.
     pub report: Value,
 }
 
-/// Version of this command, as stored in results.
+/// Version of this alfirk; results of other versions are not used.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Lock file of the folder. It is not removed: otherwise two commands could hold locks of two files of this name.
-const LOCK: &str = ".lock";
+/// Name of the lock file in the folder. The file is never removed, because two commands could then lock two different
+/// files of this name.
+const LOCK_FILE: &str = ".lock";
 
-/// Use of the folder by a command.
+/// Kind of lock on the results folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use {
-    /// It runs every missing point, and excludes other commands.
-    Alone,
-    /// It runs a single point, in parallel with others.
+pub enum LockKind {
+    /// Exclusive, for a command that runs all missing points.
+    Exclusive,
+    /// Shared, for commands that run a single point each, in parallel.
     Shared,
 }
 
-/// A lock of the folder, held until it is dropped. The kernel releases it when the command is killed.
-pub struct Hold {
+/// A lock on the results folder, released when dropped. The kernel releases it if the command is killed.
+pub struct FolderLock {
     _lock: Option<Flock<fs::File>>,
 }
 
-/// The results folder.
+/// The results folder of an experiment.
 pub struct Store {
     folder: PathBuf,
+    /// Subfolder with the results of points.
     points: PathBuf,
 }
 
 impl Store {
-    /// Opens a folder, which need not exist.
+    /// Refers to a results folder, which need not exist yet.
     pub fn new(folder: &Path) -> Store {
         Store {
             points: folder.join("points"),
@@ -65,7 +67,7 @@ impl Store {
         }
     }
 
-    /// Creates the folder if it does not exist.
+    /// Creates the results folder if it does not exist.
     ///
     /// # Errors
     /// The folder cannot be created.
@@ -74,23 +76,23 @@ impl Store {
         fs::create_dir_all(points).map_err(|error| unusable("create", points, &error))
     }
 
-    /// Locks the folder for one command. The folder must exist.
+    /// Locks the results folder, which must exist, for one command.
     ///
     /// # Errors
-    /// Another command has locked it; the message names it.
-    pub fn hold(&self, how: Use) -> Result<Hold, Failure> {
-        let path = self.folder.join(LOCK);
+    /// Another command has locked the folder; the message has its process number if known.
+    pub fn lock(&self, how: LockKind) -> Result<FolderLock, Failure> {
+        let path = self.folder.join(LOCK_FILE);
         let mut options = fs::File::options();
         let file = options.create(true).truncate(false).read(true).write(true);
         let file = file
             .open(&path)
             .map_err(|error| unusable("open", &path, &error))?;
         let arg = match how {
-            Use::Alone => FlockArg::LockExclusiveNonblock,
-            Use::Shared => FlockArg::LockSharedNonblock,
+            LockKind::Exclusive => FlockArg::LockExclusiveNonblock,
+            LockKind::Shared => FlockArg::LockSharedNonblock,
         };
         match Flock::lock(file, arg) {
-            Ok(lock) => Ok(Hold { _lock: Some(lock) }),
+            Ok(lock) => Ok(FolderLock { _lock: Some(lock) }),
             Err((file, Errno::EWOULDBLOCK)) => {
                 let owner = match holder(&file) {
                     Some(process) => format!("process {process}"),
@@ -102,11 +104,11 @@ impl Store {
                 )))
             }
             // A file system without locks.
-            Err(_) => Ok(Hold { _lock: None }),
+            Err(_) => Ok(FolderLock { _lock: None }),
         }
     }
 
-    /// Removes incomplete files of killed runs. Only for a command with an exclusive lock.
+    /// Removes incomplete files that killed commands left. The caller must hold the exclusive lock.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -122,7 +124,7 @@ impl Store {
         Ok(())
     }
 
-    /// Loads the result of a point, if it exists.
+    /// Loads the result of a point; `None` if it has none. `program`: SHA-256 of its data plane.
     ///
     /// # Errors
     /// The file is damaged, or was written by another version or with another data plane.
@@ -153,7 +155,7 @@ impl Store {
         )))
     }
 
-    /// Writes a result atomically: afterwards either it or the previous one is complete.
+    /// Writes the result of a point atomically: an interrupted write leaves the previous result intact.
     ///
     /// # Errors
     /// The disk is full, or the folder cannot be written.
@@ -163,7 +165,7 @@ impl Store {
         self.write(&self.path(&record.id), &text)
     }
 
-    /// Writes a file of the folder atomically.
+    /// Writes the file `name` in the results folder atomically, and returns its path.
     pub fn save_file(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Failure> {
         let path = self.folder.join(name);
         self.write(&path, bytes)?;
@@ -193,14 +195,15 @@ impl Store {
     }
 }
 
-/// Number of a process on this machine that holds the file's lock, for messages.
+/// Number of the process that holds the lock of `file`, for messages; `None` if it is unknown.
 fn holder(file: &fs::File) -> Option<u32> {
     let inode = file.metadata().ok()?.ino().to_string();
     let locks = fs::read_to_string("/proc/locks").ok()?;
     lock_holder(&locks, &inode)
 }
 
-/// Finds the process in the text of `/proc/locks`: `1: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF`.
+/// Finds the process that has locked the file with number `inode` in the text of `/proc/locks`: `1: FLOCK  ADVISORY
+/// WRITE 4711 fe:00:1234 0 EOF`.
 fn lock_holder(locks: &str, inode: &str) -> Option<u32> {
     locks.lines().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -223,21 +226,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path());
         store.make().unwrap();
-        let refusal = |how| match store.hold(how) {
+        let refusal = |how| match store.lock(how) {
             Err(Failure::Failed(error)) => error.to_string(),
             _ => String::new(),
         };
-        let alone = store.hold(Use::Alone).unwrap();
-        for how in [Use::Alone, Use::Shared] {
+        let alone = store.lock(LockKind::Exclusive).unwrap();
+        for how in [LockKind::Exclusive, LockKind::Shared] {
             let why = refusal(how);
             let us = format!(": process {} is using this folder", std::process::id());
             assert!(why.contains(&us), "{why}");
         }
         drop(alone);
-        let points = [Use::Shared, Use::Shared].map(|how| store.hold(how).unwrap());
-        assert!(!refusal(Use::Alone).is_empty());
+        let points = [LockKind::Shared, LockKind::Shared].map(|how| store.lock(how).unwrap());
+        assert!(!refusal(LockKind::Exclusive).is_empty());
         drop(points);
-        assert!(store.hold(Use::Alone).is_ok());
+        assert!(store.lock(LockKind::Exclusive).is_ok());
     }
 
     #[test]

@@ -9,14 +9,15 @@ use super::rows::{measured, values, Stats};
 use super::spec::Table;
 use super::store::Record;
 
-/// Results that differ only in two axes and in repeats.
+/// The part of the results that one table or plot shows: runs that differ only in two swept flags and in the seed.
 pub struct Slice<'r> {
-    /// Values of the other axes; empty if there are none.
+    /// Values of all other swept flags, such as `size 1MiB`; empty if there are none.
     pub title: String,
     pub records: Vec<(&'r Point, &'r Record)>,
 }
 
-/// Splits the results by all axes except those `shown`.
+/// Splits results into slices: one for each combination of values of the swept flags (`axes`) other than the two
+/// `shown`.
 pub fn slices<'r>(
     axes: &[&str],
     shown: [&str; 2],
@@ -38,7 +39,7 @@ pub fn slices<'r>(
     slices
 }
 
-/// Statistics of a column at these values of the axes.
+/// Statistics of a results column over the runs of the slice that have the values `at` for two flags.
 pub fn stats(slice: &Slice<'_>, at: [(&str, &str); 2], column: &str) -> Option<Stats> {
     let here = slice
         .records
@@ -50,16 +51,16 @@ pub fn stats(slice: &Slice<'_>, at: [(&str, &str); 2], column: &str) -> Option<S
     Stats::of(&numbers)
 }
 
-/// A table of cells.
+/// A table of results as rows of cells.
 pub struct CellTable {
     pub title: String,
-    /// Rows of cells; the first row has the names of columns.
+    /// Rows of cells; the first row has the headings of columns.
     pub lines: Vec<Vec<String>>,
 }
 
-/// The table of each slice: means, and ranges if repeats differ.
-pub fn sheets(table: &Table, axes: &[&str], records: &[(&Point, &Record)]) -> Vec<CellTable> {
-    let mut sheets = Vec::new();
+/// Formats one table for each slice of the results. Cells have the mean, and the range if repeated runs differ.
+pub fn cell_tables(table: &Table, axes: &[&str], records: &[(&Point, &Record)]) -> Vec<CellTable> {
+    let mut cell_tables = Vec::new();
     for slice in slices(axes, [&table.rows, &table.columns], records) {
         let comma = if slice.title.is_empty() { "" } else { ", " };
         let points = || slice.records.iter().map(|(point, _)| *point);
@@ -75,15 +76,15 @@ pub fn sheets(table: &Table, axes: &[&str], records: &[(&Point, &Record)]) -> Ve
             lines.push(line);
         }
         let title = format!("{}{comma}{}", table.value, slice.title);
-        sheets.push(CellTable { title, lines });
+        cell_tables.push(CellTable { title, lines });
     }
-    sheets
+    cell_tables
 }
 
-/// The tables as text.
+/// Formats the tables as text with aligned columns.
 pub fn text(table: &Table, axes: &[&str], records: &[(&Point, &Record)]) -> String {
     let mut out = String::new();
-    for sheet in sheets(table, axes, records) {
+    for sheet in cell_tables(table, axes, records) {
         let _ = writeln!(out, "\n{}", sheet.title);
         out += &aligned(&sheet.lines);
     }

@@ -1,4 +1,4 @@
-//! Plots of flows' throughput over time, of runs with `--throughput-every`.
+//! Plots of each flow's throughput over time, for runs with `--throughput-every`.
 
 use alfirk_experiment::duration;
 use plotters::coord::Shift;
@@ -6,18 +6,18 @@ use plotters::prelude::*;
 use serde_json::Value;
 
 use super::drawing::{Drawing, Painted, Picture, COLOURS, SIZE};
-use super::plot::round;
+use super::plot::trim_zeros;
 use super::points::{file_word, Point};
 use super::store::Record;
 
-/// Flows with their names, and Gbit/s in each interval.
-struct Series {
+/// Throughput of flows over time: for each flow its name and its Gbit/s in each interval.
+struct Throughput {
     title: String,
     interval_ns: u64,
     flows: Vec<(String, Vec<f64>)>,
 }
 
-/// Draws one plot for each phase with throughput samples.
+/// Draws one plot for each phase of a workload whose report has throughput samples.
 pub fn draw(records: &[(&Point, &Record)]) -> Vec<Drawing> {
     let mut all = Vec::new();
     for (point, record) in records {
@@ -27,26 +27,26 @@ pub fn draw(records: &[(&Point, &Record)]) -> Vec<Drawing> {
             let title = format!("throughput, {name}, {}", point.id);
             let file = file_word(&title.replace(", ", "-")).collect();
             let series = phase.get("throughput").and_then(|of| series(title, of));
-            all.extend(series.map(|series| Drawing::of(file, &series)));
+            all.extend(series.map(|series| Drawing::new(file, &series)));
         }
     }
     all
 }
 
-fn series(title: String, throughput: &Value) -> Option<Series> {
+fn series(title: String, throughput: &Value) -> Option<Throughput> {
     let flows = throughput.get("flows")?.as_array()?.iter().map(|flow| {
         let numbers = flow.get("gbps")?.as_array()?.iter();
         let numbers: Option<Vec<f64>> = numbers.map(Value::as_f64).collect();
         Some((flow.get("flow")?.as_str()?.to_owned(), numbers?))
     });
-    Some(Series {
+    Some(Throughput {
         title,
         interval_ns: throughput.get("interval_ns")?.as_u64()?,
         flows: flows.collect::<Option<_>>()?,
     })
 }
 
-impl Picture for Series {
+impl Picture for Throughput {
     fn paint<DB: DrawingBackend>(&self, root: &DrawingArea<DB, Shift>) -> Painted<DB> {
         let (canvas, legend) = root.split_horizontally(SIZE.0 as i32 - 210);
         let lengths = self.flows.iter().map(|(_, gbps)| gbps.len());
@@ -64,8 +64,8 @@ impl Picture for Series {
             .light_line_style(WHITE)
             .x_desc("time")
             .y_desc("Gbit/s")
-            .x_label_formatter(&|at| round(&duration(*at as u64)))
-            .y_label_formatter(&|gbps| round(&gbps.to_string()))
+            .x_label_formatter(&|at| trim_zeros(&duration(*at as u64)))
+            .y_label_formatter(&|gbps| trim_zeros(&gbps.to_string()))
             .label_style(("sans-serif", 13))
             .draw()?;
         for (index, (name, gbps)) in self.flows.iter().enumerate() {

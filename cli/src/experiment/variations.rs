@@ -1,27 +1,28 @@
-//! Points outside the sweep, for claims that vary a flag.
+//! Lists the points (runs) that claims need beyond the sweep, because they vary a flag.
 
-use super::points::{check, id, replace, Point};
+use super::points::{check, point_id, replace, Point};
 use super::setting::Setting;
-use super::spec::{Axis, Claim, Experiment, Place, Side, Variation};
+use super::spec::{Axis, Claim, Experiment, Selection, Side, Variation};
 use crate::exit::Failure;
 
-/// The points of one variation of one claim.
+/// The points of one claim while one flag is varied.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Varied {
-    /// Index of the claim in the experiment, and of the variation in the claim.
-    pub of: (usize, usize),
-    /// Names of the points of the ratio for each value; some of them may belong to the sweep.
+pub struct VariationPoints {
+    /// Index of the claim in the experiment, and index of the variation in [`Claim::vary`].
+    pub claim_and_variation: (usize, usize),
+    /// For each value of the flag, the names of the points that the ratio is computed from. Some may belong to the
+    /// sweep.
     pub values: Vec<Vec<String>>,
 }
 
-/// All variations, and the points that are not in the sweep.
+/// Lists the variations of all claims, and the points that they need beyond those of the sweep (`swept`).
 ///
 /// # Errors
-/// A value is not valid at the claim's points; the message names it.
+/// A varied value is not valid with the other flags of a point; the message has all flags as a command.
 pub fn enumerate(
     experiment: &Experiment,
     swept: &[Point],
-) -> Result<(Vec<Varied>, Vec<Point>), Failure> {
+) -> Result<(Vec<VariationPoints>, Vec<Point>), Failure> {
     let (mut all, mut new) = (Vec::new(), Vec::<Point>::new());
     for (number, claim) in experiment.claims.iter().enumerate() {
         for (at, variation) in claim.vary.iter().enumerate() {
@@ -39,14 +40,17 @@ pub fn enumerate(
                 }
                 values.push(names);
             }
-            let of = (number, at);
-            all.push(Varied { of, values });
+            let claim_and_variation = (number, at);
+            all.push(VariationPoints {
+                claim_and_variation,
+                values,
+            });
         }
     }
     Ok((all, new))
 }
 
-/// Points of a claim for one value of a variation.
+/// Points from which the ratio of a claim is computed while the varied flag has the value `value`.
 fn points(
     experiment: &Experiment,
     claim: &Claim,
@@ -54,7 +58,7 @@ fn points(
     value: &Setting,
     swept: &[Point],
 ) -> Result<Vec<Point>, Failure> {
-    let at = places(claim, variation);
+    let at = selected(claim, variation);
     let of = swept.iter().filter(|point| point.is_at(&claim.of));
     let of = of.map(|point| (point, variation.side != Side::To));
     let to = swept.iter().filter(|point| match &claim.to {
@@ -73,15 +77,15 @@ fn points(
             replace(&mut settings, setting.clone());
         }
         check(&settings)?;
-        let id = id(experiment, &settings);
+        let id = point_id(experiment, &settings);
         points.push(Point { id, settings });
     }
     Ok(points)
 }
 
-/// Points of a claim while a flag is varied: the claim's own, unless the variation gives others. An axis that is itself varied is reduced to
-/// the first value of the sweep, from which the others are derived.
-pub fn places(claim: &Claim, variation: &Variation) -> Place {
+/// Selects the points of a claim while a flag is varied: those of the claim's `at`, except for flags that the variation
+/// selects itself and for the varied flag.
+pub fn selected(claim: &Claim, variation: &Variation) -> Selection {
     let other = |(axis, _): &&(String, Vec<String>)| {
         let own = variation.at.iter().any(|(own, _)| own == axis);
         !own && *axis != variation.flag
@@ -90,7 +94,7 @@ pub fn places(claim: &Claim, variation: &Variation) -> Place {
     claimed.chain(&variation.at).cloned().collect()
 }
 
-/// Flags that are varied but not swept: additional columns of results.
+/// Flags that claims vary but that are not swept; results have further columns for them.
 pub fn flags<'e>(experiment: &'e Experiment, sweep: &[Axis]) -> Vec<&'e str> {
     let mut flags = Vec::new();
     for variation in experiment.claims.iter().flat_map(|claim| &claim.vary) {

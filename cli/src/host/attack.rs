@@ -1,8 +1,8 @@
-//! A hostile host: it sends harmful packets to its group, besides those of its queue pairs.
+//! A hostile host: besides the packets of its queue pairs, it sends harmful packets to its multicast group.
 //!
-//! Links between processes have no rate limit; all processes share the processors. So the host sends as many packets as its
-//! interface receives, which loads the link equally in both directions. It takes the group's position, the newest PSN, from the
-//! received packets.
+//! Links between processes have no rate limit; all processes share the processors. The host therefore sends as many
+//! packets as its interface receives, which loads the link equally in both directions. It learns the group's newest PSN
+//! from the received packets.
 
 use std::io;
 
@@ -14,16 +14,16 @@ const POLL_INTERVAL: u64 = 1_000_000;
 /// Maximum number of packets sent after one poll.
 const MAX_BURST: usize = 16 * BATCH;
 
-/// Sends the harmful packets that a [`Hostile`] generates.
+/// Sends the harmful packets that a [`Hostile`] generates, through an interface.
 pub(super) struct Attack {
     hostile: Hostile,
     socket: PacketSocket,
     batch: ReceiveBatch,
-    next: u64,
+    next_send_at: u64,
 }
 
 impl Attack {
-    /// Starts to send at time `now`, in nanoseconds.
+    /// Opens the interface; the first packet is due at `now`, in nanoseconds.
     ///
     /// # Errors
     /// CAP_NET_RAW is missing, or there is no such interface.
@@ -32,21 +32,21 @@ impl Attack {
             hostile,
             socket: PacketSocket::open(interface_index(interface)?)?,
             batch: ReceiveBatch::default(),
-            next: now,
+            next_send_at: now,
         })
     }
 
-    /// Time in nanoseconds at which [`Attack::send`] must be called next.
-    pub(super) fn next(&self) -> u64 {
-        self.next
+    /// Time at which [`Attack::send`] must be called next, in nanoseconds.
+    pub(super) fn next_send_at(&self) -> u64 {
+        self.next_send_at
     }
 
-    /// Sends one packet for each that was received since the last call, and at least one.
+    /// Sends one harmful packet for each packet that the interface received since the last call, and at least one.
     pub(super) fn send(&mut self, now: u64) -> io::Result<()> {
-        if now < self.next {
+        if now < self.next_send_at {
             return Ok(());
         }
-        self.next = now + POLL_INTERVAL;
+        self.next_send_at = now + POLL_INTERVAL;
         let hostile = &mut self.hostile;
         let mut received = 0;
         while received < MAX_BURST {

@@ -1,4 +1,4 @@
-//! The orchestrator's client of a host's control socket.
+//! Client of a host's control socket, which the orchestrator (`alfirk run`) uses.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -11,11 +11,12 @@ use anyhow::{bail, Context};
 
 use super::protocol::{Event, Line, NumberedRequest, Reply, Request};
 
-/// Time limit of a host's reply.
+/// Time limit for a host's reply to a request.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Connection to one host.
+/// Connection of the orchestrator to one host.
 pub struct HostClient {
+    /// Name of the host in messages, with its kind: `host h1`.
     what: String,
     stream: UnixStream,
     next_id: u64,
@@ -35,7 +36,7 @@ impl HostClient {
         Ok(HostClient::over(name, stream))
     }
 
-    /// Uses an existing connection to the host.
+    /// Creates a client over an existing connection; `name` is the host's name in messages.
     pub fn over(name: &str, stream: UnixStream) -> HostClient {
         HostClient {
             what: format!("host {name}"),
@@ -72,7 +73,7 @@ impl HostClient {
         }
     }
 
-    /// The next event; `None` if none arrives before `deadline`.
+    /// Returns the next event of the host; `None` if none arrives before `deadline`.
     pub fn next_event(&mut self, deadline: Instant) -> anyhow::Result<Option<Event>> {
         if let Some(event) = self.events.pop_front() {
             return Ok(Some(event));
@@ -86,7 +87,7 @@ impl HostClient {
         }
     }
 
-    /// The next line; `None` if none arrives before `deadline`.
+    /// Returns the next line from the host; `None` if none arrives before `deadline`.
     fn line(&mut self, deadline: Instant) -> anyhow::Result<Option<Line>> {
         loop {
             if let Some(end) = self.input.iter().position(|b| *b == b'\n') {
@@ -124,7 +125,8 @@ impl HostClient {
 }
 
 impl AsFd for HostClient {
-    /// Readable when an event may have arrived; queued events are not signalled (see [`HostClient::request`]).
+    /// The socket, readable when an event may have arrived. Events that [`HostClient::request`] has queued do not make
+    /// it readable.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }

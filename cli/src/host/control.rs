@@ -1,7 +1,8 @@
 //! The control socket: accepts clients, reads requests, and writes replies and events, without blocking.
 //!
-//! A character device, such as the serial port of a virtual machine, can take the socket's place. It has one client at a time. When
-//! the client closes it, queued lines are discarded, and the next client starts with an empty line.
+//! Instead of the socket, a character device can be used, such as the serial port of a virtual machine. It has one
+//! client at a time. When the client closes the device, queued lines are discarded, and the next client starts with an
+//! empty line.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -19,8 +20,9 @@ const MAX_REQUEST: usize = 16 << 20;
 /// Maximum size in bytes of a client's unread output; a client that exceeds it is dropped.
 const MAX_UNREAD: usize = 64 << 20;
 
-/// Connection to one orchestrator.
+/// Connection to one client (an orchestrator), with its partly read input and unsent output.
 struct Client {
+    /// Number that identifies the client to the event loop.
     token: u64,
     stream: File,
     input: Vec<u8>,
@@ -29,13 +31,13 @@ struct Client {
 
 /// Source of client connections.
 enum Listener {
-    /// Any number of clients at a time. The socket's file is removed on drop.
+    /// A Unix socket, for any number of clients at a time. Its file is removed on drop.
     Socket(UnixListener),
-    /// One client at a time. The open device is kept here while no client is connected.
+    /// A character device, for one client at a time. The open device is kept here while no client is connected.
     Device(Option<File>),
 }
 
-/// The listener and its connected clients.
+/// The control socket or device, and its connected clients.
 pub(super) struct Control {
     path: PathBuf,
     listener: Listener,
@@ -43,7 +45,7 @@ pub(super) struct Control {
     next_token: u64,
 }
 
-/// A request, and the client that gets the reply.
+/// A received request, and the client that gets the reply.
 pub(super) struct Incoming {
     pub(super) client: u64,
     /// The parsed request, or why it is malformed.
@@ -51,8 +53,8 @@ pub(super) struct Incoming {
 }
 
 impl Control {
-    /// Opens the character device at `path`, or listens there on a Unix socket. A socket file that a dead process left is replaced; one
-    /// with a listening process is an error. Clients get tokens from `first_token` on.
+    /// Opens the character device at `path`, or listens there on a Unix socket. A socket file without a listening
+    /// process is replaced; one with a listening process is an error. Clients get tokens from `first_token` on.
     pub(super) fn open(path: &Path, first_token: u64) -> io::Result<Control> {
         let is_device = path
             .metadata()
@@ -69,7 +71,8 @@ impl Control {
         })
     }
 
-    /// Descriptor that is readable when a client waits to be accepted. A device has none: see [`Control::is_waiting`].
+    /// Descriptor that is readable when a client waits to be accepted. `None` for a device: see
+    /// [`Control::needs_polling`].
     pub(super) fn listener_fd(&self) -> Option<BorrowedFd<'_>> {
         match &self.listener {
             Listener::Socket(listener) => Some(listener.as_fd()),
@@ -77,12 +80,12 @@ impl Control {
         }
     }
 
-    /// Whether [`Control::accept`] must be polled, because a device does not signal that a client opened it.
-    pub(super) fn is_waiting(&self) -> bool {
+    /// Whether [`Control::accept`] must be called periodically: a device does not signal that a client has opened it.
+    pub(super) fn needs_polling(&self) -> bool {
         matches!(self.listener, Listener::Device(_)) && self.clients.is_empty()
     }
 
-    /// Accepts waiting clients; returns their descriptors to watch, with their tokens.
+    /// Accepts waiting clients. Returns the descriptor of each, to be watched for input, with its token.
     pub(super) fn accept(&mut self) -> Vec<(BorrowedFd<'_>, u64)> {
         let mut streams = Vec::new();
         match &mut self.listener {
@@ -119,13 +122,14 @@ impl Control {
             .collect()
     }
 
-    /// Reads the requests of a client. A client that closed, or sends an endless line, is dropped.
+    /// Reads the requests of a client. A client that has closed its connection, or whose line exceeds [`MAX_REQUEST`],
+    /// is dropped.
     pub(super) fn read(&mut self, token: u64) -> Vec<Incoming> {
         let Some(index) = self.clients.iter().position(|c| c.token == token) else {
             return Vec::new();
         };
         let client = &mut self.clients[index];
-        let alive = client.fill();
+        let alive = client.read_available();
         let mut requests = Vec::new();
         while let Some(end) = client.input.iter().position(|b| *b == b'\n') {
             let line: Vec<u8> = client.input.drain(..=end).collect();
@@ -163,10 +167,11 @@ impl Control {
         !self.clients.is_empty()
     }
 
-    /// Writes queued output, and returns whether some is left. Clients that closed or do not read are dropped.
+    /// Writes queued output, and returns whether some is left. Clients that have closed their connection, or whose
+    /// unread output exceeds [`MAX_UNREAD`], are dropped.
     pub(super) fn flush(&mut self) -> bool {
         self.clients
-            .retain_mut(|c| c.drain() && c.output.len() <= MAX_UNREAD);
+            .retain_mut(|c| c.write_queued() && c.output.len() <= MAX_UNREAD);
         self.clients.iter().any(|c| !c.output.is_empty())
     }
 }
@@ -198,7 +203,7 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Opens the device; a terminal is set to raw mode.
+/// Opens the character device at `path`; if it is a terminal, sets raw mode.
 fn open_device(path: &Path) -> io::Result<File> {
     use nix::sys::termios::{cfmakeraw, tcgetattr, tcsetattr, SetArg};
 
@@ -214,7 +219,7 @@ fn open_device(path: &Path) -> io::Result<File> {
     Ok(device)
 }
 
-/// Whether a peer has the other end of the device open.
+/// Whether another process has the other end of the device open.
 fn has_peer(device: &File) -> bool {
     let mut fds = [PollFd::new(device.as_fd(), PollFlags::POLLIN)];
     let polled = poll(&mut fds, PollTimeout::ZERO);
@@ -224,7 +229,7 @@ fn has_peer(device: &File) -> bool {
 
 impl Client {
     /// Reads available input; false if the client closed the connection.
-    fn fill(&mut self) -> bool {
+    fn read_available(&mut self) -> bool {
         let mut chunk = [0; 65536];
         while self.input.len() <= MAX_REQUEST {
             match self.stream.read(&mut chunk) {
@@ -244,7 +249,7 @@ impl Client {
     }
 
     /// Writes queued output; false if the client closed the connection.
-    fn drain(&mut self) -> bool {
+    fn write_queued(&mut self) -> bool {
         while !self.output.is_empty() {
             match self.stream.write(&self.output) {
                 Ok(count) => drop(self.output.drain(..count)),
@@ -271,9 +276,9 @@ mod tests {
         let mut control = Control::open(&path, 7).unwrap();
         drop(pty.slave);
         assert!(control.listener_fd().is_none());
-        assert!(control.is_waiting());
+        assert!(control.needs_polling());
         assert_eq!(control.accept().len(), 1);
-        assert!(!control.is_waiting());
+        assert!(!control.needs_polling());
         assert!(control.accept().is_empty());
 
         let mut master = File::from(pty.master);
@@ -295,7 +300,7 @@ mod tests {
 
         drop(master);
         assert!(control.read(7).is_empty());
-        assert!(control.is_waiting());
+        assert!(control.needs_polling());
         // No client is connected.
         assert!(control.accept().is_empty());
         drop(control);

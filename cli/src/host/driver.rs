@@ -1,4 +1,4 @@
-//! The event loop: one thread that connects the host with the network, the clock and its clients.
+//! Event loop of `alfirk host`: one thread that serves the network, the timers and the clients of the control socket.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,6 +20,7 @@ use super::protocol::{EdgeStatus, Event, Line, Reply, Request, Status};
 use super::station::Station;
 use crate::exit::{Failure, Outcome};
 
+/// Tokens of epoll: the source of input that is ready.
 const STATION: u64 = 0;
 const SIGNALS: u64 = 1;
 const LISTENER: u64 = 2;
@@ -27,42 +28,47 @@ const FIRST_CLIENT: u64 = 3;
 
 /// Minimum time between two progress events of a transfer, in nanoseconds of the system's clock.
 const PROGRESS_INTERVAL: u64 = 200_000_000;
-/// Time until a retry after the interface or a client accepted nothing, in nanoseconds of the system's clock.
+/// Time until output is retried that the interface or a client did not accept, in nanoseconds of the system's clock.
 const RETRY_INTERVAL: u64 = 200_000;
 /// Time between two polls for a client of a control device, in nanoseconds of the system's clock.
 const DEVICE_POLL_INTERVAL: u64 = 50_000_000;
 
-/// Runs until a signal or the request `stop`.
+/// Runs the event loop until a signal or the request `stop`.
 pub(super) fn run(station: Box<dyn Station>, control: &Path, clock: Clock) -> Outcome {
     Driver::new(station, control, clock)?.run()
 }
 
+/// State of the event loop.
 struct Driver {
     station: Box<dyn Station>,
     /// Clock of the host and its application.
     clock: Clock,
-    /// Posts that the application has made and that have not reached the NIC yet.
+    /// Requests to send data that the application has posted and that have not reached the NIC yet.
     posts: Vec<Post>,
     control: Control,
     signals: SignalFd,
     poller: Poller,
-    transfers: BTreeMap<u32, Running>,
+    transfers: BTreeMap<u32, RunningTransfer>,
     registrar: Registrar,
-    /// The hostile sender, and the transfer for whose duration it runs; `None` if none runs.
+    /// The sender of harmful packets, and the number of the transfer for whose duration it runs; `None` if it is off.
     attack: Option<(u32, Attack)>,
+    /// Earliest time of the next progress events, in nanoseconds of the host's clock.
     next_progress: u64,
     stopping: bool,
 }
 
-/// A post (the application's request to send its data) on its way to the NIC. Times are in nanoseconds of the host's clock.
+/// An application's request to send its data (a post), on its way to the NIC. Times are in nanoseconds of the host's
+/// clock.
 struct Post {
     transfer: u32,
     data: Arc<[u8]>,
     posted_at: u64,
+    /// Time at which the post reaches the NIC.
     due: u64,
 }
 
-struct Running {
+/// A transfer, with what has been reported about it.
+struct RunningTransfer {
     transfer: Transfer,
     last_progress: Progress,
     is_finished_sent: bool,
@@ -107,7 +113,7 @@ impl Driver {
         let mut ready = Vec::new();
         while !self.stopping {
             // Packets that events cause, such as a relayed slice, are sent in the same iteration.
-            self.events();
+            self.dispatch_events();
             let more = self.station.transmit()?;
             let unread = self.control.flush();
             self.accept()?;
@@ -117,15 +123,18 @@ impl Driver {
             } else {
                 let stuck = (unread || self.station.is_stuck())
                     .then_some(now + self.host_nanoseconds(RETRY_INTERVAL));
-                let progress = self.wants_progress().then_some(self.next_progress);
+                let progress = self.has_unreported_progress().then_some(self.next_progress);
                 let (host, group) = (self.station.poll_timeout(), self.registrar.poll_timeout());
                 let transfers = self.transfers.values();
                 let transfers = transfers.filter_map(|r| r.transfer.poll_timeout()).min();
                 let knock = self
                     .control
-                    .is_waiting()
+                    .needs_polling()
                     .then_some(now + self.host_nanoseconds(DEVICE_POLL_INTERVAL));
-                let attack = self.attack.as_ref().map(|(_, attack)| attack.next());
+                let attack = self
+                    .attack
+                    .as_ref()
+                    .map(|(_, attack)| attack.next_send_at());
                 let attack = attack.map(|at| self.host_nanoseconds(at));
                 let post = self.posts.iter().map(|post| post.due).min();
                 [host, group, transfers, stuck, progress, knock, attack, post]
@@ -150,19 +159,19 @@ impl Driver {
                 }
             }
             let now = self.clock.now();
-            self.post(now);
+            self.start_due_posts(now);
             if self.station.poll_timeout().is_some_and(|at| at <= now) {
                 self.station.handle_timeout(now);
             }
             for running in self.transfers.values_mut() {
                 let transfer = &mut running.transfer;
                 if transfer.poll_timeout().is_some_and(|at| at <= now) {
-                    self.station.touch(now);
+                    self.station.advance_clock(now);
                     transfer.handle_timeout(self.station.verbs_mut(), now);
                 }
             }
             if self.registrar.poll_timeout().is_some_and(|at| at <= now) {
-                self.station.touch(now);
+                self.station.advance_clock(now);
                 self.registrar.handle_timeout(self.station.verbs_mut(), now);
             }
             if let Some((_, attack)) = &mut self.attack {
@@ -182,8 +191,8 @@ impl Driver {
 
     // ---- Transfers ----
 
-    /// Starts the transfers whose post has reached the NIC.
-    fn post(&mut self, now: u64) {
+    /// Starts the transfers whose post has reached the NIC by `now`.
+    fn start_due_posts(&mut self, now: u64) {
         while let Some(index) = self.posts.iter().position(|post| post.due <= now) {
             let post = self.posts.remove(index);
             let transfer = post.transfer;
@@ -191,7 +200,7 @@ impl Driver {
             let Some(running) = self.transfers.get_mut(&transfer) else {
                 continue;
             };
-            self.station.touch(post.due);
+            self.station.advance_clock(post.due);
             let host = self.station.verbs_mut();
             let started = running.transfer.start(host, post.posted_at, post.data);
             if let Err(error) = started {
@@ -202,8 +211,8 @@ impl Driver {
         }
     }
 
-    /// Passes the host's events to the transfers, and the transfers' events to the clients.
-    fn events(&mut self) {
+    /// Passes the host's events to its transfers, and sends the transfers' events to the clients.
+    fn dispatch_events(&mut self) {
         let now = self.clock.now();
         while let Some((at, event)) = self.station.poll_event(now) {
             let host = self.station.verbs_mut();
@@ -260,9 +269,9 @@ impl Driver {
         }
     }
 
-    /// Whether a progress event may be due soon.
-    fn wants_progress(&self) -> bool {
-        let under_way = |r: &Running| {
+    /// Whether a client is connected and a transfer has made progress that has not been reported.
+    fn has_unreported_progress(&self) -> bool {
+        let under_way = |r: &RunningTransfer| {
             !r.is_finished_sent
                 && !r.transfer.has_failed()
                 && r.last_progress != r.transfer.progress(self.station.verbs())
@@ -295,9 +304,10 @@ impl Driver {
         self.control.send(incoming.client, &line);
     }
 
+    /// Executes a request and returns the reply, or a message for the client.
     fn execute(&mut self, request: Request) -> Result<Reply, String> {
         let now = self.clock.now();
-        self.station.touch(now);
+        self.station.advance_clock(now);
         match request {
             Request::Info => Ok(Reply::Info(self.station.info())),
             Request::Clock => Ok(Reply::Clock { at: now }),
@@ -310,7 +320,7 @@ impl Driver {
                 let (machine, endpoints) =
                     Transfer::prepare(self.station.verbs_mut(), *spec).map_err(text)?;
                 let last_progress = machine.progress(self.station.verbs());
-                let running = Running {
+                let running = RunningTransfer {
                     transfer: machine,
                     last_progress,
                     is_finished_sent: false,
@@ -333,7 +343,7 @@ impl Driver {
                     .into();
                 // The application starts only when the file has been read.
                 let at = self.clock.now();
-                match self.station.posting(data.len() as u64) {
+                match self.station.post_delay(data.len() as u64) {
                     0 => {
                         let host = self.station.verbs_mut();
                         running.transfer.start(host, at, data).map_err(text)?;
@@ -356,7 +366,7 @@ impl Driver {
                 let reply = acted.map_err(text)?;
                 if leaves {
                     // Process delivered data that is still queued as events.
-                    self.events();
+                    self.dispatch_events();
                     let machine = &find(&mut self.transfers, transfer)?.transfer;
                     let (held, beyond) = (machine.held(), machine.held_beyond());
                     self.control.broadcast(&Line::Event(Event::Left {
@@ -441,7 +451,10 @@ impl Driver {
     }
 }
 
-fn find(transfers: &mut BTreeMap<u32, Running>, transfer: u32) -> Result<&mut Running, String> {
+fn find(
+    transfers: &mut BTreeMap<u32, RunningTransfer>,
+    transfer: u32,
+) -> Result<&mut RunningTransfer, String> {
     transfers
         .get_mut(&transfer)
         .ok_or_else(|| missing(transfer))

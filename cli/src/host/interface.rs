@@ -7,15 +7,15 @@ use alfirk_roce::wire::MacAddr;
 
 use super::Address;
 
-/// An interface of this network namespace.
+/// Attributes of a network interface in the network namespace of this process.
 pub(super) struct Interface {
     pub(super) mac: MacAddr,
     pub(super) mtu: u32,
-    /// The first IPv4 address, if any.
+    /// First IPv4 address of the interface; `None` if it has none.
     pub(super) address: Option<Address>,
 }
 
-/// Reads the interface `name`; fails with a message for users if there is none.
+/// Reads the attributes of the interface `name`. The message of an error is for users.
 pub(super) fn read(name: &str) -> io::Result<Interface> {
     Ok(Interface {
         mac: attribute(name, "address")?,

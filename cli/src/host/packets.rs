@@ -1,4 +1,4 @@
-//! A host with the RDMA stack of `alfirk_roce` on a packet socket.
+//! A host with the RDMA stack of `alfirk_roce`, which sends and receives through a packet socket.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -12,12 +12,12 @@ use alfirk_roce::host::{Host, HostEvent};
 use alfirk_roce::verbs::Verbs;
 use alfirk_roce::wire::udp::{PORT_MRP, PORT_ROCE};
 
-use super::pace::Pace;
+use super::emulation::HostEmulation;
 use super::protocol::Info;
 use super::station::Station;
 use crate::exit::{Failure, Outcome};
 
-/// A host of `alfirk_roce` on an interface.
+/// A host of `alfirk_roce` on a network interface.
 pub(super) struct PacketStation {
     host: Host,
     socket: PacketSocket,
@@ -25,22 +25,23 @@ pub(super) struct PacketStation {
     interface: String,
     pcap: Option<PcapFile>,
     clock: Clock,
-    /// Emulation of NIC and link, if enabled.
-    pace: Option<Pace>,
+    /// Emulation of NIC, link and application; `None` if no flag enables it.
+    emulation: Option<HostEmulation>,
     /// Frames that the interface has not accepted yet.
     unsent: Vec<Vec<u8>>,
-    /// Sockets that keep the kernel from answering for the UDP ports.
+    /// Sockets bound to the UDP ports of RoCEv2 and registration, so that the kernel does not reply with "port
+    /// unreachable".
     _ports: Vec<UdpSocket>,
 }
 
 impl PacketStation {
-    /// Opens a packet socket on the interface.
+    /// Opens a packet socket on the interface, and the capture file if `pcap` is given.
     pub(super) fn open(
         host: Host,
         interface: &str,
         pcap: Option<&Path>,
         clock: Clock,
-        pace: Option<Pace>,
+        emulation: Option<HostEmulation>,
     ) -> Result<PacketStation, Failure> {
         let socket = interface_index(interface)
             .and_then(PacketSocket::open)
@@ -66,15 +67,15 @@ impl PacketStation {
             interface: interface.to_owned(),
             pcap,
             clock,
-            pace,
+            emulation,
             unsent: Vec::new(),
-            _ports: hold_ports(),
+            _ports: bind_ports(),
         })
     }
 
     fn capture(&mut self, frame: &[u8]) -> Outcome {
         match &mut self.pcap {
-            Some(pcap) => pcap.write(wall_clock(), frame).map_err(no_capture),
+            Some(pcap) => pcap.write(wall_clock(), frame).map_err(capture_failure),
             None => Ok(()),
         }
     }
@@ -95,7 +96,7 @@ impl Station for PacketStation {
 
     fn receive(&mut self) -> Outcome {
         let now = self.clock.now();
-        let (host, pace, pcap) = (&mut self.host, &mut self.pace, &mut self.pcap);
+        let (host, emulation, pcap) = (&mut self.host, &mut self.emulation, &mut self.pcap);
         let mut result = Ok(());
         for _ in 0..BATCH {
             let taken = self.socket.take(&mut self.batch, |frame| {
@@ -103,8 +104,8 @@ impl Station for PacketStation {
                     result = std::mem::replace(&mut result, Ok(()))
                         .and_then(|()| pcap.write(wall_clock(), frame));
                 }
-                match pace {
-                    Some(pace) => pace.arrive(now, frame),
+                match emulation {
+                    Some(emulation) => emulation.receive_frame(now, frame),
                     None => host.handle_frame(now, frame),
                 }
             });
@@ -113,18 +114,18 @@ impl Station for PacketStation {
                 break;
             }
         }
-        result.map_err(no_capture)
+        result.map_err(capture_failure)
     }
 
-    /// Sends one batch of pending frames; returns whether more may be sent at once.
+    /// Sends one batch of pending frames; returns whether more can be sent immediately.
     fn transmit(&mut self) -> Result<bool, Failure> {
         let now = self.clock.now();
-        if let Some(pace) = &mut self.pace {
-            pace.advance(&mut self.host, now);
+        if let Some(emulation) = &mut self.emulation {
+            emulation.advance(&mut self.host, now);
         }
         while self.unsent.len() < BATCH {
-            let next = match &mut self.pace {
-                Some(pace) => pace.next_frame(now),
+            let next = match &mut self.emulation {
+                Some(emulation) => emulation.next_frame(now),
                 None => self.host.poll_transmit(now),
             };
             match next {
@@ -158,36 +159,41 @@ impl Station for PacketStation {
     }
 
     fn poll_timeout(&self) -> Option<u64> {
-        let pace = self.pace.as_ref().and_then(Pace::poll_timeout);
-        self.host.poll_timeout().into_iter().chain(pace).min()
+        let emulation = self
+            .emulation
+            .as_ref()
+            .and_then(HostEmulation::poll_timeout);
+        self.host.poll_timeout().into_iter().chain(emulation).min()
     }
 
     fn handle_timeout(&mut self, now: u64) {
-        match &mut self.pace {
-            Some(pace) => pace.advance(&mut self.host, now),
+        match &mut self.emulation {
+            Some(emulation) => emulation.advance(&mut self.host, now),
             None => self.host.handle_timeout(now),
         }
     }
 
     fn poll_event(&mut self, now: u64) -> Option<(u64, HostEvent)> {
-        match &mut self.pace {
-            Some(pace) => {
+        match &mut self.emulation {
+            Some(emulation) => {
                 // The frames of the previous event's handling leave before the next event is delivered.
-                pace.advance(&mut self.host, now);
-                pace.next_event(now)
+                emulation.advance(&mut self.host, now);
+                emulation.next_event(now)
             }
             None => self.host.poll_event().map(|event| (now, event)),
         }
     }
 
-    fn touch(&mut self, now: u64) {
-        if let Some(pace) = &mut self.pace {
-            pace.touch(now);
+    fn advance_clock(&mut self, now: u64) {
+        if let Some(emulation) = &mut self.emulation {
+            emulation.advance_clock(now);
         }
     }
 
-    fn posting(&self, bytes: u64) -> u64 {
-        self.pace.as_ref().map_or(0, |pace| pace.posting(bytes))
+    fn post_delay(&self, bytes: u64) -> u64 {
+        self.emulation
+            .as_ref()
+            .map_or(0, |emulation| emulation.post_delay(bytes))
     }
 
     fn interface(&self) -> &str {
@@ -209,19 +215,19 @@ impl Station for PacketStation {
 
     fn finish(&mut self) -> Outcome {
         match &mut self.pcap {
-            Some(pcap) => pcap.flush().map_err(no_capture),
+            Some(pcap) => pcap.flush().map_err(capture_failure),
             None => Ok(()),
         }
     }
 }
 
-fn no_capture(error: io::Error) -> Failure {
+fn capture_failure(error: io::Error) -> Failure {
     Failure::failed(format_args!("cannot write the capture: {error}"))
 }
 
-/// Opens sockets that keep the kernel from answering packets for our ports with "port unreachable". If another process holds a
-/// port, the kernel does not answer for it either.
-fn hold_ports() -> Vec<UdpSocket> {
+/// Binds sockets to the UDP ports of RoCEv2 and registration, so that the kernel does not reply with "port
+/// unreachable". A port that another process holds is skipped.
+fn bind_ports() -> Vec<UdpSocket> {
     [PORT_ROCE, PORT_MRP]
         .into_iter()
         .filter_map(|port| {

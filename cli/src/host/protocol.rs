@@ -42,7 +42,7 @@ use alfirk_roce::wire::mrp::Node;
 use alfirk_roce::wire::{MacAddr, QpNum};
 use serde::{Deserialize, Serialize};
 
-/// A request with the number that its reply repeats.
+/// A request with its number (`id`), which the reply repeats.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NumberedRequest {
     #[serde(default)]
@@ -51,7 +51,7 @@ pub struct NumberedRequest {
     pub request: Request,
 }
 
-/// Requests of an orchestrator.
+/// Requests that an orchestrator sends to a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case")]
 pub enum Request {
@@ -64,12 +64,14 @@ pub enum Request {
         transfer: u32,
         spec: Box<TransferSpec>,
     },
-    /// Connect the queue pairs. Reply: [`Reply::Accepted`]; then [`Event::Ready`] or [`Event::Failed`].
+    /// Connect the queue pairs of the transfer to those of the other members (`peers`). Reply: [`Reply::Accepted`];
+    /// then [`Event::Ready`] or [`Event::Failed`].
     Connect { transfer: u32, peers: Vec<Endpoint> },
-    /// Send the content of a file; only at the root, or at the source of the next part. Reply: [`Reply::Started`].
+    /// Send the content of a file: at the root of the transfer, or at the source of its next part. Reply:
+    /// [`Reply::Started`].
     Start { transfer: u32, file: PathBuf },
-    /// End, start or pace a leg, which is the part of a transfer under one algorithm. Reply: [`Reply::Acted`]; after `leave` also
-    /// [`Event::Left`].
+    /// End, start or limit a leg, which is the part of a transfer under one algorithm. Reply: [`Reply::Acted`]; after
+    /// `leave` also [`Event::Left`].
     Leg {
         transfer: u32,
         #[serde(flatten)]
@@ -77,9 +79,9 @@ pub enum Request {
     },
     /// Query the state of a transfer. Reply: [`Reply::Status`].
     Status { transfer: u32 },
-    /// Write the data to a file. Reply: [`Reply::Accepted`].
+    /// Write the data of the transfer that this host holds to a file. Reply: [`Reply::Accepted`].
     Save { transfer: u32, file: PathBuf },
-    /// Release the queue pairs and memory. Reply: [`Reply::Accepted`].
+    /// End the transfer: release its queue pairs and memory. Reply: [`Reply::Accepted`].
     Close { transfer: u32 },
     /// Accept that another host registers this queue pair as a member of a multicast group, in band (by packets on the network).
     /// Reply: [`Reply::Accepted`].
@@ -98,11 +100,11 @@ pub enum Request {
         target: Target,
         seed: u64,
     },
-    /// End the process. Reply: [`Reply::Accepted`].
+    /// End the process of the host. Reply: [`Reply::Accepted`].
     Stop,
 }
 
-/// A line from the host.
+/// A line that a host sends to the orchestrator: a reply, an error or an event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Line {
@@ -133,21 +135,21 @@ pub enum Reply {
     Started {
         at: u64,
     },
-    /// Result of a [`LegCommand`].
+    /// Result of [`Request::Leg`].
     Acted {
         answer: LegReply,
     },
     Status(Status),
 }
 
-/// A host and its counters.
+/// Addresses and counters of a host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Info {
     pub name: String,
     pub mac: MacAddr,
     pub ip: Ipv4Addr,
     pub prefix_len: u8,
-    /// Largest IP packet in bytes.
+    /// Largest IP packet of the host's interface in bytes.
     pub mtu: u32,
     /// Default path MTU of queue pairs: the maximum payload of a packet in bytes.
     pub path_mtu: u32,
@@ -158,14 +160,14 @@ pub struct Info {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     pub progress: Progress,
-    /// Number of slices received; a slice is one message of the data.
+    /// Number of slices that the host holds; a slice is a part of the data that is sent as one message.
     #[serde(default)]
     pub held: u32,
-    /// Completion times of the root's messages, if they are counted as requests.
+    /// Completion times of the root's messages; `None` unless messages are counted as requests (`--queue-depth`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<Box<RequestTimes>>,
     pub ready: bool,
-    /// Whether all data has been received, and all relayed data acknowledged.
+    /// Whether the host has received all data, and all data that it sends or relays has been acknowledged.
     pub finished: bool,
     pub failed: bool,
     /// Counters of the transfer's queue pairs.
@@ -174,47 +176,48 @@ pub struct Status {
     pub host: HostStats,
 }
 
-/// One end of an edge of the algorithm's tree or ring.
+/// Counters of one queue pair: the host's end of an edge of the algorithm's tree or ring.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EdgeStatus {
     pub edge: EdgeId,
     pub stats: QpStats,
 }
 
-/// Notifications to all clients.
+/// Notifications that a host sends to all connected clients.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
     /// All connections of this member are established.
     Ready { transfer: u32 },
-    /// Progress, at most every 200 ms while bytes move.
+    /// The number of received or acknowledged bytes has changed; sent at most every 200 ms.
     Progress {
         transfer: u32,
         #[serde(flatten)]
         progress: Progress,
     },
-    /// At a receiver: all data has been received. At the root: all data has been acknowledged.
+    /// At a receiver, all data has been received; at the root, all data has been acknowledged. `at`: time in
+    /// nanoseconds.
     Done {
         transfer: u32,
         sha256: Digest,
         bytes: u64,
         at: u64,
     },
-    /// With alternating sources: this member holds a part; at the part's source, all members hold it.
+    /// With alternating sources: this member holds the whole part; at the part's source: all members hold it.
     PartDone { transfer: u32, part: u32, at: u64 },
-    /// All data that this member relays has been acknowledged, too.
+    /// After [`Event::Done`]: all data that this member relays has been acknowledged, too.
     Finished { transfer: u32 },
-    /// The leg has ended at this member, and its queue pairs are gone. `held`: number of contiguous slices that the member has from the
-    /// first one on. `beyond`: numbers of further slices that it has.
+    /// The leg has ended at this member, and its queue pairs are gone. `held`: number of contiguous slices that the
+    /// member has from the first one on. `beyond`: numbers of further slices that it has, after a gap.
     Left {
         transfer: u32,
         held: u32,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         beyond: Vec<u32>,
     },
-    /// The transfer failed.
+    /// The transfer has failed at this member.
     Failed { transfer: u32, error: String },
-    /// An event of the group that this host leads.
+    /// An event of the multicast group that this host leads: it registers and removes the group.
     Group {
         #[serde(flatten)]
         report: LeaderEvent,

@@ -1,4 +1,4 @@
-//! A host with the RDMA stack of a device, through libibverbs.
+//! A host that uses an RDMA device, through libibverbs.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -15,13 +15,13 @@ use crate::exit::{Failure, Outcome};
 pub(super) struct RdmaStation {
     device: Device,
     name: String,
-    /// Network interface of the device, as read at the start.
+    /// Attributes of the device's network interface, read at the start.
     interface: Interface,
     interface_name: String,
 }
 
 impl RdmaStation {
-    /// Opens the RDMA device.
+    /// Opens the RDMA device `device`.
     pub(super) fn open(
         device: &str,
         name: Option<&str>,

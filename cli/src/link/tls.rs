@@ -1,4 +1,4 @@
-//! TLS settings of the client: its certificate and the trusted authority.
+//! TLS settings of `alfirk link`: its certificate, and the certificate authority that it trusts.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 use super::{root_cause, Args};
 use crate::exit::Failure;
 
-/// Configures TLS with the certificate authority `authority` as the only trusted one.
+/// Configures TLS for a connection. Only the certificate authority of the file `authority` is trusted.
 pub fn secure(endpoint: Endpoint, args: &Args, authority: &Path) -> Result<Endpoint, Failure> {
     let mut tls = ClientTlsConfig::new();
     tls = tls.ca_certificate(Certificate::from_pem(read("--cacert", authority)?));

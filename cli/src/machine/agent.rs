@@ -22,13 +22,13 @@ use crate::run::mininet::signals::Signals;
 use crate::run::processors;
 use crate::vxlan::check_mtu;
 
-/// Name of the captures' folder inside that of the run.
+/// Name of the folder with captures, inside the folder of the run.
 const CAPTURES: &str = "pcaps";
 
-/// Builds and controls this machine's part of a network, by requests on standard input.
+/// Builds and controls this machine's part of a network as requested through standard input.
 pub fn run(connection: &str) -> Outcome {
     let broken = |error: io::Error| Failure::failed(format_args!("alfirk machine: {error}"));
-    let signals = Signals::hold()?;
+    let signals = Signals::block()?;
     let input = io::stdin().as_fd().try_clone_to_owned().map_err(broken)?;
     let output = io::stdout().as_fd().try_clone_to_owned().map_err(broken)?;
     let trunk = Trunk::over(File::from(input), File::from(output)).map_err(broken)?;
@@ -48,17 +48,18 @@ pub fn run(connection: &str) -> Outcome {
     agent.serve(&signals).map_err(broken)
 }
 
+/// State of the agent: its connection, and its part of the network.
 struct Agent {
     trunk: Trunk,
     control: UnixStream,
     files: UnixStream,
-    /// Input of an incomplete request.
+    /// Bytes received on `control` that are not a complete request yet.
     input: Vec<u8>,
     network: Option<MininetNetwork>,
     /// Names of all hosts of the topology, on all machines.
     hosts: Vec<String>,
     is_ready: bool,
-    /// Folder of captures, if they were requested.
+    /// Folder with the captures; `None` if none were requested.
     captures: Option<PathBuf>,
 }
 
@@ -82,7 +83,7 @@ impl Agent {
                 return Ok(());
             }
             if network {
-                self.look_at_network()?;
+                self.report_network_output()?;
             }
             if !asked {
                 continue;
@@ -90,13 +91,13 @@ impl Agent {
             if !self.read()? {
                 return Ok(());
             }
-            while let Some(request) = self.waiting()? {
+            while let Some(request) = self.next_request()? {
                 self.execute(request)?;
             }
         }
     }
 
-    /// Reads once from the connection; false at its end.
+    /// Reads available bytes of requests; returns false if the connection has ended.
     fn read(&mut self) -> io::Result<bool> {
         let mut chunk = [0; 65536];
         let count = self.control.read(&mut chunk)?;
@@ -104,8 +105,8 @@ impl Agent {
         Ok(count > 0)
     }
 
-    /// The next complete request.
-    fn waiting(&mut self) -> io::Result<Option<Request>> {
+    /// Returns the next complete request; `None` if there is none.
+    fn next_request(&mut self) -> io::Result<Option<Request>> {
         let Some(end) = self.input.iter().position(|byte| *byte == b'\n') else {
             return Ok(None);
         };
@@ -115,10 +116,10 @@ impl Agent {
             .map_err(io::Error::other)
     }
 
-    /// Waits until the other end requests the stream of files.
+    /// Waits until the other end requests the contents of the announced file.
     fn wait_for_reader(&mut self) -> io::Result<()> {
         loop {
-            match self.waiting()? {
+            match self.next_request()? {
                 Some(Request::GoOn) => return Ok(()),
                 Some(_) => {
                     return Err(io::Error::other(
@@ -138,21 +139,22 @@ impl Agent {
     }
 
     /// Reports a failure and removes the network.
-    fn give_up(&mut self, what: String) -> io::Result<()> {
+    fn fail(&mut self, what: String) -> io::Result<()> {
         // Reported first, as removing the network may take long.
         let sent = self.send(&Response::Failed { what });
         self.network = None;
         sent
     }
 
-    fn look_at_network(&mut self) -> io::Result<()> {
+    /// Reports output of the network: that it is ready, or that it has failed.
+    fn report_network_output(&mut self) -> io::Result<()> {
         let Some(network) = &mut self.network else {
             return Ok(());
         };
         if self.is_ready {
             return match network.check() {
                 Ok(()) => Ok(()),
-                Err(error) => self.give_up(error.to_string()),
+                Err(error) => self.fail(error.to_string()),
             };
         }
         match network.take_ready() {
@@ -169,17 +171,17 @@ impl Agent {
                 }
                 self.send(&Response::Ready { addresses })
             }
-            Err(error) => self.give_up(error.to_string()),
+            Err(error) => self.fail(error.to_string()),
         }
     }
 
     fn execute(&mut self, request: Request) -> io::Result<()> {
         let done = match request {
             Request::Start { network } => self.start(*network),
-            Request::Kill { node } => self.of_network(|network| network.kill(&node)),
-            Request::Cut { interface } => self.of_network(|network| network.cut(&interface)),
+            Request::Kill { node } => self.with_network(|network| network.kill(&node)),
+            Request::Cut { interface } => self.with_network(|network| network.cut(&interface)),
             Request::Restore { interface } => {
-                self.of_network(|network| network.restore(&interface))
+                self.with_network(|network| network.restore(&interface))
             }
             Request::Packets { sent, received } => {
                 let count = |names: &[String], counter| {
@@ -201,11 +203,12 @@ impl Agent {
         };
         match done {
             Ok(()) => Ok(()),
-            Err(what) => self.give_up(what),
+            Err(what) => self.fail(what),
         }
     }
 
-    fn of_network<E: ToString>(
+    /// Executes an operation of a request on the network; an error if none has been started.
+    fn with_network<E: ToString>(
         &mut self,
         work: impl FnOnce(&mut MininetNetwork) -> Result<(), E>,
     ) -> Result<(), String> {
@@ -235,7 +238,7 @@ impl Agent {
         });
         let network = started.map_err(|failure| match failure {
             Failure::Failed(error) | Failure::BadInput(error) => format!("{error:#}"),
-            Failure::Quiet(_) | Failure::PipeClosed => "it ended".to_owned(),
+            Failure::AlreadyReported(_) | Failure::PipeClosed => "it ended".to_owned(),
         })?;
         self.captures = wants_captures.then(|| network.file(CAPTURES));
         self.network = Some(network);
@@ -289,6 +292,7 @@ impl Agent {
     }
 }
 
+/// Collects the properties of this machine.
 fn hello(connection: &str) -> Hello {
     let (client, address) = addresses(connection);
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
@@ -304,7 +308,7 @@ fn hello(connection: &str) -> Hello {
     }
 }
 
-/// Addresses of the client and of this machine in `SSH_CONNECTION`: "client port server port".
+/// Parses the addresses of the client and of this machine from `SSH_CONNECTION`: "client port server port".
 fn addresses(connection: &str) -> (Option<Ipv4Addr>, Option<Ipv4Addr>) {
     let words: Vec<&str> = connection.split_whitespace().collect();
     let at = |index: usize| words.get(index).and_then(|word| word.parse().ok());

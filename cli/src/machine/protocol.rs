@@ -1,4 +1,4 @@
-//! The protocol between `alfirk run --machines` and the agent of a machine: lines of JSON.
+//! Protocol between `alfirk run --machines` and the agent on a machine (`alfirk machine`): lines of JSON.
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -8,33 +8,33 @@ use serde::{Deserialize, Serialize};
 use crate::run::mininet::load::Counters;
 use crate::run::mininet::network::{Addresses, NetworkSpec};
 
-/// Properties of a machine.
+/// Properties of a machine, as its agent reports them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
-    /// Version of its alfirk.
+    /// Version of alfirk on the machine.
     pub version: String,
-    /// Requirements of a network that it lacks, and how to install them.
+    /// Requirements of a Mininet network that the machine lacks, each with how to install it.
     pub missing: Vec<String>,
-    /// Address by which the machine was reached.
+    /// Address of the machine at which the remote shell reached it.
     pub address: Option<Ipv4Addr>,
-    /// Address of the connection's other end.
+    /// Address of the machine that started the agent.
     pub client: Option<Ipv4Addr>,
     pub processors: usize,
     /// Wake-up latency: nanoseconds until a sleeping thread reacts to a message.
     pub wake_ns: f64,
-    /// Boot id of the kernel; machines with equal ids are one kernel.
+    /// Boot id of the kernel. Machines with equal boot ids share a kernel, as containers do.
     pub boot: String,
     /// Whether its kernel supports VXLAN interfaces.
     pub kernel_vxlan: bool,
 }
 
-/// Requests to a machine; one line of JSON each.
+/// Requests to the agent on a machine; each is one line of JSON.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case")]
 pub enum Request {
     /// Build this part of a network. Response: [`Response::Ready`] or [`Response::Failed`].
     Start { network: Box<NetworkSpec> },
-    /// Kill the process of a node.
+    /// Kill the process of a host or switch.
     Kill { node: String },
     /// Take an interface down.
     Cut { interface: String },
@@ -47,22 +47,23 @@ pub enum Request {
     },
     /// Read the processor counters. Response: [`Response::Load`].
     Load,
-    /// Store a file. Responses: [`Response::GoOn`], and when its contents have arrived in the stream of files, [`Response::Stored`]. The
-    /// contents are sent only after `GoOn`, as unread data would block the other streams.
+    /// Store a file of `size` bytes. Responses: [`Response::GoOn`], then [`Response::Stored`] when its contents have
+    /// arrived in the stream of files. The contents are sent only after `GoOn`, because unread data would block the
+    /// other streams.
     Store { name: String, size: u64 },
-    /// Send the contents of the announced capture.
+    /// Request the contents of the capture that [`Response::Capture`] has announced.
     GoOn,
     /// Remove the network and send the captures. Responses: [`Response::Capture`] for each, then [`Response::Stopped`].
     Stop,
 }
 
-/// Responses of a machine; one line of JSON each.
+/// Responses of the agent on a machine; each is one line of JSON.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "response", rename_all = "kebab-case")]
 pub enum Response {
     /// The machine's properties; always the first response.
     Hello(Hello),
-    /// The network is ready.
+    /// The machine's part of the network is ready.
     Ready {
         addresses: Addresses,
     },
@@ -76,16 +77,16 @@ pub enum Response {
     Load {
         counters: Counters,
     },
-    /// Send the contents of the file.
+    /// Request the contents of the file that [`Request::Store`] has announced.
     GoOn,
     Stored {
         path: PathBuf,
     },
-    /// A capture; its contents follow in the stream of files after a [`Request::GoOn`].
+    /// Announces a capture of `size` bytes. Its contents follow in the stream of files after a [`Request::GoOn`].
     Capture {
         name: String,
         size: u64,
     },
-    /// The network has been removed.
+    /// The machine's part of the network has been removed.
     Stopped,
 }

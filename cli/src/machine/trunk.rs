@@ -1,8 +1,8 @@
-//! Multiplexes byte streams over one connection, that of a remote shell; used by both ends.
+//! Multiplexes byte streams over one connection, that of a remote shell. Both ends use this module.
 //!
-//! A frame is a stream number (16 bits) and a length (32 bits), both in network byte order, followed by that many bytes. A frame of
-//! length 0 ends its stream. The user of a stream has a Unix socket. Frames of [`KEEPALIVE`] are keepalives: after [`SILENCE`] without any
-//! frame, all streams end.
+//! A frame is a stream number (16 bits) and a length (32 bits), both in network byte order, followed by that many
+//! bytes. A frame of length 0 ends its stream. The user of a stream reads and writes a Unix socket. Both ends send
+//! frames of the stream [`KEEPALIVE`] periodically. After [`SILENCE`] without any frame, all streams end.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,19 +16,20 @@ use std::time::Duration;
 
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
-/// Stream of JSON lines between the two programs.
+/// Number of the stream of requests and responses: lines of JSON.
 pub const CONTROL: u16 = 0;
-/// Stream of file contents, each announced by a line of [`CONTROL`].
+/// Number of the stream of file contents. Each file is announced by a line on the stream [`CONTROL`].
 pub const FILES: u16 = 1;
-/// Stream of the control socket of the topology's first host; those of the other hosts follow.
+/// Number of the stream that carries the control socket of the topology's first host. The streams of the other hosts
+/// have the following numbers.
 pub const FIRST_HOST: u16 = 2;
-/// Stream of keepalives.
+/// Number of the stream of keepalives, which carries no data.
 const KEEPALIVE: u16 = u16::MAX;
 
-const HEADER: usize = 6;
+const HEADER_LEN: usize = 6;
 /// Maximum length of a frame's contents in bytes.
 const MAX_CONTENTS: usize = 1 << 20;
-/// Bytes read from a stream at once.
+/// Maximum number of bytes that are read from a stream at once.
 const CHUNK: usize = 64 << 10;
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
 /// Time without a frame after which the connection is considered lost.
@@ -44,22 +45,22 @@ pub struct Trunk {
 /// Open streams; `None` once the connection has ended.
 type Streams = Option<BTreeMap<u16, UnixStream>>;
 
-fn header(stream: u16, length: usize) -> [u8; HEADER] {
-    let mut bytes = [0; HEADER];
+fn header(stream: u16, length: usize) -> [u8; HEADER_LEN] {
+    let mut bytes = [0; HEADER_LEN];
     bytes[..2].copy_from_slice(&stream.to_be_bytes());
     bytes[2..].copy_from_slice(&(length as u32).to_be_bytes());
     bytes
 }
 
-/// Stream number and length of a header; `None` if it is invalid.
-fn parse(bytes: [u8; HEADER]) -> Option<(u16, usize)> {
+/// Parses a header into stream number and length of the contents; `None` if it is invalid.
+fn parse(bytes: [u8; HEADER_LEN]) -> Option<(u16, usize)> {
     let stream = u16::from_be_bytes([bytes[0], bytes[1]]);
     let length = u32::from_be_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]) as usize;
     (length <= MAX_CONTENTS).then_some((stream, length))
 }
 
 impl Trunk {
-    /// Starts threads that serve a connection, given its two directions.
+    /// Multiplexes a connection, given its two directions. Starts threads that read from it and keep it alive.
     ///
     /// # Errors
     /// A thread cannot be started.
@@ -83,7 +84,8 @@ impl Trunk {
         })
     }
 
-    /// Opens a stream and returns its socket. Must be called before the other end sends on it.
+    /// Opens the stream with this number, and returns the socket of its user. Must be called before the other end sends
+    /// on the stream.
     ///
     /// # Errors
     /// A socket or thread cannot be created.
@@ -93,7 +95,8 @@ impl Trunk {
         Ok(theirs)
     }
 
-    /// Connects an existing socket to a stream; the stream ends at once if the connection has ended.
+    /// Connects an existing socket to the stream with this number. If the connection has ended, the stream ends
+    /// immediately.
     ///
     /// # Errors
     /// As [`Trunk::open`].
@@ -133,7 +136,7 @@ impl Trunk {
         output.flush()
     }
 
-    /// Distributes received frames until the connection ends; then ends every stream.
+    /// Distributes received frames to the sockets of their streams until the connection ends; then ends all streams.
     fn receive(&self, input: File) {
         // The error is not needed: the user of the connection notices its end, and the responses show why.
         let _ = self.forward_streams(&mut TimedReader(input));
@@ -146,7 +149,7 @@ impl Trunk {
     fn forward_streams(&self, input: &mut TimedReader) -> io::Result<()> {
         let mut contents = Vec::new();
         loop {
-            let mut bytes = [0; HEADER];
+            let mut bytes = [0; HEADER_LEN];
             input.read_exact(&mut bytes)?;
             let (stream, length) = parse(bytes).ok_or(io::ErrorKind::InvalidData)?;
             contents.resize(length, 0);
@@ -172,7 +175,7 @@ impl Trunk {
     }
 }
 
-/// A reader with a timeout: fails if nothing arrives for [`SILENCE`], for which files and pipes have no option.
+/// A reader that fails if nothing arrives for [`SILENCE`]. Files and pipes have no timeout of their own.
 struct TimedReader(File);
 
 impl Read for TimedReader {

@@ -1,4 +1,4 @@
-//! Table 1 of Mansoor and Meehan, "Reliable Multicast Protocol Using Infiniband Remote Direct Memory Access".
+//! Measures table 1 of Mansoor and Meehan, "Reliable Multicast Protocol Using Infiniband Remote Direct Memory Access".
 
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use alfirk_ctrl::controller::ControllerConfig;
 use alfirk_ctrl::topology::{Builder, End, Host, HostIndex, LinkAttributes, MacAddr, Topology};
 use alfirk_experiment::{run_algorithm, stream, Job};
-use alfirk_roce::binomial_ack::{Connections, HEADER_LEN};
+use alfirk_roce::binomial_ack::{ConnectionLifetime, HEADER_LEN};
 use alfirk_roce::collective::Algorithm;
 use alfirk_roce::rc::PathMtu;
 use alfirk_sim::engine::FaultProbabilities;
@@ -21,12 +21,12 @@ use crate::program::{compile_program, CompiledProgram, Target};
 const SEED: u64 = 1;
 const MTU: PathMtu = PathMtu::B2048;
 /// Message size that fills one datagram together with the protocol's header, as in the paper.
-const MESSAGE: usize = MTU.bytes() - HEADER_LEN;
+const MESSAGE_LEN: usize = MTU.bytes() - HEADER_LEN;
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 1, 1);
-/// Time limit in nanoseconds.
-const LIMIT: u64 = 1_000_000_000;
+/// Time limit of one broadcast in virtual nanoseconds.
+const TIME_LIMIT: u64 = 1_000_000_000;
 
-/// Numbers of nodes, and the paper's times for them in microseconds: MPI_Bcast and its own protocol.
+/// The paper's table: number of nodes, then the times in microseconds of MPI_Bcast and of the paper's protocol.
 const PAPER: [(usize, f64, f64); 6] = [
     (7, 2.3919, 1.4510),
     (6, 2.2550, 1.4459),
@@ -36,46 +36,47 @@ const PAPER: [(usize, f64, f64); 6] = [
     (2, 2.0298, 0.6692),
 ];
 
-/// Assumed delays of hosts and switch, which the paper does not state.
+/// Tried assumptions about the delays of hosts and switch, which the paper does not state.
 const CASES: [Case; 5] = [
     Case {
         what: "hosts and switch of the table above",
         is_free: false,
-        mpi: 0,
+        mpi_extra_ns: 0,
     },
     Case {
         what: "the same, and MPI takes 1 us more for each message that it receives",
         is_free: false,
-        mpi: 1_000,
+        mpi_extra_ns: 1_000,
     },
     Case {
         what: "the same, and MPI takes 4 us more",
         is_free: false,
-        mpi: 4_000,
+        mpi_extra_ns: 4_000,
     },
     Case {
         what: "hosts and switch that cost nothing: only links take time",
         is_free: true,
-        mpi: 0,
+        mpi_extra_ns: 0,
     },
     Case {
         what: "the same, and MPI takes 1.5 us for each message that it receives",
         is_free: true,
-        mpi: 1_500,
+        mpi_extra_ns: 1_500,
     },
 ];
 
-/// One set of assumptions.
+/// One set of assumptions about delays.
 struct Case {
     what: &'static str,
     /// Whether hosts, network cards and switch have no delay.
     is_free: bool,
-    /// Additional nanoseconds that MPI spends on each received message.
-    mpi: u64,
+    /// Nanoseconds that MPI spends on each received message, in addition to those of any receiver.
+    mpi_extra_ns: u64,
 }
 
 impl Case {
-    fn own(&self) -> Model {
+    /// Delays of hosts and switch for the paper's protocol.
+    fn model(&self) -> Model {
         let model = Model::default();
         match self.is_free {
             true => Model {
@@ -89,24 +90,27 @@ impl Case {
         }
     }
 
-    fn mpi(&self) -> Model {
-        let own = self.own();
+    /// Delays of hosts and switch for MPI.
+    fn mpi_model(&self) -> Model {
+        let own = self.model();
         Model {
-            completion_delay: own.completion_delay + self.mpi,
+            completion_delay: own.completion_delay + self.mpi_extra_ns,
             ..own
         }
     }
 }
 
-/// Times in nanoseconds.
+/// A row of the table: measured times for one number of nodes, in nanoseconds.
 struct Row {
     nodes: usize,
     mpi: u64,
+    /// Acknowledged multicast over connections that are made anew for each message.
     per_packet: Broadcast,
+    /// Acknowledged multicast over connections that exist already.
     retained: Broadcast,
 }
 
-/// The table, measured for each set of assumptions.
+/// The measured rows for each set of assumptions, in the order of [`CASES`].
 pub struct Table(Vec<Vec<Row>>);
 
 /// Measures the whole table.
@@ -124,7 +128,7 @@ pub fn measure_all() -> Result<Table, Failure> {
 }
 
 impl Table {
-    /// The table as JSON.
+    /// Formats the table as JSON.
     pub fn json(&self) -> Value {
         let rows = self.0[0].iter().zip(PAPER).map(|(row, (_, mpi, own))| {
             json!({
@@ -148,14 +152,14 @@ impl Table {
             json!({ "what": case.what, "rows": rows.collect::<Vec<_>>() })
         });
         let cases: Vec<Value> = cases.collect();
-        json!({ "message_bytes": MESSAGE, "seed": SEED, "rows": rows, "cases": cases })
+        json!({ "message_bytes": MESSAGE_LEN, "seed": SEED, "rows": rows, "cases": cases })
     }
 
-    /// The table as text.
+    /// Formats the table as text, with the paper's numbers.
     pub fn text(&self) -> String {
         let less = |mpi: f64, own: f64| 100.0 * (mpi - own) / mpi;
         let mut out = format!(
-            "{MESSAGE} bytes in one datagram of {} bytes, one switch, 40 Gbit/s, virtual time, microseconds.\n\
+            "{MESSAGE_LEN} bytes in one datagram of {} bytes, one switch, 40 Gbit/s, virtual time, microseconds.\n\
              MPI: by a binomial tree of connections, until the last node has the message, without acknowledgement.\n\
              Multicast: until the last node has it; and until the sender has all acknowledgements, over\n\
              connections that are made anew each time, as in the paper's measurement, or retained, as it plans.\n\
@@ -192,29 +196,30 @@ impl Table {
                 );
             }
         }
-        out.push_str(WHY);
+        out.push_str(CONCLUSION);
         out
     }
 }
 
-/// Conclusions from the paper's numbers alone.
-const WHY: &str = "
+/// Paragraph after the table: conclusions from the paper's own numbers.
+const CONCLUSION: &str = "
 The paper's times cannot all be those of single broadcasts on its network. At 40 Gbit/s 2,048 bytes last 0.41 us, so each level of a tree
 that forwards them adds that and what hosts take: three levels at least 1.2 us. The paper's MPI adds 0.36 us from 2 nodes to 7. And in 0.67
 us with 2 nodes the message would have to cross two links (0.82 us through a switch that stores it) and an acknowledgement come back,
 over a connection made for it. The claim comes out where MPI spends more on each message than a round trip takes, as above.
 ";
 
+/// Measures one row: MPI, and acknowledged multicast with new and with retained connections.
 fn measure(program: &CompiledProgram, nodes: usize, case: &Case) -> Result<Row, Failure> {
     let topology = star(nodes);
-    let data: Arc<[u8]> = stream::bytes(SEED, "message", MESSAGE).into();
+    let data: Arc<[u8]> = stream::bytes(SEED, "message", MESSAGE_LEN).into();
     let members: Vec<HostIndex> = topology.host_indexes().collect();
     let job = Job {
         mtu: MTU,
         slices: Some(1),
         ..Job::new(members.clone(), Arc::clone(&data))
     };
-    let mut fabric = bring_up(program, &topology, case.mpi())?;
+    let mut fabric = bring_up(program, &topology, case.mpi_model())?;
     let mpi = run_algorithm(
         &mut fabric,
         &topology,
@@ -223,15 +228,15 @@ fn measure(program: &CompiledProgram, nodes: usize, case: &Case) -> Result<Row, 
         &mut |_| {},
     );
     let acknowledged = |connections| -> Result<Broadcast, Failure> {
-        let mut fabric = bring_up(program, &topology, case.own())?;
+        let mut fabric = bring_up(program, &topology, case.model())?;
         let mut group = DatagramGroup::new(GROUP, MTU, connections, &fabric);
         for host in &members {
             group.join(&mut fabric, *host).map_err(Failure::failed)?;
         }
         let mut broadcast = || {
-            let done = group.broadcast(&mut fabric, members[0], &data, LIMIT);
+            let done = group.broadcast(&mut fabric, members[0], &data, TIME_LIMIT);
             // Remaining work must not overlap with the next broadcast.
-            let later = fabric.network().now() + LIMIT;
+            let later = fabric.network().now() + TIME_LIMIT;
             fabric.network().run_until(later);
             done.map_err(Failure::failed)
         };
@@ -242,8 +247,8 @@ fn measure(program: &CompiledProgram, nodes: usize, case: &Case) -> Result<Row, 
     Ok(Row {
         nodes,
         mpi: mpi.map_err(Failure::failed)?.completion_ns,
-        per_packet: acknowledged(Connections::PerPacket)?,
-        retained: acknowledged(Connections::Retained)?,
+        per_packet: acknowledged(ConnectionLifetime::PerPacket)?,
+        retained: acknowledged(ConnectionLifetime::Retained)?,
     })
 }
 
@@ -258,7 +263,7 @@ fn bring_up(
     VirtualFabric::bring_up(network.map_err(Failure::failed)?).map_err(Failure::failed)
 }
 
-/// The paper's cluster: hosts on one switch with 40 Gbit/s.
+/// Topology of the paper's cluster: hosts on one switch, with links of 40 Gbit/s.
 fn star(hosts: usize) -> Topology {
     const GOOD: &str = "names and addresses are unique";
     let attributes = LinkAttributes {

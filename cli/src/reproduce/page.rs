@@ -1,4 +1,4 @@
-//! The report as one self-contained HTML page, without network access, scripts or other files.
+//! Writes the report of `alfirk reproduce` as one HTML page, which loads no scripts or other files.
 
 use std::fmt::Write;
 
@@ -34,7 +34,8 @@ pre { overflow-x: auto; font-size: .85rem; }
 }
 ";
 
-/// The page: all claims first, then each figure with its plots and tables. `table` is that of the acknowledged multicast.
+/// Returns the HTML page: all claims first, then each figure with its plots and tables. `table`: text of the table on
+/// multicast with a binomial tree of ACKs.
 pub fn html(results: &[Results<'_>], table: Option<&str>, quick: bool) -> String {
     let mut out =
         String::from("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
@@ -52,12 +53,13 @@ pub fn html(results: &[Results<'_>], table: Option<&str>, quick: bool) -> String
         let _ = writeln!(
             out,
             "<h2>Mansoor and Meehan, table 1</h2>\n<pre>{}</pre>\n<p><code>alfirk reproduce binomial-ack-table-1</code></p>",
-            text(table)
+            escaped(table)
         );
     }
     out + "</body>\n</html>\n"
 }
 
+/// The paragraph that explains the verdicts on claims.
 fn introduction(quick: bool) -> String {
     let mut out = String::new();
     let tolerance = TOLERANCE * 100.0;
@@ -75,6 +77,7 @@ fn introduction(quick: bool) -> String {
     out
 }
 
+/// The table of all claims with their verdicts.
 fn summary(results: &[Results<'_>]) -> String {
     let mut out = String::new();
     let all: Vec<(&str, Finding<'_>)> = results
@@ -90,11 +93,15 @@ fn summary(results: &[Results<'_>]) -> String {
     let count = |verdict: &str| all.iter().filter(|(_, f)| f.verdict() == verdict).count();
     let _ = writeln!(
         out,
-        "<p>{} claims: {} hold, {} are explained, {} differ.</p>",
-        all.len(),
-        count("holds"),
-        count("explained"),
-        count("differs")
+        "<p>{}: {}, {}, {} from the paper.</p>",
+        counted(all.len(), "claim", "claims"),
+        counted(count("holds"), "claim holds", "claims hold"),
+        counted(
+            count("explained"),
+            "claim is explained",
+            "claims are explained"
+        ),
+        counted(count("differs"), "claim differs", "claims differ")
     );
     out += "<div class=\"wide\"><table class=\"claims\">\n<tr><th>Figure</th><th>Claim</th><th>Paper</th><th>Measured</th><th></th></tr>\n";
     for (name, finding) in &all {
@@ -102,14 +109,21 @@ fn summary(results: &[Results<'_>]) -> String {
         let _ = writeln!(
             out,
             "<tr><td><a href=\"#{name}\">{name}</a></td><td>{}</td><td>{}</td><td>{}</td><td class=\"{verdict}\">{verdict}</td></tr>",
-            text(&finding.claim.text),
-            finding.paper(),
-            finding.ours(),
+            escaped(&finding.claim.text),
+            finding.published_text(),
+            finding.measured_text(),
         );
     }
     out + "</table></div>\n"
 }
 
+/// Formats a number of items, such as `1 claim` or `2 claims`.
+fn counted(count: usize, one: &str, several: &str) -> String {
+    let items = if count == 1 { one } else { several };
+    format!("{count} {items}")
+}
+
+/// The section of one figure: its claims, plots and tables.
 fn section(results: &Results<'_>, quick: bool) -> String {
     let mut out = String::new();
     let experiment = results.experiment;
@@ -117,32 +131,32 @@ fn section(results: &Results<'_>, quick: bool) -> String {
     let _ = writeln!(
         out,
         "<h2 id=\"{name}\">{}</h2>\n<p>{}</p>",
-        text(&experiment.source),
-        text(&experiment.about)
+        escaped(&experiment.source),
+        escaped(&experiment.about)
     );
     for finding in results.findings() {
         let verdict = finding.verdict();
         let _ = writeln!(
             out,
             "<p>{} Paper {}, measured {}, <span class=\"{verdict}\">{verdict}</span>. {}</p>",
-            text(&finding.claim.text),
-            finding.paper(),
-            finding.ours(),
-            text(&finding.claim.why)
+            escaped(&finding.claim.text),
+            finding.published_text(),
+            finding.measured_text(),
+            escaped(&finding.claim.why)
         );
-        let dependences = finding.dependences();
+        let dependences = finding.dependence_sentences();
         if !dependences.is_empty() {
             let items = dependences
                 .iter()
-                .map(|dependence| format!("<li>{}</li>", text(dependence)));
+                .map(|dependence| format!("<li>{}</li>", escaped(dependence)));
             let _ = writeln!(out, "<ul>{}</ul>", items.collect::<String>());
         }
     }
     for plot in results.plots() {
         let _ = writeln!(out, "<figure>{}</figure>", recoloured(&plot.svg));
     }
-    for sheet in results.sheets() {
-        out += &numbers(&sheet);
+    for sheet in results.cell_tables() {
+        out += &html_table(&sheet);
     }
     let seeds = match experiment.repeats {
         1 => "Seed 1".to_owned(),
@@ -156,30 +170,31 @@ fn section(results: &Results<'_>, quick: bool) -> String {
     out
 }
 
-/// A table of results as HTML.
-fn numbers(sheet: &CellTable) -> String {
+/// Formats a table of results as HTML.
+fn html_table(sheet: &CellTable) -> String {
     let mut out = format!(
         "<div class=\"wide\"><table class=\"numbers\"><caption>{}</caption>\n",
-        text(&sheet.title)
+        escaped(&sheet.title)
     );
     for (number, line) in sheet.lines.iter().enumerate() {
         let tag = if number == 0 { "th" } else { "td" };
         let cells = line
             .iter()
-            .map(|cell| format!("<{tag}>{}</{tag}>", text(cell)));
+            .map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell)));
         let _ = writeln!(out, "<tr>{}</tr>", cells.collect::<String>());
     }
     out + "</table></div>\n"
 }
 
-/// Replaces black and white in a picture by the page's colours, light or dark.
+/// Replaces black and white in an SVG by the text and background colours of the page, which has a light and a dark
+/// theme.
 fn recoloured(svg: &str) -> String {
     svg.replace("\"#FFFFFF\"", "\"var(--paper)\"")
         .replace("\"#000000\"", "\"currentColor\"")
 }
 
 /// Escapes text for HTML.
-fn text(text: &str) -> String {
+fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
@@ -191,7 +206,7 @@ mod tests {
 
     #[test]
     fn text_is_escaped_and_pictures_have_the_pages_colours() {
-        assert_eq!(text("a < b & c"), "a &lt; b &amp; c");
+        assert_eq!(escaped("a < b & c"), "a &lt; b &amp; c");
         let svg = "<rect fill=\"#FFFFFF\"/><text fill=\"#000000\"/><path stroke=\"#0072B2\"/>";
         let ours = recoloured(svg);
         assert!(ours.contains("var(--paper)") && ours.contains("currentColor"));

@@ -1,4 +1,4 @@
-//! The report as text lines and as JSON.
+//! Formats the checked claims of `alfirk reproduce` as text and as JSON.
 
 use std::fmt::Write;
 
@@ -8,16 +8,16 @@ use crate::experiment::claims::{Dependence, Finding};
 use crate::experiment::spec::Published;
 use crate::experiment::Results;
 
-/// All claims, one line each.
+/// Table of all claims as text, one line each: published and measured ratio, and the verdict.
 pub fn summary(results: &[Results<'_>], quick: bool) -> String {
     let mut lines = Vec::new();
     for results in results {
         for finding in results.findings() {
             lines.push([
                 results.experiment.name.clone(),
-                finding.paper(),
-                finding.ours(),
-                factor(&finding),
+                finding.published_text(),
+                finding.measured_text(),
+                factor_text(&finding),
                 finding.verdict().to_owned(),
                 finding.claim.text.clone(),
             ]);
@@ -53,7 +53,7 @@ pub fn summary(results: &[Results<'_>], quick: bool) -> String {
     out
 }
 
-/// The claims as JSON.
+/// The claims of one figure with their verdicts, as JSON.
 pub fn claims(results: &Results<'_>) -> Vec<Value> {
     let findings = results.findings();
     let objects = findings.iter().map(|finding| {
@@ -90,8 +90,8 @@ fn depends_on(finding: &Finding<'_>, dependence: &Dependence<'_>) -> Value {
     })
 }
 
-fn factor(finding: &Finding<'_>) -> String {
+fn factor_text(finding: &Finding<'_>) -> String {
     finding
-        .factor()
+        .measured_to_published()
         .map_or_else(|| "-".to_owned(), |factor| format!("{factor:.2}"))
 }

@@ -18,7 +18,7 @@ use super::args::workload::WorkloadSettings;
 use super::input::Source;
 use crate::exit::Failure;
 
-/// Where a run takes place.
+/// Driver of a run: simulation in virtual time, or processes on Mininet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Driver {
     /// Virtual time, in this process
@@ -30,9 +30,9 @@ pub enum Driver {
 /// RDMA stack of guests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum GuestRdma {
-    /// Linux's, by rdma_rxe and libibverbs
+    /// Linux's software RDMA, by rdma_rxe and libibverbs
     Linux,
-    /// That of alfirk, as on other hosts
+    /// alfirk's own stack, as on hosts that are not guests
     Alfirk,
 }
 
@@ -50,10 +50,10 @@ pub struct Guests {
 #[derive(Debug)]
 pub struct Config {
     pub topology: Topology,
-    /// Job of every algorithm, without its data, which is read after all other checks. With a workload its members are all hosts of the
-    /// workload, and none is the source.
+    /// Job that every algorithm runs. Its data is empty: it is read after all other checks. With a workload, its
+    /// members are all hosts of the workload, and none is the source.
     pub job: Job,
-    /// Where the data comes from.
+    /// Where the data comes from: a file or a generator.
     pub source: Source,
     pub algorithms: Vec<Algorithm>,
     /// Workload that runs in place of one message; `None` for one message.
@@ -61,7 +61,7 @@ pub struct Config {
     /// Queue lengths at which switches set ECN marks; `None` if they set none.
     pub ecn: Option<EcnProfile>,
     pub loss: Loss,
-    pub lose: Vec<LossRule>,
+    pub loss_rules: Vec<LossRule>,
     /// Rates of links that differ from the topology's, as given on the command line.
     pub rates: Vec<String>,
     /// Suspensions of applications, as given on the command line.
@@ -69,9 +69,9 @@ pub struct Config {
     /// Time without a reply after which a host or switch counts as failed, in nanoseconds.
     pub dead_after: u64,
     pub driver: Driver,
-    /// Threads of each fabric of the virtual driver.
+    /// Number of threads that simulate the switches of one fabric in virtual time.
     pub threads: usize,
-    /// How many times slower than real time the clock on Mininet runs.
+    /// How many times slower than real time the network's clock on Mininet runs.
     pub scale: Scale,
     /// Folder of a running Mininet network to attach to; `None` to build one.
     pub attach: Option<PathBuf>,
@@ -87,7 +87,8 @@ pub struct Config {
     pub web: Option<SocketAddr>,
 }
 
-/// Random losses for the whole run; the job's [`alfirk_experiment::Outage`]s are those of a limited time.
+/// Loss probabilities for the whole run. Losses during a limited time are the [`alfirk_experiment::Outage`]s of the
+/// job.
 #[derive(Debug)]
 pub struct Loss {
     /// Loss probability of every link.
@@ -99,8 +100,8 @@ pub struct Loss {
 }
 
 impl Config {
-    /// Number of threads of each fabric in virtual time. It is 1 if recordings need the frames in order, or if links or
-    /// switches change during the run. Then the reason is returned, too.
+    /// Number of threads of each fabric in virtual time. It is 1, and the second value says why, if recordings need the
+    /// frames in order or if links or switches change during the run.
     pub fn usable_threads(&self) -> (usize, Option<&'static str>) {
         let is_recorded = self.pcap.is_some() || self.trace.is_some() || self.web.is_some();
         let changes = !self.job.outages.is_empty();
@@ -115,8 +116,8 @@ impl Config {
         (if why.is_some() { 1 } else { self.threads }, why)
     }
 
-    /// Rejects `--messages` if a message of `size` bytes is divided into parts that are too large for an algorithm to
-    /// keep.
+    /// Returns an error if `--messages` divides `size` bytes into messages that are too large for an algorithm that
+    /// stores them.
     pub fn check_messages(&self, size: u64) -> Result<(), Failure> {
         let Some(messages) = self.job.messages else {
             return Ok(());

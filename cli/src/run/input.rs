@@ -1,4 +1,4 @@
-//! The data that is sent.
+//! Reads or generates the data that a run sends.
 
 use alfirk_experiment::stream;
 use std::fs;
@@ -18,11 +18,11 @@ pub enum Source {
     File(PathBuf),
     /// Data of this length in bytes, generated from the run's seed.
     Seeded(u64),
-    /// No data.
+    /// No data, for a barrier.
     Nothing,
 }
 
-/// The data and its origin.
+/// The data of a run, and the file that it was read from.
 pub struct Input {
     /// Path of the file as given; `None` for generated data.
     pub file: Option<String>,
@@ -30,7 +30,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// Reads or generates the data.
+    /// Reads the data from its file, or generates it from `seed`.
     pub fn load(source: &Source, seed: u64) -> Result<Input, Failure> {
         let (file, bytes) = match source {
             Source::File(path) => {

@@ -1,4 +1,4 @@
-//! `alfirk run`: the main job, in virtual time or on Mininet.
+//! `alfirk run`: multicasts a message or runs a workload by several algorithms, in virtual time or on Mininet.
 
 mod args;
 mod config;
@@ -21,7 +21,7 @@ use alfirk_roce::collective::Algorithm;
 use alfirk_sim::engine::FaultProbabilities;
 use alfirk_sim::network::Network;
 use alfirk_sim::VirtualFabric;
-use alfirk_view::server::{Growing, ServedTrace};
+use alfirk_view::server::{GrowingBytes, ServedTrace};
 
 pub use args::Args;
 pub(crate) use args::{hardware, machines, share};
@@ -38,7 +38,7 @@ use crate::program::{self, CompiledProgram};
 /// Runs `alfirk run`.
 pub fn run(args: Args) -> Outcome {
     if args.algorithms.list_algorithms {
-        return print(algorithms());
+        return print(algorithm_list());
     }
     if args.workload.list_workloads {
         return print(args::workload::list());
@@ -61,12 +61,15 @@ pub fn run(args: Args) -> Outcome {
         None => program::compile_program(target, config.p4src.as_deref()),
     }?;
     let page = match config.web {
-        Some(address) => Some((crate::view::listen(address, "--web")?, Page::new(&config))),
+        Some(address) => Some((
+            crate::view::listen(address, "--web")?,
+            PageTraces::new(&config),
+        )),
         None => None,
     };
     let traces = page.as_ref().map(|(_, page)| page);
     let measured = measure_watched(&config, &program, &bars, traces);
-    let report = stop.explained(measured)?;
+    let report = stop.with_signal_name(measured)?;
     drop(stop);
     if config.json {
         let object = serde_json::to_string(&report).expect("a report serializes to JSON");
@@ -84,21 +87,21 @@ pub fn run(args: Args) -> Outcome {
     }
 }
 
-/// Traces of the algorithms for the page that replays the run (`--web`), in the order of the configuration.
-struct Page(Vec<ServedTrace>);
+/// Traces for the page that replays the run (`--web`): one per algorithm, in the order of the configuration.
+struct PageTraces(Vec<ServedTrace>);
 
-impl Page {
-    fn new(config: &Config) -> Page {
+impl PageTraces {
+    fn new(config: &Config) -> PageTraces {
         let served_trace = |algorithm: &Algorithm| ServedTrace {
             name: algorithm.to_string(),
-            bytes: Growing::default(),
+            bytes: GrowingBytes::default(),
             is_live: false,
         };
-        Page(config.algorithms.iter().map(served_trace).collect())
+        PageTraces(config.algorithms.iter().map(served_trace).collect())
     }
 }
 
-/// Reads the input and runs every algorithm, without printing.
+/// Reads the input, runs every algorithm and returns the report, without printing it.
 ///
 /// # Errors
 /// The input cannot be read, the driver is not supported on this machine, or a run failed.
@@ -106,11 +109,12 @@ pub fn measure(config: &Config, program: &CompiledProgram, bars: &Bars) -> Resul
     measure_watched(config, program, bars, None)
 }
 
+/// As [`measure`], and records traces for `page`.
 fn measure_watched(
     config: &Config,
     program: &CompiledProgram,
     bars: &Bars,
-    page: Option<&Page>,
+    page: Option<&PageTraces>,
 ) -> Result<Report, Failure> {
     let input = Content::load(&config.source, config.job.seed)?;
     config.check_messages(input.data.bytes().len() as u64)?;
@@ -133,8 +137,8 @@ fn measure_watched(
     })
 }
 
-/// Lists the algorithms, one per line, with description and source.
-fn algorithms() -> String {
+/// Text of `--list-algorithms`: one line per algorithm, with description and source.
+fn algorithm_list() -> String {
     let name = |algorithm: Algorithm| match algorithm {
         Algorithm::Kary(_) => "kary:K".to_owned(),
         other => other.to_string(),
@@ -153,18 +157,20 @@ pub(crate) fn processors() -> usize {
     thread::available_parallelism().map_or(1, |processors| processors.get())
 }
 
-/// Number of fabrics that run in parallel in virtual time with `threads` threads each: at least 1, at most the number of processors.
+/// Number of fabrics that run in parallel in virtual time if each has `threads` threads: the number of processors
+/// divided by `threads`, at least 1.
 pub(crate) fn fabrics_at_once(threads: usize) -> usize {
     (processors() / threads.max(1)).max(1)
 }
 
-/// Runs each algorithm on a fabric of its own, several in parallel. Algorithms do not affect each other's results.
+/// Runs each algorithm on a fabric of its own in virtual time, several in parallel. Algorithms do not affect each
+/// other's results.
 fn run_virtual(
     config: &Config,
     program: &CompiledProgram,
     job: &Job,
     bars: &Bars,
-    page: Option<&Page>,
+    page: Option<&PageTraces>,
 ) -> Result<Vec<Row>, Failure> {
     let (threads_each, alone) = config.usable_threads();
     if let Some(why) = alone {
@@ -203,7 +209,8 @@ fn run_virtual(
         .collect()
 }
 
-/// Rank of an algorithm by the expected duration of its run. The longest run is started first, which balances the processors.
+/// Rank of an algorithm by the expected real duration of its run, 3 for the longest. Longer runs are started first, so
+/// that all processors end at about the same time.
 fn duration_rank(algorithm: Algorithm) -> u8 {
     match algorithm {
         Algorithm::Alfirk => 0,
@@ -219,7 +226,7 @@ fn run_in_virtual_time(
     job: &Job,
     algorithm: Algorithm,
     bars: &Bars,
-    page: Option<Growing>,
+    page: Option<GrowingBytes>,
 ) -> Result<Row, Failure> {
     let mut network = Network::build(
         &config.topology,
@@ -231,7 +238,7 @@ fn run_in_virtual_time(
     .map_err(Failure::bad_input)?;
     if let Some(loss) = config.loss.core {
         for link in config.topology.core_links() {
-            let set = network.set_own_loss(link, loss);
+            let set = network.set_initial_loss(link, loss);
             set.map_err(Failure::bad_input)?;
         }
     }
@@ -240,13 +247,13 @@ fn run_in_virtual_time(
     let set = network.set_threads(config.model.fidelity.threads(threads));
     set.map_err(|error| Failure::failed(format_args!("--threads {threads}: {error}")))?;
     let started = Instant::now();
-    let clock = network.watch();
+    let clock = network.run_handle();
     let bar = bars.start(algorithm, Some(clock.clone()));
     let fabric = VirtualFabric::bring_up(network);
     let row = fabric.map_err(Failure::failed).and_then(|mut fabric| {
         let row = match &config.workload {
             Some(asked) => run_flows(&mut fabric, config, job, &asked.workload, algorithm, &bar),
-            None => run_on(&mut fabric, config, job, algorithm, &bar),
+            None => run_message_job(&mut fabric, config, job, algorithm, &bar),
         };
         let (events, seconds) = (fabric.network().events(), started.elapsed().as_secs_f64());
         let rate = events as f64 / seconds;
@@ -266,7 +273,8 @@ fn run_in_virtual_time(
     Ok(row)
 }
 
-fn run_one(
+/// Runs one algorithm on a fabric, with a progress bar.
+fn run_with_bar(
     fabric: &mut dyn Fabric,
     config: &Config,
     job: &Job,
@@ -274,7 +282,7 @@ fn run_one(
     bars: &Bars,
 ) -> Result<Row, Failure> {
     let bar = bars.start(algorithm, None);
-    let row = run_on(fabric, config, job, algorithm, &bar);
+    let row = run_message_job(fabric, config, job, algorithm, &bar);
     let row = row.map_err(|failure| match bars.runs().interrupted() {
         // The signal may have arrived at any point of the run.
         Some(_) => {
@@ -287,7 +295,8 @@ fn run_one(
     row
 }
 
-fn run_on(
+/// Runs one algorithm of a message job on a fabric.
+fn run_message_job(
     fabric: &mut dyn Fabric,
     config: &Config,
     job: &Job,
@@ -299,6 +308,7 @@ fn run_on(
     result.map_err(Failure::failed)
 }
 
+/// Runs the flows of a workload by one algorithm on a fabric.
 fn run_flows(
     fabric: &mut dyn SharedFabric,
     config: &Config,
@@ -314,8 +324,9 @@ fn run_flows(
 }
 
 /// Maximum number of outstanding packets of a queue pair of alfirk ([`alfirk_roce::rc::RcConfig::window`]).
-const MOST_OUTSTANDING: u32 = 1 << 22;
+const MAX_OUTSTANDING: u32 = 1 << 22;
 
+/// Configuration of the controller for the run.
 fn controller_config(config: &Config, program: &CompiledProgram) -> ControllerConfig {
     ControllerConfig {
         // Several probes within the timeout, so that one lost reply does not matter.
@@ -325,7 +336,7 @@ fn controller_config(config: &Config, program: &CompiledProgram) -> ControllerCo
         policy: config.job.tree_policy,
         // For a group registered in band, the controller holds only this upper limit of outstanding packets.
         strategies: Strategies {
-            window: Window::at_least(MOST_OUTSTANDING),
+            window: Window::at_least(MAX_OUTSTANDING),
             ..config.job.strategies
         },
         ecn: config.ecn,

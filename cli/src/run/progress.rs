@@ -1,4 +1,5 @@
-//! Progress of runs: bars on a terminal, else lines on stderr for long runs, and a report when a run is stopped.
+//! Shows the progress of runs: as bars on a terminal, else as lines on stderr for long runs. A stopped run reports how
+//! far it got.
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
@@ -14,48 +15,52 @@ use alfirk_sim::network::RunHandle;
 use alfirk_units::TIME;
 use indicatif::{HumanBytes, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Interval at which bars are redrawn without new progress.
+/// Interval at which bars are redrawn if there is no new progress.
 const REDRAW: Duration = Duration::from_millis(500);
 
 /// Progress bars of algorithms that run in parallel, on stderr.
 pub struct Bars {
-    drawn: MultiProgress,
+    bars: MultiProgress,
     runs: Arc<Runs>,
-    /// Whether progress is shown to the user at all.
+    /// Whether notes are printed to stderr; otherwise they are only logged.
     is_shown: bool,
 }
 
-/// Progress bar of one algorithm: the total number of bytes at its receivers.
+/// Progress bar of one algorithm. It shows the number of bytes that all its receivers together hold.
 pub struct Bar {
-    drawn: ProgressBar,
+    bar: ProgressBar,
     run: Arc<Run>,
     runs: Arc<Runs>,
 }
 
-/// The algorithms that run at this moment, the current phase before or after them, and a received signal.
+/// State of the command for progress reports and signals: running algorithms, the current phase before or after them,
+/// and a received signal.
 #[derive(Default)]
 pub struct Runs {
     runs: Mutex<Vec<Arc<Run>>>,
-    /// Current phase while no algorithm runs, and its start; `None` between phases.
+    /// Description and start of the current phase while no algorithm runs; `None` between phases.
     phase: Mutex<Option<(String, Instant)>>,
     interruption: OnceLock<Interruption>,
-    /// Progress of the run that a signal ended; `None` if none was.
+    /// Progress of the run that a signal ended; `None` if no run was ended.
     stopped_at: Mutex<Option<String>>,
     /// Networks of processes that must be removed before this process ends.
     networks: Mutex<Vec<Leftover>>,
 }
 
-/// The signal that a user has sent or may send, with a descriptor on which threads wait for it.
+/// The received signal, if any, and a pair of sockets through which threads wait for one.
 struct Interruption {
+    /// Name of the received signal; unset if none has arrived.
     name: OnceLock<&'static str>,
-    /// Read end of the pair, which is readable once a signal has arrived.
-    came: UnixStream,
-    tell: UnixStream,
+    /// End of the pair that becomes readable when a signal arrives; never read.
+    read_end: UnixStream,
+    /// End of the pair to which a byte is written when a signal arrives.
+    write_end: UnixStream,
 }
 
-/// A phase of the command before or after its algorithms. It ends when this value is dropped.
+/// A phase of the command before or after its algorithms, such as the construction of a network. Dropping this value
+/// ends it.
 pub struct Phase {
-    drawn: ProgressBar,
+    bar: ProgressBar,
     runs: Arc<Runs>,
 }
 
@@ -65,68 +70,70 @@ pub struct Run {
     started: Instant,
     /// Clock of a fabric in virtual time; `None` on Mininet.
     clock: Option<RunHandle>,
+    /// Bytes that all receivers together hold.
     bytes: AtomicU64,
+    /// Bytes that all receivers together hold at the end.
     total: AtomicU64,
 }
 
 impl Bars {
-    /// Creates the progress bars, which are hidden without a terminal.
+    /// Creates progress bars, which are drawn only if stderr is a terminal.
     pub fn new() -> Bars {
         Bars::on(target(), true)
     }
 
-    /// Creates bars that are not shown, for runs whose progress the caller shows.
+    /// Creates bars that are never drawn, for a caller that shows progress itself.
     pub fn hidden() -> Bars {
         Bars::on(ProgressDrawTarget::hidden(), false)
     }
 
     fn on(target: ProgressDrawTarget, is_shown: bool) -> Bars {
         Bars {
-            drawn: MultiProgress::with_draw_target(target),
+            bars: MultiProgress::with_draw_target(target),
             runs: Arc::default(),
             is_shown,
         }
     }
 
-    /// Writes a line to stderr that does not belong to an algorithm.
+    /// Writes a line about the whole command to stderr, above the bars.
     pub fn note(&self, line: &str) {
         match self.is_shown {
             // The bars are redrawn below the line.
-            true => self.drawn.suspend(|| eprintln!("alfirk: {line}")),
+            true => self.bars.suspend(|| eprintln!("alfirk: {line}")),
             false => tracing::info!("{line}"),
         }
     }
 
-    /// Reports `what` as the current phase until the returned value is dropped.
+    /// Starts a phase of the command with the description `what`; it ends when the returned value is dropped.
     pub fn phase(&self, what: &str) -> Phase {
-        let bar = self.drawn.add(ProgressBar::new_spinner());
+        let bar = self.bars.add(ProgressBar::new_spinner());
         let style = ProgressStyle::with_template("{msg}, {elapsed}");
         bar.set_style(style.expect("the template is right"));
         bar.set_message(what.to_owned());
-        if !self.drawn.is_hidden() {
+        if !self.bars.is_hidden() {
             bar.enable_steady_tick(REDRAW);
         }
         *locked(&self.runs.phase) = Some((what.to_owned(), Instant::now()));
         Phase {
-            drawn: bar,
+            bar,
             runs: self.runs(),
         }
     }
 
-    /// Returns the shared record of the running algorithms.
+    /// Returns the shared state of running algorithms and signals.
     pub fn runs(&self) -> Arc<Runs> {
         Arc::clone(&self.runs)
     }
 
-    /// Adds a bar for an algorithm. `clock`: the clock of a fabric in virtual time, `None` on Mininet.
+    /// Adds a bar for an algorithm that starts to run. `clock`: clock of its fabric in virtual time; `None` on Mininet.
     pub fn start(&self, algorithm: Algorithm, clock: Option<RunHandle>) -> Bar {
-        let bar = self.drawn.add(ProgressBar::new(0));
+        let bar = self.bars.add(ProgressBar::new(0));
         let style = ProgressStyle::with_template(
             "{prefix:<10} {bar:40} {binary_bytes:>11} of {binary_total_bytes}, {elapsed}{msg}",
         );
         bar.set_style(style.expect("the template is right"));
         bar.set_prefix(algorithm.to_string());
-        if !self.drawn.is_hidden() {
+        if !self.bars.is_hidden() {
             bar.enable_steady_tick(REDRAW);
         }
         let run = Arc::new(Run {
@@ -136,9 +143,9 @@ impl Bars {
             bytes: AtomicU64::new(0),
             total: AtomicU64::new(0),
         });
-        self.runs.all().push(Arc::clone(&run));
+        self.runs.lock_runs().push(Arc::clone(&run));
         Bar {
-            drawn: bar,
+            bar,
             run,
             runs: self.runs(),
         }
@@ -154,14 +161,14 @@ pub fn target() -> ProgressDrawTarget {
 }
 
 impl Bar {
-    /// Updates the bar.
+    /// Sets the bar to the progress of the run.
     pub fn show(&self, progress: Progress) {
         self.run.bytes.store(progress.bytes, Ordering::Relaxed);
         self.run.total.store(progress.total, Ordering::Relaxed);
-        self.drawn.set_length(progress.total);
-        self.drawn.set_position(progress.bytes);
-        if !self.drawn.is_hidden() {
-            self.drawn.set_message(self.run.rest());
+        self.bar.set_length(progress.total);
+        self.bar.set_position(progress.bytes);
+        if !self.bar.is_hidden() {
+            self.bar.set_message(self.run.status_suffix());
         }
     }
 
@@ -172,15 +179,15 @@ impl Bar {
 
     /// Removes the bar of an ended run.
     pub fn finish(self) {
-        self.drawn.finish_and_clear();
+        self.bar.finish_and_clear();
         let is_other = |run: &Arc<Run>| !Arc::ptr_eq(run, &self.run);
-        self.runs.all().retain(is_other);
+        self.runs.lock_runs().retain(is_other);
     }
 }
 
 impl Drop for Phase {
     fn drop(&mut self) {
-        self.drawn.finish_and_clear();
+        self.bar.finish_and_clear();
         *locked(&self.runs.phase) = None;
     }
 }
@@ -192,27 +199,32 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Runs {
-    fn all(&self) -> MutexGuard<'_, Vec<Arc<Run>>> {
+    fn lock_runs(&self) -> MutexGuard<'_, Vec<Arc<Run>>> {
         locked(&self.runs)
     }
 
-    /// Creates the descriptor that [`Runs::interrupt`] makes readable.
-    pub(super) fn can_be_interrupted(&self) -> io::Result<()> {
-        let (came, tell) = UnixStream::pair()?;
+    /// Prepares for signals: creates the descriptor that [`Runs::interrupt`] makes readable.
+    pub(super) fn enable_interruption(&self) -> io::Result<()> {
+        let (read_end, write_end) = UnixStream::pair()?;
         let name = OnceLock::new();
         // A concurrent caller may have set it already.
-        let _ = self.interruption.set(Interruption { name, came, tell });
+        let _ = self.interruption.set(Interruption {
+            name,
+            read_end,
+            write_end,
+        });
         Ok(())
     }
 
-    /// Records a signal, and ends all waits for one. Returns false if a signal was recorded before.
+    /// Records the received signal `name`, and ends all waits on [`Runs::interruption`]. Returns false if a signal was
+    /// recorded before.
     pub(super) fn interrupt(&self, name: &'static str) -> bool {
         let Some(interruption) = self.interruption.get() else {
             return false;
         };
         let is_first = interruption.name.set(name).is_ok();
         // One byte always fits; it is never read, so the descriptor stays readable.
-        let _ = (&interruption.tell).write_all(&[1]);
+        let _ = (&interruption.write_end).write_all(&[1]);
         is_first
     }
 
@@ -221,51 +233,52 @@ impl Runs {
         self.interruption.get()?.name.get().copied()
     }
 
-    /// Records the progress of a run, for the report of a command that ends before its network.
+    /// Records the progress of a stopped run, which is reported if the command ends while its network is being removed.
     pub fn stopped_at(&self, run: &Run) {
         *locked(&self.stopped_at) = Some(run.to_string());
     }
 
-    /// Descriptor that is readable once a signal has arrived; `None` if signals have their default effect.
+    /// Descriptor that becomes readable when a signal arrives; `None` if signals are not handled and have their default
+    /// effect.
     pub fn interruption(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.interruption.get()?.came.as_fd())
+        Some(self.interruption.get()?.read_end.as_fd())
     }
 
-    /// Records an existing network of processes, which must be removed if this process ends early.
-    pub fn network_stands(&self, network: Leftover) {
+    /// Registers a network of processes, which must be removed by force if this process ends early.
+    pub fn add_network(&self, network: Leftover) {
         locked(&self.networks).push(network);
     }
 
-    /// Records that all networks have been removed.
-    pub fn networks_are_gone(&self) {
+    /// Unregisters all networks, after they have been removed.
+    pub fn clear_networks(&self) {
         locked(&self.networks).clear();
     }
 
-    /// Whether a network exists.
+    /// Whether a network of processes is registered.
     pub(super) fn has_networks(&self) -> bool {
         !locked(&self.networks).is_empty()
     }
 
-    /// Removes all existing networks by force.
+    /// Removes all registered networks by force.
     pub(super) fn remove_networks(&self) {
         for network in locked(&self.networks).drain(..) {
             network.remove();
         }
     }
 
-    /// Stops all fabrics in virtual time. Fabrics that start later are not affected.
+    /// Stops all running fabrics in virtual time. Fabrics that start later are not stopped.
     pub fn stop(&self) {
-        for run in self.all().iter() {
+        for run in self.lock_runs().iter() {
             if let Some(clock) = &run.clock {
                 clock.stop();
             }
         }
     }
 
-    /// Describes the progress: a line for each running algorithm, else the progress of a stopped run, else the current
-    /// phase.
+    /// Returns progress as text: a line for each running algorithm; without one, the progress of a stopped run or the
+    /// current phase.
     pub fn lines(&self) -> Vec<String> {
-        let lines: Vec<String> = self.all().iter().map(ToString::to_string).collect();
+        let lines: Vec<String> = self.lock_runs().iter().map(ToString::to_string).collect();
         if !lines.is_empty() {
             return lines;
         }
@@ -281,8 +294,8 @@ impl Runs {
 }
 
 impl Run {
-    /// Estimated remaining time at the average rate so far; `None` before any bytes arrived.
-    fn left(&self) -> Option<Duration> {
+    /// Estimated remaining real time, at the average rate so far; `None` before any bytes have arrived.
+    fn remaining(&self) -> Option<Duration> {
         let (bytes, total) = self.bytes();
         let share = bytes as f64 / total as f64;
         let left = self.started.elapsed().as_secs_f64() * (1.0 / share - 1.0);
@@ -296,9 +309,9 @@ impl Run {
         )
     }
 
-    /// Formats the text after a bar: remaining time and virtual time.
-    fn rest(&self) -> String {
-        let left = match self.left() {
+    /// Returns the text after a bar: estimated remaining time, and current virtual time.
+    fn status_suffix(&self) -> String {
+        let left = match self.remaining() {
             Some(left) => format!(", about {} left", Seconds(left)),
             None => String::new(),
         };
@@ -323,7 +336,7 @@ impl fmt::Display for Run {
             0 => write!(f, " the receivers have nothing")?,
             _ => write!(f, " the receivers have {has} of {of}")?,
         }
-        f.write_str(&self.rest())
+        f.write_str(&self.status_suffix())
     }
 }
 
@@ -384,7 +397,7 @@ mod tests {
     fn signals_can_be_awaited_and_the_first_one_is_kept() {
         let runs = Runs::default();
         assert!(runs.interruption().is_none());
-        runs.can_be_interrupted().unwrap();
+        runs.enable_interruption().unwrap();
         assert_eq!(runs.interrupted(), None);
         assert!(runs.interrupt("SIGTERM"));
         assert!(!runs.interrupt("SIGINT"));

@@ -1,4 +1,4 @@
-//! Captures and traces of a run in virtual time.
+//! Opens and closes the captures and traces of a run in virtual time.
 
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -8,29 +8,30 @@ use alfirk_ctrl::topology::Topology;
 use alfirk_roce::collective::Algorithm;
 use alfirk_sim::capture::timeline::Rates;
 use alfirk_sim::capture::{
-    watch, PageTrace, PcapngCapture, PortCapture, Record, TextTrace, Timeline,
+    page_trace, PageTrace, PcapngCapture, PortCapture, Record, TextTrace, Timeline,
 };
 use alfirk_sim::network::Network;
-use alfirk_view::server::Growing;
+use alfirk_view::server::GrowingBytes;
 use alfirk_view::trace::Header;
 
 use super::config::Config;
 use crate::exit::Failure;
 
-/// Size limit in bytes of the events of one algorithm for the page: about half a million frames, which browsers can play.
+/// Maximum size in bytes of the trace of one algorithm for the page of `--web`. It has about half a million frames,
+/// which browsers can replay.
 const PAGE_LIMIT: u64 = 64 << 20;
 
-/// Files with the recordings of one algorithm's run.
+/// Open captures and traces of one algorithm's run, each with its path.
 pub struct Records(Vec<(PathBuf, Record)>);
 
 impl Records {
-    /// Opens the requested recordings, and makes `network` write them: `DIR/ALGORITHM-HOST.pcap` for every host, the
-    /// trace, and the trace for the page.
+    /// Opens the requested recordings, and makes `network` write them: with `--pcap` a file `DIR/ALGORITHM-HOST.pcap`
+    /// for every host, with `--trace` a trace, and with `--web` a trace for the page.
     pub fn start(
         config: &Config,
         algorithm: Algorithm,
         network: &mut Network,
-        page: Option<Growing>,
+        page: Option<GrowingBytes>,
     ) -> Result<Records, Failure> {
         let mut records = Vec::new();
         if let Some(folder) = &config.pcap {
@@ -98,14 +99,14 @@ impl Records {
 }
 
 fn watch_header(config: &Config, algorithm: Algorithm) -> Header {
-    watch::header(
+    page_trace::header(
         &config.topology,
         &algorithm.to_string(),
         &config.job.members,
     )
 }
 
-/// Link rate of each port in bits per second, by node name and port number.
+/// Rate of the link at each port in bits per second, by node name and port number.
 fn rates(topology: &Topology) -> Rates {
     let links = topology.links().iter();
     let ends = links.flat_map(|link| link.ends.map(|end| (end, link.attributes.rate_bps)));
@@ -113,7 +114,8 @@ fn rates(topology: &Topology) -> Rates {
         .collect()
 }
 
-/// Path of one algorithm's trace. With several algorithms, the name is put before the extension: `trace.chain.txt` for `trace.txt`.
+/// Path of one algorithm's trace. If `several` algorithms run, its name is put before the extension: `trace.chain.txt`
+/// for `trace.txt`.
 fn trace_path(file: &Path, algorithm: Algorithm, several: bool) -> PathBuf {
     if !several {
         return file.to_path_buf();

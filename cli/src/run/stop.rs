@@ -1,8 +1,8 @@
-//! Handles SIGINT and SIGTERM while fabrics run, and reports long runs where no bar is drawn.
+//! Handles SIGINT and SIGTERM during runs. Without a terminal, also prints progress reports of long runs.
 //!
-//! The first signal stops fabrics in virtual time between two events, so that captures are complete, and removes a network of
-//! processes; the command then reports the progress of the runs. A network that is not removed within [`GRACE`] is removed by force. A
-//! second signal does that at once.
+//! The first signal stops fabrics in virtual time between two events, so that captures are complete. A network of
+//! processes on Mininet is removed, by force if that takes longer than [`GRACE`]. The command then reports how far the
+//! runs got. A second signal removes the network by force immediately.
 
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
@@ -19,30 +19,30 @@ use super::mininet::signals::Signals;
 use super::progress::Runs;
 use crate::exit::Failure;
 
-/// Interval of progress reports for runs without a bar.
-const REPORT: Duration = Duration::from_secs(10);
-/// Time that a network of processes has for its own shutdown after a signal.
+/// Interval of progress reports if stderr is not a terminal.
+const REPORT_INTERVAL: Duration = Duration::from_secs(10);
+/// Time limit for the shutdown of a network of processes after a signal; then it is removed by force.
 const GRACE: Duration = Duration::from_secs(1);
-/// Interval at which the stop of fabrics in virtual time is repeated, as some may start after the signal.
-const AGAIN: Duration = Duration::from_millis(100);
+/// Interval at which fabrics in virtual time are stopped again after a signal, since more may have started.
+const REPEAT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Handles signals in a thread until this value is dropped. Must be created before any other thread, as threads inherit
-/// the signal mask.
+/// Handles SIGINT and SIGTERM in a thread until this value is dropped. Must be created before any other thread, because
+/// threads inherit the signal mask.
 pub struct Stop {
     runs: Arc<Runs>,
     /// Ends the thread when dropped.
     end: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
-    /// Dropped last, which restores the default effect of signals.
+    /// Blocks the signals; dropped last, which restores their default effect.
     _signals: Arc<Signals>,
 }
 
 impl Stop {
-    /// Starts to watch for signals on behalf of `runs`.
+    /// Starts the thread, which applies signals to `runs`.
     pub fn watch(driver: Driver, runs: Arc<Runs>) -> Result<Stop, Failure> {
         let failed = |error| Failure::failed(format_args!("cannot watch for signals: {error}"));
-        let signals = Arc::new(Signals::hold()?);
-        runs.can_be_interrupted().map_err(failed)?;
+        let signals = Arc::new(Signals::block()?);
+        runs.enable_interruption().map_err(failed)?;
         let (end, ended) = UnixStream::pair().map_err(failed)?;
         let watcher = Watcher {
             signals: Arc::clone(&signals),
@@ -60,8 +60,8 @@ impl Stop {
         })
     }
 
-    /// Adds the name of a received signal to a failure.
-    pub fn explained<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
+    /// Adds `stopped by SIGNAL` to the message of a failure if a signal has been received.
+    pub fn with_signal_name<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
         result.map_err(|failure| match (failure, self.runs.interrupted()) {
             (Failure::Failed(error), Some(name)) => {
                 Failure::failed(format_args!("stopped by {name}: {error}"))
@@ -81,21 +81,25 @@ impl Drop for Stop {
     }
 }
 
+/// The thread that handles signals.
 struct Watcher {
     signals: Arc<Signals>,
     ended: UnixStream,
     runs: Arc<Runs>,
-    /// Time limit for the shutdown of networks after a signal; `None` for virtual time.
+    /// Time limit for the shutdown of networks after a signal; `None` in virtual time, where there are none.
     grace: Option<Duration>,
 }
 
 impl Watcher {
     fn run(self) {
         let started = Instant::now();
-        let mut next_report = (!std::io::stderr().is_terminal()).then(|| started + REPORT);
+        let mut next_report = (!std::io::stderr().is_terminal()).then(|| started + REPORT_INTERVAL);
         let mut deadline = None;
         loop {
-            let again = self.runs.interrupted().map(|_| Instant::now() + AGAIN);
+            let again = self
+                .runs
+                .interrupted()
+                .map(|_| Instant::now() + REPEAT_INTERVAL);
             let wake = [next_report, deadline, again].into_iter().flatten().min();
             let wait = wake.map(|at| at.saturating_duration_since(Instant::now()));
             let timeout = match wait.map(|wait| PollTimeout::try_from(wait.as_millis() + 1)) {
@@ -129,7 +133,7 @@ impl Watcher {
                 }
             } else if next_report.is_some_and(|at| at <= now) {
                 self.report();
-                next_report = next_report.map(|at| at + REPORT);
+                next_report = next_report.map(|at| at + REPORT_INTERVAL);
             }
         }
     }
@@ -140,7 +144,7 @@ impl Watcher {
         }
     }
 
-    /// Ends the process, without waiting for its threads.
+    /// Removes networks by force, reports the progress and ends the process, without waiting for its threads.
     fn end(&self, why: &str) -> ! {
         self.runs.remove_networks();
         match self.runs.lines() {

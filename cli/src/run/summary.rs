@@ -1,4 +1,4 @@
-//! Settings and results of a run, collected for its report.
+//! Creates the report of a run from its settings and results.
 
 use alfirk_experiment::{
     GroupSummary, Input, Report, Row, Settings, TopologySummary, WorkloadSummary,
@@ -70,14 +70,14 @@ fn settings(config: &Config) -> Settings {
         outages: config.loss.names.clone(),
         rates: config.rates.clone(),
         suspensions: config.suspensions.clone(),
-        fallback_below: job.safeguard.map(|config| config.below),
+        fallback_below: job.safeguard.map(|config| config.threshold),
         registration: name(job.registration),
         switching: (!switching.is_default()).then(|| switching.to_string()),
         host_model: hardware::show(config.model),
     }
 }
 
-/// Returns the name that a value of a flag has on the command line.
+/// Returns the name of a flag's value as on the command line.
 pub(crate) fn name(choice: impl ValueEnum) -> String {
     let value = choice.to_possible_value();
     let value = value.expect("no value is hidden on the command line");

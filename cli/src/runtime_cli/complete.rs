@@ -1,9 +1,9 @@
-//! Completion of the input line.
+//! Completes the last word of an input line of `alfirk cli`.
 
 use super::commands::{self, Arg};
 use super::program::ProgramNames;
 
-/// Start of the last word of `line`, and its possible completions.
+/// Returns the byte offset of the last word of `line`, and its possible completions.
 pub fn candidates(program: &ProgramNames, line: &str) -> (usize, Vec<String>) {
     let start = line.rfind(char::is_whitespace).map_or(0, |at| {
         at + line[at..].chars().next().map_or(0, char::len_utf8)
@@ -37,7 +37,7 @@ fn command_names() -> impl Iterator<Item = &'static str> {
         .chain(["exit", "help", "quit", "shell"])
 }
 
-/// Names for an argument; `first` is the command's first argument.
+/// Names that complete the argument `arg` with the prefix `word`. `first`: first argument of the command.
 fn names(program: &ProgramNames, arg: Arg, first: Option<&str>, word: &str) -> Vec<String> {
     let actions: &[String] = match (arg, first) {
         (Arg::TableAction, Some(table)) => program.table(table).map_or(&[], |t| &t.actions),
@@ -45,13 +45,13 @@ fn names(program: &ProgramNames, arg: Arg, first: Option<&str>, word: &str) -> V
         _ => &[],
     };
     match arg {
-        Arg::Table => full_or_part(program.tables.keys(), word),
-        Arg::TableAction | Arg::ProfileAction => full_or_part(actions.iter(), word),
-        Arg::Profile => full_or_part(program.profiles.keys(), word),
-        Arg::Meter => full_or_part(program.meters.keys(), word),
-        Arg::Counter => full_or_part(program.counters.keys(), word),
-        Arg::Register => full_or_part(program.registers.keys(), word),
-        Arg::ValueSet => full_or_part(program.value_sets.keys(), word),
+        Arg::Table => matching_names(program.tables.keys(), word),
+        Arg::TableAction | Arg::ProfileAction => matching_names(actions.iter(), word),
+        Arg::Profile => matching_names(program.profiles.keys(), word),
+        Arg::Meter => matching_names(program.meters.keys(), word),
+        Arg::Counter => matching_names(program.counters.keys(), word),
+        Arg::Register => matching_names(program.registers.keys(), word),
+        Arg::ValueSet => matching_names(program.value_sets.keys(), word),
         Arg::CustomCrc(width) => {
             let hashes = program.custom_crcs.iter();
             let of_width = hashes.filter(|(_, found)| **found == width);
@@ -70,8 +70,8 @@ fn starting<'n>(names: impl Iterator<Item = &'n str>, word: &str) -> Vec<String>
     found
 }
 
-/// Full names with this prefix; if there are none, names of which a later part has it.
-fn full_or_part<'n>(names: impl Iterator<Item = &'n String> + Clone, word: &str) -> Vec<String> {
+/// Names that start with `word`; if there are none, names with a part after a dot that starts with it.
+fn matching_names<'n>(names: impl Iterator<Item = &'n String> + Clone, word: &str) -> Vec<String> {
     let full = starting(names.clone().map(String::as_str), word);
     if !full.is_empty() {
         return full;

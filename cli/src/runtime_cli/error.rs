@@ -1,4 +1,4 @@
-//! Errors of commands.
+//! Errors of the commands of `alfirk cli`.
 
 use std::convert::Infallible;
 use std::fmt::{self, Display};
@@ -6,33 +6,33 @@ use std::io;
 
 use alfirk_thrift::{simple_pre, simple_pre_lag, simple_switch, standard, Failure};
 
-/// Result of a command.
+/// Result of a command of `alfirk cli`.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error of one command. Its texts are those of BMv2's CLI, which scripts search for.
+/// Error of one command. Messages are those of BMv2's CLI, because scripts search for them.
 #[derive(Debug)]
 pub enum Error {
-    /// The key does not have the form of the table's key.
+    /// A value of an entry's key is not valid for the table's key field.
     MatchKey(String),
     /// An argument of an action is not valid for its parameter.
     RuntimeData(String),
-    /// Another error of the command line.
+    /// Another error in a command or its arguments.
     Input(String),
-    /// The switch rejected the operation: its kind, and the name of the error code.
+    /// The switch rejected the operation. Values: kind of operation, and name of the error code.
     Refused(&'static str, String),
-    /// The connection failed.
+    /// The connection to the switch failed.
     Connection(String),
-    /// The output was closed.
+    /// The output cannot be written.
     Output(io::Error),
 }
 
 impl Error {
-    /// Creates an error of the command line.
+    /// Creates an error in a command or its arguments.
     pub fn input(what: impl Display) -> Error {
         Error::Input(what.to_string())
     }
 
-    /// Whether no further command can succeed.
+    /// Whether the error also affects all further commands, so that the session must end.
     pub fn is_final(&self) -> bool {
         matches!(self, Error::Connection(_) | Error::Output(_))
     }
@@ -67,9 +67,9 @@ impl<E: Refusal> From<Failure<E>> for Error {
     }
 }
 
-/// An exception of a Thrift service, whose display is the name of its code.
+/// An exception of a Thrift service. It is displayed as the name of its error code.
 pub trait Refusal: Display {
-    /// Kind of operation in messages.
+    /// Kind of operation, for messages.
     const OPERATION: &'static str;
 }
 

@@ -1,4 +1,5 @@
-//! Formatting of entries, members, groups, ports and the switch, in BMv2's form, which scripts parse.
+//! Formats table entries, members, groups, ports and properties of the switch as BMv2's CLI does, since scripts parse
+//! its output.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,7 +14,7 @@ use serde::Deserialize;
 use super::program::Table;
 use super::values::hex;
 
-/// A key as `table_add` prints it, with separated bytes.
+/// Formats the key of a new entry as `table_add` prints it, with `:` between bytes.
 pub fn added_key(key: &[BmMatchParam]) -> String {
     let fields: Vec<String> = key
         .iter()
@@ -26,14 +27,14 @@ pub fn added_key(key: &[BmMatchParam]) -> String {
     fields.join("\t")
 }
 
-/// Arguments as `table_add` prints them, with separated bytes.
+/// Formats the action arguments of a new entry as `table_add` prints them, with `:` between bytes.
 pub fn added_data(data: &[Vec<u8>]) -> String {
     let data: Vec<String> = data.iter().map(|bytes| hex(bytes, ":")).collect();
     data.join("\t")
 }
 
-/// A label and its value, in columns.
-pub fn labelled(label: &str, value: &str) -> String {
+/// Formats a label and its value as one line in two columns.
+pub fn labelled_line(label: &str, value: &str) -> String {
     format!("{label:20} {value}\n")
 }
 
@@ -61,7 +62,7 @@ fn param_value(param: &BmMatchParam, between: &str) -> String {
     shown.unwrap_or_default()
 }
 
-/// An entry with its key, priority, action and age.
+/// Formats a table entry: key, priority, action and age.
 pub fn entry(table: &Table, entry: &BmMtEntry) -> String {
     let mut out = format!("Dumping entry {:#x}\nMatch key:\n", entry.entry_handle);
     let names = table.keys.iter().map(|key| key.name.chars().count());
@@ -86,7 +87,7 @@ pub fn entry(table: &Table, entry: &BmMtEntry) -> String {
     out
 }
 
-/// The action, member or group of an entry.
+/// Formats what an entry selects: an action, or a member or group of the action profile.
 pub fn action_entry(entry: &BmActionEntry) -> String {
     match entry.action_type {
         BmActionEntryType::None => "EMPTY\n".to_owned(),
@@ -108,22 +109,22 @@ fn action(name: &str, data: &[Vec<u8>]) -> String {
     format!("Action entry: {name} - {}\n", data.join(", "))
 }
 
-/// A member of an action profile.
+/// Formats a member of an action profile.
 pub fn member(member: &BmMtActProfMember) -> String {
     let head = format!("Dumping member {}\n", member.mbr_handle);
     head + &action(&member.action_name, &member.action_data)
 }
 
-/// A group of an action profile.
+/// Formats a group of an action profile.
 pub fn group(group: &BmMtActProfGroup) -> String {
     format!(
         "Dumping group {}\nMembers: [{}]\n",
         group.grp_handle,
-        listed(&group.mbr_handles)
+        comma_separated(&group.mbr_handles)
     )
 }
 
-/// An action profile; groups only if it has a selector.
+/// Formats the members of an action profile, and its groups if it has a selector.
 pub fn profile(members: &[BmMtActProfMember], groups: Option<&[BmMtActProfGroup]>) -> String {
     let mut out = "==========\nMEMBERS\n".to_owned();
     for one in members {
@@ -140,7 +141,7 @@ pub fn profile(members: &[BmMtActProfMember], groups: Option<&[BmMtActProfGroup]
     out
 }
 
-/// The ports in columns.
+/// Formats the ports of the switch as a table.
 pub fn ports(ports: &[DevMgrPortInfo]) -> String {
     let mut out = format!(
         "{:^10}{:^20}{:^10}extra info\n{}\n",
@@ -163,7 +164,7 @@ pub fn ports(ports: &[DevMgrPortInfo]) -> String {
     out
 }
 
-/// Properties of the switch.
+/// Formats the properties of the switch.
 pub fn switch_info(info: &BmConfig) -> String {
     let socket = |socket: &Option<String>| socket.clone().unwrap_or_else(|| "None".to_owned());
     let lines = [
@@ -177,7 +178,7 @@ pub fn switch_info(info: &BmConfig) -> String {
     lines.concat()
 }
 
-/// A clone session.
+/// Formats a clone session.
 pub fn mirroring_session(session: &MirroringSessionConfig) -> String {
     let number = |number: Option<i32>| number.map_or("None".to_owned(), |n| n.to_string());
     format!(
@@ -187,15 +188,16 @@ pub fn mirroring_session(session: &MirroringSessionConfig) -> String {
     )
 }
 
-/// JSON of the replication engine.
+/// JSON of the replication engine: groups, nodes and link aggregation groups. In BMv2, a node has an L1 part
+/// (replication id) and an L2 part (ports).
 #[derive(Deserialize)]
 struct MulticastEntries {
     #[serde(default)]
     mgrps: Vec<MulticastGroup>,
     #[serde(default)]
-    l1_handles: Vec<L1>,
+    l1_handles: Vec<L1Node>,
     #[serde(default)]
-    l2_handles: Vec<L2>,
+    l2_handles: Vec<L2Node>,
     lags: Option<Vec<Lag>>,
 }
 
@@ -207,14 +209,14 @@ struct MulticastGroup {
 }
 
 #[derive(Deserialize)]
-struct L1 {
+struct L1Node {
     handle: i64,
     rid: i64,
     l2_handle: i64,
 }
 
 #[derive(Deserialize)]
-struct L2 {
+struct L2Node {
     handle: i64,
     #[serde(default)]
     ports: Vec<i64>,
@@ -229,11 +231,12 @@ struct Lag {
     ports: Vec<i64>,
 }
 
-/// Groups, their nodes, and link aggregation groups, from the engine's JSON; `None` if it is not valid.
+/// Formats the replication engine's JSON: groups with their nodes, and link aggregation groups. `None` if the JSON is
+/// not valid.
 pub fn multicast(json: &str) -> Option<String> {
     let entries: MulticastEntries = serde_json::from_str(json).ok()?;
-    let l1: BTreeMap<i64, &L1> = entries.l1_handles.iter().map(|h| (h.handle, h)).collect();
-    let l2: BTreeMap<i64, &L2> = entries.l2_handles.iter().map(|h| (h.handle, h)).collect();
+    let l1: BTreeMap<i64, &L1Node> = entries.l1_handles.iter().map(|h| (h.handle, h)).collect();
+    let l2: BTreeMap<i64, &L2Node> = entries.l2_handles.iter().map(|h| (h.handle, h)).collect();
     let mut out = "==========\nMC ENTRIES\n".to_owned();
     for group in &entries.mgrps {
         let _ = writeln!(out, "**********\nmgrp({})", group.id);
@@ -244,8 +247,8 @@ pub fn multicast(json: &str) -> Option<String> {
                 out,
                 "  -> (L1h={handle}, rid={}) -> (ports=[{}], lags=[{}])",
                 node.rid,
-                listed(&leads_to.ports),
-                listed(&leads_to.lags)
+                comma_separated(&leads_to.ports),
+                comma_separated(&leads_to.lags)
             );
         }
     }
@@ -254,7 +257,12 @@ pub fn multicast(json: &str) -> Option<String> {
         None => out += "None for this PRE type\n",
         Some(lags) => {
             for lag in lags {
-                let _ = writeln!(out, "lag({}) -> ports=[{}]", lag.id, listed(&lag.ports));
+                let _ = writeln!(
+                    out,
+                    "lag({}) -> ports=[{}]",
+                    lag.id,
+                    comma_separated(&lag.ports)
+                );
             }
         }
     }
@@ -262,7 +270,7 @@ pub fn multicast(json: &str) -> Option<String> {
     Some(out)
 }
 
-fn listed<T: ToString>(items: &[T]) -> String {
+fn comma_separated<T: ToString>(items: &[T]) -> String {
     let items: Vec<String> = items.iter().map(T::to_string).collect();
     items.join(", ")
 }

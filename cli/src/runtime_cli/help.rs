@@ -1,11 +1,11 @@
-//! Output of `help`.
+//! Text of the command `help` of `alfirk cli`.
 
 use super::commands;
 
-/// Width of the list of commands in columns.
+/// Width of the list of commands in characters.
 const WIDTH: usize = 80;
 
-/// Help of a command, or of all.
+/// Help of the command `topic`; without a topic, the list of all commands.
 pub fn text(topic: Option<&str>) -> String {
     let Some(topic) = topic else {
         return overview();

@@ -1,35 +1,35 @@
-//! Parsing of input lines.
+//! Parses the input lines of `alfirk cli`.
 
-/// A parsed line.
+/// A parsed input line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line<'l> {
-    /// A comment, or an empty line without a previous one.
+    /// Nothing to execute: a comment, or an empty line without a previous command.
     Nothing,
     /// `help` or `?`, with an optional topic.
     Help(Option<&'l str>),
-    /// `!` or `shell`, and the shell's command.
+    /// `!` or `shell`, with a command for the system's shell.
     Shell(&'l str),
-    /// `quit`, `exit`, or BMv2's word for the end of the input.
+    /// `quit`, `exit` or `EOF`.
     Quit,
     /// Anything else: a command with its arguments.
     Command(&'l str, Vec<&'l str>),
-    /// A line that cannot be a command.
+    /// A line that does not have the form of a command.
     Unknown(&'l str),
 }
 
-/// Parser of lines. As in BMv2's CLI, an empty line repeats the previous one.
+/// Parser of input lines. It remembers the previous line, because an empty line repeats it, as in BMv2's CLI.
 #[derive(Default)]
 pub struct Lines {
-    last: String,
+    previous: String,
 }
 
 impl Lines {
-    /// Splits a line into the command and its arguments.
+    /// Parses a line; splits a command into its name and arguments.
     pub fn read<'l>(&'l mut self, text: &'l str) -> Line<'l> {
         let text = match text.trim() {
-            "" => self.last.as_str(),
+            "" => self.previous.as_str(),
             text => {
-                text.clone_into(&mut self.last);
+                text.clone_into(&mut self.previous);
                 text
             }
         };

@@ -1,8 +1,8 @@
 //! `alfirk cli`: a command line for the tables, arrays, multicast groups and other objects of a running switch, over BMv2's Thrift services.
 //!
-//! It accepts the options, commands and scripts of BMv2's `simple_switch_CLI`, and prints its texts. Without a connection, `line` parses
-//! lines, `program` resolves names, `values` parses keys and arguments, and `format` formats results. `commands` send requests to the
-//! switch; this module reads lines.
+//! It accepts the options, commands and scripts of BMv2's `simple_switch_CLI`, and prints the same texts. Without a
+//! connection, `line` parses lines, `program` resolves names, `values` parses keys and arguments, and `format` formats
+//! results. `commands` send requests to the switch; this module reads lines.
 
 mod commands;
 mod complete;
@@ -64,7 +64,7 @@ pub struct Args {
     pre: Pre,
 }
 
-/// Thrift service of the replication engine.
+/// Kind of the switch's packet replication engine, which determines its Thrift service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Pre {
     #[value(name = "None")]
@@ -75,7 +75,7 @@ pub enum Pre {
     SimpleLag,
 }
 
-/// Runs the verb.
+/// Runs `alfirk cli`.
 pub fn run(args: &Args) -> Outcome {
     let mut out = io::stdout();
     match run_commands(args, &mut out) {
@@ -84,11 +84,12 @@ pub fn run(args: &Args) -> Outcome {
         }
         Err(Error::Input(what)) => Err(Failure::bad_input(what)),
         Err(error) => Err(Failure::failed(error)),
-        Ok(Connected::No) => Err(Failure::Quiet(1)),
+        Ok(Connected::No) => Err(Failure::AlreadyReported(1)),
         Ok(Connected::Yes) => Ok(()),
     }
 }
 
+/// Whether the connection to the switch was established.
 enum Connected {
     Yes,
     No,
@@ -132,13 +133,13 @@ fn run_commands(args: &Args, out: &mut dyn Write) -> error::Result<Connected> {
         out,
     };
     match io::stdin().is_terminal() && io::stdout().is_terminal() {
-        true => by_hand(session)?,
-        false => by_script(session, io::stdin().lock())?,
+        true => run_interactive(session)?,
+        false => run_script(session, io::stdin().lock())?,
     }
     Ok(Connected::Yes)
 }
 
-/// Warning if the names are those of another program than the running one; empty otherwise.
+/// Warning that the JSON file is not that of the running program, by MD5; empty if it is.
 fn md5_warning(running: &[u8], json: &[u8]) -> String {
     let given = Md5::digest(json);
     if given[..] == *running {
@@ -157,8 +158,8 @@ fn md5_warning(running: &[u8], json: &[u8]) -> String {
     )
 }
 
-/// Reads lines from a file or a pipe. Prints the prompt before each, as BMv2's CLI does.
-fn by_script(mut session: Session<'_>, mut input: impl BufRead) -> error::Result<()> {
+/// Reads commands from a file or a pipe. Prints the prompt before each, as BMv2's CLI does.
+fn run_script(mut session: Session<'_>, mut input: impl BufRead) -> error::Result<()> {
     let mut lines = Lines::default();
     let mut bytes = Vec::new();
     loop {
@@ -170,25 +171,26 @@ fn by_script(mut session: Session<'_>, mut input: impl BufRead) -> error::Result
             return Ok(());
         }
         let text = String::from_utf8_lossy(&bytes);
-        if follow(&mut session, lines.read(&text))? == After::End {
+        if execute(&mut session, lines.read(&text))? == NextStep::End {
             return Ok(());
         }
     }
 }
 
-/// Reads lines from a terminal, with editing, completion and history.
-fn by_hand(mut session: Session<'_>) -> error::Result<()> {
+/// Reads commands from a terminal, with line editing, completion and history.
+fn run_interactive(mut session: Session<'_>) -> error::Result<()> {
     let closed =
         |error: ReadlineError| Error::Connection(format!("cannot read from the terminal: {error}"));
     // As in a shell: the common prefix at the first tab, a list at the second.
     let config = Config::builder()
         .completion_type(CompletionType::List)
         .build();
-    let mut editor: Editor<Names, DefaultHistory> = Editor::with_config(config).map_err(closed)?;
+    let mut editor: Editor<NameCompleter, DefaultHistory> =
+        Editor::with_config(config).map_err(closed)?;
     let mut lines = Lines::default();
     loop {
         // The editor needs the names while it reads, the commands while they run.
-        editor.set_helper(Some(Names(std::mem::take(&mut session.program))));
+        editor.set_helper(Some(NameCompleter(std::mem::take(&mut session.program))));
         let read = editor.readline(PROMPT);
         if let Some(names) = editor.helper_mut() {
             session.program = std::mem::take(&mut names.0);
@@ -203,24 +205,25 @@ fn by_hand(mut session: Session<'_>) -> error::Result<()> {
         if !text.trim().is_empty() {
             editor.add_history_entry(text.as_str()).map_err(closed)?;
         }
-        if follow(&mut session, lines.read(&text))? == After::End {
+        if execute(&mut session, lines.read(&text))? == NextStep::End {
             return Ok(());
         }
         session.out.flush()?;
     }
 }
 
+/// What follows after a line: the next line, or the end of the session.
 #[derive(PartialEq, Eq)]
-enum After {
-    Next,
+enum NextStep {
+    Continue,
     End,
 }
 
-/// Executes a line. Only errors that make further lines pointless are returned; others are printed.
-fn follow(session: &mut Session<'_>, line: Line<'_>) -> error::Result<After> {
+/// Executes a line. Prints the error of a command; returns only errors after which no command can succeed.
+fn execute(session: &mut Session<'_>, line: Line<'_>) -> error::Result<NextStep> {
     match line {
         Line::Nothing => {}
-        Line::Quit => return Ok(After::End),
+        Line::Quit => return Ok(NextStep::End),
         Line::Help(topic) => write!(session.out, "{}", help::text(topic))?,
         Line::Shell(command) => writeln!(session.out, "{}", shell(command))?,
         Line::Unknown(text) => writeln!(session.out, "*** Unknown syntax: {text}")?,
@@ -236,10 +239,10 @@ fn follow(session: &mut Session<'_>, line: Line<'_>) -> error::Result<After> {
             },
         },
     }
-    Ok(After::Next)
+    Ok(NextStep::Continue)
 }
 
-/// Output of a shell command; its stderr is not captured.
+/// Runs a shell command and returns its stdout; its stderr is not captured.
 fn shell(command: &str) -> String {
     let output = Command::new("sh")
         .args(["-c", command])
@@ -252,11 +255,11 @@ fn shell(command: &str) -> String {
     }
 }
 
-/// The names that the editor completes.
+/// Completer of the line editor, with the names of the program.
 #[derive(Helper, Highlighter, Hinter, Validator)]
-struct Names(ProgramNames);
+struct NameCompleter(ProgramNames);
 
-impl Completer for Names {
+impl Completer for NameCompleter {
     type Candidate = String;
 
     fn complete(

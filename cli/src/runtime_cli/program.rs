@@ -1,4 +1,4 @@
-//! Names that commands use: tables, actions, arrays and other objects of the running program.
+//! Names and properties of the objects of the running P4 program: tables, actions, meters, registers and others.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use alfirk_stf::by_suffix;
 
 use super::error::{Error, Result};
 
-/// Objects of a program by kind and full name.
+/// The objects of a P4 program: for each kind, a map by full name.
 #[derive(Debug, Default)]
 pub struct ProgramNames {
     pub actions: BTreeMap<String, Action>,
@@ -20,7 +20,7 @@ pub struct ProgramNames {
     pub counters: BTreeMap<String, Array>,
     pub registers: BTreeMap<String, Array>,
     pub value_sets: BTreeMap<String, ValueSet>,
-    /// Width of each hash with a configurable CRC.
+    /// Width in bits of each hash with a configurable CRC.
     pub custom_crcs: BTreeMap<String, u32>,
 }
 
@@ -47,7 +47,7 @@ pub struct Table {
     /// Full names of the table's actions.
     pub actions: Vec<String>,
     pub kind: TableType,
-    /// Action profile of an indirect table.
+    /// Name of the action profile; `None` for a table with direct actions.
     pub profile: Option<String>,
     pub support_timeout: bool,
 }
@@ -65,9 +65,9 @@ pub struct Key {
 pub struct Profile {
     pub name: String,
     pub with_selector: bool,
-    /// Full names of the actions of all tables that use it.
+    /// Full names of the actions that members may have: those of all tables that use the profile.
     pub actions: Vec<String>,
-    /// Number of tables that use it.
+    /// Number of tables that use the profile.
     pub tables: usize,
 }
 
@@ -75,16 +75,17 @@ pub struct Profile {
 #[derive(Debug)]
 pub struct Meter {
     pub name: String,
+    /// Number of rates: one for each colour except the first.
     pub rate_count: usize,
-    /// Name of the table, for a direct meter.
+    /// Name of the table of a direct meter; `None` for a meter array.
     pub table: Option<String>,
 }
 
-/// Counters or registers.
+/// A counter array, a direct counter or a register array.
 #[derive(Debug)]
 pub struct Array {
     pub name: String,
-    /// Name of the table, for a direct counter.
+    /// Name of the table of a direct counter; `None` for an array.
     pub table: Option<String>,
 }
 
@@ -96,7 +97,7 @@ pub struct ValueSet {
 }
 
 impl ProgramNames {
-    /// Parses BMv2 JSON.
+    /// Collects the objects of a program from its BMv2 JSON.
     ///
     /// # Errors
     /// The text is not BMv2 JSON, or refers to a missing object.
@@ -195,10 +196,9 @@ impl ProgramNames {
                 }
             }
         }
-        let keys = table
-            .key
-            .iter()
-            .map(|key| key_of(json, key).map_err(|what| format!("table {}: {what}", table.name)));
+        let keys = table.key.iter().map(|key| {
+            convert_key(json, key).map_err(|what| format!("table {}: {what}", table.name))
+        });
         let table = Table {
             name: table.name.clone(),
             match_type: table.match_type,
@@ -242,7 +242,7 @@ impl ProgramNames {
         find(&self.value_sets, name).ok_or_else(|| no_such("parser value set", name))
     }
 
-    /// Full name of a hash with a configurable CRC of this width.
+    /// Finds a hash with a configurable CRC by its full name; an error if its CRC does not have `width` bits.
     pub fn custom_crc(&self, name: &str, width: u32) -> Result<&str> {
         match self.custom_crcs.get_key_value(name) {
             Some((name, found)) if *found == width => Ok(name),
@@ -250,15 +250,16 @@ impl ProgramNames {
         }
     }
 
-    /// Finds an action of a table.
+    /// Finds an action of a table by its name or a unique suffix of it. `given`: name of the table in messages.
     pub fn table_action(&self, table: &Table, given: &str, name: &str) -> Result<&Action> {
-        let action = self.one_of(&table.actions, name);
+        let action = self.find_action(&table.actions, name);
         action.ok_or_else(|| Error::input(format_args!("Table {given} has no action {name}")))
     }
 
-    /// Finds an action that members of a profile may have.
+    /// Finds an action of an action profile by its name or a unique suffix of it. `given`: name of the profile in
+    /// messages.
     pub fn profile_action(&self, profile: &Profile, given: &str, name: &str) -> Result<&Action> {
-        let action = self.one_of(&profile.actions, name);
+        let action = self.find_action(&profile.actions, name);
         action.ok_or_else(|| {
             Error::input(format_args!(
                 "Action profile '{given}' has no action '{name}'"
@@ -266,7 +267,7 @@ impl ProgramNames {
         })
     }
 
-    fn one_of(&self, names: &[String], name: &str) -> Option<&Action> {
+    fn find_action(&self, names: &[String], name: &str) -> Option<&Action> {
         let full = by_suffix(names.iter().map(String::as_str), name).ok()?;
         self.actions.get(full)
     }
@@ -282,7 +283,8 @@ fn find<'m, T>(objects: &'m BTreeMap<String, T>, name: &str) -> Option<&'m T> {
     objects.get(full)
 }
 
-fn key_of(json: &BmV2Json, key: &TableKey) -> std::result::Result<Key, String> {
+/// Converts a key field of a table from BMv2 JSON.
+fn convert_key(json: &BmV2Json, key: &TableKey) -> std::result::Result<Key, String> {
     let (name, bits) = match &key.target {
         TableKeyTarget::Header(header) => (format!("{header}_valid"), 1),
         TableKeyTarget::Field(field) if field.field == FieldRef::VALID => {
@@ -301,6 +303,7 @@ fn key_of(json: &BmV2Json, key: &TableKey) -> std::result::Result<Key, String> {
     })
 }
 
+/// Width of a header field in bits; `None` if there is no such field, or if its width varies.
 fn width(json: &BmV2Json, field: &FieldRef) -> Option<u32> {
     let header = json.headers.iter().find(|h| h.name == field.header)?;
     let mut types = json.header_types.iter();
@@ -312,7 +315,7 @@ fn width(json: &BmV2Json, field: &FieldRef) -> Option<u32> {
     }
 }
 
-/// Name of a match kind in BMv2 JSON.
+/// Name of a match kind, as in BMv2 JSON.
 pub fn match_type_name(kind: MatchType) -> &'static str {
     match kind {
         MatchType::Exact => "exact",
@@ -333,7 +336,7 @@ impl Table {
         )
     }
 
-    /// Description in one line.
+    /// Description of the table in one line, as `show_tables` prints it.
     pub fn summary(&self) -> String {
         let implementation = self.profile.as_deref().unwrap_or("None");
         let key = |key: &Key| format!("{}({}, {})", key.name, match_type_name(key.kind), key.bits);
@@ -347,7 +350,7 @@ impl Table {
 }
 
 impl Action {
-    /// Description in one line.
+    /// Description of the action in one line, as `show_actions` prints it.
     pub fn summary(&self) -> String {
         let param = |param: &Param| format!("{}({})", param.name, param.bits);
         let params: Vec<String> = self.params.iter().map(param).collect();
@@ -356,14 +359,14 @@ impl Action {
 }
 
 impl ValueSet {
-    /// Description in one line.
+    /// Description of the value set in one line, as `show_pvs` prints it.
     pub fn summary(&self) -> String {
         format!("{:30} [compressed bitwidth:{}]", self.name, self.bits)
     }
 }
 
 impl ProgramNames {
-    /// One line for each of these actions, by name.
+    /// Descriptions of the actions `names`, one line each, sorted by name.
     pub fn action_lines(&self, names: &[String]) -> String {
         let mut names: Vec<&String> = names.iter().collect();
         names.sort();

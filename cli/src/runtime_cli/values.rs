@@ -1,4 +1,4 @@
-//! Conversion of keys and parameters between text and Thrift's bytes.
+//! Converts keys and action arguments from text to the bytes of BMv2's Thrift services, and back.
 
 use std::net::Ipv6Addr;
 
@@ -34,24 +34,25 @@ pub fn integer(text: &str) -> Option<BigInt> {
     }
     let digits = digits.replace('_', "");
     // 010 is ambiguous: octal in C, decimal elsewhere.
-    let doubtful = radix == 10 && digits.starts_with('0') && digits.contains(|c| c != '0');
-    if doubtful || !digits.chars().all(|c| c.is_digit(radix)) {
+    let is_ambiguous = radix == 10 && digits.starts_with('0') && digits.contains(|c| c != '0');
+    if is_ambiguous || !digits.chars().all(|c| c.is_digit(radix)) {
         return None;
     }
     let number = BigInt::parse_bytes(digits.as_bytes(), radix)?;
     Some(if negative { -number } else { number })
 }
 
-/// Parses a decimal number, as handles, indexes and ports have.
+/// Parses a decimal number, such as a handle, an index or a port.
 pub fn decimal<T: std::str::FromStr>(text: &str) -> Option<T> {
     text.parse().ok()
 }
 
-/// Bytes of a field with `bits` bits: a number, or an IPv4, MAC or IPv6 address for fields of that width.
+/// Parses a value of `bits` bits to bytes: a number, or an IPv4, MAC or IPv6 address if the width is that of such an
+/// address.
 ///
 /// # Errors
-/// A message in BMv2's form.
-fn field(text: &str, bits: u32) -> std::result::Result<Vec<u8>, String> {
+/// The text is not such a value, or is too large; the message is that of BMv2's CLI.
+fn parse_field(text: &str, bits: u32) -> std::result::Result<Vec<u8>, String> {
     match bits {
         32 if text.contains('.') => {
             let parts = text.split('.').map(|part| part.trim().parse().ok());
@@ -79,13 +80,14 @@ fn field(text: &str, bits: u32) -> std::result::Result<Vec<u8>, String> {
             let number = integer(text).ok_or_else(|| {
                 "Invalid input, could not cast to integer, try in hex with 0x prefix".to_owned()
             })?;
-            whole_bytes(&number, bits).ok_or_else(|| "Parameter is too large".to_owned())
+            to_bytes(&number, bits).ok_or_else(|| "Parameter is too large".to_owned())
         }
     }
 }
 
-/// Big-endian bytes of a number in `bits` bits. A negative number is encoded in two's complement.
-fn whole_bytes(number: &BigInt, bits: u32) -> Option<Vec<u8>> {
+/// Converts a number of `bits` bits to big-endian bytes; a negative number in two's complement. `None` if it does not
+/// fit.
+fn to_bytes(number: &BigInt, bits: u32) -> Option<Vec<u8>> {
     let number = match number.sign() {
         Sign::Minus => {
             let range = BigInt::from(1) << bits;
@@ -97,6 +99,7 @@ fn whole_bytes(number: &BigInt, bits: u32) -> Option<Vec<u8>> {
     padded(&number.to_biguint()?, bits.div_ceil(8) as usize)
 }
 
+/// Big-endian bytes of a number, padded with zeros to `length` bytes; `None` if it does not fit.
 fn padded(number: &BigUint, length: usize) -> Option<Vec<u8>> {
     let digits = match number.bits() {
         0 => Vec::new(),
@@ -107,7 +110,7 @@ fn padded(number: &BigUint, length: usize) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Parses the arguments of an action.
+/// Parses the arguments of an action, each to the bytes of its parameter.
 ///
 /// # Errors
 /// The number of arguments is wrong, or one is not valid for its parameter.
@@ -120,16 +123,16 @@ pub fn action_data(action: &Action, texts: &[&str]) -> Result<Vec<Vec<u8>>> {
         )));
     }
     let data = texts.iter().zip(&action.params).map(|(text, param)| {
-        field(text, param.bits)
+        parse_field(text, param.bits)
             .map_err(|what| Error::RuntimeData(format!("Error while parsing {text} - {what}")))
     });
     data.collect()
 }
 
-/// Parses the key of an entry.
+/// Parses the key of a table entry, one text for each key field. `given`: name of the table in messages.
 ///
 /// # Errors
-/// The number of fields is wrong, or one has a wrong form.
+/// The number of fields is wrong, or a value does not have the form of its match kind.
 pub fn match_key(table: &Table, given: &str, texts: &[&str]) -> Result<Vec<BmMatchParam>> {
     if texts.len() != table.keys.len() {
         return Err(Error::input(format_args!(
@@ -141,9 +144,10 @@ pub fn match_key(table: &Table, given: &str, texts: &[&str]) -> Result<Vec<BmMat
     params.map(|(text, key)| match_param(key, text)).collect()
 }
 
+/// Parses the value of one key field in the form of its match kind.
 fn match_param(key: &Key, text: &str) -> Result<BmMatchParam> {
     let value = |text: &str| {
-        field(text, key.bits)
+        parse_field(text, key.bits)
             .map_err(|what| Error::MatchKey(format!("Error while parsing {text} - {what}")))
     };
     let wrong = |what: String| Err(Error::MatchKey(what));
@@ -215,16 +219,16 @@ fn match_param(key: &Key, text: &str) -> Result<BmMatchParam> {
     Ok(param)
 }
 
-/// Parses a member of a value set, whose fields are concatenated.
+/// Parses a member of a parser value set to bytes: one number of `bits` bits, the concatenation of all fields.
 ///
 /// # Errors
-/// The text is not a number, or it is too large.
+/// The text is not a number, or the number is negative or too large.
 pub fn value_set_member(text: &str, bits: u32) -> Result<Vec<u8>> {
     let number = integer(text).ok_or_else(|| {
         Error::input("Invalid input, could not cast to integer, try in hex with 0x prefix")
     })?;
     let fits = number.bits() <= u64::from(bits) && number.sign() != Sign::Minus;
-    let bytes = whole_bytes(&number, bits).filter(|_| fits);
+    let bytes = to_bytes(&number, bits).filter(|_| fits);
     bytes.ok_or_else(|| {
         Error::input(format_args!(
             "Input is too large, it should fit within {bits} bits"
@@ -232,13 +236,14 @@ pub fn value_set_member(text: &str, bits: u32) -> Result<Vec<u8>> {
     })
 }
 
-/// Hexadecimal digits, two per byte, with `between` between bytes.
+/// Formats bytes as hexadecimal digits, two per byte, with the separator `between`.
 pub fn hex(bytes: &[u8], between: &str) -> String {
     let bytes: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     bytes.join(between)
 }
 
-/// Shortest decimal form that parses to the same number, as Python prints it: `1.0`, `5e-06`.
+/// Formats a number as Python prints it: the shortest decimal form that parses to the same number, such as `1.0` or
+/// `5e-06`.
 pub fn float(number: f64) -> String {
     let text = format!("{number:e}");
     let Some((digits, exponent)) = text.split_once('e') else {
@@ -295,33 +300,45 @@ mod tests {
 
     #[test]
     fn addresses_are_values_of_their_width_only() {
-        assert_eq!(field("10.0.1.255", 32), Ok(vec![10, 0, 1, 255]));
+        assert_eq!(parse_field("10.0.1.255", 32), Ok(vec![10, 0, 1, 255]));
         assert_eq!(
-            field("0a:00:00:00:01:ff", 48),
+            parse_field("0a:00:00:00:01:ff", 48),
             Ok(vec![10, 0, 0, 0, 1, 255])
         );
-        assert_eq!(field("::1", 128).map(|bytes| bytes[15]), Ok(1));
+        assert_eq!(parse_field("::1", 128).map(|bytes| bytes[15]), Ok(1));
         assert_eq!(
-            field("10.0.1.256", 32),
+            parse_field("10.0.1.256", 32),
             Err("Invalid IPv4 address".to_owned())
         );
-        assert_eq!(field("10.0.1", 32), Err("Invalid IPv4 address".to_owned()));
-        assert_eq!(field("a:b", 48), Err("Invalid MAC address".to_owned()));
-        assert_eq!(field("1:2", 128), Err("Invalid IPv6 address".to_owned()));
-        assert!(field("10.0.1.1", 16).is_err());
+        assert_eq!(
+            parse_field("10.0.1", 32),
+            Err("Invalid IPv4 address".to_owned())
+        );
+        assert_eq!(
+            parse_field("a:b", 48),
+            Err("Invalid MAC address".to_owned())
+        );
+        assert_eq!(
+            parse_field("1:2", 128),
+            Err("Invalid IPv6 address".to_owned())
+        );
+        assert!(parse_field("10.0.1.1", 16).is_err());
     }
 
     #[test]
     fn numbers_are_padded_to_the_width_and_negative_ones_complemented() {
-        assert_eq!(field("1", 9), Ok(vec![0, 1]));
-        assert_eq!(field("0xffff", 9), Ok(vec![0xff, 0xff]));
+        assert_eq!(parse_field("1", 9), Ok(vec![0, 1]));
+        assert_eq!(parse_field("0xffff", 9), Ok(vec![0xff, 0xff]));
         assert_eq!(
-            field("0x10000", 9),
+            parse_field("0x10000", 9),
             Err("Parameter is too large".to_owned())
         );
-        assert_eq!(field("-1", 12), Ok(vec![0x0f, 0xff]));
-        assert_eq!(field("-128", 8), Ok(vec![0x80]));
-        assert_eq!(field("-129", 8), Err("Parameter is too large".to_owned()));
+        assert_eq!(parse_field("-1", 12), Ok(vec![0x0f, 0xff]));
+        assert_eq!(parse_field("-128", 8), Ok(vec![0x80]));
+        assert_eq!(
+            parse_field("-129", 8),
+            Err("Parameter is too large".to_owned())
+        );
     }
 
     #[test]

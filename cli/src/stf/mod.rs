@@ -1,7 +1,7 @@
 //! `alfirk stf`: compiles a program and runs a test in p4c's STF language on it.
 //!
-//! `alfirk_stf` runs tests on our P4Runtime server and switch in this process, or with `--switch` on a switch process, ours or another
-//! one ([`remote`]).
+//! The crate `alfirk_stf` runs tests on our P4Runtime server and switch in this process. With `--switch`, tests run on
+//! a separate switch process, ours or another one ([`remote`]).
 
 mod process;
 mod remote;
@@ -62,7 +62,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs the verb.
+/// Runs `alfirk stf`.
 pub fn run(args: &Args) -> Outcome {
     let text = std::fs::read_to_string(&args.test)
         .map_err(|error| Failure::bad_input(format!("{}: {error}", args.test.display())))?;
@@ -76,7 +76,7 @@ pub fn run(args: &Args) -> Outcome {
     report(args, &failures)?;
     match failures.is_empty() {
         true => Ok(()),
-        false => Err(Failure::Quiet(1)),
+        false => Err(Failure::AlreadyReported(1)),
     }
 }
 
@@ -107,7 +107,7 @@ fn on_started_switch(
     })
 }
 
-/// The program's BMv2 JSON.
+/// Returns the program's BMv2 JSON: reads it, or compiles the P4 source.
 fn json(args: &Args) -> Result<String, Failure> {
     let path = &args.program;
     match is_json(path) {

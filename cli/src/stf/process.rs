@@ -1,4 +1,4 @@
-//! The switch under test as a separate process.
+//! Starts and ends the switch under test as a separate process.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 
 use crate::exit::Failure;
 
-/// Time limit for its shutdown after SIGTERM.
+/// Time limit for the shutdown of the switch after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A running switch process; ended when dropped.
@@ -19,7 +19,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts the switch on these interfaces, without a program.
+    /// Starts the switch `exe` without a program. `interfaces`: its ports with their network interfaces.
     pub fn start(
         exe: &Path,
         address: &str,
@@ -45,7 +45,7 @@ impl Process {
         Ok(Process { child, name })
     }
 
-    /// Checks that the process still runs.
+    /// Returns an error if the process has ended.
     ///
     /// # Errors
     /// The process has ended; the message has its exit status.

@@ -1,4 +1,4 @@
-//! A switch process under test: P4Runtime through its server, packets over veth pairs.
+//! Tests a switch process: entries are written through its P4Runtime server, packets are exchanged over veth pairs.
 //!
 //! Runs in a network namespace of its own, which ends with this process, so interfaces and addresses do not conflict with others.
 
@@ -10,7 +10,7 @@ use alfirk_compiler::driver::Compiled;
 use alfirk_p4runtime::p4::v1::p4_runtime_client::P4RuntimeClient;
 use alfirk_p4runtime::p4::v1::{Entity, ReadRequest, StreamMessageRequest, WriteRequest};
 use alfirk_p4runtime::Status;
-use alfirk_stf::{arbitration, pipeline_config, refusal, Packets, Target};
+use alfirk_stf::{arbitration, pipeline_config, rejection_message, Packets, Target};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::{Channel, Endpoint};
@@ -19,35 +19,36 @@ use super::process::Process;
 use super::veth::VethPairs;
 use crate::exit::Failure;
 
-/// P4Runtime server of the switch, inside the namespace.
+/// Address of the switch's P4Runtime server, in the test's network namespace.
 const ADDRESS: &str = "127.0.0.1:9559";
 
-/// Time limit until the switch's server replies.
+/// Time limit for the switch to start its P4Runtime server.
 const START_LIMIT: Duration = Duration::from_secs(20);
 
-/// Time limit for expected packets.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Time limit for the arrival of all expected packets.
+const EXPECTED_LIMIT: Duration = Duration::from_secs(2);
 
-/// Time without packets after which a switch counts as idle. Unexpected packets are detected within it.
-const SILENCE: Duration = Duration::from_millis(100);
+/// Time without packets after which the switch counts as idle. Unexpected packets that arrive later are not detected.
+const IDLE_TIME: Duration = Duration::from_millis(100);
 
-/// Interval between two polls of the ports.
-const INTERVAL: Duration = Duration::from_millis(2);
+/// Interval between two polls of the ports for packets.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// A switch in a process of its own.
+/// A switch under test in a process of its own.
 pub struct Remote {
     veth: VethPairs,
     client: P4RuntimeClient<Channel>,
-    /// Keeps the stream of the primary client open.
+    /// Keeps the P4Runtime stream open, so that this client stays the primary one.
     _requests: mpsc::Sender<StreamMessageRequest>,
     _process: Process,
-    /// Whether a packet was sent since the switch was last idle.
-    under_way: bool,
+    /// Whether a packet has been sent since the switch was last idle.
+    has_sent: bool,
 }
 
 impl Remote {
-    /// Starts `exe` with these ports, waits for its server, becomes its primary client, and loads the program. Must be called within a
-    /// single-threaded runtime in the namespace, so that its sockets are in it, too.
+    /// Starts the switch `exe` with these ports, becomes its primary P4Runtime client, and loads the program. Moves the
+    /// calling thread to a new network namespace; the async runtime must have a single thread, so that its sockets are
+    /// in that namespace, too.
     ///
     /// # Errors
     /// Root is missing, or the switch reports an error.
@@ -59,7 +60,10 @@ impl Remote {
         let veth = VethPairs::new(ports)?;
         let mut process = Process::start(exe, ADDRESS, &veth.interfaces())?;
         let refused = |error: tonic::Status| {
-            Failure::failed(format_args!("--switch: {}", refusal(&Status::from(error))))
+            Failure::failed(format_args!(
+                "--switch: {}",
+                rejection_message(&Status::from(error))
+            ))
         };
         let endpoint =
             Endpoint::from_shared(format!("http://{ADDRESS}")).map_err(Failure::failed)?;
@@ -102,7 +106,7 @@ impl Remote {
             client,
             _requests: requests,
             _process: process,
-            under_way: false,
+            has_sent: false,
         })
     }
 }
@@ -111,12 +115,12 @@ impl Target for Remote {
     type Error = Failure;
 
     fn send(&mut self, port: u32, data: &[u8], _: &mut Packets) -> Result<(), String> {
-        self.under_way = true;
+        self.has_sent = true;
         self.veth.send(port, data)
     }
 
     async fn settle(&mut self, packets: &mut Packets) -> Result<(), Failure> {
-        if !std::mem::take(&mut self.under_way) {
+        if !std::mem::take(&mut self.has_sent) {
             return Ok(());
         }
         let start = tokio::time::Instant::now();
@@ -128,11 +132,11 @@ impl Target for Remote {
             {
                 last_received = tokio::time::Instant::now();
             }
-            let patient = !packets.are_complete() && start.elapsed() < PATIENCE;
-            if !patient && last_received.elapsed() >= SILENCE {
+            let patient = !packets.are_complete() && start.elapsed() < EXPECTED_LIMIT;
+            if !patient && last_received.elapsed() >= IDLE_TIME {
                 return Ok(());
             }
-            tokio::time::sleep(INTERVAL).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 

@@ -1,4 +1,4 @@
-//! A network namespace with a veth pair for each port.
+//! Creates a network namespace with a veth pair for each port of the switch under test.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -9,16 +9,16 @@ use alfirk_packet_io::{interface_index, PacketSocket, ReceiveBatch};
 use crate::exit::Failure;
 
 /// Minimum length in bytes of a frame on an Ethernet interface.
-const SHORTEST: usize = 14;
+const MIN_FRAME_LEN: usize = 14;
 
-/// The test's ends of the pairs.
+/// The test's ends of the veth pairs, by port of the switch.
 pub struct VethPairs {
     sockets: BTreeMap<u32, PacketSocket>,
     batch: ReceiveBatch,
 }
 
 impl VethPairs {
-    /// Moves this thread to a new namespace and creates the pairs.
+    /// Moves the calling thread to a new network namespace and creates a veth pair for each port.
     ///
     /// # Errors
     /// Root or `ip` of iproute2 is missing.
@@ -33,7 +33,7 @@ impl VethPairs {
         ip("link set lo up")?;
         let mut sockets = BTreeMap::new();
         for port in ports {
-            let (near, far) = (ours(port), theirs(port));
+            let (near, far) = (test_end(port), switch_end(port));
             ip(&format!("link add {near} type veth peer name {far}"))?;
             for end in [&near, &far] {
                 // Disables IPv6, with which the kernel would send packets of its own. The file is missing on kernels without IPv6.
@@ -52,19 +52,19 @@ impl VethPairs {
         })
     }
 
-    /// Names of the switch's ends, with their ports.
+    /// Ports of the switch, each with the name of the switch's end of its pair.
     pub fn interfaces(&self) -> Vec<(u32, String)> {
         self.sockets
             .keys()
-            .map(|port| (*port, theirs(*port)))
+            .map(|port| (*port, switch_end(*port)))
             .collect()
     }
 
-    /// Sends a frame into a port.
+    /// Sends a frame to the switch through a port.
     pub fn send(&self, port: u32, frame: &[u8]) -> Result<(), String> {
-        if frame.len() < SHORTEST {
+        if frame.len() < MIN_FRAME_LEN {
             return Err(format!(
-                "cannot send a packet of {} bytes through an interface, which needs at least {SHORTEST}; run the test without --switch",
+                "cannot send a packet of {} bytes through an interface, which needs at least {MIN_FRAME_LEN}; run the test without --switch",
                 frame.len()
             ));
         }
@@ -80,7 +80,7 @@ impl VethPairs {
         }
     }
 
-    /// Passes all received frames to `take`; returns whether there were any.
+    /// Passes all frames that the switch has sent to `take`, with their ports; returns whether there were any.
     pub fn receive(&mut self, mut take: impl FnMut(u32, &[u8])) -> Result<bool, Failure> {
         let mut any = false;
         for (port, socket) in &mut self.sockets {
@@ -99,15 +99,17 @@ impl VethPairs {
     }
 }
 
-fn ours(port: u32) -> String {
+/// Name of the test's end of a port's pair.
+fn test_end(port: u32) -> String {
     format!("t{port}")
 }
 
-fn theirs(port: u32) -> String {
+/// Name of the switch's end of a port's pair.
+fn switch_end(port: u32) -> String {
     format!("s{port}")
 }
 
-/// Runs `ip`.
+/// Runs the command `ip` with the arguments `line`.
 fn ip(line: &str) -> Result<(), Failure> {
     let output = Command::new("ip")
         .args(line.split_whitespace())

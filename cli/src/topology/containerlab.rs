@@ -1,7 +1,7 @@
 //! `alfirk topology containerlab`: writes a network as files for containerlab, on one machine or several.
 //!
-//! Switches run `alfirk switch` and hosts `alfirk host` in containers; links between machines are containerlab's VXLAN links.
-//! [`files`] only writes text.
+//! Switches run `alfirk switch` and hosts `alfirk host` in containers; links between machines are containerlab's VXLAN
+//! links. [`files`] only generates the text of the files.
 
 use std::fmt::Write;
 use std::net::Ipv4Addr;
@@ -16,7 +16,7 @@ use crate::run::machines::{MachineName, PlacementArgs};
 
 /// P4Runtime port in a container.
 pub(super) const GRPC: u16 = 9559;
-/// First port of a machine that is mapped to a container's P4Runtime port.
+/// First TCP port of a machine that is mapped to the P4Runtime port of a container.
 pub(super) const FIRST_PORT: usize = 20_001;
 /// Path of the control socket in a container.
 pub(super) const CONTROL: &str = "/run/alfirk-host.sock";
@@ -55,7 +55,7 @@ pub fn run(args: &Args) -> Outcome {
         }
     };
     let named = machines.iter().map(|machine| match machine.address {
-        Some(address) => Ok((short(&machine.name), address)),
+        Some(address) => Ok((without_user(&machine.name), address)),
         None => Err(Failure::bad_input(format_args!(
             "--machines {0}: containerlab needs the machine's address; write {0}=ADDR",
             machine.name
@@ -65,7 +65,7 @@ pub fn run(args: &Args) -> Outcome {
     save(&args.out, files(&topology, &placement, &named, &args.image))
 }
 
-/// Writes files, and prints their paths.
+/// Writes files to a folder, given their names and contents, and prints their paths.
 pub(super) fn save(folder: &Path, files: Vec<(String, String)>) -> Outcome {
     for (name, content) in files {
         let path = folder.join(&name);
@@ -78,7 +78,7 @@ pub(super) fn save(folder: &Path, files: Vec<(String, String)>) -> Outcome {
     Ok(())
 }
 
-/// Dockerfile of an image with the alfirk command.
+/// Text of a Dockerfile for an image with the alfirk command.
 pub(super) fn dockerfile() -> String {
     "# docker build -t alfirk . with the alfirk command beside this file\n\
      FROM debian:12-slim\n\
@@ -87,8 +87,8 @@ pub(super) fn dockerfile() -> String {
         .to_owned()
 }
 
-/// Name of a machine without its user, as in file names: `b` for `root@b`.
-fn short(name: &str) -> &str {
+/// Name of a machine without its user, for file names: `b` for `root@b`.
+fn without_user(name: &str) -> &str {
     let host = name.rsplit_once('@').map_or(name, |(_, host)| host);
     Path::new(host)
         .file_name()
@@ -96,7 +96,7 @@ fn short(name: &str) -> &str {
         .unwrap_or(host)
 }
 
-/// Names and contents of the files: one for each machine, and those for all.
+/// Names and contents of the files: a lab file for each machine, and the files for all machines.
 fn files(
     topology: &Topology,
     placement: &Placement,
@@ -107,12 +107,12 @@ fn files(
         .iter()
         .enumerate()
         .map(|(number, (name, _))| {
-            let text = lab(topology, placement, machines, number, image);
+            let text = lab_file(topology, placement, machines, number, image);
             (format!("{name}.clab.yml"), text)
         })
         .collect();
     let switches = topology.switch_indexes().map(|switch| {
-        let (_, address) = machines[placement.of(Node::Switch(switch))];
+        let (_, address) = machines[placement.machine_of(Node::Switch(switch))];
         let name = &topology.switch(switch).name;
         format!("{name}={address}:{}\n", FIRST_PORT + switch.0)
     });
@@ -122,7 +122,8 @@ fn files(
     files
 }
 
-fn lab(
+/// Text of the lab file of one machine.
+fn lab_file(
     topology: &Topology,
     placement: &Placement,
     machines: &[(&str, Ipv4Addr)],
@@ -145,7 +146,9 @@ fn lab(
     text += "  links:\n";
     for (index, link) in topology.links().iter().enumerate() {
         let mtu = link.attributes.mtu;
-        let here = link.ends.map(|end| placement.of(end.node) == number);
+        let here = link
+            .ends
+            .map(|end| placement.machine_of(end.node) == number);
         let [a, b] = link.ends.map(|end| endpoint(topology, end));
         let _ = match here {
             [true, true] => write!(
@@ -155,7 +158,7 @@ fn lab(
             [false, false] => Ok(()),
             [a_is_here, _] => {
                 let (own, other) = if a_is_here { (a, 1) } else { (b, 0) };
-                let (_, remote) = machines[placement.of(link.ends[other].node)];
+                let (_, remote) = machines[placement.machine_of(link.ends[other].node)];
                 let (port, vni) = (vxlan::PORT, LinkIndex(index).0 + 1);
                 write!(
                     text,
@@ -167,7 +170,7 @@ fn lab(
     text
 }
 
-/// Name of a node's interface; eth0 is containerlab's own.
+/// Name of a node's interface at the end of a link, such as `eth1`; eth0 is containerlab's own.
 fn interface(end: End) -> String {
     match end.node {
         Node::Switch(_) => format!("eth{}", end.port),
@@ -186,7 +189,8 @@ fn endpoint(topology: &Topology, end: End) -> String {
     }
 }
 
-/// YAML of a node. Its command waits for the interfaces, which containerlab creates later.
+/// YAML of the container of a node. Its command waits for the interfaces, which containerlab creates after the
+/// container.
 fn container(topology: &Topology, node: Node) -> String {
     let name = topology.name_of(node);
     match node {
@@ -203,7 +207,7 @@ fn container(topology: &Topology, node: Node) -> String {
                 "alfirk switch --no-p4 --device-id {id} {flags}-- --grpc-server-addr 0.0.0.0:{GRPC} --cpu-port {CPU_PORT}"
             );
             let published = FIRST_PORT + switch.0;
-            let waiting = when_there(&interfaces.join(" "), &command);
+            let waiting = wait_for_interfaces(&interfaces.join(" "), &command);
             format!(
                 "    \"{name}\":\n      cmd: \"{waiting}\"\n      ports: [\"{published}:{GRPC}\"]\n"
             )
@@ -215,7 +219,7 @@ fn container(topology: &Topology, node: Node) -> String {
             let command = format!(
                 "alfirk host --name {name} --interface eth1 --ip {ip} --mac {mac} --mtu {mtu} --control {CONTROL}"
             );
-            let waiting = when_there("eth1", &command);
+            let waiting = wait_for_interfaces("eth1", &command);
             format!(
                 "    \"{name}\":\n      cmd: \"{waiting}\"\n      exec: [\"ethtool -K eth1 rx off tx off sg off tso off gso off gro off\", \"ip address add {ip} dev eth1\"]\n"
             )
@@ -223,7 +227,8 @@ fn container(topology: &Topology, node: Node) -> String {
     }
 }
 
-fn when_there(interfaces: &str, command: &str) -> String {
+/// Shell command that waits for the interfaces and then runs `command`.
+fn wait_for_interfaces(interfaces: &str, command: &str) -> String {
     format!(
         "sh -c 'for i in {interfaces}; do until [ -e /sys/class/net/$i ]; do sleep 0.1; done; done; exec {command}'"
     )
@@ -304,7 +309,11 @@ mod tests {
     #[test]
     fn machine_names_become_file_names() {
         assert_eq!(
-            [short("root@b"), short("b"), short("x/../b")],
+            [
+                without_user("root@b"),
+                without_user("b"),
+                without_user("x/../b")
+            ],
             ["b", "b", "b"]
         );
     }

@@ -1,6 +1,7 @@
 //! `alfirk topology kathara`: writes a network as files for Kathara, on one machine.
 //!
-//! Switches run `alfirk switch` and hosts `alfirk host` in devices of the lab; each link is a collision domain. [`files`] only writes text.
+//! Switches run `alfirk switch` and hosts `alfirk host` in devices of the lab; each link is a collision domain.
+//! [`files`] only generates the text of the files.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -11,10 +12,10 @@ use alfirk_ctrl::topology::{Node, Topology};
 use super::containerlab::{dockerfile, save, CONTROL, FIRST_PORT, GRPC};
 use crate::exit::{Failure, Outcome};
 
-/// Maximum length of a device's name, which has lower-case letters.
-const LONGEST_NAME: usize = 30;
-/// Name of the folder that all devices of a lab share.
-const RESERVED: &str = "shared";
+/// Maximum length of a Kathara device's name.
+const MAX_NAME_LEN: usize = 30;
+/// Name of the folder that all devices of a lab share; no device can have it.
+const SHARED_FOLDER: &str = "shared";
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -38,19 +39,19 @@ pub fn run(args: &Args) -> Outcome {
     save(&args.out, files(&topology, &args.image))
 }
 
-/// Rejects names that devices cannot have.
+/// Returns an error if a node has a name that a Kathara device cannot have.
 fn check_names(topology: &Topology) -> Outcome {
     let names = nodes(topology).map(|node| topology.name_of(node));
     let is_good = |name: &str| {
         let mut letters = name.chars();
-        name.len() <= LONGEST_NAME
-            && name != RESERVED
+        name.len() <= MAX_NAME_LEN
+            && name != SHARED_FOLDER
             && letters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
     };
     match names.into_iter().find(|name| !is_good(name)) {
         None => Ok(()),
         Some(name) => Err(Failure::bad_input(format_args!(
-            "kathara: `{name}` is not a valid device name; use lower-case letters, digits and _, at most {LONGEST_NAME}, and not {RESERVED}"
+            "kathara: `{name}` is not a valid device name; use lower-case letters, digits and _, at most {MAX_NAME_LEN}, and not {SHARED_FOLDER}"
         ))),
     }
 }
@@ -60,7 +61,7 @@ fn nodes(topology: &Topology) -> impl Iterator<Item = Node> + '_ {
     switches.chain(topology.host_indexes().map(Node::Host))
 }
 
-/// Names and contents of the files.
+/// Names and contents of the files of the lab.
 fn files(topology: &Topology, image: &str) -> Vec<(String, String)> {
     let startups = nodes(topology).map(|node| {
         let script = match node {
@@ -81,7 +82,8 @@ fn files(topology: &Topology, image: &str) -> Vec<(String, String)> {
     files
 }
 
-/// Numbers of ports with a link, and the link of each, in order. Interfaces of devices are numbered from 0 without gaps: entry N is ethN.
+/// Ports of a node that have a link, in order: number of the port, and index of the link. Entry N is the interface
+/// ethN, since interfaces are numbered from 0 without gaps.
 fn ports(topology: &Topology, node: Node) -> Vec<(u32, usize)> {
     let links = topology.links().iter().enumerate();
     let ends = links.flat_map(|(number, link)| link.ends.map(|end| (end, number)));

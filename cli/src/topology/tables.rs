@@ -1,4 +1,4 @@
-//! Labels, LIDs and forwarding tables of m-port n-trees, as text or JSON.
+//! Prints labels, LIDs (InfiniBand addresses) and forwarding tables of m-port n-trees, as text or JSON.
 
 use std::fmt::Write as _;
 
@@ -8,15 +8,16 @@ use serde_json::{json, Value};
 
 use crate::exit::{print, Failure, Outcome};
 
-/// Maximum number of printed entries, which bounds memory.
-const MOST_ENTRIES: u64 = 20_000_000;
+/// Maximum number of table entries that are printed, which limits memory use.
+const MAX_ENTRIES: u64 = 20_000_000;
 
-/// Prints the LIDs of every host, and the port of every switch for every LID (equations 1 and 2 of the paper on cyclic multicast).
+/// Prints the LIDs of every host, and for every switch the port to which it forwards each LID (equations 1 and 2 of the
+/// paper on cyclic multicast).
 pub fn print_unicast(shape: Shape, json: bool) -> Outcome {
     let entries = shape.switch_count() * shape.lid_count();
-    if entries > MOST_ENTRIES {
+    if entries > MAX_ENTRIES {
         return Err(Failure::bad_input(format_args!(
-            "--tables: {} LIDs on {} switches are {entries} entries; at most {MOST_ENTRIES} are printed, use fewer ports or levels",
+            "--tables: {} LIDs on {} switches are {entries} entries; at most {MAX_ENTRIES} are printed, use fewer ports or levels",
             shape.lid_count(),
             shape.switch_count()
         )));
@@ -71,7 +72,7 @@ pub fn print_unicast(shape: Shape, json: bool) -> Outcome {
     }
     for (label, switch) in switches {
         let _ = write!(out, "\n{label}  {}", switch.name);
-        for (lids, port) in runs(&table(&label)) {
+        for (lids, port) in lid_ranges(&table(&label)) {
             let _ = write!(out, "\n  {lids} -> port {port}");
         }
         out.push('\n');
@@ -79,7 +80,8 @@ pub fn print_unicast(shape: Shape, json: bool) -> Outcome {
     print(out)
 }
 
-/// Prints the paths of the first host's packets to the other hosts.
+/// Prints the paths of the packets of a multicast from the first host of `group` to the others, and the multicast table
+/// of each switch.
 pub fn print_multicast(shape: Shape, group: &[HostLabel], json: bool) -> Outcome {
     for host in group {
         if !shape.has_host(host) {
@@ -99,13 +101,13 @@ pub fn print_multicast(shape: Shape, group: &[HostLabel], json: bool) -> Outcome
             "--multicast: name the source and at least one more host",
         ));
     }
-    let ways: Vec<_> = destinations
+    let paths: Vec<_> = destinations
         .iter()
         .map(|to| (to, shape.select_lid(source, to), shape.path(source, to)))
         .collect();
     let table = shape.multicast(source, destinations);
     if json {
-        let ways = ways.iter().map(|(to, dlid, hops)| {
+        let paths = paths.iter().map(|(to, dlid, hops)| {
             json!({ "to": to.to_string(), "dlid": dlid, "ports": traversed(hops).collect::<Vec<_>>() })
         });
         let switches = table
@@ -113,17 +115,17 @@ pub fn print_multicast(shape: Shape, group: &[HostLabel], json: bool) -> Outcome
             .map(|(switch, ports)| json!({ "label": switch.to_string(), "ports": ports }));
         let object = json!({
             "source": source.to_string(),
-            "paths": ways.collect::<Vec<Value>>(),
+            "paths": paths.collect::<Vec<Value>>(),
             "multicast": switches.collect::<Vec<Value>>(),
         });
         return print(format_args!("{object}\n"));
     }
     let mut out = String::new();
-    for (to, dlid, hops) in &ways {
+    for (to, dlid, hops) in &paths {
         let ports: Vec<_> = traversed(hops).collect();
         let _ = writeln!(out, "{source} to {to}: DLID {dlid}, {}", ports.join(" "));
     }
-    let dlids: Vec<_> = ways.iter().map(|(_, dlid, _)| dlid.to_string()).collect();
+    let dlids: Vec<_> = paths.iter().map(|(_, dlid, _)| dlid.to_string()).collect();
     let _ = writeln!(out, "\nDLID = {{{}}}", dlids.join(", "));
     for (switch, ports) in &table {
         let ports: Vec<_> = ports.iter().map(u32::to_string).collect();
@@ -132,14 +134,14 @@ pub fn print_multicast(shape: Shape, group: &[HostLabel], json: bool) -> Outcome
     print(out)
 }
 
-/// Ports of a path in the paper's notation: in and out of each switch.
+/// Ports on a path in the paper's notation: ingress and egress port of each switch.
 fn traversed(hops: &[Hop]) -> impl Iterator<Item = String> + '_ {
     hops.iter()
         .flat_map(|hop| [hop.ingress, hop.egress].map(|port| format!("{}_{port}", hop.switch)))
 }
 
-/// Ranges of LIDs with the same port; the first LID is 1.
-fn runs(ports: &[u32]) -> Vec<(String, u32)> {
+/// Groups consecutive LIDs with the same port into ranges. `ports`: port of each LID, from LID 1 on.
+fn lid_ranges(ports: &[u32]) -> Vec<(String, u32)> {
     let mut runs = Vec::new();
     let mut first = 0;
     for at in 1..=ports.len() {

@@ -20,25 +20,27 @@ use super::underlay::{check_mtu, Incoming, Outgoing, Underlay};
 use super::LinkSpec;
 use crate::exit::{print, Failure, Outcome};
 
-/// epoll tokens; links use their index.
+/// Token of epoll for signals. The tokens of links are their indexes.
 const SIGNALS: u64 = u64::MAX - 1;
 const OTHER_THREAD: u64 = u64::MAX - 2;
 const UNDERLAY: u64 = 0;
 
-/// Local end of a link.
+/// Local end of a link, from which frames are sent to another machine.
 struct Port {
     spec: LinkSpec,
+    /// Index of the interface at the start.
     index: u32,
     socket: PacketSocket,
+    /// VXLAN header of all frames of the link.
     header: [u8; vxlan::HEADER_LEN],
     remote: SockaddrIn,
 }
 
-/// Local end of a link for the receiving thread.
+/// Local end of a link, to which the receiving thread sends frames from another machine.
 struct LocalEnd {
     remote: Ipv4Addr,
     frame_sender: Arc<FrameSender>,
-    /// Frames of the last received batch for the interface.
+    /// Frames of the current batch that will be sent to the interface.
     frames: Vec<Vec<u8>>,
     interface: String,
 }
@@ -111,8 +113,8 @@ impl Port {
         })
     }
 
-    /// Whether the interface still exists and is the same.
-    fn is_there(&self) -> bool {
+    /// Whether the interface still exists, with the same index.
+    fn is_unchanged(&self) -> bool {
         interface_index(&self.spec.interface).is_ok_and(|index| index == self.index)
     }
 }
@@ -150,7 +152,7 @@ fn send(
         for &token in &ready {
             match token {
                 SIGNALS => return Ok(()),
-                OTHER_THREAD => return Err(broken(receiver.why())),
+                OTHER_THREAD => return Err(broken(receiver.into_error())),
                 number => {
                     let port = &mut ports[number as usize];
                     let (header, remote) = (port.header, port.remote);
@@ -160,7 +162,7 @@ fn send(
                         });
                         match taken.map_err(broken)? {
                             taken if taken.is_frame() => {}
-                            TakeOutcome::Down if !port.is_there() => {
+                            TakeOutcome::Down if !port.is_unchanged() => {
                                 let name = &port.spec.interface;
                                 return Err(Failure::failed(format_args!(
                                     "interface {name} is gone"
@@ -181,10 +183,10 @@ fn send(
     }
 }
 
-/// Thread that forwards frames from the underlay to interfaces.
+/// The thread that forwards frames from the underlay to interfaces.
 struct Receiver {
     thread: JoinHandle<io::Result<()>>,
-    /// Pipe that is closed when the thread ends.
+    /// Read end of a pipe, which is readable when the thread has ended.
     ended: File,
 }
 
@@ -209,8 +211,8 @@ impl Receiver {
         })
     }
 
-    /// Why the thread has ended.
-    fn why(self) -> io::Error {
+    /// Waits for the end of the thread and returns its error.
+    fn into_error(self) -> io::Error {
         match self.thread.join() {
             Ok(Err(error)) => error,
             _ => io::Error::other("the receiving thread ended"),
@@ -255,7 +257,8 @@ fn receive(underlay: &Underlay, mut local_ends: BTreeMap<u32, LocalEnd>) -> io::
     }
 }
 
-/// Sends an interface its frames. Frames that it does not accept are lost, as on a link that is down or a full queue.
+/// Sends the frames of a batch to their interface. Frames that it does not accept are lost, as on a link that is down
+/// or has a full queue.
 fn deliver(local_end: &LocalEnd) {
     if let Err(error) = local_end.frame_sender.send(&local_end.frames) {
         tracing::debug!("interface {}: {error}", local_end.interface);

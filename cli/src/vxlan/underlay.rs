@@ -1,4 +1,4 @@
-//! The path between machines: a UDP socket for batches of VXLAN datagrams, and its MTU.
+//! The path between machines: sends and receives batches of VXLAN datagrams over UDP, and checks the MTU.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem;
@@ -12,12 +12,12 @@ use nix::errno::Errno;
 use nix::sys::socket::{recvmmsg, sendmmsg, ControlMessage, MsgFlags, MultiHeaders, SockaddrIn};
 use socket2::SockRef;
 
-/// Size in bytes of the socket's buffers, each way; the kernel drops what exceeds it.
+/// Size in bytes of the socket's send buffer and of its receive buffer; the kernel drops datagrams that do not fit.
 const SOCKET_BUFFER: usize = 8 << 20;
 /// Maximum payload of a UDP datagram in bytes.
-const LARGEST: usize = 65_507;
+const MAX_UDP_PAYLOAD: usize = 65_507;
 
-/// The socket, which both threads share.
+/// UDP socket for VXLAN datagrams, shared by both threads.
 pub struct Underlay {
     socket: UdpSocket,
 }
@@ -26,7 +26,7 @@ pub struct Underlay {
 #[derive(Default)]
 pub struct Outgoing {
     datagrams: Vec<(Vec<u8>, SockaddrIn)>,
-    /// Buffers for reuse.
+    /// Empty buffers for later datagrams.
     spare: Vec<Vec<u8>>,
 }
 
@@ -39,14 +39,14 @@ pub struct Incoming {
 impl Default for Incoming {
     fn default() -> Incoming {
         Incoming {
-            buffers: vec![vec![0; LARGEST]; BATCH],
+            buffers: vec![vec![0; MAX_UDP_PAYLOAD]; BATCH],
             headers: MultiHeaders::preallocate(BATCH, None),
         }
     }
 }
 
 impl Outgoing {
-    /// Adds a frame of a segment, for one machine.
+    /// Adds a datagram with the VXLAN header `header` and the Ethernet frame `frame` for the machine `remote`.
     pub fn push(&mut self, header: &[u8], frame: &[u8], remote: SockaddrIn) {
         let mut datagram = self.spare.pop().unwrap_or_default();
         datagram.extend_from_slice(header);
@@ -63,7 +63,8 @@ impl Outgoing {
 }
 
 impl Underlay {
-    /// Binds to this machine's address. Datagrams have no UDP checksum, as RFC 7348 recommends; `fragments` permits IP fragmentation.
+    /// Binds the socket to the address of this machine. Datagrams have no UDP checksum, as RFC 7348 recommends;
+    /// `fragments` permits IP fragmentation.
     ///
     /// # Errors
     /// `AddrInUse` if another program uses this VXLAN port.
@@ -87,7 +88,8 @@ impl Underlay {
         Ok(Underlay { socket })
     }
 
-    /// Sends the batch, and waits while the socket's buffer is full. Returns the number of datagrams that exceeded the path's MTU.
+    /// Sends the batch, and waits while the socket's buffer is full. Returns the number of datagrams that were lost
+    /// because they exceed the MTU of the path.
     pub fn send(&self, outgoing: &mut Outgoing) -> io::Result<u64> {
         let mut too_long = 0;
         let mut headers = MultiHeaders::preallocate(BATCH, None);
@@ -126,7 +128,7 @@ impl Underlay {
         Ok(too_long)
     }
 
-    /// Passes received datagrams with their senders to `take`; returns their number.
+    /// Passes each received datagram with the address of its sender to `take`; returns their number.
     pub fn receive(
         &self,
         incoming: &mut Incoming,
@@ -158,35 +160,36 @@ impl AsFd for Underlay {
     }
 }
 
-/// The MTU of a path is too small for its links.
+/// Error: the MTU of the path to a machine is too small for the links over it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the path to {remote} has an MTU of {carries} bytes, and links with an MTU of {link_mtu} bytes need {} in VXLAN: set the MTU of the \
+    "the path to {remote} has an MTU of {path_mtu} bytes, and links with an MTU of {link_mtu} bytes need {} in VXLAN: set the MTU of the \
      interfaces between the machines (ip link set dev NAME mtu {}), give the topology an mtu of {}, or let IP fragment them \
      by --{flag}, which is slower",
     self.needs(), self.needs(), self.fits()
 )]
-pub struct TooSmall {
+pub struct MtuTooSmall {
     pub remote: Ipv4Addr,
-    /// MTU of the path in bytes.
-    pub carries: u32,
-    /// MTU of the links in bytes.
+    /// MTU of the path to the machine in bytes.
+    pub path_mtu: u32,
+    /// MTU of the links over the path in bytes.
     pub link_mtu: u32,
     /// Command-line flag that permits fragmentation.
     pub flag: &'static str,
 }
 
-impl TooSmall {
+impl MtuTooSmall {
     fn needs(&self) -> u32 {
         self.link_mtu + vxlan::OVERHEAD as u32
     }
 
     fn fits(&self) -> u32 {
-        self.carries.saturating_sub(vxlan::OVERHEAD as u32)
+        self.path_mtu.saturating_sub(vxlan::OVERHEAD as u32)
     }
 }
 
-/// Checks that links of this MTU fit on the path to a machine, as far as this machine's route shows.
+/// Checks that frames of links with the MTU `link_mtu` fit on the path to a machine in VXLAN. Only the MTU of the local
+/// route is known. `flag`: the flag that permits fragmentation, for the message.
 ///
 /// # Errors
 /// There is no route. The inner error: the MTU is too small.
@@ -195,22 +198,22 @@ pub fn check_mtu(
     remote: Ipv4Addr,
     link_mtu: u32,
     flag: &'static str,
-) -> io::Result<Result<(), TooSmall>> {
-    let carries = mtu(local, remote)?;
-    let fits = link_mtu + vxlan::OVERHEAD as u32 <= carries;
+) -> io::Result<Result<(), MtuTooSmall>> {
+    let path_mtu = route_mtu(local, remote)?;
+    let fits = link_mtu + vxlan::OVERHEAD as u32 <= path_mtu;
     Ok(match fits {
         true => Ok(()),
-        false => Err(TooSmall {
+        false => Err(MtuTooSmall {
             remote,
-            carries,
+            path_mtu,
             link_mtu,
             flag,
         }),
     })
 }
 
-/// MTU of the path to a machine, as far as this machine's route shows.
-fn mtu(local: Ipv4Addr, remote: Ipv4Addr) -> io::Result<u32> {
+/// MTU of the path to a machine according to the local route.
+fn route_mtu(local: Ipv4Addr, remote: Ipv4Addr) -> io::Result<u32> {
     let socket = UdpSocket::bind((local, 0))?;
     let discover = libc::IP_PMTUDISC_DO;
     set(&socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, discover)?;

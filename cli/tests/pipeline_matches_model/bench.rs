@@ -189,7 +189,7 @@ pub fn registers(switch: &Switch, path_bits: u32, paths: usize) -> Vec<(String, 
         let value = bytes.iter().fold(0, |n, &byte| n << 8 | u64::from(byte));
         cells.push((label, value));
     };
-    let losses = Config::pipeline(Strategy::Tree).losses as u64;
+    let losses = Config::pipeline(Strategy::Tree).loss_slots as u64;
     for slot in 0..losses {
         let register = "ingress.ack_aggregate.selective_nak.losses";
         read(register, group * losses + slot, format!("loss {slot}"));
@@ -244,7 +244,7 @@ pub fn expected_registers(model: &Group) -> Vec<u64> {
         u64::from(model.sender.source.unwrap_or(0)) << 24 | u64::from(model.sender.sent),
         state << 32
             | model.walk.trigger.map_or(PATH_NONE, |path| path as u64) << 24
-            | u64::from(model.walk.found),
+            | u64::from(model.walk.last_minimum),
         worst,
     ]);
     for (at, leaf) in model.leaves.iter().enumerate() {

@@ -176,7 +176,7 @@ impl Pair {
                 let leaves = self.model.ports().iter().zip(self.model.leaves.iter());
                 leaves.for_each(|(port, leaf)| self.aggregator.update_path(*port, leaf.newest.psn));
                 self.commands.extend(self.aggregator.replies());
-                self.aggregator.give_up();
+                self.aggregator.drop_probes();
             }
         }
         self.pair_up(fx, more)

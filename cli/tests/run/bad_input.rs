@@ -427,7 +427,7 @@ fn invalid_suspensions() {
     run(&["--suspend", "s1@1ms-2ms"], &["no host s1"]);
     run(
         &["--suspend", "h2@2ms-1ms"],
-        &["the end is before the start"],
+        &["the end must be after the start"],
     );
     run(&["--suspend", "h2@now-1ms"], &["--suspend", "now"]);
     run(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use alfirk_ctrl::topology::{fat_tree, HostIndex};
 use alfirk_experiment::stream;
-use alfirk_roce::binomial_ack::Connections;
+use alfirk_roce::binomial_ack::ConnectionLifetime;
 use alfirk_roce::rc::PathMtu;
 use alfirk_sim::engine::FaultProbabilities;
 use alfirk_sim::DatagramGroup;
@@ -21,7 +21,12 @@ fn data(seed: u64, len: usize) -> Arc<[u8]> {
 }
 
 /// The members are the root in turn, and meanwhile one member joins and one leaves.
-fn broadcasts(connections: Connections, faults: FaultProbabilities, members: usize, seed: u64) {
+fn broadcasts(
+    connections: ConnectionLifetime,
+    faults: FaultProbabilities,
+    members: usize,
+    seed: u64,
+) {
     let topology = fat_tree(4).unwrap();
     let mut fabric = fabric(&topology, faults, seed);
     let mut group = DatagramGroup::new(GROUP, PathMtu::B4096, connections, &fabric);
@@ -51,7 +56,7 @@ fn broadcasts(connections: Connections, faults: FaultProbabilities, members: usi
 
 #[test]
 fn every_byte_arrives_without_loss_on_retained_and_on_new_connections() {
-    for connections in [Connections::Retained, Connections::PerPacket] {
+    for connections in [ConnectionLifetime::Retained, ConnectionLifetime::PerPacket] {
         for members in [2, 3, 8, 15] {
             broadcasts(connections, FaultProbabilities::default(), members, 1);
         }
@@ -61,7 +66,7 @@ fn every_byte_arrives_without_loss_on_retained_and_on_new_connections() {
 #[test]
 fn every_byte_arrives_with_loss_of_all_packet_kinds() {
     let faults = FaultProbabilities::lossy(0.01);
-    for connections in [Connections::Retained, Connections::PerPacket] {
+    for connections in [ConnectionLifetime::Retained, ConnectionLifetime::PerPacket] {
         for seed in 1..=4 {
             broadcasts(connections, faults, 12, seed);
         }
@@ -74,7 +79,8 @@ fn acknowledgements_take_one_cycle_per_level_of_the_tree() {
     let mut completed = Vec::new();
     for members in [2, 4, 8, 16] {
         let mut fabric = fabric(&topology, FaultProbabilities::default(), 1);
-        let mut group = DatagramGroup::new(GROUP, PathMtu::B4096, Connections::Retained, &fabric);
+        let mut group =
+            DatagramGroup::new(GROUP, PathMtu::B4096, ConnectionLifetime::Retained, &fabric);
         for host in 0..members {
             group.join(&mut fabric, HostIndex(host)).unwrap();
         }

@@ -61,7 +61,7 @@ impl Hosts {
         self.next_tag += 1;
         let host = self.topology.host(HostIndex(host)).ip;
         let network = self.fabric.network();
-        network.ask(match is_join {
+        network.send_request(match is_join {
             true => ApiRequest::JoinDatagrams { tag, group, host },
             false => ApiRequest::LeaveDatagrams { tag, group, host },
         });

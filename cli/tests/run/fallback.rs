@@ -8,8 +8,8 @@ use alfirk_ctrl::strategy::Strategies;
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{fat_tree, leaf_spine, testbed, HostIndex, LinkIndex, Topology};
 use alfirk_experiment::{
-    run_algorithm, Change, Fabric, FabricError, Job, MemberEvent, News, Outage, Processing,
-    Registration, Row, SafeguardConfig, Traffic, Victim,
+    run_algorithm, Change, Fabric, FabricError, GroupChange, Job, MemberEvent, Outage,
+    ProcessingTimes, Registration, Row, SafeguardConfig, Traffic, Victim,
 };
 use alfirk_roce::collective::{
     Algorithm, Endpoint, ExpectedData, LegCommand, LegReply, Progress, RequestTimes, TransferOp,
@@ -268,8 +268,12 @@ impl Fabric for Crowded {
         self.inner.leave_datagrams(group, hosts)
     }
 
-    fn stalled(&mut self, mcst_id: Ipv4Addr, source: Option<HostIndex>) -> Result<(), FabricError> {
-        self.inner.stalled(mcst_id, source)
+    fn report_stall(
+        &mut self,
+        mcst_id: Ipv4Addr,
+        source: Option<HostIndex>,
+    ) -> Result<(), FabricError> {
+        self.inner.report_stall(mcst_id, source)
     }
     fn turn_hostile(
         &mut self,
@@ -279,8 +283,8 @@ impl Fabric for Crowded {
     ) -> Result<(), FabricError> {
         self.inner.turn_hostile(host, target, seed)
     }
-    fn news(&mut self) -> Result<Vec<News>, FabricError> {
-        self.inner.news()
+    fn take_group_changes(&mut self) -> Result<Vec<GroupChange>, FabricError> {
+        self.inner.take_group_changes()
     }
     fn kill(&mut self, victim: Victim) -> Result<(), FabricError> {
         self.inner.kill(victim)
@@ -310,14 +314,18 @@ impl Fabric for Crowded {
     fn close(&mut self, host: HostIndex) -> Result<(), FabricError> {
         self.inner.close(host)
     }
-    fn act(&mut self, host: HostIndex, verb: LegCommand) -> Result<LegReply, FabricError> {
-        self.inner.act(host, verb)
+    fn execute_leg_command(
+        &mut self,
+        host: HostIndex,
+        command: LegCommand,
+    ) -> Result<LegReply, FabricError> {
+        self.inner.execute_leg_command(host, command)
     }
     fn request_times(&mut self, source: HostIndex) -> Result<Option<RequestTimes>, FabricError> {
         self.inner.request_times(source)
     }
-    fn held(&mut self, host: HostIndex) -> Result<u32, FabricError> {
-        self.inner.held(host)
+    fn held_slices(&mut self, host: HostIndex) -> Result<u32, FabricError> {
+        self.inner.held_slices(host)
     }
     fn set_loss(&mut self, link: LinkIndex, loss: Option<f64>) -> Result<(), FabricError> {
         self.inner.set_loss(link, loss)
@@ -325,11 +333,11 @@ impl Fabric for Crowded {
     fn progress(&mut self, host: HostIndex) -> Result<Progress, FabricError> {
         self.inner.progress(host)
     }
-    fn acknowledged(&mut self, host: HostIndex) -> Result<u64, FabricError> {
-        self.inner.acknowledged(host)
+    fn acknowledged_packets(&mut self, host: HostIndex) -> Result<u64, FabricError> {
+        self.inner.acknowledged_packets(host)
     }
-    fn received(&mut self, host: HostIndex) -> Result<Option<u64>, FabricError> {
-        self.inner.received(host)
+    fn received_packets(&mut self, host: HostIndex) -> Result<Option<u64>, FabricError> {
+        self.inner.received_packets(host)
     }
     fn traffic(&mut self, members: &[HostIndex], sources: usize) -> Result<Traffic, FabricError> {
         self.inner.traffic(members, sources)
@@ -349,7 +357,7 @@ impl Fabric for Crowded {
     fn stall_timeout(&self) -> u64 {
         self.inner.stall_timeout()
     }
-    fn processing(&self) -> Option<Processing> {
+    fn processing(&self) -> Option<ProcessingTimes> {
         self.inner.processing()
     }
     fn rc(&self, mtu: PathMtu) -> RcConfig {

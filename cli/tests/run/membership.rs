@@ -158,7 +158,7 @@ impl Flock {
             receivers.push((host, qpn, key, msn));
         }
         let qpn = self.members[&source];
-        let acknowledged = self.fabric.acknowledged(source).unwrap();
+        let acknowledged = self.fabric.acknowledged_packets(source).unwrap();
         let request = SendRequest {
             wr_id: 0,
             operation: SendOperation::Send { immediate: None },
@@ -168,7 +168,7 @@ impl Flock {
         network.on_nic(source, |nic, _| nic.post_send(qpn, request).unwrap());
         let packets = size.div_ceil(MTU).max(1) as u64;
         let deadline = self.fabric.now() + 2_000_000_000;
-        while self.fabric.acknowledged(source).unwrap() < acknowledged + packets {
+        while self.fabric.acknowledged_packets(source).unwrap() < acknowledged + packets {
             assert!(self.fabric.now() < deadline, "{:?}: no end", self.members);
             let soon = self.fabric.now() + 20_000;
             self.fabric.network().run_until(soon);

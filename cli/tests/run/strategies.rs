@@ -396,11 +396,11 @@ fn rates(topology: &Topology, ecn: Option<EcnProfile>) -> (Vec<f64>, Vec<f64>) {
             operation: SendOperation::Send { immediate: None },
             payload: Payload::Bytes(vec![1; SIZE].into()),
         };
-        let end = fabric.acknowledged(source).unwrap() + (SIZE / 4096) as u64;
+        let end = fabric.acknowledged_packets(source).unwrap() + (SIZE / 4096) as u64;
         let network = fabric.network();
         network.on_nic(source, |nic, _| nic.post_send(qpn, request).unwrap());
         let mut rates = Vec::new();
-        while fabric.acknowledged(source).unwrap() < end {
+        while fabric.acknowledged_packets(source).unwrap() < end {
             let soon = fabric.now() + 20_000;
             assert!(soon < 1_000_000_000, "no end");
             fabric.network().run_until(soon);

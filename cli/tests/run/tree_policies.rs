@@ -110,7 +110,7 @@ fn run(policy: Policy, topology: &Topology, groups: usize, bytes: usize) -> Outc
     let packets = bytes.div_ceil(MTU.bytes()) as u64;
     while members
         .iter()
-        .any(|g| fabric.acknowledged(g[0].0).unwrap() < packets)
+        .any(|g| fabric.acknowledged_packets(g[0].0).unwrap() < packets)
     {
         assert!(fabric.now() < start + 1_000_000_000, "no end");
         let soon = fabric.now() + 1_000;

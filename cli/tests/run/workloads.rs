@@ -109,7 +109,7 @@ fn background_flows_slow_shared_links_and_are_not_awaited() {
     let alone = workload(&topology, "groups:count=1,size=16,bytes=256KiB");
     let mut loaded = alone.clone();
     // The background load takes at least 2.7 ms: 8 times 4 MiB over one link of 100 Gbit/s.
-    loaded.load(&workload(&topology, "incast:senders=8,bytes=4MiB"));
+    loaded.add_background(&workload(&topology, "incast:senders=8,bytes=4MiB"));
     let alone = delivers(&topology, &alone, Algorithm::Alfirk, 0.0);
     let mut fabric = fabric(&topology, FaultProbabilities::default(), 1);
     let job = Job::new(Vec::new(), Arc::from([]));

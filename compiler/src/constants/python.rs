@@ -11,7 +11,7 @@ const LINE: usize = 100;
 
 pub(super) fn write(constants: &Constants, source: &str) -> String {
     let mut out = format!(
-        "\"\"\"Numbers of ``{source}``.\n\nWritten by ``alfirk p4c --constants-files``; change them there.\n\"\"\"\n"
+        "\"\"\"Constants and headers of ``{source}``.\n\nWritten by ``alfirk p4c --constants-files``; change them there.\n\"\"\"\n"
     );
     let has_enums = constants
         .items
@@ -94,10 +94,12 @@ fn header(out: &mut String, decl: &Header) {
     let total = 8 * bytes;
     let _ = writeln!(
         out,
-        "\n    #: Bytes on the wire.\n    SIZE: ClassVar[int] = {bytes}"
+        "\n    #: Length of the header in bytes.\n    SIZE: ClassVar[int] = {bytes}"
     );
     let _ = writeln!(out, "\n    def pack(self) -> bytes:");
-    out.push_str("        \"\"\"Give the bytes; of each field the bits that it has on the wire count.\"\"\"\n");
+    out.push_str(
+        "        \"\"\"Encode the header; a field's bits beyond its width are dropped.\"\"\"\n",
+    );
     out.push_str("        value = 0\n");
     for field in &decl.fields {
         let bits = field.width.bits;
@@ -111,7 +113,10 @@ fn header(out: &mut String, decl: &Header) {
     let _ = writeln!(out, "        return value.to_bytes({bytes}, \"big\")");
     out.push_str("\n    @classmethod\n");
     let _ = writeln!(out, "    def unpack(cls, data: bytes) -> \"{name}\":");
-    let _ = writeln!(out, "        \"\"\"Read the first {bytes} bytes.\"\"\"");
+    let _ = writeln!(
+        out,
+        "        \"\"\"Decode the header from the first {bytes} bytes.\"\"\""
+    );
     let _ = writeln!(
         out,
         "        value = int.from_bytes(data[:{bytes}], \"big\")"

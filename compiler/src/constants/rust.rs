@@ -10,7 +10,7 @@ pub(super) fn write(constants: &Constants, source: &str) -> String {
     let mut out = String::new();
     let _ = writeln!(
         out,
-        "//! Numbers of `{source}`. Written by `alfirk p4c --constants-files`; change them there."
+        "//! Constants and headers of `{source}`. Written by `alfirk p4c --constants-files`; change them there."
     );
     for item in &constants.items {
         out.push('\n');
@@ -35,7 +35,7 @@ pub(super) fn write(constants: &Constants, source: &str) -> String {
 
 /// Functions of the output that read and write the fields of headers.
 const BITS: &str = r"
-/// `width` bits of a header, from bit `at` on.
+/// Reads `width` bits of a header as a number, from bit `at` on; bit 0 is the first on the wire.
 fn bits(bytes: &[u8], at: usize, width: usize) -> u128 {
     if at % 8 == 0 && width % 8 == 0 {
         let whole = bytes[at / 8..][..width / 8].iter();
@@ -44,7 +44,7 @@ fn bits(bytes: &[u8], at: usize, width: usize) -> u128 {
     (at..at + width).fold(0, |value, bit| value << 1 | u128::from(bytes[bit / 8] >> (7 - bit % 8) & 1))
 }
 
-/// Writes the low `width` bits of a value over zeros, from bit `at` on.
+/// Writes the low `width` bits of a number into a header, from bit `at` on. These bits of the header must be zero.
 fn put(bytes: &mut [u8], at: usize, width: usize, value: u128) {
     if at % 8 == 0 && width % 8 == 0 {
         let whole = &value.to_be_bytes()[16 - width / 8..];
@@ -67,9 +67,9 @@ fn header(out: &mut String, decl: &Header) {
         let _ = writeln!(out, "    pub {}: {},", field.name, integer(field.width));
     }
     let _ = writeln!(out, "}}\n\nimpl {name} {{");
-    out.push_str("    /// Bytes on the wire.\n");
+    out.push_str("    /// Length of the header in bytes.\n");
     let _ = writeln!(out, "    pub const LEN: usize = {bytes};\n");
-    out.push_str("    /// Reads it; every number has its most significant bit first.\n");
+    out.push_str("    /// Decodes the header; its fields are big-endian.\n");
     let _ = writeln!(
         out,
         "    pub fn from_bytes(bytes: &[u8; {bytes}]) -> {name} {{"
@@ -86,7 +86,9 @@ fn header(out: &mut String, decl: &Header) {
         at += bits;
     }
     out.push_str("        }\n    }\n\n");
-    out.push_str("    /// Writes it. Of each field the bits that it has on the wire count.\n");
+    out.push_str(
+        "    /// Encodes the header. A field's bits beyond its width in the header are dropped.\n",
+    );
     let _ = writeln!(out, "    pub fn to_bytes(&self) -> [u8; {bytes}] {{");
     let _ = writeln!(out, "        let mut bytes = [0; {bytes}];");
     let mut at = 0;
@@ -113,7 +115,10 @@ fn enumeration(out: &mut String, decl: &Enum) {
         let _ = writeln!(out, "    {} = {},", camel(member), literal(number));
     }
     let _ = writeln!(out, "}}\n\nimpl {name} {{");
-    out.push_str("    /// All of them, in the program's order.\n");
+    let _ = writeln!(
+        out,
+        "    /// All values of `{name}`, in the order of the P4 program."
+    );
     let _ = writeln!(out, "    pub const ALL: [{name}; {}] = [", members.len());
     for (member, ..) in members {
         let _ = writeln!(out, "        {name}::{},", camel(member));

@@ -441,7 +441,7 @@ pub struct Request {
 
 impl Request {
     /// The results of the compilation that the outputs need.
-    pub fn goals(&self) -> Goals {
+    pub(super) fn goals(&self) -> Goals {
         Goals {
             text: self.pretty.is_some(),
             constants: !self.constants.is_empty(),

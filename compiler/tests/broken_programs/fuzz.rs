@@ -193,7 +193,8 @@ fn parser_terminates_on_any_text() {
 fn type_checker_terminates_on_any_text() {
     run(|options, loader| {
         let mut session = Session::new(options.clone());
-        session.checked(loader).expect("the text is in memory");
+        let checked = session.checked(loader).expect("the text is in memory");
+        assert_eq!(checked.is_err(), session.diagnostics.has_errors());
         session.rendered();
     });
 }

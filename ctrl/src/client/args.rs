@@ -20,7 +20,7 @@ use crate::ecn::{EcnThresholds, InvalidEcnProfile};
 use crate::strategy::{IcrcMode, MinPsn, Strategies, Window};
 use crate::tree::Policy;
 
-/// Default address of the controller's page.
+/// Default address and port of the controller's web page (`--web`).
 pub const WEB_ADDRESS: &str = "127.0.0.1:8087";
 
 /// Run the controller of a fabric: routes, multicast groups, and a service to register groups.

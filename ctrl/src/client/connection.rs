@@ -33,7 +33,7 @@ pub(super) enum Command {
     Stream(StreamMessageRequest),
 }
 
-/// Report of a connection to the runner.
+/// Report of the connection task of a switch to the runner.
 #[derive(Debug)]
 pub(super) enum Report {
     /// The switch is connected. The sender accepts commands for this connection; dropping it closes the connection.

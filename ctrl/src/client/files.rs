@@ -102,7 +102,7 @@ pub struct SwitchAddress {
     pub address: String,
 }
 
-/// File of `--state`: stores the groups as JSON, so that a restarted controller can restore them.
+/// State file (`--state`): stores the groups as JSON, so that a restarted controller can restore them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateFile(PathBuf);
 

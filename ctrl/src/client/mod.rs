@@ -21,5 +21,5 @@ pub mod control {
 
 pub use args::{run, CtrlArgs, CtrlError, DryRun, WEB_ADDRESS};
 pub use files::{FileError, StateFile, SwitchAddress};
-pub use runner::{GroupNews, Handle, Journal, Runner, StartError};
+pub use runner::{GroupNotification, Handle, Journal, Runner, StartError};
 pub use service::ControlService;

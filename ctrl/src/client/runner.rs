@@ -1,4 +1,4 @@
-//! Runs a controller on real time and real connections.
+//! Runs a [`Controller`](crate::Controller) with the system clock and with gRPC connections to switches.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -64,7 +64,7 @@ pub struct Runner {
     waiting: BTreeMap<Tag, Pending>,
     next_tag: u64,
     ready: Vec<oneshot::Sender<Result<(), SwitchError>>>,
-    news: Vec<mpsc::UnboundedSender<GroupNews>>,
+    subscribers: Vec<mpsc::UnboundedSender<GroupNotification>>,
     /// File that stores the desired state, and its current content; `None` without `--state`.
     state: Option<(StateFile, String)>,
     journal: Option<Box<dyn Journal>>,
@@ -79,7 +79,7 @@ pub struct Handle {
 
 /// Notification that the controller has changed a group in use on its own initiative.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GroupNews {
+pub enum GroupNotification {
     /// Members were removed because they did not respond or cannot be reached any more.
     Lost {
         /// IPv4 address of the group (McstID).
@@ -122,7 +122,10 @@ enum Call {
     Refresh(Ipv4Addr, oneshot::Sender<Result<(), GroupError>>),
     /// Names of two nodes, and whether the links between them are up. The reply is the number of these links.
     Link(String, String, bool, oneshot::Sender<usize>),
-    News(mpsc::UnboundedSender<GroupNews>, oneshot::Sender<()>),
+    Subscribe(
+        mpsc::UnboundedSender<GroupNotification>,
+        oneshot::Sender<()>,
+    ),
     Count(oneshot::Sender<Counts>),
     Status(oneshot::Sender<StatusReport>),
     Ready(oneshot::Sender<Result<(), SwitchError>>),
@@ -133,7 +136,7 @@ enum Pending {
     Register(oneshot::Sender<Result<GroupInfo, GroupError>>),
     Join(oneshot::Sender<Result<(QpNum, Psn), GroupError>>),
     Count(oneshot::Sender<Counts>),
-    /// A request whose reply has no content but success or failure.
+    /// A request whose reply contains only success or an error.
     Done(oneshot::Sender<Result<(), GroupError>>),
 }
 
@@ -148,8 +151,8 @@ impl Handle {
         self.call(|reply| Call::Deregister(mcst_id, reply)).await
     }
 
-    /// Adds a member between two messages. Returns the remote queue pair number and the initial PSN of its queue pair, or `None`
-    /// if the runner has ended.
+    /// Adds a member to a group that is idle (between two messages). Returns the remote queue pair number and the
+    /// initial PSN of its queue pair, or `None` if the runner has ended.
     pub async fn join(
         &self,
         mcst_id: Ipv4Addr,
@@ -207,10 +210,10 @@ impl Handle {
     }
 
     /// Subscribes to notifications about all groups. `None` if the runner has ended.
-    pub async fn news(&self) -> Option<mpsc::UnboundedReceiver<GroupNews>> {
-        let (to, news) = mpsc::unbounded_channel();
-        self.call(|reply| Call::News(to, reply)).await?;
-        Some(news)
+    pub async fn subscribe(&self) -> Option<mpsc::UnboundedReceiver<GroupNotification>> {
+        let (to, notification) = mpsc::unbounded_channel();
+        self.call(|reply| Call::Subscribe(to, reply)).await?;
+        Some(notification)
     }
 
     /// Reads the counters of all switches and returns their sums. `None` if the runner has ended.
@@ -276,7 +279,7 @@ impl Runner {
             waiting: BTreeMap::new(),
             next_tag: 0,
             ready: Vec::new(),
-            news: Vec::new(),
+            subscribers: Vec::new(),
             state: None,
             journal: None,
             _connections: connections,
@@ -355,7 +358,8 @@ impl Runner {
         }
     }
 
-    /// Processes a report together with those queued behind it, up to the next connection change or the batch limit.
+    /// Processes a report and the reports that follow it in the queue, up to a change of a connection or
+    /// [`MAX_REPORT_BATCH`].
     fn process_reports(&mut self, first: (SwitchIndex, Report)) {
         let mut events = Vec::new();
         let mut next = Some(first);
@@ -458,8 +462,8 @@ impl Runner {
                 }
                 let _ = reply.send(links.len());
             }
-            Call::News(to, reply) => {
-                self.news.push(to);
+            Call::Subscribe(to, reply) => {
+                self.subscribers.push(to);
                 let _ = reply.send(());
             }
             // The client may have stopped waiting, which is not an error, here and below.
@@ -570,11 +574,11 @@ impl Runner {
                     "group {mcst_id} continues without {}, which did not respond",
                     names.join(", ")
                 );
-                self.publish(&GroupNews::Lost { mcst_id, members });
+                self.publish(&GroupNotification::Lost { mcst_id, members });
             }
             ApiReply::GroupRerouted { mcst_id } => {
                 tracing::info!("group {mcst_id} is rerouted around a failure");
-                self.publish(&GroupNews::Rerouted { mcst_id });
+                self.publish(&GroupNotification::Rerouted { mcst_id });
             }
             ApiReply::Failed { tag, error } => match self.waiting.remove(&tag) {
                 Some(Pending::Register(reply)) => drop(reply.send(Err(error))),
@@ -593,7 +597,7 @@ impl Runner {
                 tracing::warn!(
                     "group {mcst_id} is removed: it was inactive for longer than its lease (--lease)"
                 );
-                self.publish(&GroupNews::Expired { mcst_id });
+                self.publish(&GroupNotification::Expired { mcst_id });
             }
             ApiReply::GroupDissolved { mcst_id } => {
                 tracing::info!("group {mcst_id} is deregistered in band");
@@ -608,8 +612,9 @@ impl Runner {
     }
 
     /// Sends a notification to all subscribers, and removes those that have closed their channel.
-    fn publish(&mut self, news: &GroupNews) {
-        self.news.retain(|to| to.send(news.clone()).is_ok());
+    fn publish(&mut self, notification: &GroupNotification) {
+        self.subscribers
+            .retain(|to| to.send(notification.clone()).is_ok());
     }
 
     fn switch_failed(&mut self, switch: SwitchIndex, error: SwitchError) {
@@ -624,7 +629,8 @@ impl Runner {
             SwitchError::NotPrimary { .. }
             | SwitchError::Pipeline { .. }
             | SwitchError::Refused { .. }
-            | SwitchError::Registers { .. } => {
+            | SwitchError::Registers { .. }
+            | SwitchError::LinkFailed { .. } => {
                 tracing::error!("{error}");
                 for waiting in self.ready.drain(..) {
                     let _ = waiting.send(Err(error.clone()));

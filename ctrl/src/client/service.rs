@@ -17,7 +17,7 @@ use super::control::{
     RefreshRequest, RefreshResponse, RegisterRequest, RegisterResponse, SetLinkRequest,
     SetLinkResponse, StatusRequest, StatusResponse, SuspectRequest, SuspectResponse, WatchRequest,
 };
-use super::runner::{GroupNews, Handle};
+use super::runner::{GroupNotification, Handle};
 use crate::controller::{
     GroupError, GroupState, MemberSpec, MemoryRegion, PuntStats, RegisterGroup, SwitchError,
     SwitchState, VirtualQpnError,
@@ -175,9 +175,10 @@ impl Control for ControlService {
         &self,
         _request: Request<WatchRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let news = self.handle.news().await.ok_or_else(ended)?;
-        let news = UnboundedReceiverStream::new(news).map(|news| Ok(group_news(news)));
-        Ok(Response::new(Box::pin(news)))
+        let notifications = self.handle.subscribe().await.ok_or_else(ended)?;
+        let notifications = UnboundedReceiverStream::new(notifications)
+            .map(|notification| Ok(group_notification(notification)));
+        Ok(Response::new(Box::pin(notifications)))
     }
 
     async fn count(
@@ -241,21 +242,21 @@ fn punts(stats: &PuntStats) -> control::Punts {
     }
 }
 
-fn group_news(news: GroupNews) -> control::GroupNews {
+fn group_notification(notification: GroupNotification) -> control::GroupNews {
     let of = |mcst_id: Ipv4Addr| control::GroupNews {
         mcst_id: mcst_id.to_string(),
         ..control::GroupNews::default()
     };
-    match news {
-        GroupNews::Lost { mcst_id, members } => control::GroupNews {
+    match notification {
+        GroupNotification::Lost { mcst_id, members } => control::GroupNews {
             lost: members.iter().map(Ipv4Addr::to_string).collect(),
             ..of(mcst_id)
         },
-        GroupNews::Rerouted { mcst_id } => control::GroupNews {
+        GroupNotification::Rerouted { mcst_id } => control::GroupNews {
             rerouted: true,
             ..of(mcst_id)
         },
-        GroupNews::Expired { mcst_id } => control::GroupNews {
+        GroupNotification::Expired { mcst_id } => control::GroupNews {
             expired: true,
             ..of(mcst_id)
         },

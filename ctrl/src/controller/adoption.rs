@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-use alfirk_roce::registration::Patience;
+use alfirk_roce::registration::RetryTimeout;
 use alfirk_roce::wire::{Psn, QpNum};
 
-use super::bridge::{Bridges, GroupMember, Terms};
+use super::bridge::{BridgeParameters, Bridges, GroupMember};
 use super::capacity::Allocation;
 use super::error::SwitchError;
 use super::event::{MemberSpec, MemoryRegion};
@@ -22,12 +22,12 @@ use super::session::Task;
 use super::{Controller, Owner};
 use crate::constants::{REGISTER_AGG, VIRTUAL_RKEY, VIRTUAL_VA};
 use crate::strategy::Strategies;
-use crate::tables::{Delivery, GroupEntry, GroupName, Snapshot, Table};
+use crate::tables::{GroupEntry, GroupName, ReceiverRewrite, Snapshot, Table};
 use crate::topology::SwitchIndex;
 use crate::tree::Tree;
 
-/// Part of a group on one switch that no request to this controller created. It is reconstructed from the switch's table
-/// entries.
+/// Part of a group found on one switch, although this controller has not created the group. It is reconstructed from the
+/// switch's table entries.
 #[derive(Debug)]
 pub(super) struct Orphan {
     pub(super) mcst_id: Ipv4Addr,
@@ -35,7 +35,7 @@ pub(super) struct Orphan {
     strategies: Strategies,
     ports: BTreeSet<u32>,
     /// How the switch rewrites packets for the receiver at each port.
-    receivers: BTreeMap<u32, Delivery>,
+    receivers: BTreeMap<u32, ReceiverRewrite>,
     /// Addresses of members that are not allowed to send.
     receive_only: BTreeSet<Ipv4Addr>,
 }
@@ -54,13 +54,14 @@ impl Orphan {
 }
 
 impl Controller {
-    /// Records the groups in `found` that this controller did not create, and reserves their group indexes and addresses.
-    pub(super) fn note_orphans(&mut self, switch: SwitchIndex, found: &Snapshot) {
+    /// Records the groups in the entries `found` on a switch that this controller has not created, and reserves their group
+    /// indexes and addresses.
+    pub(super) fn record_orphans(&mut self, switch: SwitchIndex, found: &Snapshot) {
         self.discard_orphans(switch);
-        if !self.adopts {
+        if !self.may_adopt {
             return;
         }
-        for (index, part) in self.parts_found(found) {
+        for (index, part) in self.reconstruct_parts(found) {
             let mcst_id = part.mcst_id;
             let is_ours = self.groups.contains_key(&mcst_id);
             let may_be = self.config.group_range.may_be_group(mcst_id);
@@ -77,7 +78,7 @@ impl Controller {
     }
 
     /// Reconstructs the group parts on a switch from its entries `found`, by group index.
-    fn parts_found(&self, found: &Snapshot) -> BTreeMap<u16, Orphan> {
+    fn reconstruct_parts(&self, found: &Snapshot) -> BTreeMap<u16, Orphan> {
         let mut parts = BTreeMap::new();
         let mut hidden = Vec::new();
         for entry in found.table_entries() {
@@ -123,9 +124,9 @@ impl Controller {
     }
 
     /// Adopts complete groups and removes all others, once every switch has been ready.
-    pub(super) fn adopt(&mut self, now: u64) {
+    pub(super) fn adopt_groups(&mut self, now: u64) {
         for (mcst_id, parts) in std::mem::take(&mut self.orphans) {
-            let whole = self.assemble(mcst_id, &parts);
+            let whole = self.reconstruct_group(mcst_id, &parts);
             for (switch, index) in parts {
                 self.switches[switch.0].orphans.remove(&index);
                 if whole.is_none() {
@@ -134,11 +135,11 @@ impl Controller {
             }
             match whole {
                 Some(group) => {
-                    let first = &group.switches[0];
+                    let first = &group.parts[0];
                     let read = registers::read(first.group_index, REGISTER_AGG, 0);
                     let switch = first.switch;
                     self.loads.add(&group.tree);
-                    self.virtual_qpns.used(mcst_id, group.virtual_qpn);
+                    self.virtual_qpns.record(mcst_id, group.virtual_qpn);
                     self.groups.insert(mcst_id, Registration::in_use(group));
                     self.note_leader(mcst_id);
                     self.renew_lease(now, mcst_id);
@@ -158,12 +159,16 @@ impl Controller {
             let group = registration.group_mut();
             let last_acked = Position::from_register(value);
             group.initial_psn = last_acked.psn.next();
-            group.position = last_acked.for_all();
+            group.position = last_acked.lower_bound();
         }
     }
 
     /// Reconstructs a group from its entries; `None` if they differ from those that this controller would write.
-    fn assemble(&self, mcst_id: Ipv4Addr, parts: &BTreeSet<(SwitchIndex, u16)>) -> Option<Group> {
+    fn reconstruct_group(
+        &self,
+        mcst_id: Ipv4Addr,
+        parts: &BTreeSet<(SwitchIndex, u16)>,
+    ) -> Option<Group> {
         let parts = || {
             parts.iter().filter_map(|(switch, index)| {
                 let part = self.switches[switch.0].orphans.get(index)?;
@@ -182,10 +187,10 @@ impl Controller {
         members.sort_by_key(|member| member.host);
         let ports = parts().map(|(switch, _, part)| (switch, part.ports.clone()));
         let tree = Tree::from_ports(ports.collect());
-        let terms = Terms::new(mcst_id, first.virtual_qpn, first.strategies);
+        let parameters = BridgeParameters::new(mcst_id, first.virtual_qpn, first.strategies);
         // A controller of this version would have refused a group without a solution.
-        let bridges = Bridges::solve(&terms, &members).ok()?;
-        let switches = parts().map(|(switch, index, part)| {
+        let bridges = Bridges::solve(&parameters, &members).ok()?;
+        let group_parts = parts().map(|(switch, index, part)| {
             let slots = part.receivers.iter();
             let allocation = Allocation {
                 index,
@@ -199,27 +204,27 @@ impl Controller {
             virtual_qpn: first.virtual_qpn,
             initial_psn: Psn::new(0),
             position: Position::before(Psn::new(0)),
-            patience: Patience::UNKNOWN,
+            retry_timeout: RetryTimeout::UNKNOWN,
             strategies: first.strategies,
             // Entries do not record the origin. `true` would count the group towards the host's limit.
-            in_band: false,
-            switches: switches.collect(),
+            is_in_band: false,
+            parts: group_parts.collect(),
             source: None,
             members,
             tree,
         };
         let hosts: Vec<_> = group.members.iter().map(|member| member.host).collect();
         let is_whole = group.tree.spans(&self.topology, &hosts)
-            && group.switches.iter().all(|on| {
+            && group.parts.iter().all(|on| {
                 let found = &self.switches[on.switch.0].found;
                 let entries = group.entries(&self.program, on);
-                entries.iter().all(|entry| found.holds(entry))
-                    && found.holds(&group.publication(&self.program, on))
+                entries.iter().all(|entry| found.contains(entry))
+                    && found.contains(&group.publication(&self.program, on))
             });
         is_whole.then_some(group)
     }
 
-    fn member(&self, delivery: &Delivery) -> Option<GroupMember> {
+    fn member(&self, delivery: &ReceiverRewrite) -> Option<GroupMember> {
         let host = self.topology.host_with_ip(delivery.ip)?;
         let has_region = (delivery.va_xor, delivery.rkey_xor) != (0, 0);
         Some(GroupMember {
@@ -242,21 +247,22 @@ impl Controller {
     fn remove_part(&mut self, now: u64, switch: SwitchIndex, index: u16) {
         let mcst_id = self.part_address(switch, index);
         let control = &mut self.switches[switch.0];
-        let deletions =
-            control
-                .found
-                .surplus(&Snapshot::default(), self.program.groups.id(), |entity| {
-                    let group = self.program.group_of(entity);
-                    !group.is_some_and(|group| match mcst_id {
-                        Some(mcst_id) => group.is(index, mcst_id),
-                        None => group == GroupName::Index(index),
-                    })
-                });
+        let deletions = control.found.surplus_deletions(
+            &Snapshot::default(),
+            self.program.groups.id(),
+            |entity| {
+                let group = self.program.group_of(entity);
+                !group.is_some_and(|group| match mcst_id {
+                    Some(mcst_id) => group.is(index, mcst_id),
+                    None => group == GroupName::Index(index),
+                })
+            },
+        );
         control.capacity.release(index);
         self.submit(now, switch, Owner::Detached, Task::Write(deletions));
     }
 
-    /// Address of the group that has the index `index` on a switch; `None` if no entry found there publishes it.
+    /// Address of the group that has the index `index` on a switch; `None` if the entries found there do not contain it.
     fn part_address(&self, switch: SwitchIndex, index: u16) -> Option<Ipv4Addr> {
         let found = &self.switches[switch.0].found;
         let groups = found

@@ -18,9 +18,9 @@ use super::error::SwitchError;
 use super::group::{Group, GroupPart};
 use super::locate::Readings;
 use super::position::Position;
-use super::procedure::{Order, Procedure, Run, Step};
+use super::procedure::{Procedure, Run, Step, SwitchTask};
 use super::registers;
-use super::session::{Found, Task};
+use super::session::{InitialState, Task};
 use super::underlay::UnderlayEntries;
 use super::{ApiReply, Controller, Owner};
 use crate::constants::{REGISTER_AGG, REGISTER_SENT, REGISTER_SRC_PORT};
@@ -32,7 +32,7 @@ use alfirk_roce::wire::Psn;
 /// Progress of the boot procedure of a switch.
 #[derive(Debug)]
 pub(super) enum SwitchPhase {
-    /// Not connected, or without a pipeline.
+    /// The switch is not connected, or has no pipeline.
     Off,
     Booting(Box<Run<Boot>>),
     InUse,
@@ -48,19 +48,19 @@ impl SwitchPhase {
 #[derive(Debug)]
 pub(super) struct Boot {
     switch: SwitchIndex,
-    /// Entries found on the switch.
+    /// Entries that the switch had when its session opened.
     found: Snapshot,
     /// Groups whose registers on the switch are still valid, so that they are not written.
     intact: BTreeSet<Ipv4Addr>,
     /// Registers read from other switches, for each group whose registers this switch has lost.
     readings: BTreeMap<Ipv4Addr, Readings>,
-    /// Initial register values, computed from the readings.
-    starts: BTreeMap<Ipv4Addr, Start>,
+    /// Initial register values of each group whose registers this switch has lost, computed from `readings`.
+    initial_registers: BTreeMap<Ipv4Addr, InitialRegisters>,
 }
 
 /// Initial values of a group's registers on the booting switch.
 #[derive(Clone, Copy, Debug)]
-struct Start {
+struct InitialRegisters {
     position: Position,
     /// Port of the source; 0 if there is none or it is unknown.
     source: u32,
@@ -70,7 +70,7 @@ struct Start {
 
 /// Register of a group that is read from another switch.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum RegisterName {
+pub(super) enum GroupRegister {
     /// PSN and MSN last acknowledged to the source.
     LastAcked(Ipv4Addr),
     /// Newest PSN sent by the source.
@@ -79,30 +79,30 @@ pub(super) enum RegisterName {
     Source(Ipv4Addr),
 }
 
-type Orders = Vec<Order<RegisterName>>;
+type SwitchTasks = Vec<SwitchTask<GroupRegister>>;
 
 /// No step is undone: a switch that rejects an entry is failed until it reconnects, and is then read again.
 impl Procedure for Boot {
     type Key = SwitchIndex;
-    type Reading = RegisterName;
+    type Reading = GroupRegister;
     type Failure = SwitchError;
 
     const NAME: &'static str = "boot";
     const STEPS: &'static [Step<Boot>] = &[
         // Delete unwanted entries.
         Step::new("stale", |boot, controller| {
-            boot.write(controller.stale(boot))
+            boot.write(controller.cleanup_updates(boot))
         }),
         // Write next hops, ARP entries and clone sessions.
         Step::new("base", |boot, controller| {
-            boot.missing(controller.underlay_entries(boot.switch).first)
+            boot.write_missing(controller.underlay_entries(boot.switch).first)
         }),
         // Write routes, which refer to next hops.
         Step::new("routes", |boot, controller| {
-            boot.missing(controller.underlay_entries(boot.switch).second)
+            boot.write_missing(controller.underlay_entries(boot.switch).second)
         }),
         // Read position and source of groups with lost registers from other switches.
-        Step::new("survey", Boot::survey).then(Controller::boot_surveyed),
+        Step::new("survey", Boot::read_other_switches).then(Controller::process_boot_readings),
         // Each step looks up the groups again, as some may have been removed meanwhile.
         Step::new("group registers", Boot::group_registers),
         // On targets whose INIT_GROUP does not set the source.
@@ -132,20 +132,20 @@ impl Procedure for Boot {
 
     fn record_reading(
         &mut self,
-        witness: SwitchIndex,
-        register: RegisterName,
+        other: SwitchIndex,
+        register: GroupRegister,
         result: Result<u64, SwitchError>,
     ) {
-        let (RegisterName::LastAcked(group)
-        | RegisterName::Sent(group)
-        | RegisterName::Source(group)) = register;
-        let reading = self.readings.entry(group).or_default().of(witness);
+        let (GroupRegister::LastAcked(group)
+        | GroupRegister::Sent(group)
+        | GroupRegister::Source(group)) = register;
+        let reading = self.readings.entry(group).or_default().entry(other);
         match (register, result) {
-            (RegisterName::LastAcked(_), Ok(value)) => {
+            (GroupRegister::LastAcked(_), Ok(value)) => {
                 reading.last_acked = Some(Position::from_register(value));
             }
-            (RegisterName::Sent(_), Ok(value)) => reading.sent = Some(Psn::new(value as u32)),
-            (RegisterName::Source(_), Ok(port)) => reading.source = Some(port as u32),
+            (GroupRegister::Sent(_), Ok(value)) => reading.sent = Some(Psn::new(value as u32)),
+            (GroupRegister::Source(_), Ok(port)) => reading.source = Some(port as u32),
             // Other switches or the members have the value.
             (_, Err(_)) => {}
         }
@@ -157,58 +157,62 @@ impl Procedure for Boot {
 }
 
 impl Boot {
-    fn write(&self, updates: Vec<Update>) -> Orders {
+    fn write(&self, updates: Vec<Update>) -> SwitchTasks {
         match updates.is_empty() {
             true => Vec::new(),
-            false => vec![Order::new(self.switch, Task::Write(updates))],
+            false => vec![SwitchTask::new(self.switch, Task::Write(updates))],
         }
     }
 
-    fn missing(&self, wanted: Vec<Update>) -> Orders {
+    fn write_missing(&self, wanted: Vec<Update>) -> SwitchTasks {
         self.write(self.found.missing(wanted))
     }
 
     /// Reads registers of the other switches in the trees of groups with lost registers.
-    fn survey(&self, controller: &Controller) -> Orders {
-        let mut orders = Vec::new();
+    fn read_other_switches(&self, controller: &Controller) -> SwitchTasks {
+        let mut switch_tasks = Vec::new();
         for (group, _) in self.lost_groups(controller) {
             let mcst_id = group.mcst_id;
-            for on in group.switches.iter().filter(|on| on.switch != self.switch) {
+            for on in group.parts.iter().filter(|on| on.switch != self.switch) {
                 if !controller.has_position((mcst_id, on.switch)) {
                     continue;
                 }
-                let read_order = |number, register| {
+                let read_task = |number, register| {
                     let read = Task::Registers(registers::read(on.group_index, number, 0));
-                    Order::read(on.switch, read, register)
+                    SwitchTask::read(on.switch, read, register)
                 };
-                orders.push(read_order(REGISTER_AGG, RegisterName::LastAcked(mcst_id)));
-                orders.push(read_order(REGISTER_SENT, RegisterName::Sent(mcst_id)));
-                orders.push(read_order(REGISTER_SRC_PORT, RegisterName::Source(mcst_id)));
+                switch_tasks.push(read_task(REGISTER_AGG, GroupRegister::LastAcked(mcst_id)));
+                switch_tasks.push(read_task(REGISTER_SENT, GroupRegister::Sent(mcst_id)));
+                switch_tasks.push(read_task(REGISTER_SRC_PORT, GroupRegister::Source(mcst_id)));
             }
         }
-        orders
+        switch_tasks
     }
 
     /// Computes the initial register values of a group from the readings of other switches.
-    fn start(&self, controller: &Controller, group: &Group) -> Start {
+    fn compute_initial_registers(
+        &self,
+        controller: &Controller,
+        group: &Group,
+    ) -> InitialRegisters {
         let nothing = Readings::default();
         let readings = self.readings.get(&group.mcst_id).unwrap_or(&nothing);
         let known = group.position;
-        if let (Some(source), Some(position)) = (readings.source(group), readings.least()) {
-            let port = group.port_of(&controller.topology, self.switch, source);
-            return Start {
+        if let (Some(source), Some(position)) = (readings.source(group), readings.oldest_acked()) {
+            let port = group.port_towards(&controller.topology, self.switch, source);
+            return InitialRegisters {
                 position,
                 source: port.unwrap_or(0),
                 is_certain: port.is_some(),
             };
         }
-        let others = group.switches.len() - 1;
-        if readings.is_untouched()
+        let others = group.parts.len() - 1;
+        if readings.had_no_source()
             && readings.0.len() == others
-            && readings.sent() == Some(known.psn)
+            && readings.newest_sent() == Some(known.psn)
             && known == Position::before(group.initial_psn)
         {
-            return Start {
+            return InitialRegisters {
                 position: known,
                 source: 0,
                 is_certain: true,
@@ -216,70 +220,74 @@ impl Boot {
         }
         // The source has sent at most a window beyond the last acknowledged PSN.
         let mut position = known;
-        if let Some(sent) = readings.sent() {
+        if let Some(sent) = readings.newest_sent() {
             let acked = Psn::new(sent.get().wrapping_sub(group.window()));
             if position.psn.precedes(acked) {
                 position = Position {
                     psn: acked,
-                    ..readings.least().unwrap_or(known)
+                    ..readings.oldest_acked().unwrap_or(known)
                 };
             }
         }
-        Start {
+        InitialRegisters {
             // The PSN before, so that every reply of a member is newer.
             position: Position {
                 psn: position.psn.prev(),
                 ..position
             },
-            source: group.port_of_source(&controller.topology, self.switch),
+            source: group.port_towards_source(&controller.topology, self.switch),
             is_certain: false,
         }
     }
 
-    fn start_of(&self, controller: &Controller, group: &Group) -> Start {
-        let start = self.starts.get(&group.mcst_id).copied();
-        start.unwrap_or_else(|| self.start(controller, group))
+    fn initial_registers_of(&self, controller: &Controller, group: &Group) -> InitialRegisters {
+        let start = self.initial_registers.get(&group.mcst_id).copied();
+        start.unwrap_or_else(|| self.compute_initial_registers(controller, group))
     }
 
-    fn group_registers(&self, controller: &Controller) -> Orders {
+    fn group_registers(&self, controller: &Controller) -> SwitchTasks {
         let lost = self.lost_groups(controller);
         let tasks = lost.flat_map(|(group, on)| {
-            let Start {
+            let InitialRegisters {
                 position, source, ..
-            } = self.start_of(controller, group);
+            } = self.initial_registers_of(controller, group);
             group.registers_from(position, source, on, &BTreeMap::new())
         });
-        tasks.map(|task| Order::new(self.switch, task)).collect()
+        tasks
+            .map(|task| SwitchTask::new(self.switch, task))
+            .collect()
     }
 
-    fn group_sources(&self, controller: &Controller) -> Orders {
+    fn group_sources(&self, controller: &Controller) -> SwitchTasks {
         if controller.program.group_registers.is_some() {
             return Vec::new();
         }
         let lost = self.lost_groups(controller);
         let tasks = lost.flat_map(|(group, on)| {
-            let start = self.start_of(controller, group);
+            let start = self.initial_registers_of(controller, group);
             registers::after_init(on.group_index, start.position, start.source)
         });
-        let orders = tasks.map(|access| Order::new(self.switch, Task::Registers(access)));
-        orders.collect()
+        let switch_tasks =
+            tasks.map(|access| SwitchTask::new(self.switch, Task::Registers(access)));
+        switch_tasks.collect()
     }
 
-    fn group_entries(&self, controller: &Controller) -> Orders {
+    fn group_entries(&self, controller: &Controller) -> SwitchTasks {
         let groups = controller.groups_on(self.switch);
         groups
-            .flat_map(|(group, on)| self.missing(group.entries(&controller.program, on)))
+            .flat_map(|(group, on)| self.write_missing(group.entries(&controller.program, on)))
             .collect()
     }
 
-    fn group_publication(&self, controller: &Controller) -> Orders {
+    fn group_publication(&self, controller: &Controller) -> SwitchTasks {
         let lost = self.lost_groups(controller);
-        let entries = lost.map(
-            |(group, on)| match self.start_of(controller, group).is_certain {
-                true => group.publication(&controller.program, on),
-                false => group.wide_publication(&controller.program, on),
-            },
-        );
+        let entries =
+            lost.map(
+                |(group, on)| match self.initial_registers_of(controller, group).is_certain {
+                    true => group.publication(&controller.program, on),
+                    false => group.wide_publication(&controller.program, on),
+                },
+            );
         entries.flat_map(|entry| self.write(vec![entry])).collect()
     }
 
@@ -295,21 +303,21 @@ impl Boot {
 
 impl Controller {
     /// Starts the boot procedure of a switch that runs the pipeline and has the entries `found`.
-    pub(super) fn start_boot(&mut self, now: u64, switch: SwitchIndex, found: Found) {
+    pub(super) fn start_boot(&mut self, now: u64, switch: SwitchIndex, found: InitialState) {
         self.discard_leftovers(switch);
         let snapshot = Snapshot::new(found.entities);
-        self.note_orphans(switch, &snapshot);
+        self.record_orphans(switch, &snapshot);
         let here = self.groups_on(switch).filter(|(group, on)| {
             let mut shown = group.paths(&self.program, on);
             shown.push(group.publication(&self.program, on));
-            found.kept && shown.iter().all(|entry| snapshot.holds(entry))
+            found.has_kept_state && shown.iter().all(|entry| snapshot.contains(entry))
         });
         let boot = Boot {
             switch,
             intact: here.map(|(group, _)| group.mcst_id).collect(),
             found: snapshot,
             readings: BTreeMap::new(),
-            starts: BTreeMap::new(),
+            initial_registers: BTreeMap::new(),
         };
         self.switches[switch.0].boot = SwitchPhase::Booting(Box::new(Run::new(boot)));
         self.unready.insert(switch);
@@ -318,7 +326,7 @@ impl Controller {
 
     pub(super) fn switch_failed(&mut self, now: u64, switch: SwitchIndex, error: SwitchError) {
         if self.switches[switch.0].boot.is_ready() {
-            self.note_absent(now, switch);
+            self.note_disconnected(now, switch);
         }
         self.switches[switch.0].boot = SwitchPhase::Off;
         self.switches[switch.0].found = Snapshot::default();
@@ -338,22 +346,22 @@ impl Controller {
             control.boot = phase;
             return;
         };
-        let (boot, ending) = run.end();
-        match ending.failure {
+        let (boot, outcome) = run.into_outcome();
+        match outcome.failure {
             Some(error) => self.with_session(switch, |session, _| session.fail(error)),
             None => {
                 control.boot = SwitchPhase::InUse;
-                if self.adopts {
+                if self.may_adopt {
                     control.found = boot.found;
                 }
                 self.unready.remove(&switch);
                 self.queue_reply(ApiReply::SwitchReady { switch });
-                for (mcst_id, start) in boot.starts {
+                for (mcst_id, start) in boot.initial_registers {
                     if !start.is_certain {
                         self.recover(now, (mcst_id, switch), start.position);
                     }
                 }
-                self.note_present(now, switch);
+                self.note_reconnected(now, switch);
             }
         }
     }
@@ -361,20 +369,20 @@ impl Controller {
     /// Whether the registers of a group on a switch are reliable: the switch is ready, and no recovery of the group is
     /// pending there.
     pub(super) fn has_position(&self, (mcst_id, switch): (Ipv4Addr, SwitchIndex)) -> bool {
-        self.switches[switch.0].boot.is_ready() && !self.recoveries.is_open((mcst_id, switch))
+        self.switches[switch.0].boot.is_ready() && !self.recoveries.is_running((mcst_id, switch))
     }
 
-    fn boot_surveyed(&mut self, switch: SwitchIndex) -> Result<(), SwitchError> {
+    fn process_boot_readings(&mut self, switch: SwitchIndex) -> Result<(), SwitchError> {
         let Some(run) = Boot::find(self, switch) else {
             return Ok(());
         };
         let boot = &run.procedure;
         let lost = boot.lost_groups(self);
-        let starts: BTreeMap<Ipv4Addr, Start> = lost
-            .map(|(group, _)| (group.mcst_id, boot.start(self, group)))
+        let initial_registers: BTreeMap<Ipv4Addr, InitialRegisters> = lost
+            .map(|(group, _)| (group.mcst_id, boot.compute_initial_registers(self, group)))
             .collect();
         let readings = boot.readings.clone();
-        for (mcst_id, start) in &starts {
+        for (mcst_id, start) in &initial_registers {
             if let Some(registration) = self.groups.get_mut(mcst_id) {
                 let group = registration.group_mut();
                 let source = readings
@@ -387,7 +395,7 @@ impl Controller {
             }
         }
         if let Some(run) = Boot::find_mut(self, switch) {
-            run.procedure.starts = starts;
+            run.procedure.initial_registers = initial_registers;
         }
         Ok(())
     }
@@ -406,12 +414,12 @@ impl Controller {
         let groups = self.groups.values().filter(|r| r.is_ready());
         groups.filter_map(move |registration| {
             let group = registration.group();
-            Some((group, group.on(switch)?))
+            Some((group, group.part_on(switch)?))
         })
     }
 
-    /// Updates that delete unwanted entries, and withdraw the groups with lost registers.
-    fn stale(&self, boot: &Boot) -> Vec<Update> {
+    /// Updates that delete unwanted entries of a booting switch, and withdraw the groups whose registers it has lost.
+    fn cleanup_updates(&self, boot: &Boot) -> Vec<Update> {
         let Boot { switch, found, .. } = boot;
         let switch = *switch;
         let control = &self.switches[switch.0];
@@ -435,7 +443,7 @@ impl Controller {
             .filter(|(group, _)| group.is_published(&self.program, found))
             .map(|(group, _)| group.withdrawal(&self.program))
             .collect();
-        updates.extend(found.surplus(
+        updates.extend(found.surplus_deletions(
             &Snapshot::of_updates(&wanted),
             self.program.groups.id(),
             is_orphan,

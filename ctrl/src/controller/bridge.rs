@@ -1,7 +1,7 @@
-//! Members of a group, and the bridge of each: the header rewrites between the member's addresses and the group's.
+//! Members of a group, and the bridge of each member: the header rewrites between its addresses and those of the group.
 //!
-//! Constants that keep ICRCs valid despite the rewrites are computed once, when a group is planned. A group for which no
-//! such constants exist is refused before anything is written.
+//! Constants that keep ICRCs valid although headers are rewritten are computed once, when a group is planned. A group for
+//! which no such constants exist is refused before anything is written.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -14,7 +14,7 @@ use alfirk_roce::wire::QpNum;
 use super::event::MemberSpec;
 use crate::constants::{VIRTUAL_RKEY, VIRTUAL_VA};
 use crate::strategy::{IcrcMode, Strategies};
-use crate::tables::{Delivery, Member};
+use crate::tables::{Member, ReceiverRewrite};
 use crate::topology::{HostIndex, MacAddr};
 
 /// One member of a group, resolved to a host of the topology.
@@ -25,17 +25,21 @@ pub(super) struct GroupMember {
     pub(super) spec: MemberSpec,
 }
 
-/// Parameters common to all bridges of a group.
+/// Parameters of a group on which the header rewrites (bridges) of all its members depend.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Terms {
+pub(super) struct BridgeParameters {
     pub(super) mcst_id: Ipv4Addr,
     pub(super) virtual_qpn: QpNum,
     pub(super) icrc: IcrcMode,
 }
 
-impl Terms {
-    pub(super) fn new(mcst_id: Ipv4Addr, virtual_qpn: QpNum, strategies: Strategies) -> Terms {
-        Terms {
+impl BridgeParameters {
+    pub(super) fn new(
+        mcst_id: Ipv4Addr,
+        virtual_qpn: QpNum,
+        strategies: Strategies,
+    ) -> BridgeParameters {
+        BridgeParameters {
             mcst_id,
             virtual_qpn,
             icrc: strategies.icrc,
@@ -43,7 +47,7 @@ impl Terms {
     }
 }
 
-/// Bridge of one member, with ICRC constants for packets from the member (entry half) and to the member (exit half).
+/// Header rewrites of one member (its bridge): of packets from the member (entry half) and to the member (exit half).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bridge {
     pub(super) member: GroupMember,
@@ -54,7 +58,7 @@ pub(super) struct Bridge {
 }
 
 impl Bridge {
-    fn solve(terms: &Terms, member: GroupMember) -> Result<Bridge, Unsolvable> {
+    fn solve(parameters: &BridgeParameters, member: GroupMember) -> Result<Bridge, Unsolvable> {
         let MemberSpec {
             ip, qpn, region, ..
         } = member.spec;
@@ -63,16 +67,16 @@ impl Bridge {
             Some(region) => (region.va ^ VIRTUAL_VA, region.rkey ^ VIRTUAL_RKEY),
             None => (0, 0),
         };
-        let entry = match terms.icrc {
+        let entry = match parameters.icrc {
             // For a punted packet, the controller reverts the changes of the exit half, so the entry half must keep the ICRC valid.
-            IcrcMode::Neutral | IcrcMode::Punt => NeutralConstants::entry(ip, terms.mcst_id)?,
+            IcrcMode::Neutral | IcrcMode::Punt => NeutralConstants::entry(ip, parameters.mcst_id)?,
             IcrcMode::Recompute => NeutralPair::default(),
         };
-        let exit = match terms.icrc {
+        let exit = match parameters.icrc {
             IcrcMode::Neutral => NeutralConstants::exit(&ExitRewrite {
-                mcst_id: terms.mcst_id,
+                mcst_id: parameters.mcst_id,
                 host_ip: ip,
-                virtual_qpn: terms.virtual_qpn,
+                virtual_qpn: parameters.virtual_qpn,
                 host_qpn: qpn,
                 va_xor,
                 rkey_xor,
@@ -88,7 +92,7 @@ impl Bridge {
         })
     }
 
-    /// Entry of the `members` table: rewrite of packets from the member.
+    /// Entry half, as an entry of the table `members`: the rewrite of packets from the member.
     pub(super) fn entry(&self) -> Member {
         Member {
             neutral: self.entry,
@@ -96,11 +100,11 @@ impl Bridge {
         }
     }
 
-    /// Entry of the `receivers` table: rewrite of packets to the member. `slot`: number of the member among the receivers
-    /// of the switch.
-    pub(super) fn delivery(&self, slot: u32) -> Delivery {
+    /// Exit half, as an entry of the table `receivers`: the rewrite of packets to the member. `slot`: number of the member
+    /// among the receivers of the switch.
+    pub(super) fn delivery(&self, slot: u32) -> ReceiverRewrite {
         let member = &self.member;
-        Delivery {
+        ReceiverRewrite {
             mac: member.mac,
             ip: member.spec.ip,
             qpn: member.spec.qpn,
@@ -112,18 +116,21 @@ impl Bridge {
     }
 }
 
-/// Bridges of a group's members, by host.
+/// Header rewrites (bridges) of a group's members, by host.
 pub(super) struct Bridges(BTreeMap<HostIndex, Bridge>);
 
 impl Bridges {
-    pub(super) fn solve(terms: &Terms, members: &[GroupMember]) -> Result<Bridges, Unsolvable> {
+    pub(super) fn solve(
+        parameters: &BridgeParameters,
+        members: &[GroupMember],
+    ) -> Result<Bridges, Unsolvable> {
         let bridges = members
             .iter()
-            .map(|member| Ok((member.host, Bridge::solve(terms, *member)?)));
+            .map(|member| Ok((member.host, Bridge::solve(parameters, *member)?)));
         Ok(Bridges(bridges.collect::<Result<_, Unsolvable>>()?))
     }
 
-    pub(super) fn of(&self, host: HostIndex) -> Option<Bridge> {
+    pub(super) fn for_host(&self, host: HostIndex) -> Option<Bridge> {
         self.0.get(&host).copied()
     }
 }

@@ -17,22 +17,22 @@ use crate::tables::Sizes;
 pub(super) struct Capacity {
     indexes: Pool,
     slots: Pool,
-    /// Number of parts that use each slot.
-    users: BTreeMap<u32, u32>,
-    paths: Table,
-    members: Table,
+    /// Number of group parts that use each receiver slot.
+    slot_users: BTreeMap<u32, u32>,
+    paths: TableSpace,
+    members: TableSpace,
     /// Allocated parts by group index, including quarantined ones, whose entries may still be on the switch.
-    parts: BTreeMap<u32, Part>,
+    parts: BTreeMap<u32, AllocatedPart>,
 }
 
 #[derive(Debug)]
-struct Table {
+struct TableSpace {
     size: usize,
     used: usize,
 }
 
 #[derive(Debug)]
-struct Part {
+struct AllocatedPart {
     paths: usize,
     slots: Vec<u32>,
 }
@@ -66,9 +66,9 @@ pub(super) struct TableFull {
     pub(super) left: usize,
 }
 
-impl Table {
-    fn new(size: u32) -> Table {
-        Table {
+impl TableSpace {
+    fn new(size: u32) -> TableSpace {
+        TableSpace {
             size: size as usize,
             used: 0,
         }
@@ -84,15 +84,15 @@ impl Capacity {
         Capacity {
             indexes: Pool::new(0, sizes.groups - 1),
             slots: Pool::new(0, sizes.receivers - 1),
-            users: BTreeMap::new(),
-            paths: Table::new(sizes.mft),
-            members: Table::new(sizes.members),
+            slot_users: BTreeMap::new(),
+            paths: TableSpace::new(sizes.mft),
+            members: TableSpace::new(sizes.members),
             parts: BTreeMap::new(),
         }
     }
 
     /// Checks that the switch has enough free resources for a part.
-    pub(super) fn check(&self, wanted: &Demand) -> Result<(), TableFull> {
+    pub(super) fn check_free(&self, wanted: &Demand) -> Result<(), TableFull> {
         let hosts = wanted.hosts.len();
         // Entries of an old part count until it is removed.
         let needs = [
@@ -112,8 +112,8 @@ impl Capacity {
     }
 
     /// Allocates a group index, table entries and receiver slots for a part.
-    pub(super) fn take(&mut self, wanted: &Demand) -> Result<Allocation, TableFull> {
-        self.check(wanted)?;
+    pub(super) fn allocate(&mut self, wanted: &Demand) -> Result<Allocation, TableFull> {
+        self.check_free(wanted)?;
         let mut slots = BTreeMap::new();
         for port in &wanted.hosts {
             let kept = wanted.kept.get(port).copied();
@@ -148,11 +148,11 @@ impl Capacity {
 
     fn put(&mut self, index: u32, paths: usize, slots: Vec<u32>) {
         for slot in &slots {
-            *self.users.entry(*slot).or_insert(0) += 1;
+            *self.slot_users.entry(*slot).or_insert(0) += 1;
         }
         self.paths.used += paths;
         self.members.used += slots.len();
-        self.parts.insert(index, Part { paths, slots });
+        self.parts.insert(index, AllocatedPart { paths, slots });
     }
 
     /// Frees the index, entries and slots of a part.
@@ -168,7 +168,7 @@ impl Capacity {
         self.indexes.quarantine(u32::from(index));
     }
 
-    /// Frees the resources of quarantined parts, once the switch has no unwanted entries.
+    /// Frees the resources of quarantined parts; called once the switch has no unwanted entries.
     pub(super) fn end_quarantine(&mut self) {
         for index in self.indexes.end_quarantine() {
             self.drop_part(index);
@@ -182,10 +182,10 @@ impl Capacity {
         self.paths.used -= part.paths;
         self.members.used -= part.slots.len();
         for slot in part.slots {
-            if let Some(users) = self.users.get_mut(&slot) {
+            if let Some(users) = self.slot_users.get_mut(&slot) {
                 *users -= 1;
                 if *users == 0 {
-                    self.users.remove(&slot);
+                    self.slot_users.remove(&slot);
                     self.slots.release(slot);
                 }
             }
@@ -197,7 +197,7 @@ impl Capacity {
         self.indexes.in_use()
     }
 
-    /// Free group indexes, receiver slots, path entries and member entries.
+    /// Numbers of free group indexes, receiver slots, path entries and member entries, in this order.
     #[cfg(test)]
     pub(super) fn left(&self) -> [usize; 4] {
         [
@@ -241,24 +241,24 @@ mod tests {
     #[test]
     fn a_part_is_allocated_completely_or_not_at_all() {
         let mut capacity = Capacity::new(&SIZES);
-        let first = capacity.take(&wanted(4, &[1, 2, 3])).unwrap();
+        let first = capacity.allocate(&wanted(4, &[1, 2, 3])).unwrap();
         assert_eq!(first.index, 0);
         assert_eq!(first.slots, [(1, 0), (2, 1), (3, 2)].into());
-        let no = capacity.take(&wanted(9, &[])).unwrap_err();
+        let no = capacity.allocate(&wanted(9, &[])).unwrap_err();
         assert_eq!((no.table, no.needed, no.left), ("mft", 9, 8));
-        let no = capacity.take(&wanted(5, &[1, 2, 3, 4, 5])).unwrap_err();
+        let no = capacity.allocate(&wanted(5, &[1, 2, 3, 4, 5])).unwrap_err();
         assert_eq!((no.table, no.needed, no.left), ("members", 5, 4));
-        let no = capacity.take(&wanted(4, &[1, 2, 3, 4])).unwrap_err();
+        let no = capacity.allocate(&wanted(4, &[1, 2, 3, 4])).unwrap_err();
         assert_eq!((no.table, no.needed, no.left), ("receivers", 4, 3));
         for _ in 0..3 {
-            capacity.take(&wanted(2, &[])).unwrap();
+            capacity.allocate(&wanted(2, &[])).unwrap();
         }
-        let no = capacity.take(&wanted(1, &[])).unwrap_err();
+        let no = capacity.allocate(&wanted(1, &[])).unwrap_err();
         assert_eq!((no.table, no.needed, no.left), ("groups", 1, 0));
         capacity.release(0);
         assert_eq!(capacity.groups(), 3);
         // Slots are reused in round-robin order, like indexes.
-        let again = capacity.take(&wanted(6, &[1, 2, 3, 4, 5, 6])).unwrap();
+        let again = capacity.allocate(&wanted(6, &[1, 2, 3, 4, 5, 6])).unwrap();
         assert_eq!(
             again.slots.values().copied().collect::<Vec<_>>(),
             [3, 4, 5, 0, 1, 2]
@@ -268,30 +268,33 @@ mod tests {
     #[test]
     fn a_replacement_part_keeps_the_slots_of_its_hosts() {
         let mut capacity = Capacity::new(&SIZES);
-        let old = capacity.take(&wanted(3, &[1, 2])).unwrap();
+        let old = capacity.allocate(&wanted(3, &[1, 2])).unwrap();
         let beside = Demand {
             kept: old.slots.clone(),
             ..wanted(3, &[1, 2, 3])
         };
-        let new = capacity.take(&beside).unwrap();
+        let new = capacity.allocate(&beside).unwrap();
         assert_eq!(new.slots, [(1, 0), (2, 1), (3, 2)].into());
         capacity.release(old.index);
         // Later parts do not get slots of the new part.
-        let other = capacity.take(&wanted(3, &[5, 6, 7])).unwrap();
+        let other = capacity.allocate(&wanted(3, &[5, 6, 7])).unwrap();
         assert_eq!(other.slots.values().copied().collect::<Vec<_>>(), [3, 4, 5]);
         capacity.release(new.index);
-        assert!(capacity.take(&wanted(3, &[1, 2, 3])).is_ok());
+        assert!(capacity.allocate(&wanted(3, &[1, 2, 3])).is_ok());
     }
 
     #[test]
     fn quarantined_resources_are_not_reused_before_the_quarantine_ends() {
         let mut capacity = Capacity::new(&SIZES);
-        let part = capacity.take(&wanted(8, &[1, 2, 3, 4])).unwrap();
+        let part = capacity.allocate(&wanted(8, &[1, 2, 3, 4])).unwrap();
         capacity.quarantine(part.index);
         assert_eq!(capacity.groups(), 0);
-        assert_eq!(capacity.check(&wanted(5, &[])).unwrap_err().table, "mft");
+        assert_eq!(
+            capacity.check_free(&wanted(5, &[])).unwrap_err().table,
+            "mft"
+        );
         capacity.end_quarantine();
-        assert_eq!(capacity.check(&wanted(8, &[1, 2, 3, 4])), Ok(()));
+        assert_eq!(capacity.check_free(&wanted(8, &[1, 2, 3, 4])), Ok(()));
     }
 
     #[test]

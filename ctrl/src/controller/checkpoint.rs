@@ -16,11 +16,11 @@ use super::{Controller, Owner};
 use crate::constants::REGISTER_AGG;
 
 impl Controller {
-    /// Time of the next reading; `None` if readings are disabled or no group is on a single switch.
+    /// Time of the next reading of group positions; `None` if readings are disabled or no group's tree is a single switch.
     pub(super) fn next_checkpoint(&self) -> Option<u64> {
         let mut groups = self.groups.values().filter(|r| r.is_ready());
         let is_wanted = self.config.checkpoint_interval_ns > 0
-            && groups.any(|registration| registration.group().switches.len() == 1);
+            && groups.any(|registration| registration.group().parts.len() == 1);
         is_wanted.then_some(self.checkpoint_at)
     }
 
@@ -35,7 +35,7 @@ impl Controller {
             .filter(|r| r.is_at_rest())
             .filter_map(|registration| {
                 let group = registration.group();
-                match &group.switches[..] {
+                match &group.parts[..] {
                     [on] if self.has_position((group.mcst_id, on.switch)) => {
                         let read = registers::read(on.group_index, REGISTER_AGG, 0);
                         Some((group.mcst_id, on.switch, Task::Registers(read)))
@@ -51,7 +51,7 @@ impl Controller {
     pub(super) fn checkpoint_read(&mut self, mcst_id: Ipv4Addr, result: Result<u64, SwitchError>) {
         if let (Ok(value), Some(registration)) = (result, self.groups.get_mut(&mcst_id)) {
             let group = registration.group_mut();
-            if group.switches.len() == 1 {
+            if group.parts.len() == 1 {
                 group.advance(Position::from_register(value));
             }
         }

@@ -22,7 +22,8 @@ pub struct ControllerConfig {
     pub device_config: Bytes,
     /// Policy that selects the ports of groups' trees.
     pub policy: Policy,
-    /// Seed of the first virtual queue pair number; any value that differs at each start.
+    /// Seed from which the first virtual queue pair number is computed; any value that differs at each start of a
+    /// controller.
     pub virtual_qpn_seed: u32,
     /// P4Runtime election id (section 5), not 0: of two controllers, the one with the higher id is primary.
     pub election_id: u128,
@@ -124,7 +125,7 @@ impl ControllerConfig {
         }
     }
 
-    /// Checks that the parameters are consistent and fit the topology.
+    /// Checks the election id and that the group range suits the hosts of the topology.
     pub(super) fn check(&self, topology: &Topology) -> Result<(), ConfigError> {
         if self.election_id == 0 {
             return Err(ConfigError::ElectionId);

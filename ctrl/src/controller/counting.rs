@@ -40,7 +40,9 @@ impl Controller {
         };
         match (self.counting.sums.get_mut(&tag), result) {
             (Some(sum), Ok(counts)) => *sum += counts,
-            (_, Err(error)) => tracing::warn!("counters are left out: {error}"),
+            (_, Err(error)) => {
+                tracing::warn!("the sums of counters lack those of a switch: {error}")
+            }
             (None, Ok(_)) => {}
         }
         self.reply_to_count(tag);

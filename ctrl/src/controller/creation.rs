@@ -12,15 +12,16 @@ use std::net::Ipv4Addr;
 
 use super::error::{GroupError, SwitchError};
 use super::group::{Group, GroupPart};
-use super::procedure::{Order, Procedure, Run, Step};
+use super::procedure::{Procedure, Run, Step, SwitchTask};
 use super::session::Task;
 use super::{Controller, Owner};
 use crate::topology::SwitchIndex;
 
-/// Creation of a group, or of its part on one switch if it is registered in band.
+/// Procedure that creates a group on all switches of its tree, or its part on one switch if it is registered in band.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Creation {
     pub(super) mcst_id: Ipv4Addr,
+    /// Switch whose agent creates its part of the group; `None` if the parts of all switches are created.
     pub(super) agent: Option<SwitchIndex>,
 }
 
@@ -58,7 +59,7 @@ impl Procedure for Creation {
         match reading {}
     }
 
-    fn turned_back(controller: &mut Controller, now: u64, key: Creation) {
+    fn undo_started(controller: &mut Controller, now: u64, key: Creation) {
         if let Some(switch) = key.agent {
             controller.part_failed(now, switch, key.mcst_id);
         }
@@ -73,54 +74,54 @@ impl Procedure for Creation {
 }
 
 impl Creation {
-    fn registers(&self, controller: &Controller) -> Vec<Order<Infallible>> {
-        self.orders(controller, |group, on| {
+    fn registers(&self, controller: &Controller) -> Vec<SwitchTask<Infallible>> {
+        self.switch_tasks(controller, |group, on| {
             group.registers(&controller.topology, on, &BTreeMap::new())
         })
     }
 
-    fn entries(&self, controller: &Controller) -> Vec<Order<Infallible>> {
-        self.orders(controller, |group, on| {
+    fn entries(&self, controller: &Controller) -> Vec<SwitchTask<Infallible>> {
+        self.switch_tasks(controller, |group, on| {
             vec![Task::Write(group.entries(&controller.program, on))]
         })
     }
 
-    fn publication(&self, controller: &Controller) -> Vec<Order<Infallible>> {
-        self.orders(controller, |group, on| {
+    fn publication(&self, controller: &Controller) -> Vec<SwitchTask<Infallible>> {
+        self.switch_tasks(controller, |group, on| {
             vec![Task::Write(
                 vec![group.publication(&controller.program, on)],
             )]
         })
     }
 
-    fn withdrawal(&self, controller: &Controller) -> Vec<Order<Infallible>> {
-        self.orders(controller, |group, _| {
+    fn withdrawal(&self, controller: &Controller) -> Vec<SwitchTask<Infallible>> {
+        self.switch_tasks(controller, |group, _| {
             vec![Task::Write(vec![group.withdrawal(&controller.program)])]
         })
     }
 
-    fn removal(&self, controller: &Controller) -> Vec<Order<Infallible>> {
-        self.orders(controller, |group, on| {
+    fn removal(&self, controller: &Controller) -> Vec<SwitchTask<Infallible>> {
+        self.switch_tasks(controller, |group, on| {
             vec![Task::Write(group.removal(&controller.program, on))]
         })
     }
 
     /// Builds the tasks of one step, for each part of the group that this procedure creates.
-    fn orders(
+    fn switch_tasks(
         &self,
         controller: &Controller,
         tasks: impl Fn(&Group, &GroupPart) -> Vec<Task>,
-    ) -> Vec<Order<Infallible>> {
+    ) -> Vec<SwitchTask<Infallible>> {
         let Some(registration) = controller.groups.get(&self.mcst_id) else {
             return Vec::new();
         };
         let group = registration.group();
         let is_ours = |on: &&GroupPart| self.agent.is_none_or(|switch| switch == on.switch);
-        let parts = group.switches.iter().filter(is_ours);
-        let orders = parts.flat_map(|on| {
+        let parts = group.parts.iter().filter(is_ours);
+        let switch_tasks = parts.flat_map(|on| {
             let tasks = tasks(group, on).into_iter();
-            tasks.map(|task| Order::new(on.switch, task))
+            tasks.map(|task| SwitchTask::new(on.switch, task))
         });
-        orders.collect()
+        switch_tasks.collect()
     }
 }

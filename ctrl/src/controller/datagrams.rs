@@ -33,7 +33,7 @@ struct DatagramGroup {
     members: BTreeSet<HostIndex>,
     tree: Tree,
     /// For switches outside the tree: the port that leads to the tree.
-    entrances: BTreeMap<SwitchIndex, u32>,
+    ports_to_tree: BTreeMap<SwitchIndex, u32>,
 }
 
 /// A client's pending request to add or remove a host, and the writes to switches that it waits for.
@@ -49,7 +49,7 @@ impl DatagramGroup {
     fn entries(&self, program: &Program, group_ip: Ipv4Addr, switch: SwitchIndex) -> Vec<Update> {
         let on_tree = self.tree.ports_on(switch);
         let ports: BTreeSet<u32> = on_tree
-            .chain(self.entrances.get(&switch).copied())
+            .chain(self.ports_to_tree.get(&switch).copied())
             .collect();
         if ports.is_empty() {
             return Vec::new();
@@ -76,7 +76,7 @@ impl DatagramGroup {
 
 impl Controller {
     /// Adds a host to a datagram group, or removes it. A request without effect succeeds at once.
-    pub(super) fn change_datagrams(
+    pub(super) fn change_datagram_group(
         &mut self,
         now: u64,
         tag: Tag,
@@ -84,10 +84,10 @@ impl Controller {
         host: Ipv4Addr,
         is_join: bool,
     ) {
-        match self.planned_datagrams(group, host, is_join) {
+        match self.plan_datagram_group(group, host, is_join) {
             Err(error) => self.queue_reply(ApiReply::Failed { tag, error }),
             Ok(next) => {
-                let pending = self.replace_datagrams(now, group, next, Owner::Datagrams(tag));
+                let pending = self.replace_datagram_group(now, group, next, Owner::Datagrams(tag));
                 let request = Request {
                     group,
                     pending,
@@ -99,7 +99,7 @@ impl Controller {
         }
     }
 
-    fn planned_datagrams(
+    fn plan_datagram_group(
         &self,
         group: Ipv4Addr,
         host: Ipv4Addr,
@@ -123,7 +123,7 @@ impl Controller {
             Some(known) => known.index,
             None => self.free_datagram_index()?,
         };
-        Ok(Some(self.grown_datagrams(index, members)))
+        Ok(Some(self.build_datagram_group(index, members)))
     }
 
     fn free_datagram_index(&self) -> Result<u16, GroupError> {
@@ -135,7 +135,7 @@ impl Controller {
     }
 
     /// Builds the tree of the reachable members. For switches outside the tree, selects the port that leads to it.
-    fn grown_datagrams(&self, index: u16, members: BTreeSet<HostIndex>) -> DatagramGroup {
+    fn build_datagram_group(&self, index: u16, members: BTreeSet<HostIndex>) -> DatagramGroup {
         let reached_from = |first: HostIndex| -> Vec<HostIndex> {
             let (root, _) = self.topology.attachment(first);
             let rest = members.iter().copied().filter(|host| *host != first);
@@ -158,7 +158,7 @@ impl Controller {
             index,
             members,
             tree: Tree::from_ports(BTreeMap::new()),
-            entrances: BTreeMap::new(),
+            ports_to_tree: BTreeMap::new(),
         };
         if let Some(hosts) = reached {
             group.tree = Tree::grow(&self.planner, &self.view(), &hosts);
@@ -167,7 +167,7 @@ impl Controller {
                 if is_outside && self.paths().reaches(switch, hosts[0]) {
                     // Each hop is nearer to that member, and its switch is in the tree.
                     let port = self.paths().next_hops(switch, hosts[0])[0];
-                    group.entrances.insert(switch, port);
+                    group.ports_to_tree.insert(switch, port);
                 }
             }
         }
@@ -175,7 +175,7 @@ impl Controller {
     }
 
     /// Replaces the state of a group, and returns the tasks that write it to the switches that are ready.
-    fn replace_datagrams(
+    fn replace_datagram_group(
         &mut self,
         now: u64,
         group: Ipv4Addr,
@@ -204,7 +204,7 @@ impl Controller {
             let (before, after) = (entries(&old), entries(&next));
             let held = Snapshot::of_updates(&before);
             let table = self.program.datagram_groups.id();
-            let surplus = held.surplus(&Snapshot::of_updates(&after), table, |_| false);
+            let surplus = held.surplus_deletions(&Snapshot::of_updates(&after), table, |_| false);
             let mut updates = held.missing(after);
             updates.extend(surplus);
             if !updates.is_empty() {
@@ -218,8 +218,8 @@ impl Controller {
     pub(super) fn reroute_datagrams(&mut self, now: u64) {
         for group in self.datagrams.groups.keys().copied().collect::<Vec<_>>() {
             if let Some(known) = self.datagrams.groups.get(&group) {
-                let next = self.grown_datagrams(known.index, known.members.clone());
-                self.replace_datagrams(now, group, Some(next), Owner::Detached);
+                let next = self.build_datagram_group(known.index, known.members.clone());
+                self.replace_datagram_group(now, group, Some(next), Owner::Detached);
             }
         }
     }
@@ -232,7 +232,7 @@ impl Controller {
         entries.partition(|update| self.program.is_replication(update))
     }
 
-    pub(super) fn datagrams_done(
+    pub(super) fn datagram_write_done(
         &mut self,
         tag: Tag,
         task: TaskId,

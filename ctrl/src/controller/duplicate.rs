@@ -19,13 +19,14 @@ const RETH_AT: usize = BTH_AT + bth::HEADER_LEN;
 const ICRC_AT: usize = RETH_AT + reth::HEADER_LEN;
 const FRAME_LEN: usize = ICRC_AT + 4;
 
-/// Distance in packets of a duplicate's PSN before the newest PSN that all members have. It is large enough that the
-/// current source received the PSN before it began to send, and less than half the PSN space from what any member expects.
-const BEHIND: u32 = 1 << 21;
+/// Number of packets by which the PSN of a duplicate request is older than the newest PSN that all members have. Even
+/// the current source has received such an old PSN, before it became the source. The distance to the PSN that a member
+/// expects is less than half the PSN space, so the member recognises a duplicate.
+const DUPLICATE_AGE: u32 = 1 << 21;
 
-/// PSN of duplicate requests to the members of a group, who all have the data up to `base`.
+/// PSN of duplicate requests to the members of a group. All members have the data up to the PSN `base`.
 pub(super) fn psn(base: Psn) -> Psn {
-    Psn::new(base.get().wrapping_sub(BEHIND))
+    Psn::new(base.get().wrapping_sub(DUPLICATE_AGE))
 }
 
 /// Builds a duplicate request to a member, with the headers that the member's switch gives to a frame of the group: those

@@ -76,7 +76,15 @@ pub enum SwitchError {
         /// Name of the switch.
         switch: String,
         /// Reason, from the status of the reply.
-        reason: &'static str,
+        reason: String,
+    },
+    /// Frames that the switch sent from a port did not arrive at the neighbour.
+    #[error("switch {switch}: frames sent from port {port} do not arrive at the neighbour; check the link")]
+    LinkFailed {
+        /// Name of the switch.
+        switch: String,
+        /// Port number on the switch.
+        port: u32,
     },
 }
 
@@ -85,7 +93,9 @@ impl SwitchError {
     pub(super) fn is_definite(&self) -> bool {
         matches!(
             self,
-            SwitchError::Refused { .. } | SwitchError::Registers { .. }
+            SwitchError::Refused { .. }
+                | SwitchError::Registers { .. }
+                | SwitchError::LinkFailed { .. }
         )
     }
 }
@@ -149,7 +159,7 @@ pub enum GroupError {
         /// Prefix length of the group range.
         prefix_len: u8,
     },
-    /// The address is outside the range whose packets the pipeline parses up to the ICRC.
+    /// The group's ICRCs are to be recomputed, but its address is outside the range for which the pipeline does that.
     #[error("the ICRCs of group {mcst_id} cannot be recomputed: parsers cover only addresses of {network}/17; use one of them, or neutral ICRCs", network = Ipv4Addr::from(RECOMPUTE_NETWORK))]
     NotRecomputed {
         /// Requested address of the group.
@@ -174,7 +184,7 @@ pub enum GroupError {
     SwitchFull {
         /// Name of the switch.
         switch: String,
-        /// The table, or `receivers` for the slots of receivers.
+        /// Name of the full table; `receivers` also if no receiver slot is free.
         table: &'static str,
         /// Number of entries that the group needs.
         needed: usize,
@@ -233,12 +243,12 @@ pub enum GroupError {
     /// An entry violates a constraint of the P4 program.
     #[error(transparent)]
     Constraint(#[from] ConstraintError),
-    /// A switch failed; all writes were undone.
+    /// A switch failed; all writes of the request were undone.
     #[error(transparent)]
     Switch(#[from] SwitchError),
     /// The group was removed from the controller, but not from every switch.
     #[error(
-        "group {mcst_id} is removed, but its entries remain on switches: {}",
+        "group {mcst_id} is removed, but its entries remain on switches until they reconnect: {}",
         join(unwind)
     )]
     Removal {
@@ -247,9 +257,9 @@ pub enum GroupError {
         /// Errors, one per switch.
         unwind: Vec<SwitchError>,
     },
-    /// A request failed, and so did undoing it.
+    /// A request failed, and undoing its writes failed as well.
     #[error(
-        "{initial}; undoing it failed and left entries on switches: {}",
+        "{initial}; undoing the request failed, and entries remain on switches until they reconnect: {}",
         join(unwind)
     )]
     Unwind {

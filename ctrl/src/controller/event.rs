@@ -1,4 +1,4 @@
-//! Inputs and outputs of the controller.
+//! Events and client requests that the controller receives, and the effects and replies that it returns.
 
 use std::net::Ipv4Addr;
 
@@ -16,7 +16,7 @@ use crate::strategy::Strategies;
 use crate::tables::Counts;
 use crate::topology::{LinkIndex, SwitchIndex};
 
-/// Input of the controller.
+/// Event that the driver (gRPC client or simulator) reports to the controller.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// The connection to a switch and its stream are open. The state of the switch is unknown.
@@ -60,7 +60,7 @@ pub enum Event {
     Timeout,
 }
 
-/// Output of the controller.
+/// Action that the controller requests of its driver: a message to a switch, or a reply to clients.
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// A call to a switch; the driver passes its result as [`Event::Reply`].
@@ -87,7 +87,7 @@ pub enum Effect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
-/// Calls of the controller (P4Runtime, section 16).
+/// P4Runtime call of the controller on a switch (P4Runtime, section 16).
 #[derive(Clone, Debug)]
 pub enum Request {
     /// The call `GetForwardingPipelineConfig`, which requests only the cookie of the running pipeline.
@@ -224,7 +224,7 @@ pub struct MemberSpec {
     pub qpn: QpNum,
     /// Destination of WRITEs at this member. Without a region the member rejects WRITEs of the group.
     pub region: Option<MemoryRegion>,
-    /// Whether the member may be the source. If not, the switch to which it is attached drops the data that it sends.
+    /// Whether the member may be the source. If false, the switch to which it is attached drops the data that it sends.
     pub may_send: bool,
 }
 

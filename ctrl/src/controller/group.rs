@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use alfirk_p4runtime::p4::v1::Update;
-use alfirk_roce::registration::Patience;
+use alfirk_roce::registration::RetryTimeout;
 use alfirk_roce::wire::{Psn, QpNum};
 
 use super::bridge::{Bridge, Bridges, GroupMember};
@@ -23,15 +23,15 @@ use crate::tables::{
 use crate::topology::{HostIndex, Node, SwitchIndex, Topology};
 use crate::tree::Tree;
 
-/// Window of a source, in packets, while the position of its group may be old. Half of the range of serial comparison:
-/// with a larger window, Tofino's pipeline would treat old data as data beyond the window.
+/// Window of a source in packets while the recorded position of its group may be too old. It is half of the range of serial
+/// comparison: with a larger window, Tofino's pipeline would treat old data as data beyond the window.
 const WIDE_WINDOW: u32 = 1 << 22;
 /// Upper bound of the number of packets that a source has outstanding.
-const MOST_OUTSTANDING: u32 = WIDE_WINDOW / 2;
+const MAX_OUTSTANDING: u32 = WIDE_WINDOW / 2;
 
 /// A path of a group on one switch: a port of the switch that is in the group's tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Path {
+pub(super) struct GroupPath {
     pub(super) port: u32,
     /// Bridge of the member at the port; `None` if the port leads to another switch.
     bridge: Option<Bridge>,
@@ -40,24 +40,24 @@ pub(super) struct Path {
     slot: u32,
 }
 
-impl Path {
+impl GroupPath {
     /// Member at the port; `None` if the port leads to another switch.
     pub(super) fn member(&self) -> Option<&GroupMember> {
         self.bridge.as_ref().map(|bridge| &bridge.member)
     }
 }
 
-/// The part of a group on one switch: its group index there, and its paths.
+/// The part of a group on one switch: the index of the group there, and its paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GroupPart {
     pub(super) switch: SwitchIndex,
     pub(super) group_index: u16,
     /// Paths in the order of path numbers.
-    pub(super) paths: Vec<Path>,
+    pub(super) paths: Vec<GroupPath>,
 }
 
 /// Resources that a group's part on a switch needs. `kept`: receiver slots that ports keep from an old part.
-pub(super) fn demand_of(
+pub(super) fn resource_demand(
     topology: &Topology,
     switch: SwitchIndex,
     ports: impl IntoIterator<Item = u32>,
@@ -68,14 +68,14 @@ pub(super) fn demand_of(
     Demand {
         paths: ports.len(),
         hosts: hosts
-            .filter(|port| host_behind(topology, switch, *port).is_some())
+            .filter(|port| host_at_port(topology, switch, *port).is_some())
             .collect(),
         kept,
     }
 }
 
-fn host_behind(topology: &Topology, switch: SwitchIndex, port: u32) -> Option<HostIndex> {
-    match topology.behind(switch, port)?.peer.node {
+fn host_at_port(topology: &Topology, switch: SwitchIndex, port: u32) -> Option<HostIndex> {
+    match topology.neighbour_at(switch, port)?.peer.node {
         Node::Host(host) => Some(host),
         Node::Switch(_) => None,
     }
@@ -91,9 +91,9 @@ pub(super) struct Group {
     pub(super) strategies: Strategies,
     /// Whether a leader host registered the group in band, by packets on the network; if not, it was registered through
     /// the control service.
-    pub(super) in_band: bool,
-    /// Time until the members' queue pairs give up, if known.
-    pub(super) patience: Patience,
+    pub(super) is_in_band: bool,
+    /// ACK timeout and retry count of the members' queue pairs, if known.
+    pub(super) retry_timeout: RetryTimeout,
     /// Position (PSN and MSN) that all members are known to have acknowledged. A switch that has lost its registers
     /// starts from it.
     pub(super) position: Position,
@@ -102,11 +102,11 @@ pub(super) struct Group {
     pub(super) members: Vec<GroupMember>,
     pub(super) tree: Tree,
     /// Parts in the order of switch indexes.
-    pub(super) switches: Vec<GroupPart>,
+    pub(super) parts: Vec<GroupPart>,
 }
 
 impl Group {
-    /// Creates a group without members for a leader's registration, to be [grown](Group::grow).
+    /// Creates a group without members for a registration in band. The parts of switches are added as agents create them.
     pub(super) fn empty(
         mcst_id: Ipv4Addr,
         virtual_qpn: QpNum,
@@ -118,21 +118,21 @@ impl Group {
             virtual_qpn,
             initial_psn,
             strategies,
-            in_band: true,
-            patience: Patience::UNKNOWN,
+            is_in_band: true,
+            retry_timeout: RetryTimeout::UNKNOWN,
             position: Position::before(initial_psn),
             source: None,
             members: Vec::new(),
             tree: Tree::from_ports(BTreeMap::new()),
-            switches: Vec::new(),
+            parts: Vec::new(),
         }
     }
 
-    /// Adds the part of a switch: its ports in the tree, its state and the members attached to it.
-    pub(super) fn grow(&mut self, part: &Tree, on: GroupPart, members: Vec<GroupMember>) {
+    /// Adds the part of a switch. `part`: the switch's ports in the tree; `members`: those attached to the switch.
+    pub(super) fn add_part(&mut self, part: &Tree, on: GroupPart, members: Vec<GroupMember>) {
         self.tree.join(part);
-        let at = self.switches.partition_point(|o| o.switch < on.switch);
-        self.switches.insert(at, on);
+        let at = self.parts.partition_point(|o| o.switch < on.switch);
+        self.parts.insert(at, on);
         self.members.extend(members);
     }
 
@@ -144,7 +144,7 @@ impl Group {
             remote_va: VIRTUAL_VA,
             remote_rkey: VIRTUAL_RKEY,
             members: self.members.len(),
-            switches: self.switches.len(),
+            switches: self.parts.len(),
         }
     }
 
@@ -156,7 +156,7 @@ impl Group {
         on: &GroupPart,
         kept: &BTreeMap<u32, u32>,
     ) -> Vec<Task> {
-        let source = self.port_of_source(topology, on.switch);
+        let source = self.port_towards_source(topology, on.switch);
         self.registers_from(self.position, source, on, kept)
     }
 
@@ -201,21 +201,22 @@ impl Group {
     }
 
     /// Port of a switch that leads to the source; 0 if unknown.
-    pub(super) fn port_of_source(&self, topology: &Topology, of: SwitchIndex) -> u32 {
+    pub(super) fn port_towards_source(&self, topology: &Topology, of: SwitchIndex) -> u32 {
         let port = self
             .source
-            .and_then(|source| self.port_of(topology, of, source));
+            .and_then(|source| self.port_towards(topology, of, source));
         port.unwrap_or(0)
     }
 
     /// Port of a switch that leads to the member `source` along the tree; `None` if the tree does not connect them.
-    pub(super) fn port_of(
+    pub(super) fn port_towards(
         &self,
         topology: &Topology,
         of: SwitchIndex,
         source: Ipv4Addr,
     ) -> Option<u32> {
-        let is_source = |path: &&Path| path.member().is_some_and(|member| member.spec.ip == source);
+        let is_source =
+            |path: &&GroupPath| path.member().is_some_and(|member| member.spec.ip == source);
         let leaf = |on: &GroupPart| {
             on.paths
                 .iter()
@@ -223,7 +224,7 @@ impl Group {
                 .map(|path| (on.switch, path.port))
         };
         // Traverse the tree from the member's switch: each switch's port leads to its predecessor.
-        let mut to_do: Vec<(SwitchIndex, u32)> = self.switches.iter().filter_map(leaf).collect();
+        let mut to_do: Vec<(SwitchIndex, u32)> = self.parts.iter().filter_map(leaf).collect();
         let mut seen = BTreeSet::new();
         while let Some((switch, port)) = to_do.pop() {
             if switch == of {
@@ -232,9 +233,9 @@ impl Group {
             if !seen.insert(switch) {
                 continue;
             }
-            let paths = self.on(switch).map_or(&[][..], |on| &on.paths);
+            let paths = self.part_on(switch).map_or(&[][..], |on| &on.paths);
             to_do.extend(paths.iter().filter_map(|path| {
-                let peer = topology.behind(switch, path.port)?.peer;
+                let peer = topology.neighbour_at(switch, path.port)?.peer;
                 match peer.node {
                     Node::Switch(next) => Some((next, peer.port)),
                     Node::Host(_) => None,
@@ -246,11 +247,11 @@ impl Group {
 
     /// Window of the source in packets.
     pub(super) fn window(&self) -> u32 {
-        self.strategies.window.get().min(MOST_OUTSTANDING)
+        self.strategies.window.get().min(MAX_OUTSTANDING)
     }
 
-    /// Entry that publishes the group with a wide window. It is used after a loss of registers, while the source may be
-    /// further ahead of the group's position than its window.
+    /// Entry that publishes the group on one switch with a wide window. It is used after a loss of registers, while the
+    /// source may be further ahead of the group's recorded position than its window.
     pub(super) fn wide_publication(&self, program: &Program, on: &GroupPart) -> Update {
         let wide = Strategies {
             window: self.strategies.window.max(Window::at_least(WIDE_WINDOW)),
@@ -260,9 +261,9 @@ impl Group {
     }
 
     /// The group's part on one switch.
-    pub(super) fn on(&self, switch: SwitchIndex) -> Option<&GroupPart> {
-        let at = self.switches.binary_search_by_key(&switch, |on| on.switch);
-        at.ok().map(|at| &self.switches[at])
+    pub(super) fn part_on(&self, switch: SwitchIndex) -> Option<&GroupPart> {
+        let at = self.parts.binary_search_by_key(&switch, |on| on.switch);
+        at.ok().map(|at| &self.parts[at])
     }
 
     /// Records that all members have acknowledged `position`, unless a newer position is recorded.
@@ -275,9 +276,9 @@ impl Group {
     /// Entries that map ports to paths on one switch.
     pub(super) fn paths(&self, program: &Program, on: &GroupPart) -> Vec<Update> {
         let group_index = on.group_index;
-        let entries = on.numbered().map(|(path_index, path)| {
+        let entries = on.numbered_paths().map(|(path_index, path)| {
             let key = MftKey {
-                group: self.name(program, on),
+                group: self.group_name(program, on),
                 port: path.port,
             };
             let entry = PathEntry {
@@ -291,7 +292,8 @@ impl Group {
         entries.collect()
     }
 
-    /// All entries of the group on one switch but the publication: egress, replication, ingress.
+    /// All entries of the group on one switch except the publication, in the order of writing: egress tables, replication,
+    /// ingress tables.
     pub(super) fn entries(&self, program: &Program, on: &GroupPart) -> Vec<Update> {
         let group_index = on.group_index;
         let mut updates = Vec::new();
@@ -305,7 +307,7 @@ impl Group {
             MulticastGroup {
                 group_index,
                 replicas: on
-                    .numbered()
+                    .numbered_paths()
                     .map(|(path_index, path)| Replica {
                         port: path.port,
                         path_index,
@@ -316,7 +318,7 @@ impl Group {
         );
         for (path, bridge) in on.bridges() {
             let key = MemberKey {
-                group: self.name(program, on),
+                group: self.group_name(program, on),
                 port: path.port,
                 src_ip: bridge.member.spec.ip,
             };
@@ -328,7 +330,7 @@ impl Group {
 
     /// Updates that delete what [`Group::entries`] inserts, in reverse order.
     pub(super) fn removal(&self, program: &Program, on: &GroupPart) -> Vec<Update> {
-        let (group_index, group) = (on.group_index, self.name(program, on));
+        let (group_index, group) = (on.group_index, self.group_name(program, on));
         let mut updates = Vec::new();
         for path in &on.paths {
             let port = path.port;
@@ -350,7 +352,7 @@ impl Group {
         updates
     }
 
-    /// Entry that publishes the group: packets of the group are processed from then on.
+    /// Entry that publishes the group on one switch. Once it is written, the switch processes packets of the group.
     pub(super) fn publication(&self, program: &Program, on: &GroupPart) -> Update {
         self.publication_with(program, on, self.strategies)
     }
@@ -367,12 +369,12 @@ impl Group {
             virtual_qpn: self.virtual_qpn,
             strategies,
         };
-        program.groups.insert(&self.key(), &entry)
+        program.groups.insert(&self.group_key(), &entry)
     }
 
-    /// Update that withdraws the group: packets of the group are dropped from then on.
+    /// Update that withdraws the group from a switch. Once it is applied, the switch drops packets of the group.
     pub(super) fn withdrawal(&self, program: &Program) -> Update {
-        program.groups.delete(&self.key())
+        program.groups.delete(&self.group_key())
     }
 
     /// Whether the entries found on a switch publish the group, under any index.
@@ -380,28 +382,32 @@ impl Group {
         let mut groups = found
             .table_entries()
             .filter_map(|e| program.groups.parse(e));
-        groups.any(|(key, _)| key == self.key())
+        groups.any(|(key, _)| key == self.group_key())
     }
 
     /// Checks that the group's entries satisfy the constraints of the program.
-    pub(super) fn check(&self, program: &Program) -> Result<(), GroupError> {
-        let mut all = self.switches.iter();
-        all.try_for_each(|on| self.check_on(program, on))
+    pub(super) fn check_constraints(&self, program: &Program) -> Result<(), GroupError> {
+        let mut all = self.parts.iter();
+        all.try_for_each(|on| self.check_constraints_on(program, on))
     }
 
-    /// Like [`Group::check`], for one switch.
-    pub(super) fn check_on(&self, program: &Program, on: &GroupPart) -> Result<(), GroupError> {
+    /// Checks that the group's entries on one switch satisfy the constraints of the program.
+    pub(super) fn check_constraints_on(
+        &self,
+        program: &Program,
+        on: &GroupPart,
+    ) -> Result<(), GroupError> {
         let mut updates = self.entries(program, on);
         updates.push(self.publication(program, on));
         Ok(program.constraints().check(&updates)?)
     }
 
-    /// How table keys on one switch name the group: by its index or its address, depending on the target.
-    fn name(&self, program: &Program, on: &GroupPart) -> GroupName {
+    /// Identification of the group in table keys of one switch: its index or its address, depending on the target.
+    fn group_name(&self, program: &Program, on: &GroupPart) -> GroupName {
         program.target.group_name(on.group_index, self.mcst_id)
     }
 
-    fn key(&self) -> GroupKey {
+    fn group_key(&self) -> GroupKey {
         GroupKey {
             mcst_id: self.mcst_id,
         }
@@ -409,7 +415,7 @@ impl Group {
 }
 
 impl GroupPart {
-    /// Creates the part of a switch; ports in ascending order are paths 0, 1, ...
+    /// Creates a group's part on a switch. The ports, in ascending order, become paths 0, 1, ...
     pub(super) fn new(
         topology: &Topology,
         switch: SwitchIndex,
@@ -419,10 +425,10 @@ impl GroupPart {
     ) -> GroupPart {
         let ports: Vec<u32> = ports.into_iter().collect();
         let paths = ports.into_iter().map(|port| {
-            let host = host_behind(topology, switch, port);
-            Path {
+            let host = host_at_port(topology, switch, port);
+            GroupPath {
                 port,
-                bridge: host.and_then(|host| bridges.of(host)),
+                bridge: host.and_then(|host| bridges.for_host(host)),
                 slot: allocation.slots.get(&port).copied().unwrap_or(0),
             }
         });
@@ -433,7 +439,7 @@ impl GroupPart {
         }
     }
 
-    fn numbered(&self) -> impl Iterator<Item = (u8, &Path)> {
+    fn numbered_paths(&self) -> impl Iterator<Item = (u8, &GroupPath)> {
         (0..=u8::MAX).zip(&self.paths)
     }
 
@@ -443,7 +449,7 @@ impl GroupPart {
         members.map(|path| (path.port, path.slot))
     }
 
-    fn bridges(&self) -> impl Iterator<Item = (&Path, &Bridge)> {
+    fn bridges(&self) -> impl Iterator<Item = (&GroupPath, &Bridge)> {
         self.paths
             .iter()
             .filter_map(|path| Some((path, path.bridge.as_ref()?)))

@@ -36,8 +36,8 @@ use crate::constants::{REGISTER_ACK, REGISTER_CLAIMED, REGISTER_SENT};
 use crate::tables::{Snapshot, Table};
 use crate::topology::{LinkIndex, Node, Paths, SwitchIndex, Topology};
 
-/// Number of passes over the longest path of a tree with full queues before a member is taken as failed: data and its
-/// acknowledgement, four times each.
+/// Minimum time before a member is taken as failed, in passes over the longest path of the group's tree with full
+/// queues: four round trips of data and its acknowledgement.
 const PASSES: u64 = 8;
 
 /// Key of a path of a group: the switch, and the number of the path (a port in the group's tree) there.
@@ -45,40 +45,40 @@ type PathKey = (SwitchIndex, u8);
 
 /// Monitoring state of a group that makes no progress.
 #[derive(Debug, Default)]
-struct Probe {
+struct StallMonitor {
     pending: BTreeMap<TaskId, PathKey>,
     /// Newest acknowledged PSN of each path, and the time of its last change.
-    seen: BTreeMap<PathKey, (Psn, u64)>,
+    acked: BTreeMap<PathKey, (Psn, u64)>,
     /// Oldest acknowledged PSN of all paths at the first complete reading; `None` before.
-    least: Option<Psn>,
+    initial_minimum: Option<Psn>,
     /// Members that may have failed, and pending reads about them; `None` while there are no such members.
     suspects: Option<Suspects>,
 }
 
-/// Members that may have failed, and the register values that decide about each.
+/// Members that may have failed, and the register values that decide whether each has failed.
 #[derive(Debug)]
 struct Suspects {
     members: Vec<Ipv4Addr>,
-    /// Path of each member.
-    at: BTreeMap<Ipv4Addr, PathKey>,
-    pending: BTreeMap<TaskId, Claim>,
+    /// Path to each member.
+    paths: BTreeMap<Ipv4Addr, PathKey>,
+    pending: BTreeMap<TaskId, SuspectRead>,
     claimed: BTreeMap<Ipv4Addr, Psn>,
     sent: BTreeMap<SwitchIndex, Psn>,
 }
 
-/// Register to read before a member is removed.
+/// Register that is read before a member that may have failed is removed.
 #[derive(Clone, Copy, Debug)]
-enum Claim {
-    /// Newest PSN that the member claims to have.
-    Of(Ipv4Addr),
+enum SuspectRead {
+    /// Newest PSN in the ACKs and NAKs of the member.
+    Claimed(Ipv4Addr),
     /// Newest PSN sent by the source, as recorded by this switch.
     Sent(SwitchIndex),
 }
 
-impl Probe {
+impl StallMonitor {
     fn on(&self, switch: SwitchIndex) -> impl Iterator<Item = (Psn, u64)> + '_ {
-        let paths = self.seen.range((switch, 0)..=(switch, u8::MAX));
-        paths.map(|(_, seen)| *seen)
+        let paths = self.acked.range((switch, 0)..=(switch, u8::MAX));
+        paths.map(|(_, acked)| *acked)
     }
 
     /// Newest acknowledged PSN of the group's paths on a switch, and the time of its last change.
@@ -98,14 +98,14 @@ impl Probe {
     }
 }
 
-/// Monitored groups, and failed switches and links.
+/// Groups that are monitored because they make no progress, and failed switches and links.
 #[derive(Debug, Default)]
 pub(super) struct Health {
-    probes: BTreeMap<Ipv4Addr, Probe>,
+    monitors: BTreeMap<Ipv4Addr, StallMonitor>,
     /// Time of the next reading of each group without pending reads.
     next_readings: Timers<Ipv4Addr>,
     /// Time at which a disconnected switch is taken as failed.
-    absent: BTreeMap<SwitchIndex, u64>,
+    failure_deadlines: BTreeMap<SwitchIndex, u64>,
     failed_links: BTreeSet<LinkIndex>,
     failed_switches: BTreeSet<SwitchIndex>,
 }
@@ -126,12 +126,12 @@ impl Health {
 
     /// Ends the monitoring of a group.
     fn stop_monitoring(&mut self, mcst_id: Ipv4Addr) {
-        self.probes.remove(&mcst_id);
+        self.monitors.remove(&mcst_id);
         self.next_readings.clear(mcst_id);
     }
 
     pub(super) fn poll_timeout(&self) -> Option<u64> {
-        let absent = self.absent.values().copied();
+        let absent = self.failure_deadlines.values().copied();
         absent.chain(self.next_readings.first()).min()
     }
 }
@@ -153,21 +153,25 @@ impl Controller {
         if !self.groups.get(&mcst_id).is_some_and(|r| r.is_ready()) {
             return;
         }
-        if let Entry::Vacant(entry) = self.health.probes.entry(mcst_id) {
-            entry.insert(Probe::default());
-            self.probe(now, mcst_id);
+        if let Entry::Vacant(entry) = self.health.monitors.entry(mcst_id) {
+            entry.insert(StallMonitor::default());
+            self.read_acked_psns(now, mcst_id);
         }
     }
 
     pub(super) fn health_timeout(&mut self, now: u64) {
         while let Some(mcst_id) = self.health.next_readings.pop_due(now) {
-            if self.health.probes.contains_key(&mcst_id) {
-                self.probe(now, mcst_id);
+            if self.health.monitors.contains_key(&mcst_id) {
+                self.read_acked_psns(now, mcst_id);
             }
         }
-        let absent = self.health.absent.iter().filter(|(_, at)| **at <= now);
+        let absent = self
+            .health
+            .failure_deadlines
+            .iter()
+            .filter(|(_, at)| **at <= now);
         for switch in absent.map(|(switch, _)| *switch).collect::<Vec<_>>() {
-            self.health.absent.remove(&switch);
+            self.health.failure_deadlines.remove(&switch);
             let name = &self.topology.switch(switch).name;
             tracing::warn!("switch {name} has failed; rerouting traffic around it");
             self.health.failed_switches.insert(switch);
@@ -176,16 +180,19 @@ impl Controller {
     }
 
     /// Records that a switch has disconnected.
-    pub(super) fn note_absent(&mut self, now: u64, switch: SwitchIndex) {
+    pub(super) fn note_disconnected(&mut self, now: u64, switch: SwitchIndex) {
         if !self.health.failed_switches.contains(&switch) {
             let deadline = now + self.config.dead_switch_ns;
-            self.health.absent.entry(switch).or_insert(deadline);
+            self.health
+                .failure_deadlines
+                .entry(switch)
+                .or_insert(deadline);
         }
     }
 
     /// Records that a switch is ready again.
-    pub(super) fn note_present(&mut self, now: u64, switch: SwitchIndex) {
-        self.health.absent.remove(&switch);
+    pub(super) fn note_reconnected(&mut self, now: u64, switch: SwitchIndex) {
+        self.health.failure_deadlines.remove(&switch);
         if self.health.failed_switches.remove(&switch) {
             self.reroute_around_failures(now);
         }
@@ -203,13 +210,13 @@ impl Controller {
     }
 
     /// Reads the newest acknowledged PSN of every path of a group.
-    fn probe(&mut self, now: u64, mcst_id: Ipv4Addr) {
+    fn read_acked_psns(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let Some(registration) = self.groups.get(&mcst_id).filter(|r| r.is_ready()) else {
             self.health.stop_monitoring(mcst_id);
             return;
         };
         let mut reads = Vec::new();
-        for on in &registration.group().switches {
+        for on in &registration.group().parts {
             if self.switches[on.switch.0].boot.is_ready() {
                 reads.extend((0..=u8::MAX).zip(&on.paths).map(|(path, _)| {
                     let read = registers::read(on.group_index, REGISTER_ACK, path);
@@ -222,33 +229,33 @@ impl Controller {
             self.health.next_readings.set(mcst_id, next);
         }
         for ((switch, path), task) in reads {
-            let id = self.submit(now, switch, Owner::Probe(mcst_id), task);
-            if let Some(probe) = self.health.probes.get_mut(&mcst_id) {
-                probe.pending.insert(id, (switch, path));
+            let id = self.submit(now, switch, Owner::StallMonitor(mcst_id), task);
+            if let Some(monitor) = self.health.monitors.get_mut(&mcst_id) {
+                monitor.pending.insert(id, (switch, path));
             }
         }
     }
 
-    pub(super) fn probe_done(
+    pub(super) fn acked_psn_read(
         &mut self,
         now: u64,
         mcst_id: Ipv4Addr,
         task: TaskId,
         result: Result<u64, SwitchError>,
     ) {
-        let Some(probe) = self.health.probes.get_mut(&mcst_id) else {
+        let Some(monitor) = self.health.monitors.get_mut(&mcst_id) else {
             return;
         };
-        if let Some(suspects) = &mut probe.suspects {
+        if let Some(suspects) = &mut monitor.suspects {
             let Some(claim) = suspects.pending.remove(&task) else {
                 return;
             };
             let psn = result.ok().map(|value| Psn::new(value as u32));
             match (claim, psn) {
-                (Claim::Of(member), Some(psn)) => {
+                (SuspectRead::Claimed(member), Some(psn)) => {
                     suspects.claimed.insert(member, psn);
                 }
-                (Claim::Sent(switch), Some(psn)) => {
+                (SuspectRead::Sent(switch), Some(psn)) => {
                     suspects.sent.insert(switch, psn);
                 }
                 (_, None) => {}
@@ -258,22 +265,22 @@ impl Controller {
             }
             return;
         }
-        let Some(path) = probe.pending.remove(&task) else {
+        let Some(path) = monitor.pending.remove(&task) else {
             return;
         };
         match result {
             Ok(value) => {
                 let psn = Psn::new((value >> 8) as u32);
-                let seen = probe.seen.entry(path).or_insert((psn, now));
-                if seen.0 != psn {
-                    *seen = (psn, now);
+                let acked = monitor.acked.entry(path).or_insert((psn, now));
+                if acked.0 != psn {
+                    *acked = (psn, now);
                 }
             }
             Err(_) => {
-                probe.seen.remove(&path);
+                monitor.acked.remove(&path);
             }
         }
-        if probe.pending.is_empty() {
+        if monitor.pending.is_empty() {
             let next = now + self.probe_interval(mcst_id);
             self.health.next_readings.set(mcst_id, next);
             self.classify_paths(now, mcst_id);
@@ -281,32 +288,36 @@ impl Controller {
     }
 
     fn classify_paths(&mut self, now: u64, mcst_id: Ipv4Addr) {
-        let (Some(probe), Some(registration)) = (
-            self.health.probes.get_mut(&mcst_id),
+        let (Some(monitor), Some(registration)) = (
+            self.health.monitors.get_mut(&mcst_id),
             self.groups.get(&mcst_id).filter(|r| r.is_ready()),
         ) else {
             self.health.stop_monitoring(mcst_id);
             return;
         };
-        let psns = || probe.seen.values().map(|(psn, _)| *psn);
+        let psns = || monitor.acked.values().map(|(psn, _)| *psn);
         let newest = psns().reduce(|a, b| if a.precedes(b) { b } else { a });
         let least = psns().reduce(|a, b| if b.precedes(a) { b } else { a });
         let (Some(least), Some(newest)) = (least, newest) else {
             // Nothing could be read; the next reading is scheduled.
             return;
         };
-        if least == newest || probe.least.is_some_and(|before| before.precedes(least)) {
+        if least == newest
+            || monitor
+                .initial_minimum
+                .is_some_and(|before| before.precedes(least))
+        {
             // All paths have what was sent, or the group makes progress.
             self.recoveries.note_progress(mcst_id);
             self.health.stop_monitoring(mcst_id);
             return;
         }
-        probe.least.get_or_insert(least);
+        monitor.initial_minimum.get_or_insert(least);
         if !registration.is_at_rest() {
             // A change is in progress; its result is awaited.
             return;
         }
-        let (dead, links) = self.failed_parts(now, mcst_id, least, newest);
+        let (dead, links) = self.find_failures(now, mcst_id, least, newest);
         if !links.is_empty() {
             // A blocked group does not prove a link failure: its source may have sent nothing since a frame was lost.
             self.health.stop_monitoring(mcst_id);
@@ -319,14 +330,15 @@ impl Controller {
         }
     }
 
-    /// Reads whether members that may have failed have acknowledged more than was sent according to their switches.
+    /// Reads, for members that may have failed, whether they have acknowledged more than their switches have recorded as
+    /// sent.
     fn read_claims_of(&mut self, now: u64, mcst_id: Ipv4Addr, members: Vec<Ipv4Addr>) {
         let Some(registration) = self.groups.get(&mcst_id) else {
             return;
         };
         let mut reads = Vec::new();
         let mut at = BTreeMap::new();
-        for on in &registration.group().switches {
+        for on in &registration.group().parts {
             let paths = (0..=u8::MAX).zip(&on.paths).filter_map(|(number, path)| {
                 let ip = path.member()?.spec.ip;
                 members.contains(&ip).then_some((number, ip))
@@ -335,17 +347,17 @@ impl Controller {
             for (number, ip) in paths {
                 at.insert(ip, (on.switch, number));
                 let read = registers::read(on.group_index, REGISTER_CLAIMED, number);
-                reads.push((on.switch, read, Claim::Of(ip)));
+                reads.push((on.switch, read, SuspectRead::Claimed(ip)));
             }
             if at.len() > before {
                 let read = registers::read(on.group_index, REGISTER_SENT, 0);
-                reads.push((on.switch, read, Claim::Sent(on.switch)));
+                reads.push((on.switch, read, SuspectRead::Sent(on.switch)));
             }
         }
-        if let Some(probe) = self.health.probes.get_mut(&mcst_id) {
-            probe.suspects = Some(Suspects {
+        if let Some(monitor) = self.health.monitors.get_mut(&mcst_id) {
+            monitor.suspects = Some(Suspects {
                 members,
-                at,
+                paths: at,
                 pending: BTreeMap::new(),
                 claimed: BTreeMap::new(),
                 sent: BTreeMap::new(),
@@ -353,9 +365,14 @@ impl Controller {
         }
         self.health.next_readings.clear(mcst_id);
         for (switch, read, claim) in reads {
-            let id = self.submit(now, switch, Owner::Probe(mcst_id), Task::Registers(read));
-            let suspects = self.health.probes.get_mut(&mcst_id);
-            if let Some(suspects) = suspects.and_then(|probe| probe.suspects.as_mut()) {
+            let id = self.submit(
+                now,
+                switch,
+                Owner::StallMonitor(mcst_id),
+                Task::Registers(read),
+            );
+            let suspects = self.health.monitors.get_mut(&mcst_id);
+            if let Some(suspects) = suspects.and_then(|monitor| monitor.suspects.as_mut()) {
                 suspects.pending.insert(id, claim);
             }
         }
@@ -363,18 +380,18 @@ impl Controller {
 
     /// Removes failed members; if one is alive, repairs the registers of its switch instead.
     fn remove_failed(&mut self, now: u64, mcst_id: Ipv4Addr) {
-        let probe = self.health.probes.get(&mcst_id);
-        let least = probe.and_then(|probe| probe.least);
+        let monitor = self.health.monitors.get(&mcst_id);
+        let least = monitor.and_then(|monitor| monitor.initial_minimum);
         let Some(suspects) = self
             .health
-            .probes
+            .monitors
             .get_mut(&mcst_id)
             .and_then(|p| p.suspects.take())
         else {
             return;
         };
         let is_ahead = |member: &Ipv4Addr| {
-            let (switch, _) = suspects.at.get(member)?;
+            let (switch, _) = suspects.paths.get(member)?;
             let (sent, claimed) = (suspects.sent.get(switch)?, suspects.claimed.get(member)?);
             sent.precedes(*claimed).then_some(*switch)
         };
@@ -398,13 +415,13 @@ impl Controller {
         self.watch(now, mcst_id);
     }
 
-    /// Time in nanoseconds after which a member is taken as failed. Data and acknowledgement can pass full queues several
-    /// times in it, and it ends before the queue pairs of the other members give up.
+    /// Time in nanoseconds after which a member of a group is taken as failed. It is long enough for several round trips
+    /// with full queues, and it ends before the queue pairs of the other members give up.
     fn failure_timeout(&self, group: &Group) -> u64 {
         let longest = group.tree.longest_ns(&self.topology);
         let needed = longest.saturating_mul(PASSES);
         group
-            .patience
+            .retry_timeout
             .dead_after_ns(self.config.dead_member_ns.max(needed))
     }
 
@@ -415,8 +432,9 @@ impl Controller {
         self.config.probe_interval_ns.min(failure_timeout / 8)
     }
 
-    /// Members and links that have blocked a group at `least` for too long, although data has arrived up to `newest`.
-    fn failed_parts(
+    /// Members and links that have blocked a group at the PSN `least` for too long, although data has arrived up to
+    /// `newest`.
+    fn find_failures(
         &self,
         now: u64,
         mcst_id: Ipv4Addr,
@@ -424,37 +442,38 @@ impl Controller {
         newest: Psn,
     ) -> (Vec<Ipv4Addr>, Vec<LinkIndex>) {
         let (mut dead, mut links) = (Vec::new(), Vec::new());
-        let (Some(probe), Some(registration)) =
-            (self.health.probes.get(&mcst_id), self.groups.get(&mcst_id))
-        else {
+        let (Some(monitor), Some(registration)) = (
+            self.health.monitors.get(&mcst_id),
+            self.groups.get(&mcst_id),
+        ) else {
             return (dead, links);
         };
         let failure_timeout = self.failure_timeout(registration.group());
         let is_old = |since: u64| now - since >= failure_timeout;
-        for on in &registration.group().switches {
-            let has_all = probe
+        for on in &registration.group().parts {
+            let has_all = monitor
                 .newest_on(on.switch)
                 .is_some_and(|(psn, _)| psn == newest);
             for (path_index, path) in (0..=u8::MAX).zip(&on.paths) {
-                let seen = probe.seen.get(&(on.switch, path_index));
+                let acked = monitor.acked.get(&(on.switch, path_index));
                 let holds_up = |(psn, since): &&(Psn, u64)| *psn == least && is_old(*since);
-                if !has_all || seen.filter(holds_up).is_none() {
+                if !has_all || acked.filter(holds_up).is_none() {
                     continue;
                 }
                 if let Some(member) = path.member() {
                     dead.push(member.spec.ip);
                     continue;
                 }
-                let Some(neighbour) = self.topology.behind(on.switch, path.port) else {
+                let Some(neighbour) = self.topology.neighbour_at(on.switch, path.port) else {
                     continue;
                 };
                 let Node::Switch(next) = neighbour.peer.node else {
                     continue;
                 };
-                let gets_nothing = probe
+                let gets_nothing = monitor
                     .newest_on(next)
                     .is_some_and(|(psn, since)| psn.precedes(newest) && is_old(since));
-                let lacks_acks = probe
+                let lacks_acks = monitor
                     .oldest_on(next)
                     .is_some_and(|(psn, since)| least.precedes(psn) && is_old(since));
                 if gets_nothing || lacks_acks {
@@ -504,7 +523,7 @@ impl Controller {
         let group = self.groups.get(&mcst_id).map(|r| r.group());
         group.is_some_and(|group| {
             group.tree.ports().any(|(switch, port)| {
-                let neighbour = self.topology.behind(switch, port);
+                let neighbour = self.topology.neighbour_at(switch, port);
                 let link = neighbour.is_some_and(|n| self.health.failed_links.contains(&n.link));
                 link || self.health.failed_switches.contains(&switch)
             })
@@ -522,7 +541,7 @@ impl Controller {
         let (before, after) = (entries(old), entries(&self.underlay));
         let held = Snapshot::of_updates(&before);
         let mut updates = held.missing(after.clone());
-        updates.extend(held.surplus(
+        updates.extend(held.surplus_deletions(
             &Snapshot::of_updates(&after),
             self.program.routes.id(),
             |_| false,

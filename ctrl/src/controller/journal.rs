@@ -62,7 +62,7 @@ impl Controller {
         &self.topology.switch(switch).name
     }
 
-    /// Describes a Write; updates of the same kind are counted, without their index.
+    /// Describes a Write request: the kinds of updated entities, with the number of updates of each.
     fn describe_write(&self, request: &WriteRequest) -> String {
         let mut counts: Vec<(String, usize)> = Vec::new();
         let mut places = BTreeMap::new();
@@ -126,7 +126,8 @@ impl Controller {
     }
 }
 
-/// Removes the index: `meter m[7]` becomes `meter m`, `clone session 3` becomes `clone session`.
+/// Removes the index from an entity's description: `meter m[7]` becomes `meter m`, `clone session 3` becomes `clone
+/// session`.
 fn without_index(text: &str) -> &str {
     let text = text.strip_suffix(']').unwrap_or(text);
     let text = text.trim_end_matches(|c: char| c.is_ascii_digit());

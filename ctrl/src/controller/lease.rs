@@ -47,7 +47,7 @@ impl Leases {
         self.checks.first()
     }
 
-    /// Grants a lease whose time starts at the first check.
+    /// Grants a lease to a group; its time starts at the first check.
     pub(super) fn grant(&mut self, mcst_id: Ipv4Addr) {
         let lease = Lease {
             alive_at: None,
@@ -112,7 +112,7 @@ impl Controller {
         };
         let group = registration.group();
         let leader = group.members.first().map(|member| member.spec.ip);
-        let mut ready = group.switches.iter();
+        let mut ready = group.parts.iter();
         let on = ready.find(|on| self.switches[on.switch.0].boot.is_ready());
         let is_over = now - alive_at >= lease_ns;
         if is_over && registration.is_at_rest() && on.is_some() {
@@ -171,7 +171,7 @@ fn check_interval(lease_ns: u64) -> u64 {
     (lease_ns / CHECKS_PER_LEASE).max(1)
 }
 
-/// Time of the last activity, moved so that the time since the last check does not count.
+/// Time of the last activity, moved later by one check interval, so that the time since the last check does not count.
 fn excluding_last_interval(alive_at: u64, now: u64, lease_ns: u64) -> u64 {
     (alive_at + check_interval(lease_ns)).min(now)
 }

@@ -26,29 +26,29 @@ use crate::constants::VIRTUAL_MAC;
 use crate::topology::{LinkIndex, Node, SwitchIndex};
 
 /// Number of times that a marker is sent before the link is taken as failed.
-const TRIES: u32 = 4;
+const MAX_ATTEMPTS: u32 = 4;
 
 /// Port of a switch at which a marker is expected.
-type Arrival = (SwitchIndex, u32);
+type SwitchPort = (SwitchIndex, u32);
 
 /// Pending link tests and flushes.
 #[derive(Debug, Default)]
 pub(super) struct Markers {
-    waiting: BTreeMap<Arrival, Waiting>,
-    timers: Timers<Arrival>,
+    waiting: BTreeMap<SwitchPort, PendingMarker>,
+    timers: Timers<SwitchPort>,
     /// Number of directions in which a link under test has not carried a marker yet.
-    tests: BTreeMap<LinkIndex, u8>,
+    untested_directions: BTreeMap<LinkIndex, u8>,
     /// Number of the next marker.
     next: u32,
 }
 
 /// Tests and flushes that wait for a marker at a port.
 #[derive(Debug)]
-struct Waiting {
+struct PendingMarker {
     /// Port from which the marker is sent.
-    from: Arrival,
+    from: SwitchPort,
     link: LinkIndex,
-    tries: u32,
+    attempts: u32,
     /// Tasks that complete when a marker with this number or a later one arrives.
     flushes: BTreeMap<TaskId, Psn>,
 }
@@ -68,7 +68,7 @@ impl Markers {
 impl Controller {
     /// Tests whether a link carries frames in both directions; otherwise it is taken as failed.
     pub(super) fn test_link(&mut self, now: u64, link: LinkIndex) {
-        if self.markers.tests.contains_key(&link) {
+        if self.markers.untested_directions.contains_key(&link) {
             return;
         }
         let mut directions = 0;
@@ -79,21 +79,22 @@ impl Controller {
         }
         // Without one of its switches the link cannot be tested.
         if directions > 0 {
-            self.markers.tests.insert(link, directions);
+            self.markers.untested_directions.insert(link, directions);
         }
     }
 
-    /// Completes a task once all frames that a switch has sent from a port have arrived at the neighbour.
-    pub(super) fn flush(&mut self, now: u64, from: Arrival, task: TaskId) {
+    /// Flushes the link at the port `from`: `task` completes once all frames sent from the port have arrived at the
+    /// neighbour.
+    pub(super) fn flush(&mut self, now: u64, from: SwitchPort, task: TaskId) {
         if !self.await_marker(now, from, Some(task)) {
             // No switch receives these frames.
             self.task_done(now, task, Ok(0));
         }
     }
 
-    /// Sends a marker from a port; false if no connected switch is behind it.
-    fn await_marker(&mut self, now: u64, from: Arrival, task: Option<TaskId>) -> bool {
-        let Some(behind) = self.topology.behind(from.0, from.1) else {
+    /// Sends a marker from a port; returns false if the port does not lead to a connected switch.
+    fn await_marker(&mut self, now: u64, from: SwitchPort, task: Option<TaskId>) -> bool {
+        let Some(behind) = self.topology.neighbour_at(from.0, from.1) else {
             return false;
         };
         let Node::Switch(next) = behind.peer.node else {
@@ -105,13 +106,13 @@ impl Controller {
         }
         let (at, link) = ((next, behind.peer.port), behind.link);
         let number = Psn::new(self.markers.next);
-        let waiting = self.markers.waiting.entry(at).or_insert(Waiting {
+        let waiting = self.markers.waiting.entry(at).or_insert(PendingMarker {
             from,
             link,
-            tries: 0,
+            attempts: 0,
             flushes: BTreeMap::new(),
         });
-        waiting.tries = 0;
+        waiting.attempts = 0;
         if let Some(task) = task {
             waiting.flushes.insert(task, number);
         }
@@ -119,11 +120,11 @@ impl Controller {
         true
     }
 
-    fn send_marker(&mut self, now: u64, at: Arrival) {
+    fn send_marker(&mut self, now: u64, at: SwitchPort) {
         let Some(waiting) = self.markers.waiting.get_mut(&at) else {
             return;
         };
-        waiting.tries += 1;
+        waiting.attempts += 1;
         let (switch, port) = waiting.from;
         let link = self.topology.link(waiting.link).attributes;
         let packet = Repr {
@@ -139,7 +140,7 @@ impl Controller {
         let frame = frame::build(VIRTUAL_MAC, to, to, &packet);
         self.send_frame(switch, port, frame);
         let test_ns = self.config.link_test_ns.max(2 * link.longest_ns());
-        let next = now + test_ns / u64::from(TRIES);
+        let next = now + test_ns / u64::from(MAX_ATTEMPTS);
         self.markers.timers.set(at, next);
     }
 
@@ -155,7 +156,7 @@ impl Controller {
     }
 
     /// Processes a received marker.
-    pub(super) fn marker_in(&mut self, now: u64, at: Arrival, number: Psn) {
+    pub(super) fn marker_received(&mut self, now: u64, at: SwitchPort, number: Psn) {
         let Some(waiting) = self.markers.waiting.get_mut(&at) else {
             return;
         };
@@ -172,10 +173,10 @@ impl Controller {
             self.markers.waiting.remove(&at);
             self.markers.timers.clear(at);
         }
-        if let Some(left) = self.markers.tests.get_mut(&link) {
+        if let Some(left) = self.markers.untested_directions.get_mut(&link) {
             *left -= 1;
             if *left == 0 {
-                self.markers.tests.remove(&link);
+                self.markers.untested_directions.remove(&link);
             }
         }
         for task in done {
@@ -188,20 +189,20 @@ impl Controller {
             let Some(waiting) = self.markers.waiting.get(&at) else {
                 continue;
             };
-            if waiting.tries < TRIES {
+            if waiting.attempts < MAX_ATTEMPTS {
                 self.send_marker(now, at);
                 continue;
             }
-            let (link, (switch, _)) = (waiting.link, waiting.from);
+            let (link, (switch, port)) = (waiting.link, waiting.from);
             let Some(waiting) = self.markers.waiting.remove(&at) else {
                 continue;
             };
-            self.markers.tests.remove(&link);
+            self.markers.untested_directions.remove(&link);
             self.link_changed(now, link, false);
             let name = &self.topology.switch(switch).name;
-            let error = SwitchError::Registers {
+            let error = SwitchError::LinkFailed {
                 switch: name.clone(),
-                reason: "a frame that it sent did not arrive at the next switch",
+                port,
             };
             for task in waiting.flushes.into_keys() {
                 self.task_done(now, task, Err(error.clone()));
@@ -211,16 +212,17 @@ impl Controller {
 
     /// Drops the markers from and to a switch that has disconnected.
     pub(super) fn discard_markers(&mut self, now: u64, switch: SwitchIndex) {
-        let is_of =
-            |(at, waiting): (&Arrival, &Waiting)| at.0 == switch || waiting.from.0 == switch;
-        let gone: Vec<Arrival> = (self.markers.waiting.iter())
+        let is_of = |(at, waiting): (&SwitchPort, &PendingMarker)| {
+            at.0 == switch || waiting.from.0 == switch
+        };
+        let gone: Vec<SwitchPort> = (self.markers.waiting.iter())
             .filter(|(at, waiting)| is_of((at, waiting)))
             .map(|(at, _)| *at)
             .collect();
         for at in gone {
             self.markers.timers.clear(at);
             if let Some(waiting) = self.markers.waiting.remove(&at) {
-                self.markers.tests.remove(&waiting.link);
+                self.markers.untested_directions.remove(&waiting.link);
                 for task in waiting.flushes.into_keys() {
                     self.task_done(now, task, Ok(0));
                 }

@@ -26,7 +26,7 @@ use super::group::Group;
 use super::position::Position;
 use crate::topology::SwitchIndex;
 
-/// Values of a group's registers on one switch; `None` for a register that could not be read.
+/// Values of a group's registers, read from one switch; `None` for a register that could not be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reading {
     /// Position last acknowledged to the source.
@@ -37,41 +37,42 @@ pub(super) struct Reading {
     pub(super) source: Option<u32>,
 }
 
-/// Values of a group's registers on several switches of its tree.
+/// Values of a group's registers, read from several switches of its tree.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Readings(pub(super) BTreeMap<SwitchIndex, Reading>);
 
 impl Readings {
-    pub(super) fn of(&mut self, switch: SwitchIndex) -> &mut Reading {
+    pub(super) fn entry(&mut self, switch: SwitchIndex) -> &mut Reading {
         self.0.entry(switch).or_default()
     }
 
-    /// Position that all members behind these switches have; `None` if no switch could be read.
-    pub(super) fn least(&self) -> Option<Position> {
+    /// Oldest of the positions that these switches have acknowledged to the source: all members behind them have it.
+    /// `None` if no switch could be read.
+    pub(super) fn oldest_acked(&self) -> Option<Position> {
         let all = self.0.values().filter_map(|reading| reading.last_acked);
         all.reduce(Position::older)
     }
 
     /// Newest PSN of a source that any of these switches has recorded; `None` if no switch could be read.
-    pub(super) fn sent(&self) -> Option<Psn> {
+    pub(super) fn newest_sent(&self) -> Option<Psn> {
         let sent = self.0.values().filter_map(|reading| reading.sent);
         sent.reduce(|a, b| if a.precedes(b) { b } else { a })
     }
 
-    /// Whether all of these switches have had no source; false without any switch.
-    pub(super) fn is_untouched(&self) -> bool {
+    /// Whether none of these switches has recorded a source; false if no switch was read.
+    pub(super) fn had_no_source(&self) -> bool {
         !self.0.is_empty() && self.0.values().all(|reading| reading.source == Some(0))
     }
 
-    /// Source of the group, if it is a member at one of these switches.
+    /// Address of the source of the group, if it is attached to one of these switches.
     ///
-    /// Data of a source passes its own switch first. So a switch with an older PSN sent than another has not received data of
-    /// the current source, which is at a switch that is not among these.
+    /// Data of a source passes its own switch first, so that switch has recorded the newest PSN sent. If the switches
+    /// that have recorded it have no such member, the source is attached to a switch that is not among these.
     pub(super) fn source(&self, group: &Group) -> Option<Ipv4Addr> {
-        let newest = self.sent();
+        let newest = self.newest_sent();
         let local = self.0.iter().filter_map(|(switch, reading)| {
             let port = reading.source.filter(|port| *port != 0)?;
-            let path = (group.on(*switch)?.paths.iter()).find(|path| path.port == port)?;
+            let path = (group.part_on(*switch)?.paths.iter()).find(|path| path.port == port)?;
             Some((reading.sent, path.member()?.spec.ip))
         });
         let mut current = local.filter(|(sent, _)| *sent == newest);
@@ -81,49 +82,53 @@ impl Readings {
 
 /// A member at the switch that has lost its registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Local {
+pub(super) struct LocalMember {
     pub(super) port: u32,
     pub(super) may_send: bool,
-    /// Newest PSN that the member has acknowledged; `None` without a reply, or if the reply is older than the base.
+    /// Newest PSN that the member has acknowledged; `None` if it has not replied.
     pub(super) newest: Option<Psn>,
 }
 
-/// What is known about a group on a switch that has lost its registers. Input of [`Evidence::locate`].
+/// Information about a group of which a switch has lost the registers. [`Evidence::locate`] computes the position from it.
 #[derive(Clone, Debug)]
 pub(super) struct Evidence {
-    /// PSN that all members but the source are known to have.
+    /// PSN that all members except the source are known to have.
     pub(super) base: Psn,
     /// Window of the source in packets.
     pub(super) window: u32,
-    pub(super) locals: Vec<Local>,
+    /// Members at the switch that has lost its registers.
+    pub(super) local_members: Vec<LocalMember>,
     /// PSN that all members at other switches have; `None` if no other switch could be read.
-    pub(super) elsewhere: Option<Psn>,
+    pub(super) acked_elsewhere: Option<Psn>,
     /// Port that leads to the source; `None` if no other switch has recorded the source.
-    pub(super) towards_source: Option<u32>,
+    pub(super) port_towards_source: Option<u32>,
     /// Preferred ports if several members may be the source: the member that reported no progress, then the former source.
-    pub(super) likely: Vec<u32>,
+    pub(super) likely_source_ports: Vec<u32>,
 }
 
-/// Position and source of a group. Result of [`Evidence::locate`].
+/// Position and source of a group, as computed by [`Evidence::locate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Located {
+pub(super) struct LocatedPosition {
     /// PSN that all members have.
     pub(super) psn: Psn,
     /// Port of the source; 0 if the sender of the next PSN is to be taken as the source.
     pub(super) source: u32,
-    /// Whether `psn` is the newest PSN that all members have. If not, the source may be more than its window ahead of
-    /// `psn`.
+    /// Whether `psn` is the newest PSN that all members have. If false, they may all have newer data, and the source may
+    /// have sent more than a window beyond `psn`.
     pub(super) is_exact: bool,
 }
 
 impl Evidence {
-    /// Computes the position and the source as the module documentation describes.
-    pub(super) fn locate(&self) -> Located {
+    /// Computes the position and the source of the group from the registers of other switches and the replies of members.
+    pub(super) fn locate(&self) -> LocatedPosition {
         let ahead = |psn: Psn| i64::from(psn.distance_from(self.base));
-        let claim = |local: &Local| local.newest.map(ahead).filter(|ahead| *ahead > 0);
-        let elsewhere = self.elsewhere.map(ahead).map(|ahead| ahead.max(0));
+        let claim = |local: &LocalMember| local.newest.map(ahead).filter(|ahead| *ahead > 0);
+        let elsewhere = self.acked_elsewhere.map(ahead).map(|ahead| ahead.max(0));
         let source = self.source(&claim, elsewhere);
-        let receivers = self.locals.iter().filter(|local| local.port != source);
+        let receivers = self
+            .local_members
+            .iter()
+            .filter(|local| local.port != source);
         let mut known: Vec<i64> = receivers
             .clone()
             .filter_map(claim)
@@ -143,9 +148,9 @@ impl Evidence {
             // A member without a reply lacks at most a window.
             least = floor.min(least);
         }
-        let own = self.locals.iter().find(|local| local.port == source);
+        let own = self.local_members.iter().find(|local| local.port == source);
         if let Some(own) = own
-            .filter(|_| self.towards_source.is_none())
+            .filter(|_| self.port_towards_source.is_none())
             .and_then(claim)
         {
             // The member may be a slow receiver, if the source is faulty.
@@ -153,7 +158,7 @@ impl Evidence {
                 (least, is_exact) = (own, false);
             }
         }
-        Located {
+        LocatedPosition {
             psn: self.base.plus(least.unsigned_abs()),
             source,
             is_exact,
@@ -161,31 +166,36 @@ impl Evidence {
     }
 
     /// Determines the port of the source; 0 if the sender of the next PSN is to be taken as the source.
-    fn source(&self, claim: &impl Fn(&Local) -> Option<i64>, elsewhere: Option<i64>) -> u32 {
-        if let Some(port) = self.towards_source {
+    fn source(&self, claim: &impl Fn(&LocalMember) -> Option<i64>, elsewhere: Option<i64>) -> u32 {
+        if let Some(port) = self.port_towards_source {
             return port;
         }
-        let may = |local: &&Local| local.may_send;
-        let silent: Vec<u32> = (self.locals.iter().filter(may))
+        let may = |local: &&LocalMember| local.may_send;
+        let silent: Vec<u32> = (self.local_members.iter().filter(may))
             .filter(|local| claim(local).is_none())
             .map(|local| local.port)
             .collect();
         let likely = |among: &[u32]| {
-            let mut likely = self.likely.iter().copied();
+            let mut likely = self.likely_source_ports.iter().copied();
             likely.find(|port| among.contains(port))
         };
         if let Some(first) = silent.first() {
             // Choose any of them. If it is wrong, the source will report that there is no progress.
             return likely(&silent).unwrap_or(*first);
         }
-        let oldest = self.locals.iter().filter(may).filter_map(claim).min();
+        let oldest = self
+            .local_members
+            .iter()
+            .filter(may)
+            .filter_map(claim)
+            .min();
         let Some(oldest) = oldest else { return 0 };
         let mut at_oldest = self
-            .locals
+            .local_members
             .iter()
             .filter(|local| claim(local) == Some(oldest));
         let is_oldest_of_all = elsewhere.is_none_or(|elsewhere| oldest < elsewhere)
-            && (self.locals.iter()).all(|local| claim(local).is_none_or(|c| c >= oldest));
+            && (self.local_members.iter()).all(|local| claim(local).is_none_or(|c| c >= oldest));
         match (at_oldest.next(), at_oldest.next()) {
             (Some(one), None) if is_oldest_of_all && one.may_send => one.port,
             // The source has just begun, or all its data is acknowledged: it sends the next PSN.
@@ -202,23 +212,25 @@ mod tests {
 
     fn evidence(base: u32, claims: &[(Option<i64>, bool)]) -> Evidence {
         let base = Psn::new(base);
-        let locals = (1..).zip(claims).map(|(port, (newest, may_send))| Local {
-            port,
-            may_send: *may_send,
-            newest: newest.map(|ahead| base.plus((ahead & 0xff_ffff) as u64)),
-        });
+        let local_members = (1..)
+            .zip(claims)
+            .map(|(port, (newest, may_send))| LocalMember {
+                port,
+                may_send: *may_send,
+                newest: newest.map(|ahead| base.plus((ahead & 0xff_ffff) as u64)),
+            });
         Evidence {
             base,
             window: 128,
-            locals: locals.collect(),
-            elsewhere: None,
-            towards_source: None,
-            likely: Vec::new(),
+            local_members: local_members.collect(),
+            acked_elsewhere: None,
+            port_towards_source: None,
+            likely_source_ports: Vec::new(),
         }
     }
 
     fn located(evidence: &Evidence) -> (i64, u32, bool) {
-        let Located {
+        let LocatedPosition {
             psn,
             source,
             is_exact,
@@ -278,19 +290,19 @@ mod tests {
         ];
         let mut evidence = evidence(9, &claims);
         assert_eq!(located(&evidence).1, 1);
-        evidence.likely = vec![2, 3];
+        evidence.likely_source_ports = vec![2, 3];
         assert_eq!(located(&evidence).1, 3);
     }
 
     #[test]
     fn readings_of_other_switches_take_precedence() {
         let mut evidence = evidence(9, &[(Some(5), true), (Some(7), true)]);
-        evidence.towards_source = Some(44);
+        evidence.port_towards_source = Some(44);
         assert_eq!(located(&evidence), (5, 44, true));
-        evidence.elsewhere = Some(evidence.base.plus(4));
+        evidence.acked_elsewhere = Some(evidence.base.plus(4));
         assert_eq!(located(&evidence), (4, 44, true));
         // Members elsewhere have less than the candidate for the source, so it is a slow receiver.
-        evidence.towards_source = None;
+        evidence.port_towards_source = None;
         assert_eq!(located(&evidence), (4, 0, true));
     }
 

@@ -102,20 +102,20 @@ pub struct Controller {
     addresses: Pool,
     virtual_qpns: VirtualQpns,
     loads: PortLoads,
-    /// Procedure or request that waits for each task.
+    /// Procedure or request that waits for the result of each task.
     tasks: BTreeMap<TaskId, Owner>,
     next_task: u64,
     /// Flush tasks that are not started yet, with the port of a switch whose earlier frames must have arrived at the
     /// neighbour.
     flushes: VecDeque<((SwitchIndex, u32), TaskId)>,
     /// Switches whose sessions may have notices or output to collect.
-    touched: BTreeSet<SwitchIndex>,
+    sessions_with_output: BTreeSet<SwitchIndex>,
     /// Time of the next timeout of each session.
     timers: BTreeSet<(u64, SwitchIndex)>,
     effects: VecDeque<Effect>,
     was_ready: bool,
-    /// Whether groups found on switches may still be adopted: some switch has not been ready since the start.
-    adopts: bool,
+    /// Whether groups found on switches may still be adopted. True until every switch has been ready once.
+    may_adopt: bool,
     /// Group parts found on switches that this controller did not write, by group.
     orphans: BTreeMap<Ipv4Addr, BTreeSet<(SwitchIndex, u16)>>,
     /// Switches that are not ready: they may lack the pipeline, routes or groups.
@@ -139,7 +139,8 @@ struct SwitchControl {
     /// Entries found on the switch, kept until groups are adopted.
     found: Snapshot,
     capacity: Capacity,
-    /// Index and address of groups that could not be removed; unusable until the switch starts again.
+    /// Index and address of groups whose entries could not be deleted from the switch. They are not reused until it
+    /// reconnects.
     leftovers: BTreeSet<(u32, Ipv4Addr)>,
     /// Group parts found on the switch that this controller did not write, by index.
     orphans: BTreeMap<u16, Orphan>,
@@ -156,7 +157,7 @@ enum Owner {
     Removal(Ipv4Addr),
     Adoption(Ipv4Addr),
     /// Progress check of a group.
-    Probe(Ipv4Addr),
+    StallMonitor(Ipv4Addr),
     /// Read of a group's position.
     Checkpoint(Ipv4Addr),
     /// Recovery of a group's position on a switch.
@@ -213,11 +214,11 @@ impl Controller {
             tasks: BTreeMap::new(),
             next_task: 0,
             flushes: VecDeque::new(),
-            touched: BTreeSet::new(),
+            sessions_with_output: BTreeSet::new(),
             timers: BTreeSet::new(),
             effects: VecDeque::new(),
             was_ready: false,
-            adopts: true,
+            may_adopt: true,
             orphans: BTreeMap::new(),
             mrp: Mrp::default(),
             health: Health::default(),
@@ -250,14 +251,14 @@ impl Controller {
     /// all events before replies are sent.
     pub fn handle_all(&mut self, now: u64, events: impl IntoIterator<Item = Event>) {
         for event in events {
-            self.take(now, event);
-            self.settle(now);
+            self.process_event(now, event);
+            self.process_notices(now);
         }
-        self.reply_to_punted(now);
-        self.settle(now);
+        self.reply_to_punted_frames(now);
+        self.process_notices(now);
     }
 
-    fn take(&mut self, now: u64, event: Event) {
+    fn process_event(&mut self, now: u64, event: Event) {
         match event {
             Event::SwitchUp { switch } => self.with_session(switch, |s, c| s.up(now, c)),
             Event::SwitchDown { switch, why } => self.with_session(switch, |s, _| s.down(&why)),
@@ -286,10 +287,10 @@ impl Controller {
             Event::Api(ApiRequest::Suspect { tag, mcst_id }) => self.suspect(now, tag, mcst_id),
             Event::Api(ApiRequest::Refresh { tag, mcst_id }) => self.refresh(now, tag, mcst_id),
             Event::Api(ApiRequest::JoinDatagrams { tag, group, host }) => {
-                self.change_datagrams(now, tag, group, host, true);
+                self.change_datagram_group(now, tag, group, host, true);
             }
             Event::Api(ApiRequest::LeaveDatagrams { tag, group, host }) => {
-                self.change_datagrams(now, tag, group, host, false);
+                self.change_datagram_group(now, tag, group, host, false);
             }
             Event::Link { link, is_up } => self.link_changed(now, link, is_up),
             Event::Api(ApiRequest::Count { tag }) => self.count(now, tag),
@@ -307,7 +308,7 @@ impl Controller {
     }
 
     /// Time at which the driver must send [`Event::Timeout`], in nanoseconds; `None` if none is needed. Earlier or
-    /// additional ones have no effect.
+    /// additional timeouts have no effect.
     pub fn poll_timeout(&self) -> Option<u64> {
         let sessions = self.timers.first().map(|(at, _)| *at);
         [
@@ -348,7 +349,7 @@ impl Controller {
         }
     }
 
-    /// Input of tree policies: topology, usable paths, and loads of ports.
+    /// Input of tree policies: topology, shortest paths without failed links, and loads of ports.
     fn view(&self) -> View<'_> {
         View {
             topology: &self.topology,
@@ -372,13 +373,13 @@ impl Controller {
             fingerprint: self.fingerprint,
         };
         act(&mut self.switches[switch.0].session, &context);
-        self.touched.insert(switch);
+        self.sessions_with_output.insert(switch);
     }
 
     fn submit(&mut self, now: u64, switch: SwitchIndex, owner: Owner, task: Task) -> TaskId {
         if let Task::Registers(access) = &task {
             if access.op == REGISTER_OP_INIT_GROUP {
-                self.punts.begin((switch, access.group));
+                self.punts.registers_initialised((switch, access.group));
             }
         }
         self.next_task += 1;
@@ -386,7 +387,7 @@ impl Controller {
         self.tasks.insert(id, owner);
         if let Task::Flush { port } = task {
             self.flushes.push_back(((switch, port), id));
-            self.touched.insert(switch);
+            self.sessions_with_output.insert(switch);
             return id;
         }
         self.with_session(switch, |session, context| {
@@ -413,9 +414,9 @@ impl Controller {
         self.checkpoint_timeout(now);
     }
 
-    /// Processes notices of sessions until there are none, and collects their output.
-    fn settle(&mut self, now: u64) {
-        while let Some(switch) = self.touched.pop_first() {
+    /// Processes the notices of all sessions until there are none, and collects the messages to their switches.
+    fn process_notices(&mut self, now: u64) {
+        while let Some(switch) = self.sessions_with_output.pop_first() {
             while let Some((from, task)) = self.flushes.pop_front() {
                 self.flush(now, from, task);
             }
@@ -427,26 +428,26 @@ impl Controller {
                         self.tasks.remove(&task);
                         self.counted(task, result);
                     }
-                    Notice::Punted {
+                    Notice::PuntedFrame {
                         reason,
                         port,
                         payload,
-                    } => self.punted(now, switch, reason, port, payload),
+                    } => self.punted_frame(now, switch, reason, port, payload),
                     Notice::Failed(error) => self.switch_failed(now, switch, error),
                     Notice::Done(task, result) => self.task_done(now, task, result),
                 }
             }
-            self.collect(switch);
+            self.collect_output(switch);
         }
         let is_ready = self.is_ready();
         if is_ready && !self.was_ready {
             self.queue_reply(ApiReply::Ready);
         }
         self.was_ready = is_ready;
-        if is_ready && self.adopts {
-            self.adopts = false;
-            self.adopt(now);
-            self.settle(now);
+        if is_ready && self.may_adopt {
+            self.may_adopt = false;
+            self.adopt_groups(now);
+            self.process_notices(now);
         }
     }
 
@@ -465,8 +466,8 @@ impl Controller {
             Some(Owner::Removal(mcst_id)) => {
                 self.advance::<Removal>(now, mcst_id, task, result);
             }
-            Some(Owner::Probe(mcst_id)) => {
-                self.probe_done(now, mcst_id, task, result);
+            Some(Owner::StallMonitor(mcst_id)) => {
+                self.acked_psn_read(now, mcst_id, task, result);
             }
             Some(Owner::Checkpoint(mcst_id)) => self.checkpoint_read(mcst_id, result),
             Some(Owner::Recovery(part)) => {
@@ -477,12 +478,12 @@ impl Controller {
                 self.path_read((switch, group), task, result);
             }
             Some(Owner::Adoption(mcst_id)) => self.adoption_done(mcst_id, result),
-            Some(Owner::Datagrams(tag)) => self.datagrams_done(tag, task, result),
+            Some(Owner::Datagrams(tag)) => self.datagram_write_done(tag, task, result),
             Some(Owner::Detached) | None => {}
         }
     }
 
-    fn collect(&mut self, switch: SwitchIndex) {
+    fn collect_output(&mut self, switch: SwitchIndex) {
         let control = &mut self.switches[switch.0];
         while let Some(output) = control.session.poll_output() {
             self.effects.push_back(match output {
@@ -508,7 +509,7 @@ impl Controller {
 
 impl SwitchControl {
     fn state(&self) -> SwitchState {
-        match self.session.usable() {
+        match self.session.check_open() {
             _ if self.boot.is_ready() => SwitchState::Ready,
             Ok(()) => SwitchState::Starting,
             Err(_) if self.session.is_starting() => SwitchState::Starting,

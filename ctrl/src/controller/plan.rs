@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-use alfirk_roce::registration::Patience;
+use alfirk_roce::registration::RetryTimeout;
 
-use super::bridge::{Bridges, GroupMember, Terms};
+use super::bridge::{BridgeParameters, Bridges, GroupMember};
 use super::error::GroupError;
 use super::event::{MemberSpec, MemoryRegion, RegisterGroup};
-use super::group::{demand_of, Group, GroupPart};
+use super::group::{resource_demand, Group, GroupPart};
 use super::position::Position;
 use super::Controller;
 use crate::constants::{RECOMPUTE_MASK, RECOMPUTE_NETWORK};
@@ -37,38 +37,38 @@ impl Controller {
                 return Err(error.into());
             }
         };
-        let terms = Terms::new(mcst_id, virtual_qpn, request.strategies);
-        let bridges = match Bridges::solve(&terms, &members) {
+        let parameters = BridgeParameters::new(mcst_id, virtual_qpn, request.strategies);
+        let bridges = match Bridges::solve(&parameters, &members) {
             Ok(bridges) => bridges,
             Err(error) => {
                 self.release_address(mcst_id);
                 return Err(error.into());
             }
         };
-        let mut switches = Vec::new();
+        let mut parts = Vec::new();
         for (switch, ports) in tree.switches() {
             let ports = || ports.iter().copied();
-            let wanted = demand_of(&self.topology, switch, ports(), BTreeMap::new());
-            let allocation = self.switches[switch.0].capacity.take(&wanted);
+            let wanted = resource_demand(&self.topology, switch, ports(), BTreeMap::new());
+            let allocation = self.switches[switch.0].capacity.allocate(&wanted);
             let allocation = allocation.expect("capacity was checked before");
             let on = GroupPart::new(&self.topology, switch, &allocation, ports(), &bridges);
-            switches.push(on);
+            parts.push(on);
         }
         let group = Group {
             mcst_id,
             virtual_qpn,
             initial_psn: request.initial_psn,
             strategies: request.strategies,
-            in_band: false,
-            patience: Patience::UNKNOWN,
+            is_in_band: false,
+            retry_timeout: RetryTimeout::UNKNOWN,
             position: Position::before(request.initial_psn),
             source: None,
             members,
             tree,
-            switches,
+            parts,
         };
         self.loads.add(&group.tree);
-        if let Err(error) = group.check(&self.program) {
+        if let Err(error) = group.check_constraints(&self.program) {
             self.release_plan(&group);
             return Err(error);
         }
@@ -135,15 +135,15 @@ impl Controller {
                 });
             }
             if !control.boot.is_ready() {
-                let why = control.session.usable().err();
+                let why = control.session.check_open().err();
                 return Err(GroupError::SwitchNotReady {
                     switch: name(),
                     why: why.unwrap_or("its entries are being written").to_owned(),
                 });
             }
             let ports = ports.iter().copied();
-            let wanted = demand_of(&self.topology, switch, ports, kept(switch));
-            if let Err(no) = control.capacity.check(&wanted) {
+            let wanted = resource_demand(&self.topology, switch, ports, kept(switch));
+            if let Err(no) = control.capacity.check_free(&wanted) {
                 return Err(GroupError::SwitchFull {
                     switch: name(),
                     table: no.table,
@@ -194,14 +194,15 @@ impl Controller {
     /// Frees the allocations of a plan that was not written to any switch.
     pub(super) fn release_plan(&mut self, group: &Group) {
         self.loads.remove(&group.tree);
-        for on in &group.switches {
+        for on in &group.parts {
             self.switches[on.switch.0].capacity.release(on.group_index);
         }
         self.release_address(group.mcst_id);
     }
 }
 
-/// Whether data to this address is parsed up to its ICRC. Parsers do so for an address range, as they have no group table.
+/// Whether the pipeline can recompute the ICRCs of a group with this address. Its parser selects such groups by an address
+/// range, because parsers have no table of groups.
 fn is_parsed(mcst_id: u32) -> bool {
     mcst_id & RECOMPUTE_MASK == RECOMPUTE_NETWORK
 }

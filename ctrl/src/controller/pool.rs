@@ -73,17 +73,17 @@ impl Pool {
         std::mem::take(&mut self.quarantined)
     }
 
-    /// How many numbers of the range are available.
+    /// Number of numbers that are available for allocation.
     pub(super) fn left(&self) -> usize {
         self.size() - self.used.len() - self.quarantined.len()
     }
 
-    /// How many numbers the range has.
+    /// Number of numbers in the range, allocated or not.
     pub(super) fn size(&self) -> usize {
         (self.last - self.first) as usize + 1
     }
 
-    /// How many numbers are allocated, without quarantined ones.
+    /// Number of allocated numbers, without quarantined ones.
     pub(super) fn in_use(&self) -> usize {
         self.used.len()
     }

@@ -5,12 +5,12 @@ use alfirk_roce::wire::Psn;
 
 /// Upper bound of a sender's unacknowledged packets. Small enough that a position this old is still within the range of
 /// serial comparison (2^23) after several restarts.
-pub(super) const IN_FLIGHT: u32 = 1 << 20;
-/// Upper bound of messages in flight: half of the 16-bit MSN that switches store for each path.
-const MESSAGES_IN_FLIGHT: u32 = 1 << 15;
+pub(super) const MAX_IN_FLIGHT: u32 = 1 << 20;
+/// Upper bound of a sender's unacknowledged messages: half of the 16-bit MSN that switches store for each path.
+const MAX_MESSAGES_IN_FLIGHT: u32 = 1 << 15;
 const MSN_MASK: u32 = 0xff_ffff;
 
-/// A PSN, and the number of messages complete with it (MSN), modulo 2^24.
+/// A position in a group's stream of packets: a PSN, and the number of messages complete up to it (MSN), modulo 2^24.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position {
     pub(super) psn: Psn,
@@ -26,7 +26,7 @@ impl Position {
         }
     }
 
-    /// Decodes the value of `REGISTER_AGG` and of the feedback header.
+    /// Decodes a position in the format of the register `REGISTER_AGG`.
     pub(super) fn from_register(value: u64) -> Position {
         Position {
             psn: Psn::new((value >> 24) as u32),
@@ -34,22 +34,23 @@ impl Position {
         }
     }
 
-    /// Encodes the value of `REGISTER_AGG`.
+    /// Encodes the position in the format of the register `REGISTER_AGG`.
     pub(super) fn to_register(self) -> u64 {
         u64::from(self.psn.get()) << 24 | u64::from(self.msn)
     }
 
-    /// Encodes the operand of INIT_GROUP: the MSN in the upper bits, the next PSN in the lower bits.
+    /// Encodes the position as `value` of the register operation INIT_GROUP: the MSN in bits 24 to 47, the next PSN in
+    /// bits 0 to 23.
     pub(super) fn to_init(self) -> u64 {
         u64::from(self.msn) << 24 | u64::from(self.psn.next().get())
     }
 
-    /// An older position, which every member has acknowledged no matter which switch reported `self`. Its MSN is not exact, but
-    /// later acknowledgements are counted correctly from it.
-    pub(super) fn for_all(self) -> Position {
+    /// A position [`MAX_IN_FLIGHT`] packets older than this one, which every member has acknowledged no matter which switch has
+    /// reported this one. Its MSN is a lower bound, from which switches count later acknowledgements correctly.
+    pub(super) fn lower_bound(self) -> Position {
         Position {
-            psn: Psn::new(self.psn.get().wrapping_sub(IN_FLIGHT)),
-            msn: self.msn.wrapping_sub(MESSAGES_IN_FLIGHT) & MSN_MASK,
+            psn: Psn::new(self.psn.get().wrapping_sub(MAX_IN_FLIGHT)),
+            msn: self.msn.wrapping_sub(MAX_MESSAGES_IN_FLIGHT) & MSN_MASK,
         }
     }
 
@@ -98,7 +99,7 @@ mod tests {
             psn: Psn::new(5),
             msn: 2,
         };
-        let all = here.for_all();
+        let all = here.lower_bound();
         assert!(all.psn.precedes(here.psn));
         assert_eq!(here.psn.distance_from(all.psn), 1 << 20);
         assert_eq!(

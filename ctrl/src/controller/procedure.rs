@@ -1,7 +1,7 @@
 //! Runner of procedures: sequences of tasks on several switches, with undo.
 //!
 //! A procedure is a list of steps. A step submits tasks to switches concurrently, and is complete when all of them are; then
-//! the next step begins. If a task fails, the procedure turns back: the failed step and all before it are undone, in
+//! the next step begins. If a task fails, the procedure is undone: first the failed step, then all steps before it, in
 //! reverse order.
 //!
 //! ```text
@@ -11,8 +11,8 @@
 //!  undo 1 ◀── undo 2 ◀── ... ◀── undo n        undone
 //! ```
 //!
-//! A step that cannot be undone is firm: its failures are recorded, as are failures while undoing, and the procedure
-//! continues. So a [`Run`] always ends, done or undone, with a list of switches that may have leftover state.
+//! If a task of a step that cannot be undone fails, or a task that undoes a step, the failure is recorded, and the
+//! procedure continues. So a [`Run`] always ends, done or undone, with a list of switches on which entries may remain.
 //!
 //! | procedure | steps | subject |
 //! |---|---|---|
@@ -31,19 +31,22 @@ use crate::topology::SwitchIndex;
 
 /// A procedure: its steps, and how the controller finds a running instance.
 pub(super) trait Procedure: Sized + 'static {
-    /// Identifies a running instance.
+    /// Key that identifies a running instance of the procedure.
     type Key: Copy;
-    /// Identifies the value that a task reads.
+    /// Identification of a value that a task reads from a switch.
     type Reading: Copy + fmt::Debug;
-    /// Error because of which the procedure turns back.
+    /// Type of the error that makes the controller undo the procedure.
     type Failure: From<SwitchError> + fmt::Debug;
 
+    /// Name of the procedure in log messages.
     const NAME: &'static str;
-    /// Steps in order.
+    /// Steps of the procedure, in order.
     const STEPS: &'static [Step<Self>];
 
+    /// Running instance with this key; `None` if there is none.
     fn find(controller: &Controller, key: Self::Key) -> Option<&Run<Self>>;
 
+    /// Running instance with this key; `None` if there is none.
     fn find_mut(controller: &mut Controller, key: Self::Key) -> Option<&mut Run<Self>>;
 
     /// Owner under which the tasks of the instance `key` are submitted. The controller passes the tasks' results to it.
@@ -58,32 +61,32 @@ pub(super) trait Procedure: Sized + 'static {
     );
 
     /// Called when a step has failed or the procedure is cancelled, before the completed steps are undone.
-    fn turned_back(_controller: &mut Controller, _now: u64, _place: Self::Key) {}
+    fn undo_started(_controller: &mut Controller, _now: u64, _key: Self::Key) {}
 
     /// Called when the procedure is done or undone; see [`Run::is_done`].
     fn ended(controller: &mut Controller, now: u64, key: Self::Key);
 }
 
-/// A task for one switch. With a `reading`, its result is recorded, and an error does not fail the step.
+/// A task of a step, for one switch. If `reading` is set, its result is recorded, and an error does not fail the step.
 #[derive(Debug)]
-pub(super) struct Order<R> {
+pub(super) struct SwitchTask<R> {
     switch: SwitchIndex,
     task: Task,
     reading: Option<R>,
 }
 
-impl<R> Order<R> {
-    pub(super) fn new(switch: SwitchIndex, task: Task) -> Order<R> {
-        Order {
+impl<R> SwitchTask<R> {
+    pub(super) fn new(switch: SwitchIndex, task: Task) -> SwitchTask<R> {
+        SwitchTask {
             switch,
             task,
             reading: None,
         }
     }
 
-    /// Creates an order for a task whose result is recorded under `reading`.
-    pub(super) fn read(switch: SwitchIndex, task: Task, reading: R) -> Order<R> {
-        Order {
+    /// Creates a task whose result is recorded as the value of `reading`.
+    pub(super) fn read(switch: SwitchIndex, task: Task, reading: R) -> SwitchTask<R> {
+        SwitchTask {
             switch,
             task,
             reading: Some(reading),
@@ -91,33 +94,33 @@ impl<R> Order<R> {
     }
 }
 
-type Orders<P> = fn(&P, &Controller) -> Vec<Order<<P as Procedure>::Reading>>;
+type TasksOfStep<P> = fn(&P, &Controller) -> Vec<SwitchTask<<P as Procedure>::Reading>>;
 type Completion<P> =
     fn(&mut Controller, <P as Procedure>::Key) -> Result<(), <P as Procedure>::Failure>;
 
 /// One step of a procedure.
 pub(super) struct Step<P: Procedure> {
     pub(super) name: &'static str,
-    tasks: Orders<P>,
-    undo: Orders<P>,
+    tasks: TasksOfStep<P>,
+    undo: TasksOfStep<P>,
     complete: Completion<P>,
-    is_firm: bool,
+    is_irreversible: bool,
 }
 
 impl<P: Procedure> Step<P> {
     /// Creates a step whose tasks need no undo.
-    pub(super) const fn new(name: &'static str, tasks: Orders<P>) -> Step<P> {
+    pub(super) const fn new(name: &'static str, tasks: TasksOfStep<P>) -> Step<P> {
         Step {
             name,
             tasks,
             undo: |_, _| Vec::new(),
             complete: |_, _| Ok(()),
-            is_firm: false,
+            is_irreversible: false,
         }
     }
 
     /// Sets the tasks that undo this step, no matter which of its tasks failed.
-    pub(super) const fn undone_by(self, undo: Orders<P>) -> Step<P> {
+    pub(super) const fn undone_by(self, undo: TasksOfStep<P>) -> Step<P> {
         Step { undo, ..self }
     }
 
@@ -126,10 +129,10 @@ impl<P: Procedure> Step<P> {
         Step { complete, ..self }
     }
 
-    /// Makes this step firm: its failures are recorded, but do not turn the procedure back.
-    pub(super) const fn firm(self) -> Step<P> {
+    /// Makes this step one that cannot be undone: its failures are recorded, but the procedure continues.
+    pub(super) const fn irreversible(self) -> Step<P> {
         Step {
-            is_firm: true,
+            is_irreversible: true,
             ..self
         }
     }
@@ -139,19 +142,20 @@ impl<P: Procedure> Step<P> {
 #[derive(Debug)]
 pub(super) struct Run<P: Procedure> {
     pub(super) procedure: P,
-    at: Progress,
-    waits_for: BTreeMap<TaskId, (SwitchIndex, Option<P::Reading>)>,
-    /// First failure, because of which the procedure turns back; `None` without one.
+    progress: Progress,
+    pending: BTreeMap<TaskId, (SwitchIndex, Option<P::Reading>)>,
+    /// First failure, after which the steps are undone; `None` without a failure.
     failure: Option<P::Failure>,
     /// Whether the procedure was cancelled.
     is_cancelled: bool,
-    /// First error of each switch in firm steps or while undoing.
-    left: BTreeMap<SwitchIndex, SwitchError>,
-    /// Switches that may have leftover state, now or after a delayed reply.
-    doubtful: BTreeSet<SwitchIndex>,
+    /// First error of each switch in steps that cannot be undone, or while steps are undone.
+    errors: BTreeMap<SwitchIndex, SwitchError>,
+    /// Switches on which entries of the procedure may remain, because it is unknown whether a write was or will be
+    /// executed.
+    possible_leftovers: BTreeSet<SwitchIndex>,
 }
 
-/// Current step of a procedure; all steps before it have begun.
+/// Progress of a procedure: the number of the step that is executed or undone, or how it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     Step(usize),
@@ -165,116 +169,119 @@ impl<P: Procedure> Run<P> {
     pub(super) fn new(procedure: P) -> Run<P> {
         Run {
             procedure,
-            at: Progress::Step(0),
-            waits_for: BTreeMap::new(),
+            progress: Progress::Step(0),
+            pending: BTreeMap::new(),
             failure: None,
             is_cancelled: false,
-            left: BTreeMap::new(),
-            doubtful: BTreeSet::new(),
+            errors: BTreeMap::new(),
+            possible_leftovers: BTreeSet::new(),
         }
     }
 
     /// Whether every step is complete.
     pub(super) fn is_done(&self) -> bool {
-        self.at == Progress::Done
+        self.progress == Progress::Done
     }
 
     /// Whether every step that had begun is undone.
     pub(super) fn is_undone(&self) -> bool {
-        self.at == Progress::Undone
+        self.progress == Progress::Undone
     }
 
-    /// Failure because of which the procedure has turned back; `None` without one.
+    /// First failure, after which the steps are undone; `None` without a failure.
     pub(super) fn failure(&self) -> Option<&P::Failure> {
         self.failure.as_ref()
     }
 
-    /// Returns the state of the procedure, and how it has ended.
-    pub(super) fn end(self) -> (P, Ending<P::Failure>) {
+    /// Returns the state of the ended procedure, and its result.
+    pub(super) fn into_outcome(self) -> (P, Outcome<P::Failure>) {
         // A disconnected switch is not a failure, as it is read and repaired when it reconnects.
-        let left = self.left.into_values();
-        let left = left.filter(|error| !matches!(error, SwitchError::Lost { .. }));
-        let ending = Ending {
+        let errors = self.errors.into_values();
+        let errors = errors.filter(|error| !matches!(error, SwitchError::Lost { .. }));
+        let outcome = Outcome {
             failure: self.failure,
-            left: left.collect(),
-            doubtful: self.doubtful,
+            errors: errors.collect(),
+            possible_leftovers: self.possible_leftovers,
         };
-        (self.procedure, ending)
+        (self.procedure, outcome)
     }
 
     /// Records that a switch has failed, so that the procedure's state there is unreliable.
     pub(super) fn switch_failed(&mut self, switch: SwitchIndex, error: SwitchError) {
-        match self.at {
+        match self.progress {
             Progress::Done | Progress::Undone => {
-                self.doubtful.insert(switch);
+                self.possible_leftovers.insert(switch);
             }
-            Progress::Step(_) | Progress::Undo(_) => self.note(switch, error),
+            Progress::Step(_) | Progress::Undo(_) => self.record_error(switch, error),
         }
     }
 
-    fn note(&mut self, switch: SwitchIndex, error: SwitchError) {
-        let may_turn_back = matches!(self.at, Progress::Step(n) if !P::STEPS[n].is_firm);
+    fn record_error(&mut self, switch: SwitchIndex, error: SwitchError) {
+        let may_turn_back =
+            matches!(self.progress, Progress::Step(n) if !P::STEPS[n].is_irreversible);
         if !may_turn_back || !error.is_definite() {
-            self.doubtful.insert(switch);
+            self.possible_leftovers.insert(switch);
         }
         if may_turn_back {
             self.failure.get_or_insert_with(|| error.into());
         } else {
-            self.left.entry(switch).or_insert(error);
+            self.errors.entry(switch).or_insert(error);
         }
     }
 
     fn enter_next_step(&mut self) {
-        self.at = match self.at {
+        self.progress = match self.progress {
             Progress::Step(n) if self.failure.is_some() || self.is_cancelled => Progress::Undo(n),
             Progress::Step(n) if n + 1 < P::STEPS.len() => Progress::Step(n + 1),
             Progress::Step(_) => Progress::Done,
             Progress::Undo(n) if n > 0 => Progress::Undo(n - 1),
             Progress::Undo(_) => Progress::Undone,
-            over => over,
+            ended => ended,
         };
     }
 }
 
-/// How a procedure has ended.
+/// Result of an ended procedure.
 #[derive(Debug)]
-pub(super) struct Ending<F> {
-    /// Failure because of which the procedure has turned back; `None` if it did not, or was cancelled.
+pub(super) struct Outcome<F> {
+    /// Failure because of which the steps were undone; `None` if the procedure succeeded or was cancelled.
     pub(super) failure: Option<F>,
-    /// Errors of firm steps or while undoing, one per switch.
-    pub(super) left: Vec<SwitchError>,
-    /// Switches that may have leftover state.
-    pub(super) doubtful: BTreeSet<SwitchIndex>,
+    /// Errors of steps that cannot be undone, and errors while steps were undone, one per switch.
+    pub(super) errors: Vec<SwitchError>,
+    /// Switches on which entries of the procedure may remain.
+    pub(super) possible_leftovers: BTreeSet<SwitchIndex>,
 }
 
-impl Ending<GroupError> {
-    /// Error for the requester: the reason to turn back, and errors while undoing. `None` if the procedure did not turn back.
-    pub(super) fn error(self) -> Option<GroupError> {
+impl Outcome<GroupError> {
+    /// Error for the requester: the failure because of which the steps were undone, and errors while they were undone.
+    /// `None` without such a failure.
+    pub(super) fn into_group_error(self) -> Option<GroupError> {
         let initial = self.failure?;
-        Some(match self.left.is_empty() {
+        Some(match self.errors.is_empty() {
             true => initial,
             false => GroupError::Unwind {
                 initial: Box::new(initial),
-                unwind: self.left,
+                unwind: self.errors,
             },
         })
     }
 }
 
 impl Controller {
-    /// Begins or continues a procedure, up to the next step with tasks.
+    /// Begins or continues a procedure: executes its steps up to one that waits for tasks.
     pub(super) fn begin<P: Procedure>(&mut self, now: u64, key: P::Key) {
         while let Some(run) = P::find(self, key) {
-            let orders = match run.at {
+            let switch_tasks = match run.progress {
                 Progress::Step(n) => (P::STEPS[n].tasks)(&run.procedure, self),
                 Progress::Undo(n) => (P::STEPS[n].undo)(&run.procedure, self),
                 Progress::Done | Progress::Undone => return P::ended(self, now, key),
             };
-            let is_waiting = !orders.is_empty();
-            for order in orders {
-                let id = self.submit(now, order.switch, P::owner(key), order.task);
+            let is_waiting = !switch_tasks.is_empty();
+            for switch_task in switch_tasks {
+                let id = self.submit(now, switch_task.switch, P::owner(key), switch_task.task);
                 if let Some(run) = P::find_mut(self, key) {
-                    run.waits_for.insert(id, (order.switch, order.reading));
+                    run.pending
+                        .insert(id, (switch_task.switch, switch_task.reading));
                 }
             }
             if is_waiting {
@@ -296,28 +303,28 @@ impl Controller {
             return;
         };
         // Otherwise the task belongs to an earlier instance with this key.
-        let Some((switch, reading)) = run.waits_for.remove(&task) else {
+        let Some((switch, reading)) = run.pending.remove(&task) else {
             return;
         };
         match (reading, result) {
             (Some(reading), result) => run.procedure.record_reading(switch, reading, result),
             (None, Ok(_)) => {}
-            (None, Err(error)) => run.note(switch, error),
+            (None, Err(error)) => run.record_error(switch, error),
         }
-        if run.waits_for.is_empty() {
+        if run.pending.is_empty() {
             self.complete_step::<P>(now, key);
             self.begin::<P>(now, key);
         }
     }
 
-    /// Cancels a procedure: it turns back once the current step is complete.
+    /// Cancels a procedure: its steps are undone once the current step is complete.
     pub(super) fn cancel<P: Procedure>(&mut self, now: u64, key: P::Key) {
         let Some(run) = P::find_mut(self, key) else {
             return;
         };
         run.is_cancelled = true;
         if run.is_done() {
-            run.at = Progress::Undo(P::STEPS.len() - 1);
+            run.progress = Progress::Undo(P::STEPS.len() - 1);
             self.begin::<P>(now, key);
         }
     }
@@ -327,19 +334,19 @@ impl Controller {
             return;
         };
         let mut result = Ok(());
-        if let (Progress::Step(n), None) = (run.at, &run.failure) {
+        if let (Progress::Step(n), None) = (run.progress, &run.failure) {
             result = (P::STEPS[n].complete)(self, key);
         }
         if let Some(run) = P::find_mut(self, key) {
             if let Err(failure) = result {
                 run.failure = Some(failure);
             }
-            let before = run.at;
+            let before = run.progress;
             run.enter_next_step();
-            if let (Progress::Step(n), Progress::Undo(_)) = (before, run.at) {
+            if let (Progress::Step(n), Progress::Undo(_)) = (before, run.progress) {
                 let (step, failure) = (P::STEPS[n].name, &run.failure);
-                tracing::debug!(procedure = P::NAME, step, ?failure, "turns back");
-                P::turned_back(self, now, key);
+                tracing::debug!(procedure = P::NAME, step, ?failure, "undoing the procedure");
+                P::undo_started(self, now, key);
             }
         }
     }
@@ -349,7 +356,7 @@ impl Controller {
 impl<P: Procedure> Run<P> {
     /// Name of the current step, and whether it is being undone; `None` if the procedure has ended.
     pub(super) fn step(&self) -> Option<(&'static str, bool)> {
-        match self.at {
+        match self.progress {
             Progress::Step(n) => Some((P::STEPS[n].name, false)),
             Progress::Undo(n) => Some((P::STEPS[n].name, true)),
             Progress::Done | Progress::Undone => None,

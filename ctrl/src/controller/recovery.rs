@@ -22,7 +22,7 @@ use alfirk_roce::wire::Psn;
 
 use super::error::SwitchError;
 use super::group::{Group, GroupPart};
-use super::locate::{Evidence, Local, Located, Readings};
+use super::locate::{Evidence, LocalMember, LocatedPosition, Readings};
 use super::position::Position;
 use super::registers;
 use super::session::{Task, TaskId};
@@ -31,8 +31,8 @@ use super::{duplicate, Controller, Owner};
 use crate::constants::{REGISTER_AGG, REGISTER_CLAIMED, REGISTER_SENT, REGISTER_SRC_PORT};
 use crate::topology::SwitchIndex;
 
-/// Maximum number of queries to a member that does not reply.
-const ROUNDS: u32 = 8;
+/// Maximum number of rounds in which members that do not reply are queried.
+const MAX_ROUNDS: u32 = 8;
 /// Maximum number of restarts of a recovery because members reported no progress.
 const MAX_STALL_REPORTS: u32 = 4;
 
@@ -42,20 +42,21 @@ pub(super) type PartKey = (Ipv4Addr, SwitchIndex);
 /// Running recoveries, at most one per group and switch of its tree.
 #[derive(Debug, Default)]
 pub(super) struct Recoveries {
-    open: BTreeMap<PartKey, Recovery>,
+    running: BTreeMap<PartKey, Recovery>,
     timers: Timers<PartKey>,
     /// Member of each group that last reported no progress.
     stall_reporters: BTreeMap<Ipv4Addr, Ipv4Addr>,
-    /// Parts repaired since their group last made progress.
+    /// Parts of groups whose registers were repaired since the group last made progress.
     repaired: BTreeSet<PartKey>,
 }
 
 #[derive(Debug)]
 struct Recovery {
-    /// Position that all members but the source certainly have; replies are newer.
+    /// Position that all members except the source certainly have. Their replies contain newer PSNs.
     base: Position,
     /// Number of restarts because members reported no progress.
     stall_reports: u32,
+    /// Number of completed rounds of queries.
     round: u32,
     stage: Stage,
     pending: BTreeMap<TaskId, RegisterRead>,
@@ -72,8 +73,8 @@ enum Stage {
     Reading,
     /// Writing registers.
     Writing(RegisterValues),
-    /// Registers are written, but the position may be too old, so the wide window is still in effect.
-    Open,
+    /// Registers are written, but the position may be too old, so the group still has the wide window.
+    WideWindow,
 }
 
 /// Values that are written to the registers of a group's part.
@@ -104,18 +105,18 @@ impl Recoveries {
 
     /// Whether a part's recovery has begun and not ended. Until it ends, the position in the part's registers may be too
     /// old.
-    pub(super) fn is_open(&self, part: PartKey) -> bool {
-        self.open.contains_key(&part)
+    pub(super) fn is_running(&self, part: PartKey) -> bool {
+        self.running.contains_key(&part)
     }
 
     pub(super) fn discard(&mut self, part: PartKey) {
-        self.open.remove(&part);
+        self.running.remove(&part);
         self.timers.clear(part);
     }
 
     pub(super) fn discard_group(&mut self, mcst_id: Ipv4Addr) {
         let parts = (mcst_id, SwitchIndex(0))..=(mcst_id, SwitchIndex(usize::MAX));
-        let parts: Vec<PartKey> = self.open.range(parts).map(|(part, _)| *part).collect();
+        let parts: Vec<PartKey> = self.running.range(parts).map(|(part, _)| *part).collect();
         for part in parts {
             self.discard(part);
         }
@@ -124,7 +125,7 @@ impl Recoveries {
     }
 
     pub(super) fn discard_switch(&mut self, switch: SwitchIndex) {
-        let parts = self.open.keys().filter(|(_, at)| *at == switch);
+        let parts = self.running.keys().filter(|(_, at)| *at == switch);
         for part in parts.copied().collect::<Vec<_>>() {
             self.discard(part);
         }
@@ -152,9 +153,9 @@ impl Controller {
     pub(super) fn member_reports_stall(&mut self, now: u64, mcst_id: Ipv4Addr, member: Ipv4Addr) {
         self.recoveries.stall_reporters.insert(mcst_id, member);
         let parts = (mcst_id, SwitchIndex(0))..=(mcst_id, SwitchIndex(usize::MAX));
-        let open = self.recoveries.open.range(parts);
+        let open = self.recoveries.running.range(parts);
         let uncertain = open.filter(|(_, recovery)| {
-            recovery.stage == Stage::Open && recovery.stall_reports < MAX_STALL_REPORTS
+            recovery.stage == Stage::WideWindow && recovery.stall_reports < MAX_STALL_REPORTS
         });
         let again: Vec<(PartKey, Position, u32)> = uncertain
             .map(|(part, recovery)| (*part, recovery.base, recovery.stall_reports + 1))
@@ -174,7 +175,7 @@ impl Controller {
             claims: BTreeMap::new(),
             readings: Readings::default(),
         };
-        self.recoveries.open.insert(part, recovery);
+        self.recoveries.running.insert(part, recovery);
         self.query_members(now, part);
     }
 
@@ -182,7 +183,8 @@ impl Controller {
     fn is_recoverable(&mut self, now: u64, part: PartKey) -> bool {
         let (mcst_id, switch) = part;
         let registration = self.groups.get(&mcst_id);
-        let is_there = registration.is_some_and(|r| r.is_ready() && r.group().on(switch).is_some());
+        let is_there =
+            registration.is_some_and(|r| r.is_ready() && r.group().part_on(switch).is_some());
         if !is_there || !self.switches[switch.0].boot.is_ready() {
             self.recoveries.discard(part);
             return false;
@@ -190,8 +192,8 @@ impl Controller {
         let is_at_rest = registration.is_some_and(|r| r.is_at_rest());
         if !is_at_rest {
             // A change reads and writes registers itself.
-            if let Some(recovery) = self.recoveries.open.get_mut(&part) {
-                if recovery.stage != Stage::Open {
+            if let Some(recovery) = self.recoveries.running.get_mut(&part) {
+                if recovery.stage != Stage::WideWindow {
                     recovery.stage = Stage::Querying;
                     recovery.claims.clear();
                 }
@@ -205,13 +207,13 @@ impl Controller {
     /// The group and its part on a switch; `None` if there is no such part.
     fn part_at(&self, (mcst_id, switch): PartKey) -> Option<(&Group, &GroupPart)> {
         let group = self.groups.get(&mcst_id)?.group();
-        Some((group, group.on(switch)?))
+        Some((group, group.part_on(switch)?))
     }
 
     /// Sends a duplicate request to each member at the switch that has not replied.
     fn query_members(&mut self, now: u64, part: PartKey) {
         let (mcst_id, switch) = part;
-        let Some(recovery) = self.recoveries.open.get(&part) else {
+        let Some(recovery) = self.recoveries.running.get(&part) else {
             return;
         };
         let (base, answered) = (recovery.base.psn, recovery.claims.clone());
@@ -239,9 +241,9 @@ impl Controller {
 
     pub(super) fn recovery_timeout(&mut self, now: u64) {
         while let Some(part) = self.recoveries.timers.pop_due(now) {
-            match self.recoveries.open.get(&part).map(|r| r.stage) {
+            match self.recoveries.running.get(&part).map(|r| r.stage) {
                 Some(Stage::Querying) => self.read_claims(now, part),
-                Some(Stage::Open) => self.close_recovery(now, part),
+                Some(Stage::WideWindow) => self.end_recovery(now, part),
                 Some(Stage::Reading | Stage::Writing(_)) | None => {}
             }
         }
@@ -257,7 +259,7 @@ impl Controller {
             return;
         };
         let mut reads = Vec::new();
-        for on in &group.switches {
+        for on in &group.parts {
             let index = on.group_index;
             let mut read = |number, path, register| {
                 let task = Task::Registers(registers::read(index, number, path));
@@ -285,13 +287,13 @@ impl Controller {
         stage: Stage,
         tasks: Vec<(SwitchIndex, Task, RegisterRead)>,
     ) {
-        if let Some(recovery) = self.recoveries.open.get_mut(&part) {
+        if let Some(recovery) = self.recoveries.running.get_mut(&part) {
             recovery.stage = stage;
             recovery.pending.clear();
         }
         for (switch, task, register) in tasks {
             let id = self.submit(now, switch, Owner::Recovery(part), task);
-            if let Some(recovery) = self.recoveries.open.get_mut(&part) {
+            if let Some(recovery) = self.recoveries.running.get_mut(&part) {
                 recovery.pending.insert(id, register);
             }
         }
@@ -305,7 +307,7 @@ impl Controller {
         task: TaskId,
         result: Result<u64, SwitchError>,
     ) {
-        let Some(recovery) = self.recoveries.open.get_mut(&part) else {
+        let Some(recovery) = self.recoveries.running.get_mut(&part) else {
             return;
         };
         let Some(register) = recovery.pending.remove(&task) else {
@@ -319,13 +321,13 @@ impl Controller {
                 }
             }
             (RegisterRead::LastAcked(of), Ok(value)) => {
-                recovery.readings.of(of).last_acked = Some(Position::from_register(value));
+                recovery.readings.entry(of).last_acked = Some(Position::from_register(value));
             }
             (RegisterRead::Sent(of), Ok(value)) => {
-                recovery.readings.of(of).sent = Some(Psn::new(value as u32));
+                recovery.readings.entry(of).sent = Some(Psn::new(value as u32));
             }
             (RegisterRead::Source(of), Ok(value)) => {
-                recovery.readings.of(of).source = Some(value as u32);
+                recovery.readings.entry(of).source = Some(value as u32);
             }
             // Other switches or the members have the value.
             (RegisterRead::Nothing, _) | (_, Err(_)) => {}
@@ -336,52 +338,56 @@ impl Controller {
         match recovery.stage {
             Stage::Reading => self.evaluate_claims(now, part),
             Stage::Writing(values) => self.registers_set(now, part, values),
-            Stage::Querying | Stage::Open => {}
+            Stage::Querying | Stage::WideWindow => {}
         }
     }
 
-    /// Writes the registers if all members have replied or were queried often enough; else queries again.
+    /// Evaluates the replies of members: writes the registers if all have replied or were queried [`MAX_ROUNDS`] times, else
+    /// queries again.
     fn evaluate_claims(&mut self, now: u64, part: PartKey) {
         let (mcst_id, switch) = part;
         let Some(evidence) = self.evidence(part) else {
             return self.recoveries.discard(part);
         };
         let silent = evidence
-            .locals
+            .local_members
             .iter()
             .filter(|local| local.newest.is_none());
         let group = self.groups.get(&mcst_id).map(|r| r.group());
-        let mut others = group.into_iter().flat_map(|group| &group.switches);
+        let mut others = group.into_iter().flat_map(|group| &group.parts);
         let are_others_open =
             others.any(|on| on.switch != switch && !self.has_position((mcst_id, on.switch)));
-        let Some(recovery) = self.recoveries.open.get_mut(&part) else {
+        let Some(recovery) = self.recoveries.running.get_mut(&part) else {
             return;
         };
         // Only the source's newest PSN may be older than the base.
-        let silent: Vec<&Local> = silent.collect();
-        let are_all = match (&silent[..], evidence.towards_source) {
+        let silent: Vec<&LocalMember> = silent.collect();
+        let are_all = match (&silent[..], evidence.port_towards_source) {
             ([], _) => true,
             ([one], None) => one.may_send && recovery.round > 0,
             _ => false,
         };
-        if evidence.locals.is_empty() && evidence.towards_source.is_none() && are_others_open {
+        if evidence.local_members.is_empty()
+            && evidence.port_towards_source.is_none()
+            && are_others_open
+        {
             // Query the members again.
             recovery.stage = Stage::Querying;
             let next = now + self.config.probe_interval_ns;
             return self.recoveries.timers.set(part, next);
         }
         recovery.round += 1;
-        if recovery.round < ROUNDS && !are_all {
+        if recovery.round < MAX_ROUNDS && !are_all {
             recovery.stage = Stage::Querying;
             return self.query_members(now, part);
         }
-        let Located {
+        let LocatedPosition {
             psn,
             source,
             is_exact,
         } = evidence.locate();
         let base = recovery.base;
-        let position = match recovery.readings.least() {
+        let position = match recovery.readings.oldest_acked() {
             Some(least) if least.psn == psn => least,
             _ => Position { psn, ..base },
         };
@@ -392,7 +398,7 @@ impl Controller {
             return;
         };
         let name = &self.topology.switch(switch).name;
-        tracing::info!(%mcst_id, switch = name, %psn, source, is_exact, "registers start anew");
+        tracing::info!(%mcst_id, switch = name, %psn, source, is_exact, "initialising the lost registers of the group");
         let task = group.init_group(on, position, source);
         let member = on.paths.iter().find(|path| path.port == source);
         let member = member.and_then(|path| Some(path.member()?.spec.ip));
@@ -442,15 +448,15 @@ impl Controller {
             self.submit(now, switch, Owner::Detached, Task::Write(vec![entry]));
             return self.recoveries.discard(part);
         }
-        if let Some(recovery) = self.recoveries.open.get_mut(&part) {
-            recovery.stage = Stage::Open;
+        if let Some(recovery) = self.recoveries.running.get_mut(&part) {
+            recovery.stage = Stage::WideWindow;
         }
         let close = now + self.config.dead_member_ns;
         self.recoveries.timers.set(part, close);
     }
 
     /// Restores the normal window, once the group has had time to make progress.
-    fn close_recovery(&mut self, now: u64, part: PartKey) {
+    fn end_recovery(&mut self, now: u64, part: PartKey) {
         let (_, switch) = part;
         if !self.is_recoverable(now, part) {
             return;
@@ -465,11 +471,11 @@ impl Controller {
 
     /// Collects the replies of members and the registers of other switches, as input of [`Evidence::locate`].
     fn evidence(&self, (mcst_id, switch): PartKey) -> Option<Evidence> {
-        let recovery = self.recoveries.open.get(&(mcst_id, switch))?;
+        let recovery = self.recoveries.running.get(&(mcst_id, switch))?;
         let group = self.groups.get(&mcst_id)?.group();
-        let on = group.on(switch)?;
-        let locals = (0..=u8::MAX).zip(&on.paths).filter_map(|(number, path)| {
-            Some(Local {
+        let on = group.part_on(switch)?;
+        let local_members = (0..=u8::MAX).zip(&on.paths).filter_map(|(number, path)| {
+            Some(LocalMember {
                 port: path.port,
                 may_send: path.member()?.spec.may_send,
                 newest: recovery.claims.get(&number).copied(),
@@ -482,22 +488,25 @@ impl Controller {
         };
         let reporter = self.recoveries.stall_reporters.get(&mcst_id).copied();
         let likely = [reporter, group.source].into_iter().flatten();
-        let towards_source = recovery.readings.source(group).map(|source| {
-            let located = group.port_of(&self.topology, switch, source);
+        let port_towards_source = recovery.readings.source(group).map(|source| {
+            let located = group.port_towards(&self.topology, switch, source);
             located.unwrap_or(0)
         });
         Some(Evidence {
             base: recovery.base.psn,
             window: group.window(),
-            locals: locals.collect(),
-            elsewhere: recovery.readings.least().map(|position| position.psn),
-            towards_source: towards_source.filter(|port| *port != 0),
-            likely: likely.filter_map(port_of).collect(),
+            local_members: local_members.collect(),
+            acked_elsewhere: recovery
+                .readings
+                .oldest_acked()
+                .map(|position| position.psn),
+            port_towards_source: port_towards_source.filter(|port| *port != 0),
+            likely_source_ports: likely.filter_map(port_of).collect(),
         })
     }
 }
 
-/// Turns the insertion of an entry into its modification.
+/// Converts an update that inserts an entry to one that modifies it.
 fn modify(mut entry: alfirk_p4runtime::p4::v1::Update) -> alfirk_p4runtime::p4::v1::Update {
     entry.r#type = alfirk_p4runtime::p4::v1::update::Type::Modify.into();
     entry

@@ -93,12 +93,14 @@ pub fn parse(payload: &[u8]) -> Option<RegisterControl> {
 }
 
 /// Describes an error status; `None` for success.
-pub(super) fn refusal(status: u8) -> Option<&'static str> {
+pub(super) fn status_error(status: u8) -> Option<&'static str> {
     match status {
         REGISTER_STATUS_OK => None,
         REGISTER_STATUS_BAD_OP => Some("unknown operation"),
         REGISTER_STATUS_BAD_REGISTER => Some("unknown register"),
-        REGISTER_STATUS_OUT_OF_RANGE => Some("group or path beyond the pipeline's sizes"),
+        REGISTER_STATUS_OUT_OF_RANGE => {
+            Some("group index, path or count exceeds the sizes of the pipeline")
+        }
         _ => Some("unknown reason"),
     }
 }

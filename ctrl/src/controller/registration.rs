@@ -126,7 +126,7 @@ impl Registration {
     }
 
     /// Marks the group as in use, once all agents are done.
-    pub(super) fn has_grown(&mut self) {
+    pub(super) fn end_growth(&mut self) {
         self.state = GroupState::InUse;
     }
 
@@ -190,12 +190,12 @@ impl Registration {
     }
 
     /// Part on a switch that a running change adds to the group; `None` without one.
-    pub(super) fn coming_on(&self, switch: SwitchIndex) -> Option<&GroupPart> {
-        self.change()?.procedure.fresh_on(switch)
+    pub(super) fn new_part_on(&self, switch: SwitchIndex) -> Option<&GroupPart> {
+        self.change()?.procedure.new_part_on(switch)
     }
 
     /// Makes the changed group the current one.
-    pub(super) fn take_next(&mut self) {
+    pub(super) fn apply_change(&mut self) {
         if let GroupState::Changing { change, .. } = &self.state {
             self.group.clone_from(&change.procedure.next);
         }
@@ -206,18 +206,18 @@ impl Registration {
     }
 
     /// Initial PSN of a member that joined after the group was created; `None` for other members.
-    pub(super) fn joined_at(&self, ip: Ipv4Addr) -> Option<Psn> {
+    pub(super) fn initial_psn_of_joined(&self, ip: Ipv4Addr) -> Option<Psn> {
         self.joined.get(&ip).copied()
     }
 
     /// Cancels running procedures that depend on a switch that has lost all its entries. Returns whether agents are creating a
     /// part there.
     fn switch_failed(&mut self, switch: SwitchIndex, error: &SwitchError) -> bool {
-        let is_there = self.group.on(switch).is_some();
+        let is_there = self.group.part_on(switch).is_some();
         match &mut self.state {
             GroupState::Creating(_, run) if is_there => run.switch_failed(switch, error.clone()),
             GroupState::Removing(run) if is_there => run.switch_failed(switch, error.clone()),
-            GroupState::Changing { change, .. } if change.procedure.concerns(switch) => {
+            GroupState::Changing { change, .. } if change.procedure.involves(switch) => {
                 change.switch_failed(switch, error.clone());
             }
             GroupState::Growing(_) => return is_there,
@@ -244,14 +244,14 @@ impl Controller {
     pub(super) fn group_status(&self, registration: &Registration) -> GroupStatus {
         let group = &registration.group;
         let is_up = |on: &GroupPart| self.switches[on.switch.0].boot.is_ready();
-        let switches = group.switches.iter().map(|on| GroupOnSwitch {
+        let switches = group.parts.iter().map(|on| GroupOnSwitch {
             switch: self.topology.switch(on.switch).name.clone(),
             group_index: on.group_index,
             ports: on.paths.iter().map(|path| path.port).collect(),
         });
         GroupStatus {
             mcst_id: group.mcst_id,
-            state: registration.public_state(group.switches.iter().all(is_up)),
+            state: registration.public_state(group.parts.iter().all(is_up)),
             members: group.members.iter().map(|m| m.spec.ip).collect(),
             switches: switches.collect(),
         }
@@ -312,14 +312,14 @@ impl Controller {
         match std::mem::replace(&mut registration.state, GroupState::InUse) {
             GroupState::Creating(tag, run) if run.is_done() => {
                 let group = registration.group.info();
-                self.virtual_qpns.used(mcst_id, group.remote_qpn);
+                self.virtual_qpns.record(mcst_id, group.remote_qpn);
                 self.queue_reply(ApiReply::GroupReady { tag, group });
                 self.renew_lease(now, mcst_id);
             }
             GroupState::Creating(tag, run) => {
-                let (_, ending) = run.end();
-                self.discard_group(mcst_id, &ending.doubtful);
-                if let Some(error) = ending.error() {
+                let (_, outcome) = run.into_outcome();
+                self.discard_group(mcst_id, &outcome.possible_leftovers);
+                if let Some(error) = outcome.into_group_error() {
                     self.queue_reply(ApiReply::Failed { tag, error });
                 }
             }
@@ -365,11 +365,11 @@ impl Controller {
                 return;
             }
         };
-        let (removal, ending) = run.end();
-        let Some(group) = self.discard_group(mcst_id, &ending.doubtful) else {
+        let (removal, outcome) = run.into_outcome();
+        let Some(group) = self.discard_group(mcst_id, &outcome.possible_leftovers) else {
             return;
         };
-        let unwind = ending.left;
+        let unwind = outcome.errors;
         let reply = match removal.reason {
             Reason::Request(tag) if unwind.is_empty() => ApiReply::GroupRemoved { tag, mcst_id },
             Reason::Request(tag) => ApiReply::Failed {
@@ -394,11 +394,12 @@ impl Controller {
         self.queue_reply(reply);
     }
 
-    /// Drops a group and frees its allocations, except on `doubtful` switches, which may still have entries of it.
+    /// Drops a group and frees its allocations, except on switches in `possible_leftovers`, which may still have entries
+    /// of it.
     pub(super) fn discard_group(
         &mut self,
         mcst_id: Ipv4Addr,
-        doubtful: &BTreeSet<SwitchIndex>,
+        possible_leftovers: &BTreeSet<SwitchIndex>,
     ) -> Option<Group> {
         self.punts.discard_group(mcst_id);
         self.recoveries.discard_group(mcst_id);
@@ -407,10 +408,10 @@ impl Controller {
         let Registration { group, .. } = self.groups.remove(&mcst_id)?;
         self.note_leader(mcst_id);
         self.loads.remove(&group.tree);
-        for on in &group.switches {
+        for on in &group.parts {
             let control = &mut self.switches[on.switch.0];
             let index = on.group_index;
-            if doubtful.contains(&on.switch) {
+            if possible_leftovers.contains(&on.switch) {
                 control.capacity.quarantine(index);
                 control.leftovers.insert((u32::from(index), mcst_id));
             } else {

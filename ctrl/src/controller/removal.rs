@@ -6,12 +6,12 @@ use std::net::Ipv4Addr;
 use super::error::{GroupError, SwitchError};
 use super::event::Tag;
 use super::group::{Group, GroupPart};
-use super::procedure::{Order, Procedure, Run, Step};
+use super::procedure::{Procedure, Run, Step, SwitchTask};
 use super::session::Task;
 use super::{Controller, Owner};
 use crate::topology::SwitchIndex;
 
-/// State of the procedure: the group to be removed, and the reason.
+/// State of the procedure that removes a group: the group, and the reason.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Removal {
     pub(super) mcst_id: Ipv4Addr,
@@ -23,9 +23,9 @@ pub(super) struct Removal {
 pub(super) enum Reason {
     /// Request through the control service.
     Request(Tag),
-    /// In-band request of its leader.
+    /// In-band request of the group's leader.
     Dissolved(Ipv4Addr),
-    /// Its lease has expired.
+    /// The lease of the group has expired.
     Expired,
 }
 
@@ -36,8 +36,8 @@ impl Procedure for Removal {
 
     const NAME: &'static str = "removal";
     const STEPS: &'static [Step<Removal>] = &[
-        Step::new("withdrawal", Removal::withdrawal).firm(),
-        Step::new("entries", Removal::entries).firm(),
+        Step::new("withdrawal", Removal::withdrawal).irreversible(),
+        Step::new("entries", Removal::entries).irreversible(),
     ];
 
     fn find(controller: &Controller, mcst_id: Ipv4Addr) -> Option<&Run<Removal>> {
@@ -62,28 +62,28 @@ impl Procedure for Removal {
 }
 
 impl Removal {
-    fn withdrawal(&self, controller: &Controller) -> Vec<Order<Infallible>> {
-        self.orders(controller, |group, _| {
+    fn withdrawal(&self, controller: &Controller) -> Vec<SwitchTask<Infallible>> {
+        self.switch_tasks(controller, |group, _| {
             Task::Write(vec![group.withdrawal(&controller.program)])
         })
     }
 
-    fn entries(&self, controller: &Controller) -> Vec<Order<Infallible>> {
-        self.orders(controller, |group, on| {
+    fn entries(&self, controller: &Controller) -> Vec<SwitchTask<Infallible>> {
+        self.switch_tasks(controller, |group, on| {
             Task::Write(group.removal(&controller.program, on))
         })
     }
 
-    fn orders(
+    fn switch_tasks(
         &self,
         controller: &Controller,
         task: impl Fn(&Group, &GroupPart) -> Task,
-    ) -> Vec<Order<Infallible>> {
+    ) -> Vec<SwitchTask<Infallible>> {
         let registration = controller.groups.get(&self.mcst_id);
         let group = registration.map(|registration| registration.group());
         let parts = group.iter().flat_map(|group| {
-            let parts = group.switches.iter();
-            parts.map(|on| Order::new(on.switch, task(group, on)))
+            let parts = group.parts.iter();
+            parts.map(|on| SwitchTask::new(on.switch, task(group, on)))
         });
         parts.collect()
     }

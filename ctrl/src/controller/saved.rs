@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use alfirk_roce::registration::Patience;
+use alfirk_roce::registration::RetryTimeout;
 use alfirk_roce::wire::{Psn, QpNum};
 use serde::{Deserialize, Serialize};
 
-use super::bridge::{Bridges, Terms};
+use super::bridge::{BridgeParameters, Bridges};
 use super::capacity::Allocation;
 use super::event::{MemberSpec, MemoryRegion};
 use super::group::{Group, GroupPart};
@@ -65,14 +65,14 @@ struct SavedGroup {
     strategies: Strategies,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     in_band: bool,
-    #[serde(default, skip_serializing_if = "is_unknown")]
-    patience: Patience,
+    #[serde(rename = "patience", default, skip_serializing_if = "is_unknown")]
+    retry_timeout: RetryTimeout,
     members: Vec<SavedMember>,
     switches: Vec<SavedSwitch>,
 }
 
-fn is_unknown(patience: &Patience) -> bool {
-    *patience == Patience::UNKNOWN
+fn is_unknown(retry_timeout: &RetryTimeout) -> bool {
+    *retry_timeout == RetryTimeout::UNKNOWN
 }
 
 #[derive(Deserialize, Serialize)]
@@ -111,7 +111,7 @@ impl Controller {
             groups: in_use.map(|r| self.saved(r.group())).collect(),
             virtual_qpns: self
                 .virtual_qpns
-                .last()
+                .last_numbers()
                 .map(|(mcst_id, qpn)| (mcst_id, qpn.get()))
                 .collect(),
         };
@@ -130,7 +130,7 @@ impl Controller {
         let state: State = serde_json::from_str(text).map_err(unreadable)?;
         for (mcst_id, qpn) in state.virtual_qpns {
             let qpn = QpNum::try_from(qpn).map_err(|e| RestoreError::Unreadable(e.to_string()))?;
-            self.virtual_qpns.used(mcst_id, qpn);
+            self.virtual_qpns.record(mcst_id, qpn);
         }
         for saved in state.groups {
             let mcst_id = saved.mcst_id;
@@ -151,7 +151,7 @@ impl Controller {
             }),
             only_receives: !member.spec.may_send,
         });
-        let switches = group.switches.iter().map(|on| SavedSwitch {
+        let switches = group.parts.iter().map(|on| SavedSwitch {
             switch: self.topology.switch(on.switch).name.clone(),
             group_index: on.group_index,
             ports: on.paths.iter().map(|path| path.port).collect(),
@@ -164,8 +164,8 @@ impl Controller {
             position: group.position.psn.get(),
             position_msn: group.position.msn,
             strategies: group.strategies,
-            in_band: group.in_band,
-            patience: group.patience,
+            in_band: group.is_in_band,
+            retry_timeout: group.retry_timeout,
             members: members.collect(),
             switches: switches.collect(),
         }
@@ -205,9 +205,9 @@ impl Controller {
             return Err("its ports do not form a tree over its members".to_owned());
         }
         let virtual_qpn = QpNum::try_from(saved.virtual_qpn).map_err(|e| e.to_string())?;
-        let terms = Terms::new(saved.mcst_id, virtual_qpn, saved.strategies);
-        let bridges = Bridges::solve(&terms, &members).map_err(|e| e.to_string())?;
-        let switches = indexes.iter().map(|(switch, allocation)| {
+        let parameters = BridgeParameters::new(saved.mcst_id, virtual_qpn, saved.strategies);
+        let bridges = Bridges::solve(&parameters, &members).map_err(|e| e.to_string())?;
+        let parts = indexes.iter().map(|(switch, allocation)| {
             let ports = tree.ports_on(*switch);
             GroupPart::new(&self.topology, *switch, allocation, ports, &bridges)
         });
@@ -220,27 +220,33 @@ impl Controller {
                 msn: saved.position_msn & 0xff_ffff,
             },
             strategies: saved.strategies,
-            in_band: saved.in_band,
-            patience: saved.patience,
-            switches: switches.collect(),
+            is_in_band: saved.in_band,
+            retry_timeout: saved.retry_timeout,
+            parts: parts.collect(),
             source: None,
             members,
             tree,
         };
         let paths = self.program.sizes.paths as usize;
-        if group.switches.iter().any(|on| on.paths.len() > paths) {
-            return Err(format!("a switch has more than {paths} paths"));
+        if let Some(on) = group.parts.iter().find(|on| on.paths.len() > paths) {
+            let name = &self.topology.switch(on.switch).name;
+            return Err(format!(
+                "switch {name} has {} paths, and the pipeline supports {paths}",
+                on.paths.len()
+            ));
         }
-        group.check(&self.program).map_err(|e| e.to_string())?;
+        group
+            .check_constraints(&self.program)
+            .map_err(|e| e.to_string())?;
         self.take_address(Some(group.mcst_id), group.strategies)
             .map_err(|e| e.to_string())?;
-        for on in &group.switches {
+        for on in &group.parts {
             let slots = on.slots().map(|(_, slot)| slot).collect();
             let capacity = &mut self.switches[on.switch.0].capacity;
             if !capacity.reserve(on.group_index, on.paths.len(), slots) {
                 let name = &self.topology.switch(on.switch).name;
                 return Err(format!(
-                    "index {} of switch {name} is taken, or a slot of its receivers",
+                    "group index {} of switch {name} or the slot of a receiver there is in use",
                     on.group_index
                 ));
             }

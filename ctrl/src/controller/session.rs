@@ -20,7 +20,7 @@ mod writes;
 use self::opening::Reading;
 use self::register_access::RegisterTask;
 use self::round_trip::RoundTrip;
-use self::writes::{Done, Writes};
+use self::writes::{EndedTasks, Writes};
 use super::config::ControllerConfig;
 use super::error::SwitchError;
 use super::event::{Request, RequestId, Response};
@@ -40,7 +40,7 @@ pub(super) struct TaskId(pub(super) u64);
 pub(super) enum Task {
     /// Apply updates in this order. Deleting a missing entry succeeds; inserting an existing entry replaces it.
     Write(Vec<Update>),
-    /// Access registers through the pipeline. The session sets the cookie, by which it finds the task of a reply.
+    /// Access registers through the pipeline. The session sets the cookie, by which it matches a reply with its task.
     Registers(RegisterControl),
     /// Read the pipeline's counters; the result is a [`Notice::Counted`].
     Counters,
@@ -51,11 +51,11 @@ pub(super) enum Task {
     },
 }
 
-/// State of a switch when its session opened.
+/// State that a switch had when its session opened.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct InitialState {
     /// Whether the switch already ran this pipeline, so that it has kept tables and registers.
-    pub(super) kept: bool,
+    pub(super) has_kept_state: bool,
     /// Entities read from the switch.
     pub(super) entities: Vec<Entity>,
 }
@@ -67,21 +67,21 @@ pub(super) enum Output {
     Stream(StreamMessageRequest),
 }
 
-/// Notice of a session to the controller.
+/// Event that a session reports to the controller.
 #[derive(Debug)]
 pub(super) enum Notice {
     /// The switch runs the pipeline; the session accepts tasks.
-    Open(Found),
+    Open(InitialState),
     /// The switch has failed; all its tasks are reported as failed after this notice.
     Failed(SwitchError),
-    /// A task has ended. The value is that of a register access, and 0 for Writes.
+    /// A task has ended. The result is the value of a register access, and 0 for a Write.
     Done(TaskId, Result<u64, SwitchError>),
     /// A registration packet, with its ingress port.
     Mrp(u32, Vec<u8>),
     /// Result of [`Task::Counters`].
     Counted(TaskId, Result<Counts, SwitchError>),
     /// A frame of a group that the switch has passed to the controller.
-    Punted {
+    PuntedFrame {
         /// Why the switch has passed the frame: one of the `PACKET_IN_*` constants.
         reason: u8,
         /// Ingress port; for a frame whose ICRC is to be recomputed, the egress port.
@@ -90,7 +90,7 @@ pub(super) enum Notice {
     },
 }
 
-/// Data of the controller that a session uses.
+/// Data of the controller that all sessions use.
 pub(super) struct Context<'a> {
     pub(super) config: &'a ControllerConfig,
     pub(super) program: &'a Program,
@@ -192,7 +192,7 @@ impl Session {
     }
 
     /// Checks that the session accepts tasks; the error is the reason why it does not.
-    pub(super) fn usable(&self) -> Result<(), &str> {
+    pub(super) fn check_open(&self) -> Result<(), &str> {
         match self.state {
             State::Open => Ok(()),
             _ => Err(&self.why),
@@ -242,20 +242,20 @@ impl Session {
     /// Closes the session, because the connection has ended.
     pub(super) fn down(&mut self, why: &str) {
         self.enter(State::Closed, why);
-        self.notices.push_back(Notice::Failed(self.lost()));
-        self.abandon();
+        self.notices.push_back(Notice::Failed(self.lost_error()));
+        self.fail_all_tasks();
     }
 
     /// Fails the session until the switch reconnects.
     pub(super) fn fail(&mut self, error: SwitchError) {
         self.enter(State::Closed, &error.to_string());
         self.notices.push_back(Notice::Failed(error));
-        self.abandon();
+        self.fail_all_tasks();
     }
 
     pub(super) fn submit(&mut self, now: u64, context: &Context, id: TaskId, task: Task) {
         if self.state != State::Open {
-            let lost = Err(self.lost());
+            let lost = Err(self.lost_error());
             self.notices.push_back(match task {
                 Task::Counters => Notice::Counted(id, lost.map(|()| Counts::default())),
                 _ => Notice::Done(id, lost.map(|()| 0)),
@@ -264,7 +264,7 @@ impl Session {
         }
         match task {
             Task::Counters => {
-                let request = self.read(context.program.counters.wanted());
+                let request = self.read(context.program.counters.entities_to_read());
                 let deadline = now + context.config.request_timeout_ns;
                 self.counting.insert(request, (id, deadline));
             }
@@ -280,7 +280,7 @@ impl Session {
             Task::Registers(access) => {
                 let arrays = context.program.group_registers.as_ref();
                 let arrays = arrays.filter(|_| access.op == REGISTER_OP_READ);
-                if let Some(wanted) = arrays.and_then(|arrays| arrays.wanted(&access)) {
+                if let Some(wanted) = arrays.and_then(|arrays| arrays.entities_to_read(&access)) {
                     let request = self.read(wanted);
                     let deadline = now + context.config.request_timeout_ns;
                     self.register_reads.insert(request, (id, access, deadline));
@@ -326,7 +326,7 @@ impl Session {
             State::Loading {
                 request: expected, ..
             } if expected == request => match result {
-                Ok(_) => self.read_back(now, context, false),
+                Ok(_) => self.read_entities(now, context, false),
                 Err(status) => self.fail(SwitchError::Pipeline {
                     switch: self.name.clone(),
                     status,
@@ -336,7 +336,7 @@ impl Session {
                 request: expected, ..
             } if expected == request => match result {
                 Ok(Response::Pipeline(Some(cookie))) if cookie == context.fingerprint => {
-                    self.read_back(now, context, true);
+                    self.read_entities(now, context, true);
                 }
                 // Another, no or an unknown pipeline: load this one.
                 _ => self.load(now, context),
@@ -385,21 +385,21 @@ impl Session {
     pub(super) fn timeout(&mut self, now: u64, context: &Context) {
         match self.state {
             State::Arbitrating { deadline, .. } if deadline <= now => {
-                self.fail(self.timed_out(context, "arbitration"));
+                self.fail(self.timeout_error(context, "arbitration"));
             }
             State::ReadingCookie { deadline, .. } if deadline <= now => {
-                self.fail(self.timed_out(context, "GetForwardingPipelineConfig"));
+                self.fail(self.timeout_error(context, "GetForwardingPipelineConfig"));
             }
             State::ReadingEntities { deadline } if deadline <= now => {
-                self.fail(self.timed_out(context, "Read"));
+                self.fail(self.timeout_error(context, "Read"));
             }
             State::Loading { deadline, .. } if deadline <= now => {
-                self.fail(self.timed_out(context, "SetForwardingPipelineConfig"));
+                self.fail(self.timeout_error(context, "SetForwardingPipelineConfig"));
             }
             _ => {}
         }
-        if let Some(write) = self.writes.take_late(now) {
-            let error = self.timed_out(context, "Write");
+        if let Some(write) = self.writes.take_expired(now) {
+            let error = self.timeout_error(context, "Write");
             let done = self.writes.fail(write, &error);
             self.written(done);
             self.send_writes(now, context);
@@ -408,14 +408,14 @@ impl Session {
         let late = self.counting.iter().filter(|(_, (_, at))| *at <= now);
         for request in late.map(|(request, _)| *request).collect::<Vec<_>>() {
             if let Some((task, _)) = self.counting.remove(&request) {
-                let error = self.timed_out(context, "Read");
+                let error = self.timeout_error(context, "Read");
                 self.notices.push_back(Notice::Counted(task, Err(error)));
             }
         }
         let late = (self.register_reads.iter()).filter(|(_, (.., at))| *at <= now);
         for request in late.map(|(request, _)| *request).collect::<Vec<_>>() {
             if let Some((task, ..)) = self.register_reads.remove(&request) {
-                let error = self.timed_out(context, "Read");
+                let error = self.timeout_error(context, "Read");
                 self.notices.push_back(Notice::Done(task, Err(error)));
             }
         }
@@ -473,7 +473,7 @@ impl Session {
                     .push_back(Notice::Mrp(header.ingress_port, packet.payload));
             }
             PACKET_IN_FEEDBACK | PACKET_IN_PROBE | PACKET_IN_ICRC | PACKET_IN_FATAL_NAK => {
-                self.notices.push_back(Notice::Punted {
+                self.notices.push_back(Notice::PuntedFrame {
                     reason: header.reason,
                     port: header.ingress_port,
                     payload: packet.payload,
@@ -502,7 +502,7 @@ impl Session {
             .push_back(Output::Request(request, Request::Write(body)));
     }
 
-    fn written(&mut self, done: Done) {
+    fn written(&mut self, done: EndedTasks) {
         for (task, result) in done {
             self.notices
                 .push_back(Notice::Done(task, result.map(|()| 0)));
@@ -510,7 +510,7 @@ impl Session {
     }
 
     /// Fails all pending tasks.
-    fn abandon(&mut self) {
+    fn fail_all_tasks(&mut self) {
         self.reading = None;
         self.outputs.clear();
         let writes = std::mem::take(&mut self.writes).into_tasks();
@@ -523,7 +523,7 @@ impl Session {
         let reads = std::mem::take(&mut self.register_reads)
             .into_values()
             .map(|(task, ..)| task);
-        let lost = self.lost();
+        let lost = self.lost_error();
         for (task, _) in std::mem::take(&mut self.counting).into_values() {
             self.notices
                 .push_back(Notice::Counted(task, Err(lost.clone())));
@@ -539,14 +539,14 @@ impl Session {
         }
     }
 
-    fn lost(&self) -> SwitchError {
+    fn lost_error(&self) -> SwitchError {
         SwitchError::Lost {
             switch: self.name.clone(),
             why: self.why.clone(),
         }
     }
 
-    fn timed_out(&self, context: &Context, call: &'static str) -> SwitchError {
+    fn timeout_error(&self, context: &Context, call: &'static str) -> SwitchError {
         let ns = match call {
             "a register access" => {
                 context.config.register_retry_ns * u64::from(context.config.register_attempts)

@@ -113,7 +113,7 @@ pub struct PuntStats {
     pub forwarded: u64,
     /// Number of retransmissions that switches passed to the controller, to be acknowledged if all receivers have the data.
     pub probes: u64,
-    /// Number of retransmissions passed to the controller that it has acknowledged.
+    /// Number of retransmissions passed to the controller that it has acknowledged, because all receivers have the data.
     pub probe_replies: u64,
     /// Number of packets whose ICRC the controller has recomputed.
     pub icrcs: u64,

@@ -8,18 +8,19 @@ use alfirk_p4runtime::p4::v1::Update;
 use super::config::{ConfigError, ControllerConfig, GroupRange};
 use crate::constants::{CPU_PORT, VIRTUAL_MAC};
 use crate::tables::{
-    ArpTarget, Attached, CloneSession, MarkingPort, NextHop, NextHopKey, Program, Route, RouteKey,
+    ArpTarget, CloneSession, HostPort, MarkingPort, NextHop, NextHopKey, Program, Route, RouteKey,
     Table,
 };
-use crate::topology::{Node, Paths, Place, Prefix, PrefixTree, SwitchIndex, Topology};
+use crate::topology::{Destination, Node, Paths, Prefix, PrefixTree, SwitchIndex, Topology};
 
-/// Entries of one switch, written in two steps because those of the second refer to those of the first.
+/// Entries of one switch that do not depend on groups, in two lists. The second is written after the first, because its
+/// entries refer to those of the first.
 pub(super) struct UnderlayEntries {
     pub(super) first: Vec<Update>,
     pub(super) second: Vec<Update>,
 }
 
-/// Data from which the entries of all switches are computed.
+/// Data from which the entries of all switches that do not depend on groups are computed.
 #[derive(Clone, Debug)]
 pub(super) struct Underlay {
     pub(super) paths: Paths,
@@ -28,7 +29,7 @@ pub(super) struct Underlay {
 }
 
 impl Underlay {
-    /// Computes the data for a topology and the paths that are usable now.
+    /// Computes the data for a topology and its paths without failed links and switches.
     pub(super) fn new(topology: &Topology, paths: Paths, group_range: GroupRange) -> Underlay {
         let reserved = Prefix::new(group_range.network(), group_range.prefix_len());
         Underlay {
@@ -38,7 +39,7 @@ impl Underlay {
         }
     }
 
-    /// Computes all entries of one switch.
+    /// Computes all entries of one switch that do not depend on groups.
     pub(super) fn entries(
         &self,
         program: &Program,
@@ -78,7 +79,7 @@ impl Underlay {
         }
         for (port, host) in topology.hosts_on(switch) {
             let ip = topology.host(host).ip;
-            first.push(program.source_guard.insert(&Attached { port }, &ip));
+            first.push(program.source_guard.insert(&HostPort { port }, &ip));
         }
         for target in &self.arp_targets {
             first.push(program.arp_targets.insert(target, &VIRTUAL_MAC));
@@ -115,10 +116,12 @@ impl Underlay {
         switch: SwitchIndex,
     ) -> Vec<(Prefix, Route)> {
         let route = |place| match place {
-            Place::Host(host) | Place::Towards(host) if self.paths.reaches(switch, host) => {
+            Destination::Host(host) | Destination::Towards(host)
+                if self.paths.reaches(switch, host) =>
+            {
                 let (own, port) = topology.attachment(host);
                 match (place, self.paths.next_hops(switch, host)) {
-                    (Place::Host(_), _) if own == switch => Route::ToHost {
+                    (Destination::Host(_), _) if own == switch => Route::ToHost {
                         port,
                         mac: topology.host(host).mac,
                     },
@@ -180,7 +183,11 @@ struct EcmpGroups<'a> {
 impl<'a> EcmpGroups<'a> {
     fn new(paths: &'a Paths, switch: SwitchIndex) -> EcmpGroups<'a> {
         EcmpGroups {
-            groups: paths.equal_costs(switch).into_iter().zip(0..).collect(),
+            groups: paths
+                .equal_cost_port_sets(switch)
+                .into_iter()
+                .zip(0..)
+                .collect(),
         }
     }
 }

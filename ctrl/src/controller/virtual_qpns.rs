@@ -74,12 +74,12 @@ impl VirtualQpns {
     }
 
     /// Records that a group with this address has used this number, so that the next group with the address gets another.
-    pub(super) fn used(&mut self, mcst_id: Ipv4Addr, virtual_qpn: QpNum) {
+    pub(super) fn record(&mut self, mcst_id: Ipv4Addr, virtual_qpn: QpNum) {
         self.last.insert(mcst_id, virtual_qpn);
     }
 
     /// Last number of each address that was ever in use.
-    pub(super) fn last(&self) -> impl Iterator<Item = (Ipv4Addr, QpNum)> + '_ {
+    pub(super) fn last_numbers(&self) -> impl Iterator<Item = (Ipv4Addr, QpNum)> + '_ {
         self.last.iter().map(|(mcst_id, qpn)| (*mcst_id, *qpn))
     }
 }
@@ -107,7 +107,7 @@ mod tests {
     fn an_address_does_not_get_its_last_queue_pair_number_again() {
         let mut qpns = VirtualQpns::new(40);
         let first = qpns.next;
-        qpns.used(ADDRESS, first);
+        qpns.record(ADDRESS, first);
         assert_ne!(qpns.choose(ADDRESS, None), Ok(first));
         assert_eq!(
             qpns.choose(ADDRESS, Some(first)),

@@ -10,9 +10,9 @@ use crate::strategy::MinPsn;
 
 /// Cells of `ingress.ack_aggregate.work` per strategy.
 const WORK_STRIDE: u64 = 8;
-/// Index in `ingress.drops` of CNPs that were filtered.
+/// Cell of the counter array `ingress.drops` for CNPs dropped because another path is more congested.
 const CNP_FILTERED: u64 = alfirk_contract::Drop::CnpFiltered as u64;
-/// Index in `egress.drops` of copies that their path had already acknowledged.
+/// Cell of the counter array `egress.drops` for copies dropped because their path had already acknowledged them.
 const ALREADY_ACKED: u64 = alfirk_contract::Drop::AlreadyAcked as u64;
 
 /// P4Info ids of the pipeline's counter arrays.
@@ -32,7 +32,7 @@ pub struct Work {
     pub feedback: u64,
     /// Number of ACKs and NAKs forwarded to the source, by switches or by the controller.
     pub forwarded: u64,
-    /// Number of passes of packets through the pipeline beyond the first.
+    /// Number of recirculations: passes of packets through the pipeline after the first one.
     pub recirculations: u64,
     /// Number of packets passed to the controller (punted): ACKs, NAKs, and probes, which report retransmissions.
     pub punts: u64,
@@ -108,7 +108,7 @@ impl Counters {
     }
 
     /// Entities of one Read that returns the arrays for [`Counters::counts`].
-    pub fn wanted(&self) -> Vec<entity::Entity> {
+    pub fn entities_to_read(&self) -> Vec<entity::Entity> {
         let ids = [
             self.work,
             Some(self.ingress_drops),

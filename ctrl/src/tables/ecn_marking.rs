@@ -9,7 +9,7 @@ use super::schema::{ActionIds, KeyIds, ProgramError, Schema};
 use super::target::Target;
 use super::{entity_update, table_update};
 
-/// Key: a port.
+/// Key: an egress port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MarkingPort {
     /// Egress port whose queue is marked.

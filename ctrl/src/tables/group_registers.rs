@@ -39,7 +39,7 @@ impl GroupRegisters {
     }
 
     /// Cells to read by P4Runtime for a `RegisterOp.READ`; `None` for a register that the controller does not read.
-    pub fn wanted(&self, read: &RegisterControl) -> Option<Vec<entity::Entity>> {
+    pub fn entities_to_read(&self, read: &RegisterControl) -> Option<Vec<entity::Entity>> {
         let group = u32::from(read.group);
         let cells = match read.reg {
             REGISTER_AGG => vec![(self.last_acked, group), (self.last_acked_msns, group)],

@@ -43,9 +43,9 @@ pub struct Groups {
 /// The action of the table, which differs between pipelines.
 #[derive(Clone, Debug)]
 enum SetGroup {
-    /// With parameters for the window of the source and for selective NAKs.
+    /// Action with parameters for the window of the source and for selective NAKs (v1model).
     WithLimits(ActionIds<7>),
-    /// For pipelines with one window for all groups and without selective NAKs (Tofino).
+    /// Action of pipelines with the same window for all groups and without selective NAKs (Tofino).
     WithQpn(ActionIds<5>),
 }
 

@@ -31,7 +31,8 @@ pub struct Member {
     pub may_send: bool,
 }
 
-/// Names and widths in bits of the parameters, which are the same for both actions.
+/// Names and widths in bits of the action parameters: XOR constants for the IPv4 identification and the UDP source port.
+/// Both actions of the table have the same ones.
 const NEUTRAL_PARAMS: [(&str, i32); 2] = [("id_xor", 16), ("sport_xor", 16)];
 
 /// The table of members at each port.

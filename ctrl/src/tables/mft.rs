@@ -45,7 +45,7 @@ pub struct Mft {
 impl Mft {
     pub(super) const NAME: &'static str = "ingress.group_lookup.mft";
 
-    /// Resolves the table. `paths`: maximum number of paths per group.
+    /// Looks up the table in P4Info. `paths`: maximum number of paths per group.
     pub(super) fn resolve(
         schema: &Schema,
         target: Target,

@@ -14,11 +14,11 @@ const CHIPS: [(i32, u32); 2] = [(10, 68), (8, 6)];
 const CARRIED_BYTES: i32 = 20;
 /// Bytes of two VLAN tags.
 const TAGS_BYTES: i32 = 8;
-/// Length in bytes of a mirrored packet from which a reply is built: the frame up to the end of the BTH.
+/// Length in bytes to which the mirror of a request is truncated when a reply is built from it: up to the end of the BTH.
 const ANSWER_BYTES: i32 = CARRIED_BYTES + 54 + TAGS_BYTES;
-/// Length in bytes of a mirrored ACK or NAK: the frame up to the end of the ICRC.
+/// Length in bytes of the mirror of an ACK or NAK: the frame up to the end of the ICRC.
 const FEEDBACK_BYTES: i32 = CARRIED_BYTES + 62 + TAGS_BYTES;
-/// Length in bytes of a mirrored registration packet: an Ethernet header, and an IPv4 packet of 1,500 bytes.
+/// Maximum length in bytes of the mirror of a registration packet: an Ethernet header, and an IPv4 packet of 1,500 bytes.
 const REGISTRATION_BYTES: i32 = CARRIED_BYTES + 14 + 1500 + TAGS_BYTES;
 
 /// The table that maps each port to its mirror sessions.

@@ -44,11 +44,11 @@ pub use multicast_groups::{MulticastGroup, Replica};
 pub use next_hops::{NextHop, NextHopKey, NextHops};
 pub use packet_io::{PacketInHeader, PacketIo, PacketOutHeader};
 pub use punt_rates::{PuntKey, PuntRate, PuntRates};
-pub use receivers::{Delivery, ReceiverKey, Receivers};
+pub use receivers::{ReceiverKey, ReceiverRewrite, Receivers};
 pub use routes::{Route, RouteKey, Routes};
 pub use schema::ProgramError;
 pub use snapshot::Snapshot;
-pub use source_guard::{Attached, SourceGuard};
+pub use source_guard::{HostPort, SourceGuard};
 pub use target::{GroupName, Target};
 
 /// A table family: one P4 table with its key and action types.
@@ -159,7 +159,7 @@ pub struct Program {
     pub sizes: Sizes,
     /// Target for which the pipeline was compiled.
     pub target: Target,
-    names: schema::Names,
+    names: schema::TableNames,
     constraints: Constraints,
 }
 

@@ -68,7 +68,7 @@ impl PuntRates {
     }
 
     /// Entity of a Read that returns all cells.
-    pub fn wanted(&self) -> entity::Entity {
+    pub fn entities_to_read(&self) -> entity::Entity {
         entity::Entity::MeterEntry(MeterEntry {
             meter_id: self.meter,
             ..MeterEntry::default()

@@ -21,7 +21,7 @@ pub struct ReceiverKey {
 
 /// Exit half of a member's bridge: the rewrite of a packet copy for the member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delivery {
+pub struct ReceiverRewrite {
     /// The member's Ethernet address.
     pub mac: MacAddr,
     /// IPv4 address of the member.
@@ -75,9 +75,9 @@ impl Receivers {
 
 impl Table for Receivers {
     type Key = ReceiverKey;
-    type Action = Delivery;
+    type Action = ReceiverRewrite;
 
-    fn entry(&self, key: &ReceiverKey, to: &Delivery) -> TableEntry {
+    fn entry(&self, key: &ReceiverKey, to: &ReceiverRewrite) -> TableEntry {
         let action = self.deliver.call([
             super::mac_bits(to.mac),
             u64::from(u32::from(to.ip)),
@@ -105,7 +105,7 @@ impl Table for Receivers {
         self.key.table()
     }
 
-    fn parse(&self, entry: &TableEntry) -> Option<(ReceiverKey, Delivery)> {
+    fn parse(&self, entry: &TableEntry) -> Option<(ReceiverKey, ReceiverRewrite)> {
         let [group_index, port] = self.key.values(entry)?;
         let [mac, ip, qpn, id, sport, reth_id, reth_sport, va_xor, rkey_xor, slot] =
             self.deliver.arguments(entry)?;
@@ -119,7 +119,7 @@ impl Table for Receivers {
             group_index: u16::try_from(group_index).ok()?,
             port: u32::try_from(port).ok()?,
         };
-        let delivery = Delivery {
+        let delivery = ReceiverRewrite {
             mac: super::mac_from_bits(mac),
             ip: u32::try_from(ip).ok()?.into(),
             qpn: QpNum::try_from(u32::try_from(qpn).ok()?).ok()?,

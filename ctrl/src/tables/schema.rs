@@ -31,9 +31,9 @@ pub enum ProgramError {
     Width {
         /// Name of the field or parameter, with its owner as prefix.
         name: String,
-        /// Bits in P4Info.
+        /// Width in P4Info, in bits.
         given: i32,
-        /// Bits that the controller writes.
+        /// Width that the controller expects, in bits.
         expected: i32,
     },
     /// A match field has an unexpected match kind.
@@ -59,7 +59,7 @@ pub enum ProgramError {
     /// A constraint annotation cannot be parsed.
     #[error(transparent)]
     Annotation(#[from] AnnotationError),
-    /// The numbers of groups or paths are out of range.
+    /// The number of groups or of paths for which the program was compiled is out of range.
     #[error("P4Info: {groups} groups with {paths} paths each; this controller handles 1 to 32768 groups with 1 to 128 paths")]
     Sizes {
         /// Number of groups per switch, from P4Info.
@@ -69,16 +69,16 @@ pub enum ProgramError {
     },
 }
 
-/// Lookup of objects in P4Info by name.
+/// Lookup of P4Info objects (tables, actions, counters, registers) by name.
 pub(super) struct Schema<'a> {
     p4info: &'a P4Info,
 }
 
 /// Names of tables by id, for messages.
 #[derive(Clone, Debug)]
-pub(super) struct Names(BTreeMap<u32, String>);
+pub(super) struct TableNames(BTreeMap<u32, String>);
 
-impl Names {
+impl TableNames {
     pub(super) fn table(&self, id: u32) -> Option<&str> {
         self.0.get(&id).map(String::as_str)
     }
@@ -89,12 +89,12 @@ impl<'a> Schema<'a> {
         Schema { p4info }
     }
 
-    pub(super) fn names(&self) -> Names {
+    pub(super) fn names(&self) -> TableNames {
         let names = self.p4info.tables.iter().filter_map(|table| {
             let preamble = table.preamble.as_ref()?;
             Some((preamble.id, preamble.name.clone()))
         });
-        Names(names.collect())
+        TableNames(names.collect())
     }
 
     pub(super) fn table(&self, name: &str) -> Result<TableSchema<'a>, ProgramError> {

@@ -20,7 +20,7 @@ pub struct Snapshot(BTreeMap<Vec<u8>, entity::Entity>);
 impl Snapshot {
     /// Creates a snapshot of entities read from a switch, without default actions and kinds that the controller does not write.
     pub fn new(entities: impl IntoIterator<Item = Entity>) -> Snapshot {
-        let entities = entities.into_iter().filter_map(|e| normal(&e.entity?));
+        let entities = entities.into_iter().filter_map(|e| normalised(&e.entity?));
         Snapshot(entities.map(|entity| (identity(&entity), entity)).collect())
     }
 
@@ -29,7 +29,7 @@ impl Snapshot {
         Snapshot::new(updates.into_iter().filter_map(|u| u.entity.clone()))
     }
 
-    /// Whether there are no entities.
+    /// Whether the snapshot has no entities.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -53,22 +53,22 @@ impl Snapshot {
     }
 
     /// Whether the snapshot contains exactly the entity that this update inserts.
-    pub fn holds(&self, insertion: &Update) -> bool {
+    pub fn contains(&self, insertion: &Update) -> bool {
         let entity = insertion.entity.as_ref().and_then(|e| e.entity.as_ref());
         entity
-            .and_then(normal)
+            .and_then(normalised)
             .is_some_and(|wanted| self.0.get(&identity(&wanted)) == Some(&wanted))
     }
 
-    /// Returns those of `insertions` whose entity is not in the snapshot. An insertion becomes a modification if the
-    /// snapshot has the key with another action.
+    /// Returns those of `insertions` whose entity is not in the snapshot. An insertion is converted to a modification if
+    /// the snapshot has an entity with the same key but another action.
     pub fn missing(&self, insertions: Vec<Update>) -> Vec<Update> {
         if self.is_empty() {
             return insertions;
         }
         let needed = insertions.into_iter().filter_map(|mut insertion| {
             let entity = insertion.entity.as_ref()?.entity.as_ref()?;
-            let wanted = normal(entity)?;
+            let wanted = normalised(entity)?;
             match self.0.get(&identity(&wanted)) {
                 Some(there) if *there == wanted => None,
                 Some(_) => {
@@ -81,19 +81,19 @@ impl Snapshot {
         needed.collect()
     }
 
-    /// Deletions of all entities whose identity is not in `wanted`, except those for which `spare` is true.
+    /// Deletions of all entities whose identity is not in `wanted`, except those for which `is_kept` is true.
     ///
     /// Entries of the table with id `first` are deleted first, replication entries last. Meter cells are reset instead.
-    pub fn surplus(
+    pub fn surplus_deletions(
         &self,
         wanted: &Snapshot,
         first: u32,
-        spare: impl Fn(&entity::Entity) -> bool,
+        is_kept: impl Fn(&entity::Entity) -> bool,
     ) -> Vec<Update> {
         let surplus = self
             .0
             .iter()
-            .filter(|(key, entity)| !wanted.0.contains_key(*key) && !spare(entity));
+            .filter(|(key, entity)| !wanted.0.contains_key(*key) && !is_kept(entity));
         let mut deletions: Vec<_> = surplus.map(|(_, entity)| deletion(entity)).collect();
         deletions.sort_by_key(|update| match update.entity.as_ref().map(|e| &e.entity) {
             Some(Some(entity::Entity::TableEntry(entry))) => u8::from(entry.table_id != first),
@@ -123,16 +123,16 @@ fn deletion(entity: &entity::Entity) -> Update {
 }
 
 /// Normalises an entity to the form in which the controller writes it; `None` for kinds that it never writes.
-fn normal(entity: &entity::Entity) -> Option<entity::Entity> {
+fn normalised(entity: &entity::Entity) -> Option<entity::Entity> {
     match entity {
         entity::Entity::TableEntry(entry) if entry.is_default_action => None,
         entity::Entity::TableEntry(entry) => {
-            let mut matches: Vec<_> = entry.r#match.iter().map(normal_match).collect();
+            let mut matches: Vec<_> = entry.r#match.iter().map(normalised_match).collect();
             matches.sort_by_key(|field| field.field_id);
             Some(entity::Entity::TableEntry(TableEntry {
                 table_id: entry.table_id,
                 r#match: matches,
-                action: entry.action.as_ref().map(normal_action),
+                action: entry.action.as_ref().map(normalised_action),
                 priority: entry.priority,
                 ..TableEntry::default()
             }))
@@ -142,14 +142,14 @@ fn normal(entity: &entity::Entity) -> Option<entity::Entity> {
                 engine::Type::MulticastGroupEntry(group) => {
                     engine::Type::MulticastGroupEntry(v1::MulticastGroupEntry {
                         multicast_group_id: group.multicast_group_id,
-                        replicas: normal_replicas(&group.replicas),
+                        replicas: normalised_replicas(&group.replicas),
                         ..v1::MulticastGroupEntry::default()
                     })
                 }
                 engine::Type::CloneSessionEntry(session) => {
                     engine::Type::CloneSessionEntry(v1::CloneSessionEntry {
                         session_id: session.session_id,
-                        replicas: normal_replicas(&session.replicas),
+                        replicas: normalised_replicas(&session.replicas),
                         class_of_service: session.class_of_service,
                         packet_length_bytes: session.packet_length_bytes,
                     })
@@ -174,7 +174,7 @@ fn normal(entity: &entity::Entity) -> Option<entity::Entity> {
     }
 }
 
-fn normal_match(field: &v1::FieldMatch) -> v1::FieldMatch {
+fn normalised_match(field: &v1::FieldMatch) -> v1::FieldMatch {
     let mut field = field.clone();
     let shorten = |bytes: &mut Vec<u8>| *bytes = bytestring::canonical(bytes).to_vec();
     match &mut field.field_match_type {
@@ -185,7 +185,7 @@ fn normal_match(field: &v1::FieldMatch) -> v1::FieldMatch {
     field
 }
 
-fn normal_action(action: &v1::TableAction) -> v1::TableAction {
+fn normalised_action(action: &v1::TableAction) -> v1::TableAction {
     let mut action = action.clone();
     if let Some(table_action::Type::Action(call)) = &mut action.r#type {
         for param in &mut call.params {
@@ -197,7 +197,7 @@ fn normal_action(action: &v1::TableAction) -> v1::TableAction {
 }
 
 #[allow(deprecated)]
-fn normal_replicas(replicas: &[v1::Replica]) -> Vec<v1::Replica> {
+fn normalised_replicas(replicas: &[v1::Replica]) -> Vec<v1::Replica> {
     let number = |replica: &v1::Replica| match &replica.port_kind {
         Some(replica::PortKind::EgressPort(port)) => *port,
         Some(replica::PortKind::Port(bytes)) => bytestring::decode(bytes, 32)
@@ -213,7 +213,7 @@ fn normal_replicas(replicas: &[v1::Replica]) -> Vec<v1::Replica> {
         .collect()
 }
 
-/// Identity of an entity: its encoding without action, replicas or rate.
+/// Identity of an entity: its protobuf encoding without action, replicas and rate.
 fn identity(entity: &entity::Entity) -> Vec<u8> {
     deletion(entity).entity.unwrap_or_default().encode_to_vec()
 }
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn equivalent_encodings_are_equal() {
         let there = Snapshot::new([table_entry(&[0, 0, 5], &[0, 1], true)]);
-        assert!(there.holds(&insertion(table_entry(&[5], &[1], false))));
+        assert!(there.contains(&insertion(table_entry(&[5], &[1], false))));
         assert!(there
             .missing(vec![insertion(table_entry(&[5], &[1], false))])
             .is_empty());
@@ -300,7 +300,7 @@ mod tests {
         all.push(table_entry(&[5], &[1], false));
         let there = Snapshot::new(all);
         let wanted = Snapshot::of_updates([&CloneSession { port: 2 }.insert()]);
-        let deletions = there.surplus(&wanted, 7, |_| false);
+        let deletions = there.surplus_deletions(&wanted, 7, |_| false);
         assert_eq!(deletions.len(), 2);
         assert!(matches!(
             deletions[0].entity.as_ref().unwrap().entity,

@@ -10,7 +10,7 @@ use super::Table;
 
 /// Key: a port to which a host is attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Attached {
+pub struct HostPort {
     /// Port of the switch to which the host is attached.
     pub port: u32,
 }
@@ -36,17 +36,17 @@ impl SourceGuard {
 }
 
 impl Table for SourceGuard {
-    type Key = Attached;
+    type Key = HostPort;
     type Action = Ipv4Addr;
 
-    fn entry(&self, key: &Attached, ip: &Ipv4Addr) -> TableEntry {
+    fn entry(&self, key: &HostPort, ip: &Ipv4Addr) -> TableEntry {
         TableEntry {
             action: Some(self.attached.call([u64::from(u32::from(*ip))])),
             ..self.pattern(key)
         }
     }
 
-    fn pattern(&self, key: &Attached) -> TableEntry {
+    fn pattern(&self, key: &HostPort) -> TableEntry {
         self.key.exact([u64::from(key.port)])
     }
 
@@ -54,10 +54,10 @@ impl Table for SourceGuard {
         self.key.table()
     }
 
-    fn parse(&self, entry: &TableEntry) -> Option<(Attached, Ipv4Addr)> {
+    fn parse(&self, entry: &TableEntry) -> Option<(HostPort, Ipv4Addr)> {
         let [port] = self.key.values(entry)?;
         let [ip] = self.attached.arguments(entry)?;
         let port = u32::try_from(port).ok()?;
-        Some((Attached { port }, Ipv4Addr::from(u32::try_from(ip).ok()?)))
+        Some((HostPort { port }, Ipv4Addr::from(u32::try_from(ip).ok()?)))
     }
 }

@@ -12,7 +12,7 @@ use super::{MacAddr, Switching};
 
 /// Error: a node, link or parameter does not fit the topology.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum BuildError {
     /// The name has characters that are not allowed in `node:port`, file names or interface names.
     #[error(
         "`{0}` is not a valid name; use 1 to 64 letters, digits, `.`, `_` or `-`, starting with a letter"
@@ -32,9 +32,9 @@ pub enum Problem {
     DuplicateDeviceId {
         /// Name of the switch that was added later.
         switch: String,
-        /// Name of the one that was added first.
+        /// Name of the switch that was added first.
         other: String,
-        /// P4Runtime device id of both.
+        /// P4Runtime device id of both switches.
         id: u64,
     },
     /// The address is not a unicast host address of its prefix.
@@ -52,7 +52,7 @@ pub enum Problem {
     DuplicateIp {
         /// Name of the host that was added later.
         host: String,
-        /// Name of the one that was added first.
+        /// Name of the host that was added first.
         other: String,
         /// IPv4 address of both hosts.
         ip: Ipv4Addr,
@@ -72,7 +72,7 @@ pub enum Problem {
     DuplicateMac {
         /// Name of the host that was added later.
         host: String,
-        /// Name of the one that was added first.
+        /// Name of the host that was added first.
         other: String,
         /// Ethernet address of both hosts.
         mac: MacAddr,
@@ -170,7 +170,7 @@ pub struct Builder {
 
 impl Builder {
     /// Creates a builder of an empty topology. `defaults`: attributes of links that have none of their own.
-    pub fn new(name: impl Into<String>, defaults: LinkAttributes) -> Result<Builder, Problem> {
+    pub fn new(name: impl Into<String>, defaults: LinkAttributes) -> Result<Builder, BuildError> {
         let name = name.into();
         check_name(&name)?;
         check_attributes(&defaults)?;
@@ -195,7 +195,7 @@ impl Builder {
     }
 
     /// Sets queueing, buffers and flow control of all switches. Sizes that depend on links are checked by [`Builder::build`].
-    pub fn switching(&mut self, switching: Switching) -> Result<(), Problem> {
+    pub fn switching(&mut self, switching: Switching) -> Result<(), BuildError> {
         switching.check()?;
         self.topology.switching = switching;
         Ok(())
@@ -206,14 +206,14 @@ impl Builder {
         &mut self,
         name: impl Into<String>,
         device_id: u64,
-    ) -> Result<SwitchIndex, Problem> {
+    ) -> Result<SwitchIndex, BuildError> {
         let name = name.into();
         self.check_new_name(&name)?;
         if device_id == 0 {
-            return Err(Problem::DeviceIdZero { switch: name });
+            return Err(BuildError::DeviceIdZero { switch: name });
         }
         if let Some(other) = self.device_ids.get(&device_id) {
-            return Err(Problem::DuplicateDeviceId {
+            return Err(BuildError::DuplicateDeviceId {
                 switch: name,
                 other: self.topology.switch(*other).name.clone(),
                 id: device_id,
@@ -230,30 +230,30 @@ impl Builder {
     }
 
     /// Adds a host.
-    pub fn host(&mut self, host: Host) -> Result<HostIndex, Problem> {
+    pub fn host(&mut self, host: Host) -> Result<HostIndex, BuildError> {
         self.check_new_name(&host.name)?;
         if !is_host_address(host.ip, host.prefix_len) {
-            return Err(Problem::Address {
+            return Err(BuildError::Address {
                 host: host.name,
                 ip: host.ip,
                 prefix_len: host.prefix_len,
             });
         }
         if host.mac.is_multicast() || host.mac.0 == [0; 6] {
-            return Err(Problem::Mac {
+            return Err(BuildError::Mac {
                 host: host.name,
                 mac: host.mac,
             });
         }
         if let Some(other) = self.topology.by_ip.get(&host.ip) {
-            return Err(Problem::DuplicateIp {
+            return Err(BuildError::DuplicateIp {
                 other: self.topology.host(*other).name.clone(),
                 host: host.name,
                 ip: host.ip,
             });
         }
         if let Some(other) = self.macs.get(&host.mac) {
-            return Err(Problem::DuplicateMac {
+            return Err(BuildError::DuplicateMac {
                 other: self.topology.host(*other).name.clone(),
                 host: host.name,
                 mac: host.mac,
@@ -270,7 +270,7 @@ impl Builder {
     }
 
     /// Adds a link with the default attributes.
-    pub fn link(&mut self, a: End, b: End) -> Result<LinkIndex, Problem> {
+    pub fn link(&mut self, a: End, b: End) -> Result<LinkIndex, BuildError> {
         self.link_with(a, b, self.topology.defaults)
     }
 
@@ -282,17 +282,17 @@ impl Builder {
         a: End,
         b: End,
         attributes: LinkAttributes,
-    ) -> Result<LinkIndex, Problem> {
+    ) -> Result<LinkIndex, BuildError> {
         check_attributes(&attributes)?;
         match (a.node, b.node) {
             (Node::Host(a), Node::Host(b)) => {
-                return Err(Problem::HostToHost {
+                return Err(BuildError::HostToHost {
                     a: self.topology.host(a).name.clone(),
                     b: self.topology.host(b).name.clone(),
                 })
             }
             (Node::Switch(s), Node::Switch(t)) if s == t => {
-                return Err(Problem::Loop {
+                return Err(BuildError::Loop {
                     switch: self.topology.switch(s).name.clone(),
                 })
             }
@@ -311,13 +311,13 @@ impl Builder {
     }
 
     /// Assigns a node to a machine, by the machine's number, from 1.
-    pub fn machine(&mut self, node: Node, number: u32) -> Result<(), Problem> {
+    pub fn machine(&mut self, node: Node, number: u32) -> Result<(), BuildError> {
         let name = || self.topology.name_of(node).to_owned();
         if number == 0 {
-            return Err(Problem::MachineZero(name()));
+            return Err(BuildError::MachineZero(name()));
         }
         match self.topology.machines.get(&node) {
-            Some(_) => Err(Problem::TwoMachines(name())),
+            Some(_) => Err(BuildError::TwoMachines(name())),
             None => {
                 self.topology.machines.insert(node, number);
                 Ok(())
@@ -325,7 +325,7 @@ impl Builder {
         }
     }
 
-    /// Node with this name, if it was added before.
+    /// Node with this name; `None` if no such node was added yet.
     pub fn node_named(&self, name: &str) -> Option<Node> {
         self.topology.node_named(name)
     }
@@ -335,23 +335,23 @@ impl Builder {
     /// # Errors
     ///
     /// There is no switch, a host has no link, the network is not connected, or buffers are too small.
-    pub fn build(mut self) -> Result<Topology, Problem> {
+    pub fn build(mut self) -> Result<Topology, BuildError> {
         if self.topology.switches.is_empty() {
-            return Err(Problem::NoSwitch);
+            return Err(BuildError::NoSwitch);
         }
         for host in self.topology.host_indexes() {
             match self.uplinks.get(&host) {
                 Some(uplink) => self.topology.host_neighbours.push(*uplink),
                 None => {
                     let name = self.topology.host(host).name.clone();
-                    return Err(Problem::HostWithoutLink(name));
+                    return Err(BuildError::HostWithoutLink(name));
                 }
             }
         }
         match self.unreached() {
             None => {}
             Some(switch) => {
-                return Err(Problem::NotConnected {
+                return Err(BuildError::NotConnected {
                     switch: self.topology.switch(switch).name.clone(),
                     from: self.topology.switches[0].name.clone(),
                 })
@@ -378,27 +378,27 @@ impl Builder {
         seen.iter().position(|seen| !seen).map(SwitchIndex)
     }
 
-    fn check_new_name(&self, name: &str) -> Result<(), Problem> {
+    fn check_new_name(&self, name: &str) -> Result<(), BuildError> {
         check_name(name)?;
         match self.topology.by_name.contains_key(name) {
-            true => Err(Problem::DuplicateName(name.to_owned())),
+            true => Err(BuildError::DuplicateName(name.to_owned())),
             false => Ok(()),
         }
     }
 
-    fn check_free(&self, end: End) -> Result<(), Problem> {
+    fn check_free(&self, end: End) -> Result<(), BuildError> {
         match end.node {
             Node::Switch(switch) => {
                 let name = || self.topology.switch(switch).name.clone();
                 if !(1..=End::MAX_PORT).contains(&end.port) {
-                    return Err(Problem::Port {
+                    return Err(BuildError::Port {
                         switch: name(),
                         port: end.port,
                     });
                 }
-                match self.topology.behind(switch, end.port) {
+                match self.topology.neighbour_at(switch, end.port) {
                     None => Ok(()),
-                    Some(taken) => Err(Problem::PortTaken {
+                    Some(taken) => Err(BuildError::PortTaken {
                         switch: name(),
                         port: end.port,
                         other: self.topology.show_end(taken.peer).to_string(),
@@ -407,7 +407,7 @@ impl Builder {
             }
             Node::Host(host) => match self.uplinks.get(&host) {
                 None => Ok(()),
-                Some(taken) => Err(Problem::SecondLink {
+                Some(taken) => Err(BuildError::SecondLink {
                     host: self.topology.host(host).name.clone(),
                     other: self.topology.show_end(taken.peer).to_string(),
                 }),
@@ -434,7 +434,7 @@ impl Builder {
     }
 }
 
-fn check_name(name: &str) -> Result<(), Problem> {
+fn check_name(name: &str) -> Result<(), BuildError> {
     let good = name.len() <= 64
         && name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name
@@ -442,19 +442,19 @@ fn check_name(name: &str) -> Result<(), Problem> {
             .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
     match good {
         true => Ok(()),
-        false => Err(Problem::Name(name.to_owned())),
+        false => Err(BuildError::Name(name.to_owned())),
     }
 }
 
-fn check_attributes(attributes: &LinkAttributes) -> Result<(), Problem> {
+fn check_attributes(attributes: &LinkAttributes) -> Result<(), BuildError> {
     if attributes.rate_bps == 0 {
-        return Err(Problem::RateZero);
+        return Err(BuildError::RateZero);
     }
     if !(68..=65_535).contains(&attributes.mtu) {
-        return Err(Problem::Mtu(attributes.mtu));
+        return Err(BuildError::Mtu(attributes.mtu));
     }
     if attributes.queue_bytes < full_frame(attributes) {
-        return Err(Problem::Queue {
+        return Err(BuildError::Queue {
             queue_bytes: attributes.queue_bytes,
             mtu: attributes.mtu,
         });

@@ -22,7 +22,7 @@ mod yaml;
 mod tests;
 
 pub use alfirk_roce::wire::MacAddr;
-pub use builder::{Builder, Problem};
+pub use builder::{BuildError, Builder};
 pub use generate::{
     fat_tree, generate, is_generator_spec, leaf_spine, m_port_n_tree, mesh, testbed, FatTreeShape,
     GenerateError, GeneratorSpecError, GENERATOR_FORMS,
@@ -33,6 +33,6 @@ pub use model::{
 };
 pub use paths::Paths;
 pub use placement::{Placement, PlacementError};
-pub use prefixes::{Place, Prefix, PrefixTree};
+pub use prefixes::{Destination, Prefix, PrefixTree};
 pub use switching::{Alpha, BadAlpha, Pfc, Queueing, SharedBuffer, Switching, SwitchingProblem};
 pub use yaml::TopologyError;

@@ -126,7 +126,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// The end that is not `end`.
+    /// The end of the link opposite to `end`.
     pub fn other(&self, end: End) -> End {
         if self.ends[0] == end {
             self.ends[1]
@@ -335,7 +335,7 @@ impl Topology {
     }
 
     /// Neighbour behind one port of a switch; `None` for an unused port.
-    pub fn behind(&self, switch: SwitchIndex, port: u32) -> Option<Neighbour> {
+    pub fn neighbour_at(&self, switch: SwitchIndex, port: u32) -> Option<Neighbour> {
         let ports = self.neighbours(switch);
         let at = ports.binary_search_by_key(&port, |n| n.port).ok()?;
         Some(ports[at])

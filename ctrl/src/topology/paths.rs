@@ -89,7 +89,7 @@ impl Paths {
     }
 
     /// Sets of two or more equal-cost ports of `switch`, towards any hosts.
-    pub fn equal_costs(&self, switch: SwitchIndex) -> BTreeSet<&[u32]> {
+    pub fn equal_cost_port_sets(&self, switch: SwitchIndex) -> BTreeSet<&[u32]> {
         let sets: BTreeSet<u32> = self.rows.iter().map(|row| row[switch.0].set).collect();
         let sets = sets.into_iter().map(|set| &*self.sets[set as usize]);
         sets.filter(|ports| ports.len() > 1).collect()
@@ -117,7 +117,7 @@ struct Search {
     /// Per switch: adjacent switches, each with its port back to this switch.
     next: Vec<Vec<(SwitchIndex, u32)>>,
     sets: Vec<Box<[u32]>>,
-    /// Index of each set in `sets`.
+    /// Index of each set of ports in `sets`.
     known: HashMap<Box<[u32]>, u32>,
     /// Current search, per switch: its distance once it is reached, and the ports that lead nearer to the target.
     found: Vec<(Option<u32>, Vec<u32>)>,

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use super::{HostIndex, LinkIndex, Node, SwitchIndex, Topology};
 
-/// Maximum number of switches for which the search tries to swap the machines of two; the number of pairs grows with the
-/// square.
-const SWAPPED: usize = 400;
+/// Maximum number of switches of a topology for which the search also swaps the machines of two switches. The number of
+/// pairs grows with the square of the number of switches.
+const MAX_SWAP_SWITCHES: usize = 400;
 /// Maximum number of start switches from which a placement is computed; the best result is used.
-const STARTS: usize = 16;
+const MAX_STARTS: usize = 16;
 
 /// Assignment of every node to a machine; machines are numbered from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl Placement {
     }
 
     /// Machine of a node, from 0.
-    pub fn of(&self, node: Node) -> usize {
+    pub fn machine_of(&self, node: Node) -> usize {
         match node {
             Node::Switch(SwitchIndex(index)) => self.switches[index],
             Node::Host(HostIndex(index)) => self.hosts[index],
@@ -123,7 +123,7 @@ impl Placement {
     ) -> impl Iterator<Item = (LinkIndex, [usize; 2])> + 'a {
         let links = topology.links().iter().enumerate();
         links.filter_map(|(index, link)| {
-            let machines = link.ends.map(|end| self.of(end.node));
+            let machines = link.ends.map(|end| self.machine_of(end.node));
             (machines[0] != machines[1]).then_some((LinkIndex(index), machines))
         })
     }
@@ -132,7 +132,7 @@ impl Placement {
 /// Input of the search for a placement of switches.
 struct Search {
     machines: usize,
-    /// Per switch: number of nodes placed with it, itself and its hosts.
+    /// Per switch: number of nodes that are placed together: the switch itself and its hosts.
     weight: Vec<usize>,
     /// Per switch: the switches at the other ends of its links.
     links: Vec<Vec<usize>>,
@@ -147,7 +147,7 @@ struct Search {
     limit: usize,
 }
 
-type Places = Vec<usize>;
+type MachineBySwitch = Vec<usize>;
 const UNPLACED: usize = usize::MAX;
 
 impl Search {
@@ -187,9 +187,9 @@ impl Search {
     }
 
     /// The best of the placements that are computed from several start switches.
-    fn best(&self) -> Places {
+    fn best(&self) -> MachineBySwitch {
         let count = self.weight.len();
-        let step = count.div_ceil(STARTS).max(1);
+        let step = count.div_ceil(MAX_STARTS).max(1);
         let tried = (0..count).step_by(step).map(|first| {
             let mut places = self.place_greedily(first);
             self.refine(&mut places);
@@ -201,7 +201,7 @@ impl Search {
 
     /// Cost of a placement, in lexicographic order: machines without a switch, nodes above the limit, links between machines,
     /// nodes of the fullest machine.
-    fn cost(&self, places: &Places) -> (usize, usize, usize, usize) {
+    fn cost(&self, places: &MachineBySwitch) -> (usize, usize, usize, usize) {
         let loads = self.loads(places);
         let empty = (0..self.machines).filter(|machine| !places.contains(machine));
         let beyond = loads.iter().map(|load| load.saturating_sub(self.limit));
@@ -221,7 +221,7 @@ impl Search {
         (empty.count(), beyond.sum(), crossing / 2, fullest)
     }
 
-    fn loads(&self, places: &Places) -> Vec<usize> {
+    fn loads(&self, places: &MachineBySwitch) -> Vec<usize> {
         let mut loads = self.fixed_hosts.clone();
         for (switch, &place) in places.iter().enumerate().filter(|(_, p)| **p != UNPLACED) {
             loads[place] += self.weight[switch];
@@ -230,17 +230,18 @@ impl Search {
     }
 
     /// Number of links from a switch to nodes on a machine.
-    fn ties(&self, places: &Places, switch: usize, machine: usize) -> usize {
+    fn links_to_machine(&self, places: &MachineBySwitch, switch: usize, machine: usize) -> usize {
         let peers = self.links[switch].iter();
         let fixed = self.fixed_host_machines[switch].iter();
         peers.filter(|peer| places[**peer] == machine).count()
             + fixed.filter(|m| **m == machine).count()
     }
 
-    /// Places switches greedily: fills one machine after the other with the switches that have the most links to it.
+    /// MachineBySwitch switches greedily: fills one machine after the other with the switches that have the most links to it.
     /// `first`: start switch, which is preferred among equals.
-    fn place_greedily(&self, first: usize) -> Places {
-        let mut places: Places = self.fixed.iter().map(|f| f.unwrap_or(UNPLACED)).collect();
+    fn place_greedily(&self, first: usize) -> MachineBySwitch {
+        let mut places: MachineBySwitch =
+            self.fixed.iter().map(|f| f.unwrap_or(UNPLACED)).collect();
         let before = self.loads(&places);
         for (machine, mut load) in before.into_iter().enumerate() {
             let is_last = machine + 1 == self.machines;
@@ -254,10 +255,10 @@ impl Search {
                 }
                 let waiting = (0..places.len()).filter(|switch| places[*switch] == UNPLACED);
                 let next = waiting.max_by_key(|&switch| {
-                    let ties = self.ties(&places, switch, machine);
-                    let out = self.ties(&places, switch, UNPLACED);
+                    let links_to_machine = self.links_to_machine(&places, switch, machine);
+                    let out = self.links_to_machine(&places, switch, UNPLACED);
                     let from_first = (switch + places.len() - first) % places.len();
-                    (ties, usize::MAX - out, usize::MAX - from_first)
+                    (links_to_machine, usize::MAX - out, usize::MAX - from_first)
                 });
                 let next = next.expect("some are nowhere");
                 let would = load + self.weight[next];
@@ -274,7 +275,7 @@ impl Search {
     }
 
     /// Local search: moves and swaps switches until the cost does not decrease any more.
-    fn refine(&self, places: &mut Places) {
+    fn refine(&self, places: &mut MachineBySwitch) {
         let movable: Vec<usize> = (0..places.len())
             .filter(|switch| self.fixed[*switch].is_none())
             .collect();
@@ -289,11 +290,11 @@ impl Search {
                         .collect()
                 });
             }
-            if movable.len() <= SWAPPED && self.cost(places) == before {
+            if movable.len() <= MAX_SWAP_SWITCHES && self.cost(places) == before {
                 for (nth, &one) in movable.iter().enumerate() {
                     let others = movable[nth + 1..].iter();
                     // A switch without links to other machines gains nothing by a swap.
-                    if self.ties(places, one, places[one]) == self.links[one].len() {
+                    if self.links_to_machine(places, one, places[one]) == self.links[one].len() {
                         continue;
                     }
                     for &other in others.clone() {
@@ -312,13 +313,15 @@ impl Search {
     }
 
     /// Whether swapping the machines of two switches reduces the number of links between machines.
-    fn swap_helps(&self, places: &Places, one: usize, other: usize) -> bool {
+    fn swap_helps(&self, places: &MachineBySwitch, one: usize, other: usize) -> bool {
         let (here, there) = (places[one], places[other]);
         if here == there {
             return false;
         }
-        let won = self.ties(places, one, there) + self.ties(places, other, here);
-        let lost = self.ties(places, one, here) + self.ties(places, other, there);
+        let won =
+            self.links_to_machine(places, one, there) + self.links_to_machine(places, other, here);
+        let lost =
+            self.links_to_machine(places, one, here) + self.links_to_machine(places, other, there);
         // Links between the two switches cross before and after, but were counted twice as gained.
         let between = self.links[one].iter().filter(|peer| **peer == other);
         won > lost + 2 * between.count()
@@ -327,8 +330,8 @@ impl Search {
     /// Applies the change with the lowest cost, if it reduces the cost.
     fn apply_best_change(
         &self,
-        places: &mut Places,
-        changes: impl Fn(&Places) -> Vec<Vec<(usize, usize)>>,
+        places: &mut MachineBySwitch,
+        changes: impl Fn(&MachineBySwitch) -> Vec<Vec<(usize, usize)>>,
     ) {
         let mut best = (self.cost(places), None);
         for change in changes(places) {
@@ -376,8 +379,8 @@ mod tests {
             for host in topology.host_indexes() {
                 let switch = topology.attachment(host).0;
                 assert_eq!(
-                    placement.of(Node::Host(host)),
-                    placement.of(Node::Switch(switch))
+                    placement.machine_of(Node::Host(host)),
+                    placement.machine_of(Node::Switch(switch))
                 );
             }
             let loads = loads(&placement);
@@ -413,7 +416,10 @@ mod tests {
         let (first, host) = (Node::Switch(SwitchIndex(0)), node("h1"));
         let fixed = BTreeMap::from([(first, 1), (host, 0)]);
         let placement = Placement::new(&topology, 2, &fixed).unwrap();
-        assert_eq!((placement.of(first), placement.of(host)), (1, 0));
+        assert_eq!(
+            (placement.machine_of(first), placement.machine_of(host)),
+            (1, 0)
+        );
         let crossing: Vec<[usize; 2]> = placement.crossing(&topology).map(|(_, m)| m).collect();
         assert!(crossing.iter().all(|[a, b]| a != b) && !crossing.is_empty());
     }
@@ -429,10 +435,10 @@ mod tests {
         );
         let [h1, h2] = ["h1", "h2"].map(|name| topology.node_named(name).unwrap());
         let placement = place(&topology, 2);
-        assert_eq!([placement.of(h1), placement.of(h2)], [1, 0]);
+        assert_eq!([placement.machine_of(h1), placement.machine_of(h2)], [1, 0]);
         let fixed = BTreeMap::from([(h1, 0)]);
         let placement = Placement::new(&topology, 2, &fixed).unwrap();
-        assert_eq!([placement.of(h1), placement.of(h2)], [0, 0]);
+        assert_eq!([placement.machine_of(h1), placement.machine_of(h2)], [0, 0]);
         let error = Placement::new(&topology, 1, &BTreeMap::new()).unwrap_err();
         assert_eq!(
             error.to_string(),

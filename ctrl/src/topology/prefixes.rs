@@ -61,8 +61,8 @@ fn mask(len: u8) -> u32 {
 
 /// Destination of the addresses in a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// A host.
+pub enum Destination {
+    /// A host: packets are forwarded to it.
     Host(HostIndex),
     /// The switch to which a host is attached, where packets are dropped unless a longer prefix matches.
     Towards(HostIndex),
@@ -80,7 +80,7 @@ pub struct PrefixTree {
 #[derive(Clone, Copy, Debug)]
 struct Node {
     prefix: Prefix,
-    place: Place,
+    place: Destination,
     /// The switch to which all hosts below are attached; `None` if they are attached to several, or if one of them cannot be
     /// reached.
     switch: Option<SwitchIndex>,
@@ -99,7 +99,7 @@ impl PrefixTree {
                 let switch = paths.last_switch(host);
                 Node {
                     prefix: Prefix::new(topology.host(host).ip, 32),
-                    place: switch.map_or(Place::Nowhere, |_| Place::Host(host)),
+                    place: switch.map_or(Destination::Nowhere, |_| Destination::Host(host)),
                     switch,
                     below: None,
                 }
@@ -107,7 +107,7 @@ impl PrefixTree {
             .collect();
         leaves.push(Node {
             prefix: reserved,
-            place: Place::Nowhere,
+            place: Destination::Nowhere,
             switch: None,
             below: None,
         });
@@ -120,8 +120,8 @@ impl PrefixTree {
         tree
     }
 
-    /// Adds the subtree of these leaves, which are sorted by address, and returns the index of its root. The recursion
-    /// depth is at most 32.
+    /// Adds the subtree over these leaves (hosts), which are sorted by address, and returns the index of its root. The
+    /// recursion depth is at most 32.
     fn grow(&mut self, leaves: &[Node], reserved: Prefix) -> Option<usize> {
         let node = match leaves {
             [] => return None,
@@ -136,8 +136,10 @@ impl PrefixTree {
                 let [left, right] = below.map(|node| &self.nodes[node]);
                 let place = match left.place {
                     // A prefix of 0 bits needs no entry, as the default action drops, too.
-                    _ if prefix.len == 0 || prefix.common(reserved) == prefix => Place::Nowhere,
-                    Place::Host(host) => Place::Towards(host),
+                    _ if prefix.len == 0 || prefix.common(reserved) == prefix => {
+                        Destination::Nowhere
+                    }
+                    Destination::Host(host) => Destination::Towards(host),
                     place => place,
                 };
                 Node {
@@ -154,19 +156,23 @@ impl PrefixTree {
 
     /// Minimum list of prefixes with actions for a switch, to be matched by the longest prefix.
     ///
-    /// `act`: action of the switch for a destination; it must be equal for all hosts attached to the same other switch. `nothing`:
+    /// `action`: action of the switch for a destination; it must be equal for all hosts attached to the same other switch. `default_action`:
     /// action for addresses outside all prefixes. A prefix precedes the longer prefixes that it contains.
     pub fn entries<A: Copy + PartialEq>(
         &self,
         switch: SwitchIndex,
-        nothing: A,
-        act: impl Fn(Place) -> A,
+        default_action: A,
+        action: impl Fn(Destination) -> A,
     ) -> Vec<(Prefix, A)> {
         let mut entries = Vec::new();
-        let mut todo: Vec<(usize, A)> = self.root.map(|root| (root, nothing)).into_iter().collect();
+        let mut todo: Vec<(usize, A)> = self
+            .root
+            .map(|root| (root, default_action))
+            .into_iter()
+            .collect();
         while let Some((node, above)) = todo.pop() {
             let node = &self.nodes[node];
-            let action = act(node.place);
+            let action = action(node.place);
             if action != above {
                 entries.push((node.prefix, action));
             }

@@ -105,7 +105,7 @@ impl Alpha {
     }
 }
 
-/// Error: the text is not an [`Alpha`].
+/// Error: the text is not a factor of dynamic thresholds such as `8` or `1/4`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("alpha: `{0}` is not a number above 0; write it as 1, 8 or 1/4")]
 pub struct BadAlpha(pub String);
@@ -193,7 +193,7 @@ pub(super) fn full_frame(link: &LinkAttributes) -> u64 {
 /// Error: the parameters of queueing, buffers or flow control are not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SwitchingProblem {
-    /// The name of the queueing discipline is unknown.
+    /// The name of the queueing discipline is not `output`, `input` or `voq`.
     #[error("queueing: `{0}` is not known; use output, input or voq")]
     Queueing(String),
     /// The speedup is 0.
@@ -205,13 +205,13 @@ pub enum SwitchingProblem {
     /// The factor of the shared buffer is not a positive number.
     #[error(transparent)]
     Alpha(#[from] BadAlpha),
-    /// A factor is given without a shared buffer.
+    /// The factor `alpha` is given without a shared buffer.
     #[error("alpha: applies only to a shared buffer; give buffer, too")]
     AlphaAlone,
     /// A shared buffer is given with input queues, which use the private queues of links.
     #[error("buffer: not applicable to input queues, which use the queue of their link; remove it, or use queueing: output")]
     BufferOfInput,
-    /// The class is out of range.
+    /// The lossless class of PFC is not 0 to 7.
     #[error("pfc: class {0} is out of range; use 0 to 7")]
     Class(u8),
     /// The resume threshold is given without the pause threshold.

@@ -86,7 +86,7 @@ fn queries_work_from_both_ends_of_a_link() {
         .map(|n| (n.port, topology.show_end(n.peer).to_string()))
         .collect();
     assert_eq!(neighbours, [(1, "h1".to_owned()), (2, "s2:1".to_owned())]);
-    assert!(topology.behind(s1, 3).is_none());
+    assert!(topology.neighbour_at(s1, 3).is_none());
     assert_eq!(topology.host_with_ip([10, 0, 0, 1].into()), Some(h1));
     assert_eq!(topology.switch_named("h1"), None);
 }
@@ -487,16 +487,18 @@ fn count_paths(topology: &Topology, paths: &Paths, from: HostIndex, to: HostInde
         assert!(ports.is_sorted() && !ports.is_empty());
         ports
             .iter()
-            .map(|port| match topology.behind(at, *port).unwrap().peer.node {
-                Node::Host(host) => {
-                    assert_eq!(host, to);
-                    1
-                }
-                Node::Switch(next) => {
-                    assert_eq!(paths.distance(next, to) + 1, paths.distance(at, to));
-                    walk(topology, paths, next, to)
-                }
-            })
+            .map(
+                |port| match topology.neighbour_at(at, *port).unwrap().peer.node {
+                    Node::Host(host) => {
+                        assert_eq!(host, to);
+                        1
+                    }
+                    Node::Switch(next) => {
+                        assert_eq!(paths.distance(next, to) + 1, paths.distance(at, to));
+                        walk(topology, paths, next, to)
+                    }
+                },
+            )
             .sum()
     }
     walk(topology, paths, topology.attachment(from).0, to)

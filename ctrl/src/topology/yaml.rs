@@ -10,8 +10,8 @@ use serde_saphyr::{Location, Spanned};
 
 use super::switching::SwitchingProblem;
 use super::{
-    Alpha, Builder, End, Host, LinkAttributes, MacAddr, Node, Pfc, Problem, Queueing, SharedBuffer,
-    Switching, Topology,
+    Alpha, BuildError, Builder, End, Host, LinkAttributes, MacAddr, Node, Pfc, Queueing,
+    SharedBuffer, Switching, Topology,
 };
 use alfirk_units::{Quantity, UnitError, RATE, SIZE, TIME};
 
@@ -24,11 +24,11 @@ pub struct TopologyError {
     pub line: u64,
     /// Column, from 1; 0 if the error has no location.
     pub column: u64,
-    /// What is wrong.
+    /// The problem.
     pub kind: Box<TopologyErrorKind>,
 }
 
-/// The kinds of [`TopologyError`].
+/// Problem that a [`TopologyError`] reports.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TopologyErrorKind {
     /// The text is not YAML, or does not have the expected structure.
@@ -72,12 +72,12 @@ pub enum TopologyErrorKind {
     EndForm {
         /// Text of the link's end in the file.
         end: String,
-        /// How to write it.
+        /// How to write the end correctly.
         hint: String,
     },
     /// A node or link does not fit the topology.
     #[error(transparent)]
-    Problem(#[from] Problem),
+    BuildError(#[from] BuildError),
 }
 
 impl fmt::Display for TopologyError {
@@ -216,7 +216,7 @@ fn read(text: &str) -> Result<Topology, At> {
     };
     let mut builder = Builder::new(file.name.value.clone(), defaults).map_err(|problem| At {
         location: match &problem {
-            Problem::Name(_) => file.name.referenced,
+            BuildError::Name(_) => file.name.referenced,
             _ => place,
         },
         kind: problem.into(),
@@ -293,19 +293,19 @@ fn read(text: &str) -> Result<Topology, At> {
 }
 
 /// Location of an error that is found only after the whole file is read.
-fn locate(file: &File, problem: &Problem) -> Location {
+fn locate(file: &File, problem: &BuildError) -> Location {
     let found = match problem {
-        Problem::HostWithoutLink(host) => file
+        BuildError::HostWithoutLink(host) => file
             .hosts
             .iter()
             .find(|h| h.value.name == *host)
             .map(|h| h.referenced),
-        Problem::NotConnected { switch, .. } => file
+        BuildError::NotConnected { switch, .. } => file
             .switches
             .iter()
             .find(|s| s.value.name == *switch)
             .map(|s| s.referenced),
-        Problem::Switching(_) => file.switch.as_ref().map(|s| s.referenced),
+        BuildError::Switching(_) => file.switch.as_ref().map(|s| s.referenced),
         _ => None,
     };
     found.unwrap_or(file.name.referenced)
@@ -351,7 +351,7 @@ fn attributes(own: &Attributes, defaults: LinkAttributes) -> Result<LinkAttribut
 fn switching(own: &RawSwitching) -> Result<Switching, At> {
     let wrong = |location, problem: SwitchingProblem| At {
         location,
-        kind: Problem::from(problem).into(),
+        kind: BuildError::from(problem).into(),
     };
     let size = |own: &Option<Spanned<String>>| match own {
         None => Ok(None),

@@ -1,4 +1,4 @@
-//! Load of switch ports: number of groups that use each.
+//! Load of switch ports: the number of groups whose tree uses each port.
 
 use std::collections::BTreeMap;
 

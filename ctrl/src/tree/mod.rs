@@ -39,7 +39,7 @@ impl Tree {
         tree
     }
 
-    /// Adds a member: the missing links of a path from the leader's switch to it.
+    /// Adds the missing links of a path from the leader's switch to a new member.
     pub fn extend(&mut self, planner: &Planner, view: &View, leader: HostIndex, member: HostIndex) {
         let (from, _) = view.topology.attachment(leader);
         self.reach(planner, view, from, leader, member);
@@ -64,7 +64,7 @@ impl Tree {
         for first in self.ports_on(at) {
             let mut todo = vec![(at, first)];
             while let Some((switch, port)) = todo.pop() {
-                let Some(peer) = topology.behind(switch, port).map(|n| n.peer) else {
+                let Some(peer) = topology.neighbour_at(switch, port).map(|n| n.peer) else {
                     continue;
                 };
                 match peer.node {
@@ -102,7 +102,7 @@ impl Tree {
             let links: Vec<_> = match at {
                 Node::Switch(switch) => self
                     .ports_on(switch)
-                    .filter_map(|port| topology.behind(switch, port))
+                    .filter_map(|port| topology.neighbour_at(switch, port))
                     .collect(),
                 Node::Host(host) => vec![topology.uplink(host)],
             };
@@ -114,7 +114,7 @@ impl Tree {
         farthest
     }
 
-    /// Returns the tree without `hosts`, and without branches that lead only to them.
+    /// Returns a copy of the tree without `hosts`, and without branches that lead only to them.
     pub fn without(&self, topology: &Topology, hosts: &[HostIndex]) -> Tree {
         let mut ports = self.ports.clone();
         for host in hosts {
@@ -126,7 +126,7 @@ impl Tree {
         // A switch whose only port leads to the rest of the tree is a dead end.
         let dead_end = |ports: &BTreeMap<SwitchIndex, BTreeSet<u32>>| {
             ports.iter().find_map(|(switch, here)| {
-                let peer = |port: &u32| topology.behind(*switch, *port).map(|n| n.peer);
+                let peer = |port: &u32| topology.neighbour_at(*switch, *port).map(|n| n.peer);
                 match (here.first(), here.len()) {
                     (None, _) => Some((*switch, None)),
                     (Some(port), 1) => match peer(port)?.node {
@@ -177,7 +177,7 @@ impl Tree {
         self.ports.get(&switch).into_iter().flatten().copied()
     }
 
-    /// Whether the ports form a tree whose hosts are exactly these.
+    /// Whether the ports form a tree that connects exactly these hosts.
     pub fn spans(&self, topology: &Topology, hosts: &[HostIndex]) -> bool {
         let mut found = BTreeSet::new();
         let mut link_ends = 0;
@@ -188,7 +188,7 @@ impl Tree {
                 continue;
             }
             for port in self.ports_on(switch) {
-                match topology.behind(switch, port).map(|n| n.peer) {
+                match topology.neighbour_at(switch, port).map(|n| n.peer) {
                     None => return false,
                     Some(peer) => match peer.node {
                         Node::Host(host) => {
@@ -228,7 +228,7 @@ impl Tree {
     /// Adds the link behind a port: the port, and the port at the far end if that is a switch.
     fn add_link(&mut self, topology: &Topology, switch: SwitchIndex, port: u32) {
         self.ports.entry(switch).or_default().insert(port);
-        if let Some(neighbour) = topology.behind(switch, port) {
+        if let Some(neighbour) = topology.neighbour_at(switch, port) {
             if let Node::Switch(next) = neighbour.peer.node {
                 self.ports
                     .entry(next)

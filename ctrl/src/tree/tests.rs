@@ -27,7 +27,7 @@ fn assert_spans(topology: &Topology, tree: &Tree, members: &[HostIndex]) {
     let mut hosts = Vec::new();
     let mut links = BTreeSet::new();
     for (switch, port) in tree.ports() {
-        let neighbour = topology.behind(switch, port).unwrap();
+        let neighbour = topology.neighbour_at(switch, port).unwrap();
         match neighbour.peer.node {
             Node::Host(host) => hosts.push(host),
             Node::Switch(next) => {
@@ -51,7 +51,8 @@ fn assert_spans(topology: &Topology, tree: &Tree, members: &[HostIndex]) {
     while let Some(switch) = todo.pop() {
         if seen.insert(switch) {
             for port in &tree.ports[&switch] {
-                if let Node::Switch(next) = topology.behind(switch, *port).unwrap().peer.node {
+                if let Node::Switch(next) = topology.neighbour_at(switch, *port).unwrap().peer.node
+                {
                     todo.push(next);
                 }
             }
@@ -385,7 +386,7 @@ proptest! {
         }
         let view = View { topology: &topology, paths: &paths, loads: &PortLoads::default() };
         let is_whole = |tree: &Tree| tree.ports().all(|(switch, port)| {
-            let neighbour = topology.behind(switch, port).unwrap();
+            let neighbour = topology.neighbour_at(switch, port).unwrap();
             !links.contains(&neighbour.link) && !switches.contains(&switch)
         });
         let mut tree = Tree::grow(&planner, &view, &members);

@@ -12,7 +12,7 @@ use crate::topology::{Node, SwitchIndex};
 
 /// Adds the missing links between `from`, a switch of the tree, and a member. `choose` returns a next hop towards the member.
 ///
-/// It terminates because every step is one link nearer to the member.
+/// The function terminates because every step is one link nearer to the member.
 pub(super) fn reach(
     view: &View,
     tree: &mut Tree,
@@ -26,7 +26,7 @@ pub(super) fn reach(
         let port = choose(tree, at);
         let neighbour = view
             .topology
-            .behind(at, port)
+            .neighbour_at(at, port)
             .expect("next hops are used ports");
         if !tree.has_port(at, port) {
             added.push((at, port));

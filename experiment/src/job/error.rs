@@ -4,7 +4,7 @@ use alfirk_roce::collective::Algorithm;
 
 use crate::fabric::FabricError;
 
-/// Why an algorithm has no result.
+/// Reason why a run of one algorithm has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
     /// An operation of the fabric failed.
@@ -28,7 +28,7 @@ pub enum JobError {
     /// The setup or the transfer exceeded the job's time limit.
     #[error("{algorithm}: {}", late(what, hosts, *seconds))]
     TimeLimit {
-        /// Algorithm of the failed run.
+        /// The clause of the message that follows the names of the hosts that are late, such as `is not connected`.
         algorithm: Algorithm,
         /// State of the hosts that are late, such as `is not connected`.
         what: &'static str,
@@ -54,7 +54,7 @@ pub enum JobError {
 }
 
 impl JobError {
-    /// Message of an exceeded time limit, without the algorithm; `None` for other errors.
+    /// Returns the message of [`JobError::TimeLimit`], without the algorithm; `None` for other errors.
     pub(crate) fn late(&self) -> Option<String> {
         match self {
             JobError::TimeLimit {

@@ -1,4 +1,5 @@
-//! Derives a job's transfer for one algorithm: the specification of each member, and the group. Pure functions.
+//! Derives what a job means for one algorithm: the transfer specification of each member, and the group. Pure
+//! functions.
 //!
 //! Terms: a *group* is a multicast group of the fabric. An *overlay* is an algorithm that uses only unicast connections
 //! between members. A *slice* is one message of the data, and a *part* is what one of several sources sends.
@@ -21,7 +22,7 @@ use alfirk_roce::dcqcn::DcqcnConfig;
 use alfirk_roce::rc::{RcConfig, MAX_MESSAGE};
 use alfirk_roce::wire::{Psn, QpNum};
 
-use super::limits::{self, Contention, Limits, Processing, SendLimits};
+use super::limits::{self, Contention, Limits, ProcessingTimes, SendLimits};
 use super::spec::{Congestion, Job, Pace};
 use crate::fabric::Fabric;
 use crate::report::SenderRow;
@@ -31,23 +32,26 @@ use crate::stream::seed;
 /// Destination of multicast datagrams: an address of the organization-local scope (RFC 2365).
 pub(super) const DATAGRAM_GROUP: Ipv4Addr = Ipv4Addr::new(239, 192, 0, 4);
 
-/// Virtual address of the memory regions of all members, in a group with uniform regions.
+/// Virtual address of the memory region of every member, in a group where all regions have the same address and R_Key
+/// ([`WriteMode::Uniform`]).
 const UNIFORM_VA: u64 = 0x5a00_0000_0000;
-/// R_Key of these regions. Hosts do not otherwise assign this key.
+/// R_Key of the memory region of every member, in a group with [`WriteMode::Uniform`]. Hosts do not otherwise assign
+/// this key.
 const UNIFORM_RKEY: u32 = 0xa1f1_0001;
 
-/// A job as one algorithm carries it out, and the times and limits that apply.
+/// A job as one algorithm executes it: its members, send limits, and current group.
 pub(crate) struct Layout<'a> {
     pub(crate) topology: &'a Topology,
     pub(crate) job: &'a Job,
-    /// The algorithm that runs; after a fallback not the requested one.
+    /// The algorithm that runs. After a fallback it differs from the requested algorithm.
     pub(crate) algorithm: Algorithm,
     /// Send limits (rates, windows and timeouts) derived from the paths; `None` if links do not have the topology's
     /// rates.
     limits: Option<Limits>,
     /// Start time of the job in nanoseconds, on the fabric's clock.
     pub(crate) started_at: u64,
-    /// Number of groups that the job has requested before the current one.
+    /// Number of groups that the job has requested before the current group; it selects the current group's address and
+    /// numbers.
     pub(crate) generation: u32,
 }
 
@@ -69,12 +73,12 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Adds send limits that follow from the topology and these processing times. There are none if `processing` is
-    /// `None`, because links do not have the topology's rates then. `paths` caches the topology's paths; `contended`
-    /// are links shared with jobs that run at the same time.
+    /// Adds send limits derived from the topology and from `processing`. If `processing` is `None`, links do not have
+    /// the topology's rates, and there are no limits. `paths` caches the topology's paths; `contended` are links shared
+    /// with jobs that run at the same time.
     pub(crate) fn with_limits(
         mut self,
-        processing: Option<Processing>,
+        processing: Option<ProcessingTimes>,
         paths: &OnceCell<Paths>,
         contended: Option<&Contention>,
     ) -> Layout<'a> {
@@ -90,7 +94,7 @@ impl<'a> Layout<'a> {
                 |algorithm| Limits::new(&network, self.job, algorithm, &racks, senders, contended);
             match self.safeguard_and_overlay() {
                 // Queue pairs of all legs have the same settings.
-                Some((_, to)) => of(self.algorithm).or(&of(to), self.job.members.len()),
+                Some((_, to)) => of(self.algorithm).combine(&of(to), self.job.members.len()),
                 None => of(self.algorithm),
             }
         });
@@ -130,8 +134,8 @@ impl Layout<'_> {
         }
     }
 
-    /// Returns the transfer specification of each member, by rank. `rc`: settings of a rank's queue pairs, and those
-    /// towards single members.
+    /// Returns the transfer specification of each member, by rank. `rc` returns the settings of a rank's queue pairs:
+    /// the general settings, and the settings towards single members.
     pub(crate) fn specs(
         &self,
         rc: impl Fn(usize) -> (RcConfig, Vec<PathSettings>),
@@ -193,7 +197,7 @@ impl Layout<'_> {
                 group: self.algorithm.needs_group().then(|| self.group()),
                 datagrams: self.algorithm.needs_datagrams().then(|| DatagramSpec {
                     group: DATAGRAM_GROUP,
-                    qkey: self.drawn("qkey") >> 1,
+                    qkey: self.random_number("qkey") >> 1,
                 }),
                 racks: racks.clone(),
                 store_and_forward: job.store_and_forward
@@ -222,7 +226,7 @@ impl Layout<'_> {
         (0..job.members.len()).map(spec).collect()
     }
 
-    /// Racks of the members, given by their leaf switches; empty unless the algorithm needs them.
+    /// Rack of each member, given by its leaf switch. Empty unless the algorithm uses racks.
     pub(crate) fn racks(&self, members: &[HostIndex]) -> Racks {
         let rack = |&host: &HostIndex| self.topology.attachment(host).0 .0 as u32;
         match self.algorithm.needs_racks() {
@@ -231,39 +235,41 @@ impl Layout<'_> {
         }
     }
 
-    /// Settings of a member's queue pairs; `controller_delay_ns` is the controller's delay of acknowledgements in nanoseconds.
+    /// Settings of a member's queue pairs. `controller_ack_delay_ns`: time in nanoseconds by which the controller
+    /// delays an acknowledgement.
     pub(crate) fn rc(
         &self,
         fabric: &dyn Fabric,
         rank: usize,
-        controller_delay_ns: u64,
+        controller_ack_delay_ns: u64,
     ) -> RcConfig {
         let limits = self.limits.as_ref().map(|limits| limits.of(rank));
-        self.rc_within(limits, fabric, rank, controller_delay_ns)
+        self.rc_within(limits, fabric, rank, controller_ack_delay_ns)
     }
 
-    /// Settings of a member's queue pairs towards single members; empty if the paths do not differ.
-    pub(crate) fn paths(
+    /// Settings of a member's queue pairs towards each single other member. Empty if all paths have the same settings.
+    pub(crate) fn path_settings(
         &self,
         fabric: &dyn Fabric,
         rank: usize,
-        controller_delay_ns: u64,
+        controller_ack_delay_ns: u64,
     ) -> Vec<PathSettings> {
         let limits = self.limits.iter();
         let limits = limits.flat_map(|limits| limits.to_members(rank));
         let settings = limits.map(|&(host, limits)| PathSettings {
             peer: self.topology.host(host).ip,
-            rc: self.rc_within(Some(limits), fabric, rank, controller_delay_ns),
+            rc: self.rc_within(Some(limits), fabric, rank, controller_ack_delay_ns),
         });
         settings.collect()
     }
 
+    /// Settings of a member's queue pairs within `limits`, with the overrides of the job.
     fn rc_within(
         &self,
         limits: Option<SendLimits>,
         fabric: &dyn Fabric,
         rank: usize,
-        controller_delay_ns: u64,
+        controller_ack_delay_ns: u64,
     ) -> RcConfig {
         let host = self.job.members[rank];
         let link = self.topology.link(self.topology.uplink(host).link);
@@ -272,7 +278,7 @@ impl Layout<'_> {
         let rc = limits.map_or(rc, |limits| limits.apply(rc));
         // Without limits links have no rates either.
         let later_bps = limits.map_or(0, |limits| limits.rate_bps);
-        let rc = rc.with_ack_delay(controller_delay_ns, later_bps);
+        let rc = rc.with_ack_delay(controller_ack_delay_ns, later_bps);
         let wanted = &self.job.sender;
         RcConfig {
             congestion: match self.job.congestion {
@@ -293,8 +299,9 @@ impl Layout<'_> {
         }
     }
 
-    /// Maximum number of round trips between switches and controller that delay one acknowledgement. With the
-    /// strategies `punt`, there is one for the ICRC of the copy for a receiver, and one for the minimum at each switch.
+    /// Maximum number of round trips between switches and controller that delay one acknowledgement. A punted packet
+    /// takes one round trip. [`IcrcMode::Punt`] punts each copy for a receiver, and [`MinPsn::Punt`] punts an
+    /// acknowledgement at each switch.
     pub(crate) fn round_trips_to_controller(&self) -> u64 {
         if !self.algorithm.needs_group() {
             return 0;
@@ -336,8 +343,8 @@ impl Layout<'_> {
         }
     }
 
-    /// Sender settings of the first member, for the report.
-    pub(crate) fn sender(&self, rc: &RcConfig) -> SenderRow {
+    /// Send settings of the first member's queue pairs, and figures of its paths, for the report.
+    pub(crate) fn sender_row(&self, rc: &RcConfig) -> SenderRow {
         let limits = self.limits.as_ref().map(|limits| limits.of(0));
         SenderRow {
             window: rc.window,
@@ -348,7 +355,7 @@ impl Layout<'_> {
         }
     }
 
-    /// Time limit in nanoseconds, which applies to the setup and to the transfer.
+    /// Time limit in nanoseconds: for the setup, and again for the transfer.
     pub(crate) fn time_limit(&self) -> u64 {
         let job = self.job;
         let all = (job.data.bytes().len() as u64).saturating_mul(job.members.len() as u64);
@@ -359,16 +366,17 @@ impl Layout<'_> {
         job.time_limit.unwrap_or_else(|| time_limit(all, slowest))
     }
 
-    /// Maximum number of outstanding packets of any member; `controller_delay_ns` is the controller's delay of acknowledgements in nanoseconds.
-    pub(crate) fn window(&self, fabric: &dyn Fabric, controller_delay_ns: u64) -> Window {
+    /// Maximum number of packets that any member may have outstanding. `controller_ack_delay_ns`: time in nanoseconds
+    /// by which the controller delays an acknowledgement.
+    pub(crate) fn window(&self, fabric: &dyn Fabric, controller_ack_delay_ns: u64) -> Window {
         // Each member is the source at some time within the first round of a long list of parts.
         let senders = 0..self.job.members.len().min(self.parts() as usize);
-        let packets = senders.map(|rank| self.rc(fabric, rank, controller_delay_ns).window);
+        let packets = senders.map(|rank| self.rc(fabric, rank, controller_ack_delay_ns).window);
         Window::at_least(packets.max().unwrap_or(0))
     }
 
-    /// Registration request for a group of these endpoints, whose source is at most `window` packets ahead of the last
-    /// acknowledged one.
+    /// Request to register a group of these endpoints. `window`: number of packets that a source may send beyond the
+    /// last acknowledged packet.
     pub(crate) fn registration(&self, endpoints: &[Endpoint], window: Window) -> RegisterGroup {
         let members = endpoints.iter().map(|endpoint| MemberSpec {
             ip: endpoint.ip,
@@ -393,21 +401,21 @@ impl Layout<'_> {
         }
     }
 
-    /// First PSN of the group: given by the job, or random as on real NICs, and then near the wrap-around for some
-    /// seeds.
+    /// Initial PSN of the group: given by the job, or else random as on real NICs. Some seeds give a PSN near the
+    /// wrap-around.
     pub(crate) fn initial_psn(&self) -> Psn {
-        let drawn = || Psn::new(self.drawn("initial psn"));
+        let drawn = || Psn::new(self.random_number("initial psn"));
         self.job.initial_psn.unwrap_or_else(drawn)
     }
 
     /// Queue pair number to which the members of the current group send.
     pub(crate) fn virtual_qpn(&self) -> QpNum {
         // Differs when the same job runs on the same fabric again.
-        QpNum::ordinary(self.drawn(&format!("virtual qpn at {}", self.started_at)))
+        QpNum::ordinary(self.random_number(&format!("virtual qpn at {}", self.started_at)))
     }
 
-    /// A random number for the current group, from the stream named `what`.
-    pub(crate) fn drawn(&self, what: &str) -> u32 {
+    /// Returns a random number for the current group, from the random stream named `what`.
+    pub(crate) fn random_number(&self, what: &str) -> u32 {
         let of_seed = match self.generation {
             0 => seed(self.job.seed, what),
             n => seed(self.job.seed, &format!("{what} {n}")),
@@ -415,14 +423,15 @@ impl Layout<'_> {
         of_seed as u32
     }
 
-    /// Address of the current group. Each group of a job has another address, so that packets of a former group cannot
+    /// Address of the current group. Each group of a job has another address, so packets of an earlier group cannot
     /// reach it.
     pub(crate) fn mcst_id(&self) -> Ipv4Addr {
         let first = u32::from(self.job.mcst_id);
         first.wrapping_add(self.generation).into()
     }
 
-    /// Safeguard of the group and its fallback algorithm; `None` if the group is not monitored.
+    /// Settings of the safeguard, which may leave the group, and the overlay algorithm that then runs; `None` if no
+    /// safeguard watches the group.
     pub(crate) fn safeguard_and_overlay(&self) -> Option<(SafeguardConfig, Algorithm)> {
         let is_plain = self.algorithm.needs_group()
             && self.job.switch_source == 0
@@ -435,10 +444,10 @@ impl Layout<'_> {
     }
 }
 
-/// Selects, for each of the first `members` ranks, the endpoints of other members that it needs in order to connect.
+/// Selects the remote endpoints that each of the first `members` ranks needs in order to connect its queue pairs.
 ///
-/// Members of a group in the fabric need none, except those that announce the others' memory regions. `tells`: whether
-/// a rank announces them.
+/// A member of a multicast group needs none, except if it announces the others' memory regions. `tells(rank)`: whether
+/// this rank announces them.
 pub(crate) fn peers(
     members: usize,
     endpoints: &[Endpoint],
@@ -466,7 +475,8 @@ pub(crate) fn peers(
     peers
 }
 
-/// Size of a block for about `slices` blocks: at least 1 byte, and a whole number of packets.
+/// Size of a block in bytes, if data of `size` bytes is divided into about `slices` blocks: at least 1 byte, and a
+/// whole number of 4,096-byte packets if larger than one packet.
 fn block_size(size: u64, slices: u32) -> u32 {
     const PACKET: u64 = 4_096;
     let even = size.div_ceil(slices.into());
@@ -483,11 +493,11 @@ pub(crate) fn slowest_bps(topology: &Topology) -> Option<u64> {
     rates.min()
 }
 
-/// Default time limit in nanoseconds for `bytes` bytes, if all of them may cross a link of `slowest_bps` bits per
-/// second.
+/// Default time limit in nanoseconds for a transfer of `bytes` bytes: 60 s, plus 20 times the duration of all bytes on
+/// a link of `slowest_bps` bits per second.
 pub(crate) fn time_limit(bytes: u64, slowest_bps: Option<u64>) -> u64 {
-    const LEAST_NS: u64 = 60_000_000_000;
-    const TIMES: u64 = 20;
+    const MIN_NS: u64 = 60_000_000_000;
+    const DURATION_FACTOR: u64 = 20;
     let carried = slowest_bps.map_or(0, |rate| serialisation_ps(bytes, rate) / 1_000);
-    LEAST_NS.saturating_add(carried.saturating_mul(TIMES))
+    MIN_NS.saturating_add(carried.saturating_mul(DURATION_FACTOR))
 }

@@ -29,38 +29,40 @@ use alfirk_roce::wire::{aeth, immdt, reth, FRAME_OVERHEAD};
 
 use super::spec::Job;
 
-/// Bytes around the payload of a message's longest packet, which has a RETH and an immediate.
+/// Bytes of headers, padding and checksum around the payload of a request packet that has both a RETH and an immediate.
 const PACKET_OVERHEAD: usize = FRAME_OVERHEAD + reth::HEADER_LEN + immdt::HEADER_LEN;
 
-/// Bytes of an ACKNOWLEDGE packet.
+/// Length of the frame of an ACKNOWLEDGE packet in bytes.
 const ACK_FRAME: usize = FRAME_OVERHEAD + aeth::HEADER_LEN;
 
 /// Number of members above which the paths of overlays are not computed individually. An overlay is an algorithm that
 /// uses only unicast connections between members.
 const MAX_MEMBERS: usize = 1_024;
 
-/// Tolerated ratio of demand to a link's rate before it counts as overloaded, as sums of shares are not exact.
-const SLACK: f64 = 1.01;
+/// Tolerance for rounding errors in sums of shares: a link is overloaded if the demand exceeds its rate times this
+/// factor.
+const OVERLOAD_TOLERANCE: f64 = 1.01;
 
-/// Window in packets that bridges pauses of application and controller. The smaller one of this and [`COMFORT_NS`]
-/// applies.
-const COMFORT_PACKETS: u64 = 128;
-/// Duration in nanoseconds of the same window at the rate of the bottleneck.
-const COMFORT_NS: u64 = 430_000;
+/// Window in packets that keeps a flow busy while application or controller pause. The smaller of this window and the
+/// one of [`BUSY_WINDOW_NS`] applies.
+const BUSY_WINDOW_PACKETS: u64 = 128;
+/// The window [`BUSY_WINDOW_PACKETS`], as a duration in nanoseconds at the bottleneck's rate.
+const BUSY_WINDOW_NS: u64 = 430_000;
 
-/// Minimum window that keeps a flow busy with a packet at each end.
+/// Minimum window in packets of a flow on an overloaded link, so that each end always has a packet.
 const MIN_WINDOW: u64 = 4;
 
-/// Processing times of hosts and switches.
+/// Time that switches and hosts take for a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Processing {
-    /// Switch latency in nanoseconds: from the last bit of a packet in, to its output queue.
+pub struct ProcessingTimes {
+    /// Latency of a switch in nanoseconds, from the last bit of a received packet until the packet is in its output
+    /// queue.
     pub switch_ns: u64,
-    /// Nanoseconds that two NICs and an application take for a packet and its reply.
+    /// Time in nanoseconds that the two NICs and the application take for a packet and its reply.
     pub host_ns: u64,
 }
 
-/// Limits of one sender, derived from the paths to its receivers.
+/// Rate, window and timeout limits of one sender, derived from the paths to its receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SendLimits {
     /// Rate of the slowest link to any receiver, in bits per second.
@@ -69,18 +71,20 @@ pub struct SendLimits {
     pub round_trip_ns: u64,
     /// Pacing rate in bits per second on the wire; `None` if the sender's own link is the slowest.
     pub pace_bps: Option<NonZeroU64>,
-    /// Window in packets that keeps the slowest path busy: the bandwidth-delay product, and packets between acknowledgements.
+    /// Window in packets that keeps the slowest path busy: the bandwidth-delay product plus the packets between two
+    /// acknowledgements.
     pub window: u32,
     /// Largest window in packets with which no queue on the path overflows; `None` if the flow shares no overloaded
     /// link.
     pub max_window: Option<u32>,
-    /// Maximum nanoseconds from a packet to its acknowledgement, without losses.
-    pub longest_answer_ns: u64,
+    /// Maximum time in nanoseconds from a packet to its acknowledgement, if nothing is lost.
+    pub max_ack_delay_ns: u64,
 }
 
 impl SendLimits {
-    /// Combines two sets of limits: for each figure, the one that suits both.
-    fn or(self, other: SendLimits) -> SendLimits {
+    /// Combines the limits of two sets of paths, so that the result suits both: for example the lower rate and the
+    /// larger window.
+    fn combine(self, other: SendLimits) -> SendLimits {
         let least = |a: Option<u32>, b: Option<u32>| a.into_iter().chain(b).min();
         SendLimits {
             rate_bps: self.rate_bps.min(other.rate_bps),
@@ -88,18 +92,18 @@ impl SendLimits {
             pace_bps: self.pace_bps.into_iter().chain(other.pace_bps).min(),
             window: self.window.max(other.window),
             max_window: least(self.max_window, other.max_window),
-            longest_answer_ns: self.longest_answer_ns.max(other.longest_answer_ns),
+            max_ack_delay_ns: self.max_ack_delay_ns.max(other.max_ack_delay_ns),
         }
     }
 
-    /// Returns `rc` with these limits for window and rate, and with an ACK timeout of at least twice the longest wait
-    /// for an acknowledgement.
+    /// Returns the settings `rc` with the window and rate of these limits, and with an ACK timeout of at least twice
+    /// [`SendLimits::max_ack_delay_ns`].
     #[must_use]
     pub fn apply(&self, rc: RcConfig) -> RcConfig {
         // The default window suits 10 Gb/s and more, and would fill the queues of slower paths; with selective repeat it is a multiple.
         let more = rc.window / RcConfig::new(rc.mtu).window.max(1);
         let window = self.window.saturating_mul(more.max(1));
-        let timeout = self.longest_answer_ns.saturating_mul(2);
+        let timeout = self.max_ack_delay_ns.saturating_mul(2);
         RcConfig {
             window: self.max_window.map_or(window, |most| window.min(most)),
             ack_timeout: match rc.ack_timeout.ns() {
@@ -112,37 +116,38 @@ impl SendLimits {
     }
 }
 
-/// Limits of all members of a job, by rank.
+/// Send limits of all members of a job, by rank.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Limits of each rank; the last entry applies to all further ranks.
+    /// Send limits of each rank. The last entry applies to all further ranks.
     of_rank: Vec<SendLimits>,
-    /// Limits of each rank towards single members; empty if its paths do not differ, and missing for further ranks.
+    /// Send limits of each rank towards single members. Empty for a rank whose paths do not differ; further ranks have
+    /// no entry.
     to_members: Vec<Vec<(HostIndex, SendLimits)>>,
 }
 
 impl Limits {
-    /// Limits of a member.
+    /// Returns the send limits of the member with this rank.
     pub fn of(&self, rank: usize) -> SendLimits {
         self.of_rank[rank.min(self.of_rank.len() - 1)]
     }
 
-    /// Limits of a member towards single other members; empty if they do not differ.
+    /// Returns the send limits of the member with this rank towards single other members; empty if they do not differ.
     pub fn to_members(&self, rank: usize) -> &[(HostIndex, SendLimits)] {
         self.to_members.get(rank).map_or(&[], Vec::as_slice)
     }
 
-    /// Combines the limits of two algorithms for `members` members, so that they suit both.
-    pub fn or(&self, other: &Limits, members: usize) -> Limits {
-        let of_rank = (0..members).map(|rank| self.of(rank).or(other.of(rank)));
+    /// Combines the limits of two algorithms for `members` members, so that each member's limits suit both algorithms.
+    pub fn combine(&self, other: &Limits, members: usize) -> Limits {
+        let of_rank = (0..members).map(|rank| self.of(rank).combine(other.of(rank)));
         Limits {
             of_rank: of_rank.collect(),
             to_members: Vec::new(),
         }
     }
 
-    /// Limits of `algorithm` on this network. `senders` is the number of first members that send to a group. `contended` are links shared
-    /// with jobs that run at the same time; `None` considers the algorithm's own streams only.
+    /// Derives the limits of `algorithm`. Of a group, only the first `senders` members send. `contended` are links
+    /// shared with jobs that run at the same time; if `None`, only the streams of this algorithm are considered.
     pub(crate) fn new(
         network: &Network<'_>,
         job: &Job,
@@ -166,7 +171,7 @@ impl Limits {
         } else {
             let streams = streams_of(network, job, algorithm, racks, senders, &scale);
             let own = match can_overflow(topology) && !algorithm.needs_group() {
-                true => Contention::among(topology, streams.iter().flatten()),
+                true => Contention::of_streams(topology, streams.iter().flatten()),
                 false => Contention::default(),
             };
             let contended = contended.unwrap_or(&own);
@@ -180,12 +185,12 @@ impl Limits {
     }
 }
 
-/// Inputs of the computation of limits.
+/// The network for which limits are derived: topology, paths and processing times.
 pub(crate) struct Network<'a> {
     pub(crate) topology: &'a Topology,
-    /// The topology's paths, computed on first use.
+    /// Shortest paths of the topology, computed on first use.
     pub(crate) paths: &'a OnceCell<Paths>,
-    pub(crate) processing: Processing,
+    pub(crate) processing: ProcessingTimes,
 }
 
 impl Network<'_> {
@@ -194,19 +199,20 @@ impl Network<'_> {
     }
 }
 
-/// Constants for converting paths to limits.
+/// Packet lengths and processing times, by which figures of a path are converted to limits.
 struct Scale {
     /// Bytes on the wire of a full packet.
     packet: u64,
     /// Bytes on the wire of an acknowledgement.
     ack: u64,
-    processing: Processing,
-    /// Packets sent between two acknowledgements, and until the second one arrives: twice the interval of ACK requests.
+    processing: ProcessingTimes,
+    /// Packets sent between two acknowledgements and until the second of them arrives: twice the interval of ACK
+    /// requests.
     ack_gap: u64,
 }
 
 impl Scale {
-    fn new(mtu: PathMtu, processing: Processing) -> Scale {
+    fn new(mtu: PathMtu, processing: ProcessingTimes) -> Scale {
         Scale {
             packet: wire_bytes(mtu.bytes() + PACKET_OVERHEAD),
             ack: wire_bytes(ACK_FRAME),
@@ -215,28 +221,29 @@ impl Scale {
         }
     }
 
-    /// Nanoseconds that `packets` full packets take at a rate.
+    /// Time in nanoseconds that `packets` full packets take at the rate `rate_bps`.
     fn packets_ns(&self, packets: u64, rate_bps: u64) -> u64 {
         serialisation_ps(packets.saturating_mul(self.packet), rate_bps).div_ceil(1_000)
     }
 
-    /// Number of full packets that fit into `ns` nanoseconds at a rate.
+    /// Number of full packets that the rate `rate_bps` allows in `ns` nanoseconds.
     fn packets_in(&self, ns: u64, rate_bps: u64) -> u64 {
         let bits = u128::from(ns) * u128::from(rate_bps) / 1_000_000_000;
         u64::try_from(bits / 8 / u128::from(self.packet)).unwrap_or(u64::MAX)
     }
 
-    /// Creates a path without links, to be extended by [`Scale::over`].
-    fn start(&self) -> Path {
-        Path {
+    /// Returns the figures of a path without links. [`Scale::extended`] adds each link.
+    fn empty_path(&self) -> PathFigures {
+        PathFigures {
             rate_bps: u64::MAX,
             round_trip_ns: self.processing.host_ns,
             queues_ns: 0,
         }
     }
 
-    /// Extends a path by a link. The sender is a switch, except on the first link.
-    fn over(&self, path: Path, link: &LinkAttributes, is_first: bool) -> Path {
+    /// Returns the figures of `path` extended by `link`. `is_first`: the link is the sending host's own; the sender of
+    /// any other link is a switch.
+    fn extended(&self, path: PathFigures, link: &LinkAttributes, is_first: bool) -> PathFigures {
         let there = serialisation_ps(self.packet, link.rate_bps).div_ceil(1_000);
         let back = serialisation_ps(self.ack, link.rate_bps).div_ceil(1_000);
         let switches = if is_first {
@@ -249,21 +256,21 @@ impl Scale {
             true => 0,
             false => serialisation_ps(link.queue_bytes, link.rate_bps).div_ceil(1_000),
         };
-        Path {
+        PathFigures {
             rate_bps: path.rate_bps.min(link.rate_bps),
             round_trip_ns: path.round_trip_ns.saturating_add(link_ns + switches),
             queues_ns: path.queues_ns.saturating_add(queue_ns),
         }
     }
 
-    /// Limits of a sender whose link has `own_bps` bits per second, with these paths. `shared` is its share of the most loaded link, if
-    /// flows share one.
-    fn limits(&self, own_bps: u64, path: Path, shared: Option<Shared>) -> SendLimits {
+    /// Converts the figures of a path to the limits of a sender whose own link has `own_bps` bits per second. `shared`
+    /// is the sender's share of the most loaded link on the path; `None` if no link is overloaded.
+    fn limits(&self, own_bps: u64, path: PathFigures, shared: Option<LinkShare>) -> SendLimits {
         let rate_bps = path.rate_bps.min(own_bps);
         let pipe = self.packets_in(path.round_trip_ns, rate_bps) + 1;
-        let comfort = COMFORT_PACKETS.min(self.packets_in(COMFORT_NS, rate_bps));
+        let busy_window = BUSY_WINDOW_PACKETS.min(self.packets_in(BUSY_WINDOW_NS, rate_bps));
         let needed = (pipe + self.ack_gap).saturating_mul(5) / 4;
-        let window = needed.max(comfort);
+        let window = needed.max(busy_window);
         let is_paced = rate_bps < own_bps;
         let most = shared.map(|shared| shared.packets.max(MIN_WINDOW));
         let window = most.map_or(window, |most| window.min(most));
@@ -285,25 +292,25 @@ impl Scale {
             pace_bps: pace_bps.and_then(NonZeroU64::new),
             window: u32::try_from(window).unwrap_or(u32::MAX),
             max_window: most.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
-            longest_answer_ns: answer.saturating_add(self.packets_ns(self.ack_gap, rate_bps)),
+            max_ack_delay_ns: answer.saturating_add(self.packets_ns(self.ack_gap, rate_bps)),
         }
     }
 }
 
-/// Figures of a path from a sender to a receiver, or the worst of several.
+/// Rate, round trip and queueing time of a path from a sender to a receiver, or the worst values of several paths.
 #[derive(Debug, Clone, Copy)]
-struct Path {
+struct PathFigures {
     rate_bps: u64,
     /// Round trip of a full packet and its acknowledgement with empty queues, in nanoseconds.
     round_trip_ns: u64,
-    /// Time to drain all queues of switches on the path in nanoseconds, if they are full.
+    /// Time in nanoseconds to drain the queues of all switches on the path, if they are full.
     queues_ns: u64,
 }
 
-impl Path {
-    /// Combines two paths: for each figure, the worse one.
-    fn or(self, other: Path) -> Path {
-        Path {
+impl PathFigures {
+    /// Combines two paths: takes the worse value of each figure.
+    fn combine(self, other: PathFigures) -> PathFigures {
+        PathFigures {
             rate_bps: self.rate_bps.min(other.rate_bps),
             round_trip_ns: self.round_trip_ns.max(other.round_trip_ns),
             queues_ns: self.queues_ns.max(other.queues_ns),
@@ -311,20 +318,20 @@ impl Path {
     }
 }
 
-/// Share of one flow of a link that several flows load.
+/// Share that one flow has of a link which several flows load.
 #[derive(Debug, Clone, Copy)]
-struct Shared {
-    /// Packets that the flow may have on the link and in its queue.
+struct LinkShare {
+    /// Number of packets that the flow may have on the link and in the link's queue.
     packets: u64,
-    /// Number of flows on the link.
+    /// Number of flows that load the link.
     flows: u64,
     rate_bps: u64,
 }
 
-impl Shared {
-    /// Combines the shares of two links: for each figure, the one that leaves less to the flow.
-    fn or(self, other: Shared) -> Shared {
-        Shared {
+impl LinkShare {
+    /// Combines the shares of two links: takes the smaller share in each figure.
+    fn combine(self, other: LinkShare) -> LinkShare {
+        LinkShare {
             packets: self.packets.min(other.packets),
             flows: self.flows.max(other.flows),
             rate_bps: self.rate_bps.min(other.rate_bps),
@@ -344,7 +351,8 @@ fn is_uniform(topology: &Topology) -> bool {
     })
 }
 
-/// Equal limits for all members, from the number of links between them, with the worst link's attributes.
+/// Derives equal limits for all members, from the largest number of links between two of them and the attributes of the
+/// worst link.
 fn by_hops(topology: &Topology, members: &[HostIndex], scale: &Scale) -> SendLimits {
     let distances = distances(topology, topology.attachment(members[0]).0);
     let farthest = |host: &HostIndex| distances[topology.attachment(*host).0 .0];
@@ -365,14 +373,14 @@ fn by_hops(topology: &Topology, members: &[HostIndex], scale: &Scale) -> SendLim
             }))
         });
     let worst = worst.unwrap_or_default();
-    let mut path = scale.over(scale.start(), &worst, true);
+    let mut path = scale.extended(scale.empty_path(), &worst, true);
     for _ in 0..=between.max(1) {
-        path = scale.over(path, &worst, false);
+        path = scale.extended(path, &worst, false);
     }
     scale.limits(worst.rate_bps, path, None)
 }
 
-/// Number of links between one switch and every other.
+/// Number of links from switch `from` to every switch, by switch index.
 fn distances(topology: &Topology, from: SwitchIndex) -> Vec<u32> {
     let mut distances = vec![u32::MAX; topology.switches().len()];
     distances[from.0] = 0;
@@ -390,7 +398,8 @@ fn distances(topology: &Topology, from: SwitchIndex) -> Vec<u32> {
     distances
 }
 
-/// Packet streams over the tree of the group, one from each of the first `senders` members.
+/// Returns the packet streams of a group along its tree: one stream from each of the first `senders` members to all
+/// others.
 fn streams_of_group(
     network: &Network<'_>,
     job: &Job,
@@ -408,20 +417,20 @@ fn streams_of_group(
     let tree = Tree::grow(&planner, &view, &job.members);
     let of = |&host: &HostIndex| {
         let own = topology.link(topology.uplink(host).link).attributes;
-        let first = scale.over(scale.start(), &own, true);
+        let first = scale.extended(scale.empty_path(), &own, true);
         let (leaf, port) = topology.attachment(host);
-        let mut worst: Option<Path> = None;
+        let mut worst: Option<PathFigures> = None;
         let mut links = Vec::new();
         let mut todo = vec![(leaf, port, first)];
         while let Some((at, came_by, path)) = todo.pop() {
             for port in tree.ports_on(at).filter(|port| *port != came_by) {
-                let Some(next) = topology.behind(at, port) else {
+                let Some(next) = topology.neighbour_at(at, port) else {
                     continue;
                 };
                 links.push((direction(topology, next), 1.0));
-                let path = scale.over(path, &topology.link(next.link).attributes, false);
+                let path = scale.extended(path, &topology.link(next.link).attributes, false);
                 match next.peer.node {
-                    Node::Host(_) => worst = Some(worst.map_or(path, |worst| worst.or(path))),
+                    Node::Host(_) => worst = Some(worst.map_or(path, |worst| worst.combine(path))),
                     Node::Switch(switch) => todo.push((switch, next.peer.port, path)),
                 }
             }
@@ -437,19 +446,19 @@ fn streams_of_group(
     job.members[..senders].iter().map(of).collect()
 }
 
-/// Limits for traffic between all pairs of members.
+/// Derives one set of limits that suits the traffic between every two members.
 fn of_all_pairs(network: &Network<'_>, members: &[HostIndex], scale: &Scale) -> SendLimits {
     let topology = network.topology;
-    let mut worst: Option<Path> = None;
+    let mut worst: Option<PathFigures> = None;
     for &to in members {
         for &from in members.iter().filter(|from| **from != to) {
             let path = Stream::between(network, scale, from, to).path;
-            worst = Some(worst.map_or(path, |worst| worst.or(path)));
+            worst = Some(worst.map_or(path, |worst| worst.combine(path)));
         }
     }
     let fastest = members.iter().map(|&host| own_bps(topology, host));
     let own = fastest.max().unwrap_or(u64::MAX);
-    scale.limits(own, worst.unwrap_or_else(|| scale.start()), None)
+    scale.limits(own, worst.unwrap_or_else(|| scale.empty_path()), None)
 }
 
 /// A direction of a link: the link, and the index of the sending end (0 or 1).
@@ -461,12 +470,12 @@ fn direction(topology: &Topology, next: Neighbour) -> Direction {
     (next.link, usize::from(ends[0] == next.peer))
 }
 
-/// Maximum number of shortest paths between two hosts that are considered.
+/// Maximum number of shortest paths between two hosts that [`walk_shortest_paths`] follows.
 const MAX_PATHS: usize = 256;
 
-/// Walks the shortest paths between two hosts. `link` gets each link of a switch, with the share of packets on it if all ports are
-/// equally likely; `path` gets the links of each path.
-fn walk(
+/// Visits the shortest paths between two hosts. Calls `link` for each link that a switch sends on, with the share of
+/// the packets on that link if all next hops are equally likely; calls `path` with the links of each path.
+fn walk_shortest_paths(
     topology: &Topology,
     paths: &Paths,
     from: HostIndex,
@@ -479,7 +488,7 @@ fn walk(
     while let Some((at, share, links)) = todo.pop() {
         let ports = paths.next_hops(at, to);
         for port in ports {
-            let Some(next) = topology.behind(at, *port) else {
+            let Some(next) = topology.neighbour_at(at, *port) else {
                 continue;
             };
             let direction = direction(topology, next);
@@ -499,47 +508,48 @@ fn walk(
     }
 }
 
-/// Packets from one member to another, or to all of a group, and their links.
+/// Packets that one member sends to another member, or to all members of a group, and the links that they use.
 struct Stream {
     sender: HostIndex,
     /// The receiver; `None` for all members of a group.
     receiver: Option<HostIndex>,
-    path: Path,
-    /// Each link of a switch, with the share of the packets on it.
+    path: PathFigures,
+    /// Each link direction on which a switch forwards packets of the stream, with the share of packets on it.
     links: Vec<(Direction, f64)>,
 }
 
 impl Stream {
-    /// A stream over all shortest paths, of which the worst figures apply.
+    /// Creates the stream between two hosts over all shortest paths, with the worst figures of these paths.
     fn between(network: &Network<'_>, scale: &Scale, from: HostIndex, to: HostIndex) -> Stream {
         let (topology, paths) = (network.topology, network.paths());
         let own = topology.link(topology.uplink(from).link).attributes;
         let mut links = Vec::new();
-        let mut worst: Option<Path> = None;
+        let mut worst: Option<PathFigures> = None;
         let mut link = |direction, share| links.push((direction, share));
         let mut path = |links: &[Direction]| {
-            let first = scale.over(scale.start(), &own, true);
+            let first = scale.extended(scale.empty_path(), &own, true);
             let path = links.iter().fold(first, |path, (link, _)| {
-                scale.over(path, &topology.link(*link).attributes, false)
+                scale.extended(path, &topology.link(*link).attributes, false)
             });
-            worst = Some(worst.map_or(path, |worst| worst.or(path)));
+            worst = Some(worst.map_or(path, |worst| worst.combine(path)));
         };
-        walk(topology, paths, from, to, &mut link, &mut path);
+        walk_shortest_paths(topology, paths, from, to, &mut link, &mut path);
         Stream {
             sender: from,
             receiver: Some(to),
-            path: worst.unwrap_or_else(|| scale.start()),
+            path: worst.unwrap_or_else(|| scale.empty_path()),
             links,
         }
     }
 }
 
-/// Links that cannot carry the combined demand of all senders of one or several jobs, with the number of streams on each.
+/// Link directions that cannot carry the combined demand of the senders of one or several jobs, with the number of
+/// streams on each.
 #[derive(Debug, Default)]
 pub(crate) struct Contention(BTreeMap<Direction, u64>);
 
 impl Contention {
-    /// Contended links of jobs that run at the same time, each with its algorithm.
+    /// Finds the overloaded links of jobs that run at the same time, each with its algorithm.
     pub(crate) fn of<'j>(
         network: &Network<'_>,
         jobs: impl Iterator<Item = (&'j Job, Algorithm, Racks)>,
@@ -552,10 +562,11 @@ impl Contention {
                 streams.extend(of_job.into_iter().flatten());
             }
         }
-        Contention::among(network.topology, streams.iter())
+        Contention::of_streams(network.topology, streams.iter())
     }
 
-    fn among<'s>(
+    /// Finds the overloaded links of these streams.
+    fn of_streams<'s>(
         topology: &Topology,
         streams: impl Iterator<Item = &'s Stream> + Clone,
     ) -> Contention {
@@ -577,32 +588,33 @@ impl Contention {
             }
         }
         let too_much = load.into_iter().filter(|((link, _), (bits, _))| {
-            *bits > SLACK * topology.link(*link).attributes.rate_bps as f64
+            *bits > OVERLOAD_TOLERANCE * topology.link(*link).attributes.rate_bps as f64
         });
         let counts =
             too_much.map(|(direction, (_, count))| (direction, count.ceil().max(2.0) as u64));
         Contention(counts.collect())
     }
 
-    /// Share of a stream of the contended links on its path; `None` if there are none.
-    fn share(&self, topology: &Topology, scale: &Scale, stream: &Stream) -> Option<Shared> {
+    /// Returns the share that a stream has of the overloaded links on its path; `None` if its path has no overloaded
+    /// link.
+    fn share(&self, topology: &Topology, scale: &Scale, stream: &Stream) -> Option<LinkShare> {
         let links = stream.links.iter();
         let shares = links.filter_map(|(direction, _)| {
             let count = *self.0.get(direction)?;
             let link = topology.link(direction.0).attributes;
             let room = scale.packets_in(stream.path.round_trip_ns, link.rate_bps)
                 + link.queue_bytes / scale.packet;
-            Some(Shared {
+            Some(LinkShare {
                 packets: room / count,
                 flows: count,
                 rate_bps: (link.rate_bps / count).max(1),
             })
         });
-        shares.reduce(Shared::or)
+        shares.reduce(LinkShare::combine)
     }
 }
 
-/// Whether full queues drop packets: not with flow control.
+/// Whether full queues of this network drop packets, which they do unless it uses flow control.
 fn can_overflow(topology: &Topology) -> bool {
     topology.switching().pfc.is_none()
 }
@@ -614,7 +626,7 @@ fn own_bps(topology: &Topology, host: HostIndex) -> u64 {
         .rate_bps
 }
 
-/// Streams of each member, by rank; in a group only those of the first `senders` members.
+/// Returns the streams that each member sends, by rank. In a group, only the first `senders` members send.
 fn streams_of(
     network: &Network<'_>,
     job: &Job,
@@ -649,7 +661,8 @@ fn streams_of(
     (0..count).map(of).collect()
 }
 
-/// Limits of each member towards single other members, if it sends to several over different paths; else empty.
+/// Derives the limits of each member towards single other members. Empty for a member that sends to one member only, or
+/// whose paths do not differ.
 fn to_members_of(
     network: &Network<'_>,
     streams: &[Vec<Stream>],
@@ -672,7 +685,7 @@ fn to_members_of(
     streams.iter().map(of).collect()
 }
 
-/// Limits of each member over all streams that it sends.
+/// Derives the limits of each member, which suit all streams that it sends.
 fn of_streams(
     network: &Network<'_>,
     job: &Job,
@@ -683,12 +696,15 @@ fn of_streams(
     let topology = network.topology;
     let of = |(rank, streams): (usize, &Vec<Stream>)| {
         let host = job.members[rank];
-        let worst = streams.iter().map(|stream| stream.path).reduce(Path::or);
+        let worst = streams
+            .iter()
+            .map(|stream| stream.path)
+            .reduce(PathFigures::combine);
         let own = topology.link(topology.uplink(host).link).attributes;
-        let worst = worst.unwrap_or_else(|| scale.over(scale.start(), &own, true));
+        let worst = worst.unwrap_or_else(|| scale.extended(scale.empty_path(), &own, true));
         let shares = streams.iter();
         let shares = shares.filter_map(|stream| contended.share(topology, scale, stream));
-        scale.limits(own.rate_bps, worst, shares.reduce(Shared::or))
+        scale.limits(own.rate_bps, worst, shares.reduce(LinkShare::combine))
     };
     streams.iter().enumerate().map(of).collect()
 }
@@ -702,7 +718,7 @@ mod tests {
 
     use super::*;
 
-    const PROCESSING: Processing = Processing {
+    const PROCESSING: ProcessingTimes = ProcessingTimes {
         switch_ns: 400,
         host_ns: 1_250,
     };
@@ -775,7 +791,7 @@ links:
             "the path is kept busy: {of:?}"
         );
         assert!(
-            of.longest_answer_ns > outstanding_ns,
+            of.max_ack_delay_ns > outstanding_ns,
             "all that is outstanding may queue: {of:?}"
         );
         // Without the member behind it, the link is not on a path.
@@ -851,7 +867,7 @@ links:
             let of = limits.of(0);
             outstanding += u64::from(of.max_window.expect("they meet")) * scale.packet;
             assert!(
-                of.longest_answer_ns > 80_000,
+                of.max_ack_delay_ns > 80_000,
                 "a full queue of 1 MiB takes 84 us: {of:?}"
             );
         }

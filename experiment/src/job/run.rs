@@ -21,7 +21,7 @@ use alfirk_roce::collective::{
 use alfirk_roce::hostile::Target;
 use alfirk_roce::rc::RcConfig;
 
-use group_fallback::{Reason, Watch};
+use group_fallback::{LegReason, SafeguardState};
 
 use super::error::JobError;
 use super::layout::{peers, Layout, DATAGRAM_GROUP};
@@ -32,7 +32,8 @@ use crate::incidents::Incidents;
 use crate::member::MemberEvent;
 use crate::report::{goodput_gbps, Fallback, Missing, MissingReason, PartRow, Row};
 
-/// Runs `algorithm` on `fabric`. `watch` is called from time to time with the total bytes at the receivers.
+/// Runs `algorithm` on `fabric`, and returns its result. `watch` is called from time to time with the progress of all
+/// receivers.
 pub fn run_algorithm(
     fabric: &mut dyn Fabric,
     topology: &Topology,
@@ -53,22 +54,24 @@ struct Run<'a> {
     fabric: &'a mut dyn Fabric,
     layout: Layout<'a>,
     /// Whether the message is sent through a registered group.
-    grouped: bool,
+    uses_group: bool,
     /// Specification of the first member.
     spec: Option<TransferSpec>,
-    /// Rank of the current source.
+    /// Rank of the member that currently sends.
     source_rank: usize,
-    /// Number of acknowledged packets of the source when it last changed or a stall was reported, and the time of that.
+    /// Number of packets of the source that are acknowledged, and the time in nanoseconds at which this number last
+    /// changed or a stall was last reported.
     last_ack_change: (u64, u64),
-    /// Total bytes at the receivers when they last changed, the time of that, and the time of the next check.
+    /// Total bytes at the receivers when that number last changed, the time of that change, and the time of the next
+    /// check; times in nanoseconds.
     received: (u64, u64, u64),
-    /// Delay of the group's acknowledgements by the controller, in nanoseconds.
-    controller_delay_ns: u64,
+    /// Time in nanoseconds by which the controller delays an acknowledgement of the group; 0 if it does not.
+    controller_ack_delay_ns: u64,
     /// Duration of the group's registration in nanoseconds; `None` without a group.
     registration_ns: Option<u64>,
-    /// Counters of the switches at the start; `None` if the run does not report them.
-    counted: Option<Counts>,
-    cost: Cost,
+    /// Packet counters of the switches at the start of the run; `None` if the run does not report them.
+    counts_before: Option<Counts>,
+    leg_traffic: LegTraffic,
     incidents: Incidents,
     changes: Changes,
 }
@@ -87,15 +90,15 @@ impl<'a> Run<'a> {
                 None,
             ),
             fabric,
-            grouped: false,
+            uses_group: false,
             spec: None,
             source_rank: 0,
             last_ack_change: (0, 0),
             received: (0, 0, 0),
-            controller_delay_ns: 0,
+            controller_ack_delay_ns: 0,
             registration_ns: None,
-            counted: None,
-            cost: Cost {
+            counts_before: None,
+            leg_traffic: LegTraffic {
                 spent: Traffic::nothing(),
                 before: Traffic::nothing(),
             },
@@ -105,22 +108,22 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Traffic of the queue pairs of finished legs, and the counters at the start of the current leg. A leg is the part of
-/// a transfer that one algorithm carries.
-struct Cost {
+/// Traffic of the legs that are finished, and the counters at the start of the current leg. A leg is the part of a
+/// transfer with the same queue pairs.
+struct LegTraffic {
     spent: Traffic,
     before: Traffic,
 }
 
-/// Result of the request for a group.
+/// Outcome of the request for a group at the start of a run.
 enum GroupOutcome {
-    /// The group exists, or none is needed.
+    /// The group exists, or the algorithm uses none; holds the endpoints of the members' queue pairs.
     Ready(Vec<Endpoint>),
-    /// The request was refused, and the job has a fallback.
+    /// The group was refused for the reason `why`, and the job continues with the fallback algorithm `to`.
     Refused { why: String, to: Algorithm },
 }
 
-/// Events of the members so far, by rank.
+/// What the members of a transfer have reported so far, by rank.
 struct MemberReports {
     ranks: BTreeMap<HostIndex, usize>,
     ready: Vec<bool>,
@@ -133,8 +136,8 @@ struct MemberReports {
     finished: Vec<bool>,
     /// For each member that has left a leg: its number of contiguous slices from the first on, and the slices beyond.
     left: Vec<Option<(u32, Vec<u32>)>>,
-    /// Whether a member has detected the failure of another.
-    broken: bool,
+    /// Whether a member has detected that another member has failed.
+    has_detected_failure: bool,
     /// Whether each member was removed or has failed, so that the job does not wait for it.
     lost: Vec<bool>,
 }
@@ -149,11 +152,12 @@ impl MemberReports {
             parts: vec![vec![None; members]; parts as usize],
             finished: vec![false; members],
             left: vec![None; members],
-            broken: false,
+            has_detected_failure: false,
             lost: vec![false; members],
         }
     }
 
+    /// Ranks of the members for which `has` is false and that are not lost.
     fn missing<'a>(
         &'a self,
         has: &'a impl Fn(&MemberReports, usize) -> bool,
@@ -167,14 +171,15 @@ impl MemberReports {
 }
 
 impl Run<'_> {
-    /// Runs the job. A safeguard, if there is one, changes between group and overlay meanwhile.
+    /// Runs the algorithm and returns its result. If the job has a safeguard, the transfer may change between group and
+    /// overlay meanwhile.
     pub(super) fn execute(mut self, watch: &mut dyn FnMut(Progress)) -> Result<Row, JobError> {
         let asked_for = self.layout.algorithm;
         let safeguard = self.layout.safeguard_and_overlay();
-        let mut guard = safeguard.map(|(config, to)| Watch::new(config, to));
+        let mut guard = safeguard.map(|(config, to)| SafeguardState::new(config, to));
         if guard.is_some() {
             // Counters are read now, as groups will be created and removed.
-            self.counted = Some(self.counts()?);
+            self.counts_before = Some(self.counts()?);
         }
         let opened = self.open()?;
         let mut fallback = None;
@@ -188,7 +193,7 @@ impl Run<'_> {
                 }
             }
             (GroupOutcome::Refused { why, .. }, Some(guard)) => {
-                let reason = Reason::Refused(why);
+                let reason = LegReason::GroupRefused(why);
                 posted_at = vec![self.fall_back(&mut reported, guard, reason, watch)?];
             }
             (GroupOutcome::Refused { why, to }, None) => {
@@ -219,11 +224,11 @@ impl Run<'_> {
             Err(error) => Some(error.late().ok_or(error)?),
         };
         let ended_at = self.fabric.now();
-        let traffic = self.traffic()?.since(&self.cost.before);
-        let traffic = self.cost.spent.plus(&traffic);
+        let traffic = self.traffic()?.since(&self.leg_traffic.before);
+        let traffic = self.leg_traffic.spent.plus(&traffic);
         let requests = self.fabric.request_times(self.layout.job.members[0]);
-        let requests = self.on_fabric(requests)?;
-        let counts = match self.counted.take() {
+        let requests = self.job_result(requests)?;
+        let counts = match self.counts_before.take() {
             Some(before) => Some(self.counts()? - before),
             None => None,
         };
@@ -246,15 +251,15 @@ impl Run<'_> {
             given_up,
             missing,
             registration_ns: self.registration_ns,
-            sender: Some(self.layout.sender(&self.rc(0))),
+            sender: Some(self.layout.sender_row(&self.rc(0))),
             fallback,
             requests,
-            safeguard: guard.map_or_else(Vec::new, Watch::changes),
+            safeguard: guard.map_or_else(Vec::new, SafeguardState::changes),
             ..row
         })
     }
 
-    /// Creates the queue pairs, and their group.
+    /// Creates the queue pairs of all members, and requests their group if the algorithm uses one.
     fn open(&mut self) -> Result<GroupOutcome, JobError> {
         let endpoints = self.prepare()?;
         let asked_at = self.fabric.now();
@@ -262,17 +267,17 @@ impl Run<'_> {
             let job = self.layout.job;
             let to = job.fallback.filter(|to| to.supports(job.collective));
             match (self.register(&endpoints), to) {
-                (Ok(()), _) => self.grouped = true,
+                (Ok(()), _) => self.uses_group = true,
                 (Err(error), Some(to)) if error.leaves_members_alone() => {
                     let why = error.to_string();
                     return Ok(GroupOutcome::Refused { why, to });
                 }
-                (Err(error), _) => return self.on_fabric(Err(error)),
+                (Err(error), _) => return self.job_result(Err(error)),
             }
         } else if self.layout.algorithm.needs_datagrams() {
             let members = &self.layout.job.members;
             let joined = self.fabric.join_datagrams(DATAGRAM_GROUP, members);
-            self.on_fabric(joined)?;
+            self.job_result(joined)?;
         } else {
             return Ok(GroupOutcome::Ready(endpoints));
         }
@@ -280,7 +285,7 @@ impl Run<'_> {
         Ok(GroupOutcome::Ready(endpoints))
     }
 
-    /// Connects the members and starts the sources; returns the times of their posts.
+    /// Connects the members, then makes the sources post their data. Returns the time of each post.
     fn connect_and_start(
         &mut self,
         endpoints: &[Endpoint],
@@ -290,12 +295,12 @@ impl Run<'_> {
         self.connect(&self.layout.job.members, endpoints)?;
         self.wait(reported, "is not connected", |t, rank| t.ready[rank], watch)?;
         self.turn_hostile(reported)?;
-        self.make_ready()?;
+        self.send_ready_notices()?;
         // Without a group, counters of the switches are not needed.
-        if self.grouped && self.counted.is_none() {
-            self.counted = Some(self.counts()?);
+        if self.uses_group && self.counts_before.is_none() {
+            self.counts_before = Some(self.counts()?);
         }
-        self.cost.before = self.traffic()?;
+        self.leg_traffic.before = self.traffic()?;
         self.send(reported, watch)
     }
 
@@ -311,7 +316,7 @@ impl Run<'_> {
             // The last acknowledgements are part of the traffic, although the result does not depend on them.
             let has_finished = |t: &MemberReports, rank: usize| t.finished[rank];
             self.wait(reported, "has not finished", has_finished, watch)?;
-            if !reported.broken {
+            if !reported.has_detected_failure {
                 return Ok(());
             }
             self.recover(reported, watch)?;
@@ -324,26 +329,27 @@ impl Run<'_> {
         if self.layout.algorithm.needs_datagrams() {
             let members = &self.layout.job.members;
             let left = self.fabric.leave_datagrams(DATAGRAM_GROUP, members);
-            self.on_fabric(left)?;
+            self.job_result(left)?;
         }
-        if self.grouped {
+        if self.uses_group {
             let removed = self.deregister();
-            self.on_fabric(removed)?;
+            self.job_result(removed)?;
             // By now the controller has finished a repair of the group that was in progress.
-            let processed = self.process_group_news(reported, self.last_ack_change.0);
-            self.on_fabric(processed)?;
+            let processed = self.process_group_changes(reported, self.last_ack_change.0);
+            self.job_result(processed)?;
         }
         Ok(())
     }
 
-    /// Adds the traffic of the current queue pairs to that of finished legs, before other queue pairs replace them.
-    fn settle_cost(&mut self) -> Result<(), JobError> {
-        let traffic = self.traffic()?.since(&self.cost.before);
-        self.cost.spent = self.cost.spent.plus(&traffic);
+    /// Adds the traffic of the current leg to that of the finished legs, before other queue pairs replace the current
+    /// ones.
+    fn add_leg_traffic(&mut self) -> Result<(), JobError> {
+        let traffic = self.traffic()?.since(&self.leg_traffic.before);
+        self.leg_traffic.spent = self.leg_traffic.spent.plus(&traffic);
         Ok(())
     }
 
-    /// Makes one source after the other post its part of the data. Returns the times of the posts.
+    /// Makes the sources post their parts of the data, one after the other. Returns the time of each post.
     fn send(
         &mut self,
         reported: &mut MemberReports,
@@ -369,7 +375,7 @@ impl Run<'_> {
             };
             self.source_rank = source;
             let posted = self.fabric.start(self.layout.job.members[source], &data);
-            posted_at.push(self.on_fabric(posted)?);
+            posted_at.push(self.job_result(posted)?);
             if part == 0 {
                 self.incidents.begin(posted_at[0]);
                 self.changes.begin(posted_at[0]);
@@ -389,54 +395,57 @@ impl Run<'_> {
         Ok(posted_at)
     }
 
-    /// Specification of the first member, if every member starts with data of its own.
+    /// Specification of the first member, if every member starts with data of its own, as in an allgather; else `None`.
     fn begins_everywhere(&self) -> Option<TransferSpec> {
         let spec = self.spec.as_ref()?;
         let begins = spec.collective.begins_everywhere() && !spec.has_several_sources();
         begins.then(|| spec.clone())
     }
 
-    /// Creates the queue pairs of all members.
+    /// Creates the queue pairs of all members, and returns their endpoints.
     fn prepare(&mut self) -> Result<Vec<Endpoint>, JobError> {
-        self.controller_delay_ns = match self.layout.round_trips_to_controller() {
+        self.controller_ack_delay_ns = match self.layout.round_trips_to_controller() {
             0 => 0,
             punts => {
                 let round_trip = self.fabric.control_round_trip();
-                self.on_fabric(round_trip)? * punts
+                self.job_result(round_trip)? * punts
             }
         };
         let specs = self.layout.specs(|rank| {
             let paths = self
                 .layout
-                .paths(self.fabric, rank, self.controller_delay_ns);
+                .path_settings(self.fabric, rank, self.controller_ack_delay_ns);
             (self.rc(rank), paths)
         });
         self.spec = specs.first().cloned();
         let mut endpoints = Vec::new();
         for (&host, spec) in self.layout.job.members.iter().zip(specs) {
             let prepared = self.fabric.prepare(host, spec);
-            endpoints.extend(self.on_fabric(prepared)?);
+            endpoints.extend(self.job_result(prepared)?);
         }
         Ok(endpoints)
     }
 
     fn rc(&self, rank: usize) -> RcConfig {
-        self.layout.rc(self.fabric, rank, self.controller_delay_ns)
+        self.layout
+            .rc(self.fabric, rank, self.controller_ack_delay_ns)
     }
 
-    /// Connects each member to the endpoints at the other ends of its connections.
+    /// Connects each member to the endpoints that it needs.
     fn connect(&mut self, members: &[HostIndex], endpoints: &[Endpoint]) -> Result<(), JobError> {
         let tells = |rank| self.layout.announces_memory(rank);
         let peers = peers(members.len(), endpoints, tells);
         for (&host, peers) in members.iter().zip(peers) {
             let connected = self.fabric.connect(host, &peers);
-            self.on_fabric(connected)?;
+            self.job_result(connected)?;
         }
         Ok(())
     }
 
     fn register(&mut self, endpoints: &[Endpoint]) -> Result<(), FabricError> {
-        let window = self.layout.window(self.fabric, self.controller_delay_ns);
+        let window = self
+            .layout
+            .window(self.fabric, self.controller_ack_delay_ns);
         let request = self.layout.registration(endpoints, window);
         let job = self.layout.job;
         match job.registration {
@@ -457,17 +466,17 @@ impl Run<'_> {
             let own = &self.layout.job.data.bytes()[offset as usize..][..len as usize];
             let own = Arc::new(ExpectedData::new(Arc::from(own)));
             let started_at = self.fabric.start(host, &own);
-            last = last.max(self.on_fabric(started_at)?);
+            last = last.max(self.job_result(started_at)?);
         }
         Ok(last)
     }
 
     /// Makes receivers send ready notices (announcements of posted receives), if the job uses them.
-    fn make_ready(&mut self) -> Result<(), JobError> {
+    fn send_ready_notices(&mut self) -> Result<(), JobError> {
         let tells = self.spec.as_ref().is_some_and(|spec| spec.ready.is_some());
         for &host in self.layout.job.members[1..].iter().filter(|_| tells) {
-            let proceeded = self.fabric.act(host, LegCommand::Proceed);
-            self.on_fabric(proceeded)?;
+            let proceeded = self.fabric.execute_leg_command(host, LegCommand::Proceed);
+            self.job_result(proceeded)?;
         }
         Ok(())
     }
@@ -475,12 +484,12 @@ impl Run<'_> {
     fn close(&mut self) -> Result<(), JobError> {
         for &host in &self.layout.job.members {
             let closed = self.fabric.close(host);
-            self.on_fabric(closed)?;
+            self.job_result(closed)?;
         }
         Ok(())
     }
 
-    /// Time without acknowledgements after which the source reports a stall: at least a few ACK timeouts.
+    /// Time in nanoseconds without acknowledgements after which the source reports a stall: at least four ACK timeouts.
     fn stall_timeout(&self) -> u64 {
         let timeout = self.rc(self.source_rank).ack_timeout.ns().unwrap_or(0);
         self.fabric.stall_timeout().max(4 * timeout)
@@ -493,8 +502,8 @@ impl Run<'_> {
         }
     }
 
-    /// Waits until `has` is true for every rank that is not lost. `what`: state of a missing host, for the error
-    /// message.
+    /// Waits until `has` is true for every rank that is not lost. `what`: the error's description of a member that is
+    /// late, such as `is not done`.
     fn wait(
         &mut self,
         reported: &mut MemberReports,
@@ -506,16 +515,16 @@ impl Run<'_> {
         let mut missing = reported.missing(&has).next();
         while let Some(rank) = missing {
             if self.fabric.now() >= deadline {
-                return Err(self.too_late(what, reported.missing(&has)));
+                return Err(self.time_limit_error(what, reported.missing(&has)));
             }
             self.step(reported, deadline, watch)?;
             self.audit(reported)?;
-            if self.grouped && self.layout.safeguard_and_overlay().is_none() {
-                let looked = self.handle_failures(reported);
-                self.on_fabric(looked)?;
+            if self.uses_group && self.layout.safeguard_and_overlay().is_none() {
+                let handled = self.handle_failures(reported);
+                self.job_result(handled)?;
             } else if self.closes_on_failure() {
                 self.fail_due_parts(reported)?;
-                if reported.broken {
+                if reported.has_detected_failure {
                     return Ok(());
                 }
             } else if self.removes_failed_members() {
@@ -544,8 +553,8 @@ impl Run<'_> {
         let due = [self.incidents.next(), self.changes.next()];
         let soon = due.into_iter().flatten().fold(soon, u64::min);
         let event = self.fabric.next_event(soon.min(limit));
-        match self.on_fabric(event)? {
-            Some((host, event)) => self.take(reported, host, event)?,
+        match self.job_result(event)? {
+            Some((host, event)) => self.record_event(reported, host, event)?,
             None => watch(self.progress()?),
         }
         let now = self.fabric.now();
@@ -554,17 +563,18 @@ impl Run<'_> {
                 Change::Loss(link, loss) => self.fabric.set_loss(link, loss),
                 Change::Suspend(host, lasts) => self.fabric.suspend(host, lasts),
             };
-            self.on_fabric(done)?;
+            self.job_result(done)?;
         }
         Ok(())
     }
 
-    /// Whether acknowledgements are audited: if a hostile member may forge them.
+    /// Whether acknowledgements are audited, which is done if a member is hostile and may forge them.
     fn is_audited(&self) -> bool {
-        self.grouped && !self.layout.job.hostiles.is_empty()
+        self.uses_group && !self.layout.job.hostiles.is_empty()
     }
 
-    /// Compares the packets acknowledged to the sources with those received by each member; a correct fabric never acknowledges more.
+    /// Compares the number of packets acknowledged to the sources with the number that each member has received. Fails
+    /// if more are acknowledged than received, which a correct fabric prevents.
     fn audit(&mut self, reported: &MemberReports) -> Result<(), JobError> {
         if !self.is_audited() {
             return Ok(());
@@ -575,9 +585,9 @@ impl Run<'_> {
             // Lost members no longer send, or are hostile.
             let counted = match reported.lost[rank] {
                 true => Ok(0),
-                false => self.fabric.acknowledged(host),
+                false => self.fabric.acknowledged_packets(host),
             };
-            acknowledged.push(self.on_fabric(counted)?);
+            acknowledged.push(self.job_result(counted)?);
         }
         let all: u64 = acknowledged.iter().sum();
         for (rank, &host) in members.iter().enumerate() {
@@ -585,9 +595,9 @@ impl Run<'_> {
                 continue;
             }
             // Read after the acknowledged packets, as it only increases.
-            let received = self.fabric.received(host);
+            let received = self.fabric.received_packets(host);
             let others = all - acknowledged[rank];
-            match self.on_fabric(received)? {
+            match self.job_result(received)? {
                 Some(received) if received < others => {
                     return Err(JobError::FalseAcknowledgement {
                         algorithm: self.layout.algorithm,
@@ -603,9 +613,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Makes the hostile members begin to send random packets, if there is a group.
+    /// Makes the hostile members of the job start to send random packets to the group, if there is a group.
     fn turn_hostile(&mut self, reported: &mut MemberReports) -> Result<(), JobError> {
-        for &host in self.layout.job.hostiles.iter().filter(|_| self.grouped) {
+        for &host in self.layout.job.hostiles.iter().filter(|_| self.uses_group) {
             let rank = self
                 .layout
                 .job
@@ -623,12 +633,12 @@ impl Run<'_> {
                 window: self.rc(self.source_rank).window,
             };
             let turned = self.fabric.turn_hostile(host, target, self.layout.job.seed);
-            self.on_fabric(turned)?;
+            self.job_result(turned)?;
         }
         Ok(())
     }
 
-    fn too_late(&self, what: &'static str, ranks: impl Iterator<Item = usize>) -> JobError {
+    fn time_limit_error(&self, what: &'static str, ranks: impl Iterator<Item = usize>) -> JobError {
         JobError::TimeLimit {
             algorithm: self.layout.algorithm,
             what,
@@ -637,55 +647,58 @@ impl Run<'_> {
         }
     }
 
-    /// Applies due failures, processes the controller's actions, and reports a stall if there is no progress.
+    /// Causes failures that are due, processes the controller's changes of the group, and reports a stall if the source
+    /// makes no progress.
     fn handle_failures(&mut self, reported: &mut MemberReports) -> Result<(), FabricError> {
         let now = self.fabric.now();
         let source = self.layout.job.members[self.source_rank];
-        let acknowledged = self.fabric.acknowledged(source)?;
+        let acknowledged = self.fabric.acknowledged_packets(source)?;
         while let Some(kill) = self.incidents.take_due(now) {
             self.fabric.kill(kill)?;
         }
-        self.process_group_news(reported, acknowledged)?;
+        self.process_group_changes(reported, acknowledged)?;
         // A host that had acknowledged everything before it failed is not waited for.
-        if reported.finished[self.source_rank] && self.incidents.any() {
+        if reported.finished[self.source_rank] && self.incidents.has_any() {
             for (rank, &host) in self.layout.job.members.iter().enumerate() {
                 let is_gone = self.incidents.has_killed(host);
                 reported.lost[rank] |= is_gone && reported.done[rank].is_none();
             }
         }
-        self.incidents.moved(now, acknowledged);
+        self.incidents.record_progress(now, acknowledged);
         if acknowledged != self.last_ack_change.0 || reported.finished[self.source_rank] {
             self.last_ack_change = (acknowledged, now);
         } else if now - self.last_ack_change.1 >= self.stall_timeout() {
             self.last_ack_change.1 = now;
             let in_band = self.layout.job.registration == Registration::Mrp;
             self.fabric
-                .stalled(self.layout.mcst_id(), in_band.then_some(source))?;
+                .report_stall(self.layout.mcst_id(), in_band.then_some(source))?;
         }
         Ok(())
     }
 
-    /// Processes the controller's actions on the group.
-    fn process_group_news(
+    /// Processes the changes that the controller has made to the group: marks removed members as lost, and records
+    /// repairs.
+    fn process_group_changes(
         &mut self,
         reported: &mut MemberReports,
         acknowledged: u64,
     ) -> Result<(), FabricError> {
-        for news in self.fabric.news()? {
-            if news.mcst_id != self.layout.mcst_id() {
+        for change in self.fabric.take_group_changes()? {
+            if change.mcst_id != self.layout.mcst_id() {
                 continue;
             }
             for (rank, &host) in self.layout.job.members.iter().enumerate() {
-                reported.lost[rank] |= news.lost.contains(&self.layout.topology.host(host).ip);
+                reported.lost[rank] |= change.lost.contains(&self.layout.topology.host(host).ip);
             }
             let has_finished = reported.finished[self.source_rank];
             self.incidents
-                .repaired(self.layout.topology, &news, acknowledged, has_finished);
+                .record_repair(self.layout.topology, &change, acknowledged, has_finished);
         }
         Ok(())
     }
 
-    fn take(
+    /// Records an event of a member. Fails if the transfer has failed at the member.
+    fn record_event(
         &self,
         reported: &mut MemberReports,
         host: HostIndex,
@@ -706,8 +719,8 @@ impl Run<'_> {
             MemberEvent::Left { held, beyond } => reported.left[rank] = Some((held, beyond)),
             // The controller's news contain the same.
             MemberEvent::Group(_) => {}
-            MemberEvent::Failed { .. } if self.closes_on_failure() && self.incidents.any() => {
-                reported.broken = true;
+            MemberEvent::Failed { .. } if self.closes_on_failure() && self.incidents.has_any() => {
+                reported.has_detected_failure = true;
             }
             MemberEvent::Failed { why } => {
                 return Err(JobError::Member {
@@ -725,7 +738,7 @@ impl Run<'_> {
         let mut all = Progress { bytes: 0, total: 0 };
         for &host in &self.layout.job.members[1..] {
             let progress = self.fabric.progress(host);
-            let progress = self.on_fabric(progress)?;
+            let progress = self.job_result(progress)?;
             all.bytes += progress.bytes.min(progress.total);
             all.total += progress.total;
         }
@@ -735,7 +748,7 @@ impl Run<'_> {
     /// Reads the packet counters of the switches.
     fn counts(&mut self) -> Result<Counts, JobError> {
         let counts = self.fabric.counts();
-        self.on_fabric(counts)
+        self.job_result(counts)
     }
 
     fn traffic(&mut self) -> Result<Traffic, JobError> {
@@ -745,7 +758,7 @@ impl Run<'_> {
             false => members.min(self.layout.parts() as usize),
         };
         let traffic = self.fabric.traffic(&self.layout.job.members, sources);
-        self.on_fabric(traffic)
+        self.job_result(traffic)
     }
 
     fn row(
@@ -783,7 +796,8 @@ impl Run<'_> {
         }
     }
 
-    /// Receivers without the expected data, except those that the job itself cut off or made hostile.
+    /// Returns the receivers that do not hold the expected data, except those that the job itself cut off or made
+    /// hostile.
     fn missing(
         &mut self,
         reported: &MemberReports,
@@ -805,7 +819,7 @@ impl Run<'_> {
                 None => MissingReason::Late,
             };
             let progress = self.fabric.progress(host);
-            let progress = self.on_fabric(progress)?;
+            let progress = self.job_result(progress)?;
             missing.push(Missing {
                 host: self.host_name(rank),
                 bytes: progress.bytes.min(progress.total),
@@ -816,7 +830,7 @@ impl Run<'_> {
         Ok(missing)
     }
 
-    /// First rank that receives: 0 if the source changes or all members start, else 1.
+    /// Rank of the first member that receives: 0 if the source changes or every member starts with own data, else 1.
     fn first_receiver(&self, posted_at: &[u64]) -> usize {
         let is_only_source =
             posted_at.len() == 1 && !self.layout.job.collective.begins_everywhere();
@@ -837,7 +851,7 @@ impl Run<'_> {
         }
     }
 
-    /// Results of the parts of the data, each with its own source; empty unless the source changes.
+    /// Results of the parts of the data, each sent by another source; empty unless the source changes.
     fn part_rows(&self, reported: &MemberReports, posted_at: &[u64]) -> Vec<PartRow> {
         let Some(spec) = self.spec.as_ref().filter(|spec| spec.has_several_sources()) else {
             return Vec::new();
@@ -867,7 +881,7 @@ impl Run<'_> {
         self.layout.topology.host(host).name.clone()
     }
 
-    fn on_fabric<T>(&self, result: Result<T, FabricError>) -> Result<T, JobError> {
+    fn job_result<T>(&self, result: Result<T, FabricError>) -> Result<T, JobError> {
         result.map_err(|error| JobError::Fabric {
             algorithm: self.layout.algorithm,
             error,

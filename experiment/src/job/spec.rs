@@ -21,20 +21,20 @@ use crate::changes::{Outage, Suspension};
 use crate::fabric::Victim;
 use crate::safeguard::SafeguardConfig;
 
-/// The message, its members and settings, common to all algorithms.
+/// A message to send to the members of a group, with all settings that do not depend on the algorithm.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// Members, the source first.
+    /// Hosts that take part, the source first.
     pub members: Vec<HostIndex>,
-    /// The message, with its SHA-256.
+    /// Bytes of the message, with their SHA-256.
     pub data: Arc<ExpectedData>,
-    /// Collective operation; a barrier has no data.
+    /// Collective operation, such as a broadcast. A barrier has no data.
     pub collective: Collective,
     /// RDMA operation of the message: SEND, WRITE, or WRITE with immediate.
     pub op: TransferOp,
     /// How WRITEs to the group address the memory regions of the receivers.
     pub write: WriteMode,
-    /// Methods by which switches merge the group's ACKs and NAKs, and keep ICRCs valid.
+    /// Methods by which switches merge the group's ACKs and NAKs, and keep the ICRC of rewritten packets valid.
     pub strategies: Strategies,
     /// Congestion control of the members' queue pairs.
     pub congestion: Congestion,
@@ -46,9 +46,10 @@ pub struct Job {
     pub tree_policy: Policy,
     /// Path MTU of the members' queue pairs.
     pub mtu: PathMtu,
-    /// Slices of algorithms that relay, and of WRITEs to the group with regions per request; each algorithm's default if `None`.
+    /// Number of slices into which algorithms that relay divide the data, and WRITEs to the group with regions per
+    /// request; each algorithm's default if `None`.
     pub slices: Option<u32>,
-    /// Messages into which algorithms that do not relay divide the data; one if `None`.
+    /// Number of messages into which algorithms that do not relay divide the data; one if `None`.
     pub messages: Option<u32>,
     /// Bytes per slice, in place of `slices`; the last slice may have fewer.
     pub block: Option<u32>,
@@ -57,20 +58,21 @@ pub struct Job {
     /// Receives that members of overlays keep posted and announce to their senders, which wait for the notice. If `None`, RDMC's default
     /// for its algorithms, and no notices for others.
     pub ready: Option<u32>,
-    /// Receives that each member keeps posted; one for each message if `None`.
+    /// Number of receives that each member keeps posted; one for each message if `None`.
     pub receives: Option<u32>,
-    /// Maximum number of outstanding messages of the source, each a request that completes when all receivers have acknowledged it;
-    /// no limit if `None`. Only for algorithms whose source sends to all members itself.
+    /// Maximum number of messages that the source has outstanding; no limit if `None`. Each message is a request, which
+    /// completes when all receivers have acknowledged it. Only for algorithms whose source sends to all members itself.
     pub depth: Option<u32>,
     /// Number of source changes in a group. The data is sent in one part more than that, by the members in turn.
     /// Algorithms without a group send all data from the first member.
     pub switch_source: u32,
-    /// Whether a source starts as soon as all other members hold the previous part, even if the previous source still waits for ACKs.
+    /// Whether the next source may start as soon as all other members hold the previous part, while the previous source
+    /// still waits for ACKs.
     pub switch_early: bool,
-    /// Time limit in ns by the fabric's clock: of the setup, and again of the transfer. If `None`, a default that
-    /// depends on the data and the slowest link.
+    /// Time limit in ns on the fabric's clock: for the setup, and again for the transfer. If `None`, a default that
+    /// depends on the data's size and the slowest link.
     pub time_limit: Option<u64>,
-    /// The group's address.
+    /// IPv4 address of the multicast group.
     pub mcst_id: Ipv4Addr,
     /// Seed of the job's random numbers, such as the group's initial PSN and virtual queue pair number.
     pub seed: u64,
@@ -87,14 +89,15 @@ pub struct Job {
     pub outages: Vec<Outage>,
     /// Time intervals in which applications are suspended; only in virtual time.
     pub suspensions: Vec<Suspension>,
-    /// Failures during the transfer.
+    /// Failures to cause during the transfer.
     pub kills: Vec<Kill>,
     /// Members that send random packets to the group during the transfer. The job does not wait for them.
     pub hostiles: Vec<HostIndex>,
 }
 
 impl Job {
-    /// A SEND of `data` from the first member to the others, with 4,096 bytes per packet and defaults for the rest.
+    /// Creates the job to send `data` from the first member to the others by SEND, with a path MTU of 4,096 bytes and
+    /// defaults for all other settings.
     pub fn new(members: Vec<HostIndex>, data: Arc<[u8]>) -> Job {
         Job {
             members,
@@ -142,20 +145,20 @@ pub struct SenderSettings {
     pub ack_timeout: Option<AckTimeout>,
     /// ACK timeouts in a row until a queue pair fails.
     pub retries: Option<Retries>,
-    /// Pacing rate of request packets.
+    /// Pacing rate of request packets, see [`Pace`].
     pub pace: Pace,
 }
 
-/// Pacing rate of request packets.
+/// Rate at which a queue pair paces its request packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pace {
-    /// Rate of the slowest link to any receiver. With DCQCN, requests are not paced: the congestion control sets the
-    /// rate.
+    /// The rate of the slowest link to any receiver. With DCQCN, requests are not paced, because the congestion control
+    /// sets the rate.
     #[default]
     Path,
-    /// Not paced: the rate of the sender's own link.
+    /// No pacing: the rate of the sender's own link.
     Off,
-    /// Bits per second on the wire.
+    /// A fixed rate in bits per second on the wire.
     At(NonZeroU64),
 }
 
@@ -190,7 +193,7 @@ pub enum Congestion {
 pub struct Kill {
     /// The host, switch or link that fails.
     pub victim: Victim,
-    /// Name of the failed part in messages.
+    /// Name of the failing component in messages.
     pub name: String,
     /// Time in nanoseconds after the source's post.
     pub after: u64,

@@ -6,12 +6,12 @@ use serde::Serialize;
 use super::text::{duration, grouped};
 
 /// The slowed clock of a network of processes, and whether the machine's processors were fast enough for it. All other
-/// times of the report are on that clock, so they are comparable with those in virtual time.
+/// times of the report are on this clock.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClockSummary {
-    /// Nanoseconds of real time per nanosecond of the network.
+    /// Nanoseconds of real time that one nanosecond of the network takes.
     pub scale: u32,
-    /// Whether the scale was chosen automatically for this machine.
+    /// Whether the scale was chosen automatically to suit this machine.
     pub is_chosen_here: bool,
     /// Number of processors of the machine.
     pub processors: usize,
@@ -28,16 +28,17 @@ pub struct LoadSummary {
     pub network_busy: f64,
     /// Share of all processors' time used by any process, from 0 to 1.
     pub machine_busy: f64,
-    /// Average wait of a runnable process for a processor, in nanoseconds of the network's clock.
+    /// Average time that a runnable process waits for a processor, in nanoseconds of the network's clock.
     pub wait_ns: f64,
-    /// Limit of `wait_ns`: a fixed share of the shortest time of a full packet from one switch to the next.
+    /// Limit of `wait_ns`, above which results may be wrong: a fixed share of the shortest time of a full packet from
+    /// one switch to the next.
     pub wait_limit_ns: f64,
-    /// Whether processors may have limited the result.
+    /// Whether a lack of processor time may have changed the result.
     pub is_limited: bool,
 }
 
 impl ClockSummary {
-    /// The algorithms that processors may have slowed down.
+    /// Names of the algorithms whose results a lack of processor time may have changed.
     pub fn limited(&self) -> impl Iterator<Item = &str> {
         let limited = self.load.iter().filter(|load| load.is_limited);
         limited.map(|load| load.algorithm.as_str())

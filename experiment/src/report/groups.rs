@@ -115,8 +115,8 @@ impl Report {
                     "{name}: {} failed after {}; {acted} {}, {moved} {}",
                     failure.what,
                     duration(failure.at_ns),
-                    after(failure.repaired_ns, "never"),
-                    after(failure.going_on_ns, "never"),
+                    time_after_failure(failure.repaired_ns, "never"),
+                    time_after_failure(failure.going_on_ns, "never"),
                 )?;
             }
             for missing in &row.missing {
@@ -134,8 +134,8 @@ impl Report {
     }
 }
 
-/// Formats a time after a failure, or `otherwise` without one.
-fn after(ns: Option<u64>, otherwise: &str) -> String {
+/// Formats the time from a failure to an event, such as `1.200 us later`; `otherwise` if the event did not occur.
+fn time_after_failure(ns: Option<u64>, otherwise: &str) -> String {
     ns.map_or_else(
         || otherwise.to_string(),
         |ns| format!("{} later", duration(ns)),

@@ -13,7 +13,7 @@ use crate::fabric::{FlowControl, Traffic};
 use crate::job::spec::{Congestion, Job};
 use crate::workload::PhaseRow;
 
-/// Result of one algorithm.
+/// Result of a run of one algorithm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// Name of the algorithm.
@@ -34,7 +34,8 @@ pub struct Row {
     pub receivers_verified: usize,
     /// Bytes of all frames that the source (or all sources) sent, from the Ethernet header to the ICRC.
     pub sender_tx_bytes: u64,
-    /// Message bytes in these frames, including retransmissions; 0 if the source is a device that does not count them.
+    /// Message bytes in the frames that the source sent, including retransmissions; 0 if the source is a device that
+    /// does not count them.
     pub sender_payload_bytes: u64,
     /// Frames on all links, counted once per link, including ARP, ACKs and NAKs.
     pub wire_packets: u64,
@@ -46,7 +47,7 @@ pub struct Row {
     /// Request packets that reached members with an ECN mark; `None` without congestion control.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub marked_packets: Option<u64>,
-    /// Congestion notifications that members sent; `None` without congestion control.
+    /// Congestion notifications (CNPs) that members sent; `None` without congestion control.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cnps_sent: Option<u64>,
     /// CNPs that switches did not forward to the source because another path was more congested; `None` without congestion control.
@@ -59,7 +60,7 @@ pub struct Row {
     /// without a group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feedback_work: Option<FeedbackWork>,
-    /// Request packets that hosts retransmitted.
+    /// Request packets that hosts retransmitted, summed over all members.
     pub retransmissions: u64,
     /// Frames lost on links and in queues; `None` if the driver does not count them.
     pub dropped_packets: Option<u64>,
@@ -69,8 +70,8 @@ pub struct Row {
     /// Statistics of PAUSE frames; `None` without flow control.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow_control: Option<FlowControl>,
-    /// Time in ns from the request for the group until its members may send; `None` without a group. It is on the network's clock; with a
-    /// scale, messages of the controller still take real time.
+    /// Time in ns from the request for the group until its members may send; `None` without a group. It is on the
+    /// network's clock. On a slowed clock, the controller's messages still take real time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_ns: Option<u64>,
     /// Completion times of the source's messages; `None` if the source does not count its messages as requests.
@@ -79,7 +80,7 @@ pub struct Row {
     /// Settings of the first member's queue pairs, and figures of its paths; `None` for workloads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender: Option<SenderRow>,
-    /// The fallback that ran because no group was available; `None` without a fallback.
+    /// The algorithm that ran because no group was available; `None` if the requested algorithm ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Fallback>,
     /// Changes between the group and an overlay, in order of time.
@@ -88,7 +89,7 @@ pub struct Row {
     /// Failures during the transfer, in order of time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<Failure>,
-    /// Receivers that were removed from the group.
+    /// Names of the receivers that were removed from the group.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<String>,
     /// Receivers without the sent bytes, except those affected by the job's own failures. If there are any, the run has failed.
@@ -100,13 +101,14 @@ pub struct Row {
     /// Result of each phase of a workload, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<PhaseRow>,
-    /// [`crate::workload::Throughput::fairness`], averaged over all phases that have one.
+    /// Jain's fairness index ([`crate::workload::Throughput::fairness`]), averaged over the phases that have one;
+    /// `None` without such a phase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fairness: Option<f64>,
 }
 
 impl Row {
-    /// Creates the row of a run of `job`, with its traffic and counters but no result yet.
+    /// Creates the result of a run of `job`, with its traffic and switch counters filled in, and no completion yet.
     pub(crate) fn of_cost(
         algorithm: Algorithm,
         job: &Job,
@@ -159,7 +161,7 @@ impl Row {
     }
 }
 
-/// Settings of the first member's queue pairs, and figures of the paths from which they are derived.
+/// Send settings of the first member's queue pairs, and figures of the paths from which they are derived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct SenderRow {
     /// Maximum number of outstanding packets.
@@ -178,7 +180,7 @@ pub struct SenderRow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Missing {
     pub host: String,
-    /// Number of bytes that the receiver holds.
+    /// Number of message bytes that the receiver holds.
     pub bytes: u64,
     /// Size of the message in bytes.
     pub total: u64,
@@ -213,21 +215,22 @@ impl fmt::Display for Missing {
     }
 }
 
-/// Work of all switches and the controller to find the smallest PSN that all members have acknowledged.
+/// Packets that the switches and the controller processed to find the smallest PSN that all members have acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct FeedbackWork {
     /// ACKs and NAKs that switches received.
     pub feedback: u64,
-    /// ACKs and NAKs that switches or the controller forwarded to the source.
+    /// ACKs and NAKs that switches or the controller sent on towards the source.
     pub forwarded_upstream: u64,
-    /// Passes through a pipeline after the first one.
+    /// Passes of packets through a switch pipeline after their first pass.
     pub recirculations: u64,
-    /// Packets punted to the controller: ACKs, NAKs, and data that probes whether all members have it.
+    /// Packets that switches punted to the controller: ACKs, NAKs, and data packets that trigger a check whether all
+    /// members have acknowledged.
     pub punts: u64,
 }
 
 impl FeedbackWork {
-    /// Divides `count` by the number of ACKs and NAKs that switches received.
+    /// Returns `count` per ACK or NAK that switches received.
     pub(super) fn per_ack(&self, count: u64) -> f64 {
         count as f64 / self.feedback.max(1) as f64
     }
@@ -251,28 +254,28 @@ pub struct PartRow {
 pub struct Fallback {
     /// Name of the algorithm that ran instead.
     pub to: String,
-    /// Why there was no group.
+    /// Why no group was available.
     pub why: String,
 }
 
-/// A change between the group and an overlay during the transfer.
+/// A change between the group and an overlay during a transfer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// Algorithm after the change; `alfirk` is a return to the group.
+    /// Algorithm that runs after the change; `alfirk` is a return to the group.
     pub to: String,
     /// Reason of the change.
     pub why: String,
-    /// Time of the decision in ns after the source's post; 0 if decided before.
+    /// Time of the decision in ns after the source's post; 0 if the decision was made before the post.
     pub at_ns: u64,
     /// Time in ns from the decision until the source sent again.
     pub took_ns: u64,
-    /// Number of slices (messages of the data) that every receiver held at the change.
+    /// Number of slices (messages of the data) that every receiver held at the time of the change.
     pub held: u32,
     /// Number of slices of the message.
     pub slices: u32,
 }
 
-/// A failure during the transfer.
+/// A failure that the job caused during the transfer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
     /// Name of the failed host or switch, or both ends of the failed link.

@@ -23,7 +23,7 @@ pub struct Settings {
     pub switch_source: u32,
     /// Whether a source may start while the previous one still waits for acknowledgements.
     pub switch_early: bool,
-    /// Congestion control of the queue pairs: `none` or `dcqcn`.
+    /// Congestion control of queue pairs: `none` or `dcqcn`.
     pub congestion: String,
     /// Loss recovery of queue pairs: `selective-repeat`; `None` for go-back-N.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,7 +32,7 @@ pub struct Settings {
     pub mtu: u32,
     /// Number of slices (messages of the data) of relaying algorithms; each algorithm's default if `None`.
     pub slices: Option<u32>,
-    /// Loss probability per frame and link direction.
+    /// Probability that a link loses a frame, per direction.
     pub loss: f64,
     /// Time intervals in which single links lose frames, as on the command line.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -43,15 +43,17 @@ pub struct Settings {
     /// Rates of single links in place of the topology's, as on the command line.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<String>,
-    /// Share of the normal goodput below which the group is left for an overlay; `None` if it is not monitored.
+    /// Share of the normal goodput below which the safeguard leaves the group for an overlay; `None` without a
+    /// safeguard.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback_below: Option<f64>,
     /// Registration path of groups: `api` or `mrp`.
     pub registration: String,
-    /// Queueing, buffers and flow control of switches, in the form of topology files; `None` for a queue per port and no other settings.
+    /// Queueing, buffers and flow control of switches, in the syntax of topology files; `None` for the default, which
+    /// is one queue per port.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub switching: Option<String>,
-    /// Delays of hosts, in the form of `--host-model`; `None` for the default.
+    /// Delays of hosts, in the syntax of `--host-model`; `None` for the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_model: Option<String>,
 }

@@ -8,7 +8,8 @@ use super::{GroupSummary, Input, Report, Row, Settings};
 use crate::workload::Throughput;
 
 impl Report {
-    /// Formats the report as aligned text: settings, results, and the load of the source's link.
+    /// Formats the report as aligned text: its settings, the results of the algorithms, and the load of the source's
+    /// link.
     pub fn table(&self) -> String {
         let mut text = String::new();
         self.write_head(&mut text)
@@ -26,6 +27,7 @@ impl Report {
         text
     }
 
+    /// Writes the settings of the run.
     fn write_head(&self, out: &mut String) -> fmt::Result {
         let Report {
             topology,
@@ -132,6 +134,7 @@ impl Report {
         }
     }
 
+    /// Writes one table line for each algorithm.
     fn write_rows(&self, out: &mut String) -> fmt::Result {
         let base = self
             .results
@@ -196,7 +199,7 @@ impl Report {
         Ok(())
     }
 
-    /// Writes the load of the source's link under alfirk, if alfirk ran.
+    /// Writes how often the source's link carried the message when alfirk ran; nothing if alfirk did not run.
     fn write_link_line(&self, out: &mut String) -> fmt::Result {
         let Some(row) = self.results.iter().find(|row| row.algorithm == "alfirk") else {
             return Ok(());
@@ -257,7 +260,7 @@ impl Report {
     }
 }
 
-/// Writes which members send and receive the message.
+/// Writes which members send the message and which receive it.
 fn write_message(
     out: &mut String,
     settings: &Settings,
@@ -294,7 +297,7 @@ fn write_throughput(out: &mut String, throughput: &Throughput) -> fmt::Result {
     Ok(())
 }
 
-/// Compares alfirk's time with that of `row`'s algorithm.
+/// Formats how much faster or slower alfirk was than the algorithm of `row`, such as `1.10x faster`.
 fn speed_up(alfirk_ns: Option<u64>, row: &Row) -> String {
     match alfirk_ns {
         Some(ns) if ns > 0 && row.algorithm != "alfirk" => {

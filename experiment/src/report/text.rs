@@ -26,7 +26,7 @@ pub fn aligned<L: AsRef<[String]>>(lines: &[L]) -> String {
     out
 }
 
-/// Formats nanoseconds with three decimals, in the unit with one to three digits before the point.
+/// Formats nanoseconds with three decimals, in the unit that has one to three digits before the decimal point.
 pub fn duration(ns: u64) -> String {
     let (unit, divisor) = match ns {
         0..1_000 => return format!("{ns} ns"),
@@ -50,12 +50,13 @@ pub(super) fn grouped(number: u64) -> String {
     text
 }
 
-/// Formats a goodput; `-` for none.
+/// Formats a goodput in Gbit/s; `-` for `None`.
 pub(super) fn gbps(goodput: Option<f64>) -> String {
     goodput.map_or_else(|| "-".to_string(), |gbps| format!("{gbps:.3} Gbit/s"))
 }
 
-/// Formats bits per second with up to three decimals, in the unit with one to three digits before the point.
+/// Formats bits per second with up to three decimals, in the unit that has one to three digits before the decimal
+/// point.
 pub(super) fn rate(bps: u64) -> String {
     let (unit, divisor) = match bps {
         0..1_000_000 => ("kbit/s", 1e3),

@@ -1,4 +1,4 @@
-//! Kinds of workloads and their text form: `hpl:grid=8x8,panel=1MiB`.
+//! Kinds of workloads, and their text form such as `hpl:grid=8x8,panel=1MiB`.
 
 mod hpl;
 
@@ -16,7 +16,7 @@ use super::{Flow, FlowAlgorithm, Phase, Workload};
 use crate::stream::stream;
 pub use hpl::HplLengths;
 
-/// A kind of application with its parameters.
+/// A kind of application whose communication a workload imitates, with its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// High-performance Linpack on a grid of `rows` x `columns` hosts. In each epoch, the panel is broadcast in all rows of the
@@ -30,9 +30,9 @@ pub enum Kind {
         epochs: u32,
         /// Message lengths of each epoch.
         lengths: HplLengths,
-        /// Algorithm of row swaps if the compared one uses no group of the fabric.
+        /// Algorithm of the row swaps, if the algorithm under comparison uses no multicast group of the fabric.
         swap_by: Algorithm,
-        /// Computing speed of a host in 10^9 floating-point operations per second; without it hosts only communicate.
+        /// Computing speed of a host in 10^9 floating-point operations per second; `None` if computation takes no time.
         gflops: Option<u32>,
     },
     /// Broadcasts in many groups in parallel, with random members.
@@ -91,12 +91,13 @@ pub enum Kind {
         bytes: u64,
         /// Size of each unicast in bytes.
         unicast: u64,
-        /// Start of the first unicast (the second flow), in nanoseconds.
+        /// Start of the first unicast, in nanoseconds after the start of the phase.
         second: u64,
-        /// Start of the second unicast (the third flow), in nanoseconds.
+        /// Start of the second unicast, in nanoseconds after the start of the phase.
         third: u64,
     },
-    /// Broadcasts and unicasts of `bytes` in parallel over one bottleneck, from the first hosts, each with one flow.
+    /// Broadcasts and unicasts of `bytes` bytes in parallel over one bottleneck. Each flow has a source of its own,
+    /// from the first hosts on.
     Shared {
         /// Number of broadcasts, each in a group of its own.
         groups: u32,
@@ -106,33 +107,34 @@ pub enum Kind {
         unicasts: u32,
         /// Size of each message in bytes.
         bytes: u64,
-        /// Nanoseconds between the starts of two flows; groups and unicasts alternate.
+        /// Interval in nanoseconds between the starts of two successive flows. Broadcasts and unicasts alternate.
         apart: u64,
-        /// Position of the bottleneck.
-        meet: Meet,
+        /// Position of the bottleneck in the network.
+        meet: BottleneckSide,
     },
 }
 
-/// Bottleneck of the flows of [`Kind::Shared`].
+/// Position of the bottleneck that the flows of [`Kind::Shared`] use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meet {
-    /// On the sources' side: receivers are drawn from the hosts that are not sources.
+pub enum BottleneckSide {
+    /// At the sources: receivers are drawn from the hosts that are not sources.
     Sources,
-    /// At the last host, which receives all flows.
+    /// At the last host, which receives every flow.
     Receiver,
 }
 
-impl Meet {
-    const ALL: [Meet; 2] = [Meet::Sources, Meet::Receiver];
+impl BottleneckSide {
+    const ALL: [BottleneckSide; 2] = [BottleneckSide::Sources, BottleneckSide::Receiver];
 
     fn name(self) -> &'static str {
         match self {
-            Meet::Sources => "sources",
-            Meet::Receiver => "receiver",
+            BottleneckSide::Sources => "sources",
+            BottleneckSide::Receiver => "receiver",
         }
     }
 
-    /// Draws `count` receivers for the source with number `source`.
+    /// Draws `count` receivers for the source with number `source`; with [`BottleneckSide::Receiver`], the last host is one of
+    /// them.
     fn receivers(
         self,
         hosts: &[HostIndex],
@@ -142,19 +144,19 @@ impl Meet {
     ) -> Vec<HostIndex> {
         let name = format!("shared {source}");
         match (self, hosts) {
-            (Meet::Receiver, [others @ .., last]) => {
-                let others = drawn(others, count - 1, seed, &name);
+            (BottleneckSide::Receiver, [others @ .., last]) => {
+                let others = draw_hosts(others, count - 1, seed, &name);
                 [*last].into_iter().chain(others).collect()
             }
-            _ => drawn(hosts, count, seed, &name),
+            _ => draw_hosts(hosts, count, seed, &name),
         }
     }
 }
 
-/// Why a text is not a workload, or the topology cannot run it.
+/// Reason why a text is not a valid workload, or why the topology cannot run it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KindError {
-    /// The name of the kind is unknown; with the list of all names.
+    /// The name of the kind is unknown. Holds the name, and the list of all names.
     #[error("there is no workload `{0}`; there are {1}")]
     Unknown(String, String),
     /// The kind does not have this key.
@@ -167,7 +169,7 @@ pub enum KindError {
         /// The kind's keys.
         keys: String,
     },
-    /// A parameter has no value.
+    /// A parameter has no value; holds its text.
     #[error("`{0}` is not of the form KEY=VALUE")]
     NoValue(String),
     /// A key is given twice.
@@ -198,10 +200,10 @@ pub enum KindError {
         /// What is wrong, and what is allowed.
         why: String,
     },
-    /// The lengths of HPL's messages are given both by a matrix and directly.
+    /// The lengths of HPL's messages are given twice: by the order of a matrix, and directly.
     #[error("hpl takes either n and nb or panel and swap")]
     Lengths,
-    /// HPL has a computing speed, but no matrix that determines the number of operations.
+    /// HPL has a computing speed, but no matrix, so the number of operations is unknown.
     #[error("hpl: gflops needs n and nb, which determine the number of operations")]
     NoMatrix,
     /// The topology has too few hosts.
@@ -216,7 +218,7 @@ pub enum KindError {
     },
 }
 
-/// Syntax of a kind: its name, its keys, and an example of each.
+/// Syntax of one kind of workload: its name, its keys, and an example value for each key.
 struct Syntax {
     name: &'static str,
     keys: &'static [(&'static str, &'static str)],
@@ -291,7 +293,7 @@ const KINDS: [Syntax; 8] = [
 ];
 
 impl Syntax {
-    /// Example of the kind's text form, with all its keys.
+    /// Returns an example of the kind's text form, with all its keys.
     fn example(&self) -> String {
         let keys = self
             .keys
@@ -302,7 +304,7 @@ impl Syntax {
 }
 
 impl Kind {
-    /// An example of each kind with all its keys.
+    /// Returns an example of the text form of each kind, with all its keys.
     pub fn examples() -> impl Iterator<Item = String> {
         KINDS.iter().map(Syntax::example)
     }
@@ -344,7 +346,7 @@ impl Kind {
                 second,
                 third,
             } => {
-                let members = drawn(hosts, members as usize, seed, "fairness");
+                let members = draw_hosts(hosts, members as usize, seed, "fairness");
                 let later = |from: usize, after| Flow {
                     after,
                     ..pair_flow((members[from], members[from + 1]), unicast)
@@ -384,14 +386,14 @@ impl Kind {
                         by,
                         messages: None,
                         depth: None,
-                        after: apart * turn(source as u32, groups, unicasts),
+                        after: apart * start_interval(source as u32, groups, unicasts),
                     }
                 };
                 let flows = sources.iter().enumerate().map(flow);
                 one_phase("shared", flows.collect())
             }
             Kind::Pairs { count, bytes } => {
-                let around = drawn(hosts, hosts.len(), seed, "pairs");
+                let around = draw_hosts(hosts, hosts.len(), seed, "pairs");
                 let next = around.iter().cycle().skip(1);
                 let pairs = around.iter().zip(next).take(count as usize);
                 let flows = pairs.map(|(from, to)| pair_flow((*from, *to), bytes));
@@ -437,7 +439,7 @@ impl Kind {
         let flow = |client: usize| {
             let source = hosts[client];
             let others: Vec<HostIndex> = hosts.iter().copied().filter(|h| *h != source).collect();
-            let replicas = drawn(
+            let replicas = draw_hosts(
                 &others,
                 replicas as usize,
                 seed,
@@ -504,7 +506,7 @@ fn pair_flow((from, to): (HostIndex, HostIndex), bytes: u64) -> Flow {
 
 fn groups(hosts: &[HostIndex], count: u32, size: u32, bytes: u64, seed: u64) -> Workload {
     let flow = |group: u32| Flow {
-        members: drawn(hosts, size as usize, seed, &format!("group {group}")),
+        members: draw_hosts(hosts, size as usize, seed, &format!("group {group}")),
         bytes,
         by: FlowAlgorithm::Compared,
         messages: None,
@@ -514,9 +516,9 @@ fn groups(hosts: &[HostIndex], count: u32, size: u32, bytes: u64, seed: u64) -> 
     one_phase("groups", (0..count).map(flow).collect())
 }
 
-/// Start time of a source, as a number of intervals. Groups and unicasts alternate until one kind is used up; the first
-/// `groups` sources have groups.
-fn turn(source: u32, groups: u32, unicasts: u32) -> u64 {
+/// Number of intervals before the source with number `source` starts. Groups and unicasts alternate until one of them
+/// is used up. The first `groups` sources have groups.
+fn start_interval(source: u32, groups: u32, unicasts: u32) -> u64 {
     let (number, others) = match source < groups {
         true => (source, unicasts.min(source)),
         false => (source - groups, groups.min(source - groups + 1)),
@@ -524,8 +526,8 @@ fn turn(source: u32, groups: u32, unicasts: u32) -> u64 {
     u64::from(number + others)
 }
 
-/// Draws `count` of `hosts` in random order (Fisher-Yates shuffle), from the random stream `name`.
-fn drawn(hosts: &[HostIndex], count: usize, seed: u64, name: &str) -> Vec<HostIndex> {
+/// Draws `count` of `hosts`, in random order, from the random stream `name` (Fisher-Yates shuffle).
+fn draw_hosts(hosts: &[HostIndex], count: usize, seed: u64, name: &str) -> Vec<HostIndex> {
     let mut rng = stream(seed, name);
     let mut left = hosts.to_vec();
     for place in 0..count.min(left.len()) {
@@ -536,7 +538,7 @@ fn drawn(hosts: &[HostIndex], count: usize, seed: u64, name: &str) -> Vec<HostIn
     left
 }
 
-/// Values of a kind's keys as text.
+/// Values of the keys of a workload's text form.
 struct Values {
     kind: &'static str,
     given: BTreeMap<&'static str, String>,
@@ -581,7 +583,7 @@ impl Values {
         };
         match value.parse() {
             Ok(number @ 1..=1_000_000) => Ok(number),
-            _ => Err(bad(key, value, "give a number from 1 to 1000000")),
+            _ => Err(value_error(key, value, "give a number from 1 to 1000000")),
         }
     }
 
@@ -590,19 +592,19 @@ impl Values {
             return Ok(default);
         };
         match SIZE.parse(value) {
-            Ok(0) => Err(bad(key, value, "give a size above 0")),
+            Ok(0) => Err(value_error(key, value, "give a size above 0")),
             Ok(size) => Ok(size),
-            Err(error) => Err(bad(key, value, error)),
+            Err(error) => Err(value_error(key, value, error)),
         }
     }
 
-    fn meet(&self) -> Result<Meet, KindError> {
+    fn meet(&self) -> Result<BottleneckSide, KindError> {
         let Some(value) = self.given.get("meet") else {
-            return Ok(Meet::Sources);
+            return Ok(BottleneckSide::Sources);
         };
-        let mut all = Meet::ALL.into_iter();
+        let mut all = BottleneckSide::ALL.into_iter();
         let meet = all.find(|meet| meet.name() == value);
-        meet.ok_or_else(|| bad("meet", value, "expected sources or receiver"))
+        meet.ok_or_else(|| value_error("meet", value, "expected sources or receiver"))
     }
 
     fn time(&self, key: &'static str, default: u64) -> Result<u64, KindError> {
@@ -610,11 +612,11 @@ impl Values {
             return Ok(default);
         };
         let time = TIME.parse(value);
-        time.map_err(|error| bad(key, value, error))
+        time.map_err(|error| value_error(key, value, error))
     }
 }
 
-fn bad(key: &'static str, value: &str, why: impl fmt::Display) -> KindError {
+fn value_error(key: &'static str, value: &str, why: impl fmt::Display) -> KindError {
     KindError::Value {
         key,
         value: value.to_owned(),
@@ -692,7 +694,7 @@ impl Kind {
 
 fn at_least(key: &'static str, number: u32, least: u32) -> Result<u32, KindError> {
     match number < least {
-        true => Err(bad(
+        true => Err(value_error(
             key,
             &number.to_string(),
             format!("give at least {least}"),

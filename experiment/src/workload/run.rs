@@ -1,4 +1,4 @@
-//! Runs a workload.
+//! Runs a workload on a fabric, phase by phase.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, Paths, Topology};
-use alfirk_roce::collective::{Algorithm, Digest, ExpectedData, LegCommand, Progress, Requests};
+use alfirk_roce::collective::{
+    Algorithm, Digest, ExpectedData, LegCommand, Progress, RequestLatencies,
+};
 
 use super::throughput::Samples;
 use super::{Flow, Phase, PhaseRow, Throughput, Workload};
@@ -20,12 +22,13 @@ use crate::member::{MemberEvent, TransferId};
 use crate::report::{goodput_gbps, Row};
 use crate::stream::{bytes, seed};
 
-/// Number of different messages among flows of one size, assigned in turn. So misdelivery between neighbouring flows is
-/// detected, and the data of thousands of flows fits into memory.
+/// Number of different messages for flows of the same size, assigned in turn. So misdelivery between neighbouring flows
+/// is detected, and the data of thousands of flows fits into memory.
 const VARIANTS: usize = 8;
 
-/// Runs `workload` on `fabric`, with `algorithm` as the compared one. Other settings are those of `job`, whose members and data are
-/// ignored. `watch` is called from time to time with the total bytes at the receivers of the current phase.
+/// Runs `workload` on `fabric`, with `algorithm` as the algorithm under comparison. All settings except members and
+/// data are those of `job`. `watch` is called from time to time with the progress of the receivers of the current
+/// phase.
 ///
 /// Groups are registered before a phase and removed after it; the time for that is not counted.
 ///
@@ -47,9 +50,9 @@ pub fn run_workload(
         paths: OnceCell::new(),
         data: BTreeMap::new(),
         phase_bytes: 0,
-        next: 1,
+        next_flow: 1,
         interval: workload.interval,
-        sum: Sum::default(),
+        totals: Totals::default(),
     };
     for phase in &workload.phases {
         run.execute(phase, watch)?;
@@ -62,6 +65,7 @@ pub fn run_workload(
     })
 }
 
+/// State of the run of a workload.
 struct Run<'a> {
     fabric: &'a mut dyn SharedFabric,
     topology: &'a Topology,
@@ -72,34 +76,35 @@ struct Run<'a> {
     paths: OnceCell<Paths>,
     /// Messages of the flows, by size in bytes.
     data: BTreeMap<u64, Vec<Arc<ExpectedData>>>,
-    /// Bytes of the flows of the current phase, counted once for each member of a flow.
+    /// Bytes that all members of the current phase's flows hold at the end: each flow's size times its number of
+    /// members.
     phase_bytes: u64,
-    /// Number of the next flow.
-    next: u32,
+    /// Number that the next flow gets.
+    next_flow: u32,
     /// Sampling interval of throughput in ns; `None` for no samples.
     interval: Option<u64>,
-    sum: Sum,
+    totals: Totals,
 }
 
-/// Totals of finished phases.
+/// Sums over the phases that are finished.
 #[derive(Default)]
-struct Sum {
+struct Totals {
     phases: Vec<PhaseRow>,
     traffic: Option<Traffic>,
     counts: Option<Counts>,
-    requests: Option<Requests>,
+    requests: Option<RequestLatencies>,
     receivers: usize,
     verified: usize,
 }
 
-/// A running flow.
-struct Active<'a> {
+/// A flow of the current phase, with its state.
+struct RunningFlow<'a> {
     flow: &'a Flow,
     id: TransferId,
     job: Job,
     algorithm: Algorithm,
     is_background: bool,
-    /// Whether the flow's receivers announce posted receives, after a command to begin.
+    /// Whether the flow's receivers announce posted receives to their senders, after a command to begin.
     announces_ready: bool,
     posted_at: Option<u64>,
     samples: Samples,
@@ -108,7 +113,7 @@ struct Active<'a> {
     finished: BTreeSet<HostIndex>,
 }
 
-impl Active<'_> {
+impl RunningFlow<'_> {
     fn layout<'a>(&'a self, topology: &'a Topology, started_at: u64) -> Layout<'a> {
         Layout::new(topology, &self.job, self.algorithm, started_at)
     }
@@ -122,7 +127,7 @@ impl Active<'_> {
         self.is_background || (self.done.len() == members && self.finished.len() == members)
     }
 
-    /// Time at which the last receiver had all data, and the time since the post, in ns. `None` before.
+    /// Time at which the last receiver had all data, and the duration since the post, in ns; `None` before.
     fn completion(&self) -> Option<(u64, u64)> {
         let receivers = self
             .done
@@ -136,7 +141,7 @@ impl Active<'_> {
 impl Run<'_> {
     fn execute(&mut self, phase: &Phase, watch: &mut dyn FnMut(Progress)) -> Result<(), JobError> {
         if phase.flows.is_empty() {
-            self.add_up(phase, &[], 0);
+            self.add_phase(phase, &[], 0);
             return Ok(());
         }
         let received = |flow: &Flow| flow.bytes.saturating_mul(flow.members.len() as u64);
@@ -156,8 +161,10 @@ impl Run<'_> {
         )?;
         for flow in flows.iter().filter(|flow| flow.announces_ready) {
             for &host in &flow.flow.members[1..] {
-                let proceeded = self.fabric.act_of(flow.id, host, LegCommand::Proceed);
-                on_fabric(flow.algorithm, proceeded)?;
+                let proceeded = self
+                    .fabric
+                    .execute_in_transfer(flow.id, host, LegCommand::Proceed);
+                job_result(flow.algorithm, proceeded)?;
             }
         }
         let counted = self.counts(&flows)?;
@@ -172,37 +179,37 @@ impl Run<'_> {
         )?;
         let traffic = self.traffic(&flows)?.since(&before);
         let counts = counted.zip(self.counts(&flows)?);
-        self.add_up(phase, &flows, posted);
-        let all = self.sum.traffic.take().unwrap_or_else(Traffic::nothing);
-        self.sum.traffic = Some(all.plus(&traffic));
+        self.add_phase(phase, &flows, posted);
+        let all = self.totals.traffic.take().unwrap_or_else(Traffic::nothing);
+        self.totals.traffic = Some(all.plus(&traffic));
         if let Some((before, after)) = counts {
             let counts = after - before;
-            *self.sum.counts.get_or_insert_default() += counts;
+            *self.totals.counts.get_or_insert_default() += counts;
         }
         self.tear_down(&flows, started_at)
     }
 
-    /// Creates queue pairs and groups, and connects all members.
+    /// Creates the queue pairs and groups of a phase, and connects the members of all flows.
     fn set_up<'p>(
         &mut self,
         phase: &'p Phase,
         started_at: u64,
-    ) -> Result<Vec<Active<'p>>, JobError> {
+    ) -> Result<Vec<RunningFlow<'p>>, JobError> {
         let waited_for = phase.flows.iter().map(|flow| (flow, false));
         let background = phase.background.iter().map(|flow| (flow, true));
         let all = waited_for.chain(background);
-        let mut flows: Vec<Active<'p>> = all
-            .map(|(flow, is_background)| self.active(flow, is_background))
+        let mut flows: Vec<RunningFlow<'p>> = all
+            .map(|(flow, is_background)| self.new_flow(flow, is_background))
             .collect();
         let contended = self.contended(&flows);
         for active in &mut flows {
-            self.make(active, started_at, contended.as_ref())?;
+            self.set_up_flow(active, started_at, contended.as_ref())?;
         }
         Ok(flows)
     }
 
-    /// Links on which the flows of a phase exceed the capacity; `None` if links do not have the topology's rates.
-    fn contended(&self, flows: &[Active<'_>]) -> Option<Contention> {
+    /// Links that the flows of a phase overload; `None` if links do not have the topology's rates.
+    fn contended(&self, flows: &[RunningFlow<'_>]) -> Option<Contention> {
         let network = limits::Network {
             topology: self.topology,
             paths: &self.paths,
@@ -216,9 +223,10 @@ impl Run<'_> {
         Some(Contention::of(&network, jobs))
     }
 
-    fn active<'p>(&mut self, flow: &'p Flow, is_background: bool) -> Active<'p> {
-        let number = self.next;
-        self.next += 1;
+    /// Creates the state of a flow that is about to run.
+    fn new_flow<'p>(&mut self, flow: &'p Flow, is_background: bool) -> RunningFlow<'p> {
+        let number = self.next_flow;
+        self.next_flow += 1;
         let job = Job {
             members: flow.members.clone(),
             data: self.data(flow.bytes, number),
@@ -228,7 +236,7 @@ impl Run<'_> {
             seed: seed(self.job.seed, &format!("flow {number}")),
             ..self.job.clone()
         };
-        Active {
+        RunningFlow {
             flow,
             id: TransferId(number),
             job,
@@ -243,45 +251,46 @@ impl Run<'_> {
         }
     }
 
-    fn make(
+    /// Creates the queue pairs and the group of one flow, and connects its members.
+    fn set_up_flow(
         &mut self,
-        active: &mut Active<'_>,
+        active: &mut RunningFlow<'_>,
         started_at: u64,
         contended: Option<&Contention>,
     ) -> Result<(), JobError> {
         let algorithm = active.algorithm;
         let layout = active.layout(self.topology, started_at);
         let layout = layout.with_limits(self.fabric.processing(), &self.paths, contended);
-        let controller_delay_ns = match layout.round_trips_to_controller() {
+        let controller_ack_delay_ns = match layout.round_trips_to_controller() {
             0 => 0,
-            punts => on_fabric(algorithm, self.fabric.control_round_trip())? * punts,
+            punts => job_result(algorithm, self.fabric.control_round_trip())? * punts,
         };
         let specs = layout.specs(|rank| {
             let fabric = &*self.fabric;
-            let paths = layout.paths(fabric, rank, controller_delay_ns);
-            (layout.rc(fabric, rank, controller_delay_ns), paths)
+            let paths = layout.path_settings(fabric, rank, controller_ack_delay_ns);
+            (layout.rc(fabric, rank, controller_ack_delay_ns), paths)
         });
         let announces_ready = specs.iter().any(|spec| spec.ready.is_some());
         let members = &active.flow.members;
         let mut endpoints = Vec::new();
         for (&host, spec) in members.iter().zip(specs) {
-            let prepared = self.fabric.prepare_of(active.id, host, spec);
-            endpoints.extend(on_fabric(algorithm, prepared)?);
+            let prepared = self.fabric.prepare_transfer(active.id, host, spec);
+            endpoints.extend(job_result(algorithm, prepared)?);
         }
         if algorithm.needs_group() {
-            let window = layout.window(&*self.fabric, controller_delay_ns);
+            let window = layout.window(&*self.fabric, controller_ack_delay_ns);
             let registered = self
                 .fabric
                 .register(layout.registration(&endpoints, window));
-            on_fabric(algorithm, registered)?;
+            job_result(algorithm, registered)?;
         }
         let layout = active.layout(self.topology, started_at);
         let peers = peers(members.len(), &endpoints, |rank| {
             layout.announces_memory(rank)
         });
         for (&host, peers) in members.iter().zip(peers) {
-            let connected = self.fabric.connect_of(active.id, host, &peers);
-            on_fabric(algorithm, connected)?;
+            let connected = self.fabric.connect_transfer(active.id, host, &peers);
+            job_result(algorithm, connected)?;
         }
         active.announces_ready = announces_ready;
         Ok(())
@@ -299,38 +308,38 @@ impl Run<'_> {
         Arc::clone(&of_size[variant])
     }
 
-    /// Processes events until `has` is true for all flows. `posted`: time from which the starts of the flows count;
-    /// `None` starts none.
+    /// Processes events until `has` is true for all flows. `posted`: start of the phase, from which the flows' start
+    /// times count; if `None`, no flow is started. `what`: the error's description of a host that is late.
     fn wait(
         &mut self,
-        flows: &mut [Active<'_>],
+        flows: &mut [RunningFlow<'_>],
         posted: Option<u64>,
         what: &'static str,
-        has: impl Fn(&Active<'_>) -> bool,
+        has: impl Fn(&RunningFlow<'_>) -> bool,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
         let deadline = self.fabric.now().saturating_add(self.time_limit());
         while flows.iter().any(|flow| !has(flow)) {
             let now = self.fabric.now();
             if now >= deadline {
-                return Err(self.too_late(what, flows, &has));
+                return Err(self.time_limit_error(what, flows, &has));
             }
             let mut until = deadline.min(now.saturating_add(self.fabric.tick()));
             if let Some(posted) = posted {
                 until = until.min(self.begin_due(flows, posted)?);
                 until = until.min(self.sample(flows, posted));
             }
-            let event = self.fabric.next_event_of_any(until.max(now));
-            match on_fabric(self.algorithm, event)? {
-                Some((id, host, event)) => self.take(flows, id, host, event)?,
+            let event = self.fabric.next_transfer_event(until.max(now));
+            match job_result(self.algorithm, event)? {
+                Some((id, host, event)) => self.record_event(flows, id, host, event)?,
                 None => watch(self.progress(flows)),
             }
         }
         Ok(())
     }
 
-    /// Starts due flows; returns the time of the next start.
-    fn begin_due(&mut self, flows: &mut [Active<'_>], posted: u64) -> Result<u64, JobError> {
+    /// Starts the flows whose start time has come. Returns the time of the next start; `u64::MAX` if there is none.
+    fn begin_due(&mut self, flows: &mut [RunningFlow<'_>], posted: u64) -> Result<u64, JobError> {
         let mut next = u64::MAX;
         for active in flows.iter_mut().filter(|a| a.posted_at.is_none()) {
             let due = posted.saturating_add(active.flow.after);
@@ -339,15 +348,17 @@ impl Run<'_> {
                 continue;
             }
             let source = active.flow.members[0];
-            let started = self.fabric.start_of(active.id, source, &active.job.data);
-            active.posted_at = Some(on_fabric(active.algorithm, started)?);
+            let started = self
+                .fabric
+                .start_transfer(active.id, source, &active.job.data);
+            active.posted_at = Some(job_result(active.algorithm, started)?);
         }
         Ok(next)
     }
 
-    /// Records the bytes that each flow's slowest receiver has, if an interval is over. Returns the end of the next
-    /// interval.
-    fn sample(&self, flows: &mut [Active<'_>], posted: u64) -> u64 {
+    /// Records how many bytes the slowest receiver of each flow has, if a sampling interval is over. Returns the end of
+    /// the next interval.
+    fn sample(&self, flows: &mut [RunningFlow<'_>], posted: u64) -> u64 {
         let Some(interval) = self.interval else {
             return u64::MAX;
         };
@@ -355,7 +366,7 @@ impl Run<'_> {
         for active in flows.iter_mut() {
             let receivers = active.flow.members[1..].iter();
             let has = |host: &HostIndex| {
-                let progress = self.fabric.progress_of(active.id, *host);
+                let progress = self.fabric.transfer_progress(active.id, *host);
                 progress.bytes.min(progress.total)
             };
             let least = receivers.map(has).min().unwrap_or(0);
@@ -385,9 +396,9 @@ impl Run<'_> {
         }
     }
 
-    fn take(
+    fn record_event(
         &self,
-        flows: &mut [Active<'_>],
+        flows: &mut [RunningFlow<'_>],
         id: TransferId,
         host: HostIndex,
         event: MemberEvent,
@@ -414,11 +425,11 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn too_late(
+    fn time_limit_error(
         &self,
         what: &'static str,
-        flows: &[Active<'_>],
-        has: &impl Fn(&Active<'_>) -> bool,
+        flows: &[RunningFlow<'_>],
+        has: &impl Fn(&RunningFlow<'_>) -> bool,
     ) -> JobError {
         let late = flows.iter().filter(|flow| !has(flow));
         let hosts = late.flat_map(|flow| {
@@ -437,12 +448,12 @@ impl Run<'_> {
         }
     }
 
-    /// Progress of all receivers of the flows that are waited for.
-    fn progress(&self, flows: &[Active<'_>]) -> Progress {
+    /// Progress of all receivers of the phase, without background flows.
+    fn progress(&self, flows: &[RunningFlow<'_>]) -> Progress {
         let mut all = Progress { bytes: 0, total: 0 };
         for flow in flows.iter().filter(|flow| !flow.is_background) {
             for &host in &flow.flow.members[1..] {
-                let progress = self.fabric.progress_of(flow.id, host);
+                let progress = self.fabric.transfer_progress(flow.id, host);
                 all.bytes += progress.bytes.min(progress.total);
                 all.total += progress.total;
             }
@@ -450,27 +461,27 @@ impl Run<'_> {
         all
     }
 
-    /// Traffic of all hosts that take part, including background flows.
-    fn traffic(&mut self, flows: &[Active<'_>]) -> Result<Traffic, JobError> {
+    /// Counters of all hosts that take part, including those of background flows.
+    fn traffic(&mut self, flows: &[RunningFlow<'_>]) -> Result<Traffic, JobError> {
         let sources: BTreeSet<HostIndex> = flows.iter().map(|f| f.flow.members[0]).collect();
         let others = flows.iter().flat_map(|f| &f.flow.members[1..]).copied();
         let others: BTreeSet<HostIndex> = others.filter(|host| !sources.contains(host)).collect();
         let members: Vec<HostIndex> = sources.iter().chain(&others).copied().collect();
         let traffic = self.fabric.traffic(&members, sources.len());
-        on_fabric(self.algorithm, traffic)
+        job_result(self.algorithm, traffic)
     }
 
     /// Packet counters of the switches; `None` if no flow uses a group.
-    fn counts(&mut self, flows: &[Active<'_>]) -> Result<Option<Counts>, JobError> {
+    fn counts(&mut self, flows: &[RunningFlow<'_>]) -> Result<Option<Counts>, JobError> {
         if !flows.iter().any(|flow| flow.algorithm.needs_group()) {
             return Ok(None);
         }
-        on_fabric(self.algorithm, self.fabric.counts()).map(Some)
+        job_result(self.algorithm, self.fabric.counts()).map(Some)
     }
 
-    /// Adds the result of a phase that began at `posted`.
-    fn add_up(&mut self, phase: &Phase, flows: &[Active<'_>], posted: u64) {
-        let waited_for: Vec<&Active<'_>> = flows.iter().filter(|f| !f.is_background).collect();
+    /// Adds the result of a phase whose flows started at `posted` to the totals.
+    fn add_phase(&mut self, phase: &Phase, flows: &[RunningFlow<'_>], posted: u64) {
+        let waited_for: Vec<&RunningFlow<'_>> = flows.iter().filter(|f| !f.is_background).collect();
         let ends: Vec<(u64, u64)> = waited_for.iter().filter_map(|f| f.completion()).collect();
         let last = ends.iter().map(|(at, _)| *at).max().unwrap_or(posted);
         let took = || ends.iter().map(|(_, took)| *took);
@@ -479,7 +490,7 @@ impl Run<'_> {
             let named = flows.iter().map(|f| (self.name_of(f.flow), &f.samples));
             Throughput::of(interval, &named.collect::<Vec<_>>())
         });
-        self.sum.phases.push(PhaseRow {
+        self.totals.phases.push(PhaseRow {
             name: phase.name.clone(),
             flows: phase.flows.len(),
             bytes: phase.flows.iter().map(|flow| flow.bytes).sum(),
@@ -495,44 +506,47 @@ impl Run<'_> {
             let receivers = &active.flow.members[1..];
             let right = active.job.data.sha256();
             let holds = |host: &&HostIndex| active.done.get(host).is_some_and(|(_, d)| *d == right);
-            self.sum.receivers += receivers.len();
-            self.sum.verified += receivers.iter().filter(holds).count();
-            if let Some(requests) = self.fabric.requests_of(active.id, active.flow.members[0]) {
-                self.sum.requests.get_or_insert_default().merge(requests);
+            self.totals.receivers += receivers.len();
+            self.totals.verified += receivers.iter().filter(holds).count();
+            if let Some(requests) = self
+                .fabric
+                .transfer_requests(active.id, active.flow.members[0])
+            {
+                self.totals.requests.get_or_insert_default().merge(requests);
             }
         }
     }
 
     /// Removes queue pairs and groups from the fabric.
-    fn tear_down(&mut self, flows: &[Active<'_>], started_at: u64) -> Result<(), JobError> {
+    fn tear_down(&mut self, flows: &[RunningFlow<'_>], started_at: u64) -> Result<(), JobError> {
         for active in flows {
             for &host in &active.flow.members {
-                let closed = self.fabric.close_of(active.id, host);
-                on_fabric(active.algorithm, closed)?;
+                let closed = self.fabric.close_transfer(active.id, host);
+                job_result(active.algorithm, closed)?;
             }
         }
         for active in flows.iter().filter(|flow| flow.algorithm.needs_group()) {
             let mcst_id = active.layout(self.topology, started_at).mcst_id();
             let removed = self.fabric.deregister(mcst_id);
-            on_fabric(active.algorithm, removed)?;
+            job_result(active.algorithm, removed)?;
         }
         Ok(())
     }
 
     fn row(self, bytes: u64) -> Row {
-        let sum = self.sum;
-        let completion_ns = sum.phases.iter().map(|phase| phase.completion_ns).sum();
-        let traffic = sum.traffic.unwrap_or_else(Traffic::nothing);
+        let totals = self.totals;
+        let completion_ns = totals.phases.iter().map(|phase| phase.completion_ns).sum();
+        let traffic = totals.traffic.unwrap_or_else(Traffic::nothing);
         Row {
             completion_ns,
             goodput_gbps: goodput_gbps(bytes, completion_ns),
-            verified: sum.verified == sum.receivers,
-            receivers: sum.receivers,
-            receivers_verified: sum.verified,
-            requests: sum.requests.as_ref().and_then(Requests::times),
-            fairness: fairness(&sum.phases),
-            phases: sum.phases,
-            ..Row::of_cost(self.algorithm, self.job, &traffic, sum.counts.as_ref())
+            verified: totals.verified == totals.receivers,
+            receivers: totals.receivers,
+            receivers_verified: totals.verified,
+            requests: totals.requests.as_ref().and_then(RequestLatencies::times),
+            fairness: fairness(&totals.phases),
+            phases: totals.phases,
+            ..Row::of_cost(self.algorithm, self.job, &traffic, totals.counts.as_ref())
         }
     }
 }
@@ -545,6 +559,6 @@ fn fairness(phases: &[PhaseRow]) -> Option<f64> {
     (count > 0).then(|| sum / f64::from(count))
 }
 
-fn on_fabric<T>(algorithm: Algorithm, result: Result<T, FabricError>) -> Result<T, JobError> {
+fn job_result<T>(algorithm: Algorithm, result: Result<T, FabricError>) -> Result<T, JobError> {
     result.map_err(|error| JobError::Fabric { algorithm, error })
 }

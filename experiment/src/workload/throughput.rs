@@ -1,4 +1,4 @@
-//! Throughput of each flow in intervals of time, and its fairness.
+//! Throughput of each flow in successive intervals of time, and the fairness among flows.
 
 use serde::Serialize;
 
@@ -38,8 +38,8 @@ impl Samples {
         self.0.len()
     }
 
-    /// Bytes received in each interval: the differences of successive samples.
-    fn each(&self) -> Vec<u64> {
+    /// Bytes received in each interval, which are the differences between successive samples.
+    fn bytes_per_interval(&self) -> Vec<u64> {
         let before = [0].into_iter().chain(self.0.iter().copied());
         let pairs = self.0.iter().zip(before);
         pairs
@@ -49,9 +49,12 @@ impl Samples {
 }
 
 impl Throughput {
-    /// Computes the throughput of named flows in intervals of `interval_ns`.
+    /// Computes the throughput of flows, given by name, in intervals of `interval_ns` nanoseconds.
     pub(super) fn of(interval_ns: u64, flows: &[(String, &Samples)]) -> Throughput {
-        let each: Vec<Vec<u64>> = flows.iter().map(|(_, samples)| samples.each()).collect();
+        let each: Vec<Vec<u64>> = flows
+            .iter()
+            .map(|(_, samples)| samples.bytes_per_interval())
+            .collect();
         let gbps = |bytes: &u64| *bytes as f64 * 8.0 / interval_ns as f64;
         let named = flows
             .iter()

@@ -15,7 +15,7 @@ pub struct Member {
     pub qpn: QpNum,
 }
 
-/// List of the members at one time.
+/// List of a group's members at one time, with a version number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Membership {
     /// Version of the list: one more than that of the previous list.
@@ -25,13 +25,13 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// Index of the member with this number in the list; `None` if it is not in the list.
+    /// Index in the list of the member with number `number`; `None` if the list does not contain it.
     pub fn place(&self, number: u32) -> Option<u32> {
         let found = self.members.binary_search_by_key(&number, |m| m.number);
         found.ok().map(|place| place as u32)
     }
 
-    /// Number of the member at an index of the list.
+    /// Number of the member at index `place` of the list.
     pub fn number(&self, place: u32) -> u32 {
         self.members[place as usize].number
     }
@@ -44,7 +44,7 @@ pub enum MembershipError {
     #[error("{0} is a member already; it must leave before it joins again")]
     Joined(Ipv4Addr),
     /// No member has this number.
-    #[error("no member has number {0}")]
+    #[error("the group has no member with number {0}")]
     NoSuchMember(u32),
     /// All 2^32 member numbers have been assigned.
     #[error("the manager has assigned all numbers; start a new manager")]
@@ -67,7 +67,7 @@ impl Manager {
         Manager::default()
     }
 
-    /// The present list.
+    /// The present list of members.
     pub fn membership(&self) -> Membership {
         Membership {
             version: self.version,
@@ -75,7 +75,7 @@ impl Manager {
         }
     }
 
-    /// Adds a host by its address and datagram queue pair. Returns its number and the new list.
+    /// Adds a host, given by its IP address and datagram queue pair. Returns its member number and the new list.
     pub fn join(&mut self, ip: Ipv4Addr, qpn: QpNum) -> Result<(u32, Membership), MembershipError> {
         if self.members.iter().any(|member| member.ip == ip) {
             return Err(MembershipError::Joined(ip));
@@ -88,7 +88,7 @@ impl Manager {
         Ok((number, self.membership()))
     }
 
-    /// Removes a member that leaves or has failed. Returns the new list.
+    /// Removes a member, which leaves or has failed. Returns the new list.
     pub fn leave(&mut self, number: u32) -> Result<Membership, MembershipError> {
         let place = self.membership().place(number);
         let place = place.ok_or(MembershipError::NoSuchMember(number))?;

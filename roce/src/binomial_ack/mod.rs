@@ -16,7 +16,7 @@
 //!
 //! [`Node`] is the protocol as a state machine: its inputs are datagrams, packets of connections and the time.
 //! [`Endpoint`] is a node on a [`crate::host::Host`], with a UD queue pair for the group and RC queue pairs between
-//! members. These are retained or created for each message ([`Connections`]). The manager is the first member, and
+//! members. These are retained or created for each message ([`ConnectionLifetime`]). The manager is the first member, and
 //! lists are sent over these queue pairs, too.
 
 mod endpoint;
@@ -29,7 +29,7 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use endpoint::{Connections, Endpoint, EndpointConfig, EndpointEvent, OpenError};
+pub use endpoint::{ConnectionLifetime, Endpoint, EndpointConfig, EndpointEvent, OpenError};
 pub use membership::{Manager, Member, Membership, MembershipError};
 pub use node::{Config, Counts, Effect, MulticastError, Node};
 pub use tree::AckTree;

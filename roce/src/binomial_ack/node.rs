@@ -16,7 +16,7 @@ use crate::wire::{Header, WireError};
 const KEPT_VERSIONS: usize = 64;
 /// Largest number of one root's messages that a node holds until their release, as a multiple of [`Config::window`].
 const KEPT_WINDOWS: usize = 4;
-/// Largest number of doublings of a waiting time.
+/// Largest number of times that the waiting time before a repetition is doubled.
 const MAX_DOUBLINGS: u32 = 6;
 
 /// Settings of a node, the same at all members.
@@ -26,41 +26,41 @@ pub struct Config {
     pub mtu: PathMtu,
     /// Longest message in bytes. Longer ones are ignored by receivers.
     pub max_message: u64,
-    /// Time in nanoseconds for the acknowledgement of one level of the tree. A shorter time repairs losses sooner, but
+    /// Nanoseconds that an acknowledgement may take per level of the tree. A shorter time repairs losses sooner, but
     /// also repairs messages that are only late.
     pub cycle_timeout: u64,
-    /// Time in nanoseconds that is added to the waiting time for each segment (datagram) of a message.
+    /// Nanoseconds that are added to a waiting time for each segment (datagram) of the message.
     pub segment_time: u64,
-    /// Number of repairs of a message sent to one child before the child is reported as silent.
+    /// Number of times that a message is resent to one child before the child is reported as silent.
     pub attempts: u32,
-    /// Largest number of a root's messages in flight that are not complete, at least 1. Receivers assemble at most this
-    /// number of messages of each root.
+    /// Largest number of messages that a root has in flight, at least 1. Receivers assemble at most this number of
+    /// messages of each root.
     pub window: u32,
 }
 
 impl Config {
-    /// Bytes of a message in one datagram.
+    /// Number of bytes of a message that one datagram carries.
     pub fn segment_bytes(&self) -> usize {
         self.mtu.bytes() - HEADER_LEN
     }
 
-    /// Number of datagrams of a message.
+    /// Number of datagrams of a message of `len` bytes.
     pub fn segments(&self, len: u64) -> u64 {
         // An empty message is one empty segment.
         len.div_ceil(self.segment_bytes() as u64).max(1)
     }
 }
 
-/// Counters of a node.
+/// Counters of one member ([`Node`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Acknowledgements received.
+    /// Number of acknowledgements received.
     pub acks: u64,
-    /// Path-MTU packets of messages that were resent to a single member.
+    /// Number of packets of path MTU in which whole messages were resent to single members.
     pub repair_packets: u64,
 }
 
-/// Action for the driver, or report to the application.
+/// Output of a [`Node`]: an action for its driver, or a report to the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Send a datagram to the group.
@@ -84,8 +84,8 @@ pub enum Effect {
         /// Number of the message, from 0.
         message: u32,
     },
-    /// A member did not acknowledge a message despite several repairs, or does not repair a message. If it has failed,
-    /// the manager should remove it.
+    /// A member did not acknowledge a message that was resent to it several times, or did not resend one. If the member
+    /// has failed, the manager should remove it.
     Silent {
         /// Number of the member.
         member: u32,
@@ -113,13 +113,13 @@ pub enum MulticastError {
     Full(u32),
 }
 
-/// State machine of one member.
+/// State machine of one member of a multicast group: sends, acknowledges and repairs messages.
 pub struct Node {
     number: u32,
     config: Config,
     lists: BTreeMap<u32, Membership>,
     messages: BTreeMap<MessageId, Message>,
-    /// For each root: the messages that are complete at all members.
+    /// For each root: the messages that all members have.
     finished: BTreeMap<u32, FinishedMessages>,
     next_message: u32,
     effects: VecDeque<Effect>,
@@ -137,12 +137,12 @@ struct Message {
     /// The node to which this node has acknowledged the message, and when to repeat that if the release does not
     /// arrive. The release may have been sent to a member that was removed. `None` before the acknowledgement.
     acked_to: Option<(u32, Wait)>,
-    /// Children whose acknowledgement is awaited, with the time of the next repair; used only while this node has the
-    /// whole message.
+    /// Children whose acknowledgement is awaited, with the time at which the message is resent to each. Used only while
+    /// this node has the whole message.
     waits: BTreeMap<u32, Wait>,
-    /// The pending request for the message to a child; `None` if no request is pending.
+    /// The pending request to a child to send the message; `None` if no request is pending.
     request: Option<Wait>,
-    /// Time by which the parent should have repaired the message; `None` once this node has the whole message.
+    /// Time by which the parent should have sent the whole message; `None` once this node has it.
     overdue: Option<Wait>,
 }
 
@@ -160,7 +160,7 @@ struct Wait {
     tries: u32,
 }
 
-/// A set of message numbers, most of them consecutive.
+/// A set of message numbers, stored as one range and the numbers outside it.
 #[derive(Default)]
 struct FinishedMessages {
     first: u32,
@@ -183,7 +183,7 @@ impl Node {
         }
     }
 
-    /// Removes and returns the next effect: an action for the driver, or a report.
+    /// Removes and returns the next effect: an action for the driver, or a report to the application.
     pub fn poll(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
@@ -199,8 +199,8 @@ impl Node {
         self.messages.values().filter_map(of).min()
     }
 
-    /// Whether no other member can still need this node's messages, so that it may leave the group.
-    pub fn is_idle(&self) -> bool {
+    /// Whether this member may leave the group, because it holds no message that another member may still need.
+    pub fn may_leave(&self) -> bool {
         self.messages.is_empty()
     }
 
@@ -409,18 +409,19 @@ impl Node {
         }
     }
 
-    /// Counters of this node.
+    /// Counters of acknowledgements and repairs at this node.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Numbers of the members in the newest list.
+    /// Numbers of the members in the newest list of members.
     pub fn newest_members(&self) -> BTreeSet<u32> {
         let members = self.newest().into_iter().flat_map(|list| &list.members);
         members.map(|member| member.number).collect()
     }
 
-    /// Parent and children of this node in the tree of `root`, by the newest list.
+    /// Numbers of the parent and the children of this node in the acknowledgement tree of `root`, by the newest list of
+    /// members.
     pub fn tree_neighbours(&self, root: u32) -> Vec<u32> {
         let places = self
             .newest()
@@ -433,7 +434,7 @@ impl Node {
         places.map(|place| list.number(place)).collect()
     }
 
-    /// Version of the newest list; `None` before the first.
+    /// Version of the newest list of members; `None` before the first list.
     pub fn version(&self) -> Option<u32> {
         self.newest().map(|list| list.version)
     }
@@ -452,15 +453,15 @@ impl Node {
         of_root.is_some_and(|finished| finished.holds(id.message))
     }
 
-    /// Whether a packet is about a message that is not too long, may not be complete at all members, and has buffer
-    /// space here.
+    /// Whether a packet is about a message that this node accepts: it is not too long, may not be complete at all
+    /// members, and has buffer space.
     fn is_wanted(&self, packet: &Packet<'_>) -> bool {
         packet.len <= self.config.max_message
             && !self.is_finished(packet.id)
             && (self.messages.contains_key(&packet.id) || self.has_space(packet.id.root))
     }
 
-    /// Whether the buffers have space for another message of a root.
+    /// Whether the buffers have space for another message of member `root`.
     ///
     /// A root has at most a window of messages that are incomplete here. Messages that are complete here wait for their
     /// release, which may be late. A message without space is repaired later, like a lost one.
@@ -599,7 +600,7 @@ impl Node {
         (parent.map(|place| list.number(place)), children)
     }
 
-    /// Time in nanoseconds until a child counts as lacking the message: one cycle for the child and for each level below
+    /// Time in nanoseconds to wait for the acknowledgement of a child: one cycle for the child and for each level below
     /// it, and the time of the message's segments.
     fn base_wait(&self, id: MessageId, child: u32) -> u64 {
         let Some(message) = self.messages.get(&id) else {
@@ -613,7 +614,7 @@ impl Node {
             + self.config.segments(message.len) * self.config.segment_time
     }
 
-    /// Time in nanoseconds in which all members should get a message: four times the waiting time for the whole tree.
+    /// Time in nanoseconds in which all members should get the message: four times the waiting time for the whole tree.
     fn completion_time(&self, id: MessageId) -> u64 {
         4 * self.base_wait(id, id.root)
     }
@@ -631,7 +632,7 @@ impl Node {
         self.effects.extend(silent);
     }
 
-    /// Requests the message from one of the children that have acknowledged it, each time from the next one.
+    /// Requests the message from a child that has acknowledged it. Each call uses the next of these children.
     fn request(&mut self, now: u64, id: MessageId) {
         let Some(message) = self.messages.get(&id) else {
             return;

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-/// Number of probes to a suspect, or of reports to the manager, without a reply, after which the other side counts as
-/// failed.
+/// Number of probes to a suspected member, or of reports to the manager, after which the side that has sent no reply
+/// counts as failed.
 const MAX_PROBES: u32 = 6;
 
 #[derive(Debug)]
@@ -23,12 +23,13 @@ struct Suspect {
     tries: u32,
 }
 
-/// Action that is due about a suspect, with the number of that member.
+/// Action that is due for a suspected member; holds its member number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Due {
+pub(super) enum SuspectAction {
     /// Probe the member (at the manager), or report it to the manager (at other members).
     Inquire(u32),
-    /// All probes or reports of this member remained without a reply.
+    /// No probe or report about the member got a reply: remove the member (at the manager), or report the manager as
+    /// failed (at other members).
     GiveUp(u32),
 }
 
@@ -40,7 +41,7 @@ impl Suspects {
         }
     }
 
-    /// Adds a suspect, to be probed at once.
+    /// Adds a suspected member. The first probe or report is due at once.
     pub(super) fn add(&mut self, now: u64, number: u32) {
         let fresh = Suspect { at: now, tries: 0 };
         self.of.entry(number).or_insert(fresh);
@@ -60,16 +61,16 @@ impl Suspects {
     }
 
     /// Removes and returns the next action that is due at `now`.
-    pub(super) fn take_due(&mut self, now: u64) -> Option<Due> {
+    pub(super) fn take_due(&mut self, now: u64) -> Option<SuspectAction> {
         let mut suspects = self.of.iter_mut();
         let (&number, suspect) = suspects.find(|(_, suspect)| suspect.at <= now)?;
         if suspect.tries == MAX_PROBES {
             self.of.remove(&number);
-            return Some(Due::GiveUp(number));
+            return Some(SuspectAction::GiveUp(number));
         }
         suspect.at = now + (self.interval << suspect.tries);
         suspect.tries += 1;
-        Some(Due::Inquire(number))
+        Some(SuspectAction::Inquire(number))
     }
 }
 
@@ -87,14 +88,14 @@ mod tests {
             assert_eq!(suspects.take_due(at), None);
             // A second report does not restart the probes.
             suspects.add(at, 3);
-            if inquiries.last().unwrap().1 == Due::GiveUp(3) {
+            if inquiries.last().unwrap().1 == SuspectAction::GiveUp(3) {
                 break;
             }
         }
-        let inquiry = Due::Inquire(3);
+        let inquiry = SuspectAction::Inquire(3);
         let times = [100, 110, 130, 170, 250, 410].map(|at| (at, inquiry));
         assert_eq!(inquiries[..6], times);
-        assert_eq!(inquiries[6..], [(730, Due::GiveUp(3))]);
+        assert_eq!(inquiries[6..], [(730, SuspectAction::GiveUp(3))]);
     }
 
     #[test]
@@ -103,7 +104,7 @@ mod tests {
         suspects.add(0, 3);
         suspects.add(0, 4);
         suspects.clear(3);
-        assert_eq!(suspects.take_due(0), Some(Due::Inquire(4)));
+        assert_eq!(suspects.take_due(0), Some(SuspectAction::Inquire(4)));
         suspects.clear_all();
         assert_eq!(suspects.poll_timeout(), None);
     }

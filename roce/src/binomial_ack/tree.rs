@@ -17,13 +17,13 @@ impl AckTree {
         AckTree { members, root }
     }
 
-    /// The node to which a node acknowledges; `None` for the root.
+    /// The parent of a node: it receives the node's acknowledgement. `None` for the root.
     pub fn parent(self, node: u32) -> Option<u32> {
         let distance = self.distance(node);
         (distance != 0).then(|| self.node(distance & (distance - 1)))
     }
 
-    /// The nodes that acknowledge to a node, in the order of their cycles.
+    /// The children of a node, from which it receives acknowledgements, in the order in which they send them.
     pub fn children(self, node: u32) -> impl Iterator<Item = u32> {
         let distance = self.distance(node);
         let lowest_bit = match distance {
@@ -38,10 +38,11 @@ impl AckTree {
             .map(move |child| self.node(child))
     }
 
-    /// The cycle, from 1, in which a node acknowledges if nothing is lost; for the root the number of cycles.
+    /// The cycle, from 1, in which a node sends its acknowledgement if nothing is lost; for the root the number of
+    /// cycles.
     ///
-    /// A cycle is the delay of one acknowledgement, from a level of the tree to the next. So a timeout of this number of
-    /// message delays is just long enough.
+    /// A cycle is the delay of one acknowledgement, from a level of the tree to the next. So a timeout of this number
+    /// of cycles is just long enough.
     pub fn cycle(self, node: u32) -> u32 {
         match self.distance(node) {
             0 => u32::BITS - (self.members - 1).leading_zeros(),

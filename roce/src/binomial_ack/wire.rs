@@ -13,16 +13,16 @@ use crate::wire::{Header, Psn, QpNum, Reason, WireError};
 /// Length of the header in bytes.
 pub const HEADER_LEN: usize = 28;
 
-/// Identifies a message.
+/// Identifies a message of a multicast group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId {
     /// Communication number of the member that multicasts the message.
     pub root: u32,
-    /// Number of the message among the root's, from 0.
+    /// Sequence number of the message among all messages of that member, from 0.
     pub message: u32,
 }
 
-/// The body of a packet.
+/// Kind of a packet, with the data that only this kind has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body<'a> {
     /// A segment of the message, sent by multicast.
@@ -45,16 +45,16 @@ pub enum Body<'a> {
     Release,
 }
 
-/// A packet of the protocol.
+/// A packet about one message: a segment, a repair, an acknowledgement, a request or a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet<'a> {
     /// Root and number of the message.
     pub id: MessageId,
-    /// Version of the list of members by which the message is acknowledged.
+    /// Version of the list of members that defines the message's acknowledgement tree.
     pub version: u32,
     /// Length of the whole message in bytes.
     pub len: u64,
-    /// Kind of the packet, with its content.
+    /// Kind of the packet, with the data that only this kind has.
     pub body: Body<'a>,
 }
 
@@ -125,15 +125,17 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// First byte of a list of members, where a packet has its kind.
+/// First byte of an encoded list of members. It differs from the kinds of other packets, which are also in the first
+/// byte.
 const LIST: u8 = 5;
-/// Bytes before the members of a list: kind (1), three zeros, version (4), number of members (4).
+/// Length in bytes of the header of an encoded list of members: kind (1), three zeros, version (4), number of members
+/// (4).
 const LIST_HEADER_LEN: usize = 12;
-/// Bytes of a member in a list: number (4), IPv4 address (4), queue pair (4).
+/// Length in bytes of one member in an encoded list: number (4), IPv4 address (4), queue pair (4).
 const MEMBER_LEN: usize = 12;
 
 impl Membership {
-    /// Length in bytes of a list of `members` members on a connection.
+    /// Length in bytes of an encoded list of `members` members.
     pub(super) const fn wire_len(members: u32) -> u64 {
         LIST_HEADER_LEN as u64 + MEMBER_LEN as u64 * members as u64
     }
@@ -262,7 +264,7 @@ impl ManagementDatagram {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::testing::refuses_every_shorter;
+    use crate::wire::testing::rejects_every_shorter_prefix;
     use proptest::prelude::*;
 
     fn packet(body: Body<'_>, len: u64) -> Packet<'_> {
@@ -295,7 +297,7 @@ mod tests {
     #[test]
     fn truncated_header_is_refused() {
         let bytes = packet(Body::Ack, 3).emit();
-        refuses_every_shorter(&bytes, Header::BinomialAck, |b| {
+        rejects_every_shorter_prefix(&bytes, Header::BinomialAck, |b| {
             Packet::parse(b).map(|_| ())
         });
     }

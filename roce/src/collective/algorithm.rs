@@ -171,7 +171,8 @@ impl Algorithm {
         matches!(self, Algorithm::Rdmc(Schedule::Hybrid))
     }
 
-    /// Whether each member receives slices in order. The number of slices received then identifies them.
+    /// Whether each member receives slices (messages) in order. The number of slices received then tells which ones
+    /// these are.
     pub const fn keeps_order(self) -> bool {
         match self {
             Algorithm::Alfirk
@@ -189,7 +190,7 @@ impl Algorithm {
         }
     }
 
-    /// Whether all slices take the same path to a member. Members can then store and forward.
+    /// Whether all slices (messages) take the same path through the members. Members can then store and forward.
     pub const fn is_one_tree(self) -> bool {
         self.keeps_order() && !self.needs_group()
     }
@@ -229,7 +230,8 @@ impl Algorithm {
         u32::try_from(least.max(wanted)).unwrap_or(u32::MAX)
     }
 
-    /// A number of slices with which every edge that the algorithm may use carries a slice.
+    /// A number of slices (messages) that is large enough for every edge (connection) that the algorithm may use to
+    /// carry one.
     pub(super) fn slices_on_all_edges(self, members: u32) -> u32 {
         match self {
             Algorithm::Rdmc(schedule) => schedule.blocks_on_all_edges(members),
@@ -269,7 +271,8 @@ impl Algorithm {
         }
     }
 
-    /// Plan of member `rank` for a collective that the algorithm [supports](Algorithm::supports), with one source.
+    /// Plan of member `rank` for `collective`, which the algorithm must [support](Algorithm::supports). Only the root
+    /// has data at the start, except in allgathers.
     pub fn plan_for(self, collective: Collective, shape: Shape<'_>, rank: u32) -> Plan {
         let members = shape.members;
         match (collective, self) {

@@ -41,8 +41,8 @@ impl TransferSpec {
         }
     }
 
-    /// A plan with a flow for each edge that this member may use. The flows list no slices while the member does not know the
-    /// size of the data.
+    /// A plan with a flow (sequence of slices) for each edge that this member may use. The flows list no slices while
+    /// the member does not know the size of the data.
     pub(super) fn edges(&self) -> Plan {
         if !self.announce {
             return self.plan();
@@ -58,8 +58,8 @@ impl TransferSpec {
         edges
     }
 
-    /// For each incoming edge of [`TransferSpec::edges`]: whether the first block may arrive on it. The size is not
-    /// known yet, so all numbers of slices are considered.
+    /// For each incoming edge (connection) of [`TransferSpec::edges`]: whether the first block may arrive on it. The
+    /// size is not known yet, so all numbers of slices are considered.
     pub(super) fn may_carry_first(&self) -> Vec<bool> {
         let most = self
             .algorithm
@@ -72,7 +72,7 @@ impl TransferSpec {
             .collect()
     }
 
-    /// The edges on which the first block may arrive if the data has `slices` slices.
+    /// The edges (connections) on which the first block may arrive if the data has `slices` slices.
     fn first_edges(&self, slices: u32) -> Vec<EdgeId> {
         let flows = self.plan_of(slices).incoming;
         let first = flows.iter().map(first_step).min();
@@ -136,7 +136,8 @@ fn first_step(flow: &Flow) -> u32 {
     flow.steps.first().copied().unwrap_or(0)
 }
 
-/// Replaces each flow in `edges` by the flow in `known` with the same edge, or by an empty one. Priorities are kept.
+/// Copies to each flow in `edges` the slices of the flow in `known` on the same edge; none if there is no such flow.
+/// Priorities are kept.
 fn fill(edges: &mut [Flow], mut known: Vec<Flow>) {
     for flow in edges {
         let found = known.iter().position(|k| k.edge == flow.edge);
@@ -150,7 +151,7 @@ fn fill(edges: &mut [Flow], mut known: Vec<Flow>) {
 }
 
 impl Transfer {
-    /// Posts the receives for the ready announcements of the receiver on queue pair `qpn`.
+    /// Posts receives on queue pair `qpn` for the receiver's announcements that it is ready for more blocks.
     pub(super) fn post_announcement_receives(
         &mut self,
         host: &mut dyn Verbs,
@@ -195,7 +196,8 @@ impl Transfer {
         }
     }
 
-    /// Announces to the senders the receives posted since the last announcement, on all edges.
+    /// Announces to the senders, on all edges, how many receives this member has posted, if it has posted more since
+    /// the last announcement.
     pub(super) fn announce_receives(&mut self, host: &mut dyn Verbs) -> Result<(), TransferError> {
         if self.spec.ready.is_none() || !self.has_started {
             return Ok(());
@@ -237,8 +239,8 @@ impl Transfer {
         Ok(())
     }
 
-    /// Handles a first block, which announces the size of the data. Returns the number of its slice; `None` if no first
-    /// block is awaited on this queue pair.
+    /// Handles the first block, which announces the size of the data. Returns the slice number of the block; `None` if
+    /// no first block is awaited on queue pair `qpn`.
     pub(super) fn accept_first_block(
         &mut self,
         host: &mut dyn Verbs,
@@ -268,7 +270,7 @@ impl Transfer {
         Ok(Some(slice))
     }
 
-    /// Registers memory for the announced size, and plans the slices of each edge.
+    /// Registers memory for the announced size of the data, and plans which slices each edge carries.
     fn apply_announced_size(
         &mut self,
         host: &mut dyn Verbs,
@@ -298,7 +300,7 @@ impl Transfer {
         Ok(())
     }
 
-    /// Deregisters the scratch buffers in which no first block has arrived.
+    /// Deregisters the scratch buffers for a first block, in those edges on which no first block has arrived.
     pub(super) fn release_scratch(&mut self, host: &mut dyn Verbs) {
         for connection in &mut self.incoming {
             if let Some(key) = connection.scratch.take() {
@@ -308,7 +310,7 @@ impl Transfer {
         }
     }
 
-    /// The scratch buffers in which no first block has arrived.
+    /// The scratch buffers for a first block on edges on which none has arrived.
     pub(super) fn scratch(&self) -> impl Iterator<Item = MemoryKey> + '_ {
         self.incoming.iter().filter_map(|c| c.scratch)
     }

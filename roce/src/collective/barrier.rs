@@ -4,8 +4,8 @@ use super::binomial;
 use super::edge::EdgeId;
 use super::plan::{Draft, Flow, Plan};
 
-/// Number of different signals in a barrier of `members` members: one per round, and one for the release. Signals are
-/// numbered like slices (messages of other collectives).
+/// Number of different signals (empty messages) in a barrier of `members` members: one per round, and one for the
+/// release. They take the place of the slices in other collectives.
 pub(super) const fn signal_count(members: u32) -> u32 {
     rounds(members) + 1
 }
@@ -48,9 +48,9 @@ pub(super) fn binomial(members: u32, rank: u32) -> Plan {
     signal_plan(draft)
 }
 
-/// Barrier over a multicast group. Members post a receive only when they enter. Switches acknowledge a packet when all
-/// members have acknowledged it. So the acknowledgement of the root's first signal proves that all members have entered.
-/// The root's second signal releases them.
+/// Barrier over a multicast group. Members post a receive only when they enter the barrier. Switches acknowledge a
+/// packet to the root when all members have acknowledged it. So the acknowledgement of the root's first signal proves
+/// that all members have entered. The root's second signal releases them.
 pub(super) fn alfirk(rank: u32) -> Plan {
     let flow = Flow::all(EdgeId::Group { root: 0 }, 2, 0);
     let (incoming, outgoing) = match rank {
@@ -77,10 +77,10 @@ mod tests {
     use super::*;
     use crate::collective::plan::testing::sizes;
 
-    /// For each member: which members have certainly entered the barrier when it has received all its signals.
-    fn known(plans: &[Plan]) -> Vec<Vec<bool>> {
+    /// For each member: which members have provably entered the barrier when it has received all its signals.
+    fn proven_entries(plans: &[Plan]) -> Vec<Vec<bool>> {
         let n = plans.len();
-        let mut known: Vec<Vec<bool>> = (0..n)
+        let mut entries: Vec<Vec<bool>> = (0..n)
             .map(|rank| (0..n).map(|other| rank == other).collect())
             .collect();
         let steps = plans
@@ -88,19 +88,19 @@ mod tests {
             .flat_map(|p| p.outgoing.iter().flat_map(|f| f.steps.clone()));
         let steps: std::collections::BTreeSet<u32> = steps.collect();
         for step in steps {
-            let before = known.clone();
+            let before = entries.clone();
             for (rank, plan) in plans.iter().enumerate() {
                 for flow in plan.outgoing.iter().filter(|f| f.steps.contains(&step)) {
                     let EdgeId::Pair { to, .. } = flow.edge else {
                         panic!("no group");
                     };
-                    for (other, knows) in before[rank].iter().enumerate() {
-                        known[to as usize][other] |= knows;
+                    for (other, is_proven) in before[rank].iter().enumerate() {
+                        entries[to as usize][other] |= is_proven;
                     }
                 }
             }
         }
-        known
+        entries
     }
 
     #[test]
@@ -108,8 +108,11 @@ mod tests {
         for members in sizes() {
             for barrier in [dissemination, binomial] {
                 let plans: Vec<Plan> = (0..members).map(|rank| barrier(members, rank)).collect();
-                let known = known(&plans);
-                assert!(known.iter().flatten().all(|knows| *knows), "of {members}");
+                let entries = proven_entries(&plans);
+                assert!(
+                    entries.iter().flatten().all(|is_proven| *is_proven),
+                    "of {members}"
+                );
             }
         }
     }

@@ -23,7 +23,7 @@ pub(super) fn parent(rank: u32) -> u32 {
     rank & (rank - 1)
 }
 
-/// Number of ranks in the subtree of a rank, itself included, if the tree is complete.
+/// Number of ranks in the subtree of `rank`, itself included, if the tree is complete.
 pub(super) fn span(members: u32, rank: u32) -> u32 {
     match rank {
         0 => members.next_power_of_two(),

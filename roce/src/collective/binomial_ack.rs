@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::edge::EdgeId;
 use super::plan::{Plan, Shape};
 
-/// Largest permitted length of a slice in bytes. It is limited because each end of a connection buffers whole slices.
+/// Largest permitted length of a slice (message) in bytes. It is limited because each end of a connection buffers whole
+/// slices.
 pub(super) const LONGEST_SLICE: u64 = 1 << 20;
 
 /// The multicast group to which members send datagrams.
@@ -24,7 +25,7 @@ pub struct DatagramSpec {
     pub qkey: u32,
 }
 
-/// Plan of member `rank`: one edge from the root to all others, which carries all slices.
+/// Plan of member `rank`: one edge from the root to all other members, which carries all slices (messages).
 pub(super) fn plan(shape: Shape<'_>, rank: u32) -> Plan {
     Plan::of_edge(EdgeId::Datagrams { root: 0 }, shape, rank)
 }

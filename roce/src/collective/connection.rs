@@ -11,7 +11,7 @@ use super::spec::RemoteMemory;
 use crate::rc::MemoryKey;
 use crate::wire::QpNum;
 
-/// This member's queue pair on an edge, and the progress of the edge's flow.
+/// This member's queue pair on an edge (connection, or group), and the number of slices that it has carried.
 pub(super) struct Connection {
     pub(super) flow: Flow,
     pub(super) qpn: QpNum,
@@ -20,26 +20,30 @@ pub(super) struct Connection {
     /// For each receiver: its address, and the target of each slice's WRITE, with
     /// [`WriteMode::PerRequest`](super::WriteMode::PerRequest). Set by `connect`.
     pub(super) receivers: Vec<(Ipv4Addr, Vec<RemoteMemory>)>,
-    /// The slice whose memory regions were announced to the switches last; `None` before the first announcement.
+    /// The slice (message) whose memory regions were announced to the switches last; `None` before the first
+    /// announcement.
     pub(super) announced_slice: Option<u32>,
-    /// Announcements of that slice's regions that are not acknowledged yet; one is sent per receiver.
+    /// Number of announcements of memory regions that the switches have not acknowledged yet; one is sent per receiver
+    /// of the next WRITE.
     pub(super) pending_announcements: usize,
     /// Number of receives posted so far for an incoming flow.
     pub(super) receives: usize,
-    /// Number of receives announced so far: by the receiver, if this member sends; by this member, if it receives.
+    /// Number of receives that the receiving end has announced so far. The receiving end is this member on an incoming
+    /// edge, the remote end on an outgoing one.
     pub(super) credit: usize,
-    /// Scratch buffer for the first block, while the size is not known; `None` if no first block is expected.
+    /// Scratch buffer for the first block, used while the size of the data is not known; `None` if no first block is
+    /// expected.
     pub(super) scratch: Option<MemoryKey>,
-    /// Index of the send schedule to which the flow belongs; `None` for a flow without one.
+    /// Index of the send schedule that orders this connection's slices; `None` if they wait for no other connection.
     pub(super) schedule: Option<usize>,
-    /// Number of slices posted to the queue pair.
+    /// Number of slices (messages) whose work requests have been posted.
     pub(super) posted: usize,
-    /// Number of slices whose messages have completed.
+    /// Number of slices (messages) whose work requests have completed.
     pub(super) completed: usize,
 }
 
 impl Connection {
-    /// Creates the record of a queue pair on which nothing is posted.
+    /// Creates the record of queue pair `qpn`, on which nothing is posted yet.
     pub(super) fn new(flow: Flow, qpn: QpNum) -> Connection {
         Connection {
             flow,

@@ -6,15 +6,15 @@ use super::spec::{SpecError, TransferSpec};
 use crate::binomial_ack::{self, EndpointConfig};
 use crate::verbs::Verbs;
 
-/// Number of the root in the datagram group; the root is the group's manager.
+/// Member number of the root in the datagram group. The root is the group's manager.
 pub(super) const ROOT: u32 = 0;
 
-/// This member's endpoint of the datagram edge.
+/// This member's endpoint of the edge over which the root multicasts datagrams to all other members.
 pub(super) struct DatagramEdge {
     pub(super) member: binomial_ack::Endpoint,
     members: usize,
     is_ready: bool,
-    /// Bytes of the slices that this member has multicast.
+    /// Bytes of data that this member has multicast.
     pub(super) sent: u64,
 }
 
@@ -44,16 +44,17 @@ impl DatagramEdge {
         self.is_ready
     }
 
-    /// Whether no other member can need a repair from this member.
-    pub(super) fn is_idle(&self) -> bool {
-        self.member.is_idle()
+    /// Whether this endpoint may be closed: no other member can need a repair from it.
+    pub(super) fn may_leave(&self) -> bool {
+        self.member.may_leave()
     }
 
     pub(super) fn close(self, host: &mut dyn Verbs) {
         self.member.close(host);
     }
 
-    /// Connects the tree once all members have joined. Returns true only in the call in which the edge becomes ready.
+    /// Once all members have joined, connects to the neighbours in the acknowledgement tree. Returns true only in the
+    /// call in which the edge becomes ready.
     pub(super) fn becomes_ready(&mut self, host: &mut dyn Verbs, now: u64) -> bool {
         if self.is_ready || self.member.members().len() < self.members {
             return false;

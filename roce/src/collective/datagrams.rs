@@ -17,7 +17,7 @@ use crate::rc::{QpStats, Remote};
 use crate::verbs::Verbs;
 
 impl TransferSpec {
-    /// Rejects settings that datagrams do not support.
+    /// Rejects specifications with settings that transfers by multicast datagrams do not support.
     pub(super) fn check_datagrams(&self) -> Result<(), SpecError> {
         let algorithm = self.algorithm;
         if !algorithm.needs_datagrams() {
@@ -32,8 +32,8 @@ impl TransferSpec {
             ),
             (self.announce, "first block that announces the size"),
         ];
-        if let Some((_, what)) = refused.into_iter().find(|(is_set, _)| *is_set) {
-            return Err(SpecError::UnsupportedByDatagrams { algorithm, what });
+        if let Some((_, setting)) = refused.into_iter().find(|(is_set, _)| *is_set) {
+            return Err(SpecError::UnsupportedByDatagrams { algorithm, setting });
         }
         let bad = |spec: &DatagramSpec| !spec.group.is_multicast() || spec.qkey >> 31 != 0;
         if self.datagrams.as_ref().is_none_or(bad) {
@@ -54,8 +54,8 @@ impl TransferSpec {
 }
 
 impl Transfer {
-    /// Opens this member's endpoint of the datagram edge. Returns its connection record, and its address and queue pair
-    /// number for the other members.
+    /// Opens this member's endpoint of the edge over which the root multicasts datagrams. Returns its connection
+    /// record, and its address and queue pair number for the other members.
     pub(super) fn open_datagrams(
         &mut self,
         host: &mut dyn Verbs,
@@ -86,7 +86,8 @@ impl Transfer {
         self.handle_datagram_events(host, now)
     }
 
-    /// Handles an event of the host. Returns true if the event concerns the datagram edge alone.
+    /// Handles an event of the host. Returns true if the event concerns only the multicast datagrams, not a connection
+    /// of the plan.
     pub(super) fn handle_datagrams(
         &mut self,
         host: &mut dyn Verbs,
@@ -103,13 +104,13 @@ impl Transfer {
         is_own
     }
 
-    /// Time of the next expiry for [`Transfer::handle_timeout`], in nanoseconds; `None` without datagrams.
+    /// Time of the next [`Transfer::handle_timeout`], in nanoseconds; `None` if no timer runs, as without datagrams.
     pub fn poll_timeout(&self) -> Option<u64> {
         let edge = self.datagrams.as_ref().filter(|_| !self.failed)?;
         edge.member.poll_timeout()
     }
 
-    /// Handles the expired timers of the datagram edge. The host handles the timers of connections.
+    /// Handles the expired timers of the multicast datagrams. The host handles the timers of connections.
     pub fn handle_timeout(&mut self, host: &mut dyn Verbs, now: u64) {
         if let Some(edge) = self.datagrams.as_mut().filter(|_| !self.failed) {
             edge.member.handle_timeout(host, now);
@@ -119,7 +120,7 @@ impl Transfer {
         }
     }
 
-    /// Multicasts a slice if the group's send window has space. Returns whether it was sent.
+    /// Multicasts a slice (message) as datagrams if the group's send window has space. Returns whether it was sent.
     pub(super) fn post_datagrams(
         &mut self,
         host: &mut dyn Verbs,
@@ -145,7 +146,8 @@ impl Transfer {
         Ok(true)
     }
 
-    /// Processes the messages, completions and failures on the datagram edge. Reports when the edge becomes ready.
+    /// Processes messages, completions and failures of the multicast datagrams. Reports when all members have joined
+    /// and are connected.
     fn handle_datagram_events(
         &mut self,
         host: &mut dyn Verbs,
@@ -163,8 +165,8 @@ impl Transfer {
                 }
                 // The manager, which is the root, removes the failed member.
                 EndpointEvent::Silent { .. } => {}
-                EndpointEvent::Abandoned if self.holds_all() => {}
-                EndpointEvent::Abandoned => return Err(TransferError::RootFailed),
+                EndpointEvent::ManagerFailed if self.holds_all() => {}
+                EndpointEvent::ManagerFailed => return Err(TransferError::RootFailed),
             }
         }
         let edge = self.datagrams.as_mut();
@@ -219,7 +221,7 @@ impl Transfer {
         })
     }
 
-    /// Counters of the queue pairs of the datagram edge.
+    /// Counters of the queue pairs that carry datagrams, acknowledgements and repairs.
     pub(super) fn datagram_qp_stats<'a>(
         &'a self,
         host: &'a dyn Verbs,

@@ -31,13 +31,14 @@ pub struct RequestTimes {
     pub max_ns: u64,
 }
 
-/// Latency records of the requests of one root. [`Requests::merge`] combines the records of several roots.
+/// Latencies of the requests (messages) that one root sends. [`RequestLatencies::merge`] combines those of several
+/// roots.
 #[derive(Debug, Clone, Default)]
-pub struct Requests {
+pub struct RequestLatencies {
     depth: u32,
-    /// Post times of the requests in flight, in nanoseconds.
+    /// Post times of the requests (messages) in flight, in nanoseconds.
     in_flight: VecDeque<u64>,
-    /// Number of requests posted so far.
+    /// Number of requests (messages) that the root has posted so far.
     posted: u32,
     /// Time of the first post in nanoseconds; `None` before it.
     first_post: Option<u64>,
@@ -47,20 +48,22 @@ pub struct Requests {
     done_at: u64,
 }
 
-impl Requests {
-    pub(super) fn new(depth: u32) -> Requests {
-        Requests {
+impl RequestLatencies {
+    pub(super) fn new(depth: u32) -> RequestLatencies {
+        RequestLatencies {
             depth,
-            ..Requests::default()
+            ..RequestLatencies::default()
         }
     }
 
-    /// Whether the queue depth allows to post request number `request`, to any of the receivers.
+    /// Whether the queue depth permits to post request number `request`. A request that was posted to one receiver may
+    /// also be posted to the others.
     pub(super) fn may_post(&self, request: u32) -> bool {
         (request as usize) < self.latencies.len() + self.depth as usize
     }
 
-    /// Records the post of a request. Its later posts to further receivers are ignored.
+    /// Records the post of request number `request`. If it was posted to another receiver before, the call has no
+    /// effect.
     pub(super) fn posted(&mut self, request: u32, now: u64) {
         if request == self.posted {
             self.posted += 1;
@@ -80,8 +83,8 @@ impl Requests {
         }
     }
 
-    /// Adds the records of another root whose times are on the same clock.
-    pub fn merge(&mut self, other: &Requests) {
+    /// Adds the latencies of another root's requests; both roots must use the same clock.
+    pub fn merge(&mut self, other: &RequestLatencies) {
         self.latencies.extend(&other.latencies);
         self.done_at = self.done_at.max(other.done_at);
         self.first_post = self.first_post.into_iter().chain(other.first_post).min();
@@ -118,7 +121,7 @@ mod tests {
 
     #[test]
     fn requests_in_flight_are_limited_by_the_queue_depth() {
-        let mut requests = Requests::new(2);
+        let mut requests = RequestLatencies::new(2);
         assert!(requests.may_post(1) && !requests.may_post(2));
         requests.posted(0, 100);
         requests.posted(1, 100);
@@ -128,7 +131,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_nearest_ranks() {
-        let mut requests = Requests::new(1_000);
+        let mut requests = RequestLatencies::new(1_000);
         (0..1_000).for_each(|request| requests.posted(request, 0));
         (1..=1_000).for_each(|count| requests.acknowledged(count, count as u64));
         let times = requests.times().unwrap();
@@ -141,12 +144,12 @@ mod tests {
 
     #[test]
     fn no_requests_give_no_times() {
-        assert_eq!(Requests::new(1).times(), None);
+        assert_eq!(RequestLatencies::new(1).times(), None);
     }
 
     #[test]
     fn second_post_of_a_request_to_another_receiver_is_the_same_request() {
-        let mut requests = Requests::new(1);
+        let mut requests = RequestLatencies::new(1);
         requests.posted(0, 10);
         requests.posted(0, 20);
         requests.acknowledged(0, 30);
@@ -157,12 +160,12 @@ mod tests {
     #[test]
     fn requests_of_two_roots_are_counted_together() {
         let of = |began: u64, took: u64| {
-            let mut requests = Requests::new(1);
+            let mut requests = RequestLatencies::new(1);
             requests.posted(0, began);
             requests.acknowledged(1, began + took);
             requests
         };
-        let mut both = Requests::default();
+        let mut both = RequestLatencies::default();
         both.merge(&of(100, 30));
         both.merge(&of(50, 10));
         let times = both.times().unwrap();

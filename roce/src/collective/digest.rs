@@ -19,8 +19,8 @@ impl Digest {
     }
 }
 
-/// Data that several receivers in one process are expected to hold; hashed once. A comparison with it is much faster
-/// than hashing each receiver's data.
+/// Data that several receivers in one process should receive. It is hashed once; a receiver that compares its data with
+/// it need not hash its own.
 #[derive(Debug)]
 pub struct ExpectedData {
     data: Arc<[u8]>,
@@ -46,7 +46,7 @@ impl ExpectedData {
         *self.sha256.get_or_init(|| Digest::of(&self.data))
     }
 
-    /// SHA-256 of `bytes`; the stored digest if they equal the expected data.
+    /// SHA-256 of `bytes`. If they equal the expected data, the stored digest is returned.
     pub fn digest_of(&self, bytes: &[u8]) -> Digest {
         if std::ptr::eq(&*self.data, bytes) || *self.data == *bytes {
             self.sha256()

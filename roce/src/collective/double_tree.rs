@@ -34,8 +34,8 @@ enum Tree {
 }
 
 impl Tree {
-    /// The position of a rank in this tree. Both trees have the same shape, and positions are numbered as the ranks of the
-    /// first tree. The root has position 0 in both.
+    /// The position of member `rank` in this tree. Both trees have the same shape, and positions are numbered as the
+    /// ranks of the first tree. The root has position 0 in both.
     fn place(self, members: u32, rank: u32) -> u32 {
         match self {
             Tree::Second if rank > 0 && members % 2 == 1 => members - rank,
@@ -56,7 +56,7 @@ impl Tree {
     }
 }
 
-/// The position of the parent of position `place`, which is not the root's position 0.
+/// The position of the parent of position `place` in a tree of `members` positions; `place` is not 0, the root's.
 fn parent(members: u32, place: u32) -> u32 {
     let bit = lowest_bit(place);
     let up = (place ^ bit) | (bit << 1);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Identifies a directed edge of a collective by the ranks of its ends.
+/// Identifies a directed edge of a collective (a connection or a group) by the ranks of its ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EdgeId {
@@ -21,7 +21,7 @@ pub enum EdgeId {
     /// An edge from one member to all others by multicast datagrams. Members acknowledge these and repair losses among
     /// themselves.
     Datagrams {
-        /// Rank of the member that sends first.
+        /// Rank of the member that multicasts the data.
         root: u32,
     },
 }

@@ -36,38 +36,39 @@ pub enum TransferError {
     /// The datagram group cannot send a slice.
     #[error(transparent)]
     Multicast(#[from] MulticastError),
-    /// No announcement of a memory region exists with which a switch can rewrite WRITEs and leave their ICRC valid.
+    /// No XOR constants exist with which a switch can rewrite a WRITE to this memory region and leave its ICRC valid.
     #[error(transparent)]
     Neutral(#[from] Unsolvable),
     /// A receiver has not announced one memory region per slice, as
     /// [`WriteMode::PerRequest`](super::WriteMode::PerRequest) needs.
     #[error("rank {rank} has announced regions for {got} slices, expected {slices}")]
     MissingRegions {
-        /// Rank of the receiver.
+        /// Rank of the receiver that has announced the wrong number of regions.
         rank: u32,
-        /// Number of regions announced.
+        /// Number of memory regions that the receiver has announced.
         got: usize,
-        /// Number of regions expected: one per slice.
+        /// Number of memory regions expected: one per slice (message).
         slices: u32,
     },
-    /// [`Transfer::connect`](super::Transfer::connect) got no endpoint for the remote end of this edge.
+    /// [`Transfer::connect`](super::Transfer::connect) got no endpoint of another member for the remote end of this
+    /// edge.
     #[error("no endpoint was given for the remote end of {0:?}")]
     MissingPeer(EdgeId),
     /// The remote end of this edge has announced no memory region, so WRITEs have no target.
     #[error("the endpoint of {0:?} has announced no memory region for WRITEs")]
     NoRemoteMemory(EdgeId),
     /// [`Transfer::start`](super::Transfer::start) got data of the wrong length.
-    #[error("found {got} bytes of data, expected {size}")]
+    #[error("the transfer was started with {got} bytes of data, expected {size}")]
     WrongDataLength {
-        /// Length of the data in bytes.
+        /// Length in bytes of the data that the caller has passed.
         got: u64,
-        /// Length expected in bytes.
+        /// Length in bytes of the data that this member should hold at the start.
         size: u64,
     },
     /// Data was passed to a member that is not a source; holds its rank.
     #[error("only the root (rank 0) starts with data, and this is rank {0}")]
     NotRoot(u32),
-    /// A source was started before it held the earlier parts of the data.
+    /// A source was started before it had received the earlier parts of the data from other sources.
     #[error("part {part} cannot start: this member lacks a slice of an earlier part")]
     TooEarly {
         /// Number of the part that the source was to send, from 0.
@@ -79,8 +80,8 @@ pub enum TransferError {
     /// The transfer was started a second time.
     #[error("the transfer has already been started")]
     AlreadyStarted,
-    /// The next leg does not fit this transfer: it lists a different number of members, or other slices for this
-    /// member.
+    /// The next leg (the part of the transfer that another algorithm carries) does not fit this transfer: it lists a
+    /// different number of members, or other slices for this member.
     #[error(
         "the leg does not fit: it lists the slices of members as {listed:?}, but there are {members} members and this one holds {own} slices"
     )]
@@ -89,10 +90,11 @@ pub enum TransferError {
         members: usize,
         /// Number of slices that this member holds.
         own: u32,
-        /// Number of slices of each member by rank, as listed by the leg.
+        /// Number of slices that each member holds according to the leg, by rank.
         listed: Vec<u32>,
     },
-    /// The list of survivors of a failure does not fit this member.
+    /// The list of survivors of a failure does not fit this member: it does not contain the member's address, names
+    /// another root, or lists slices beyond the end of the data.
     #[error("the leg of the survivors {members:?} does not fit {own}: the address or its root is missing, or a slice is out of range")]
     BadSurvivors {
         /// Address of this member.
@@ -119,13 +121,13 @@ pub enum TransferError {
         /// Completion status of the work request.
         error: CompletionError,
     },
-    /// The root of a broadcast by datagrams has failed, and this member lacks slices.
+    /// The root of a broadcast by datagrams has failed before this member received all slices.
     #[error("the sender (root) has failed, and no other member has the rest of the data that this member lacks; repeat the transfer without that host")]
     RootFailed,
     /// A message does not have the length of its slice.
     #[error("slice {slice} has {got} bytes, expected {expected}")]
     WrongSliceLength {
-        /// Number of the slice.
+        /// Number of the slice (message).
         slice: u32,
         /// Length of the message in bytes.
         got: u64,
@@ -133,7 +135,7 @@ pub enum TransferError {
         expected: u64,
     },
     /// A first block has arrived without a size, or on an edge on which the plan for its size expects no first block.
-    #[error("unexpected first block, or one that announces no size")]
+    #[error("the first block of the data announces no size, or arrived on a connection where none is expected")]
     UnexpectedFirstBlock,
     /// The received data differs from what the specification expects.
     #[error("the received data has SHA-256 {got}, expected {expected}")]

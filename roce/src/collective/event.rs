@@ -16,16 +16,16 @@ pub enum TransferEvent {
     Done {
         /// SHA-256 of the data that this member holds at the end.
         sha256: Digest,
-        /// Length of that data in bytes.
+        /// Length in bytes of the data that this member holds at the end.
         bytes: u64,
-        /// Time of the end, in nanoseconds on the driver's clock.
+        /// Time at which the member was done, in nanoseconds on the caller's clock.
         at: u64,
     },
-    /// With several sources: this member holds a part of the data. At the part's source: every member holds it.
+    /// With several sources: this member holds all data of one part. At the part's source: every member holds it.
     PartDone {
-        /// Number of the part, from 0.
+        /// Number of the part of the data, from 0.
         part: u32,
-        /// Time in nanoseconds on the driver's clock.
+        /// Time of the event, in nanoseconds on the caller's clock.
         at: u64,
     },
     /// The transfer has failed for this reason.
@@ -37,6 +37,6 @@ pub enum TransferEvent {
 pub struct Progress {
     /// At a receiver: bytes received. At the root: bytes of completed messages, over all edges.
     pub bytes: u64,
-    /// Value of `bytes` at the end.
+    /// Value of `bytes` when the transfer is complete.
     pub total: u64,
 }

@@ -10,8 +10,8 @@ use super::plan::Shape;
 use super::spec::TransferSpec;
 
 impl TransferSpec {
-    /// The slices that this member holds before the start; empty at a member that only receives. With several sources,
-    /// [`TransferSpec::slices_of`] applies instead.
+    /// The slices (messages) that this member holds before the start; empty at a member that only receives. With
+    /// several sources, [`TransferSpec::slices_of`] applies instead.
     pub(super) fn own_slices(&self) -> Range<u32> {
         match self.collective {
             Collective::Broadcast | Collective::Scatter if self.is_root() => 0..self.slices,
@@ -20,7 +20,7 @@ impl TransferSpec {
         }
     }
 
-    /// The slices that this member holds at the end, without the signals of a barrier.
+    /// The slices (messages) that this member holds at the end; empty in a barrier, which has only signals.
     pub(super) fn final_slices(&self) -> Range<u32> {
         match self.collective {
             Collective::Broadcast | Collective::Allgather => 0..self.slices,

@@ -36,7 +36,7 @@ use super::transfer::Transfer;
 use crate::rc::{MemoryKey, MemorySlice};
 use crate::verbs::Verbs;
 
-/// The next leg of a transfer: an algorithm, and what each member still lacks.
+/// The next leg of a transfer: the algorithm that carries the remaining slices, and what each member still lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leg {
     /// The algorithm that carries the remaining slices.
@@ -46,7 +46,7 @@ pub struct Leg {
     pub group: Option<GroupSpec>,
     /// Number of slices that each member holds, by rank; the root holds all.
     pub held: Vec<u32>,
-    /// The first slice that the root must not post until [`Transfer::pace`] allows it; `None` for no limit. A leg that
+    /// The first slice that the root must not post until [`Transfer::pace`] permits it; `None` for no limit. A leg that
     /// may be paused needs a limit, because posted slices cannot be withdrawn.
     #[serde(default)]
     pub limit: Option<u32>,
@@ -74,7 +74,7 @@ impl Transfer {
     /// Ends the present leg: destroys its queue pairs. Data already delivered is still reported by pending events.
     /// Clears a failure too, so that the transfer can be resumed.
     pub fn leave(&mut self, host: &mut dyn Verbs) {
-        self.legs.stage = Stage::Left;
+        self.legs.stage = Stage::Ended;
         self.failed = false;
         self.connecting.clear();
         for connection in self.connections() {
@@ -83,13 +83,14 @@ impl Transfer {
         }
     }
 
-    /// Number of consecutive slices held, from slice 0 on.
+    /// Number of slices (messages) that this member holds without a gap, from slice 0 on.
     pub fn held(&self) -> u32 {
         let here = self.held.iter().position(|held| !held);
         here.unwrap_or(self.held.len()) as u32
     }
 
-    /// Numbers of the slices held after the first missing one; empty where slices arrive in order.
+    /// Numbers of the slices (messages) that this member holds after the first one that it lacks. Empty if slices
+    /// arrive in order.
     pub fn held_beyond(&self) -> Vec<u32> {
         let beyond = self.held.iter().enumerate().skip(self.held() as usize);
         let beyond = beyond.filter(|(_, held)| **held);
@@ -113,12 +114,12 @@ impl Transfer {
         self.connected = false;
         self.has_started = false;
         // Latencies of requests are not measured across legs.
-        self.requests = None;
+        self.request_latencies = None;
         self.spec.algorithm = leg.algorithm;
         self.spec.group = leg.group;
         self.legs.stage = Stage::Waiting;
         self.legs.limit = leg.limit.filter(|_| self.spec.is_root());
-        self.legs.base = (0..self.held()).map(|slice| self.spec.slice(slice).1).sum();
+        self.legs.bytes_at_start = (0..self.held()).map(|slice| self.spec.slice(slice).1).sum();
 
         let lacks = |mut flow: Flow| {
             let first = match flow.edge {
@@ -144,7 +145,7 @@ impl Transfer {
         for flow in plan.incoming {
             let connection = self.open_leg(host, flow)?;
             endpoints.push(self.endpoint(host, &connection, true)?);
-            self.receive_by(host, connection)?;
+            self.add_incoming(host, connection)?;
         }
         for flow in plan.outgoing {
             let connection = self.open_leg(host, flow)?;
@@ -157,8 +158,8 @@ impl Transfer {
         Ok(endpoints)
     }
 
-    /// Starts the leg: this member sends, and announces that it is ready to receive. To be called when every member is
-    /// connected.
+    /// Starts the leg: this member sends, and announces to senders that it is ready to receive. To be called when every
+    /// member is connected.
     pub fn proceed(&mut self, host: &mut dyn Verbs, now: u64) -> Result<(), TransferError> {
         if !self.is_ready() {
             return Err(TransferError::NotReady(self.connecting.len()));
@@ -169,7 +170,7 @@ impl Transfer {
         self.advance(host, now)
     }
 
-    /// Allows the root to post the slices before `limit`. Receivers forward slices at once, so only the root's limit
+    /// Permits the root to post the slices before `limit`. Receivers forward slices at once, so only the root's limit
     /// keeps fast members from advancing far beyond slow ones.
     pub fn pace(
         &mut self,
@@ -196,8 +197,8 @@ impl Transfer {
         Ok(limit)
     }
 
-    /// Creates this member's queue pair for a group that the next leg may use; replaces one created before. Returns the
-    /// endpoint with which the group is registered.
+    /// Creates this member's queue pair for a group that the next leg may use, and destroys the one created by an
+    /// earlier call. Returns the endpoint with which the group is registered.
     pub fn stand_by(
         &mut self,
         host: &mut dyn Verbs,
@@ -236,7 +237,7 @@ impl Transfer {
         }
     }
 
-    /// Changes this member's group to that of the survivors. Returns the plan, which carries the slices that some
+    /// Replaces the list of members by the survivors of a failure. Returns this member's plan for the slices that some
     /// survivor lacks.
     fn regroup(
         &mut self,
@@ -329,8 +330,8 @@ impl Transfer {
         Ok(())
     }
 
-    /// Binds a memory window for each slice, with [`WriteMode::PerRequest`](super::WriteMode::PerRequest). Addresses
-    /// and keys of the windows differ between members.
+    /// Binds a memory window for each slice (message), with [`WriteMode::PerRequest`](super::WriteMode::PerRequest).
+    /// Addresses and keys of the windows differ between members.
     pub(super) fn slice_windows(
         &mut self,
         host: &mut dyn Verbs,
@@ -346,15 +347,15 @@ impl Transfer {
         Ok(self.legs.windows.clone())
     }
 
-    /// The remote memory of all data, for WRITEs of a neighbour in an overlay. It is a memory window if WRITEs can reach
-    /// the data only through windows, else the memory region.
+    /// The remote memory that contains all data, for the WRITEs of a neighbour in an overlay. It is a memory window if
+    /// WRITEs can reach the data only through windows, else the memory region.
     pub(super) fn whole_region(
         &mut self,
         host: &mut dyn Verbs,
         key: MemoryKey,
     ) -> Result<RemoteMemory, TransferError> {
         let len = self.spec.size;
-        if !self.legs.sealed {
+        if !self.legs.windows_only {
             let (va, rkey) = host.locate(key)?;
             return Ok(RemoteMemory { va, rkey, len });
         }
@@ -375,7 +376,7 @@ impl Transfer {
         }
     }
 
-    /// Reports [`TransferEvent::Ready`] if all connections are established.
+    /// Reports [`TransferEvent::Ready`] if all connections of this member are established.
     pub(super) fn report_if_ready(&mut self) {
         if self.is_ready() {
             self.events.push_back(TransferEvent::Ready);

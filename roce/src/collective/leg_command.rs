@@ -23,14 +23,14 @@ pub enum LegCommand {
     Leave,
     /// Creates the queue pairs of the next leg: [`Transfer::resume`]. Reply: [`LegReply::Endpoints`].
     Resume {
-        /// The next leg.
+        /// The next leg: the algorithm that carries the rest of the data, and what each member lacks.
         leg: Leg,
     },
     /// Starts the next leg: [`Transfer::proceed`].
     Proceed,
-    /// Allows the root to post more slices: [`Transfer::pace`].
+    /// Permits the root to post more slices: [`Transfer::pace`].
     Pace {
-        /// The first slice that the root must not post.
+        /// Number of the first slice (message) that the root must not post.
         limit: u32,
     },
     /// Stops the root from posting more slices: [`Transfer::pause`]. Reply: [`LegReply::Limit`].
@@ -38,7 +38,7 @@ pub enum LegCommand {
     /// Creates a queue pair for a group that the next leg may use: [`Transfer::stand_by`]. Reply:
     /// [`LegReply::Endpoints`] with one endpoint.
     StandBy {
-        /// The group to register.
+        /// The group to register for the next leg.
         group: GroupSpec,
     },
     /// Destroys the queue pair for a group that the next leg will not use: [`Transfer::stand_down`].

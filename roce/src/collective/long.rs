@@ -10,8 +10,8 @@
 use super::pieces::{scatter_pieces, slices, subtree};
 use super::plan::{Draft, Plan, Shape};
 
-/// Priority of the allgather's sends: below those of the scatter on the same link.
-const GATHER: u8 = u8::MAX;
+/// Priority of the sends of the allgather: they come after those of the scatter on the same link.
+const ALLGATHER_PRIORITY: u8 = u8::MAX;
 
 /// Plan of member `rank`: a scatter, then a ring allgather.
 pub(super) fn ring(shape: Shape<'_>, rank: u32) -> Plan {
@@ -29,7 +29,7 @@ pub(super) fn ring(shape: Shape<'_>, rank: u32) -> Plan {
     let next = (rank + 1) % members;
     if next > 0 {
         for piece in pieces(next).filter(|piece| !subtree(shape, next).contains(piece)) {
-            draft.send(next, GATHER, slices(shape, piece..piece + 1));
+            draft.send(next, ALLGATHER_PRIORITY, slices(shape, piece..piece + 1));
         }
     }
     draft.finish()
@@ -40,22 +40,31 @@ pub(super) fn spread_roll(shape: Shape<'_>, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
     scatter_pieces(&mut draft, shape, rank);
     for step in 0..shape.members - 1 {
-        let Exchange { peer, gives, gets } = exchange(shape.members, rank, step);
-        if peer > 0 && !subtree(shape, peer).contains(&gives) {
-            draft.send(peer, GATHER, slices(shape, gives..gives + 1));
+        let Exchange {
+            peer,
+            sent_piece,
+            received_piece,
+        } = exchange(shape.members, rank, step);
+        if peer > 0 && !subtree(shape, peer).contains(&sent_piece) {
+            draft.send(
+                peer,
+                ALLGATHER_PRIORITY,
+                slices(shape, sent_piece..sent_piece + 1),
+            );
         }
-        if rank > 0 && !subtree(shape, rank).contains(&gets) {
-            draft.receive(peer, slices(shape, gets..gets + 1));
+        if rank > 0 && !subtree(shape, rank).contains(&received_piece) {
+            draft.receive(peer, slices(shape, received_piece..received_piece + 1));
         }
     }
     draft.finish()
 }
 
-/// The pieces that two neighbours exchange in one step of spread-and-roll.
+/// Neighbour and pieces of one step of spread-and-roll, in which each member sends a piece to a neighbour and receives
+/// one from it.
 struct Exchange {
     peer: u32,
-    gives: u32,
-    gets: u32,
+    sent_piece: u32,
+    received_piece: u32,
 }
 
 fn exchange(members: u32, rank: u32, step: u32) -> Exchange {
@@ -67,13 +76,13 @@ fn exchange(members: u32, rank: u32, step: u32) -> Exchange {
     match (rank + step) % 2 {
         0 => Exchange {
             peer: ahead(rank, 1, members),
-            gives: behind(rank, turn, members),
-            gets: ahead(rank, turn + 1, members),
+            sent_piece: behind(rank, turn, members),
+            received_piece: ahead(rank, turn + 1, members),
         },
         _ => Exchange {
             peer: behind(rank, 1, members),
-            gives: ahead(rank, turn, members),
-            gets: behind(rank, turn + 1, members),
+            sent_piece: ahead(rank, turn, members),
+            received_piece: behind(rank, turn + 1, members),
         },
     }
 }

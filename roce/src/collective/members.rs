@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Addresses of the members, by rank. Clones share one list, so that n members in one process take memory for n
-/// addresses, not n².
+/// Addresses of a collective's members, by rank. Clones share one list, so that n members in one process take memory
+/// for n addresses, not n².
 #[derive(Clone)]
 pub struct Members(Arc<List>);
 

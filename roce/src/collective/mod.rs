@@ -65,7 +65,7 @@ mod unicast;
 pub use algorithm::{Algorithm, UnknownAlgorithm};
 pub use announce::blocks;
 pub use binomial_ack::DatagramSpec;
-pub use depth::{RequestTimes, Requests};
+pub use depth::{RequestLatencies, RequestTimes};
 pub use digest::{BadDigest, Digest, ExpectedData};
 pub use edge::EdgeId;
 pub use error::TransferError;

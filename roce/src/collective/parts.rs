@@ -22,7 +22,7 @@ impl TransferSpec {
         self.sources.len().max(1) as u32
     }
 
-    /// Rank of the source of a part.
+    /// Rank of the member that sends part number `part` of the data.
     pub fn source_of(&self, part: u32) -> u32 {
         self.sources.get(part as usize).copied().unwrap_or(0)
     }
@@ -33,12 +33,12 @@ impl TransferSpec {
         part * each..(part + 1) * each
     }
 
-    /// Number of the part that contains a slice.
+    /// Number of the part that contains slice (message) number `slice`.
     pub fn part_of(&self, slice: u32) -> u32 {
         slice / (self.slices / self.parts()).max(1)
     }
 
-    /// Offset and length of a part, in bytes.
+    /// Offset and length of part number `part` in the data, in bytes.
     pub fn part(&self, part: u32) -> (u64, u64) {
         let slices = self.slices_of(part);
         let (offset, _) = self.slice(slices.start);
@@ -51,7 +51,7 @@ impl TransferSpec {
         (0..self.parts()).any(|part| self.source_of(part) == self.rank)
     }
 
-    /// The plan of this member, as a source and a receiver of parts.
+    /// The plan of this member: what it sends as a source, and what it receives from other sources.
     pub(super) fn plan(&self) -> Plan {
         if !self.has_several_sources() {
             let shape = Shape {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::edge::EdgeId;
 use super::racks::Racks;
 
-/// Inputs of a plan: the number of members and slices, and the racks.
+/// Inputs of an algorithm's plan: the number of members, the number of slices (messages), and the racks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape<'a> {
     /// Number of members, at least 1.
@@ -20,7 +20,7 @@ pub struct Shape<'a> {
 }
 
 impl Shape<'_> {
-    /// Creates a shape without racks.
+    /// Creates the inputs of a plan, without racks.
     pub const fn new(members: u32, slices: u32) -> Shape<'static> {
         Shape {
             members,
@@ -30,19 +30,20 @@ impl Shape<'_> {
     }
 }
 
-/// The slices that cross one edge, in the order in which they are sent.
+/// A flow: the slices (messages) that cross one edge, in the order in which they are sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flow {
     /// The edge that the slices cross.
     pub edge: EdgeId,
-    /// Numbers of the slices, in the order in which they are sent.
+    /// Numbers of the slices, in the order in which they are sent on this edge.
     pub slices: Vec<u32>,
     /// For each slice: its step in a schedule, ascending. Empty for a flow that does not wait for others.
     ///
     /// All flows with steps and the same priority form one schedule. It sends one slice at a time, in the order of
     /// steps.
     pub steps: Vec<u32>,
-    /// Priority of the flow at the sender: a smaller number is sent first, equal numbers alternate.
+    /// Priority of the flow at the sender. Flows with a smaller number are sent first; those with equal numbers
+    /// alternate.
     pub priority: u8,
 }
 
@@ -73,7 +74,7 @@ impl Flow {
         }
     }
 
-    /// Removes the slices with numbers before `first`.
+    /// Removes the slices (messages) with numbers below `first`.
     pub(super) fn skip_to(&mut self, first: u32) {
         let mut kept = self.slices.iter().map(|slice| *slice >= first);
         self.steps
@@ -97,12 +98,12 @@ pub struct Plan {
     pub empty_payloads: bool,
 }
 
-/// Builder of a plan: collects, in order, the sends to and the receives from each other member.
+/// Builder of one member's plan: collects, in order, the sends to and the receives from each other member.
 #[derive(Default)]
 pub(super) struct Draft {
     rank: u32,
     plan: Plan,
-    /// Index of the incoming flow from each peer.
+    /// Index in the plan's incoming flows of the flow from each member.
     from: BTreeMap<u32, usize>,
     to: BTreeMap<u32, usize>,
 }

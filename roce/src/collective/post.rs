@@ -41,7 +41,7 @@ pub(super) fn register(
     }
 }
 
-/// For each other member of a group: its address, and the memory region that it has announced for each slice.
+/// For each other member of a group: its address, and the memory region that it has announced for each slice (message).
 pub(super) fn receivers(
     spec: &TransferSpec,
     edge: EdgeId,
@@ -52,12 +52,12 @@ pub(super) fn receivers(
     let ends: BTreeMap<u32, &Endpoint> = ends.map(|p| (p.rank, p)).collect();
     let regions = ranks.map(|rank| {
         let peer = *ends.get(&rank).ok_or(TransferError::MissingPeer(edge))?;
-        let got = peer.requests.len();
+        let got = peer.slice_windows.len();
         if got != spec.slices as usize {
             let slices = spec.slices;
             return Err(TransferError::MissingRegions { rank, got, slices });
         }
-        Ok((peer.ip, peer.requests.clone()))
+        Ok((peer.ip, peer.slice_windows.clone()))
     });
     regions.collect()
 }
@@ -117,7 +117,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Virtual address and R_Key in the WRITE of a slice.
+    /// Virtual address and R_Key in the WRITE that sends a slice (message).
     fn write_target(&self, spec: &TransferSpec, slice: u32) -> Result<(u64, u32), TransferError> {
         let memory = self
             .remote_memory
@@ -126,7 +126,7 @@ impl Connection {
         Ok((memory.va.wrapping_add(offset), memory.rkey))
     }
 
-    /// Posts the work requests that send a slice, which this member holds.
+    /// Posts the work requests that send a slice (message). This member must hold the slice.
     pub(super) fn post_slice(
         &self,
         host: &mut dyn Verbs,

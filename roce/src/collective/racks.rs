@@ -13,10 +13,10 @@ pub struct Racks(Option<Arc<List>>);
 
 #[derive(Debug, PartialEq, Eq)]
 struct List {
-    /// The rack number of each rank, as the caller has passed it.
-    named: Vec<u32>,
+    /// The rack number of each rank (member), as the caller has passed it.
+    rack_numbers: Vec<u32>,
     /// Ranks of the members in each rack, ascending. Racks are ordered by their first member.
-    inside: Vec<Vec<u32>>,
+    members_by_rack: Vec<Vec<u32>>,
     /// Rank of the first member in each rack.
     leaders: Vec<u32>,
     /// For each rank: the index of its rack, and its position in that rack.
@@ -24,12 +24,12 @@ struct List {
 }
 
 impl Racks {
-    /// Racks unknown: for algorithms that do not need them.
+    /// No rack is known. For algorithms that do not need the racks.
     pub const NONE: &'static Racks = &Racks(None);
 
     /// Number of members whose rack is known.
     pub fn len(&self) -> usize {
-        self.0.as_ref().map_or(0, |list| list.named.len())
+        self.0.as_ref().map_or(0, |list| list.rack_numbers.len())
     }
 
     /// Whether the racks are unknown.
@@ -47,38 +47,40 @@ impl Racks {
     pub(super) fn of(&self, rank: u32) -> Option<(u32, u32, &[u32])> {
         let list = self.0.as_ref()?;
         let (rack, place) = *list.places.get(rank as usize)?;
-        Some((rack, place, &list.inside[rack as usize]))
+        Some((rack, place, &list.members_by_rack[rack as usize]))
     }
 }
 
 impl From<Vec<u32>> for Racks {
-    fn from(named: Vec<u32>) -> Racks {
-        if named.is_empty() {
+    fn from(rack_numbers: Vec<u32>) -> Racks {
+        if rack_numbers.is_empty() {
             return Racks(None);
         }
-        let mut inside: Vec<Vec<u32>> = Vec::new();
+        let mut members_by_rack: Vec<Vec<u32>> = Vec::new();
         let mut known = BTreeMap::new();
-        let places = named.iter().zip(0..).map(|(name, rank)| {
+        let places = rack_numbers.iter().zip(0..).map(|(name, rank)| {
             let rack = *known.entry(*name).or_insert_with(|| {
-                inside.push(Vec::new());
-                inside.len() - 1
+                members_by_rack.push(Vec::new());
+                members_by_rack.len() - 1
             });
-            inside[rack].push(rank);
-            (rack as u32, inside[rack].len() as u32 - 1)
+            members_by_rack[rack].push(rank);
+            (rack as u32, members_by_rack[rack].len() as u32 - 1)
         });
         let places = places.collect();
         Racks(Some(Arc::new(List {
-            leaders: inside.iter().map(|members| members[0]).collect(),
-            inside,
+            leaders: members_by_rack.iter().map(|members| members[0]).collect(),
+            members_by_rack,
             places,
-            named,
+            rack_numbers,
         })))
     }
 }
 
 impl From<Racks> for Vec<u32> {
     fn from(racks: Racks) -> Vec<u32> {
-        racks.0.map_or_else(Vec::new, |list| list.named.clone())
+        racks
+            .0
+            .map_or_else(Vec::new, |list| list.rack_numbers.clone())
     }
 }
 

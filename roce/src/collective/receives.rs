@@ -22,8 +22,8 @@ use crate::verbs::Verbs;
 use crate::wire::QpNum;
 
 impl Transfer {
-    /// Adds an incoming connection, and posts as many receives as the specification allows.
-    pub(super) fn receive_by(
+    /// Adds an incoming connection to the transfer, and posts as many receives on it as the specification permits.
+    pub(super) fn add_incoming(
         &mut self,
         host: &mut dyn Verbs,
         connection: Connection,
@@ -33,7 +33,7 @@ impl Transfer {
         self.post_allowed_receives(host, qpn)
     }
 
-    /// Posts as many receives on a queue pair as the specification allows. Receives of a schedule are posted once the
+    /// Posts as many receives on a queue pair as the specification permits. Receives of a schedule are posted once the
     /// whole schedule is known.
     pub(super) fn post_allowed_receives(
         &mut self,
@@ -52,7 +52,7 @@ impl Transfer {
         self.post_receives(host, qpn, limit.saturating_sub(posted))
     }
 
-    /// Posts a receive to replace the one that an arrived slice has consumed.
+    /// Posts the next receive after a slice (message) has arrived and has consumed one.
     pub(super) fn post_after_arrival(
         &mut self,
         host: &mut dyn Verbs,
@@ -68,7 +68,7 @@ impl Transfer {
         }
     }
 
-    /// Posts the next receives of the schedule, up to the number that this member announces as ready.
+    /// Posts the next receives in the order of the schedule, up to the number that this member announces to senders.
     pub(super) fn post_next_arrivals(&mut self, host: &mut dyn Verbs) -> Result<(), TransferError> {
         let Some(most) = self.spec.ready else {
             return Ok(());
@@ -84,8 +84,8 @@ impl Transfer {
         self.spec.ready.is_some() && !connection.flow.steps.is_empty()
     }
 
-    /// Posts the next `count` receives of a queue pair, one per slice. The receive of a SEND is the slice's place in
-    /// memory; the notification of a WRITE consumes an empty receive.
+    /// Posts the next `count` receives of a queue pair, one per slice (message). The buffer of a SEND is the slice's
+    /// place in the data; the notification of a WRITE consumes an empty receive.
     fn post_receives(
         &mut self,
         host: &mut dyn Verbs,

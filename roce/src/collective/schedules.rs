@@ -5,12 +5,12 @@
 
 use super::connection::Connection;
 
-/// Number of a schedule's messages in flight from which on the next message waits.
+/// Largest number of messages that a send schedule keeps in flight.
 ///
 /// RDMC keeps one block of about a megabyte in flight. Several small blocks keep links busy during the round trip of an
 /// acknowledgement. Several large ones would share the link and all complete late.
 const MAX_IN_FLIGHT: usize = 4;
-/// Number of a schedule's bytes in flight from which on the next message waits.
+/// Number of bytes in flight from which on a send schedule posts no further message.
 const MAX_BYTES_IN_FLIGHT: u64 = 256 * 1024;
 
 /// Number of blocks of `block` bytes, at least 1, that the sender of a schedule keeps in flight. A receiver should be
@@ -20,19 +20,20 @@ pub fn max_blocks_in_flight(block: u32) -> u32 {
     blocks.min(MAX_IN_FLIGHT as u64) as u32
 }
 
-/// The sends of one schedule in their order, and the number of messages and bytes in flight.
+/// A send schedule: the order of a member's sends over several connections, and the number of messages and bytes in
+/// flight.
 pub(super) struct SendSchedule {
     /// For each step: index of the outgoing connection that sends in it.
     order: Vec<usize>,
     next: usize,
-    /// Number of messages in flight.
+    /// Number of messages that are posted and not acknowledged.
     unacknowledged: usize,
     bytes: u64,
 }
 
 impl SendSchedule {
-    /// Creates one schedule for each priority among the connections' flows, and sets the schedule index of each connection:
-    /// `None` if its flow has no steps.
+    /// Creates one schedule for each priority among the connections' flows. Sets in each connection the index of its
+    /// schedule: `None` if its flow has no steps.
     pub(super) fn of(connections: &mut [Connection]) -> Vec<SendSchedule> {
         let mut priorities: Vec<u8> = Vec::new();
         let mut order: Vec<Vec<(u32, usize)>> = Vec::new();
@@ -63,28 +64,29 @@ impl SendSchedule {
         schedules.collect()
     }
 
-    /// Index of the connection that sends next; `None` at the end, and while too many messages or bytes are in flight.
+    /// Index of the connection that sends the next message; `None` if all are sent, and while too many messages or
+    /// bytes are in flight.
     pub(super) fn next_connection(&self) -> Option<usize> {
         let connection = self.order.get(self.next).copied();
         connection
             .filter(|_| self.unacknowledged < MAX_IN_FLIGHT && self.bytes < MAX_BYTES_IN_FLIGHT)
     }
 
-    /// Records that the next message was posted; `bytes` is its length.
+    /// Records that the next message of the schedule was posted; `bytes` is its length.
     pub(super) fn posted(&mut self, bytes: u64) {
         self.next += 1;
         self.unacknowledged += 1;
         self.bytes += bytes;
     }
 
-    /// Records that a message of `bytes` bytes was acknowledged.
+    /// Records that a message of this schedule, `bytes` bytes long, was acknowledged.
     pub(super) fn acknowledged(&mut self, bytes: u64) {
         self.unacknowledged = self.unacknowledged.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 }
 
-/// The order in which the blocks of a schedule arrive at a member.
+/// The order in which a member receives blocks from several connections.
 #[derive(Default)]
 pub(super) struct ReceiveSchedule {
     /// For each step: index of the incoming connection, and index of the slice in its flow.
@@ -94,7 +96,7 @@ pub(super) struct ReceiveSchedule {
 }
 
 impl ReceiveSchedule {
-    /// Creates the order for a member's incoming connections; empty if their flows have no steps.
+    /// Creates the order of arrival for a member's incoming connections; empty if their flows have no steps.
     pub(super) fn of(incoming: &[Connection]) -> ReceiveSchedule {
         let mut order: Vec<(u32, usize, usize)> = Vec::new();
         for (index, connection) in incoming.iter().enumerate() {

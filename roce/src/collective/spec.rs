@@ -92,9 +92,9 @@ pub struct Endpoint {
     /// Memory for WRITEs, at receiving ends. A group is registered with it. Its address is a multiple of a power of two
     /// that is at least its length. `None` without WRITEs, and in groups whose mode is not [`WriteMode::Aligned`].
     pub memory: Option<RemoteMemory>,
-    /// Memory for the WRITE of each slice, with [`WriteMode::PerRequest`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub requests: Vec<RemoteMemory>,
+    /// Memory window for the WRITE of each slice (message), with [`WriteMode::PerRequest`]; otherwise empty.
+    #[serde(rename = "requests", default, skip_serializing_if = "Vec::is_empty")]
+    pub slice_windows: Vec<RemoteMemory>,
 }
 
 /// Parameters of a multicast group in the fabric, equal for all its members.
@@ -154,8 +154,8 @@ pub struct TransferSpec {
     /// group.
     #[serde(default, skip_serializing_if = "is_empty_list")]
     pub sources: Arc<[u32]>,
-    /// Number of receives kept posted on each queue pair, at least 1; `None` posts one for every message. A message
-    /// that finds no receive gets an RNR NAK.
+    /// Number of receives kept posted on each queue pair, at least 1; `None` posts one for every message at the start.
+    /// A message that finds no receive gets an RNR NAK.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receives: Option<u32>,
     /// Settings of the queue pairs; `None` for the host's defaults.
@@ -174,7 +174,7 @@ pub struct TransferSpec {
     /// Rack of each rank, for algorithms that need it: [`Algorithm::needs_racks`].
     #[serde(default, skip_serializing_if = "Racks::is_empty")]
     pub racks: Racks,
-    /// Whether members hold all data before they send any. Only where all data takes one path to each member.
+    /// Whether members hold all data before they send any. Supported only if all data takes one path to each member.
     #[serde(default)]
     pub store_and_forward: bool,
     /// Block size in bytes: every slice but the last has this length. `None` cuts the data into slices that differ by
@@ -214,13 +214,13 @@ pub enum SpecError {
         /// Number of members.
         members: usize,
     },
-    /// The specification lists another address for this member than that of the host.
-    #[error("member {rank} has address {is}, but this host has {host}")]
+    /// The specification lists an address for this member that is not the host's.
+    #[error("member {rank} has address {listed}, but this host has {host}")]
     WrongHost {
         /// Rank of this member.
         rank: u32,
         /// Address listed for that rank.
-        is: Ipv4Addr,
+        listed: Ipv4Addr,
         /// Address of the host.
         host: Ipv4Addr,
     },
@@ -296,7 +296,10 @@ pub enum SpecError {
     #[error("the block size must be at least 1 byte, found 0")]
     ZeroBlockSize,
     /// The number of slices is not the number of blocks in the data.
-    #[error("{size} bytes in blocks of {block} bytes do not make {slices} slices")]
+    #[error(
+        "found {slices} slices for {size} bytes in blocks of {block} bytes, expected {expected}",
+        expected = super::blocks(*size, *block)
+    )]
     BlockCountMismatch {
         /// Number of slices in the specification.
         slices: u32,
@@ -324,12 +327,12 @@ pub enum SpecError {
     #[error("algorithm {0} needs a multicast group of datagrams (in 224.0.0.0/4, with a Q_Key below 2^31), and the specification has none")]
     MissingDatagramGroup(Algorithm),
     /// The algorithm sends datagrams, which do not support one of the settings.
-    #[error("algorithm {algorithm} sends datagrams, which support no {what}")]
+    #[error("algorithm {algorithm} sends datagrams, which support no {setting}")]
     UnsupportedByDatagrams {
         /// The algorithm of the specification.
         algorithm: Algorithm,
         /// Name of the setting.
-        what: &'static str,
+        setting: &'static str,
     },
     /// A slice is longer than a datagram endpoint can buffer.
     #[error("a slice of {len} bytes is longer than {algorithm} can buffer until all members have it: use {min_slices} slices or more")]
@@ -405,16 +408,16 @@ impl TransferSpec {
         if self.members.len() < 2 {
             return Err(SpecError::TooFewMembers(self.members.len()));
         }
-        let Some(is) = self.members.get(self.rank as usize).copied() else {
+        let Some(listed) = self.members.get(self.rank as usize).copied() else {
             return Err(SpecError::NoSuchRank {
                 rank: self.rank,
                 members: self.members.len(),
             });
         };
-        if is != host {
+        if listed != host {
             return Err(SpecError::WrongHost {
                 rank: self.rank,
-                is,
+                listed,
                 host,
             });
         }
@@ -461,14 +464,14 @@ impl TransferSpec {
     fn check_depth(&self) -> Result<(), SpecError> {
         match self.depth {
             Some(0) => Err(SpecError::ZeroDepth),
-            Some(_) if !self.counts_requests() => Err(SpecError::UnsupportedDepth(self.algorithm)),
+            Some(_) if !self.supports_depth() => Err(SpecError::UnsupportedDepth(self.algorithm)),
             _ => Ok(()),
         }
     }
 
-    /// Whether the transfer supports a queue depth: a slice has reached all receivers when the source's queue pairs have
-    /// completed it.
-    fn counts_requests(&self) -> bool {
+    /// Whether the transfer supports a queue depth: when the source's queue pairs have completed a slice, all receivers
+    /// have it.
+    fn supports_depth(&self) -> bool {
         let sends_itself = !self.algorithm.relays() && !self.algorithm.needs_datagrams();
         sends_itself && self.collective == Collective::Broadcast && !self.has_several_sources()
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::connection::Connection;
 use super::datagram_edge::DatagramEdge;
-use super::depth::{RequestTimes, Requests};
+use super::depth::{RequestLatencies, RequestTimes};
 use super::digest::{Digest, ExpectedData};
 use super::edge::EdgeId;
 use super::error::TransferError;
@@ -27,7 +27,7 @@ use crate::rc::{
 use crate::verbs::Verbs;
 use crate::wire::{Psn, QpNum};
 
-/// One member's part in one collective: the application above the queue pairs of its host.
+/// One member's part in one collective operation: the application above the queue pairs of its host.
 pub struct Transfer {
     pub(super) spec: TransferSpec,
     /// Memory region of the data; at a receiver, the buffer for it. `None` until the root has its data, or a receiver
@@ -35,15 +35,15 @@ pub struct Transfer {
     pub(super) memory: Option<MemoryKey>,
     pub(super) incoming: Vec<Connection>,
     pub(super) outgoing: Vec<Connection>,
-    /// For each slice: whether this member holds it.
+    /// For each slice (message): whether this member holds it.
     pub(super) held: Vec<bool>,
     missing: u32,
-    /// This member's endpoint of the datagram edge, over which the root multicasts to all members. `None` if the
-    /// algorithm has none.
+    /// This member's endpoint of the edge over which the root multicasts datagrams to all members. `None` if the
+    /// algorithm sends no datagrams.
     pub(super) datagrams: Option<DatagramEdge>,
     /// Send schedules, one per priority.
     schedules: Vec<SendSchedule>,
-    /// Order of the receives, where receivers announce that they are ready.
+    /// The order in which receives are posted over all edges, with [`TransferSpec::ready`] and a block schedule.
     pub(super) receive_schedule: ReceiveSchedule,
     /// Whether this member holds all data before it sends any (store-and-forward).
     pub(super) store_and_forward: bool,
@@ -56,9 +56,9 @@ pub struct Transfer {
     /// Queue pairs whose connection is not established yet, with the IPv4 address of the remote host or group.
     pub(super) connecting: BTreeMap<QpNum, Ipv4Addr>,
     pub(super) connected: bool,
-    /// Number of the first part that this member, as a source, has not started.
+    /// Number of the first part of the data that this member is to send and has not started.
     next_part: u32,
-    /// For each part: whether its completion has been reported, with several sources.
+    /// With several sources: for each part of the data, whether its completion has been reported.
     reported_parts: Vec<bool>,
     done: bool,
     pub(super) failed: bool,
@@ -66,8 +66,8 @@ pub struct Transfer {
     expected_data: Option<Arc<ExpectedData>>,
     pub(super) events: VecDeque<TransferEvent>,
     pub(super) legs: Legs,
-    /// Latencies of the root's messages, with [`TransferSpec::depth`]; `None` at other members, or without a depth.
-    pub(super) requests: Option<Requests>,
+    /// Latencies of the root's messages, with a queue depth ([`TransferSpec::depth`]); otherwise `None`.
+    pub(super) request_latencies: Option<RequestLatencies>,
 }
 
 impl Transfer {
@@ -112,7 +112,10 @@ impl Transfer {
             expected_data: None,
             events: VecDeque::new(),
             legs: Legs::new(spec.group_write() == Some(WriteMode::PerRequest)),
-            requests: spec.depth.filter(|_| spec.is_root()).map(Requests::new),
+            request_latencies: spec
+                .depth
+                .filter(|_| spec.is_root())
+                .map(RequestLatencies::new),
             spec,
         };
         transfer.reset_held();
@@ -127,7 +130,7 @@ impl Transfer {
             let connection = transfer.open(host, flow)?;
             endpoints.push(transfer.endpoint(host, &connection, true)?);
             match transfer.spec.has_size() {
-                true => transfer.receive_by(host, connection)?,
+                true => transfer.add_incoming(host, connection)?,
                 false => transfer.post_first_receive(host, connection, first)?,
             }
         }
@@ -159,7 +162,8 @@ impl Transfer {
         self.expect_data(host);
     }
 
-    /// Passes the expected data to the host, once the memory region exists and the data is set.
+    /// Passes the expected data to the host, so that received data which equals it takes no memory. Has no effect
+    /// before the memory region exists and the expected data is set.
     pub(super) fn expect_data(&self, host: &mut dyn Verbs) {
         if let (Some(key), Some(expected_data)) = (self.memory, &self.expected_data) {
             host.expect_bytes(key, expected_data.bytes());
@@ -277,7 +281,7 @@ impl Transfer {
             Some(key) => {
                 host.write_memory(key, offset, &data)?;
                 if part > 0 {
-                    self.take_over(host, now)?;
+                    self.take_over_as_source(host, now)?;
                 }
             }
             None => self.memory = Some(host.register_shared(data)?),
@@ -317,9 +321,9 @@ impl Transfer {
         self.advance(host, now)
     }
 
-    /// Whether this member posts no receive before it has started. In a barrier over a group, the switches acknowledge
-    /// the root's signal when all members have received it. So each member posts its receive only when it enters the
-    /// barrier.
+    /// Whether this member must not post receives before it has started, which is so in a barrier over a group. There,
+    /// switches acknowledge the root's signal when all members have received it. So a receive must mean that the member
+    /// has entered the barrier.
     pub(super) fn waits_to_receive(&self) -> bool {
         self.empty_payloads && self.spec.algorithm.needs_group()
     }
@@ -335,8 +339,8 @@ impl Transfer {
         }))
     }
 
-    /// Takes over as the source: continues at the PSN at which the previous source stopped.
-    fn take_over(&mut self, host: &mut dyn Verbs, now: u64) -> Result<(), TransferError> {
+    /// Makes this member the source of its group: its first packet has the PSN after the previous source's last one.
+    fn take_over_as_source(&mut self, host: &mut dyn Verbs, now: u64) -> Result<(), TransferError> {
         for connection in &self.outgoing {
             // Every member holds what this member sent when it was the source before.
             host.conclude_sends(now, connection.qpn);
@@ -386,7 +390,7 @@ impl Transfer {
         true
     }
 
-    /// Whether the event is the arrival of data that this member may forward.
+    /// Whether `event` is the arrival of data that this member forwards to other members.
     pub fn relays(&self, event: &HostEvent) -> bool {
         let HostEvent::Completion(completion) = event else {
             return false;
@@ -400,7 +404,7 @@ impl Transfer {
         self.events.pop_front()
     }
 
-    /// Whether every connection of this member is established.
+    /// Whether every connection of this member is established, so that the transfer can be started.
     pub fn is_ready(&self) -> bool {
         let is_ready = |edge: &DatagramEdge| edge.is_ready();
         self.connected && self.connecting.is_empty() && self.datagrams.as_ref().is_none_or(is_ready)
@@ -409,7 +413,7 @@ impl Transfer {
     /// Whether this member holds all data, and all that it sent is acknowledged.
     pub fn is_finished(&self) -> bool {
         self.done
-            && self.datagrams.as_ref().is_none_or(DatagramEdge::is_idle)
+            && self.datagrams.as_ref().is_none_or(DatagramEdge::may_leave)
             && self
                 .outgoing
                 .iter()
@@ -449,18 +453,19 @@ impl Transfer {
         let received = self.incoming.iter().filter_map(|c| host.view(c.qpn));
         let received: u64 = received.map(|qp| qp.stats.request_bytes_received).sum();
         Progress {
-            bytes: (self.legs.base + received).max(self.held_bytes()),
+            bytes: (self.legs.bytes_at_start + received).max(self.held_bytes()),
             total: self.spec.size,
         }
     }
 
-    /// Bytes of the slices held. It is the only measure of progress on RDMA devices, which do not count WRITEs.
+    /// Number of bytes of the slices (messages) that this member holds. It is the only measure of progress on RDMA
+    /// devices, which do not count WRITEs.
     fn held_bytes(&self) -> u64 {
         let held = (0..self.spec.slices).filter(|slice| self.held[*slice as usize]);
         held.map(|slice| self.spec.slice(slice).1).sum()
     }
 
-    /// Counters of this member's queue pairs with their edges, incoming edges first.
+    /// Counters of this member's queue pairs, each with its edge; incoming edges first.
     pub fn qp_stats<'a>(
         &'a self,
         host: &'a dyn Verbs,
@@ -470,15 +475,15 @@ impl Transfer {
             .chain(self.datagram_qp_stats(host))
     }
 
-    /// Latency statistics of the root's messages, with [`TransferSpec::depth`]; `None` without a depth, or before the
-    /// first acknowledgement.
+    /// Latency statistics of the root's messages, with a queue depth ([`TransferSpec::depth`]). `None` without a depth,
+    /// or before the first acknowledgement.
     pub fn request_times(&self) -> Option<RequestTimes> {
-        self.requests.as_ref()?.times()
+        self.request_latencies.as_ref()?.times()
     }
 
-    /// Latency records of the root's messages, with [`TransferSpec::depth`]; otherwise `None`.
-    pub fn requests(&self) -> Option<&Requests> {
-        self.requests.as_ref()
+    /// Latencies of the root's messages, with a queue depth ([`TransferSpec::depth`]); otherwise `None`.
+    pub fn request_latencies(&self) -> Option<&RequestLatencies> {
+        self.request_latencies.as_ref()
     }
 
     /// The memory region of the data. `None` until the root has its data, or a receiver the size.
@@ -538,13 +543,13 @@ impl Transfer {
         Ok(Connection::new(flow, qpn))
     }
 
-    /// Marks every slice as missing.
+    /// Marks every slice (message) as missing at this member.
     pub(super) fn reset_held(&mut self) {
         self.held = vec![false; self.spec.slices as usize];
         self.count_missing();
     }
 
-    /// Counts the slices still to receive. In a barrier these are the incoming signals.
+    /// Counts the slices (messages) that this member must still receive. In a barrier these are the incoming signals.
     fn count_missing(&mut self) {
         self.missing = match self.empty_payloads {
             true => self
@@ -556,12 +561,12 @@ impl Transfer {
         };
     }
 
-    /// Whether no slice is missing.
+    /// Whether this member holds all slices (messages) that it should hold at the end.
     pub(super) fn holds_all(&self) -> bool {
         self.missing == 0
     }
 
-    /// Marks a slice as held.
+    /// Records that this member holds a slice (message).
     pub(super) fn mark_held(&mut self, slice: u32) {
         let is_new = !std::mem::replace(&mut self.held[slice as usize], true);
         if is_new && (self.empty_payloads || self.spec.final_slices().contains(&slice)) {
@@ -583,7 +588,7 @@ impl Transfer {
         receives: bool,
     ) -> Result<Endpoint, TransferError> {
         let written = self.memory.filter(|_| receives && self.spec.op.writes());
-        let requests = match (self.spec.group_write(), written) {
+        let slice_windows = match (self.spec.group_write(), written) {
             (Some(WriteMode::PerRequest), Some(key)) => self.slice_windows(host, key)?,
             _ => Vec::new(),
         };
@@ -606,11 +611,11 @@ impl Transfer {
                 .view(connection.qpn)
                 .map_or(Psn::new(0), |qp| qp.sq_psn),
             memory: region,
-            requests,
+            slice_windows,
         })
     }
 
-    /// All connections, each queue pair once.
+    /// All connections of this member. A queue pair that both sends and receives is listed once.
     pub(super) fn connections(&self) -> impl Iterator<Item = &Connection> {
         let is_new = |c: &&Connection| self.incoming.iter().all(|other| other.qpn != c.qpn);
         self.incoming
@@ -691,9 +696,9 @@ impl Transfer {
         let Some(key) = self.memory else {
             return Ok(());
         };
-        if let Some(requests) = &mut self.requests {
+        if let Some(latencies) = &mut self.request_latencies {
             let completed = self.outgoing.iter().map(|c| c.completed).min();
-            requests.acknowledged(completed.unwrap_or(0), now);
+            latencies.acknowledged(completed.unwrap_or(0), now);
         }
         if !self.legs.is_halted() && (self.missing == 0 || !self.store_and_forward) {
             for index in 0..self.outgoing.len() {
@@ -768,7 +773,10 @@ impl Transfer {
             }
             false => self.held[slice as usize],
         };
-        let is_too_deep = self.requests.as_ref().is_some_and(|r| !r.may_post(slice));
+        let is_too_deep = self
+            .request_latencies
+            .as_ref()
+            .is_some_and(|r| !r.may_post(slice));
         if self.legs.is_beyond_limit(slice)
             || is_too_deep
             || !is_due
@@ -778,8 +786,8 @@ impl Transfer {
             return Ok(false);
         }
         connection.posted += 1;
-        if let Some(requests) = &mut self.requests {
-            requests.posted(slice, now);
+        if let Some(latencies) = &mut self.request_latencies {
+            latencies.posted(slice, now);
         }
         if !connection.flow.edge.is_datagrams() {
             connection.post_slice(host, &self.spec, key, slice)?;
@@ -792,7 +800,7 @@ impl Transfer {
         Ok(is_posted)
     }
 
-    /// Reports the parts completed since the last call.
+    /// Reports each part of the data that has become complete since the last call, with several sources.
     fn report_parts(&mut self, at: u64) {
         if !self.spec.has_several_sources() {
             return;

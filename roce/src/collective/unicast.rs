@@ -3,7 +3,7 @@
 
 use super::plan::{Draft, Plan, Shape};
 
-/// Plan of member `rank`: the root has an edge to each member, and slices alternate between the edges.
+/// Plan of member `rank`: the root has an edge to each member, and sends slices over the edges in turn.
 pub(super) fn plan(shape: Shape<'_>, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
     match rank {

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Lowest and highest port rate in bit/s for which the paper's parameters apply unscaled: its own rate, and the highest rate that
-/// Gleam and Cepheus measure.
+/// Lowest and highest port rate in bit/s for which the paper's parameters apply unscaled: the rate of the paper's own
+/// ports, and the highest rate that Gleam and Cepheus measure.
 const PAPER_RATES: (u64, u64) = (40_000_000_000, 100_000_000_000);
 
 /// Parameters of DCQCN. Names and defaults are those of the paper's section 5.2 and figure 14, unless stated otherwise.
@@ -61,7 +61,7 @@ impl DcqcnConfig {
     }
 }
 
-/// Scales a parameter of the paper to a port of `line_rate` bit/s; the result is at least 1.
+/// Scales `figure`, a parameter of the paper, to a port of `line_rate` bit/s; the result is at least 1.
 const fn scaled(figure: u64, line_rate: u64) -> u64 {
     let (low, high) = PAPER_RATES;
     let reference = if line_rate < low {

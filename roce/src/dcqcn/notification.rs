@@ -1,6 +1,7 @@
 //! The notification point: decides when a receiver sends a congestion notification packet (CNP).
 
-/// The notification point of one queue pair.
+/// DCQCN's notification point of one queue pair: decides when the receiver sends a congestion notification packet
+/// (CNP).
 #[derive(Debug, Clone, Default)]
 pub struct NotificationPoint {
     /// Time of the last CNP in nanoseconds; `None` before the first.

@@ -10,30 +10,31 @@
 
 use super::config::DcqcnConfig;
 
-/// The phase of an increase: its effect on the target rate.
+/// Phase of DCQCN's rate control, which defines how far an increase raises the target rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// No CNP has arrived, or the rate has recovered to the line rate: no pacing.
+    /// The sender uses the full line rate: no CNP has arrived, or the rate has recovered since the last one.
     FullRate,
-    /// The target stays the same.
+    /// The target rate stays the same, and the current rate approaches it.
     FastRecovery,
-    /// The target rises by R_AI.
+    /// Each increase raises the target rate by R_AI ([`DcqcnConfig::additive_step`]).
     AdditiveIncrease,
-    /// The target rises by R_HAI.
+    /// Each increase raises the target rate by R_HAI ([`DcqcnConfig::hyper_step`]).
     HyperIncrease,
 }
 
-/// Share of the line rate from which a rate counts as the line rate.
+/// Fraction of the line rate from which on the current rate counts as the line rate.
 const NEARLY_FULL: f64 = 0.9999;
-/// An alpha below this counts as zero.
+/// Value of alpha (the estimate of congestion) below which it counts as zero.
 const NO_ALPHA: f64 = 1e-9;
 
-/// The reaction point of one queue pair: rate control and pacing.
+/// DCQCN's reaction point of one queue pair: controls the rate of the sender, and paces its packets.
 #[derive(Debug, Clone)]
 pub struct ReactionPoint {
     config: DcqcnConfig,
-    /// The current rate R_C and the target rate R_T, in bit/s.
+    /// Current rate R_C in bit/s.
     current: f64,
+    /// Target rate R_T in bit/s.
     target: f64,
     /// Alpha: the estimate of congestion, 0 to 1.
     alpha: f64,
@@ -43,9 +44,11 @@ pub struct ReactionPoint {
     timer_since: u64,
     /// Bytes sent since the last increase by the byte counter.
     bytes: u64,
-    /// Increases by timer and by byte counter since the last CNP.
+    /// Number of increases by the timer since the last CNP.
     timer_count: u32,
+    /// Number of increases by the byte counter since the last CNP.
     byte_count: u32,
+    /// Whether a CNP has reduced the rate, and the rate has not recovered to the line rate since.
     limited: bool,
     /// Earliest time of the next packet, in nanoseconds.
     next_send: u64,
@@ -70,22 +73,22 @@ impl ReactionPoint {
         }
     }
 
-    /// The current rate in bit/s, as of the last packet or CNP.
+    /// The current rate R_C in bit/s, as of the last packet or CNP.
     pub fn rate(&self) -> f64 {
         self.current
     }
 
-    /// The target rate in bit/s.
+    /// The target rate R_T in bit/s, to which the current rate recovers after a CNP.
     pub fn target(&self) -> f64 {
         self.target
     }
 
-    /// Alpha: the estimate of congestion, 0 to 1.
+    /// Alpha: the estimate of congestion, 0 to 1. A CNP cuts the rate by the fraction alpha/2.
     pub fn alpha(&self) -> f64 {
         self.alpha
     }
 
-    /// Phase of the last increase, or of the next one if there was none.
+    /// Phase of the last increase of the rate, or of the next one if there was none since the last CNP.
     pub fn phase(&self) -> Phase {
         let bound = self.config.fast_recovery;
         if !self.limited {
@@ -99,7 +102,7 @@ impl ReactionPoint {
         }
     }
 
-    /// Handles a CNP: cuts the rate.
+    /// Handles a congestion notification packet (CNP): reduces the rate.
     pub fn congested(&mut self, now: u64) {
         self.advance(now);
         self.target = self.current;
@@ -136,7 +139,7 @@ impl ReactionPoint {
         (self.next_send > now).then_some(self.next_send)
     }
 
-    /// Applies the effects of the timers up to `now`.
+    /// Applies the effects that the alpha timer and the increase timer have had up to `now`.
     fn advance(&mut self, now: u64) {
         let period = self.config.alpha_timer.max(1);
         let mut periods = now.saturating_sub(self.alpha_since) / period;
@@ -184,7 +187,7 @@ impl ReactionPoint {
         1.0 / f64::from(self.config.inverse_gain.max(1))
     }
 
-    /// Nanoseconds that `bytes` take at the current rate.
+    /// Nanoseconds that sending `bytes` takes at the current rate.
     fn time_of(&self, bytes: u64) -> u64 {
         (bytes as f64 * 8e9 / self.current).ceil() as u64
     }

@@ -19,7 +19,7 @@ impl Arbiter {
         }
     }
 
-    /// Whether no queue pair is queued.
+    /// Whether no queue pair is queued to send.
     pub(super) fn is_empty(&self) -> bool {
         self.queued.is_empty()
     }
@@ -41,7 +41,8 @@ pub(super) struct Deadlines(BTreeSet<(u64, QpNum)>);
 pub(super) struct Deadline(Option<u64>);
 
 impl Deadlines {
-    /// Sets the deadline of a queue pair. Most packets do not change it, which costs no search.
+    /// Sets the deadline of a queue pair. `known`: the deadline listed so far. If `deadline` equals it, as after most
+    /// packets, the list is not searched.
     #[inline]
     pub(super) fn set(&mut self, qpn: QpNum, known: &mut Deadline, deadline: Option<u64>) {
         if known.0 != deadline {

@@ -8,7 +8,7 @@ use crate::wire::MacAddr;
 /// Timers of a host that depend on the speed of its network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostTiming {
-    /// Interval of ARP requests for one address, in nanoseconds.
+    /// Nanoseconds between two ARP requests for one address.
     pub arp_interval: u64,
     /// Number of ARP requests after which the address counts as unreachable.
     pub arp_attempts: u32,
@@ -37,7 +37,7 @@ impl HostTiming {
 /// Settings of a host with one network port.
 #[derive(Debug, Clone)]
 pub struct HostConfig {
-    /// Name for messages to the user.
+    /// Name of the host, for messages to the user.
     pub name: String,
     /// MAC address of the port.
     pub mac: MacAddr,

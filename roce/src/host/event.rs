@@ -25,8 +25,8 @@ pub enum HostEvent {
     },
     /// A work request of a datagram queue pair has completed.
     Datagram(UdCompletion),
-    /// The MAC address for datagrams to a host is resolved, or all ARP requests have timed out
-    /// ([`super::Host::resolve`]).
+    /// The MAC address of a host is resolved, so that datagrams can be sent to it, or all ARP requests for it have
+    /// timed out. Follows a call of [`super::Host::resolve`].
     Resolved {
         /// IPv4 address of the host.
         ip: Ipv4Addr,

@@ -7,7 +7,7 @@ use alfirk_packet_io::frame::{SharedBytes, SplitFrame, Tail};
 
 use super::packet::{Packet, RcFrame};
 use crate::icrc;
-use crate::rc::{MemoryError, MemoryTable, Outgoing, RcHeaders};
+use crate::rc::{MemoryError, MemoryTable, OutgoingPacket, RcHeaders};
 use crate::ud::UdHeaders;
 use crate::wire::{arp, ethernet, icrc as trailer, ipv4, udp, MacAddr};
 
@@ -26,7 +26,7 @@ pub(super) struct Envelope {
 
 /// The transport headers of a RoCEv2 packet.
 pub(super) trait Headers {
-    /// Length in bytes.
+    /// Length of the headers in bytes.
     fn len(&self) -> usize;
     /// Bytes of padding after the payload.
     fn pad(&self) -> usize;
@@ -62,9 +62,9 @@ impl Headers for UdHeaders {
     }
 }
 
-/// Representation in which a queue pair's packet is sent: bytes, or a form for simulators.
+/// Representation in which the host returns a queue pair's packet: as bytes, or in a form for simulators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum PacketForm {
     /// One contiguous frame.
     Whole,
     /// Headers as bytes, a long payload by reference.
@@ -115,13 +115,13 @@ impl Envelope {
     /// Builds a packet of a queue pair.
     pub(super) fn packet(
         &self,
-        outgoing: &Outgoing,
+        outgoing: &OutgoingPacket,
         memory: &MemoryTable,
-        form: Form,
+        form: PacketForm,
     ) -> Result<Packet, MemoryError> {
         let headers = outgoing.headers;
         let len = outgoing.payload.as_ref().map_or(0, |(_, _, len)| *len);
-        if form == Form::Whole || (form == Form::Split && len < MIN_TAIL) {
+        if form == PacketForm::Whole || (form == PacketForm::Split && len < MIN_TAIL) {
             let payload = match &outgoing.payload {
                 None => &[][..],
                 Some((payload, offset, len)) => payload.read(memory, *offset, *len as u64)?,
@@ -133,7 +133,7 @@ impl Envelope {
             Some((payload, offset, len)) => payload.share(memory, *offset, *len as u64)?,
         };
         let outer = self.headers(roce_len(&headers, payload.len()));
-        if form == Form::Split {
+        if form == PacketForm::Split {
             return Ok(outer.split(&headers, payload).into());
         }
         Ok(Packet::Rc(Arc::new(RcFrame {
@@ -156,7 +156,7 @@ pub(super) fn roce_len(headers: &impl Headers, payload: usize) -> usize {
     headers.len() + payload + headers.pad() + trailer::TRAILER_LEN
 }
 
-/// Headers in front of a UDP payload.
+/// Ethernet, IPv4 and UDP headers in front of a UDP payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outer {
     /// Ethernet header.
@@ -168,7 +168,7 @@ pub struct Outer {
 }
 
 impl Outer {
-    /// Length of the frame in bytes.
+    /// Length of the frame in bytes, without the frame check sequence.
     pub(super) fn frame_len(&self) -> usize {
         UDP_PAYLOAD + usize::from(self.udp.payload_len)
     }
@@ -189,7 +189,8 @@ impl Outer {
         frame
     }
 
-    /// Like [`Outer::roce`], but with headers and body apart. The body holds payload, padding and ICRC.
+    /// Builds the frame of a RoCEv2 packet in two parts: the headers, and a body that holds the shared payload, the
+    /// padding and the ICRC.
     fn split(&self, headers: &impl Headers, payload: SharedBytes) -> SplitFrame {
         let mut head = self.front(UDP_PAYLOAD + headers.len());
         headers.emit(&mut head[UDP_PAYLOAD..]);

@@ -34,8 +34,8 @@ use arbiter::{Arbiter, Deadlines};
 pub use config::{HostConfig, HostTiming};
 pub use event::HostEvent;
 pub use frame::Outer;
-use frame::{Envelope, Form};
-use neighbor::{Due, Neighbors};
+use frame::{Envelope, PacketForm};
+use neighbor::{ArpAction, Neighbors};
 pub use packet::{Packet, RcFrame};
 use queue_pairs::QueuePairs;
 pub use stats::{Drops, HostStats};
@@ -54,9 +54,9 @@ const FIRST_SOURCE_PORT: u16 = 0xc000;
 const FIRST_QPN: u32 = 0x11;
 
 /// Largest number of control frames (ARP, UDP) in the queue. Beyond it, ARP requests get no reply.
-const MAX_CONTROL: usize = 64;
+const MAX_CONTROL_FRAMES: usize = 64;
 /// Largest number of UDP datagrams that wait for the MAC address of one next hop. Further ones are dropped.
-const MAX_WAITING: usize = 64;
+const MAX_UNRESOLVED_DATAGRAMS: usize = 64;
 
 /// A host with one network port.
 pub struct Host {
@@ -123,7 +123,7 @@ impl Host {
         self.config.ip
     }
 
-    /// Default settings of queue pairs on this link.
+    /// Default settings of reliable queue pairs on this host's link.
     pub fn default_rc(&self) -> RcConfig {
         self.default_rc
     }
@@ -148,7 +148,8 @@ impl Host {
         }
     }
 
-    /// Handles a received packet, like [`Host::handle_frame`], in the representation of a simulator.
+    /// Handles a received packet, which a simulator passes in its own representation. For a frame as bytes, see
+    /// [`Host::handle_frame`].
     pub fn handle_packet(&mut self, now: u64, packet: &Packet) {
         let frame = match packet {
             Packet::Bytes(frame) => return self.handle_split(now, frame),
@@ -162,8 +163,8 @@ impl Host {
         }
     }
 
-    /// Number of packets that may follow `frame` without a visible effect: [`QueuePair::silent_followers`]. `frame` was
-    /// just passed to [`Host::handle_packet`], and the packets are the next ones of its message.
+    /// Number of packets that may follow `frame` in its message without a visible effect, such as a reply or a
+    /// completion: [`QueuePair::silent_followers`]. `frame` was just passed to [`Host::handle_packet`].
     pub fn silent_followers(&self, frame: &RcFrame) -> u64 {
         let qp = self.qps.get(frame.headers.bth.dest_qp);
         let of_remote = |qp: &&QueuePair| {
@@ -183,28 +184,29 @@ impl Host {
     pub fn handle_followers(&mut self, first: &RcFrame, count: u64) {
         self.stats.rx_frames += count;
         self.stats.rx_bytes += count * first.frame_len() as u64;
-        let hosted = self.qps.hosted(first.headers.bth.dest_qp);
-        let qp = &mut hosted.expect("silent_followers found the queue pair").qp;
+        let scheduled = self.qps.get_scheduled(first.headers.bth.dest_qp);
+        let qp = &mut scheduled.expect("silent_followers found the queue pair").qp;
         qp.handle_followers(&first.packets(count), count, &mut self.memory);
     }
 
     /// Removes and returns the next frame to send; `None` if there is none now.
     pub fn poll_transmit(&mut self, now: u64) -> Option<Vec<u8>> {
-        self.poll(now, Form::Whole).map(Packet::into_bytes)
+        self.poll(now, PacketForm::Whole).map(Packet::into_bytes)
     }
 
-    /// Like [`Host::poll_transmit`], but a long payload of a reliable connection is not copied. The frame then has two
-    /// parts: its headers, and the shared payload with its trailer.
+    /// Removes and returns the next frame to send, without a copy of a long payload of a reliable connection. Such a
+    /// frame has two parts: its headers, and the shared payload with its trailer.
     pub fn poll_split(&mut self, now: u64) -> Option<SplitFrame> {
-        self.poll(now, Form::Split).map(Packet::into_split)
+        self.poll(now, PacketForm::Split).map(Packet::into_split)
     }
 
-    /// Like [`Host::poll_transmit`], but with the payload of a reliable connection by reference.
+    /// Removes and returns the next packet to send in the representation for simulators: a packet of a reliable
+    /// connection has header fields, and its payload by reference.
     pub fn poll_packet(&mut self, now: u64) -> Option<Packet> {
-        self.poll(now, Form::Fields)
+        self.poll(now, PacketForm::Fields)
     }
 
-    fn poll(&mut self, now: u64, form: Form) -> Option<Packet> {
+    fn poll(&mut self, now: u64, form: PacketForm) -> Option<Packet> {
         let packet = match self.control.pop_front() {
             Some(frame) => frame.into(),
             None => self.poll_queue_pairs(now, form)?,
@@ -222,7 +224,7 @@ impl Host {
             .min()
     }
 
-    /// Whether there is neither an event for the user nor a frame to send. If so after a packet, and
+    /// Whether there is neither an event for the user nor a frame to send. If this holds after a packet, and
     /// [`Host::qp_deadline`] is unchanged, the packet has no effect that the driver must handle.
     pub fn is_quiet(&self) -> bool {
         self.events.is_empty() && self.control.is_empty() && self.arbiter.is_empty()
@@ -243,8 +245,8 @@ impl Host {
         }
         for due in self.neighbors.handle_timeout(now, &self.config.timing) {
             match due {
-                Due::Request(ip) => self.send_arp_request(ip),
-                Due::GiveUp(ip) => self.fail_unresolved(ip),
+                ArpAction::Request(ip) => self.send_arp_request(ip),
+                ArpAction::GiveUp(ip) => self.fail_unresolved(ip),
             }
         }
     }
@@ -332,7 +334,7 @@ impl Host {
         self.qp_mut(qpn)?.take_over_sending()
     }
 
-    /// Prepares the present source of a group for the next one: [`QueuePair::expect_next_source`].
+    /// Prepares the present source of a group for the next source: [`QueuePair::expect_next_source`].
     pub fn expect_next_source(&mut self, qpn: QpNum) -> Result<(), ModifyError> {
         self.qp_mut(qpn)?.expect_next_source()
     }
@@ -431,7 +433,7 @@ impl Host {
             }
             None => {
                 let waiting = self.waiting.iter().filter(|(ip, _, _)| *ip == hop);
-                if waiting.count() < MAX_WAITING {
+                if waiting.count() < MAX_UNRESOLVED_DATAGRAMS {
                     self.waiting.push((hop, envelope, payload));
                 }
                 self.neighbors.resolve(now, hop);
@@ -441,7 +443,7 @@ impl Host {
 
     // ---- Sending ----
 
-    fn poll_queue_pairs(&mut self, now: u64, form: Form) -> Option<Packet> {
+    fn poll_queue_pairs(&mut self, now: u64, form: PacketForm) -> Option<Packet> {
         while let Some(qpn) = self.arbiter.dequeue() {
             if self.datagrams.has(qpn) {
                 match self.poll_datagram(qpn) {
@@ -527,8 +529,8 @@ impl Host {
     /// Reports completions and a failure of a queue pair, and updates its timer and its place in the send queue. To be
     /// called after each change to the queue pair.
     fn settle_queue_pair(&mut self, qpn: QpNum) {
-        if let Some(hosted) = self.qps.hosted(qpn) {
-            hosted.settle(&mut self.events, &mut self.deadlines, &mut self.arbiter);
+        if let Some(scheduled) = self.qps.get_scheduled(qpn) {
+            scheduled.settle(&mut self.events, &mut self.deadlines, &mut self.arbiter);
         }
     }
 

@@ -9,9 +9,9 @@ use crate::wire::MacAddr;
 enum Entry {
     /// ARP requests are being sent. `next_at` is the time of the next one in nanoseconds.
     Requested { attempts: u32, next_at: u64 },
-    /// MAC address from the reply to a request of this host.
+    /// MAC address from the reply to an ARP request of this host.
     Resolved(MacAddr),
-    /// MAC address from a neighbour's own request, which this host has not requested.
+    /// MAC address from a neighbour's own ARP request. This host has not requested it.
     Observed(MacAddr),
 }
 
@@ -19,16 +19,16 @@ enum Entry {
 /// resolved again when needed.
 const MAX_OBSERVED: usize = 512;
 
-/// Action that is due for an address in resolution.
+/// Action that is due for an IPv4 address whose MAC address is being resolved.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Due {
+pub(super) enum ArpAction {
     /// Send an ARP request for this address.
     Request(Ipv4Addr),
     /// All requests for this address have timed out.
     GiveUp(Ipv4Addr),
 }
 
-/// The table of neighbours.
+/// The neighbour table of a host: MAC addresses by IPv4 address.
 #[derive(Default)]
 pub(super) struct Neighbors {
     entries: BTreeMap<Ipv4Addr, Entry>,
@@ -61,19 +61,19 @@ impl Neighbors {
         });
     }
 
-    /// Records the reply of a neighbour. Returns whether a request was pending.
+    /// Records the ARP reply of a neighbour. Returns whether an ARP request for its address was pending.
     pub(super) fn record_reply(&mut self, ip: Ipv4Addr, mac: MacAddr) -> bool {
         match self.entries.get_mut(&ip) {
             Some(entry) => {
-                let news = matches!(entry, Entry::Requested { .. });
+                let was_pending = matches!(entry, Entry::Requested { .. });
                 *entry = Entry::Resolved(mac);
-                news
+                was_pending
             }
             None => false,
         }
     }
 
-    /// Records the address of a neighbour from its request.
+    /// Records a neighbour's MAC address, as found in an ARP request that the neighbour has sent.
     pub(super) fn observe(&mut self, ip: Ipv4Addr, mac: MacAddr) {
         match self.entries.get_mut(&ip) {
             Some(entry @ (Entry::Resolved(_) | Entry::Requested { .. })) => {
@@ -110,8 +110,9 @@ impl Neighbors {
             .min()
     }
 
-    /// The actions due at `now`. Removes addresses whose requests have all timed out.
-    pub(super) fn handle_timeout(&mut self, now: u64, timing: &HostTiming) -> Vec<Due> {
+    /// Returns the ARP requests and failures that are due at `now`. Removes the addresses whose requests have all timed
+    /// out.
+    pub(super) fn handle_timeout(&mut self, now: u64, timing: &HostTiming) -> Vec<ArpAction> {
         let mut due = Vec::new();
         self.entries.retain(|ip, entry| {
             let Entry::Requested { attempts, next_at } = entry else {
@@ -121,12 +122,12 @@ impl Neighbors {
                 return true;
             }
             if *attempts >= timing.arp_attempts {
-                due.push(Due::GiveUp(*ip));
+                due.push(ArpAction::GiveUp(*ip));
                 return false;
             }
             *attempts += 1;
             *next_at = now + timing.arp_interval;
-            due.push(Due::Request(*ip));
+            due.push(ArpAction::Request(*ip));
             true
         });
         due
@@ -149,10 +150,10 @@ mod tests {
         let mut table = Neighbors::default();
         table.resolve(5, IP);
         assert_eq!(table.poll_timeout(), Some(5));
-        assert_eq!(table.handle_timeout(5, &TIMING), [Due::Request(IP)]);
+        assert_eq!(table.handle_timeout(5, &TIMING), [ArpAction::Request(IP)]);
         assert_eq!(table.handle_timeout(14, &TIMING), []);
-        assert_eq!(table.handle_timeout(15, &TIMING), [Due::Request(IP)]);
-        assert_eq!(table.handle_timeout(25, &TIMING), [Due::GiveUp(IP)]);
+        assert_eq!(table.handle_timeout(15, &TIMING), [ArpAction::Request(IP)]);
+        assert_eq!(table.handle_timeout(25, &TIMING), [ArpAction::GiveUp(IP)]);
         assert_eq!(table.poll_timeout(), None);
     }
 

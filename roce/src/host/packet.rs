@@ -30,8 +30,8 @@ pub struct RcFrame {
     pub headers: RcHeaders,
     /// Payload without padding.
     pub payload: SharedBytes,
-    /// Position in a flow: number of the flow, and number of the packet in it. `None` unless a simulator has set one.
-    /// Not part of the frame.
+    /// Number of the flow to which the packet belongs, and number of the packet in that flow. `None` unless a simulator
+    /// has set them. Not part of the frame.
     pub place: Option<(u64, u32)>,
 }
 
@@ -87,14 +87,15 @@ impl RcFrame {
         self.outer.frame_len()
     }
 
-    /// Sets the lengths in the headers to match the packet.
-    pub fn fit(&mut self) {
+    /// Sets the length fields of the IPv4 and UDP headers to match the packet.
+    pub fn set_lengths(&mut self) {
         let len = roce_len(&self.headers, self.payload.len());
         self.outer.udp.payload_len = len as u16;
         self.outer.ipv4.payload_len = (udp::HEADER_LEN + len) as u16;
     }
 
-    /// Whether the packet may be part of a flow: it is a middle packet of a message, and not ECN-capable.
+    /// Whether the packet may be part of a flow (middle packets of one message, handled together): it is a middle
+    /// packet of a message, and not ECN-capable.
     pub fn may_follow(&self) -> bool {
         self.headers.bth.opcode.is_middle() && self.outer.ipv4.tos & ipv4::ECN_MASK == 0
     }
@@ -119,7 +120,7 @@ impl RcFrame {
             && self.payload.is_followed_by(&next.payload)
     }
 
-    /// Changes this packet into the one that is `by` packets later in its flow, without AckReq.
+    /// Changes this packet into the one that is `by` packets later in its message, without AckReq.
     pub fn advance(&mut self, by: u32) {
         let bth = &mut self.headers.bth;
         bth.psn = bth.psn.plus(by.into());
@@ -130,7 +131,8 @@ impl RcFrame {
         }
     }
 
-    /// The headers of this packet, with the payloads of this packet and the `count - 1` next ones of its flow.
+    /// One packet with the headers of this packet, and the payloads of this and the next `count - 1` packets of its
+    /// message.
     pub(super) fn packets(&self, count: u64) -> RcPacket<'_> {
         RcPacket {
             headers: self.headers,
@@ -138,7 +140,7 @@ impl RcFrame {
         }
     }
 
-    /// The RC packet in the frame.
+    /// The RC packet in the frame: its transport headers and payload.
     pub fn packet(&self) -> RcPacket<'_> {
         RcPacket {
             headers: self.headers,
@@ -273,7 +275,7 @@ mod tests {
             prop_assert_eq!(frame.frame_len(), bytes.len());
             prop_assert_eq!(frame.payload.bytes(), &payload[..]);
             let mut fitted = frame.clone();
-            fitted.fit();
+            fitted.set_lengths();
             prop_assert_eq!(&fitted, &frame);
             prop_assert_eq!(Packet::Rc(Arc::new(frame)).into_bytes(), bytes);
         }

@@ -5,7 +5,7 @@ use super::event::HostEvent;
 use crate::rc::QueuePair;
 use crate::wire::QpNum;
 
-/// A queue pair with the host's scheduling state.
+/// A queue pair with its place in the host's schedule of timers.
 pub(super) struct ScheduledQueuePair {
     pub(super) qp: QueuePair,
     deadline: Deadline,
@@ -47,10 +47,10 @@ impl QueuePairs {
     pub(super) fn insert(&mut self, qp: QueuePair) {
         let deadline = Deadline::default();
         let qpn = qp.qpn();
-        let hosted = Box::new(ScheduledQueuePair { qp, deadline });
+        let scheduled = Box::new(ScheduledQueuePair { qp, deadline });
         match self.find(qpn) {
-            Ok(at) => self.all[at].1 = hosted,
-            Err(at) => self.all.insert(at, (qpn, hosted)),
+            Ok(at) => self.all[at].1 = scheduled,
+            Err(at) => self.all.insert(at, (qpn, scheduled)),
         }
     }
 
@@ -72,11 +72,11 @@ impl QueuePairs {
     }
 
     pub(super) fn get_mut(&mut self, qpn: QpNum) -> Option<&mut QueuePair> {
-        self.hosted(qpn).map(|hosted| &mut hosted.qp)
+        self.get_scheduled(qpn).map(|scheduled| &mut scheduled.qp)
     }
 
     #[inline]
-    pub(super) fn hosted(&mut self, qpn: QpNum) -> Option<&mut ScheduledQueuePair> {
+    pub(super) fn get_scheduled(&mut self, qpn: QpNum) -> Option<&mut ScheduledQueuePair> {
         let is_last = self.all.get(self.last).is_some_and(|(of, _)| *of == qpn);
         if !is_last {
             self.last = self.find(qpn).ok()?;
@@ -85,7 +85,7 @@ impl QueuePairs {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &QueuePair> {
-        self.all.iter().map(|(_, hosted)| &hosted.qp)
+        self.all.iter().map(|(_, scheduled)| &scheduled.qp)
     }
 
     fn find(&self, qpn: QpNum) -> Result<usize, usize> {

@@ -7,14 +7,14 @@ use alfirk_packet_io::frame::SplitFrame;
 use super::frame::{self, Outer};
 use super::split::Split;
 use super::stats::DropReason;
-use super::{Host, HostEvent, MAX_CONTROL};
+use super::{Host, HostEvent, MAX_CONTROL_FRAMES};
 use crate::icrc;
 use crate::rc::RcPacket;
 use crate::wire::{arp, bth, ethernet, icrc as trailer, ipv4, udp, MacAddr};
 
 impl Host {
-    /// Like [`Host::handle_frame`], for a frame that may be in two parts. The parts are copied together only if the
-    /// frame is unusual.
+    /// Handles a received frame that may be in two parts: headers, and a shared payload with its trailer. The parts are
+    /// copied together unless the frame is an RC packet that [`Split::read`] parses.
     pub(super) fn handle_split(&mut self, now: u64, frame: &SplitFrame) {
         let Some(split) = Split::read(frame) else {
             return self.handle_frame(now, &frame.bytes());
@@ -41,7 +41,7 @@ impl Host {
         }
     }
 
-    /// Whether the host accepts frames to a link-layer address.
+    /// Whether the host accepts frames with destination MAC address `to`.
     fn accepts_mac(&self, to: MacAddr) -> bool {
         to == self.config.mac || to == MacAddr::BROADCAST || self.datagrams.accepts_mac(to)
     }
@@ -62,7 +62,7 @@ impl Host {
         }
         match packet.operation {
             arp::Operation::Request => {
-                if self.control.len() >= MAX_CONTROL {
+                if self.control.len() >= MAX_CONTROL_FRAMES {
                     return Err(DropReason::ArpOverload);
                 }
                 // An address probe (RFC 5227) has no sender address, and a sender outside the subnet is not recorded.
@@ -139,7 +139,7 @@ impl Host {
         })
     }
 
-    /// Handles a parsed packet of a reliable connection.
+    /// Handles a packet of a reliable connection, given by its outer headers, transport headers and payload.
     pub(super) fn receive_parts(
         &mut self,
         now: u64,
@@ -166,9 +166,9 @@ impl Host {
         check: impl FnOnce() -> Result<(), DropReason>,
     ) -> Result<(), DropReason> {
         let bth = &packet.headers.bth;
-        let hosted = self.qps.hosted(bth.dest_qp);
-        let hosted = hosted.ok_or(DropReason::UnknownQp)?;
-        let qp = &mut hosted.qp;
+        let scheduled = self.qps.get_scheduled(bth.dest_qp);
+        let scheduled = scheduled.ok_or(DropReason::UnknownQp)?;
+        let qp = &mut scheduled.qp;
         let remote = qp.remote().ok_or(DropReason::UnknownQp)?;
         if remote.ip != source {
             return Err(DropReason::WrongSource);
@@ -181,7 +181,7 @@ impl Host {
         if tos & ipv4::ECN_MASK == ipv4::ECN_CE {
             qp.handle_mark(now, packet);
         }
-        hosted.settle(&mut self.events, &mut self.deadlines, &mut self.arbiter);
+        scheduled.settle(&mut self.events, &mut self.deadlines, &mut self.arbiter);
         Ok(())
     }
 }

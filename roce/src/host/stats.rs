@@ -35,21 +35,21 @@ impl HostStats {
 /// Received frames that were dropped without a reply, by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Drops {
-    /// A header is invalid or truncated.
+    /// Frames dropped because a header was invalid or truncated.
     pub malformed: u64,
-    /// The destination MAC or IP address is not one of this host's.
+    /// Frames dropped because the destination MAC or IP address was not one of this host's.
     pub not_for_us: u64,
-    /// The EtherType, IP protocol or UDP port has no handler.
+    /// Frames dropped because the host does not handle their EtherType, IP protocol or UDP port.
     pub no_listener: u64,
-    /// The IPv4 header checksum is wrong.
+    /// Frames dropped because the IPv4 header checksum was wrong.
     pub ip_checksum: u64,
-    /// The destination queue pair does not exist or is not connected.
+    /// Frames dropped because the destination queue pair did not exist or was not connected.
     pub unknown_qp: u64,
-    /// The source address is not the remote address of the queue pair.
+    /// Frames dropped because the source address was not the remote address of the queue pair.
     pub wrong_source: u64,
-    /// The partition key is not the default one.
+    /// Frames dropped because the partition key was not the default one.
     pub wrong_pkey: u64,
-    /// The ICRC is wrong.
+    /// Frames dropped because the ICRC was wrong.
     pub icrc: u64,
     /// ARP requests dropped because the queue of ARP and UDP frames to send was full.
     #[serde(default)]
@@ -92,7 +92,7 @@ impl Drops {
         *counter += 1;
     }
 
-    /// Sum of all counters.
+    /// Number of frames dropped, for all reasons together.
     pub fn total(&self) -> u64 {
         self.malformed
             + self.not_for_us

@@ -18,7 +18,7 @@ pub(super) struct Datagrams {
     qps: BTreeMap<QpNum, UdQueuePair>,
     /// For each multicast group: the queue pairs attached to it.
     groups: BTreeMap<Ipv4Addr, BTreeSet<QpNum>>,
-    /// For each next hop in resolution: the destinations of datagrams that use it.
+    /// For each next hop whose MAC address is being resolved: the destinations of datagrams that use it.
     resolving: BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>,
 }
 
@@ -27,7 +27,8 @@ impl Datagrams {
         self.qps.contains_key(&qpn)
     }
 
-    /// Whether a multicast MAC address belongs to a group that a queue pair is attached to.
+    /// Whether the host accepts frames to the MAC address `mac`, because a queue pair is attached to a multicast group
+    /// with this address.
     pub(super) fn accepts_mac(&self, mac: MacAddr) -> bool {
         mac.is_multicast()
             && self
@@ -90,7 +91,8 @@ impl Host {
         }
     }
 
-    /// Resolves the link-layer address for datagrams to a host; [`HostEvent::Resolved`] follows.
+    /// Resolves the MAC address of host `ip`, to which datagrams are to be sent. [`HostEvent::Resolved`] reports the
+    /// result.
     pub fn resolve(&mut self, now: u64, ip: Ipv4Addr) {
         let event = |is_known| HostEvent::Resolved { ip, is_known };
         match self.next_hop(ip) {

@@ -18,13 +18,13 @@ fn target() -> Target {
 fn hostile(seed: u64) -> Hostile {
     let (ip, mac) = (Ipv4Addr::new(10, 0, 0, 5), MacAddr([2, 0, 0, 0, 0, 5]));
     let mut hostile = Hostile::new(ip, mac, target(), seed);
-    hostile.at(Psn::new(POSITION));
+    hostile.set_position(Psn::new(POSITION));
     hostile
 }
 
 fn frames(kind: Kind, count: usize) -> Vec<Vec<u8>> {
     let mut hostile = hostile(1);
-    (0..count).map(|_| hostile.frame_of(kind)).collect()
+    (0..count).map(|_| hostile.frame_of_kind(kind)).collect()
 }
 
 /// Opcode of a frame, distance of its PSN from the member's newest one, and syndrome and MSN of its AETH if it has one.
@@ -67,11 +67,11 @@ fn psns_cover_the_surroundings_of_the_position_and_of_both_window_ends() {
     let acknowledgements = frames(Kind::Acknowledgement, 20_000);
     let distances: BTreeSet<i32> = acknowledgements.iter().map(|frame| read(frame).1).collect();
     let window = WINDOW as i32;
-    let all = -window - FEW..=window + FEW;
+    let all = -window - PSN_MARGIN..=window + PSN_MARGIN;
     let missing: Vec<i32> = all.filter(|ahead| !distances.contains(ahead)).collect();
     assert!(missing.is_empty(), "{missing:?}");
     // At half of the PSN space ahead, the sign of the distance changes.
-    assert!(distances.contains(&(HALF - 1)) && distances.contains(&-HALF));
+    assert!(distances.contains(&(HALF_PSN_SPACE - 1)) && distances.contains(&-HALF_PSN_SPACE));
     let initial = target().initial_psn.distance_from(Psn::new(POSITION));
     assert!(distances.contains(&initial) && distances.contains(&(initial - 1)));
 }
@@ -105,7 +105,7 @@ fn naks_that_a_receiver_may_send_are_not_generated() {
         let (_, ahead, aeth) = read(&frame);
         let syndrome = aeth.expect("an acknowledgement has an AETH").0;
         if matches!(syndrome, 0x20..=0x3f | 0x60) {
-            let outstanding = -UNACKNOWLEDGED..=WINDOW as i32 + FEW;
+            let outstanding = -MAX_UNACKNOWLEDGED..=WINDOW as i32 + PSN_MARGIN;
             assert!(!outstanding.contains(&ahead), "{syndrome:#x} {ahead}");
             early += usize::from(ahead > 0);
         }
@@ -127,8 +127,8 @@ fn every_header_field_is_malformed_in_some_frame() {
     let mut changed = BTreeSet::new();
     let (mut tagged, mut lengths, mut cut) = (false, BTreeSet::new(), false);
     for _ in 0..20_000 {
-        let frame = hostile.frame_of(Kind::OddAcknowledgement);
-        assert!(frame.len() <= LONGEST + 2 * 3 * 4, "{}", frame.len());
+        let frame = hostile.frame_of_kind(Kind::MalformedAcknowledgement);
+        assert!(frame.len() <= MAX_FRAME_LEN + 2 * 3 * 4, "{}", frame.len());
         tagged |= [[0x81, 0], [0x88, 0xa8]].contains(&[frame[12], frame[13]]);
         lengths.insert(frame.len());
         cut |= frame.len() < BODY_AT;
@@ -149,7 +149,7 @@ fn every_header_field_is_malformed_in_some_frame() {
     let bth = [1, 2, 3, 4, 5, 6, 7, 8].map(|at| BTH_AT + at);
     let expected: BTreeSet<usize> = ip.into_iter().chain(udp).chain(bth).collect();
     assert_eq!(changed, expected);
-    assert!(tagged && cut && lengths.contains(&LONGEST));
+    assert!(tagged && cut && lengths.contains(&MAX_FRAME_LEN));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Solver for linear equations over GF(2), in 32-bit words.
 
-/// Span of up to 32 vectors, reduced so that a vector is quickly expressed as a sum of them.
+/// Span of up to 32 vectors, reduced so that a vector can quickly be expressed as a sum of them.
 pub(super) struct Span {
     /// For each leading bit: a vector with that leading bit, and the set of input vectors whose sum it is (bit i for
     /// vector i). `None` if the span has no such vector.
@@ -21,7 +21,7 @@ impl Span {
         span
     }
 
-    /// Number of linearly independent vectors.
+    /// Rank of the span: the number of linearly independent vectors.
     #[cfg(test)]
     pub(super) fn rank(&self) -> usize {
         self.rows.iter().flatten().count()

@@ -28,7 +28,7 @@ const MASKED: [usize; 7] = [
     ipv4::HEADER_LEN + udp::HEADER_LEN + bth::CONGESTION, // FECN, BECN, reserved
 ];
 
-/// CRC-32 of eight bytes of ones.
+/// CRC-32 of eight bytes 0xff, which take the place of the InfiniBand LRH.
 const CRC_OF_LRH: u32 = 0x2144_df1c;
 
 /// Computes the ICRC of a RoCEv2 packet. `packet`: from its IPv4 header, without options, to the last byte before the
@@ -36,12 +36,12 @@ const CRC_OF_LRH: u32 = 0x2144_df1c;
 ///
 /// Fails if a header is truncated.
 pub fn compute(packet: &[u8]) -> Result<u32, WireError> {
-    Ok(covering(packet)?.finalize())
+    Ok(crc_of_masked_part(packet)?.finalize())
 }
 
 /// Computes the ICRC of a packet in two parts: headers, and a shared payload followed by `padding`.
 pub fn compute_split(headers: &[u8], payload: &Tail, padding: &[u8]) -> Result<u32, WireError> {
-    let crc = payload.crc_after(covering(headers)?.finalize());
+    let crc = payload.crc_after(crc_of_masked_part(headers)?.finalize());
     if padding.is_empty() {
         return Ok(crc);
     }
@@ -50,8 +50,8 @@ pub fn compute_split(headers: &[u8], payload: &Tail, padding: &[u8]) -> Result<u
     Ok(hasher.finalize())
 }
 
-/// CRC state after the first bytes of a packet, which contain all its masked fields.
-fn covering(packet: &[u8]) -> Result<Hasher, WireError> {
+/// State of the CRC-32 after the first bytes of a packet, which contain all masked fields.
+fn crc_of_masked_part(packet: &[u8]) -> Result<Hasher, WireError> {
     need(Header::Icrc, packet, MASKED_LEN)?;
     let mut masked = [0; MASKED_LEN];
     masked.copy_from_slice(&packet[..MASKED_LEN]);

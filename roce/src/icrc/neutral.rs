@@ -65,7 +65,7 @@ pub struct NeutralPair {
 impl std::ops::BitXor for NeutralPair {
     type Output = NeutralPair;
 
-    /// Combines the constants of two successive rewrites.
+    /// Combines the XOR constants of two successive rewrites.
     fn bitxor(self, other: NeutralPair) -> NeutralPair {
         NeutralPair {
             ip_id_xor: self.ip_id_xor ^ other.ip_id_xor,
@@ -86,12 +86,13 @@ pub struct Unsolvable {
     pub residue: u32,
 }
 
-/// Constants at the receiver's leaf switch: one pair for packets without RETH, one for packets with it.
+/// XOR constants that preserve the ICRC at the receiver's leaf switch: one pair for packets without RETH, one for
+/// packets with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct ExitPairs {
-    /// Constants for packets without RETH.
+    /// XOR constants for packets without RETH.
     pub plain: NeutralPair,
-    /// Constants for packets with a RETH.
+    /// XOR constants for packets with a RETH.
     pub reth: NeutralPair,
 }
 
@@ -112,11 +113,13 @@ pub struct ExitRewrite {
     pub rkey_xor: u32,
 }
 
-/// Computes constants for both rewrites of a packet: at the sender's and at the receiver's leaf switch.
+/// Computes the XOR constants that preserve the ICRC under both rewrites of a packet: at the sender's and at the
+/// receiver's leaf switch.
 pub struct NeutralConstants;
 
 impl NeutralConstants {
-    /// Constants at the sender's leaf switch: the source address changes from `host_ip` to `mcst_id`.
+    /// XOR constants that preserve the ICRC at the sender's leaf switch, where the source address changes from
+    /// `host_ip` to `mcst_id`.
     pub fn entry(host_ip: Ipv4Addr, mcst_id: Ipv4Addr) -> Result<NeutralPair, Unsolvable> {
         solve(HeaderChange {
             src_ip: u32::from(host_ip) ^ u32::from(mcst_id),
@@ -124,7 +127,7 @@ impl NeutralConstants {
         })
     }
 
-    /// Constants at the leaf switch of one receiver.
+    /// XOR constants that preserve the ICRC at the leaf switch of one receiver.
     pub fn exit(rewrite: &ExitRewrite) -> Result<ExitPairs, Unsolvable> {
         let change = HeaderChange {
             src_ip: 0,

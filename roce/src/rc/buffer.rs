@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(super) struct Buffer {
     len: usize,
     original: Option<Arc<[u8]>>,
-    /// Ranges of the original written so far: sorted, not empty, not adjacent.
+    /// Ranges of the expected content that have been written so far: sorted, not empty, not adjacent.
     written: Vec<Range<usize>>,
     own: OnceCell<Vec<u8>>,
 }

@@ -43,7 +43,7 @@ pub enum CompletionError {
     #[error("the remote side reported an operational error")]
     RemoteOperational,
     /// The local memory of the request is not registered any more.
-    #[error("the request's memory is not registered")]
+    #[error("the memory of the work request is not registered any more")]
     LocalProtection,
     /// The received message is longer than the receive buffer.
     #[error("the message is longer than the receive buffer")]

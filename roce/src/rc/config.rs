@@ -213,9 +213,9 @@ pub struct RcConfig {
     pub ack_every: u32,
     /// Time without an acknowledgement after which the requester retransmits.
     pub ack_timeout: AckTimeout,
-    /// Limit of consecutive timeouts without progress.
+    /// Limit of consecutive timeouts without progress. One timeout more fails the queue pair.
     pub retries: Retries,
-    /// Limit of consecutive RNR NAKs without progress.
+    /// Limit of consecutive RNR NAKs without progress. One RNR NAK more fails the queue pair.
     pub rnr_retries: Retries,
     /// Delay that this responder requests in RNR NAKs, when it has no receive buffer.
     pub rnr_timer: RnrTimer,

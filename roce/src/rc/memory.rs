@@ -51,7 +51,7 @@ pub enum MemoryError {
     /// The region cannot be written, because it was registered as read-only.
     #[error("memory region {0} is read-only")]
     ReadOnly(MemoryKey),
-    /// The region was not registered for remote WRITEs.
+    /// The region does not permit remote WRITEs: it was registered without them.
     #[error("memory region {0} does not allow remote access")]
     NotRemote(MemoryKey),
     /// The key of a new region is in use or reserved.
@@ -233,7 +233,7 @@ impl MemoryTable {
         region.map(drop).ok_or(MemoryError::NoSuchKey(key))
     }
 
-    /// The region with this key.
+    /// The region with key `key`.
     pub fn region(&self, key: MemoryKey) -> Result<&MemoryRegion, MemoryError> {
         self.regions.get(&key.0).ok_or(MemoryError::NoSuchKey(key))
     }

@@ -30,8 +30,8 @@ pub use memory::{MemoryError, MemoryKey, MemoryRegion, MemorySlice, MemoryTable}
 pub(crate) use packet::unpadded;
 pub use packet::{RcHeaders, RcPacket};
 pub use qp::{
-    ModifyError, Outgoing, Payload, PostError, QpFailure, QpState, QpStats, QueuePair, RecvRequest,
-    Remote, SendOperation, SendRequest, MAX_MESSAGE,
+    ModifyError, OutgoingPacket, Payload, PostError, QpFailure, QpState, QpStats, QueuePair,
+    RecvRequest, Remote, SendOperation, SendRequest, MAX_MESSAGE,
 };
 pub use timer::Timer;
 pub use violations::Violations;

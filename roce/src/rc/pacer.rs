@@ -7,7 +7,7 @@ use alfirk_packet_io::wire::serialisation_ps;
 /// Number of bytes on the wire that a sender polled late may send at once to catch up: two of the longest packets.
 const BURST_BYTES: u64 = 8_400;
 
-/// Computes the earliest time of the next packet.
+/// Rate limiter of one queue pair: computes the earliest time of the next packet.
 #[derive(Debug, Clone)]
 pub(super) struct Pacer {
     rate_bps: NonZeroU64,

@@ -278,7 +278,7 @@ pub struct QpStats {
 
 /// A packet to send: its headers, and a reference to its payload.
 #[derive(Debug, Clone)]
-pub struct Outgoing {
+pub struct OutgoingPacket {
     /// The headers, with the pad count set.
     pub headers: RcHeaders,
     /// Source of the payload, offset in that source, and length, both in bytes; `None` for a packet without payload.
@@ -287,10 +287,10 @@ pub struct Outgoing {
     pub ecn_capable: bool,
 }
 
-impl Outgoing {
-    /// Creates a packet without payload.
-    fn bare(headers: RcHeaders) -> Outgoing {
-        Outgoing {
+impl OutgoingPacket {
+    /// Creates a packet without payload, which is not ECN-capable.
+    fn bare(headers: RcHeaders) -> OutgoingPacket {
+        OutgoingPacket {
             headers,
             payload: None,
             ecn_capable: false,
@@ -306,7 +306,7 @@ impl Outgoing {
     }
 }
 
-/// Bytes of Ethernet besides the frame: preamble 8, frame check sequence 4, inter-frame gap 12.
+/// Bytes that Ethernet adds to a frame on the wire: preamble 8, frame check sequence 4, inter-frame gap 12.
 const ETHERNET_OVERHEAD: usize = 24;
 
 /// One end of a reliable connection.
@@ -317,12 +317,12 @@ pub struct QueuePair {
     remote: Option<Remote>,
     requester: Requester,
     responder: Responder,
-    /// Reaction point of DCQCN; `None` without congestion control.
+    /// Sender's rate control by DCQCN (reaction point); `None` without congestion control.
     reaction: Option<ReactionPoint>,
     /// Rate limit of request packets; `None` for the rate of the port.
     pacer: Option<Pacer>,
     notification: NotificationPoint,
-    /// Whether a CNP is due.
+    /// Whether a CNP is to be sent to the remote end.
     cnp_due: bool,
     /// Whether this end has handed the role of the source to a later one: [`QueuePair::expect_next_source`].
     handed_over: bool,
@@ -406,7 +406,7 @@ impl QueuePair {
         self.shared.stats
     }
 
-    /// Reaction point of DCQCN; `None` without congestion control.
+    /// Sender's rate control by DCQCN (reaction point); `None` without congestion control.
     pub fn reaction(&self) -> Option<&ReactionPoint> {
         self.reaction.as_ref()
     }
@@ -473,9 +473,9 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Prepares the responder of the present source for the next source. It then expects the PSN after everything
-    /// posted so far, acknowledged or not. A source starts only when all ends hold all earlier data, so its first
-    /// request also acknowledges everything posted here.
+    /// Prepares the responder of the group's present source for requests of the next source. The responder then expects
+    /// the PSN after everything posted so far, acknowledged or not. A source starts only when all ends hold all earlier
+    /// data, so its first request also acknowledges everything posted here.
     pub fn expect_next_source(&mut self) -> Result<(), ModifyError> {
         self.check_modifiable()?;
         if !self.responder.is_between_messages() {
@@ -609,11 +609,11 @@ impl QueuePair {
         memory: &mut MemoryTable,
     ) {
         self.responder
-            .take_followers(packet, count, memory, &mut self.shared);
+            .accept_followers(packet, count, memory, &mut self.shared);
     }
 
-    /// Whether an acknowledgement may be for a later source of the group: an ACK of a packet received from that source,
-    /// or a NAK of the next expected packet.
+    /// Whether an acknowledgement may be for a later source of the group than this end: an ACK of a packet received
+    /// from that source, or a NAK of the next expected packet.
     fn is_for_others(&self, packet: &RcPacket<'_>) -> bool {
         let psn = packet.headers.bth.psn;
         let expected = self.responder.expected();
@@ -659,13 +659,13 @@ impl QueuePair {
     }
 
     /// Removes and returns the next packet to send. CNPs are sent before responses, and those before requests.
-    pub fn poll_transmit(&mut self, now: u64) -> Option<Outgoing> {
+    pub fn poll_transmit(&mut self, now: u64) -> Option<OutgoingPacket> {
         let remote = self.remote?;
         if self.state == QpState::Ready && std::mem::take(&mut self.cnp_due) {
-            return Some(self.notify(remote.qpn));
+            return Some(self.create_cnp(remote.qpn));
         }
         if let Some(headers) = self.responder.poll_response(remote.qpn, &mut self.shared) {
-            return Some(Outgoing::bare(headers));
+            return Some(OutgoingPacket::bare(headers));
         }
         if self.state != QpState::Ready {
             return None;
@@ -686,12 +686,12 @@ impl QueuePair {
     }
 
     /// Creates a congestion notification packet: BTH and reserved bytes (IBTA vol. 1, annex A17.9.3).
-    fn notify(&mut self, dest_qp: QpNum) -> Outgoing {
+    fn create_cnp(&mut self, dest_qp: QpNum) -> OutgoingPacket {
         self.shared.stats.cnps_sent += 1;
         let reserved = Payload::Bytes(Arc::from([0; cnp::RESERVED_LEN]));
-        Outgoing {
+        OutgoingPacket {
             payload: Some((reserved, 0, cnp::RESERVED_LEN)),
-            ..Outgoing::bare(RcHeaders::plain(cnp::Repr { dest_qp }.bth()))
+            ..OutgoingPacket::bare(RcHeaders::plain(cnp::Repr { dest_qp }.bth()))
         }
     }
 

@@ -15,12 +15,12 @@ use std::collections::BTreeMap;
 use super::config::RcConfig;
 use super::packet::{RcHeaders, RcPacket};
 
-/// Largest number of reports of one packet. After that, only the sender's timeouts resend it.
+/// Largest number of selective NAKs (loss reports) of one packet. After that, only the sender's timeouts resend it.
 const MAX_REPORTS: u8 = 32;
-/// Number of reports at equal intervals before the interval doubles. With random losses, one failed repair does not
-/// predict the next.
+/// Number of loss reports of one packet at equal intervals, before the interval doubles. With random losses, one failed
+/// repair does not predict the next.
 const EVENLY_SPACED_REPORTS: u8 = 3;
-/// Longest time between two reports of a packet, in nanoseconds, if the ACK timeout is disabled.
+/// Longest time between two loss reports of one packet, in nanoseconds, if the ACK timeout is disabled.
 const MAX_REPORT_INTERVAL_NS: u64 = 1_000_000;
 
 /// A packet that arrived early and waits for those before it.
@@ -40,20 +40,20 @@ impl EarlyPacket {
 
 /// A packet that has not arrived, although later packets have.
 struct MissingPacket {
-    /// Number of reports sent.
+    /// Number of selective NAKs (loss reports) sent for this packet.
     reports: u8,
-    /// Time of the last report in nanoseconds.
+    /// Time of the last loss report in nanoseconds; before the first report, the time at which the loss was detected.
     reported: u64,
-    /// Time of the next report in nanoseconds.
+    /// Time of the next loss report in nanoseconds.
     due: u64,
 }
 
-/// The reorder buffer. Packets have 64-bit numbers from an arbitrary start, so that numbers do not wrap.
+/// The reorder buffer of a responder. Packets have 64-bit numbers from an arbitrary start, so that numbers do not wrap.
 #[derive(Default)]
 pub(super) struct Reorder {
-    /// Number of the packet that the responder expects.
+    /// Number of the packet that the responder expects next.
     expected: u64,
-    /// Number after that of the newest packet received.
+    /// Number of the newest packet received, plus one.
     newest: u64,
     early: BTreeMap<u64, EarlyPacket>,
     missing: BTreeMap<u64, MissingPacket>,
@@ -61,7 +61,7 @@ pub(super) struct Reorder {
 }
 
 impl Reorder {
-    /// Clears all packets, because the expected PSN has changed. Keeps the estimate of the repair time.
+    /// Clears the buffer, because the expected PSN has changed. Keeps the estimate of the repair time.
     pub(super) fn restart(&mut self) {
         *self = Reorder {
             repair: std::mem::take(&mut self.repair),
@@ -90,14 +90,14 @@ impl Reorder {
         true
     }
 
-    /// Records that the expected packet was accepted.
+    /// Records that the responder has accepted the expected packet.
     pub(super) fn accepted(&mut self, now: u64) {
         self.record_arrival(now, self.expected);
         self.expected += 1;
     }
 
-    /// Records that `count` packets were accepted in order, with nothing missing.
-    pub(super) fn all_accepted(&mut self, count: u64) {
+    /// Records that the responder has accepted `count` packets in order, with nothing missing.
+    pub(super) fn accepted_in_order(&mut self, count: u64) {
         self.expected += count;
         self.newest = self.newest.max(self.expected);
     }
@@ -124,8 +124,8 @@ impl Reorder {
         self.missing.insert(self.expected, refused);
     }
 
-    /// Returns the reports that are due, and counts them as sent. A report holds the distance of the missing packet from
-    /// the expected one, in PSNs, and the number of reports of that packet so far.
+    /// Returns the loss reports that are due, and counts them as sent. A report holds the distance of the missing
+    /// packet from the expected one, in PSNs, and the number of reports of that packet so far.
     pub(super) fn reports(&mut self, now: u64, config: &RcConfig) -> Vec<(u64, u8)> {
         let due = self.missing.iter_mut().filter(|(_, m)| m.due <= now);
         let repair = &self.repair;
@@ -142,13 +142,13 @@ impl Reorder {
         .collect()
     }
 
-    /// The time of the next report in nanoseconds; `None` if no packet will be reported.
+    /// Time of the next loss report in nanoseconds; `None` if no packet will be reported.
     pub(super) fn next_report(&self) -> Option<u64> {
         let due = self.missing.values().map(|missing| missing.due);
         due.min().filter(|&due| due != u64::MAX)
     }
 
-    /// Records the arrival of packet number `at`. Packets that it has overtaken become missing packets.
+    /// Records the arrival of packet number `at`. Earlier packets that have not arrived become missing packets.
     fn record_arrival(&mut self, now: u64, at: u64) {
         if let Some(missing) = self.missing.remove(&at) {
             // After several reports it is unknown which one caused the repair (Karn's algorithm).
@@ -168,7 +168,8 @@ impl Reorder {
     }
 }
 
-/// Estimate of the time from a report to the repair in nanoseconds, smoothed as round trips in RFC 6298.
+/// Estimate of the time from a loss report to the arrival of the resent packet, in nanoseconds; smoothed as round trips
+/// in RFC 6298.
 #[derive(Default)]
 struct RepairTime {
     smoothed: Option<u64>,
@@ -189,8 +190,8 @@ impl RepairTime {
         }
     }
 
-    /// Time in nanoseconds to wait after this number of reports, at most the ACK timeout. It doubles after each failed
-    /// report, except for the first ones.
+    /// Nanoseconds to wait after loss report number `reports` of a packet, at most the ACK timeout. The time doubles
+    /// after each failed report, except for the first ones.
     fn wait(&self, reports: u8, config: &RcConfig) -> u64 {
         let longest = config.ack_timeout.ns().unwrap_or(MAX_REPORT_INTERVAL_NS);
         let first = match self.smoothed {

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::completion::{CompletedRequest, CompletionError, Operation};
 use super::config::{LossReports, MsnRule, NakRule, PathMtu, RcConfig, Recovery, Retries};
 use super::packet::{RcHeaders, RcPacket};
-use super::qp::{Outgoing, Payload, QpStats, SendOperation, SendRequest, SharedState};
+use super::qp::{OutgoingPacket, Payload, QpStats, SendOperation, SendRequest, SharedState};
 use super::timer::Timer;
 use crate::wire::aeth::{credits_of, CREDITS_UNLIMITED};
 use crate::wire::{bth, reth, NakCode, Opcode, Psn, QpNum, Syndrome};
@@ -26,8 +26,8 @@ use crate::wire::{bth, reth, NakCode, Opcode, Psn, QpNum, Syndrome};
 /// Upper limit of the window in packets, whatever the configuration.
 const MAX_WINDOW: u32 = 1 << 22;
 
-/// Number of new packets sent between two retransmissions of reported packets in a group. So false reports cost at most
-/// a sixth of the rate.
+/// Number of new packets sent in a group between two retransmissions of packets that were reported lost. So false
+/// reports cost at most a sixth of the rate.
 const NEW_PER_REPEAT: u32 = 5;
 
 /// Mask of a message sequence number, which has 24 bits.
@@ -42,12 +42,12 @@ enum Position {
     NeverSent,
 }
 
-/// A message in progress.
+/// A posted message that has not completed.
 struct Message {
     wr_id: u64,
     operation: SendOperation,
     payload: Payload,
-    /// Number of the message's first packet.
+    /// Number of the message's first packet, where packet 0 has the initial PSN.
     first: u64,
     packets: u64,
 }
@@ -58,17 +58,17 @@ impl Message {
     }
 }
 
-/// Retransmissions of a packet that was reported lost.
+/// Retransmissions of one packet that was reported lost by selective NAKs.
 #[derive(Default)]
-struct Repeat {
-    /// Number of reports that caused a retransmission.
+struct Retransmissions {
+    /// Number of loss reports that have caused a retransmission of the packet.
     count: u8,
     /// Time of the last retransmission in nanoseconds; `None` while it waits to be sent.
     sent: Option<u64>,
 }
 
-/// Shortest time from the transmission of a packet to its acknowledgement, in nanoseconds. Retransmitted packets are
-/// not measured (Karn's algorithm).
+/// Measures the shortest time from the transmission of a packet to its acknowledgement, in nanoseconds. Retransmitted
+/// packets are not measured (Karn's algorithm).
 #[derive(Default)]
 struct RoundTrip {
     shortest: Option<u64>,
@@ -98,15 +98,15 @@ impl RoundTrip {
 pub(super) struct Requester {
     initial_psn: Psn,
     messages: VecDeque<Message>,
-    /// Index of the message that contains packet `next`.
+    /// Index in `messages` of the message that contains the next packet to send.
     cursor: usize,
     /// Number of the oldest unacknowledged packet.
     unacked: u64,
-    /// Number of the next packet to send; less than `sent` after going back.
+    /// Number of the next packet to send. It is less than `sent` while packets are retransmitted (go-back-N).
     next: u64,
-    /// Number after that of the newest packet sent so far.
+    /// Number of the newest packet sent so far, plus one.
     sent: u64,
-    /// Number after that of the last packet of all messages.
+    /// Number of the last packet of all posted messages, plus one.
     end: u64,
     /// Number of the newest packet sent with AckReq since the requester last went back; `None` if there is none.
     last_ack_req: Option<u64>,
@@ -117,18 +117,18 @@ pub(super) struct Requester {
     is_resending: bool,
     /// With selective repeat: numbers of the packets to resend.
     lost: BTreeSet<u64>,
-    /// With selective repeat: packets that were resent because of reports, since the last timeout.
-    repeats: BTreeMap<u64, Repeat>,
-    /// Number of packets sent since the last retransmission that a report caused.
+    /// With selective repeat: packets resent because of loss reports since the last timeout, by packet number.
+    retransmissions: BTreeMap<u64, Retransmissions>,
+    /// Number of packets sent since the last retransmission that a loss report caused.
     since_repeat: u32,
     round_trip: RoundTrip,
     /// Number of messages completed since the connection began. With no packet in flight, its low 24 bits are the
     /// largest plausible MSN.
-    done: u64,
+    completed: u64,
     /// Largest number of completed messages in any acknowledgement so far.
     max_completed: u64,
     /// Number of messages, since the connection began, for which the responder has granted credits; `None` for unlimited.
-    limit: Option<u64>,
+    credit_limit: Option<u64>,
     /// Whether another source of the group may have started to send.
     has_next_source: bool,
     timeouts: u8,
@@ -149,19 +149,19 @@ impl Requester {
             nak_handled: None,
             is_resending: false,
             lost: BTreeSet::new(),
-            repeats: BTreeMap::new(),
+            retransmissions: BTreeMap::new(),
             since_repeat: NEW_PER_REPEAT,
             round_trip: RoundTrip::default(),
-            done: 0,
+            completed: 0,
             max_completed: 0,
-            limit: None,
+            credit_limit: None,
             has_next_source: false,
             timeouts: 0,
             rnr_naks: 0,
         }
     }
 
-    /// Whether every message has completed.
+    /// Whether every posted message has completed.
     pub(super) fn is_idle(&self) -> bool {
         self.messages.is_empty()
     }
@@ -176,7 +176,7 @@ impl Requester {
         self.posted() as u32 & MSN_MASK
     }
 
-    /// Continues at `psn` with the present message number; every message must have completed.
+    /// Continues at `psn` with the present number of messages; every message must have completed.
     pub(super) fn set_psn(&mut self, psn: Psn) {
         self.restart(psn, self.ssn());
     }
@@ -185,7 +185,7 @@ impl Requester {
     pub(super) fn restart(&mut self, psn: Psn, ssn: u32) {
         debug_assert!(self.is_idle());
         *self = Requester {
-            done: ssn.into(),
+            completed: ssn.into(),
             max_completed: ssn.into(),
             ..Requester::new(psn)
         };
@@ -200,7 +200,7 @@ impl Requester {
     pub(super) fn conclude(&mut self, now: u64, config: &RcConfig, shared: &mut SharedState) {
         self.sent = self.end;
         self.acknowledge(now, self.end, config, shared);
-        self.max_completed = self.done;
+        self.max_completed = self.completed;
         self.is_resending = false;
         shared.timers.stop(Timer::RnrBackoff);
     }
@@ -231,9 +231,9 @@ impl Requester {
             && (self.next == self.unacked || !self.lacks_credit())
     }
 
-    /// Removes and returns the number of the packet to resend because of a report; `None` if a new packet is sent
-    /// instead. In a group, new packets are interleaved while there are any, so that one member's false reports cannot
-    /// block the source. The oldest unacknowledged packet is resent at once, because all members wait for it.
+    /// Removes and returns the number of the packet to resend because of a loss report; `None` if a new packet is to be
+    /// sent instead. In a group, new packets are interleaved while there are any, so that one member's false reports
+    /// cannot block the source. The oldest unacknowledged packet is resent at once, because all members wait for it.
     fn take_lost(&mut self, config: &RcConfig) -> Option<u64> {
         let is_early = config.loss_reports == LossReports::Merged
             && self.lost.first() != Some(&self.unacked)
@@ -253,22 +253,22 @@ impl Requester {
     /// Whether the responder has granted no credit for the message of the next packet. Such a message is sent one
     /// packet at a time with AckReq, and the ACK grants new credits (IBTA vol. 1, 9.7.7.2.5).
     fn lacks_credit(&self) -> bool {
-        let Some(limit) = self.limit else {
+        let Some(limit) = self.credit_limit else {
             return false;
         };
         self.messages.get(self.cursor).is_some_and(|message| {
-            uses_receive(message.operation) && self.done + self.cursor as u64 >= limit
+            uses_receive(message.operation) && self.completed + self.cursor as u64 >= limit
         })
     }
 
     /// Number of messages posted since the connection began.
     fn posted(&self) -> u64 {
-        self.done + self.messages.len() as u64
+        self.completed + self.messages.len() as u64
     }
 
     /// Number of messages that are complete when every packet before number `seq` has arrived.
     fn completed_by(&self, seq: u64) -> u64 {
-        self.done + self.messages.partition_point(|m| m.end() <= seq) as u64
+        self.completed + self.messages.partition_point(|m| m.end() <= seq) as u64
     }
 
     /// Removes and returns the next request packet, if there is one within the window.
@@ -278,7 +278,7 @@ impl Requester {
         remote: QpNum,
         config: &RcConfig,
         shared: &mut SharedState,
-    ) -> Option<Outgoing> {
+    ) -> Option<OutgoingPacket> {
         if !self.can_send(config, shared) {
             return None;
         }
@@ -327,7 +327,7 @@ impl Requester {
         if seq < self.sent {
             shared.stats.retransmissions += 1;
             self.round_trip.sent_again(seq);
-            if let Some(repeat) = self.repeats.get_mut(&seq) {
+            if let Some(repeat) = self.retransmissions.get_mut(&seq) {
                 repeat.sent = Some(now);
             }
         } else if ack_req {
@@ -346,7 +346,7 @@ impl Requester {
         if ack_req && !shared.timers.is_set(Timer::AckTimeout) {
             self.start_ack_timer(now, config, shared);
         }
-        Some(Outgoing {
+        Some(OutgoingPacket {
             headers,
             payload,
             ecn_capable: false,
@@ -399,7 +399,7 @@ impl Requester {
         };
         *counter += 1;
         if !packet.payload.is_empty() || packet.headers.bth.pad_count != 0 {
-            stats.violations.bad_answer_length += 1;
+            stats.violations.bad_ack_length += 1;
             return Ok(());
         }
         let seq = match self.position(packet.headers.bth.psn) {
@@ -441,7 +441,7 @@ impl Requester {
         match aeth.syndrome {
             Syndrome::Ack { credits } => {
                 self.is_resending = false;
-                self.limit = match credits {
+                self.credit_limit = match credits {
                     CREDITS_UNLIMITED => None,
                     code => Some(completed + credits_of(code)),
                 };
@@ -523,7 +523,7 @@ impl Requester {
             Recovery::SelectiveRepeat => {
                 // The oldest packet, or its ACK, is lost. The newest packet lets all receivers detect their gaps.
                 self.lost.extend([self.unacked, self.sent - 1]);
-                self.repeats.clear();
+                self.retransmissions.clear();
             }
         }
         Ok(())
@@ -532,7 +532,7 @@ impl Requester {
     /// Handles a receiver's report of a lost packet, the `reports`th of that packet. Resends it unless it was resent
     /// that often already.
     fn handle_report(&mut self, seq: u64, reports: u8) {
-        let repeat = self.repeats.entry(seq).or_default();
+        let repeat = self.retransmissions.entry(seq).or_default();
         if reports > repeat.count && self.lost.insert(seq) {
             repeat.count = repeat.count.saturating_add(1);
             repeat.sent = None;
@@ -543,7 +543,7 @@ impl Requester {
     /// was resent less than a round trip ago, because the report then concerns the earlier transmission.
     fn handle_merged_report(&mut self, now: u64, seq: u64) {
         let shortest = self.round_trip.shortest.unwrap_or(0);
-        let repeat = self.repeats.entry(seq).or_default();
+        let repeat = self.retransmissions.entry(seq).or_default();
         let is_under_way = repeat
             .sent
             .is_some_and(|sent| now.saturating_sub(sent) < shortest);
@@ -552,8 +552,8 @@ impl Requester {
         }
     }
 
-    /// Handles the end of the RNR delay. The packet to resend was already chosen when the RNR NAK arrived. The ACK timer
-    /// starts with the next packet.
+    /// Handles the end of the delay that an RNR NAK requested. The packet to resend was already chosen when the RNR NAK
+    /// arrived. The ACK timer starts with the next packet.
     pub(super) fn handle_rnr_timeout(&mut self) {
         self.nak_handled = None;
         self.is_resending = false;
@@ -561,14 +561,14 @@ impl Requester {
 
     /// Fails every pending message: the oldest with error `first`, if given, and the others as flushed.
     pub(super) fn flush(&mut self, mut first: Option<CompletionError>, shared: &mut SharedState) {
-        self.done = self.posted();
+        self.completed = self.posted();
         for message in self.messages.drain(..) {
             let error = first.take().unwrap_or(CompletionError::Flushed);
             shared.complete(message.wr_id, kind(message.operation), Err(error));
         }
         self.cursor = 0;
         self.lost.clear();
-        self.repeats.clear();
+        self.retransmissions.clear();
         self.end = self.sent;
         self.next = self.sent;
         self.unacked = self.sent;
@@ -641,14 +641,14 @@ impl Requester {
         self.unacked = seq;
         self.round_trip.acknowledged(now, seq);
         self.lost = self.lost.split_off(&seq);
-        self.repeats = self.repeats.split_off(&seq);
+        self.retransmissions = self.retransmissions.split_off(&seq);
         self.timeouts = 0;
         self.rnr_naks = 0;
         self.nak_handled = None;
         while self.messages.front().is_some_and(|m| m.end() <= seq) {
             let message = self.messages.pop_front().expect("just looked at");
             self.cursor = self.cursor.saturating_sub(1);
-            self.done += 1;
+            self.completed += 1;
             let done = CompletedRequest {
                 bytes: message.payload.len(),
                 immediate: immediate(message.operation),

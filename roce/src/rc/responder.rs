@@ -30,7 +30,7 @@ struct Inbound {
     received: u64,
 }
 
-/// An ACK or NAK to be sent.
+/// An ACK or NAK that waits to be sent.
 struct Response {
     psn: Psn,
     aeth: aeth::Repr,
@@ -39,16 +39,16 @@ struct Response {
 pub(super) struct Responder {
     expected: Psn,
     msn: u32,
-    /// Whether the NAK for the gap at `expected` has been sent.
+    /// Whether a NAK (PSN sequence error) for the missing packet `expected` has been sent.
     nak_sent: bool,
-    /// With selective repeat: packets that arrived early.
+    /// With selective repeat: packets that have arrived before the expected one.
     reorder: Reorder,
     inbound: Option<Inbound>,
     receives: VecDeque<RecvRequest>,
     responses: VecDeque<Response>,
 }
 
-/// Reason why a request in order is not accepted.
+/// Reason why a request with the expected PSN is not accepted.
 enum Refusal {
     NotReady,
     Fatal(Fault),
@@ -155,9 +155,9 @@ impl Responder {
         }
     }
 
-    /// Accepts the next `count` packets of a message in one call, at most [`Responder::silent_followers`]. `first` has the
-    /// headers of the first of them, and the payloads of all.
-    pub(super) fn take_followers(
+    /// Accepts the next `count` packets of a message in one call, at most [`Responder::silent_followers`]. `first` has
+    /// the headers of the first of these packets, and the payloads of all.
+    pub(super) fn accept_followers(
         &mut self,
         first: &RcPacket<'_>,
         count: u64,
@@ -179,7 +179,7 @@ impl Responder {
         shared.stats.requests_received += count;
         shared.stats.request_bytes_received += len;
         self.expected = self.expected.plus(count);
-        self.reorder.all_accepted(count);
+        self.reorder.accepted_in_order(count);
     }
 
     /// Handles a request packet. In case of an error, the fatal NAK is queued, and its code is returned.
@@ -216,20 +216,20 @@ impl Responder {
             }
         }
         let mut has_ack_req = bth.ack_req;
-        let mut is_accepted = self.take_expected(now, packet, config, memory, shared)?;
+        let mut is_accepted = self.accept_expected(now, packet, config, memory, shared)?;
         while let Some(early) = self.reorder.next_early().filter(|_| is_accepted) {
             has_ack_req |= early.packet().headers.bth.ack_req;
-            is_accepted = self.take_expected(now, &early.packet(), config, memory, shared)?;
+            is_accepted = self.accept_expected(now, &early.packet(), config, memory, shared)?;
         }
         // After an RNR NAK no ACK is needed, because the NAK acknowledges the packets before it.
         if has_ack_req && is_accepted {
             self.acknowledge(config);
         }
-        self.arm(config, shared);
+        self.set_report_timer(config, shared);
         Ok(())
     }
 
-    /// Handles the report timer: reports missing packets once more.
+    /// Handles the timer of loss reports: reports missing packets once more.
     pub(super) fn handle_report_timeout(
         &mut self,
         now: u64,
@@ -237,10 +237,10 @@ impl Responder {
         shared: &mut SharedState,
     ) {
         self.report(now, config);
-        self.arm(config, shared);
+        self.set_report_timer(config, shared);
     }
 
-    /// Handles a packet that arrives `ahead` PSNs early.
+    /// Stores a packet whose PSN is `ahead` PSNs after the expected one, and reports the packets missing before it.
     fn store_early(
         &mut self,
         now: u64,
@@ -256,7 +256,7 @@ impl Responder {
         if packet.headers.bth.ack_req {
             self.acknowledge(config);
         }
-        self.arm(config, shared);
+        self.set_report_timer(config, shared);
     }
 
     fn report(&mut self, now: u64, config: &RcConfig) {
@@ -268,7 +268,7 @@ impl Responder {
         }
     }
 
-    fn arm(&self, config: &RcConfig, shared: &mut SharedState) {
+    fn set_report_timer(&self, config: &RcConfig, shared: &mut SharedState) {
         let next = self.reorder.next_report();
         match next.filter(|_| config.recovery == Recovery::SelectiveRepeat) {
             Some(at) => shared.timers.set(Timer::Report, at),
@@ -277,7 +277,7 @@ impl Responder {
     }
 
     /// Accepts the expected packet. Returns false if it needs a receive buffer and none is posted.
-    fn take_expected(
+    fn accept_expected(
         &mut self,
         now: u64,
         packet: &RcPacket<'_>,
@@ -285,7 +285,7 @@ impl Responder {
         memory: &mut MemoryTable,
         shared: &mut SharedState,
     ) -> Result<bool, NakCode> {
-        match self.take(packet, config, memory, shared) {
+        match self.execute(packet, config, memory, shared) {
             Ok(()) => {
                 shared.stats.requests_received += 1;
                 shared.stats.request_bytes_received += packet.payload.len() as u64;
@@ -321,7 +321,7 @@ impl Responder {
     }
 
     /// Executes a request whose PSN is the expected one.
-    fn take(
+    fn execute(
         &mut self,
         packet: &RcPacket<'_>,
         config: &RcConfig,

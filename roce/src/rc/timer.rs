@@ -9,7 +9,7 @@ pub enum Timer {
     RnrBackoff,
     /// Earliest time of the next request packet, by rate limit and congestion control.
     Pacing,
-    /// Time of the next report of missing packets, with selective repeat.
+    /// Time of the next selective NAK (loss report) of missing packets, with selective repeat.
     Report,
 }
 

@@ -23,7 +23,8 @@ pub struct Violations {
     /// PSN.
     pub bad_syndrome: u64,
     /// Acknowledgements with a payload or padding.
-    pub bad_answer_length: u64,
+    #[serde(rename = "bad_answer_length")]
+    pub bad_ack_length: u64,
     /// Opcodes that are neither a request nor a response of this service, and malformed CNPs.
     pub bad_opcode: u64,
     /// Packets with the congestion mark (CE) that were not sent as ECN-capable: responses, and all packets without
@@ -46,7 +47,7 @@ impl Violations {
             + self.msn_beyond_sent
             + self.msn_went_back
             + self.bad_syndrome
-            + self.bad_answer_length
+            + self.bad_ack_length
             + self.bad_opcode
             + self.marked_unasked
             + self.bad_sequence
@@ -61,7 +62,7 @@ impl std::ops::AddAssign for Violations {
         self.msn_beyond_sent += other.msn_beyond_sent;
         self.msn_went_back += other.msn_went_back;
         self.bad_syndrome += other.bad_syndrome;
-        self.bad_answer_length += other.bad_answer_length;
+        self.bad_ack_length += other.bad_ack_length;
         self.bad_opcode += other.bad_opcode;
         self.marked_unasked += other.marked_unasked;
         self.bad_sequence += other.bad_sequence;

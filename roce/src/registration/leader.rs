@@ -5,13 +5,13 @@ use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ExpectedGroup, Patience};
+use super::{ExpectedGroup, RetryTimeout};
 use crate::host::HostEvent;
 use crate::verbs::Verbs;
 use crate::wire::mrp::{Kind, Node, Refusal, Repr, TooManyNodes, View, PORT};
 use crate::wire::{Psn, QpNum};
 
-/// Retransmission of a leader's packets.
+/// How a group's leader retransmits its registration packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaderTiming {
     /// Nanoseconds after which unconfirmed packets are resent.
@@ -39,13 +39,13 @@ pub struct GroupSpec {
     pub virtual_qpn: QpNum,
     /// Initial PSN of every member.
     pub initial_psn: Psn,
-    /// Address and queue pair of the leader's own host.
+    /// Address and queue pair of the leader's own host, which is a member too.
     pub leader: Node,
     /// Addresses of the other members. [`Leader::gather`] adds their queue pairs.
     pub members: BTreeSet<Ipv4Addr>,
     /// ACK timeout and retries of the members' queue pairs. The fabric must detect failed members before those give up.
     #[serde(default)]
-    pub patience: Patience,
+    pub retry_timeout: RetryTimeout,
 }
 
 impl GroupSpec {
@@ -59,7 +59,7 @@ impl GroupSpec {
     }
 }
 
-/// An event that a leader reports to its user.
+/// An event that a leader reports to the program that uses it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "news", rename_all = "kebab-case")]
 pub enum LeaderEvent {
@@ -67,12 +67,12 @@ pub enum LeaderEvent {
     Registered,
     /// A switch has rejected the registration. The group is not registered and must fall back to an overlay.
     Refused {
-        /// Reason that the switch has sent.
+        /// Reason that the switch has sent for the rejection.
         reason: Refusal,
     },
     /// Some members have not confirmed in time. The leader has begun to deregister the group.
     GaveUp {
-        /// Addresses of the members that have not confirmed.
+        /// Addresses of the members that have not confirmed the registration.
         missing: Vec<Ipv4Addr>,
     },
     /// A member has joined. Its queue pair, and the next request of every member, starts at `psn`.
@@ -82,7 +82,7 @@ pub enum LeaderEvent {
         /// PSN of the group's next packet.
         psn: Psn,
     },
-    /// The members that the leader wanted to remove are removed.
+    /// The members whose removal the leader has requested are removed.
     Left,
     /// Some members did not respond. The fabric has removed them so that the group continues.
     Lost {
@@ -106,9 +106,9 @@ pub struct Leader {
     timing: LeaderTiming,
     nodes: BTreeMap<Ipv4Addr, Node>,
     state: State,
-    exchange: Option<Exchange>,
+    pending: Option<PendingRequest>,
     events: VecDeque<LeaderEvent>,
-    /// Number of received packets that were ignored.
+    /// Number of received registration packets that were ignored.
     ignored: u64,
 }
 
@@ -121,18 +121,18 @@ enum State {
     Joining,
     Leaving,
     Deregistering,
-    /// The group was rejected, has failed, or is deregistered.
+    /// The registration has ended: the group was rejected, has failed, or is deregistered.
     Over,
 }
 
-/// Packets sent, and the members whose confirmations are awaited.
+/// A request in progress: the packets sent, and the members whose confirmations are awaited.
 #[derive(Debug)]
-struct Exchange {
+struct PendingRequest {
     packets: Vec<Repr>,
-    /// Members that have not confirmed; only the leader itself if a switch is to confirm.
+    /// Members that have not confirmed the request. If a switch is to confirm it, contains only the leader itself.
     missing: BTreeSet<Ipv4Addr>,
     attempts: u32,
-    /// Time to resend or to give up, in nanoseconds.
+    /// Time in nanoseconds at which to resend the packets or to give up.
     deadline: u64,
 }
 
@@ -145,7 +145,7 @@ impl Leader {
             spec,
             timing,
             state: State::Gathering,
-            exchange: None,
+            pending: None,
             events: VecDeque::new(),
             ignored: 0,
         }
@@ -186,7 +186,7 @@ impl Leader {
 
     /// Adds a member to the registered group; no data message of the group may be in flight.
     pub fn join(&mut self, host: &mut dyn Verbs, now: u64, node: Node) -> Result<(), Busy> {
-        self.idle()?;
+        self.check_idle()?;
         let missing = BTreeSet::from([node.ip]);
         self.begin(host, now, State::Joining, Kind::Join, &[node], missing)
             .map_err(|_| Busy)
@@ -194,7 +194,7 @@ impl Leader {
 
     /// Removes members, given by address, from the registered group.
     pub fn leave(&mut self, host: &mut dyn Verbs, now: u64, ips: &[Ipv4Addr]) -> Result<(), Busy> {
-        self.idle()?;
+        self.check_idle()?;
         let nodes: Vec<Node> = ips
             .iter()
             .filter_map(|ip| self.nodes.get(ip))
@@ -228,7 +228,7 @@ impl Leader {
         }
     }
 
-    /// Sends a packet of kind `kind`, which needs no confirmation. It contains the leader's own node.
+    /// Sends a packet of kind `kind`, which needs no confirmation. The packet contains the leader's own node.
     fn send_unconfirmed(&self, host: &mut dyn Verbs, now: u64, kind: Kind) {
         let packet = Repr {
             kind,
@@ -281,16 +281,16 @@ impl Leader {
 
     /// The time of the next [`Leader::handle_timeout`], in nanoseconds; `None` if no timer runs.
     pub fn poll_timeout(&self) -> Option<u64> {
-        self.exchange.as_ref().map(|exchange| exchange.deadline)
+        self.pending.as_ref().map(|pending| pending.deadline)
     }
 
     /// Resends unconfirmed packets that are due at `now`, or gives up.
     pub fn handle_timeout(&mut self, now: u64, host: &mut dyn Verbs) {
-        let Some(exchange) = self.exchange.take_if(|e| e.deadline <= now) else {
+        let Some(pending) = self.pending.take_if(|e| e.deadline <= now) else {
             return;
         };
-        if exchange.attempts < self.timing.attempts {
-            self.exchange = Some(exchange);
+        if pending.attempts < self.timing.attempts {
+            self.pending = Some(pending);
             return self.send(host, now);
         }
         match self.state {
@@ -300,11 +300,11 @@ impl Leader {
             }
             State::Joining | State::Leaving => {
                 self.state = State::Registered;
-                let missing = exchange.missing.into_iter().collect();
+                let missing = pending.missing.into_iter().collect();
                 self.events.push_back(LeaderEvent::GaveUp { missing });
             }
             _ => {
-                let missing = exchange.missing.into_iter().collect();
+                let missing = pending.missing.into_iter().collect();
                 self.events.push_back(LeaderEvent::GaveUp { missing });
                 self.deregister(host, now);
             }
@@ -334,7 +334,7 @@ impl Leader {
         self.ignored
     }
 
-    fn idle(&self) -> Result<(), Busy> {
+    fn check_idle(&self) -> Result<(), Busy> {
         match self.state {
             State::Registered => Ok(()),
             _ => Err(Busy),
@@ -351,10 +351,10 @@ impl Leader {
         missing: BTreeSet<Ipv4Addr>,
     ) -> Result<(), TooManyNodes> {
         let flags = match kind {
-            Kind::Register => self.spec.patience.bits(),
+            Kind::Register => self.spec.retry_timeout.bits(),
             _ => 0,
         };
-        self.exchange = Some(Exchange {
+        self.pending = Some(PendingRequest {
             packets: Repr::split(kind, self.spec.initial_psn, flags, nodes)?,
             missing,
             attempts: 0,
@@ -370,26 +370,21 @@ impl Leader {
 
     /// Sends the packets that contain unconfirmed nodes, or all packets if a switch is to confirm them.
     fn send(&mut self, host: &mut dyn Verbs, now: u64) {
-        let Some(exchange) = &mut self.exchange else {
+        let Some(pending) = &mut self.pending else {
             return;
         };
-        exchange.attempts += 1;
-        exchange.deadline = now + self.timing.interval;
-        let own = exchange.missing.contains(&self.spec.leader.ip);
-        for packet in &exchange.packets {
-            if own
-                || packet
-                    .nodes
-                    .iter()
-                    .any(|n| exchange.missing.contains(&n.ip))
-            {
+        pending.attempts += 1;
+        pending.deadline = now + self.timing.interval;
+        let own = pending.missing.contains(&self.spec.leader.ip);
+        for packet in &pending.packets {
+            if own || packet.nodes.iter().any(|n| pending.missing.contains(&n.ip)) {
                 host.send_udp(now, self.spec.mcst_id, PORT, PORT, packet.to_bytes());
             }
         }
     }
 
     fn confirmed(&mut self, source: Ipv4Addr, packet: &Repr) {
-        let Some(mut exchange) = self.exchange.take() else {
+        let Some(mut pending) = self.pending.take() else {
             self.ignored += 1;
             return;
         };
@@ -404,10 +399,10 @@ impl Leader {
             true => Some(self.spec.leader.ip),
             false => packet.members().find(|node| is_right(node)).map(|n| n.ip),
         };
-        let is_unreported = who.is_some_and(|who| exchange.missing.remove(&who));
+        let is_unreported = who.is_some_and(|who| pending.missing.remove(&who));
         self.ignored += u64::from(!is_unreported);
-        if !exchange.missing.is_empty() {
-            self.exchange = Some(exchange);
+        if !pending.missing.is_empty() {
+            self.pending = Some(pending);
             return;
         }
         let (state, event) = match self.state {
@@ -416,7 +411,7 @@ impl Leader {
                 (State::Registered, LeaderEvent::Joined { ip: source, psn })
             }
             State::Leaving => {
-                for node in exchange.packets.iter().flat_map(|p| &p.nodes) {
+                for node in pending.packets.iter().flat_map(|p| &p.nodes) {
                     self.nodes.remove(&node.ip);
                 }
                 (State::Registered, LeaderEvent::Left)
@@ -433,11 +428,11 @@ impl Leader {
         let missing: Vec<Ipv4Addr> = packet.members().map(|node| node.ip).collect();
         // Without a request in progress, this means that the fabric has removed the group.
         let is_gone = self.state == State::Registered && reason == Refusal::NoSuchGroup;
-        if source != self.spec.mcst_id || self.exchange.is_none() && !is_gone {
+        if source != self.spec.mcst_id || self.pending.is_none() && !is_gone {
             self.ignored += 1;
             return;
         }
-        self.exchange = None;
+        self.pending = None;
         if self.state == State::Registering && reason == Refusal::NotAgreed && !missing.is_empty() {
             self.events.push_back(LeaderEvent::GaveUp { missing });
             return self.deregister(host, now);

@@ -10,7 +10,7 @@ use crate::verbs::Verbs;
 use crate::wire::mrp::{Kind, Node, Repr, View, PORT};
 use crate::wire::{Psn, QpNum};
 
-/// An event that a member reports to its user.
+/// An event that a member reports to the program that uses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberEvent {
     /// A queue pair of this host is registered in a group. It connects to the remote end (`mcst_id`, `remote_qpn`) and
@@ -46,7 +46,7 @@ struct ExpectedQueuePair {
     group: ExpectedGroup,
     /// Initial PSN of its last registration; `None` before the first.
     registered: Option<Psn>,
-    /// Whether [`Member::poll`] has not yet reported the last registration.
+    /// Whether [`Member::poll`] has not yet reported the last registration of the queue pair.
     is_unreported: bool,
 }
 
@@ -90,7 +90,7 @@ impl Member {
     }
 
     /// Number of queue pairs that may be registered.
-    pub fn expects(&self) -> usize {
+    pub fn expected_count(&self) -> usize {
         self.expected.len()
     }
 

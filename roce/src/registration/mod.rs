@@ -23,12 +23,12 @@
 
 mod leader;
 mod member;
-mod patience;
 mod registrar;
+mod retry_timeout;
 #[cfg(test)]
 mod tests;
 
 pub use leader::{Busy, GroupSpec, Leader, LeaderEvent, LeaderTiming};
 pub use member::{ExpectedGroup, Member, MemberEvent};
-pub use patience::{Patience, MAX_STALL_NS, MIN_DEAD_AFTER_NS};
 pub use registrar::Registrar;
+pub use retry_timeout::{RetryTimeout, MAX_STALL_NS, MIN_DEAD_AFTER_NS};

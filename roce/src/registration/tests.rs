@@ -106,7 +106,7 @@ fn leader(host: &mut Host, last: u8) -> Leader {
         initial_psn: Psn::new(7),
         leader: node(1),
         members: (2..=last).map(ip).collect::<BTreeSet<_>>(),
-        patience: Patience::UNKNOWN,
+        retry_timeout: RetryTimeout::UNKNOWN,
     };
     let mut leader = Leader::new(host, spec, TIMING);
     for n in 2..=last {
@@ -339,7 +339,7 @@ fn a_members_memory_does_not_grow_with_packets_of_others() {
             member.handle_event(0, &mut host, &datagram(source, &register));
         }
     }
-    assert_eq!(member.expects(), 1);
+    assert_eq!(member.expected_count(), 1);
     // Only the newest registration is reported.
     let event = member.poll();
     let initial_psn = Psn::new(9_999);
@@ -363,7 +363,7 @@ fn a_members_memory_does_not_grow_with_packets_of_others() {
     sent(&mut host, 0);
     let register = packet(Kind::Register, vec![node(2), group()]);
     member.handle_event(1, &mut host, &datagram(ip(1), &register));
-    assert_eq!((sent(&mut host, 1), member.expects()), (vec![], 1));
+    assert_eq!((sent(&mut host, 1), member.expected_count()), (vec![], 1));
 }
 
 #[test]
@@ -477,7 +477,7 @@ fn a_confirmation_contains_the_registered_region() {
         initial_psn: Psn::new(7),
         leader: node(1),
         members: BTreeSet::from([ip(2)]),
-        patience: Patience::UNKNOWN,
+        retry_timeout: RetryTimeout::UNKNOWN,
     };
     let mut leader = Leader::new(&mut host, spec, TIMING);
     leader.gather(&mut host, 0, with_region(1 << 20)).unwrap();

@@ -46,7 +46,7 @@ pub struct UdDestination {
 pub struct UdSendRequest {
     /// Number of the user's choice, which the completion contains.
     pub wr_id: u64,
-    /// Destination of the datagram.
+    /// Host or group, and queue pair, to which the datagram is sent.
     pub to: UdDestination,
     /// Immediate data, which the receiver's completion contains; `None` for a datagram without.
     pub immediate: Option<u32>,
@@ -77,12 +77,12 @@ pub enum UdPostError {
     /// other.
     #[error("wrong queue pair number for {0}: a multicast address needs 0xffffff, a unicast address any other")]
     WrongQueuePair(Ipv4Addr),
-    /// The MAC address of this destination is not resolved; `resolve` does that.
+    /// The MAC address of this destination is not resolved. The caller must resolve it first, by `resolve`.
     #[error("the link-layer address of {0} is not resolved; resolve it first")]
     Unresolved(Ipv4Addr),
     /// The receive buffer, of this length in bytes, is shorter than [`GRH_LEN`].
     #[error("a receive buffer of {0} bytes cannot hold the global route header; use 40 bytes more than the message")]
-    NoRoomForGrh(u64),
+    NoSpaceForGrh(u64),
     /// The memory of the request is not registered, or cannot be used in this way.
     #[error(transparent)]
     Memory(#[from] MemoryError),
@@ -116,7 +116,7 @@ impl UdSendRequest {
 /// Rejects a receive buffer that is too short even for an empty datagram.
 pub fn check_receive(request: &RecvRequest) -> Result<(), UdPostError> {
     match request.buffer.len < GRH_LEN {
-        true => Err(UdPostError::NoRoomForGrh(request.buffer.len)),
+        true => Err(UdPostError::NoSpaceForGrh(request.buffer.len)),
         false => Ok(()),
     }
 }
@@ -165,7 +165,7 @@ pub struct UdStats {
     pub too_long: u64,
 }
 
-/// A datagram to send, of which the host builds the frame.
+/// A datagram to send, in the form from which the host builds the frame.
 pub(crate) struct UdOutgoing {
     pub(crate) wr_id: u64,
     pub(crate) is_signaled: bool,
@@ -174,7 +174,7 @@ pub(crate) struct UdOutgoing {
     pub(crate) payload: Payload,
 }
 
-/// A datagram queue pair as a state machine.
+/// State machine of a datagram queue pair.
 pub struct UdQueuePair {
     qpn: QpNum,
     config: UdConfig,
@@ -182,7 +182,7 @@ pub struct UdQueuePair {
     sends: VecDeque<UdSendRequest>,
     receives: VecDeque<RecvRequest>,
     completions: VecDeque<UdCompletion>,
-    is_dead: bool,
+    has_failed: bool,
     stats: UdStats,
 }
 
@@ -195,7 +195,7 @@ impl UdQueuePair {
             sends: VecDeque::new(),
             receives: VecDeque::new(),
             completions: VecDeque::new(),
-            is_dead: false,
+            has_failed: false,
             stats: UdStats::default(),
         }
     }
@@ -210,9 +210,9 @@ impl UdQueuePair {
         self.stats
     }
 
-    /// Whether the queue pair is in the error state, after a receive that failed.
-    pub fn is_dead(&self) -> bool {
-        self.is_dead
+    /// Whether the queue pair is in the error state, which a failed receive causes.
+    pub fn has_failed(&self) -> bool {
+        self.has_failed
     }
 
     /// Posts a datagram to send.
@@ -221,7 +221,7 @@ impl UdQueuePair {
         memory: &MemoryTable,
         request: UdSendRequest,
     ) -> Result<(), UdPostError> {
-        if self.is_dead {
+        if self.has_failed {
             return Err(UdPostError::ErrorState(self.qpn));
         }
         request.check(&self.config)?;
@@ -236,7 +236,7 @@ impl UdQueuePair {
         memory: &MemoryTable,
         request: RecvRequest,
     ) -> Result<(), UdPostError> {
-        if self.is_dead {
+        if self.has_failed {
             return Err(UdPostError::ErrorState(self.qpn));
         }
         memory.check(request.buffer)?;
@@ -322,7 +322,7 @@ impl UdQueuePair {
         destination: Ipv4Addr,
         memory: &mut MemoryTable,
     ) {
-        if self.is_dead {
+        if self.has_failed {
             return;
         }
         if packet.payload.len() > self.config.mtu.bytes() {
@@ -366,7 +366,7 @@ impl UdQueuePair {
 
     /// Enters the error state after a failed work request (IBTA vol. 1, 10.3.1.7): flushes all others.
     fn enter_error_state(&mut self) {
-        self.is_dead = true;
+        self.has_failed = true;
         let sends = self.sends.drain(..).map(|request| request.wr_id);
         let receives = self.receives.drain(..).map(|request| request.wr_id);
         let flushed = sends.chain(receives).map(|wr_id| UdCompletion {

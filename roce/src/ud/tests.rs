@@ -237,7 +237,7 @@ fn invalid_datagrams_are_rejected_with_a_remedy() {
     let request = RecvRequest { wr_id: 0, buffer };
     let qpn = wire.qpns[0];
     let refused = wire.hosts[0].post_ud_recv(qpn, request);
-    assert_eq!(refused, Err(UdPostError::NoRoomForGrh(39)));
+    assert_eq!(refused, Err(UdPostError::NoSpaceForGrh(39)));
     let attached = wire.hosts[0].attach_multicast(qpn, ip(1));
     assert_eq!(attached, Err(UdPostError::WrongQueuePair(ip(1))));
 }
@@ -264,7 +264,7 @@ fn a_datagram_without_a_buffer_is_lost_and_a_short_buffer_fails_the_queue_pair()
         Err(CompletionError::Flushed),
     ];
     assert_eq!(outcomes, expected);
-    assert!(wire.hosts[1].ud_qp(qpn).unwrap().is_dead());
+    assert!(wire.hosts[1].ud_qp(qpn).unwrap().has_failed());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::error::{need, Header, WireError};
 use super::ethernet::MacAddr;
 use super::field::{get_array, get_u16, put, put_u16, Field};
 
-/// Length of the packet in bytes.
+/// Length of an ARP packet in bytes.
 pub const PACKET_LEN: usize = 28;
 
 const HARDWARE_TYPE: usize = 0;
@@ -139,7 +139,7 @@ impl Repr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::testing::{refuses_every_shorter, unhex};
+    use crate::wire::testing::{rejects_every_shorter_prefix, unhex};
     use proptest::prelude::*;
 
     const REQUEST: &str = "0001 0800 06 04 0001 020000000001 0a000001 000000000000 0a000002";
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn truncated_packet_is_refused() {
-        refuses_every_shorter(&unhex(REQUEST), Header::Arp, |b| {
+        rejects_every_shorter_prefix(&unhex(REQUEST), Header::Arp, |b| {
             View::new_checked(b).map(|_| ())
         });
     }

@@ -123,7 +123,7 @@ impl AckRepr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::testing::{refuses_every_shorter, unhex};
+    use crate::wire::testing::{rejects_every_shorter_prefix, unhex};
     use proptest::prelude::*;
 
     const BYTES: &str = "00007f0000001000 00000a5b 0000000000000005 0000000000000009";
@@ -141,10 +141,10 @@ mod tests {
 
     #[test]
     fn truncated_headers_are_refused() {
-        refuses_every_shorter(&unhex(BYTES), Header::AtomicEth, |b| {
+        rejects_every_shorter_prefix(&unhex(BYTES), Header::AtomicEth, |b| {
             View::new_checked(b).map(|_| ())
         });
-        refuses_every_shorter(&[0; 8], Header::AtomicAckEth, |b| {
+        rejects_every_shorter_prefix(&[0; 8], Header::AtomicAckEth, |b| {
             AckView::new_checked(b).map(|_| ())
         });
     }

@@ -78,7 +78,7 @@ pub enum Opcode {
     Other(u8),
 }
 
-/// Byte and name of every known opcode.
+/// Opcode byte and opcode of every known kind of packet.
 const OPCODES: [(u8, Opcode); 26] = [
     (0x00, Opcode::SendFirst),
     (0x01, Opcode::SendMiddle),
@@ -393,7 +393,7 @@ impl Repr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::testing::{refuses_every_shorter, unhex};
+    use crate::wire::testing::{rejects_every_shorter_prefix, unhex};
     use proptest::prelude::*;
 
     const BYTES: &str = "04 30 ffff 00 001234 80 fffffe";
@@ -415,7 +415,7 @@ mod tests {
 
     #[test]
     fn truncated_header_is_refused() {
-        refuses_every_shorter(&unhex(BYTES), Header::Bth, |b| {
+        rejects_every_shorter_prefix(&unhex(BYTES), Header::Bth, |b| {
             View::new_checked(b).map(|_| ())
         });
     }

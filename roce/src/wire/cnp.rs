@@ -5,9 +5,9 @@ use super::bth::{self, Opcode};
 use super::error::{need, Header, WireError};
 use super::psn::{Psn, QpNum};
 
-/// Length of the reserved bytes after the BTH.
+/// Length in bytes of the reserved field after the BTH.
 pub const RESERVED_LEN: usize = 16;
-/// Length of BTH and reserved bytes.
+/// Length of a CNP in bytes: BTH and reserved field.
 pub const PACKET_LEN: usize = bth::HEADER_LEN + RESERVED_LEN;
 
 /// View of a buffer that contains a CNP from its BTH on.
@@ -68,7 +68,7 @@ impl Repr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::testing::{refuses_every_shorter, unhex};
+    use crate::wire::testing::{rejects_every_shorter_prefix, unhex};
     use proptest::prelude::*;
 
     const BYTES: &str = "81 00 ffff 40 000012 00 000000 00000000000000000000000000000000";
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn truncated_packet_is_refused() {
-        refuses_every_shorter(&unhex(BYTES), Header::Cnp, |b| {
+        rejects_every_shorter_prefix(&unhex(BYTES), Header::Cnp, |b| {
             View::new_checked(b).map(|_| ())
         });
     }

@@ -62,7 +62,7 @@ impl Repr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::testing::{refuses_every_shorter, unhex};
+    use crate::wire::testing::{rejects_every_shorter_prefix, unhex};
     use proptest::prelude::*;
 
     const BYTES: &str = "80010000 00 00abcd";
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn truncated_header_is_refused() {
-        refuses_every_shorter(&unhex(BYTES), Header::Deth, |b| {
+        rejects_every_shorter_prefix(&unhex(BYTES), Header::Deth, |b| {
             View::new_checked(b).map(|_| ())
         });
     }

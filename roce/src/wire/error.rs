@@ -35,7 +35,7 @@ pub enum Header {
     Mrp,
     /// Announcement of a memory region to switches ([`super::mr_info`]).
     MrInfo,
-    /// Packet of the protocol for datagrams ([`crate::binomial_ack`]).
+    /// Packet of the reliable multicast protocol that acknowledges along a binomial tree ([`crate::binomial_ack`]).
     BinomialAck,
     /// PFC PAUSE frame.
     Pause,
@@ -100,7 +100,7 @@ pub enum Reason {
     BadChecksum {
         /// Checksum in the header.
         found: u32,
-        /// Checksum of the bytes.
+        /// Checksum computed over the bytes.
         expected: u32,
     },
 }
@@ -109,9 +109,9 @@ pub enum Reason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{header}: {reason}")]
 pub struct WireError {
-    /// The header with the error.
+    /// The header that cannot be parsed.
     pub header: Header,
-    /// What is wrong with it.
+    /// Reason why the header cannot be parsed.
     pub reason: Reason,
 }
 
@@ -124,7 +124,7 @@ impl WireError {
     }
 }
 
-/// Fails unless `buffer` has at least `need` bytes.
+/// Fails unless `buffer` has at least `need` bytes, the length of `header`.
 pub(crate) fn need(header: Header, buffer: &[u8], need: usize) -> Result<(), WireError> {
     if buffer.len() < need {
         return Err(WireError {

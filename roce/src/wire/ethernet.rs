@@ -159,7 +159,7 @@ impl Repr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::testing::{refuses_every_shorter, unhex};
+    use crate::wire::testing::{rejects_every_shorter_prefix, unhex};
     use proptest::prelude::*;
 
     const BYTES: &str = "ffffffffffff 020000000001 0806";
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn truncated_header_is_refused() {
-        refuses_every_shorter(&unhex(BYTES), Header::Ethernet, |b| {
+        rejects_every_shorter_prefix(&unhex(BYTES), Header::Ethernet, |b| {
             View::new_checked(b).map(|_| ())
         });
     }

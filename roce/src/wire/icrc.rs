@@ -22,7 +22,7 @@ impl<'a> View<'a> {
         u32::from_le_bytes([trailer[0], trailer[1], trailer[2], trailer[3]])
     }
 
-    /// The bytes before the ICRC.
+    /// The bytes of the buffer before the ICRC.
     pub fn covered(&self) -> &'a [u8] {
         self.split().0
     }
@@ -35,7 +35,7 @@ impl<'a> View<'a> {
 /// The ICRC of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
-    /// Value of the CRC.
+    /// Value of the ICRC, a 32-bit CRC.
     pub icrc: u32,
 }
 
@@ -54,7 +54,7 @@ impl Repr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::testing::refuses_every_shorter;
+    use crate::wire::testing::rejects_every_shorter_prefix;
     use proptest::prelude::*;
 
     #[test]
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn truncated_trailer_is_refused() {
-        refuses_every_shorter(&[0; 4], Header::Icrc, |b| View::new_checked(b).map(|_| ()));
+        rejects_every_shorter_prefix(&[0; 4], Header::Icrc, |b| View::new_checked(b).map(|_| ()));
     }
 
     proptest! {

@@ -47,7 +47,7 @@ impl Repr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::testing::{refuses_every_shorter, unhex};
+    use crate::wire::testing::{rejects_every_shorter_prefix, unhex};
     use proptest::prelude::*;
 
     #[test]
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn truncated_header_is_refused() {
-        refuses_every_shorter(&[0; 4], Header::ImmDt, |b| View::new_checked(b).map(|_| ()));
+        rejects_every_shorter_prefix(&[0; 4], Header::ImmDt, |b| View::new_checked(b).map(|_| ()));
     }
 
     proptest! {

@@ -262,7 +262,7 @@ impl Repr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::testing::{refuses_every_shorter, unhex};
+    use crate::wire::testing::{rejects_every_shorter_prefix, unhex};
     use proptest::prelude::*;
 
     // An example common in texts on the checksum: 172.16.10.99 to 172.16.10.12, checksum 0xb1e6.
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn truncated_packet_is_refused() {
-        refuses_every_shorter(&packet(), Header::Ipv4, |b| {
+        rejects_every_shorter_prefix(&packet(), Header::Ipv4, |b| {
             View::new_checked(b).map(|_| ())
         });
     }

@@ -10,7 +10,7 @@ use super::error::{need, Header, WireError};
 use super::field::{get_u16, get_u32, get_u64, put_u16, put_u32, put_u64};
 use crate::icrc::neutral::{self, HeaderChange, NeutralPair, Unsolvable};
 
-/// Length of the payload in bytes.
+/// Length in bytes of the payload of a memory region message.
 pub const PAYLOAD_LEN: usize = 16;
 /// The R_Key of memory region information, which no memory region has.
 pub const R_KEY: u32 = alfirk_contract::MR_INFO_RKEY;
@@ -20,23 +20,23 @@ const RKEY_XOR: usize = 8;
 const ID_XOR: usize = 12;
 const SPORT_XOR: usize = 14;
 
-/// View of a buffer that contains the payload.
+/// View of a buffer that contains the payload of a memory region message.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
 impl<'a> View<'a> {
-    /// Checks that `buffer` holds the payload.
+    /// Checks that `buffer` is long enough for the payload of a memory region message.
     pub fn new_checked(buffer: &'a [u8]) -> Result<View<'a>, WireError> {
         need(Header::MrInfo, buffer, PAYLOAD_LEN)?;
         Ok(View(buffer))
     }
 
-    /// XOR difference of the virtual address.
+    /// XOR constant for the virtual address in the RETH, in addition to that of the group's registration.
     pub fn va_xor(&self) -> u64 {
         get_u64(self.0, VA_XOR)
     }
 
-    /// XOR difference of the R_Key.
+    /// XOR constant for the R_Key in the RETH, in addition to that of the group's registration.
     pub fn rkey_xor(&self) -> u32 {
         get_u32(self.0, RKEY_XOR)
     }
@@ -67,7 +67,7 @@ pub struct Repr {
 }
 
 impl Repr {
-    /// Constants that rewrite a WRITE to `sent` (address and R_Key) into one to `received`, in a group whose
+    /// XOR constants that rewrite a WRITE to `sent` (address and R_Key) into a WRITE to `received`, in a group whose
     /// registration changes neither.
     pub fn between(sent: (u64, u32), received: (u64, u32)) -> Result<Repr, Unsolvable> {
         let (va_xor, rkey_xor) = (sent.0 ^ received.0, sent.1 ^ received.1);
@@ -83,7 +83,7 @@ impl Repr {
         })
     }
 
-    /// Decodes the payload.
+    /// Decodes the payload of a memory region message.
     pub fn parse(view: &View<'_>) -> Repr {
         Repr {
             va_xor: view.va_xor(),
@@ -95,7 +95,8 @@ impl Repr {
         }
     }
 
-    /// Writes the payload to the first [`PAYLOAD_LEN`] bytes of `buffer`; panics if it is shorter.
+    /// Writes the payload of a memory region message to the first [`PAYLOAD_LEN`] bytes of `buffer`; panics if it is
+    /// shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         put_u64(buffer, VA_XOR, self.va_xor);
         put_u32(buffer, RKEY_XOR, self.rkey_xor);
@@ -107,7 +108,7 @@ impl Repr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::testing::{refuses_every_shorter, unhex};
+    use crate::wire::testing::{rejects_every_shorter_prefix, unhex};
     use proptest::prelude::*;
 
     const BYTES: &str = "00007f0000000001 0000002a beef 1234";
@@ -132,7 +133,7 @@ mod tests {
 
     #[test]
     fn truncated_payload_is_refused() {
-        refuses_every_shorter(&unhex(BYTES), Header::MrInfo, |b| {
+        rejects_every_shorter_prefix(&unhex(BYTES), Header::MrInfo, |b| {
             View::new_checked(b).map(|_| ())
         });
     }

@@ -38,13 +38,13 @@ use super::error::{need, Header, Reason, WireError};
 use super::field::{get_array, get_u24, put, put_u24};
 use super::psn::{Psn, QpNum};
 
-/// Length of the metadata in bytes.
+/// Length in bytes of the metadata at the start of a registration packet.
 pub const METADATA_LEN: usize = 8;
-/// Length in bytes of one record: a node without its region.
+/// Length in bytes of one record in a registration packet: a node without its memory region.
 pub const NODE_LEN: usize = 8;
-/// Number of records that a region occupies, after the record of its node.
+/// Number of records that a node's memory region occupies, after the record of the node.
 const REGION_RECORDS: usize = 2;
-/// Largest number of records, and so of nodes without regions, in an IP packet of 1,500 bytes.
+/// Largest number of records, and so of nodes without memory regions, in an IP packet of 1,500 bytes.
 pub const MAX_NODES: usize = 183;
 /// UDP port of registration packets, as source and destination.
 pub const PORT: u16 = alfirk_contract::UDP_PORT_MRP;
@@ -59,9 +59,9 @@ pub const NODE_HAS_REGION: u8 = 0x40;
 pub const NODE_ONLY_RECEIVES: u8 = 0x20;
 /// Node flag: the node is the host that registers the group, in a [`Kind::Invite`] and the [`Kind::Agree`] in reply.
 pub const NODE_IS_LEADER: u8 = 0x10;
-/// Largest log2 of a region's length: half of the address space.
+/// Largest log2 of a memory region's length: half of the address space.
 pub const MAX_LOG2_LEN: u8 = 63;
-/// The protocol version.
+/// Version of the registration protocol (MRP).
 pub const VERSION: u8 = 1;
 
 const VERSION_TYPE: usize = 0;
@@ -123,10 +123,10 @@ pub enum Refusal {
     )]
     BadNodes,
     /// The address (McstID) belongs to another group.
-    #[error("the address belongs to another group")]
+    #[error("the address (McstID) belongs to another group; choose an unused one")]
     Taken,
     /// A switch did not accept the table entries.
-    #[error("a switch rejected the group")]
+    #[error("a switch rejected the table entries of the group")]
     SwitchFailed,
     /// Another change of the group is in progress, or messages are in flight.
     #[error("the group is being created or removed, or messages are in flight")]
@@ -149,7 +149,7 @@ pub enum Refusal {
     #[error("the host leads as many groups as one host may; deregister one first")]
     TooMany,
     /// The host sends registration packets faster than the controller handles them.
-    #[error("the host sends registration packets faster than they are handled")]
+    #[error("the host sends registration packets faster than the controller handles them; repeat the request later")]
     TooFast,
     /// A host did not consent to join the group.
     #[error("a host did not agree to join the group")]
@@ -358,7 +358,7 @@ impl Node {
     }
 }
 
-/// Rejects regions that are truncated or invalid.
+/// Rejects records with memory regions that are truncated or invalid.
 fn check_regions(mut records: &[u8]) -> Result<(), WireError> {
     while let Some((node, rest)) = records.split_at_checked(NODE_LEN) {
         records = rest;
@@ -474,7 +474,7 @@ pub struct Repr {
     /// Initial PSN of every member.
     pub initial_psn: Psn,
     /// In a [`Kind::Refuse`], the reason. In a [`Kind::Register`], timeout and retries of the queue pairs
-    /// ([`crate::registration::Patience::bits`]). Otherwise 0.
+    /// ([`crate::registration::RetryTimeout::bits`]). Otherwise 0.
     pub flags: u8,
     /// The listed nodes, in at most [`MAX_NODES`] records.
     pub nodes: Vec<Node>,
@@ -585,7 +585,7 @@ impl Repr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::testing::{refuses_every_shorter, unhex};
+    use crate::wire::testing::{rejects_every_shorter_prefix, unhex};
     use proptest::prelude::*;
 
     const BYTES: &str = "11 00 01 02 fffff0 00  0a000001 000011 00  0a000002 abcdef 01";
@@ -622,7 +622,7 @@ mod tests {
         assert_eq!(regions, [Some(region), None]);
         assert_eq!(repr.nodes[0].flags, 0);
         assert_eq!(repr.to_bytes(), bytes);
-        refuses_every_shorter(&bytes, Header::Mrp, |b| View::new_checked(b).map(|_| ()));
+        rejects_every_shorter_prefix(&bytes, Header::Mrp, |b| View::new_checked(b).map(|_| ()));
     }
 
     #[test]
@@ -695,7 +695,7 @@ mod tests {
 
     #[test]
     fn truncated_packet_is_refused() {
-        refuses_every_shorter(&unhex(BYTES), Header::Mrp, |b| {
+        rejects_every_shorter_prefix(&unhex(BYTES), Header::Mrp, |b| {
             View::new_checked(b).map(|_| ())
         });
     }

@@ -4,7 +4,7 @@ use super::error::{need, Header, WireError};
 use super::ethernet::MacAddr;
 use super::field::{get_u16, put_u16};
 
-/// Length after the Ethernet header in bytes, without padding to the shortest frame.
+/// Length in bytes of a PAUSE frame after its Ethernet header, without padding to the shortest frame.
 pub const FRAME_LEN: usize = 20;
 
 /// EtherType of MAC control frames.
@@ -81,7 +81,7 @@ impl Repr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::testing::{refuses_every_shorter, unhex};
+    use crate::wire::testing::{rejects_every_shorter_prefix, unhex};
     use proptest::prelude::*;
 
     /// Opcode, enable vector, and a time for each of the eight classes.
@@ -104,7 +104,7 @@ mod tests {
     fn shorter_frames_and_other_control_frames_are_refused() {
         let mut bytes = unhex(XOFF_3);
         let check = |bytes: &[u8]| View::new_checked(bytes).map(drop);
-        refuses_every_shorter(&bytes, Header::Pause, check);
+        rejects_every_shorter_prefix(&bytes, Header::Pause, check);
         // PAUSE of the whole link (IEEE 802.3, annex 31B), which is another opcode.
         bytes[1] = 1;
         bytes[0] = 0;

@@ -8,7 +8,7 @@ use super::serial::Space;
 
 const MASK: u32 = 0x00ff_ffff;
 
-/// Error: a number that needs more than 24 bits.
+/// Error: a number that does not fit into the 24 bits of a PSN or queue pair number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0:#x} does not fit into 24 bits")]
 pub struct TooLarge(pub u32);

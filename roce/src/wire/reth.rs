@@ -69,7 +69,7 @@ impl Repr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::testing::{refuses_every_shorter, unhex};
+    use crate::wire::testing::{rejects_every_shorter_prefix, unhex};
     use proptest::prelude::*;
 
     const BYTES: &str = "00007f00c0de0000 00000a5b 00100000";
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn truncated_header_is_refused() {
-        refuses_every_shorter(&unhex(BYTES), Header::Reth, |b| {
+        rejects_every_shorter_prefix(&unhex(BYTES), Header::Reth, |b| {
             View::new_checked(b).map(|_| ())
         });
     }

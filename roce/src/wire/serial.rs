@@ -30,7 +30,7 @@ impl Space {
     }
 
     /// Whether `a` equals or follows `b`. Of two numbers exactly half the space apart, neither follows the other.
-    pub const fn reaches(self, a: u32, b: u32) -> bool {
+    pub const fn is_at_or_after(self, a: u32, b: u32) -> bool {
         self.distance(b, a) >= 0
     }
 
@@ -64,7 +64,9 @@ mod tests {
     fn numbers_wrap_around() {
         let space = Space::new(3);
         assert!(space.lt(7, 0) && space.lt(6, 1) && !space.lt(0, 7));
-        assert!(space.reaches(0, 7) && space.reaches(5, 5) && !space.reaches(7, 0));
+        assert!(
+            space.is_at_or_after(0, 7) && space.is_at_or_after(5, 5) && !space.is_at_or_after(7, 0)
+        );
         assert_eq!((space.next(7), space.previous(0)), (0, 7));
         assert_eq!((space.distance(7, 1), space.distance(1, 7)), (2, -2));
     }
@@ -73,6 +75,6 @@ mod tests {
     fn numbers_half_the_space_apart_have_no_order() {
         let space = Space::new(3);
         assert!(!space.lt(0, 4) && !space.lt(4, 0));
-        assert!(!space.reaches(0, 4) && !space.reaches(4, 0));
+        assert!(!space.is_at_or_after(0, 4) && !space.is_at_or_after(4, 0));
     }
 }

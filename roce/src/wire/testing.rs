@@ -13,7 +13,7 @@ pub(crate) fn unhex(text: &str) -> Vec<u8> {
 }
 
 /// Asserts that `check` accepts `bytes` and rejects every shorter prefix, with `header` and the lengths in the error.
-pub(crate) fn refuses_every_shorter(
+pub(crate) fn rejects_every_shorter_prefix(
     bytes: &[u8],
     header: Header,
     check: impl Fn(&[u8]) -> Result<(), WireError>,

@@ -5,9 +5,9 @@ use super::field::{get_u16, put_u16};
 
 /// Length of a UDP header in bytes.
 pub const HEADER_LEN: usize = 8;
-/// Destination port of RoCEv2 (IBTA vol. 1, annex A17).
+/// UDP destination port of RoCEv2 packets (IBTA vol. 1, annex A17).
 pub const PORT_ROCE: u16 = 4791;
-/// Destination port of the group registration protocol, [`super::mrp`].
+/// UDP destination port of the group registration protocol, [`super::mrp`].
 pub const PORT_MRP: u16 = alfirk_contract::UDP_PORT_MRP;
 
 const SOURCE_PORT: usize = 0;
@@ -107,7 +107,7 @@ impl Repr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::testing::{refuses_every_shorter, unhex};
+    use crate::wire::testing::{rejects_every_shorter_prefix, unhex};
     use proptest::prelude::*;
 
     const BYTES: &str = "c011 12b7 000c 0000 01020304";
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn truncated_datagram_is_refused() {
-        refuses_every_shorter(&unhex(BYTES), Header::Udp, |b| {
+        rejects_every_shorter_prefix(&unhex(BYTES), Header::Udp, |b| {
             View::new_checked(b).map(|_| ())
         });
     }

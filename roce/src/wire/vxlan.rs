@@ -6,7 +6,7 @@ use super::{ethernet, ipv4, udp};
 
 /// Length of a VXLAN header in bytes.
 pub const HEADER_LEN: usize = 8;
-/// Destination port of VXLAN.
+/// UDP destination port of VXLAN packets.
 pub const PORT: u16 = 4789;
 /// Number of bytes that VXLAN over IPv4 adds to an IP packet. For links with MTU N, the underlay needs an MTU of N plus
 /// this.
@@ -71,7 +71,7 @@ impl Repr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::testing::{refuses_every_shorter, unhex};
+    use crate::wire::testing::{rejects_every_shorter_prefix, unhex};
     use proptest::prelude::*;
 
     // Scapy: bytes(VXLAN(vni=42, flags="Instance") / Ether(dst="02:00:00:00:00:02", src="02:00:00:00:00:01", type=0x88b5))
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn truncated_datagram_is_refused() {
-        refuses_every_shorter(&unhex(BYTES), Header::Vxlan, |b| {
+        rejects_every_shorter_prefix(&unhex(BYTES), Header::Vxlan, |b| {
             View::new_checked(b).map(|_| ())
         });
     }

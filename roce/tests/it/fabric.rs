@@ -460,8 +460,8 @@ fn regions_of_each_receiver_and_request_differ() {
         let mut host = host(rank as usize, 4200, 1);
         let (_, ends) = Transfer::prepare(&mut host, spec(rank)).unwrap();
         assert_eq!(ends[0].memory, None, "the group is registered without");
-        assert!(ends[0].requests.iter().any(|r| r.va % 4096 != 0));
-        regions.extend(ends[0].requests.iter().map(|r| (r.va, r.rkey)));
+        assert!(ends[0].slice_windows.iter().any(|r| r.va % 4096 != 0));
+        regions.extend(ends[0].slice_windows.iter().map(|r| (r.va, r.rkey)));
     }
     assert_eq!(regions.len(), 3 * 7);
 }

@@ -347,7 +347,10 @@ fn deregistering_memory_fails_a_pending_send() {
     pair.net.hosts[0].memory_mut().deregister(key).unwrap();
     pair.run(1_000_000_000);
     let outcome = pair.done[0][0].outcome.unwrap_err().to_string();
-    assert_eq!(outcome, "the request's memory is not registered");
+    assert_eq!(
+        outcome,
+        "the memory of the work request is not registered any more"
+    );
     let error = pair.net.hosts[0]
         .post_send(pair.qps[0], request)
         .unwrap_err();

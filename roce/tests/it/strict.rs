@@ -179,7 +179,7 @@ fn malformed_acknowledgements_are_dropped() {
          ! Send #0: 1 bytes",
     );
     let expected = Violations {
-        bad_answer_length: 1,
+        bad_ack_length: 1,
         bad_opcode: 3,
         ..Violations::default()
     };

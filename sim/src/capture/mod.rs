@@ -1,38 +1,39 @@
-//! Records of a run: packet captures, timelines and text traces, as [`crate::engine::Observer`]s.
+//! Records of a simulation run: packet captures, timelines and text traces. Each is written by an observer
+//! ([`crate::engine::Observer`]).
 //!
 //! Each observer writes to a given writer. A write error ends the record; [`Record::finish`] returns the error.
 
+pub mod page_trace;
 pub mod pcap;
 pub mod pcapng;
 pub mod timeline;
 pub mod trace;
-pub mod watch;
 
+pub use page_trace::PageTrace;
 pub use pcap::PortCapture;
 pub use pcapng::PcapngCapture;
 pub use timeline::Timeline;
 pub use trace::TextTrace;
-pub use watch::PageTrace;
 
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
-/// A writer that is shared by the observer in the engine and the [`Record`] of the caller. After a write error nothing
-/// is written.
+/// A writer that the observer in the engine and the caller's [`Record`] share. After a write error it writes nothing
+/// more.
 struct Sink<W> {
     writer: W,
     failed: Option<io::Error>,
 }
 
-/// The caller's end of a record: flushes it and returns the first write error.
+/// The caller's handle of a capture, timeline or trace: flushes its writer and returns the first write error.
 #[must_use = "a record is complete only after finish"]
 pub struct Record {
     end: Box<dyn FnOnce() -> io::Result<()>>,
 }
 
 impl Record {
-    /// Flushes the record.
+    /// Flushes the capture, timeline or trace.
     ///
     /// # Errors
     ///
@@ -43,7 +44,7 @@ impl Record {
 }
 
 impl<W: 'static> Sink<W> {
-    /// Creates the writer for the observer, and the record that ends it by `flush`.
+    /// Creates the shared writer for an observer, and the record whose [`Record::finish`] calls `flush`.
     fn new(
         writer: W,
         flush: impl FnOnce(&mut W) -> io::Result<()> + 'static,
@@ -64,6 +65,7 @@ impl<W: 'static> Sink<W> {
         (sink, Record { end })
     }
 
+    /// Calls `act` on the writer, and keeps the error of the first call that fails.
     fn write(&mut self, act: impl FnOnce(&mut W) -> io::Result<()>) {
         if self.failed.is_none() {
             self.failed = act(&mut self.writer).err();

@@ -18,7 +18,7 @@ pub struct PortCapture<W: Write> {
 }
 
 impl<W: Write + 'static> PortCapture<W> {
-    /// Creates a capture that writes to `writer`. `node`: name of the node; `port`: number of its port.
+    /// Creates a capture of port `port` of the node named `node`, written to `writer`.
     ///
     /// # Errors
     ///

@@ -30,10 +30,10 @@ const NANOSECONDS: u8 = 9;
 const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
 
-/// Captures the frames of all ports.
+/// Captures the frames of all ports of all nodes.
 pub struct PcapngCapture<W> {
     sink: Rc<RefCell<Sink<W>>>,
-    /// Interface number in the file, by node name and port.
+    /// Number of each interface in the file, by name of the node and port number.
     interfaces: BTreeMap<(String, u32), u32>,
 }
 
@@ -55,7 +55,7 @@ impl<W: Write + 'static> PcapngCapture<W> {
         Ok((PcapngCapture { sink, interfaces }, record))
     }
 
-    /// Interface number of a port. The interface is described in the file when it is first used.
+    /// Returns the interface number of a port. Writes the description of the interface at the port's first use.
     fn interface(&mut self, node: &str, port: u32) -> u32 {
         let key = (node.to_owned(), port);
         if let Some(number) = self.interfaces.get(&key) {

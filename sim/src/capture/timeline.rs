@@ -23,7 +23,7 @@ pub struct Timeline<W> {
     rates: Rates,
     /// Process number of each node in the file.
     processes: BTreeMap<String, u32>,
-    /// Process and thread numbers of the threads whose names have been written to the file.
+    /// Process and thread numbers whose names have been written to the file.
     threads: BTreeSet<(u32, u32)>,
 }
 
@@ -53,25 +53,26 @@ impl<W: Write> Lines<W> {
 struct Event<'e> {
     name: &'e str,
     ph: &'e str,
-    /// Time in microseconds, with nanoseconds as decimals.
+    /// Time of the event in microseconds, with nanoseconds as decimals.
     #[serde(skip_serializing_if = "Option::is_none")]
     ts: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     dur: Option<f64>,
     pid: u32,
     tid: u32,
-    /// Scope of an instant: `t` for its thread.
+    /// Scope of an instant event: `t` for its thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     s: Option<&'e str>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     args: BTreeMap<&'e str, String>,
 }
 
-/// Thread number of a node's notes. The thread of port N is N + 1.
+/// Number of the thread that shows a node's notes. The thread of port N has number N + 1.
 const NOTES: u32 = 0;
 
 impl<W: Write + 'static> Timeline<W> {
-    /// Creates a timeline that is written to `writer`. `rates`: link rates, from which the duration of slices follows.
+    /// Creates a timeline that is written to `writer`. `rates`: rate of each port's link, which gives the duration of
+    /// the slices.
     pub fn new(writer: W, rates: Rates) -> (Timeline<W>, Record) {
         let lines = Lines {
             writer,
@@ -92,7 +93,7 @@ impl<W: Write + 'static> Timeline<W> {
         self.sink.borrow_mut().write(|lines| lines.add(&line));
     }
 
-    /// Process and thread number of a node's thread. Both are named in the file when they are first used.
+    /// Returns the process and thread numbers of a node's thread. Writes the names of both at their first use.
     fn place(&mut self, node: &str, thread: u32) -> (u32, u32) {
         let number = self.processes.len() as u32 + 1;
         let pid = match self.processes.get(node) {

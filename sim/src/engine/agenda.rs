@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Range of the timing wheel in nanoseconds: a power of two, at least 64. Later events are in the heap. A frame of 4
-/// KiB takes half of this range on a link of 10 Gbit/s.
+/// KiB takes less than half of this range on a link of 10 Gbit/s.
 const SPAN: u64 = 8192;
 const SLOTS: usize = SPAN as usize;
 const WORDS: usize = SLOTS / 64;
 
-/// Index that marks the end of a linked list.
+/// Index that marks the end of a linked list of [`Place`]s.
 const NONE: u32 = u32::MAX;
 
 /// Priority queue of events by time; events of the same time are in the order of insertion.
@@ -19,16 +19,16 @@ const NONE: u32 = u32::MAX;
 /// constant time. Later events are in a heap until the wheel reaches them. Events are not moved: a slot is a linked
 /// list of indexes into `places`.
 pub(super) struct Agenda<E> {
-    /// Time of the event taken last, in nanoseconds.
+    /// Time in nanoseconds of the event that was last removed.
     now: u64,
-    /// First and last of the events at each time from `now` to `now + SPAN`, as indexes into `places`. The array is
-    /// indexed by time modulo `SPAN`.
+    /// First and last event at each time from `now` to `now + SPAN`, as indexes into `places`; the slot of a time is
+    /// that time modulo `SPAN`.
     slots: Box<[(u32, u32); SLOTS]>,
-    /// Bitmap of the slots with events.
+    /// Bitmap of the slots that hold events.
     filled: [u64; WORDS],
-    /// Events after the range of the wheel: time, number of the insertion, index into `places`.
-    far: BinaryHeap<Reverse<(u64, u64, u32)>>,
-    /// Number of events inserted into the heap so far.
+    /// Events later than the range of the wheel: time, number of the insertion, index into `places`.
+    heap: BinaryHeap<Reverse<(u64, u64, u32)>>,
+    /// Number of events inserted into the heap so far, which orders events of equal time.
     heap_insertions: u64,
     /// Pool of all scheduled events, and of free entries.
     places: Vec<Place<E>>,
@@ -36,7 +36,7 @@ pub(super) struct Agenda<E> {
     free: u32,
 }
 
-/// Entry of the pool of events.
+/// Entry of the pool of events: an event, or free.
 struct Place<E> {
     event: Option<E>,
     /// Index of the next event in the same slot, or of the next free entry.
@@ -49,14 +49,14 @@ impl<E> Agenda<E> {
             now: 0,
             slots: Box::new([(NONE, NONE); SLOTS]),
             filled: [0; WORDS],
-            far: BinaryHeap::new(),
+            heap: BinaryHeap::new(),
             heap_insertions: 0,
             places: Vec::new(),
             free: NONE,
         }
     }
 
-    /// Inserts an event at time `at`. If `at` is before the event taken last, the event gets the time of that event.
+    /// Inserts an event at time `at`. A time before that of the last removed event is replaced by that event's time.
     pub(super) fn add(&mut self, at: u64, event: E) {
         let place = match self.places.get_mut(self.free as usize) {
             Some(free) => {
@@ -75,12 +75,12 @@ impl<E> Agenda<E> {
         if at - self.now < SPAN {
             self.append(at, place);
         } else {
-            self.far.push(Reverse((at, self.heap_insertions, place)));
+            self.heap.push(Reverse((at, self.heap_insertions, place)));
             self.heap_insertions += 1;
         }
     }
 
-    /// Appends the event at index `place` to the list of the slot for time `at`.
+    /// Appends the event at index `place` to the list of its slot in the wheel. `at`: time of the event.
     fn append(&mut self, at: u64, place: u32) {
         let slot = (at % SPAN) as usize;
         self.places[place as usize].next = NONE;
@@ -98,14 +98,14 @@ impl<E> Agenda<E> {
     pub(super) fn next_at(&self) -> Option<u64> {
         // All events in the heap are later than those in the wheel.
         self.next_near()
-            .or_else(|| self.far.peek().map(|Reverse((at, ..))| *at))
+            .or_else(|| self.heap.peek().map(|Reverse((at, ..))| *at))
     }
 
     fn next_near(&self) -> Option<u64> {
         self.next_from(self.now)
     }
 
-    /// Time of the first event in the wheel at or after `from`. An event before `from` counts as `SPAN` later.
+    /// Time of the first event in the wheel, searched from time `from` on. A slot before `from` counts as `SPAN` later.
     fn next_from(&self, from: u64) -> Option<u64> {
         let start = (from % SPAN) as usize;
         let ahead = |slot: usize| (slot.wrapping_sub(start) % SLOTS) as u64;
@@ -124,12 +124,12 @@ impl<E> Agenda<E> {
         })
     }
 
-    /// End of the time range that [`Agenda::near`] and [`Agenda::visit`] cover, exclusive.
+    /// End (exclusive) of the time range that [`Agenda::near`] and [`Agenda::visit`] cover.
     pub(super) fn near_end(&self) -> u64 {
         self.now.saturating_add(SPAN)
     }
 
-    /// Times of the events before `until`, and their indexes into `places`, in order.
+    /// Times and indexes into `places` of the events in the wheel before `until`, in order.
     fn places_until(&self, until: u64) -> impl Iterator<Item = (u64, u32)> + use<'_, E> {
         let until = until.min(self.near_end());
         let from = move |at: u64| self.next_from(at).filter(|next| *next < until);
@@ -144,13 +144,13 @@ impl<E> Agenda<E> {
         })
     }
 
-    /// The events before `until`, in order.
+    /// The events in the wheel before `until`, in order.
     pub(super) fn near(&self, until: u64) -> impl Iterator<Item = &E> {
         let places = self.places_until(until);
         places.filter_map(|(_, place)| self.places[place as usize].event.as_ref())
     }
 
-    /// Calls `change` on each event before `until`, in order.
+    /// Calls `change` on each event in the wheel before `until`, in order.
     pub(super) fn visit(&mut self, until: u64, mut change: impl FnMut(u64, &mut E)) {
         let places: Vec<_> = self.places_until(until).collect();
         for (at, place) in places {
@@ -186,11 +186,11 @@ impl<E> Agenda<E> {
     /// precede events inserted later for the same time.
     fn advance(&mut self, at: u64) {
         self.now = at;
-        while let Some(&Reverse((at, _, place))) = self.far.peek() {
+        while let Some(&Reverse((at, _, place))) = self.heap.peek() {
             if at - self.now >= SPAN {
                 break;
             }
-            self.far.pop();
+            self.heap.pop();
             self.append(at, place);
         }
     }

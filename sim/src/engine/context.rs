@@ -9,7 +9,7 @@ use std::net::Ipv4Addr;
 
 use alfirk_aggregation::Group;
 
-use super::link::{Count, Fate};
+use super::link::{Count, TransmitResult};
 use super::state::{Core, NodeState, Port};
 use super::train::FlowPosition;
 use super::window::Effect;
@@ -24,10 +24,11 @@ pub struct Context<'a, M, F = Vec<u8>> {
     access: Access<'a, M, F>,
 }
 
+/// The part of the engine that a handler may access.
 enum Access<'a, M, F> {
-    /// The whole engine: effects are applied at once.
+    /// The whole engine. Effects of the handler are applied at once.
     Engine(&'a mut Core<M, F>),
-    /// Only the node's own state. The node runs ahead in a window that ends at this time, in nanoseconds, and its
+    /// Only the node's own state. The node runs ahead in a window that ends at the given time in nanoseconds, and its
     /// effects are recorded.
     NodeOnly(&'a mut NodeState<M, F>, u64),
 }
@@ -42,7 +43,7 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         }
     }
 
-    /// Creates the context of a node that runs ahead of the engine, at time `now`.
+    /// Creates the context of a node that handles an event at `now`, ahead of the engine's time.
     pub(super) fn ahead(
         own: &'a mut NodeState<M, F>,
         node: NodeId,
@@ -58,14 +59,14 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         }
     }
 
-    fn own(&self) -> &NodeState<M, F> {
+    fn own_state(&self) -> &NodeState<M, F> {
         match &self.access {
             Access::Engine(core) => &core.node_states[self.node.0],
             Access::NodeOnly(own, _) => own,
         }
     }
 
-    pub(super) fn own_mut(&mut self) -> &mut NodeState<M, F> {
+    pub(super) fn own_state_mut(&mut self) -> &mut NodeState<M, F> {
         match &mut self.access {
             Access::Engine(core) => &mut core.node_states[self.node.0],
             Access::NodeOnly(own, _) => own,
@@ -73,14 +74,14 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
     }
 
     fn port(&self, port: u32) -> Option<&Port> {
-        self.own().ports.get(port)
+        self.own_state().ports.get(port)
     }
 
     fn port_mut(&mut self, port: u32) -> Option<&mut Port> {
-        self.own_mut().ports.get_mut(port)
+        self.own_state_mut().ports.get_mut(port)
     }
 
-    /// State of the engine; `None` if there are no observers.
+    /// Returns the state of the engine, for reports to observers; `None` if there are no observers.
     fn observed(&mut self) -> Option<&mut Core<M, F>> {
         match &mut self.access {
             Access::Engine(core) if core.is_observed() => Some(core),
@@ -95,6 +96,7 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         }
     }
 
+    /// Records an effect of a node that runs ahead; does nothing for other nodes.
     fn record(&mut self, effect: impl FnOnce() -> Effect<M, F>) {
         if let Access::NodeOnly(own, _) = &mut self.access {
             if let Some(ahead_log) = &mut own.ahead_log {
@@ -103,7 +105,7 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         }
     }
 
-    /// Schedules an event of this node at time `at`.
+    /// Schedules an event for this node at time `at`.
     fn add_own(&mut self, at: u64, event: Event<M, F>) {
         match &mut self.access {
             Access::Engine(core) => core.agenda.add(at, event),
@@ -178,13 +180,13 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
             port_state.direction.idle_at() <= now,
             "transmit on an idle port"
         );
-        let (at, copy_at, is_held) = match port_state.direction.transmit(len, now) {
-            Fate::Arrives {
+        let (at, copy_at, is_reordered) = match port_state.direction.transmit(len, now) {
+            TransmitResult::Arrives {
                 at,
                 copy_at,
-                is_held,
-            } => (at, copy_at, is_held),
-            Fate::Dropped(reason) => return self.lose(port, &frame, reason),
+                is_reordered,
+            } => (at, copy_at, is_reordered),
+            TransmitResult::Dropped(reason) => return self.report_loss(port, &frame, reason),
         };
         if let Some(place) = place.filter(|_| port_state.direction.keeps_order()) {
             port_state.departs(place);
@@ -209,7 +211,7 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
                     at,
                     frame,
                 });
-                if is_held {
+                if is_reordered {
                     let count = Count::Reordered;
                     self.record(|| Effect::Count { port, count });
                 }
@@ -227,8 +229,8 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         }
     }
 
-    /// Reports to observers the loss of a frame that was to leave through `port`. The loss is counted already.
-    fn lose(&mut self, port: u32, frame: &F, reason: DropReason) {
+    /// Reports to observers that a frame which was to leave through `port` is lost. The loss is counted already.
+    fn report_loss(&mut self, port: u32, frame: &F, reason: DropReason) {
         let node = self.node;
         match &mut self.access {
             Access::Engine(core) => core.lost(node, port, frame, reason),
@@ -236,6 +238,7 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         }
     }
 
+    /// Counts a frame of `len` bytes that was lost at `port`.
     fn record_loss(&mut self, port: u32, len: usize, reason: DropReason) {
         for count in [Count::Frame(len as u32), Count::Drop(reason)] {
             self.record(|| Effect::Count { port, count });
@@ -253,16 +256,16 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         let Some(port_state) = self.port_mut(port) else {
             return false;
         };
-        let Some((direction, departures)) = port_state.follower(place, epoch) else {
+        let Some((direction, departures)) = port_state.follower_departure(place, epoch) else {
             return false;
         };
         if direction.idle_at() > now {
             return false;
         }
         let at = match direction.transmit(len, now) {
-            Fate::Arrives { at, .. } => at,
+            TransmitResult::Arrives { at, .. } => at,
             // The loss leaves a gap in the flow, so the next frame is not a follower.
-            Fate::Dropped(reason) => {
+            TransmitResult::Dropped(reason) => {
                 self.record_loss(port, len, reason);
                 return true;
             }
@@ -293,7 +296,7 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
     pub fn expect_followers(&mut self, frame: &F, count: u32) {
         // A node that runs ahead gets every frame as an event of its own.
         if let (Access::Engine(core), Some(place)) = (&mut self.access, frame.place()) {
-            core.expect(self.node, frame, place, count);
+            core.record_announcement(self.node, frame, place, count);
         }
     }
 
@@ -318,7 +321,7 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         self.count(port, Count::Pause);
     }
 
-    /// Adds nanoseconds for which the other end had paused `port` to the counters of the port.
+    /// Adds `ns` nanoseconds to the pause time of `port`: the other end had paused the port for so long.
     pub fn count_paused(&mut self, port: u32, ns: u64) {
         if ns > 0 {
             self.count(port, Count::Paused(ns));
@@ -329,7 +332,7 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
     /// node has one timer. An earlier time replaces a later one; a later time is ignored.
     pub fn wake_at(&mut self, at: u64) {
         let at = at.max(self.now);
-        let wake = &mut self.own_mut().wake;
+        let wake = &mut self.own_state_mut().wake;
         if wake.is_none_or(|set| at < set) {
             *wake = Some(at);
             let node = self.node;
@@ -337,7 +340,7 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         }
     }
 
-    /// Sends `message` to node `to`, which may be this node. It arrives after `delay` nanoseconds.
+    /// Sends `message` to node `to`, which may be this node. The message arrives after `delay` nanoseconds.
     pub fn send(&mut self, to: NodeId, message: M, delay: u64) {
         let at = self.now.saturating_add(delay);
         let from = self.node;
@@ -360,7 +363,7 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         }
     }
 
-    /// Adds a note to the trace. `text` is called only if an observer uses notes.
+    /// Adds a note of this node to the trace. Calls `text` only if an observer uses notes.
     pub fn note(&mut self, text: impl FnOnce() -> String) {
         let node = self.node;
         if self.wants_notes() {

@@ -1,4 +1,4 @@
-//! Links: two directions, each with its own random faults and counters.
+//! Links between ports. Each link has two directions, each with random faults and counters of its own.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
@@ -10,16 +10,17 @@ use alfirk_experiment::stream::stream;
 /// Length of an Ethernet header in bytes, which the MTU does not include.
 pub(crate) const ETHERNET_HEADER: usize = 14;
 
-/// Parameters of a link, which are the same for both directions.
+/// Parameters of a link, the same for both directions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkConfig {
-    /// Rate in bits per second of the bytes on the wire ([`wire_bytes`]): preamble, FCS and inter-frame gap included.
+    /// Rate in bits per second of the bytes on the wire ([`wire_bytes`]), which include preamble, FCS and inter-frame
+    /// gap.
     pub rate: u64,
     /// Propagation delay in nanoseconds.
     pub delay: u64,
-    /// Largest IP packet in bytes; longer ones are dropped.
+    /// Maximum length of an IP packet in bytes; frames with longer packets are dropped.
     pub mtu: usize,
-    /// Probabilities of random faults, per frame.
+    /// Probabilities of random faults.
     pub faults: FaultProbabilities,
 }
 
@@ -33,7 +34,7 @@ pub struct FaultProbabilities {
     /// Probability that a frame is delayed by up to [`FaultProbabilities::reorder_window`], so that later frames
     /// overtake it.
     pub reorder: f64,
-    /// Longest delay of a reordered frame, in nanoseconds.
+    /// Maximum additional delay of a reordered frame, in nanoseconds.
     pub reorder_window: u64,
 }
 
@@ -80,7 +81,7 @@ impl DropReason {
         DropReason::LinkDown,
     ];
 
-    /// Name of the reason in traces and reports.
+    /// Name of the reason, as in traces and reports.
     pub fn as_str(self) -> &'static str {
         match self {
             DropReason::Fault => "loss",
@@ -92,17 +93,17 @@ impl DropReason {
     }
 }
 
-/// Number of frames lost in one direction of a link, by reason.
+/// Number of frames lost in one direction of a link, for each reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DropCounters([u64; DropReason::ALL.len()]);
 
 impl DropCounters {
-    /// Number of frames lost for `reason`.
+    /// Number of frames that were lost for `reason`.
     pub fn get(&self, reason: DropReason) -> u64 {
         self.0[reason as usize]
     }
 
-    /// Number of frames lost for any reason.
+    /// Number of frames that were lost for any reason.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
@@ -117,19 +118,20 @@ pub struct LinkCounters {
     pub bytes: u64,
     /// Bytes of the frames transmitted on the wire: with padding, FCS, preamble and inter-frame gap.
     pub wire_bytes: u64,
-    /// Frames that the link has duplicated.
+    /// Number of frames that the link has duplicated.
     pub duplicated: u64,
-    /// Frames that the link has delayed for reordering.
+    /// Number of frames that the link has delayed for reordering.
     pub reordered: u64,
-    /// Frames lost, by reason. Includes frames that the sending node dropped on reception ([`DropReason::InputFull`]).
+    /// Number of frames lost, by reason. Includes frames that the sending node dropped on reception
+    /// ([`DropReason::InputFull`]).
     pub drops: DropCounters,
-    /// PAUSE frames transmitted that stop the other end.
+    /// Number of transmitted PAUSE frames that stop the other end.
     pub pauses: u64,
     /// Nanoseconds for which this direction was paused by the other end, counted at the end of each pause.
     pub paused_ns: u64,
 }
 
-/// Update of the counters of a link direction.
+/// One update of the counters of a link direction.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Count {
     /// A frame of this length in bytes was transmitted.
@@ -145,17 +147,18 @@ pub(super) enum Count {
 }
 
 impl LinkCounters {
+    /// Applies an update to the counters.
     #[inline]
     pub(super) fn count(&mut self, what: Count) {
         self.change(what, 1);
     }
 
-    /// Reverts an update.
+    /// Reverts an update of the counters.
     pub(super) fn revert_count(&mut self, what: Count) {
         self.change(what, u64::MAX);
     }
 
-    /// Applies an update `times` times, modulo 2^64, so that 2^64 - 1 reverts it.
+    /// Adds `times` times the update to the counters, modulo 2^64. So `times` = 2^64 - 1 reverts the update.
     #[inline]
     fn change(&mut self, what: Count, times: u64) {
         let add = |counter: &mut u64, number: u64| {
@@ -176,17 +179,17 @@ impl LinkCounters {
     }
 }
 
-/// One end of a link: a node and its port.
+/// One end of a link.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct End {
     pub(super) node: NodeId,
     pub(super) port: u32,
 }
 
-/// State of one direction of a link, owned by the sending node. Transmission of a frame accesses no other state.
+/// One direction of a link, owned by the sending node. Transmission of a frame accesses no other state.
 pub(super) struct Direction {
     to: End,
-    /// Parameters of the link, as in [`LinkConfig`].
+    /// Rate of the link in bits per second; see [`LinkConfig`].
     rate: u64,
     delay: u64,
     mtu: usize,
@@ -195,31 +198,31 @@ pub(super) struct Direction {
     /// Whether the link neither reorders nor duplicates frames.
     keeps_order: bool,
     up: bool,
-    /// Number of outages so far.
+    /// Number of times that the link has gone down so far.
     outages: u32,
-    /// Bytes on the wire of the last frame, and its transmission time in picoseconds. Cached because most frames have
-    /// the same length.
+    /// Length on the wire in bytes and transmission time in picoseconds of the last frame. Cached, because most frames
+    /// have the same length.
     last: (u64, u64),
     /// Time at which the transmitter becomes idle, in picoseconds.
     free_at_ps: u64,
-    /// Time in nanoseconds of the [`super::Node::on_idle`] that the node has requested; `None` without a request.
+    /// Time in nanoseconds of the [`super::Node::on_idle`] call that the node has requested; `None` without a request.
     awaited: Option<u64>,
     counters: LinkCounters,
     // Boxed, so that the fields that every frame uses are close together in memory.
     rest: Box<RareFields>,
 }
 
-/// Fields that few frames use.
+/// Fields of [`Direction`] that few frames use.
 struct RareFields {
     name: String,
     rng: ChaCha8Rng,
     faults: FaultProbabilities,
-    /// Start times of the outages, in nanoseconds.
+    /// Times in nanoseconds at which the link went down.
     outage_times: Vec<u64>,
 }
 
 impl Direction {
-    /// Creates both directions of a link between `ends`, named "A -> B" and "B -> A".
+    /// Creates both directions of a link between `ends`. The directions are named "A -> B" and "B -> A".
     pub(super) fn of_link(
         seed: u64,
         ends: [(End, String); 2],
@@ -279,20 +282,20 @@ impl Direction {
         shortest.saturating_add(self.delay)
     }
 
-    /// The receiving end.
+    /// The end of the link that receives the frames.
     pub(super) fn to(&self) -> End {
         self.to
     }
 
-    /// Time in nanoseconds at which the transmitter accepts the next frame: when the last bit of the previous frame
-    /// leaves. The first bit of the next one follows directly. So rounding neither wastes capacity nor delays frames
-    /// that arrive at the link's rate.
+    /// Time in nanoseconds at which the transmitter accepts the next frame, which is when the last bit of the previous
+    /// frame leaves. The first bit of the next frame follows directly, so rounding neither wastes capacity nor delays
+    /// frames that arrive at the link's rate.
     pub(super) fn idle_at(&self) -> u64 {
         self.free_at_ps / 1000
     }
 
-    /// Records that the node waits for an idle transmitter. Returns the time at which to call it; `None` if it waits
-    /// already.
+    /// Records that the node waits for an idle transmitter. Returns the time at which the node must be called; `None`
+    /// if it waits already.
     pub(super) fn wait(&mut self, now: u64) -> Option<u64> {
         if self.awaited.is_some() {
             return None;
@@ -301,19 +304,20 @@ impl Direction {
         self.awaited
     }
 
-    /// Whether the node must be called now because the transmitter is idle. Clears the request.
+    /// Whether the node must be called now, because it waits for an idle transmitter and the transmitter is idle.
+    /// Clears the request.
     pub(super) fn take_waiting(&mut self, now: u64) -> bool {
         self.awaited.take_if(|at| *at == now).is_some()
     }
 
-    /// Number of outages so far.
+    /// Number of times that the link has gone down so far.
     pub(super) fn outages(&self) -> u32 {
         self.outages
     }
 
-    /// Whether a frame that departed after `outages` outages arrives at time `at`: its link has not gone down
-    /// meanwhile. The result is the same for both directions.
-    pub(super) fn carried(&self, outages: u32, at: u64) -> bool {
+    /// Whether a frame that departed after `outages` outages arrives at time `at`, because the link has not gone down
+    /// since. Both directions give the same result.
+    pub(super) fn survives_outages(&self, outages: u32, at: u64) -> bool {
         let down = self.rest.outage_times.get(outages as usize);
         down.is_none_or(|down| *down >= at)
     }
@@ -338,10 +342,10 @@ impl Direction {
         Ok(())
     }
 
-    /// Starts the transmission of a frame of `len` bytes at `now`, and returns when it arrives, or why it is lost. The
-    /// transmitter must be idle.
+    /// Starts the transmission of a frame of `len` bytes at time `now`. Returns the frame's arrival time, or the reason
+    /// of its loss. The transmitter must be idle.
     #[inline]
-    pub(super) fn transmit(&mut self, len: usize, now: u64) -> Fate {
+    pub(super) fn transmit(&mut self, len: usize, now: u64) -> TransmitResult {
         let on_wire = wire_bytes(len);
         self.counters.count(Count::Frame(len as u32));
         if self.last.0 != on_wire {
@@ -353,39 +357,40 @@ impl Direction {
         self.awaited = None;
 
         let mut fate = if !self.up {
-            Fate::Dropped(DropReason::LinkDown)
+            TransmitResult::Dropped(DropReason::LinkDown)
         } else if len > self.mtu + ETHERNET_HEADER {
-            Fate::Dropped(DropReason::TooLong)
+            TransmitResult::Dropped(DropReason::TooLong)
         } else {
-            Fate::Arrives {
+            TransmitResult::Arrives {
                 at: end.div_ceil(1000).saturating_add(self.delay),
                 copy_at: None,
-                is_held: false,
+                is_reordered: false,
             }
         };
         if self.has_faults {
             fate = self.draw_faults(fate);
         }
-        if let Fate::Dropped(reason) = fate {
+        if let TransmitResult::Dropped(reason) = fate {
             self.counters.count(Count::Drop(reason));
         }
         fate
     }
 
-    /// Draws the faults of a frame. Each frame consumes four random numbers, whatever its faults are.
-    fn draw_faults(&mut self, fate: Fate) -> Fate {
+    /// Applies the link's random faults to the fate of a frame. Each frame consumes four random numbers, whatever its
+    /// faults are.
+    fn draw_faults(&mut self, fate: TransmitResult) -> TransmitResult {
         let (rest, counters) = (&mut *self.rest, &mut self.counters);
         let [loss, duplicate, reorder, hold] = [(); 4].map(|()| rest.rng.next_u64());
-        let Fate::Arrives { at, .. } = fate else {
+        let TransmitResult::Arrives { at, .. } = fate else {
             return fate;
         };
         let faults = &rest.faults;
         if hits(faults.loss, loss) {
-            return Fate::Dropped(DropReason::Fault);
+            return TransmitResult::Dropped(DropReason::Fault);
         }
         let mut at = at;
-        let is_held = hits(faults.reorder, reorder);
-        if is_held {
+        let is_reordered = hits(faults.reorder, reorder);
+        if is_reordered {
             counters.count(Count::Reordered);
             at = at.saturating_add(hold % faults.reorder_window.saturating_add(1).max(1));
         }
@@ -393,28 +398,28 @@ impl Direction {
             counters.count(Count::Duplicated);
             at
         });
-        Fate::Arrives {
+        TransmitResult::Arrives {
             at,
             copy_at,
-            is_held,
+            is_reordered,
         }
     }
 }
 
-/// Arrival of a transmitted frame: none, one, or two if it is duplicated.
+/// Result of the transmission of a frame: lost, or arrives once, or twice if it is duplicated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum TransmitResult {
     Dropped(DropReason),
     Arrives {
         at: u64,
-        /// Arrival time of the duplicate; `None` without one.
+        /// Arrival time of the duplicate in nanoseconds; `None` if the frame is not duplicated.
         copy_at: Option<u64>,
-        /// Whether the frame is delayed for reordering.
-        is_held: bool,
+        /// Whether the link delays the frame for reordering.
+        is_reordered: bool,
     },
 }
 
-/// Whether an event of probability `p` occurs, by the random number `draw`.
+/// Whether an event of probability `p` occurs, as decided by the random number `draw`.
 fn hits(p: f64, draw: u64) -> bool {
     // An f64 represents 53-bit integers exactly, so the comparison gives the same result on all platforms.
     ((draw >> 11) as f64) < p * (1u64 << 53) as f64

@@ -270,12 +270,12 @@ fn deliver<N: Node>(
     match event {
         Event::Arrival { to, frame, .. } => node.on_frame(to.port, frame, ctx),
         Event::Idle { port, .. } => {
-            if ctx.own_mut().becomes_idle(port, now) {
+            if ctx.own_state_mut().becomes_idle(port, now) {
                 node.on_idle(port, ctx);
             }
         }
         Event::Wake { .. } => {
-            let own = ctx.own_mut();
+            let own = ctx.own_state_mut();
             if own.wakes(now) {
                 own.wake = None;
                 node.on_wake(ctx);

@@ -1,4 +1,4 @@
-//! Map from port numbers to values.
+//! A map from port numbers to values, made for consecutive port numbers.
 
 use smallvec::SmallVec;
 
@@ -18,7 +18,7 @@ impl<T, const INLINE: usize> PortMap<T, INLINE> {
         }
     }
 
-    /// Adds a port with its value. Returns false, without effect, if the port exists.
+    /// Adds a value for a port. Returns false, without effect, if the port has a value already.
     pub(crate) fn add(&mut self, port: u32, value: T) -> bool {
         let at = self.entries.partition_point(|(p, _)| *p < port);
         let is_new = self.entries.get(at).is_none_or(|(p, _)| *p != port);

@@ -1,4 +1,4 @@
-//! Egress queues of one port: strict priority, tail drop with a limit in bytes.
+//! Egress queues of one port, with strict priority and tail drop. The limit is in bytes.
 
 use std::collections::VecDeque;
 
@@ -6,13 +6,13 @@ use std::collections::VecDeque;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueFull;
 
-/// Egress queues of one port, one per priority, with a common limit in bytes.
+/// Egress queues of one port: one queue per priority, with a common limit in bytes.
 ///
 /// A packet that does not fit is dropped (tail drop). An empty port accepts any packet, so that a limit smaller than a
 /// packet does not block the port.
 #[derive(Debug)]
 pub struct EgressQueues<T> {
-    /// Queue of each priority, indexed by priority. The highest one with packets is served first.
+    /// Queues by priority. The highest priority that has packets is served first.
     queues: Vec<Queue<T>>,
     packets: u32,
     bytes: usize,
@@ -25,6 +25,7 @@ struct Queue<T> {
     bytes: usize,
 }
 
+/// A queued packet with its length and the time of its enqueueing.
 #[derive(Debug)]
 struct Entry<T> {
     packet: T,
@@ -33,21 +34,21 @@ struct Entry<T> {
     depth_at_enqueue: u32,
 }
 
-/// A packet taken from its queue, with the metadata of its queueing.
+/// A packet taken from its queue, with the times and depths that P4 programs can read.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DequeuedPacket<T> {
     /// The packet.
     pub packet: T,
     /// Time at which the packet was enqueued, in nanoseconds.
     pub enqueued_at: u64,
-    /// Number of packets that were in the queue before this packet when it was enqueued.
+    /// Number of packets that were in the queue when this packet was enqueued.
     pub depth_at_enqueue: u32,
     /// Number of packets that remained in the queue when this packet was dequeued.
     pub depth_at_dequeue: u32,
 }
 
 impl<T> EgressQueues<T> {
-    /// Creates queues with a common limit of `limit` bytes.
+    /// Creates the queues of a port; `limit` is the maximum number of bytes in all queues.
     pub fn new(limit: usize) -> Self {
         EgressQueues {
             queues: Vec::new(),
@@ -66,7 +67,8 @@ impl<T> EgressQueues<T> {
         Ok(())
     }
 
-    /// Like [`EgressQueues::push`], but with a limit in bytes for the packet's own queue in place of the common limit.
+    /// Enqueues a packet of `len` bytes at time `now`, if the queue of its priority then has at most `limit` bytes. The
+    /// common limit does not apply.
     pub fn push_within(
         &mut self,
         limit: usize,
@@ -110,7 +112,7 @@ impl<T> EgressQueues<T> {
         self.pop_unless(|_| false)
     }
 
-    /// Like [`EgressQueues::pop`], but skips queues whose priority is paused.
+    /// Dequeues the next packet of a priority for which `is_stopped` is false; `None` if there is none.
     pub fn pop_unless(&mut self, is_stopped: impl Fn(u8) -> bool) -> Option<DequeuedPacket<T>> {
         let queues = self.queues.iter_mut().enumerate().rev();
         let mut ready = queues

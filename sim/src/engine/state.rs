@@ -11,7 +11,7 @@ use super::agenda::Agenda;
 use super::context::Context;
 use super::link::{Count, Direction, End};
 use super::port_map::PortMap;
-use super::train::{Departures, FlowPosition, QuietRange, Train};
+use super::train::{Departures, FlowPosition, FollowerRange, Train};
 use super::window::AheadLog;
 use super::{
     DropReason, Event, FaultProbabilities, Frame, LinkConfig, LinkCounters, LinkError, NodeId,
@@ -24,48 +24,49 @@ pub(super) struct Core<M, F> {
     pub(super) now: u64,
     pub(super) handled: u64,
     pub(super) notified: bool,
-    /// Nodes that have called [`super::Context::notify`] since the last [`super::Engine::take_notifying`].
+    /// Nodes that have called [`super::Context::notify`] since the last call of [`super::Engine::take_notifying`].
     pub(super) notifying: BTreeSet<NodeId>,
     pub(super) observers: Vec<Box<dyn Observer>>,
     seed: u64,
     pub(super) agenda: Agenda<Event<M, F>>,
     pub(super) node_states: Vec<NodeState<M, F>>,
-    /// Nodes that have announced followers. The trains of some may have ended since.
+    /// Nodes that have announced followers. Some of their trains may have ended since.
     pub(super) expecting: Vec<NodeId>,
     /// Both ends of each link, by link number.
     links: Vec<[End; 2]>,
-    /// Whether any link has ever gone down.
+    /// Whether any link has gone down since the start.
     has_outages: bool,
-    /// Length of an epoch (see [`super::window`]) in nanoseconds.
+    /// Length of an epoch in nanoseconds: the time for which no node affects a node that runs ahead (see
+    /// [`super::window`]).
     lookahead: u64,
     /// Number of the current epoch.
     pub(super) epoch: u64,
     /// End of the current epoch, in nanoseconds.
     epoch_end: u64,
-    /// End of the current window in nanoseconds, or of the interval for which no window was needed.
+    /// End of the current window in nanoseconds, or of the last interval that needed no window.
     pub(super) window_end: u64,
-    /// Number of events in the agenda that nodes have handled ahead of time.
+    /// Number of events in the agenda that nodes have already handled ahead of time.
     pub(super) ahead: usize,
 }
 
-/// State of the engine that belongs to one node.
+/// State that the engine keeps for one node.
 pub(super) struct NodeState<M, F> {
     name: String,
     pub(super) ports: PortMap<Port, 1>,
-    /// Followers that are on their way to the node; `None` for a node that has announced none.
+    /// The announced followers that are on their way to the node; `None` for a node that has announced none.
     pub(super) train: Option<Box<Train<F>>>,
-    /// Whether the node may announce followers: [`super::Node::expects_followers`].
+    /// Whether the node may announce followers, as [`super::Node::expects_followers`] returns.
     expects_followers: bool,
-    /// Delay from arrival to delivery, in nanoseconds: [`super::Node::reception_delay`].
+    /// Delay in nanoseconds from the arrival of a frame to its delivery, as [`super::Node::reception_delay`] returns.
     reception_delay: u64,
     /// Time in nanoseconds of the node's valid wake event; `None` without one. Wake events at other times are still in
     /// the agenda, and are ignored.
     pub(super) wake: Option<u64>,
-    /// Pending events and recorded effects of a node that may run ahead; `None` for other nodes.
+    /// Log of the events and effects of a node that may run ahead; `None` for other nodes.
     pub(super) ahead_log: Option<Box<AheadLog<M, F>>>,
 }
 
-/// Sending end of a link. Transmission of a frame accesses no state of other nodes.
+/// A port with a link: the sending direction of the link. Transmission of a frame accesses no state of other nodes.
 pub(super) struct Port {
     pub(super) direction: Direction,
     /// Reception delay of the node at the other end, in nanoseconds.
@@ -74,24 +75,25 @@ pub(super) struct Port {
     receiver_expects_followers: bool,
     /// Whether the node at this end may run ahead.
     sender_runs_ahead: bool,
-    /// Record of the frames that departed to a node which may announce followers; `None` before the first one.
+    /// Record of the frames that departed to a node which may announce followers; `None` before the first frame.
     departures: Option<Box<Departures>>,
 }
 
 impl<M, F> NodeState<M, F> {
-    /// Whether [`super::Node::on_idle`] must be called now. False if the node has transmitted another frame at this
-    /// time.
+    /// Whether [`super::Node::on_idle`] must be called now for `port`. False if the node has transmitted another frame
+    /// at this time. Clears the node's request.
     pub(super) fn becomes_idle(&mut self, port: u32, now: u64) -> bool {
         let port = self.ports.get_mut(port);
         port.is_some_and(|port| port.direction.take_waiting(now))
     }
 
-    /// Whether the wake event at the current time is valid. An earlier one may have replaced it.
+    /// Whether the wake event at the current time is valid; a later request may have replaced it by an earlier event.
     pub(super) fn wakes(&self, now: u64) -> bool {
         self.wake == Some(now)
     }
 
-    /// Counters of a port as of the engine's time, even if its node is ahead; `None` without a link.
+    /// Counters of a port at the engine's time, even if its node has handled later events; `None` for a port without a
+    /// link.
     pub(super) fn counters(&self, port: u32) -> Option<LinkCounters> {
         let mut counters = self.ports.get(port)?.direction.counters().clone();
         let pending = self
@@ -104,7 +106,7 @@ impl<M, F> NodeState<M, F> {
 }
 
 impl Port {
-    /// Time at which the node at the other end gets a frame that arrives at time `at`.
+    /// Time at which the node at the other end receives a frame that arrives at the end of its link at time `at`.
     pub(super) fn delivered_at(&self, at: u64) -> u64 {
         at.saturating_add(self.delay)
     }
@@ -118,9 +120,10 @@ impl Port {
         }
     }
 
-    /// Returns the sending direction and its record of departures, if the frame that departs now is a follower.
+    /// If the frame that departs now is a follower, returns the sending direction and its record of departures; else
+    /// `None`.
     #[inline]
-    pub(super) fn follower(
+    pub(super) fn follower_departure(
         &mut self,
         place: FlowPosition,
         epoch: u64,
@@ -220,14 +223,15 @@ impl<M, F: Frame> Core<M, F> {
         Ok(self.links.len() - 1)
     }
 
-    /// Reduces the lookahead to `at_most` nanoseconds: the latency of a path to a node that may run ahead.
+    /// Reduces the length of an epoch to at most `at_most` nanoseconds, the latency of a path to a node that may run
+    /// ahead.
     fn limit_lookahead(&mut self, at_most: u64) {
         self.lookahead = self.lookahead.min(at_most);
         self.epoch_end = 0;
         self.advance_to(self.now);
     }
 
-    /// Advances the time to `now` and, if that is in a later epoch, the epoch.
+    /// Advances the time to `now`, and the epoch if `now` is after the end of the current epoch.
     #[inline]
     pub(super) fn advance_to(&mut self, now: u64) {
         self.now = now;
@@ -237,17 +241,19 @@ impl<M, F: Frame> Core<M, F> {
         }
     }
 
-    /// Number of the epoch that contains a time.
+    /// Number of the epoch that contains the time `at`.
     pub(super) fn epoch_at(&self, at: u64) -> u64 {
         at / self.lookahead.max(1)
     }
 
+    /// End in nanoseconds of the epoch that contains the time `at`.
     fn epoch_end(&self, at: u64) -> u64 {
         let next = self.epoch_at(at).saturating_add(1);
         next.saturating_mul(self.lookahead.max(1))
     }
 
-    /// Begins a window at `at`, the time of the next event. Returns the end of the window in nanoseconds.
+    /// Begins a window at `at`, the time of the next event, for an engine that runs until `limit`. Returns the end of
+    /// the window in nanoseconds.
     pub(super) fn window(&mut self, at: u64, limit: u64) -> u64 {
         let end = self.epoch_end(at).min(limit).min(self.agenda.near_end());
         // Without lookahead no node can run ahead.
@@ -267,7 +273,7 @@ impl<M, F: Frame> Core<M, F> {
         self.node_states[end.node.0].ports.get_mut(end.port)
     }
 
-    /// Counters of the frames that a port has sent; `None` if the port has no link.
+    /// Counters of the frames that a node has sent through a port; `None` if the port has no link.
     pub(super) fn counters(&self, node: NodeId, port: u32) -> Option<LinkCounters> {
         self.node_states[node.0].counters(port)
     }
@@ -320,8 +326,8 @@ impl<M, F: Frame> Core<M, F> {
         Some(event)
     }
 
-    /// Schedules the delivery of a frame, which arrives at the end of its link at `at`. The node at `to` receives it at
-    /// `delivered_at`, after the node's reception delay.
+    /// Schedules the delivery of a frame that arrives at the end of its link at `at`. The node at `to` receives it at
+    /// `delivered_at`, which is later by the node's reception delay.
     pub(super) fn schedule_delivery(
         &mut self,
         to: End,
@@ -344,20 +350,26 @@ impl<M, F: Frame> Core<M, F> {
         self.node_states[node.0].train.as_deref_mut()
     }
 
-    /// Ends the train to a node (the announced followers on their way to it) if the arriving frame is of another flow.
-    /// `place`: position of that frame in its flow; `None` if it is not part of a flow.
+    /// Ends the train to a node (the announced followers on their way to it), if a frame of another flow arrives.
+    /// `place`: position of the arriving frame in its flow; `None` if it is not part of a flow.
     #[inline]
     pub(super) fn interrupt(&mut self, node: NodeId, place: Option<FlowPosition>) {
         if self
             .train_mut(node)
-            .is_some_and(|train| !train.is_of(place))
+            .is_some_and(|train| !train.is_for_flow_of(place))
         {
             self.end_train(node);
         }
     }
 
     /// Records a node's announcement that the `count` frames after `frame` in its flow are followers.
-    pub(super) fn expect(&mut self, node: NodeId, frame: &F, place: FlowPosition, count: u32) {
+    pub(super) fn record_announcement(
+        &mut self,
+        node: NodeId,
+        frame: &F,
+        place: FlowPosition,
+        count: u32,
+    ) {
         if self.departures_to(node).is_none() {
             return;
         }
@@ -366,11 +378,11 @@ impl<M, F: Frame> Core<M, F> {
         }
         let train = &mut self.node_states[node.0].train;
         let train = train.get_or_insert_with(|| Box::new(Train::new()));
-        let quiet = train.expect(frame, place, count);
+        let announced = train.record_announcement(frame, place, count);
         if !std::mem::replace(&mut train.is_listed, true) {
             self.expecting.push(node);
         }
-        self.announce(node, Some(quiet));
+        self.announce(node, Some(announced));
     }
 
     /// Ends the train to a node: followers on their way become events. Those that have arrived must have been
@@ -401,19 +413,19 @@ impl<M, F: Frame> Core<M, F> {
         }
     }
 
-    /// Record of the frames that departed to a node with one port; `None` before the first departure.
+    /// Returns the record of frames that departed to a node which has one port; `None` before the first departure.
     fn departures_to(&mut self, node: NodeId) -> Option<&mut Departures> {
         let (_, port) = self.node_states[node.0].ports.iter().next()?;
         let from = port.direction.to();
         self.port_mut(from)?.departures.as_deref_mut()
     }
 
-    /// Passes an announcement of followers, or its end (`None`), from a node to the sender at the other end of its
-    /// link.
-    fn announce(&mut self, node: NodeId, quiet: Option<QuietRange>) {
+    /// Passes to the sender at the other end of a node's link which frames the node has announced as followers; `None`
+    /// if the announcement has ended.
+    fn announce(&mut self, node: NodeId, announced: Option<FollowerRange>) {
         let epoch = self.epoch;
         if let Some(departures) = self.departures_to(node) {
-            departures.record(quiet, epoch);
+            departures.record_announcement(announced, epoch);
         }
     }
 
@@ -429,7 +441,7 @@ impl<M, F: Frame> Core<M, F> {
         });
     }
 
-    /// Arrival time of the last follower in all trains, or the current time if that is later.
+    /// Arrival time of the last follower in any train, or the current time if that is later.
     pub(super) fn last_arrival(&self) -> u64 {
         let trains = self.node_states.iter().filter_map(|a| a.train.as_ref());
         trains
@@ -437,18 +449,19 @@ impl<M, F: Frame> Core<M, F> {
             .fold(self.now, u64::max)
     }
 
-    /// Whether a departing frame can be a follower: there are no observers, and no link has ever gone down.
+    /// Whether a departing frame may be treated as a follower. This requires that there are no observers, and that no
+    /// link has gone down since the start.
     pub(super) fn has_trains(&self) -> bool {
         !self.has_outages && !self.is_observed()
     }
 
-    /// Reports a frame to observers when it arrives at the end of its link, before its delivery.
+    /// Reports to observers that a frame has arrived at the end of its link, before its delivery to the node.
     pub(super) fn show_arrival_at_link_end(&mut self, to: End, outages: u32, frame: &F) {
         self.show_arrival(to, self.now, outages, frame);
     }
 
-    /// Whether an arriving frame reaches its node: its link has not gone down meanwhile. Reports the arrival to
-    /// observers, and counts a lost frame.
+    /// Whether an arriving frame reaches its node, because the link has not gone down since its departure. Reports the
+    /// arrival to observers, and counts a frame that is lost.
     pub(super) fn arrives(&mut self, to: End, outages: u32, frame: &F) -> bool {
         // With many nodes, memory accesses to other nodes and links would dominate the cost of a frame.
         if !self.has_outages && !self.is_observed() {
@@ -462,7 +475,10 @@ impl<M, F: Frame> Core<M, F> {
         let Some(port) = self.port(to) else {
             return false;
         };
-        let (from, is_there) = (port.direction.to(), port.direction.carried(outages, at));
+        let (from, is_there) = (
+            port.direction.to(),
+            port.direction.survives_outages(outages, at),
+        );
         if let Some(port) = self.port_mut(from).filter(|_| !is_there) {
             port.direction.count(Count::Drop(DropReason::LinkDown));
         }
@@ -474,7 +490,7 @@ impl<M, F: Frame> Core<M, F> {
             return;
         };
         let from = port.direction.to();
-        if port.direction.carried(outages, at) {
+        if port.direction.survives_outages(outages, at) {
             let (port, frame) = (to.port, &frame.bytes());
             self.observed(to.node, Observation::Receive { port, frame });
         } else {
@@ -510,12 +526,12 @@ impl<M, F: Frame> Core<M, F> {
         self.node_states[node.0].ahead_log.is_some()
     }
 
-    /// Whether any node has handled events in the future of the engine.
+    /// Whether any node has handled events that are in the future of the engine.
     pub(super) fn is_ahead(&self) -> bool {
         self.ahead > 0
     }
 
-    /// Whether a node has handled events in the future of the engine.
+    /// Whether this node has handled events that are in the future of the engine.
     pub(super) fn has_passed(&self, node: NodeId) -> bool {
         self.is_ahead()
             && self.node_states[node.0]
@@ -524,7 +540,7 @@ impl<M, F: Frame> Core<M, F> {
                 .is_some_and(|ahead_log| ahead_log.is_ahead())
     }
 
-    /// Records a call of [`super::Context::notify`].
+    /// Records that a node has called [`super::Context::notify`].
     pub(super) fn notify(&mut self, node: NodeId) {
         self.notified = true;
         self.notifying.insert(node);

@@ -15,47 +15,50 @@ use std::collections::vec_deque::{Drain, VecDeque};
 
 use super::Frame;
 
-/// Position of a frame in its flow. Frames of a flow take the same path. For receivers they differ only in what
-/// [`Frame::advance`] changes.
+/// Position of a frame in its flow. All frames of a flow take the same path, and receivers see only the differences
+/// that [`Frame::advance`] makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowPosition {
     /// Number of the flow, unique among the flows of the sending node.
     pub flow: u64,
-    /// Number of the frame in the flow. A lost frame leaves a gap.
+    /// Number of the frame in the flow. Numbers are consecutive, but a lost frame leaves a gap.
     pub number: u32,
-    /// Whether the frame requests a reply. Then it is not a follower.
+    /// Whether the frame requests a reply. Such a frame is never a follower.
     pub requests_reply: bool,
 }
 
-/// Range of frame numbers in a flow. The receiving node has announced that frames in this range are followers: they
-/// have no visible effect.
+/// Range of frame numbers in a flow which the receiving node has announced as followers: frames that have no visible
+/// effect.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct QuietRange {
+pub(super) struct FollowerRange {
+    /// Number of the flow.
     flow: u64,
+    /// Number of the frame that the receiver has got when it announced; the followers come after it.
     from: u32,
+    /// Number of the last follower.
     until: u32,
 }
 
-/// Frames that have departed to a node that may announce followers, as recorded at the sending port.
+/// Record, kept at the sending port, of the frames that have departed to a node which may announce followers.
 pub(super) struct Departures {
     /// Flow of the last frame that departed.
     flow: u64,
     /// Number of the last frame in its flow.
     last: u32,
-    /// Number of the first frame in the run of consecutive frames that ends with `last`.
+    /// Number of the first frame in the series of consecutive frames that ends with `last`.
     since: u32,
-    /// Whether the sender may run ahead. Then an announcement takes effect in the next epoch.
+    /// Whether the sender may run ahead. If so, an announcement takes effect only in the next epoch.
     sender_runs_ahead: bool,
-    /// Epoch of the last access.
+    /// Epoch in which the record was last used.
     epoch: u64,
-    /// Announcement in effect during `epoch`; `None` without one.
-    known: Option<QuietRange>,
-    /// The last announcement; `None` after it has ended.
-    quiet: Option<QuietRange>,
+    /// The announcement of followers that a sender which runs ahead uses during `epoch`; `None` without one.
+    effective: Option<FollowerRange>,
+    /// The newest announcement of followers; `None` after it has ended.
+    announced: Option<FollowerRange>,
 }
 
 impl Departures {
-    /// Creates the record after the departure of a first frame.
+    /// Creates the record when the first frame departs; `place` is its position in its flow.
     pub(super) fn new(place: FlowPosition, sender_runs_ahead: bool) -> Departures {
         Departures {
             flow: place.flow,
@@ -63,41 +66,44 @@ impl Departures {
             since: place.number,
             sender_runs_ahead,
             epoch: 0,
-            known: None,
-            quiet: None,
+            effective: None,
+            announced: None,
         }
     }
 
-    /// Records a new announcement of the node, or its end (`None`), made in the given epoch.
-    pub(super) fn record(&mut self, quiet: Option<QuietRange>, epoch: u64) {
+    /// Records the announcement `announced` that the receiver has made in `epoch`, or the end of its announcement
+    /// (`None`).
+    pub(super) fn record_announcement(&mut self, announced: Option<FollowerRange>, epoch: u64) {
         self.enter_epoch(epoch);
-        self.quiet = quiet;
+        self.announced = announced;
     }
 
-    /// Advances to an epoch: announcements of earlier epochs take effect.
+    /// Advances the record to an epoch, in which announcements of earlier epochs take effect.
     #[inline]
     fn enter_epoch(&mut self, epoch: u64) {
         if self.epoch != epoch {
             self.epoch = epoch;
-            self.known = self.quiet;
+            self.effective = self.announced;
         }
     }
 
-    /// Whether a frame that departs in this epoch is a follower, by the announcement in effect.
+    /// Whether a frame that departs in this epoch is a follower, according to the announcement in effect.
     #[inline]
     pub(super) fn is_follower(&mut self, place: FlowPosition, epoch: u64) -> bool {
         if place.requests_reply || !self.is_next(place) {
             return false;
         }
         self.enter_epoch(epoch);
-        let known = if self.sender_runs_ahead {
-            self.known
+        let effective = if self.sender_runs_ahead {
+            self.effective
         } else {
-            self.quiet
+            self.announced
         };
         // After a gap, frames are not in order.
-        known.is_some_and(|quiet| {
-            quiet.flow == self.flow && self.since <= quiet.from && place.number <= quiet.until
+        effective.is_some_and(|announced| {
+            announced.flow == self.flow
+                && self.since <= announced.from
+                && place.number <= announced.until
         })
     }
 
@@ -106,13 +112,13 @@ impl Departures {
         self.flow == place.flow && self.last.wrapping_add(1) == place.number
     }
 
-    /// Records the departure of a follower.
+    /// Records that a follower has departed.
     #[inline]
     pub(super) fn record_follower(&mut self, place: FlowPosition) {
         self.last = place.number;
     }
 
-    /// Records the departure of a frame that is not a follower.
+    /// Records that a frame other than a follower has departed.
     pub(super) fn record_other(&mut self, place: FlowPosition) {
         if !self.is_next(place) {
             self.flow = place.flow;
@@ -122,17 +128,17 @@ impl Departures {
     }
 }
 
-/// The followers that are on their way to a node.
+/// The announced followers that are on their way to a node.
 pub(super) struct Train<F> {
-    /// Whether the node is listed in [`super::state::Core::expecting`].
+    /// Whether [`super::state::Core::expecting`] lists the node.
     pub(super) is_listed: bool,
     head: Option<Head<F>>,
-    /// First head that ended in the current epoch, with the number of that epoch. It is kept because a sender that runs
-    /// ahead may still use its announcement.
-    former: Option<(u64, Head<F>)>,
-    /// Arrival times of the followers that are not delivered yet.
+    /// The first head whose announcement ended in the current epoch, with the number of that epoch. A sender that runs
+    /// ahead may still use that announcement.
+    ended_head: Option<(u64, Head<F>)>,
+    /// Arrival times in nanoseconds of the followers that are not delivered yet.
     arrivals: VecDeque<u64>,
-    /// Frame numbers of these followers, as ranges.
+    /// Frame numbers of the followers that are not delivered yet, as ranges.
     runs: VecDeque<Run>,
 }
 
@@ -142,11 +148,11 @@ struct Run {
     count: u32,
 }
 
-/// A received frame of the announced flow, from which followers are computed, and the announcement.
+/// A delivered frame of the announced flow, from which the followers are computed, and the announcement.
 struct Head<F> {
     frame: F,
     number: u32,
-    quiet: QuietRange,
+    announced: FollowerRange,
 }
 
 impl<F: Frame> Train<F> {
@@ -154,21 +160,21 @@ impl<F: Frame> Train<F> {
         Train {
             is_listed: false,
             head: None,
-            former: None,
+            ended_head: None,
             arrivals: VecDeque::new(),
             runs: VecDeque::new(),
         }
     }
 
-    /// Adds a follower that arrives at time `at`. If its announcement has ended, returns the frame instead, which must
-    /// become an event.
+    /// Adds a follower that arrives at time `at`. If its announcement has ended, returns the frame instead; the caller
+    /// must schedule an event for it.
     #[inline]
     pub(super) fn push(&mut self, place: FlowPosition, at: u64) -> Option<F> {
-        let is_of = |head: &&Head<F>| head.quiet.flow == place.flow;
+        let is_of = |head: &&Head<F>| head.announced.flow == place.flow;
         let head = self.head.as_ref().filter(is_of);
-        if head.is_none_or(|head| head.quiet.until < place.number) {
-            let former = self.former.as_ref().map(|(_, head)| head);
-            let known = head.or(former.filter(is_of));
+        if head.is_none_or(|head| head.announced.until < place.number) {
+            let ended_head = self.ended_head.as_ref().map(|(_, head)| head);
+            let known = head.or(ended_head.filter(is_of));
             return Some(
                 known
                     .expect("an announcement that its sender uses is stored")
@@ -186,28 +192,34 @@ impl<F: Frame> Train<F> {
         None
     }
 
-    /// Whether the current announcement is for the flow of the frame at `place`.
-    pub(super) fn is_of(&self, place: Option<FlowPosition>) -> bool {
+    /// Whether the current announcement is for the flow of the position `place`.
+    pub(super) fn is_for_flow_of(&self, place: Option<FlowPosition>) -> bool {
         let head = self.head.as_ref();
         head.zip(place)
-            .is_some_and(|(head, place)| head.quiet.flow == place.flow)
+            .is_some_and(|(head, place)| head.announced.flow == place.flow)
     }
 
     pub(super) fn has_head(&self) -> bool {
         self.head.is_some()
     }
 
-    /// Records the announcement that the `count` frames after `frame` are followers. Returns the whole range announced.
-    pub(super) fn expect(&mut self, frame: &F, place: FlowPosition, count: u32) -> QuietRange {
+    /// Records a receiver's announcement that the `count` frames after `frame` are followers. Returns the whole
+    /// announced range.
+    pub(super) fn record_announcement(
+        &mut self,
+        frame: &F,
+        place: FlowPosition,
+        count: u32,
+    ) -> FollowerRange {
         debug_assert!(!self.is_due(u64::MAX) || self.head.is_some());
         let until = place.number.saturating_add(count);
         match &mut self.head {
-            Some(head) if head.quiet.flow == place.flow => {
-                head.quiet.until = head.quiet.until.max(until);
-                head.quiet
+            Some(head) if head.announced.flow == place.flow => {
+                head.announced.until = head.announced.until.max(until);
+                head.announced
             }
             _ => {
-                let quiet = QuietRange {
+                let announced = FollowerRange {
                     flow: place.flow,
                     from: place.number,
                     until,
@@ -215,14 +227,14 @@ impl<F: Frame> Train<F> {
                 self.head = Some(Head {
                     frame: frame.clone(),
                     number: place.number,
-                    quiet,
+                    announced,
                 });
-                quiet
+                announced
             }
         }
     }
 
-    /// Whether any followers have arrived by `now`.
+    /// Whether any follower has arrived by the time `now`.
     #[inline]
     pub(super) fn is_due(&self, now: u64) -> bool {
         self.arrivals.front().is_some_and(|at| *at <= now)
@@ -232,8 +244,8 @@ impl<F: Frame> Train<F> {
         self.arrivals.back().copied()
     }
 
-    /// Delivers the followers that have arrived by `now` to `take`, in ranges of consecutive numbers. Returns how many
-    /// were delivered.
+    /// Passes the followers that have arrived by the time `now` to `take`, in ranges of consecutive numbers. Returns
+    /// their number.
     pub(super) fn deliver_arrived(
         &mut self,
         now: u64,
@@ -258,7 +270,7 @@ impl<F: Frame> Train<F> {
         count
     }
 
-    /// Ends the train: returns the followers on their way with their arrival times.
+    /// Ends the announcement. Returns the followers that are still on their way, with their arrival times.
     pub(super) fn end_train(&mut self, epoch: u64) -> Vec<(u64, F)> {
         let Some(mut head) = self.head.take() else {
             return Vec::new();
@@ -271,11 +283,11 @@ impl<F: Frame> Train<F> {
         });
         let ahead = ahead.collect();
         if self
-            .former
+            .ended_head
             .as_ref()
             .is_none_or(|(ended, _)| *ended != epoch)
         {
-            self.former = Some((epoch, head));
+            self.ended_head = Some((epoch, head));
         }
         ahead
     }
@@ -289,6 +301,7 @@ impl<F: Frame> Head<F> {
         frame
     }
 
+    /// Changes the frame of the head into the frame of the flow that has this number.
     fn advance_to(&mut self, number: u32) {
         self.frame.advance(number - self.number);
         self.number = number;

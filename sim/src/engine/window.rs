@@ -31,30 +31,32 @@ use super::state::{Core, NodeState};
 use super::train::FlowPosition;
 use super::{deliver, Engine, Event, Frame, Node, NodeId, ThreadError};
 
-/// Number of threads of an engine, and the least work for which they are used.
+/// Number of threads of an engine, and the minimum work for which several threads are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Threads {
     /// Number of threads; 0 and 1 both mean one.
     pub count: usize,
-    /// Smallest number of events in a window (the interval for which nodes run ahead) that are distributed to threads.
-    /// With fewer, one thread is faster. Only events of nodes that may run ahead are counted.
+    /// Minimum number of events in a window (the interval for which nodes run ahead) for which several threads are
+    /// used. With fewer events, one thread is faster. Only events of nodes that may run ahead count.
     pub least_events: usize,
 }
 
-/// Events and effects of a node that may run ahead.
+/// Events and recorded effects of a node that may run ahead.
 pub(super) struct AheadLog<M, F> {
-    /// Events of the current window that were moved from the agenda, by time.
+    /// Events of the current window, moved here from the agenda, by time.
     inbox: VecDeque<(u64, Event<M, F>)>,
-    /// Events that the node has scheduled for itself, by time. At equal times they follow those of the inbox.
+    /// Events that the node has scheduled for itself within the window, by time. They follow the inbox's events of the
+    /// same time.
     own: VecDeque<(u64, Event<M, F>)>,
-    /// Time of each event handled ahead, and the number of its effects.
+    /// For each event that the node has handled ahead: its time, and the number of its effects.
     handled: VecDeque<(u64, u32)>,
     effects: VecDeque<Effect<M, F>>,
 }
 
-/// Effect on the rest of the simulation that a node has recorded while it ran ahead of the engine's time.
+/// An effect on the rest of the simulation that a node has caused, and recorded, while it ran ahead of the engine's
+/// time.
 pub(super) enum Effect<M, F> {
-    /// A frame of `len` bytes was transmitted on `port`; it is delivered at `at`.
+    /// The node transmitted a frame of `len` bytes on `port`; the frame is delivered at `at`.
     Frame {
         port: u32,
         len: u32,
@@ -63,14 +65,14 @@ pub(super) enum Effect<M, F> {
         at: u64,
         frame: F,
     },
-    /// The link has duplicated the frame; the copy is delivered at `at`.
+    /// The link duplicated the frame; the copy is delivered at `at`.
     Duplicate {
         to: End,
         outages: u32,
         at: u64,
         frame: F,
     },
-    /// A follower was transmitted.
+    /// The node transmitted a follower.
     Follower {
         port: u32,
         len: u32,
@@ -79,16 +81,16 @@ pub(super) enum Effect<M, F> {
         at: u64,
         place: FlowPosition,
     },
-    /// An event is scheduled for another node, or for this node after the window.
+    /// The node scheduled an event for another node, or for itself after the window.
     Add {
         at: u64,
         event: Event<M, F>,
     },
-    /// An event was scheduled for this node within the window, at `at`.
+    /// The node scheduled an event for itself within the window, at `at`.
     Own {
         at: u64,
     },
-    /// A counter of a port was updated.
+    /// The node updated a counter of a port.
     Count {
         port: u32,
         count: Count,
@@ -106,7 +108,7 @@ impl<M, F> AheadLog<M, F> {
         }
     }
 
-    /// Records an effect of the event that is being handled.
+    /// Records an effect of the event that the node is handling.
     #[inline]
     pub(super) fn record(&mut self, effect: Effect<M, F>) {
         self.effects.push_back(effect);
@@ -115,14 +117,14 @@ impl<M, F> AheadLog<M, F> {
         }
     }
 
-    /// Schedules an event of the node for itself within the window.
+    /// Schedules an event that the node has caused for itself within the window.
     pub(super) fn add_own(&mut self, at: u64, event: Event<M, F>) {
         let behind = self.own.partition_point(|(other, _)| *other <= at);
         self.own.insert(behind, (at, event));
         self.record(Effect::Own { at });
     }
 
-    /// Removes and returns the node's next event.
+    /// Removes and returns the node's next event in the window; `None` if none is left.
     fn next(&mut self) -> Option<(u64, Event<M, F>)> {
         let own = self.own.front().map(|(at, _)| *at);
         let is_own = match self.inbox.front() {
@@ -139,12 +141,12 @@ impl<M, F> AheadLog<M, F> {
         Some((at, event))
     }
 
-    /// Whether the node has handled events in the future of the engine.
+    /// Whether the node has handled events that are in the future of the engine.
     pub(super) fn is_ahead(&self) -> bool {
         !self.handled.is_empty()
     }
 
-    /// Updates of a port's counters that events in the future of the engine have made.
+    /// Updates of a port's counters by events that are in the future of the engine.
     pub(super) fn pending(&self, port: u32) -> impl Iterator<Item = Count> + use<'_, M, F> {
         self.effects.iter().filter_map(move |effect| match effect {
             Effect::Frame { port: of, len, .. } | Effect::Follower { port: of, len, .. } => {
@@ -157,7 +159,7 @@ impl<M, F> AheadLog<M, F> {
 }
 
 impl<M, F> Event<M, F> {
-    /// Node to which the event is delivered; `None` for reports to observers, and for events handled ahead.
+    /// Node that handles the event; `None` for reports to observers, and for events handled ahead.
     fn node(&self) -> Option<NodeId> {
         match self {
             Event::Arrival { to, .. } => Some(to.node),
@@ -169,7 +171,7 @@ impl<M, F> Event<M, F> {
 }
 
 impl<M, F: Frame> Core<M, F> {
-    /// Applies the recorded effects of a node's event that is due now.
+    /// Applies the effects that a node has recorded for its event that is due now.
     pub(super) fn apply_effects(&mut self, id: NodeId) {
         let Some(mut ahead_log) = self.node_states[id.0].ahead_log.take() else {
             return;
@@ -187,6 +189,7 @@ impl<M, F: Frame> Core<M, F> {
         self.node_states[id.0].ahead_log = Some(ahead_log);
     }
 
+    /// Applies one recorded effect of a node.
     fn take_effect(&mut self, node: NodeId, effect: Effect<M, F>) {
         match effect {
             Effect::Frame {
@@ -216,7 +219,7 @@ impl<M, F: Frame> Core<M, F> {
         }
     }
 
-    /// Adds the events that `runners` have handled ahead to the engine's count of such events.
+    /// Counts the events that the nodes `runners` have handled ahead.
     fn mark_ahead(&mut self, runners: &[NodeId]) {
         let ahead_logs = runners
             .iter()
@@ -226,9 +229,9 @@ impl<M, F: Frame> Core<M, F> {
             .sum::<usize>();
     }
 
-    /// Moves the events of a window to the nodes that may run ahead, and returns these nodes in order. Moves and
-    /// returns none if there are fewer than `min_events` events.
-    fn gather(&mut self, until: u64, min_events: usize) -> Vec<NodeId> {
+    /// Moves the events before `until` from the agenda to the nodes that may run ahead, and returns these nodes in
+    /// ascending order. Moves and returns none if there are fewer than `min_events` events.
+    fn gather_events(&mut self, until: u64, min_events: usize) -> Vec<NodeId> {
         let node_states = &mut self.node_states;
         let runner = |event: &Event<M, F>| {
             let node = event.node()?;
@@ -257,9 +260,9 @@ impl<M, F: Frame> Core<M, F> {
     }
 }
 
-/// Worker threads for nodes that run ahead.
+/// Worker threads that handle the events of nodes that run ahead.
 pub(super) struct WorkerPool {
-    /// Thread pool, without the thread that calls the engine.
+    /// Threads in addition to the thread that calls the engine.
     pool: rayon::ThreadPool,
     threads: Threads,
 }
@@ -274,14 +277,15 @@ impl WorkerPool {
     }
 }
 
-/// A node and its state, which one thread runs through the events of a window.
-struct Part<'a, N: Node> {
+/// A node that runs ahead, with its state, as passed to a worker thread for one window.
+struct Runner<'a, N: Node> {
     id: NodeId,
     node: &'a mut N,
     own: &'a mut NodeState<N::Message, N::Frame>,
 }
 
-impl<N: Node> Part<'_, N> {
+impl<N: Node> Runner<'_, N> {
+    /// Handles all events of the node that are before `until`.
     fn run(&mut self, until: u64, epoch: u64) {
         loop {
             let ahead_log = self.own.ahead_log.as_mut();
@@ -295,7 +299,8 @@ impl<N: Node> Part<'_, N> {
 }
 
 impl<N: Node> Engine<N> {
-    /// Begins a window, and lets nodes handle its events in parallel, if the next event is after the previous window.
+    /// If the next event is after the previous window, begins a window and lets nodes handle their events of that
+    /// window in parallel.
     pub(super) fn run_ahead(&mut self, limit: u64) {
         let Some(workers) = &self.workers else {
             return;
@@ -308,7 +313,7 @@ impl<N: Node> Engine<N> {
             return;
         }
         let until = self.core.window(at, limit);
-        let runners = self.core.gather(until, workers.threads.least_events);
+        let runners = self.core.gather_events(until, workers.threads.least_events);
         if runners.is_empty() {
             return;
         }
@@ -321,7 +326,7 @@ impl<N: Node> Engine<N> {
             let (own, others) = node_states.split_at_mut(id.0 - before + 1);
             (nodes, node_states) = (rest, others);
             if let (Some(node), Some(own)) = (first.last_mut(), own.last_mut()) {
-                parts.push(Part { id, node, own });
+                parts.push(Runner { id, node, own });
             }
             before = id.0 + 1;
         }

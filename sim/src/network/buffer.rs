@@ -1,4 +1,4 @@
-//! Buffer of a switch, accounted by ingress port, with thresholds and headroom for PFC.
+//! Packet buffer of a switch, accounted by ingress port, with thresholds and headroom for PFC.
 //!
 //! A packet is charged to its ingress port when its last bit has arrived, before the pipeline. The charge is released
 //! when the last of its copies has left, because copies charge the bytes of their packet. A switch has either one shared
@@ -9,37 +9,39 @@ use alfirk_ctrl::topology::{LinkAttributes, Pfc, SharedBuffer};
 
 use crate::engine::PortMap;
 
-/// Occupancy of a switch's buffer, and the ports that it pauses.
+/// Occupancy of a switch's packet buffer, and the ports that it pauses.
 #[derive(Debug)]
 pub(super) struct Buffer {
     shared: Option<SharedBuffer>,
-    /// Size of the shared buffer in bytes, without headroom.
+    /// Size in bytes of the buffer that all ports share, without headroom.
     size: u64,
     used: u64,
     pfc: Option<Pfc>,
     inputs: PortMap<Input, 0>,
     /// Number of paused ports.
     paused: usize,
-    /// Ports whose pause has begun or ended since the last [`Buffer::changed`], in order.
+    /// Ports whose pause has begun or ended since the last call of [`Buffer::changed`], in order.
     changed: Vec<u32>,
 }
 
+/// Occupancy of the buffer by packets that one port has received.
 #[derive(Debug)]
 struct Input {
     /// Size of the port's own buffer in bytes, without headroom; unused with a shared buffer.
     size: u64,
     headroom: u64,
-    /// Bytes by which the use must be below the threshold before a pause ends, if the configuration has no `xon`.
+    /// Number of bytes by which the use must fall below the threshold before a pause ends. Used if the configuration
+    /// has no `xon`.
     hysteresis: u64,
-    /// Bytes in use, without headroom.
+    /// Bytes in use for packets from this port, without headroom.
     used: u64,
-    /// Bytes in use by the lossless class, without headroom.
+    /// Bytes in use for packets of the lossless class from this port, without headroom.
     lossless: u64,
     in_headroom: u64,
     is_paused: bool,
 }
 
-/// Charge of one packet: the bytes that it occupies in the buffer of its ingress port, until its last copy has left.
+/// The bytes that one packet occupies in the buffer of its ingress port, until its last copy has left.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Charge {
     pub(super) port: u32,
@@ -53,8 +55,8 @@ pub(super) struct Charge {
 pub(super) struct BufferFull;
 
 impl Buffer {
-    /// Creates an empty buffer for ports with these links. Without a shared buffer, the `queue` of a link is the size of its
-    /// port's buffer.
+    /// Creates an empty buffer for ports with these links. Without a shared buffer, each port has a buffer of its
+    /// link's `queue` bytes.
     pub(super) fn new(
         shared: Option<SharedBuffer>,
         pfc: Option<Pfc>,
@@ -87,7 +89,7 @@ impl Buffer {
         }
     }
 
-    /// Charges a packet of `len` bytes and this class to its ingress port.
+    /// Charges a packet of `len` bytes and class `class` to its ingress port.
     pub(super) fn charge(
         &mut self,
         port: u32,
@@ -150,8 +152,8 @@ impl Buffer {
         }
     }
 
-    /// Ends the pause of each port that uses few enough bytes, compared with its threshold. The threshold depends on
-    /// the free space of the buffer.
+    /// Ends the pause of each port whose use is far enough below its threshold. The threshold depends on the free space
+    /// of the buffer.
     fn end_pauses(&mut self) {
         let xon = self.pfc.and_then(|pfc| pfc.xon);
         let ports: Vec<(u32, u64)> = self
@@ -174,7 +176,8 @@ impl Buffer {
         }
     }
 
-    /// Number of bytes of the lossless class, without headroom, above which the port is paused at present.
+    /// Number of bytes of the lossless class, without headroom, above which the port is paused. It changes with the
+    /// free space of a shared buffer.
     fn threshold(&self, port: u32) -> u64 {
         let stated = self.pfc.and_then(|pfc| pfc.xoff);
         stated.unwrap_or_else(|| match self.shared {
@@ -183,7 +186,7 @@ impl Buffer {
         })
     }
 
-    /// Current limit in bytes of a queue of this class at an output port; `None` if the buffer does not limit the
+    /// Current limit in bytes for the queue of a class at an output port; `None` if the buffer does not limit the
     /// queue.
     pub(super) fn queue_limit(&self, class: u8) -> Option<u64> {
         let shared = self.shared.filter(|_| !self.is_lossless(class))?;
@@ -199,7 +202,7 @@ impl Buffer {
         std::mem::take(&mut self.changed)
     }
 
-    /// Whether the neighbour at the port must pause.
+    /// Whether the neighbour at the port must stop sending.
     pub(super) fn is_paused(&self, port: u32) -> bool {
         self.inputs.get(port).is_some_and(|input| input.is_paused)
     }

@@ -1,4 +1,4 @@
-//! Construction of a [`Network`] from a topology, and its operations.
+//! Construction of a [`Network`] from a topology, and the network's operations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -23,8 +23,8 @@ use super::controller::ControllerNode;
 use super::host::{HostNode, PORT};
 use super::message::Message;
 use super::ports::Ports;
+use super::run_handle::RunHandle;
 use super::switch::SwitchNode;
-use super::watch::RunHandle;
 use super::{Element, Fidelity, Model};
 use crate::engine::{
     Engine, FaultProbabilities, LinkConfig, LinkCounters, LinkError, NodeId, Observer, Step,
@@ -34,7 +34,7 @@ use alfirk_ctrl::constants::CPU_PORT;
 use alfirk_experiment::stream::seed;
 use alfirk_experiment::{MemberEvent, TransferId};
 
-/// Egress port number for dropped packets.
+/// Egress port number to which the P4 program sends packets that it drops.
 const DROP_PORT: u32 = 511;
 
 /// A fabric in virtual time: switches, hosts, links and the controller.
@@ -43,18 +43,18 @@ pub struct Network {
     topology: Topology,
     model: Model,
     switches: Vec<NodeId>,
-    /// Nodes of the hosts, in ascending order.
+    /// Engine nodes of the hosts, in ascending order.
     hosts: Vec<NodeId>,
     controller: NodeId,
     /// Hosts that take part in each transfer.
     parts: BTreeMap<TransferId, BTreeSet<HostIndex>>,
-    /// Number of each link in the engine, by index of the link in the topology.
+    /// Number of each link in the engine, by index in the topology.
     links: Vec<usize>,
     /// Initial fault probabilities of every link.
     faults: FaultProbabilities,
-    /// Loss probabilities of single links, in place of that in `faults`.
-    own_loss: BTreeMap<LinkIndex, f64>,
-    watch: RunHandle,
+    /// Loss probabilities of single links, in place of the loss in `faults`.
+    link_loss: BTreeMap<LinkIndex, f64>,
+    run_handle: RunHandle,
 }
 
 /// Error of [`Network::build`].
@@ -68,7 +68,7 @@ pub enum BuildError {
     Host {
         /// Name of the host.
         host: String,
-        /// The MTU, and what it must be.
+        /// The MTU, and its minimum.
         error: BadMtu,
     },
     /// A link cannot be created.
@@ -133,8 +133,8 @@ impl Network {
             parts: BTreeMap::new(),
             links,
             faults,
-            own_loss: BTreeMap::new(),
-            watch: RunHandle::default(),
+            link_loss: BTreeMap::new(),
+            run_handle: RunHandle::default(),
         })
     }
 
@@ -167,7 +167,7 @@ impl Network {
         self.engine.events()
     }
 
-    /// Adds an observer, which sees all frames and notes from now on.
+    /// Adds an observer, which gets all frames and notes from now on.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
         self.engine.observe(observer);
     }
@@ -175,18 +175,18 @@ impl Network {
     /// Handles the next event if it is due at or before `limit`.
     pub fn step(&mut self, limit: u64) -> Step {
         let step = self.engine.step(limit);
-        self.watch.set(self.engine.now());
+        self.run_handle.set(self.engine.now());
         step
     }
 
     /// Handle by which other threads read the virtual time and stop the run.
-    pub fn watch(&self) -> RunHandle {
-        self.watch.clone()
+    pub fn run_handle(&self) -> RunHandle {
+        self.run_handle.clone()
     }
 
-    /// Whether another thread has requested that the run stops.
+    /// Whether another thread has requested that the run stop.
     pub fn is_stopped(&self) -> bool {
-        self.watch.is_stopped()
+        self.run_handle.is_stopped()
     }
 
     /// Handles all events at or before `limit`, then advances the time to it.
@@ -196,11 +196,11 @@ impl Network {
 
     // ---- The controller ----
 
-    /// Sends a client's request to the controller; [`Network::next_reply`] returns the reply.
-    pub fn ask(&mut self, request: ApiRequest) {
+    /// Sends a client's request to the controller. [`Network::next_reply`] returns the reply.
+    pub fn send_request(&mut self, request: ApiRequest) {
         self.engine.with_node(self.controller, |node, ctx| {
             if let Element::Controller(node) = node {
-                node.ask(request, ctx);
+                node.handle_request(request, ctx);
             }
         });
     }
@@ -214,8 +214,9 @@ impl Network {
             })
     }
 
-    /// Restarts the controller after `delay` nanoseconds. All its connections end. The new controller restores the
-    /// groups from the saved state if `keeps_state`; otherwise it adopts the groups found on switches.
+    /// Replaces the controller by a new one after `delay` nanoseconds. All its connections end. If `keeps_state`, the
+    /// new controller restores the groups from the saved state; otherwise it adopts the groups that it finds on the
+    /// switches.
     pub fn restart_controller(&mut self, delay: u64, keeps_state: bool) {
         self.engine.with_node(self.controller, |_, ctx| {
             ctx.send(
@@ -272,8 +273,8 @@ impl Network {
         self.with_host(host, |node, ctx| node.connect(id, peers, ctx))
     }
 
-    /// Makes the application of the transfer's root, `host`, begin to post the data. All hosts of the transfer verify
-    /// what they receive against `original`.
+    /// Makes the application of the transfer's root, `host`, begin to post the data. All hosts of the transfer compare
+    /// what they receive with `original`.
     pub fn start(&mut self, id: TransferId, host: HostIndex, original: &Arc<ExpectedData>) {
         for part in self.parts.get(&id).cloned().unwrap_or_default() {
             self.with_host(part, |node, _| node.set_expected_data(id, original));
@@ -282,13 +283,13 @@ impl Network {
         self.with_host(host, |node, ctx| node.start(id, data, ctx));
     }
 
-    /// Calls a function on a host's NIC now, outside of any transfer. Completions are visible in counters and memory
-    /// only.
+    /// Calls a function on a host's NIC now, outside of any transfer. Resulting completions are visible in counters and
+    /// memory only.
     pub fn on_nic<R>(&mut self, host: HostIndex, act: impl FnOnce(&mut Host, u64) -> R) -> R {
         self.with_host(host, |node, ctx| node.on_nic(act, ctx))
     }
 
-    /// Sets a host's endpoint of a datagram group, which acknowledges along a binomial tree.
+    /// Sets the endpoint of a host in a datagram group whose members acknowledge along a binomial tree.
     pub fn set_multicaster(&mut self, host: HostIndex, multicaster: Multicaster) {
         self.with_host(host, |node, _| node.set_multicaster(multicaster));
     }
@@ -313,30 +314,32 @@ impl Network {
         self.with_host(host, |node, _| node.next_multicast_event())
     }
 
-    /// Allows the leader of a group (the host that registers it) to register a queue pair of a host in band.
-    pub fn expect(&mut self, host: HostIndex, qpn: QpNum, group: ExpectedGroup) {
-        self.with_host(host, |node, _| node.expect(qpn, group));
+    /// Allows the leader of a group (the host that registers it in band) to register a queue pair of this host.
+    pub fn allow_registration(&mut self, host: HostIndex, qpn: QpNum, group: ExpectedGroup) {
+        self.with_host(host, |node, _| node.allow_registration(qpn, group));
     }
 
-    /// Makes a host register a group in band, by packets on the fabric. `nodes`: the other members.
-    pub fn lead(
+    /// Makes a host register a group in band, by packets on the fabric. `nodes`: the members other than this host.
+    pub fn register_in_band(
         &mut self,
         host: HostIndex,
         spec: GroupSpec,
         timing: LeaderTiming,
         nodes: &[mrp::Node],
     ) -> Result<(), TooManyNodes> {
-        self.with_host(host, |node, ctx| node.lead(spec, timing, nodes, ctx))
+        self.with_host(host, |node, ctx| {
+            node.register_in_band(spec, timing, nodes, ctx)
+        })
     }
 
-    /// Makes a host deregister the group that it leads, in band.
-    pub fn dissolve(&mut self, host: HostIndex) {
-        self.with_host(host, |node, ctx| node.dissolve(ctx));
+    /// Makes a host deregister, in band, the group that it leads.
+    pub fn deregister_in_band(&mut self, host: HostIndex) {
+        self.with_host(host, |node, ctx| node.deregister_in_band(ctx));
     }
 
     /// Makes a host report, by packets on the fabric, that a group to which it sends makes no progress.
-    pub fn stalled(&mut self, host: HostIndex, mcst_id: Ipv4Addr) {
-        self.with_host(host, |node, ctx| node.stalled(mcst_id, ctx));
+    pub fn report_stall(&mut self, host: HostIndex, mcst_id: Ipv4Addr) {
+        self.with_host(host, |node, ctx| node.report_stall(mcst_id, ctx));
     }
 
     /// Makes a host fail now: it neither sends nor receives any more.
@@ -357,15 +360,15 @@ impl Network {
         self.with_host(host, |node, ctx| node.turn_hostile(hostile, ctx));
     }
 
-    /// Executes a command for the legs of a transfer at a host: its parts, each carried by one algorithm. `None` if the
-    /// host has no such transfer.
-    pub fn act(
+    /// Executes a leg command in a transfer at a host; `None` if the host has no such transfer. A leg is the part of a
+    /// transfer that one algorithm carries.
+    pub fn execute_leg_command(
         &mut self,
         id: TransferId,
         host: HostIndex,
-        verb: LegCommand,
+        command: LegCommand,
     ) -> Option<Result<LegReply, TransferError>> {
-        self.with_host(host, |node, ctx| node.act(id, verb, ctx))
+        self.with_host(host, |node, ctx| node.execute_leg_command(id, command, ctx))
     }
 
     /// Removes and returns the next event of a transfer at a host.
@@ -373,12 +376,13 @@ impl Network {
         self.with_host(host, |node, _| node.next_event())
     }
 
-    /// Ends a transfer at a host.
+    /// Ends a transfer at a host, and destroys its queue pairs.
     pub fn close(&mut self, id: TransferId, host: HostIndex) {
         self.remove_part(id, host);
         self.with_host(host, |node, _| node.close(id));
     }
 
+    /// Removes a host from the hosts that take part in a transfer.
     fn remove_part(&mut self, id: TransferId, host: HostIndex) {
         if let Some(hosts) = self.parts.get_mut(&id) {
             hosts.remove(&host);
@@ -388,8 +392,8 @@ impl Network {
         }
     }
 
-    /// Returns the hosts that may have new events since the last call, in order; [`Network::next_event`] returns the
-    /// events.
+    /// Returns the hosts that may have new events since the last call, in ascending order. [`Network::next_event`]
+    /// returns the events.
     pub fn take_notifying(&mut self) -> impl Iterator<Item = HostIndex> + '_ {
         let telling = self.engine.take_notifying();
         telling.filter_map(|node| self.hosts.binary_search(&node).ok().map(HostIndex))
@@ -405,7 +409,7 @@ impl Network {
         }
     }
 
-    /// Makes a switch fail now: its state is lost, and its connection to the controller breaks.
+    /// Makes a switch fail now. Its state is lost, and its connection to the controller breaks.
     pub fn kill_switch(&mut self, index: SwitchIndex) {
         self.engine
             .with_node(self.switches[index.0], |node, ctx| match node {
@@ -432,15 +436,16 @@ impl Network {
         self.engine.set_link_up(self.links[link.0], up);
     }
 
-    /// Sets the initial loss probability of a link, in each direction. [`Network::set_loss`] can override it.
-    pub fn set_own_loss(&mut self, link: LinkIndex, loss: f64) -> Result<(), LinkError> {
-        self.own_loss.insert(link, loss);
+    /// Sets the initial loss probability of a link, for each direction. [`Network::set_loss`] can override it
+    /// temporarily.
+    pub fn set_initial_loss(&mut self, link: LinkIndex, loss: f64) -> Result<(), LinkError> {
+        self.link_loss.insert(link, loss);
         self.set_loss(link, None)
     }
 
-    /// Overrides the loss probability of a link, in each direction; `None` restores the initial one.
+    /// Overrides the loss probability of a link, for each direction; `None` restores the initial probability.
     pub fn set_loss(&mut self, link: LinkIndex, loss: Option<f64>) -> Result<(), LinkError> {
-        let own = self.own_loss.get(&link).copied();
+        let own = self.link_loss.get(&link).copied();
         let faults = FaultProbabilities {
             loss: loss.or(own).unwrap_or(self.faults.loss),
             ..self.faults
@@ -496,7 +501,7 @@ fn add_switch(
     engine.add_node(&switch.name, Element::Switch(Box::new(node)))
 }
 
-/// MAC address of a switch, used in PAUSE frames only. Those of generated hosts begin with 02:00.
+/// MAC address of a switch, which only PAUSE frames use. MAC addresses of generated hosts begin with 02:00.
 fn station(index: SwitchIndex) -> MacAddr {
     let [.., a, b, c, d] = index.0.to_be_bytes();
     MacAddr([0x02, 0x50, a, b, c, d])

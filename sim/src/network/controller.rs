@@ -1,4 +1,4 @@
-//! The controller as a node, which exchanges P4Runtime messages with the switches.
+//! The controller as a node of the simulator, which exchanges P4Runtime messages with the switches.
 //!
 //! Messages that arrive at the same time are handled together, as by a real controller that finds several in its
 //! sockets.
@@ -17,14 +17,14 @@ use crate::engine::NodeId;
 /// The controller as a node of the simulator.
 pub struct ControllerNode {
     controller: Controller,
-    /// Configuration of the controller, also for the one that replaces it after a restart.
+    /// Configuration of the controller, which a replacement after a restart also gets.
     config: ControllerConfig,
     /// Node of each switch, by index in the topology.
     switches: Vec<NodeId>,
     /// Whether each switch is connected, by index in the topology. Messages of an earlier connection are dropped.
     connected: Vec<bool>,
     control_latency: u64,
-    /// Events received at the current time, which are handled together.
+    /// Events that have arrived at the current time, and are handled together.
     inbox: Vec<Event>,
     replies: VecDeque<ApiReply>,
 }
@@ -70,8 +70,8 @@ impl ControllerNode {
         self.connect_all(ctx);
     }
 
-    /// Passes a client's request to the controller; [`ControllerNode::next_reply`] returns the reply.
-    pub(super) fn ask(&mut self, request: ApiRequest, ctx: &mut Ctx<'_>) {
+    /// Passes a client's request to the controller. [`ControllerNode::next_reply`] returns the reply.
+    pub(super) fn handle_request(&mut self, request: ApiRequest, ctx: &mut Ctx<'_>) {
         self.handle([Event::Api(request)], ctx);
     }
 
@@ -162,6 +162,7 @@ impl ControllerNode {
         self.set_alarm(ctx);
     }
 
+    /// Schedules the call of [`ControllerNode::on_wake`] at the controller's next timeout.
     fn set_alarm(&self, ctx: &mut Ctx<'_>) {
         if let Some(at) = self.controller.poll_timeout() {
             ctx.wake_at(at);
@@ -169,7 +170,7 @@ impl ControllerNode {
     }
 }
 
-/// Adds a note to the trace, unless `text` returns `None`.
+/// Adds a note to the trace, if `text` returns one.
 fn note(ctx: &mut Ctx<'_>, text: impl FnOnce() -> Option<String>) {
     if ctx.wants_notes() {
         if let Some(text) = text() {

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 use crate::engine::DequeuedPacket;
 
-/// Packets in the input queues of a switch, and those that are crossing to outputs.
+/// Packets in the input queues of a switch, and the packets that are crossing to outputs.
 pub(super) struct Crossbar<Q> {
     only_first: bool,
     speedup: usize,
@@ -22,11 +22,12 @@ pub(super) struct Crossbar<Q> {
     outputs: Vec<Output>,
 }
 
+/// Queues of one input port.
 struct Input<Q> {
     port: u32,
     /// Waiting packets, by class.
     queues: Vec<VecDeque<Waiting<Q>>>,
-    /// Packets that are crossing: the packet's id, and how many of its copies are crossing.
+    /// For each packet of this input that is crossing: the packet's number, and how many of its copies are crossing.
     crossing: Vec<(u64, usize)>,
 }
 
@@ -34,20 +35,21 @@ struct Waiting<Q> {
     packet: u64,
     enqueued_at: u64,
     depth_at_enqueue: u32,
-    /// Copies that have not crossed, with the output of each; not empty.
+    /// Copies of the packet that have not crossed yet, each with its output port; never empty.
     copies: VecDeque<(u32, Q)>,
 }
 
 struct Output {
     port: u32,
-    /// Port from which the round robin searches the next input; the search wraps around.
-    turn: u32,
-    /// Input port and packet number of the packet that the output is sending; `None` while it is idle.
+    /// Input port at which the round robin begins its search for the next input. The search wraps around.
+    next_input: u32,
+    /// Input port and number of the packet that the output is sending; `None` while the output is idle.
     from: Option<(u32, u64)>,
 }
 
 impl<Q> Crossbar<Q> {
-    /// Creates a crossbar with plain input queues if `only_first`, otherwise with virtual output queues.
+    /// Creates a crossbar without packets. If `only_first`, it has plain input queues, in which only the first packet
+    /// of a class may cross; otherwise it has virtual output queues.
     pub(super) fn new(only_first: bool, speedup: u32) -> Crossbar<Q> {
         Crossbar {
             only_first,
@@ -57,8 +59,7 @@ impl<Q> Crossbar<Q> {
         }
     }
 
-    /// Adds a copy, for `output`, of a packet received at `input`. Copies of one packet are added one after the other,
-    /// with the same packet number.
+    /// Adds a copy, for `output`, of packet `number` received at `input`. Copies of one packet are added in succession.
     pub(super) fn push(
         &mut self,
         (input, class, packet): (u32, u8, u64),
@@ -86,13 +87,13 @@ impl<Q> Crossbar<Q> {
         }
     }
 
-    /// Removes and returns the next copy for an idle output, of a class that is not stopped there.
+    /// Chooses the next copy for an idle output, of a class that is not stopped there; removes and returns it.
     pub(super) fn grant(
         &mut self,
         output: u32,
         is_stopped: impl Fn(u8) -> bool,
     ) -> Option<DequeuedPacket<Q>> {
-        let turn = self.output(output).turn;
+        let turn = self.output(output).next_input;
         let classes = self.inputs.iter().map(|input| input.queues.len()).max()?;
         let start = self.inputs.partition_point(|input| input.port < turn);
         let in_turn = (start..self.inputs.len()).chain(0..start);
@@ -103,7 +104,7 @@ impl<Q> Crossbar<Q> {
                 };
                 let (from, packet, dequeued) = self.take(at, class, place);
                 let output = self.output(output);
-                output.turn = from.wrapping_add(1);
+                output.next_input = from.wrapping_add(1);
                 output.from = Some((from, packet));
                 return Some(dequeued);
             }
@@ -111,8 +112,8 @@ impl<Q> Crossbar<Q> {
         None
     }
 
-    /// Finds the next copy for an output in an input queue. Returns the position of its packet in the queue, and of the
-    /// copy in the packet; `None` if no copy may cross.
+    /// Finds the next copy for an output in the queue of an input and class. Returns the packet's position in the
+    /// queue, and the copy's position in the packet; `None` if no copy may cross.
     fn find(&self, input: usize, class: usize, output: u32) -> Option<(usize, usize)> {
         let input = &self.inputs[input];
         let looked_at = if self.only_first { 1 } else { usize::MAX };
@@ -160,8 +161,9 @@ impl<Q> Crossbar<Q> {
         (input.port, packet, dequeued)
     }
 
-    /// Records that an output has sent or dropped its copy, so that the input may send another packet.
-    pub(super) fn finished(&mut self, output: u32) {
+    /// Records that an output has finished its copy, by sending or dropping it, so that the input may send another
+    /// packet.
+    pub(super) fn release_output(&mut self, output: u32) {
         let Some((from, packet)) = self.output(output).from.take() else {
             return;
         };
@@ -175,8 +177,8 @@ impl<Q> Crossbar<Q> {
     }
 
     /// Outputs for which copies wait at `input`, in round-robin order after `output`. With plain input queues, only the
-    /// first packet of each class is considered.
-    pub(super) fn wanted_beside(&self, output: u32, input: u32) -> Vec<u32> {
+    /// first packet of each class counts.
+    pub(super) fn other_wanted_outputs(&self, output: u32, input: u32) -> Vec<u32> {
         let found = self.inputs.binary_search_by_key(&input, |i| i.port);
         let Some(input) = found.ok().map(|at| &self.inputs[at]) else {
             return Vec::new();
@@ -195,7 +197,7 @@ impl<Q> Crossbar<Q> {
         outputs
     }
 
-    /// Input of the packet that an output is sending; `None` for an idle output.
+    /// Input port of the packet that an output is sending; `None` for an idle output.
     pub(super) fn source(&self, output: u32) -> Option<u32> {
         let at = self
             .outputs
@@ -232,7 +234,7 @@ impl<Q> Crossbar<Q> {
         {
             let output = Output {
                 port,
-                turn: 0,
+                next_input: 0,
                 from: None,
             };
             self.outputs.insert(at, output);
@@ -268,11 +270,11 @@ mod tests {
         let mut crossbar = crossbar(true);
         assert_eq!(grant(&mut crossbar, 5), None);
         assert_eq!(grant(&mut crossbar, 3), Some("a3"));
-        crossbar.finished(3);
+        crossbar.release_output(3);
         assert_eq!(grant(&mut crossbar, 5), None, "a copy for 4 still waits");
         assert_eq!(grant(&mut crossbar, 4), Some("a4"));
         assert_eq!(grant(&mut crossbar, 5), None, "the input is busy");
-        crossbar.finished(4);
+        crossbar.release_output(4);
         assert_eq!(grant(&mut crossbar, 5), Some("b5"));
     }
 
@@ -281,8 +283,8 @@ mod tests {
         let mut crossbar = crossbar(false);
         assert_eq!(grant(&mut crossbar, 5), Some("b5"));
         assert_eq!(grant(&mut crossbar, 3), Some("c3"), "input 1 is busy");
-        crossbar.finished(5);
-        assert_eq!(crossbar.wanted_beside(5, 1), [3, 4]);
+        crossbar.release_output(5);
+        assert_eq!(crossbar.other_wanted_outputs(5, 1), [3, 4]);
         assert_eq!(grant(&mut crossbar, 4), Some("a4"));
     }
 
@@ -292,9 +294,9 @@ mod tests {
         assert_eq!(grant(&mut crossbar, 4), Some("a4"));
         assert_eq!(grant(&mut crossbar, 3), Some("a3"));
         assert_eq!(crossbar.source(3), Some(1));
-        crossbar.finished(3);
+        crossbar.release_output(3);
         assert_eq!(grant(&mut crossbar, 5), None, "4 still sends");
-        crossbar.finished(4);
+        crossbar.release_output(4);
         assert_eq!(grant(&mut crossbar, 5), Some("b5"));
     }
 
@@ -310,7 +312,7 @@ mod tests {
         let mut order = Vec::new();
         while let Some(next) = crossbar.grant(9, |class| class == 3) {
             order.push(next.packet.0);
-            crossbar.finished(9);
+            crossbar.release_output(9);
         }
         assert_eq!(order, [1, 2, 1, 2, 1, 2, 1, 2]);
         assert_eq!(crossbar.grant(9, |_| false).unwrap().packet, (1, 9));
@@ -338,7 +340,7 @@ mod tests {
             let rest = (0..2_000u32).map(|step| (step % 4, step / 4 % 2 == 0));
             for (output, grants) in order.into_iter().chain(rest) {
                 if !grants {
-                    crossbar.finished(output);
+                    crossbar.release_output(output);
                 } else if crossbar.source(output).is_none() {
                     if let Some(next) = crossbar.grant(output, |_| false) {
                         let (input, class, to, packet) = next.packet;

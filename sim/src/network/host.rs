@@ -1,4 +1,4 @@
-//! A host: a NIC with RC endpoint, and an application that takes part in transfers.
+//! A host of the simulator: a NIC with RC endpoint, and an application that takes part in transfers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -18,55 +18,57 @@ use alfirk_roce::wire::mrp::{Node, TooManyNodes};
 use alfirk_roce::wire::QpNum;
 
 use super::message::Message;
-use super::pfc::Sender;
+use super::pfc::PausableQueue;
 use super::Ctx;
 use super::{Fidelity, Model};
 use crate::frame::is_acknowledgement;
 
-/// Port number of a host's only port.
+/// Number of a host's only port.
 pub(super) const PORT: u32 = 0;
 
-/// A host as a node of the simulator. [`Model`] defines its delays.
+/// A host as a node of the simulator. The [`Model`] defines its delays.
 pub struct HostNode {
     host: Host,
     /// Transfers in which the host's applications take part.
     transfers: BTreeMap<TransferId, HostTransfer>,
     model: Model,
     /// State of flow control on the link; `None` without flow control.
-    flow_control: Option<Sender<Packet>>,
+    flow_control: Option<PausableQueue<Packet>>,
     /// Earliest time at which the NIC may start its next frame, in nanoseconds.
     next_frame_at: u64,
-    /// Time at which the application has processed all events received so far, in nanoseconds.
+    /// Time in nanoseconds at which the application has processed all events that it has received so far.
     free_at: u64,
     /// Number of ACK and NAK frames received.
     acks_received: u64,
     registrar: Registrar,
     /// Whether the host is working. A failed host neither sends nor receives.
     alive: bool,
-    /// Generator of hostile packets, which are sent while the link is idle; `None` for a correct host.
+    /// Generator of random packets, which a hostile host sends while its link is idle; `None` for a correct host.
     hostile: Option<Hostile>,
     events: VecDeque<(TransferId, MemberEvent)>,
-    /// Endpoint of a datagram group, whose members acknowledge along a binomial tree; `None` if the host has none.
+    /// Endpoint of a datagram group whose members acknowledge along a binomial tree; `None` if the host is in no such
+    /// group.
     multicaster: Option<Multicaster>,
-    /// Events of the datagram endpoint, with the times at which the application processed their causes.
+    /// Events of the datagram endpoint, each with the time at which the application processed the event's cause.
     multicast_events: VecDeque<(u64, EndpointEvent)>,
 }
 
 /// A transfer in which the host takes part.
 struct HostTransfer {
     transfer: Transfer,
-    /// Whether the end of the transfer has been reported.
+    /// Whether the host has reported the end of the transfer.
     finished: bool,
 }
 
 impl HostNode {
-    /// Creates a host. `obeys_pauses`: rate of its link in bits per second; `None` if it ignores PAUSE frames.
+    /// Creates a host. `obeys_pauses`: rate in bits per second of its link, if the host obeys PAUSE frames; `None` if
+    /// it ignores them.
     pub(super) fn new(host: Host, model: Model, obeys_pauses: Option<u64>) -> HostNode {
         HostNode {
             host,
             transfers: BTreeMap::new(),
             model,
-            flow_control: obeys_pauses.map(Sender::new),
+            flow_control: obeys_pauses.map(PausableQueue::new),
             next_frame_at: 0,
             free_at: 0,
             acks_received: 0,
@@ -79,12 +81,12 @@ impl HostNode {
         }
     }
 
-    /// The NIC with its queue pairs.
+    /// Returns the NIC with its queue pairs.
     pub fn host(&self) -> &Host {
         &self.host
     }
 
-    /// A transfer in which the host takes part.
+    /// Returns a transfer in which the host takes part.
     pub fn transfer(&self, id: TransferId) -> Option<&Transfer> {
         self.transfers.get(&id).map(|part| &part.transfer)
     }
@@ -137,11 +139,11 @@ impl HostNode {
         };
         part.transfer.connect(&mut self.host, ctx.now(), peers)?;
         self.collect(ctx);
-        self.settle(ctx);
+        self.finish_event(ctx);
         Ok(())
     }
 
-    /// Sets the data that this host is to receive, against which received data is verified.
+    /// Sets the data that this host should receive, with which the received data is compared.
     pub(super) fn set_expected_data(&mut self, id: TransferId, original: &Arc<ExpectedData>) {
         let Some(HostTransfer { transfer, .. }) = self.transfers.get_mut(&id) else {
             return;
@@ -153,16 +155,16 @@ impl HostNode {
     /// takes.
     pub(super) fn start(&mut self, id: TransferId, data: Arc<[u8]>, ctx: &mut Ctx<'_>) {
         ctx.note(|| format!("post {} B", data.len()));
-        let delay = self.model.posting(data.len() as u64);
+        let delay = self.model.posting_ns(data.len() as u64);
         ctx.send(ctx.node(), Message::PostFirst { id, data }, delay);
     }
 
     // ---- Legs of a transfer ----
 
-    /// Executes a command for the legs of a transfer; `None` if there is no such transfer. A leg is the part of the
-    /// transfer that one algorithm carries. After [`LegCommand::Leave`], [`MemberEvent::Left`] is reported once the
-    /// application has processed what the leg's queue pairs delivered.
-    pub(super) fn act(
+    /// Executes a command in a transfer; `None` if there is no such transfer. After [`LegCommand::Leave`],
+    /// [`MemberEvent::Left`] is reported once the application has processed what the queue pairs of the leg delivered.
+    /// A leg is the part of a transfer that one algorithm carries.
+    pub(super) fn execute_leg_command(
         &mut self,
         id: TransferId,
         command: LegCommand,
@@ -183,7 +185,7 @@ impl HostNode {
             // A leg without connections ends at once.
             self.collect(ctx);
         }
-        self.settle(ctx);
+        self.finish_event(ctx);
         if leaves {
             let seen = self.free_at.max(ctx.now()) - ctx.now();
             let message = Message::LegHandled { id };
@@ -197,7 +199,7 @@ impl HostNode {
         self.events.pop_front()
     }
 
-    /// Ends a transfer and releases its memory.
+    /// Ends a transfer, destroys its queue pairs and releases its memory.
     pub(super) fn close(&mut self, id: TransferId) {
         if let Some(part) = self.transfers.remove(&id) {
             part.transfer.close(&mut self.host);
@@ -213,7 +215,7 @@ impl HostNode {
         ctx: &mut Ctx<'_>,
     ) -> R {
         let result = act(&mut self.host, ctx.now());
-        self.settle(ctx);
+        self.finish_event(ctx);
         result
     }
 
@@ -225,7 +227,7 @@ impl HostNode {
         self.multicast_events.clear();
     }
 
-    /// Calls a function on the datagram endpoint now; `None` if there is none.
+    /// Calls a function on the datagram endpoint now; `None` if the host has none.
     pub(super) fn on_multicaster<R>(
         &mut self,
         act: impl FnOnce(&mut Multicaster, &mut Host, u64) -> R,
@@ -233,17 +235,18 @@ impl HostNode {
     ) -> Option<R> {
         let result = act(self.multicaster.as_mut()?, &mut self.host, ctx.now());
         self.collect_multicast(ctx.now(), ctx);
-        self.settle(ctx);
+        self.finish_event(ctx);
         Some(result)
     }
 
     /// Makes the application begin to post a message to all members of the datagram group.
     pub(super) fn broadcast(&mut self, data: Arc<[u8]>, ctx: &mut Ctx<'_>) {
-        let delay = self.model.posting(data.len() as u64);
+        let delay = self.model.posting_ns(data.len() as u64);
         ctx.send(ctx.node(), Message::PostMulticast { data }, delay);
     }
 
-    fn posted(&mut self, data: Arc<[u8]>, ctx: &mut Ctx<'_>) {
+    /// Processes a post of the datagram endpoint that has reached the NIC.
+    fn post_multicast(&mut self, data: Arc<[u8]>, ctx: &mut Ctx<'_>) {
         let Some(multicaster) = &mut self.multicaster else {
             return;
         };
@@ -255,13 +258,14 @@ impl HostNode {
         self.collect_multicast(ctx.now(), ctx);
     }
 
+    /// Collects the events of the datagram endpoint. `seen_at`: time at which the application processed their cause.
     fn collect_multicast(&mut self, seen_at: u64, ctx: &mut Ctx<'_>) {
         while let Some(event) = self.multicaster.as_mut().and_then(Multicaster::poll) {
             ctx.note(|| match &event {
                 EndpointEvent::Delivered { id, .. } => format!("{id:?} delivered"),
                 EndpointEvent::Completed { message } => format!("message {message} completed"),
                 EndpointEvent::Silent { member } => format!("member {member} is silent"),
-                EndpointEvent::Abandoned => "the manager has failed".to_owned(),
+                EndpointEvent::ManagerFailed => "the manager has failed".to_owned(),
             });
             self.multicast_events.push_back((seen_at, event));
             ctx.notify();
@@ -276,13 +280,13 @@ impl HostNode {
 
     // ---- Registration in band ----
 
-    /// Allows the leader of a group (the host that registers it) to register one of this host's queue pairs.
-    pub(super) fn expect(&mut self, qpn: QpNum, group: ExpectedGroup) {
+    /// Allows the leader of a group (the host that registers it in band) to register one of this host's queue pairs.
+    pub(super) fn allow_registration(&mut self, qpn: QpNum, group: ExpectedGroup) {
         self.registrar.expect(&mut self.host, qpn, group);
     }
 
     /// Registers a group with this host as the leader; [`MemberEvent::Group`] reports the result.
-    pub(super) fn lead(
+    pub(super) fn register_in_band(
         &mut self,
         spec: GroupSpec,
         timing: LeaderTiming,
@@ -292,22 +296,22 @@ impl HostNode {
         let now = ctx.now();
         self.registrar
             .lead(&mut self.host, now, spec, timing, nodes)?;
-        self.settle(ctx);
+        self.finish_event(ctx);
         Ok(())
     }
 
-    /// Deregisters the group that this host leads.
-    pub(super) fn dissolve(&mut self, ctx: &mut Ctx<'_>) {
+    /// Deregisters the in-band group that this host leads.
+    pub(super) fn deregister_in_band(&mut self, ctx: &mut Ctx<'_>) {
         if let Some(leader) = self.registrar.leader() {
             leader.deregister(&mut self.host, ctx.now());
         }
-        self.settle(ctx);
+        self.finish_event(ctx);
     }
 
     /// Reports to the fabric that a group to which this host sends makes no progress.
-    pub(super) fn stalled(&mut self, mcst_id: Ipv4Addr, ctx: &mut Ctx<'_>) {
+    pub(super) fn report_stall(&mut self, mcst_id: Ipv4Addr, ctx: &mut Ctx<'_>) {
         self.registrar.stalled(&mut self.host, ctx.now(), mcst_id);
-        self.settle(ctx);
+        self.finish_event(ctx);
     }
 
     // ---- Failures ----
@@ -334,10 +338,10 @@ impl HostNode {
         self.hostile.is_some()
     }
 
-    /// Makes the host also send hostile packets whenever its link is idle, until a transfer is closed.
+    /// Makes the host send random packets whenever its link is idle, until a transfer is closed.
     pub(super) fn turn_hostile(&mut self, hostile: Hostile, ctx: &mut Ctx<'_>) {
         self.hostile = Some(hostile);
-        self.settle(ctx);
+        self.finish_event(ctx);
     }
 
     // ---- The NIC, driven by the engine. ----
@@ -355,8 +359,8 @@ impl HostNode {
         self.flow_control.is_none()
     }
 
-    /// Handles `count` followers: `first` and the next frames of its flow, which have no visible effect. They are
-    /// always packets of a reliable connection.
+    /// Handles `count` followers (frames without visible effect): `first` and the next frames of its flow. All of them
+    /// are packets of a reliable connection.
     pub(super) fn on_followers(&mut self, count: usize, first: &Packet) {
         if let (true, Packet::Rc(first)) = (self.alive, first) {
             self.host.handle_followers(first, count as u64);
@@ -368,8 +372,8 @@ impl HostNode {
             return;
         }
         if let Some(control) = &mut self.flow_control {
-            if control.takes(PORT, &frame, ctx) {
-                return self.settle(ctx);
+            if control.apply_if_pause(PORT, &frame, ctx) {
+                return self.finish_event(ctx);
             }
         }
         let is_acknowledgement = match &frame {
@@ -383,7 +387,7 @@ impl HostNode {
             // Most packets are data without an ACK request that do not end a message.
             let nothing_follows = self.host.is_quiet() && self.host.qp_deadline() == deadline;
             if !nothing_follows {
-                self.settle(ctx);
+                self.finish_event(ctx);
             }
             if let Packet::Rc(rc) = &frame {
                 if rc.place.is_some() {
@@ -398,7 +402,7 @@ impl HostNode {
     }
 
     pub(super) fn on_idle(&mut self, ctx: &mut Ctx<'_>) {
-        self.settle(ctx);
+        self.finish_event(ctx);
     }
 
     pub(super) fn on_wake(&mut self, ctx: &mut Ctx<'_>) {
@@ -432,7 +436,7 @@ impl HostNode {
             self.registrar.handle_timeout(&mut self.host, ctx.now());
             self.collect(ctx);
         }
-        self.settle(ctx);
+        self.finish_event(ctx);
     }
 
     pub(super) fn on_message(&mut self, message: Message, ctx: &mut Ctx<'_>) {
@@ -442,7 +446,7 @@ impl HostNode {
         match message {
             Message::NicReceived { frame } => self.host.handle_packet(ctx.now(), &frame),
             Message::AppPosted { event, seen_at } => self.handled(&event, seen_at, ctx),
-            Message::PostMulticast { data } => self.posted(data, ctx),
+            Message::PostMulticast { data } => self.post_multicast(data, ctx),
             Message::PostFirst { id, data } => self.started(id, data, ctx),
             Message::LegHandled { id } => {
                 let transfer = self.transfer(id);
@@ -452,7 +456,7 @@ impl HostNode {
             }
             _ => unreachable!("no node sends this to a host"),
         }
-        self.settle(ctx);
+        self.finish_event(ctx);
     }
 
     fn started(&mut self, id: TransferId, data: Arc<[u8]>, ctx: &mut Ctx<'_>) {
@@ -460,7 +464,7 @@ impl HostNode {
             return;
         };
         // The application began to post at this earlier time.
-        let posting = self.model.posting(data.len() as u64);
+        let posting = self.model.posting_ns(data.len() as u64);
         let posted_at = ctx.now().saturating_sub(posting);
         if let Err(error) = transfer.start(&mut self.host, posted_at, data) {
             let why = error.to_string();
@@ -469,7 +473,7 @@ impl HostNode {
         self.collect(ctx);
     }
 
-    /// Processes an event that the application has handled at `seen_at`. Its resulting posts reach the NIC now.
+    /// Processes an event that the application has handled at `seen_at`. The posts that result reach the NIC now.
     fn handled(&mut self, event: &HostEvent, seen_at: u64, ctx: &mut Ctx<'_>) {
         let (host, now) = (&mut self.host, ctx.now());
         if let Some(multicaster) = &mut self.multicaster {
@@ -513,6 +517,7 @@ impl HostNode {
         }
     }
 
+    /// Stores an event of a transfer for the caller, and adds a note to the trace.
     fn report(&mut self, id: TransferId, event: MemberEvent, ctx: &mut Ctx<'_>) {
         ctx.note(|| {
             let text = match &event {
@@ -535,16 +540,16 @@ impl HostNode {
         ctx.notify();
     }
 
-    /// Ends the handling of any event: passes events to the application, sends frames on an idle link, and sets the
-    /// timer.
-    fn settle(&mut self, ctx: &mut Ctx<'_>) {
+    /// Finishes the handling of any event: passes events to the application, sends frames if the link is idle, and sets
+    /// the timer.
+    fn finish_event(&mut self, ctx: &mut Ctx<'_>) {
         if !self.alive {
             return;
         }
         while let Some(event) = self.host.poll_event() {
-            let handling = self.model.handling(event.received_bytes());
+            let handling = self.model.handling_ns(event.received_bytes());
             let seen_at = ctx.now().max(self.free_at) + handling;
-            self.free_at = seen_at + self.relaying(&event);
+            self.free_at = seen_at + self.relaying_ns(&event);
             let delay = self.free_at - ctx.now() + self.model.post_delay;
             let event = Box::new(event);
             ctx.send(ctx.node(), Message::AppPosted { event, seen_at }, delay);
@@ -583,9 +588,9 @@ impl HostNode {
         !self.host.is_quiet() || self.hostile.is_some() || self.flow_control.is_some()
     }
 
-    /// Additional time in nanoseconds that the application takes to forward a message.
-    fn relaying(&self, event: &HostEvent) -> u64 {
-        let costs = self.model.relaying(event.received_bytes());
+    /// Additional time in nanoseconds that the application takes if it must forward the message of this event.
+    fn relaying_ns(&self, event: &HostEvent) -> u64 {
+        let costs = self.model.relaying_ns(event.received_bytes());
         let mut parts = self.transfers.values();
         match costs > 0 && parts.any(|part| part.transfer.relays(event)) {
             true => costs,
@@ -606,7 +611,7 @@ impl HostNode {
                 let group = hostile.target().mcst_id;
                 let is_group = |qp: &&QueuePair| qp.remote().is_some_and(|end| end.ip == group);
                 if let Some(qp) = host.qps().find(is_group) {
-                    hostile.at(qp.rq_psn().prev());
+                    hostile.set_position(qp.rq_psn().prev());
                 }
                 Some(hostile.frame().into())
             })

@@ -1,4 +1,4 @@
-//! Messages that a node sends to another node or to itself without a link.
+//! Messages of a node to another node or to itself, which use no link.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use alfirk_roce::host::{HostEvent, Packet};
 use super::ports::PendingCharge;
 use crate::engine::NodeId;
 
-/// A message of a control channel, or work that a node has scheduled for itself.
+/// A message of the control channel, or work that a node has scheduled for itself.
 ///
 /// Nearly all messages contain frames. Rare and large contents are boxed, because each message is moved several times.
 pub enum Message {
@@ -21,27 +21,28 @@ pub enum Message {
     Connected,
     /// Switch to controller: the connection has ended.
     Disconnected { why: String },
-    /// Controller to switch: a unary call.
+    /// Controller to switch: a unary P4Runtime call.
     Request { id: RequestId, body: Box<Request> },
-    /// Switch to controller: the reply to a unary call.
+    /// Switch to controller: the reply to a unary P4Runtime call.
     Reply {
         id: RequestId,
         result: Box<Result<Response, Status>>,
     },
-    /// Controller to switch: a message on the stream.
+    /// Controller to switch: a message on the P4Runtime stream.
     StreamRequest(Box<StreamMessageRequest>),
-    /// Switch to controller: a message on the stream.
+    /// Switch to controller: a message on the P4Runtime stream.
     StreamResponse(Box<StreamMessageResponse>),
-    /// To a switch: the switch fails now, and restarts after `downtime` nanoseconds. Then it reports to `controller`
-    /// that it accepts connections.
+    /// To a switch: it must fail now, and restart after `downtime` nanoseconds. It then reports to `controller` that it
+    /// accepts connections.
     Fail { downtime: u64, controller: NodeId },
-    /// A failed switch to itself: the downtime is over, and the switch restarts.
+    /// A failed switch to itself: the downtime is over, and the switch must restart.
     RestartSwitch { controller: NodeId },
     /// Switch to controller: the restarted switch accepts connections again.
     Listening,
-    /// To the controller: a new controller replaces it. `keeps_state`: whether the new one restores the saved state.
+    /// To the controller: a new controller must replace it. `keeps_state`: whether the new controller restores the
+    /// saved state.
     ReplaceController { keeps_state: bool },
-    /// The controller to itself: all messages of this time have arrived, and can be handled together.
+    /// The controller to itself: all messages of the current time have arrived, and can be handled together.
     HandleInbox,
     /// A switch to itself: the pipeline latency of a received frame has passed, and the ingress processes the frame.
     Ingress {
@@ -53,7 +54,7 @@ pub enum Message {
     NicReceived { frame: Packet },
     /// A host to itself: the application has handled an event at `seen_at`, and its resulting posts reach the NIC.
     AppPosted { event: Box<HostEvent>, seen_at: u64 },
-    /// A host to itself: the first post of a transfer's root reaches the NIC.
+    /// A host to itself: the first post of the transfer that the host is the root of reaches the NIC.
     PostFirst { id: TransferId, data: Arc<[u8]> },
     /// A host to itself: a post of its datagram endpoint reaches the NIC.
     PostMulticast { data: Arc<[u8]> },

@@ -14,14 +14,14 @@ mod model;
 mod pfc;
 mod plane;
 mod ports;
+mod run_handle;
 mod switch;
-mod watch;
 
 pub use build::{BuildError, Network};
 pub use host::HostNode;
 pub use model::{Fidelity, Model, NamedModel};
+pub use run_handle::RunHandle;
 pub use switch::SwitchNode;
-pub use watch::RunHandle;
 
 use alfirk_roce::host::Packet;
 
@@ -29,7 +29,7 @@ use crate::engine::{Context, Node, NodeId};
 use controller::ControllerNode;
 use message::Message;
 
-/// Context of a node's handlers.
+/// Context of the handlers of a network's nodes.
 type Ctx<'a> = Context<'a, Message, Packet>;
 
 /// A node of a [`Network`].
@@ -54,8 +54,8 @@ impl Node for Element {
         }
     }
 
-    /// Switches may run ahead: frames and messages reach them with a delay, and their actions affect other nodes with a
-    /// delay.
+    /// Shortest delay in nanoseconds after which a message affects a switch; `None` for nodes that may not run ahead. A
+    /// switch may: frames and messages reach it with a delay, and its actions affect other nodes with a delay.
     fn runs_ahead(&self) -> Option<u64> {
         match self {
             Element::Switch(node) => Some(node.control_latency()),

@@ -1,8 +1,8 @@
-//! Delays of hosts, switches and the control network, which no protocol specifies.
+//! Delays of hosts, switches and the control network, which no protocol specification defines.
 
 use crate::engine::Threads;
 
-/// Delays of a network in nanoseconds, the same for every algorithm and every node.
+/// Delays of a network in nanoseconds, the same for all algorithms and nodes.
 ///
 /// ```text
 ///  source                                  switch                               receiver
@@ -34,33 +34,36 @@ pub struct Model {
     pub control_latency: u64,
     /// Bits per second at which a source copies its message into registered memory before it posts it; `None` for no copy.
     pub post_rate: Option<u64>,
-    /// Bits per second at which an application copies each received message before further processing; `None` for no copy.
+    /// Bits per second at which an application copies each received message before it processes the message further;
+    /// `None` for no copy.
     pub copy_rate: Option<u64>,
-    /// Additional time per forwarded message, before it is posted. It delays the next message, too.
+    /// Additional time in nanoseconds per forwarded message, before it is posted. It also delays the next message.
     pub relay_delay: u64,
-    /// Bits per second at which a host that forwards a message processes its bytes, such as by a copy; `None` if it
-    /// does not.
+    /// Bits per second at which a host that forwards a message processes the message's bytes, for example to copy them;
+    /// `None` for no such processing.
     pub relay_rate: Option<u64>,
-    /// Shortest time between the starts of two frames of a NIC; 0 if only the link limits its rate.
+    /// Minimum time in nanoseconds between the starts of two frames of a NIC; 0 if only the link limits the rate.
     pub packet_interval: u64,
-    /// How much of a packet is simulated.
+    /// Level of detail at which packets are simulated.
     pub fidelity: Fidelity,
 }
 
-/// How much of a packet is simulated. Results are the same.
+/// Level of detail at which packets are simulated. It does not change the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fidelity {
-    /// Packets have all their bytes, and the compiled pipelines process them. Copies of a packet share a long payload.
+    /// Packets have all their bytes, and the compiled P4 pipelines process them. Copies of a packet share a long
+    /// payload.
     #[default]
     Exact,
-    /// Packets have their payload by reference. [`alfirk_aggregation`] processes most of them in place of the compiled
-    /// pipelines. ICRCs are not computed, because the constants of the rewrites guarantee that they are valid.
+    /// Packets refer to their payload. The fast data plane, by the rules of [`alfirk_aggregation`], processes most
+    /// packets in place of the compiled pipelines. ICRCs are not computed, because the constants of the rewrites
+    /// guarantee that they are valid.
     Fast,
 }
 
 impl Fidelity {
-    /// Settings for `count` threads. The smallest number of events per window depends on `self`, because a packet takes
-    /// several times longer with [`Fidelity::Exact`].
+    /// Settings of the engine for `count` threads. The minimum number of events per window depends on the fidelity,
+    /// because a packet takes several times longer with [`Fidelity::Exact`].
     pub fn threads(self, count: usize) -> Threads {
         let least_events = match self {
             Fidelity::Exact => 48,
@@ -74,8 +77,8 @@ impl Fidelity {
 }
 
 impl Default for Model {
-    /// Values of 100 Gbit/s equipment: NICs with about 1 us from application to application back to back, switch chips
-    /// with the latency of cut-through, and a control network of 50 us.
+    /// Returns delays of 100 Gbit/s equipment: NICs with about 1 us from application to application back to back,
+    /// switch chips with the latency of cut-through, and a control network of 50 us.
     fn default() -> Model {
         Model {
             post_delay: 250,
@@ -93,7 +96,7 @@ impl Default for Model {
     }
 }
 
-/// A delay model with a name, and the source of its values.
+/// A delay model that has a name, with the source of its values.
 #[derive(Debug, Clone, Copy)]
 pub struct NamedModel {
     /// Name for the command line.
@@ -110,8 +113,8 @@ impl Model {
     /// Name of the default model.
     pub const DEFAULT_NAME: &'static str = "default";
 
-    /// All models with a name, the default first.
-    pub fn named() -> [NamedModel; 3] {
+    /// All delay models that have a name, the default first.
+    pub fn named_models() -> [NamedModel; 3] {
         let usual = Model::default();
         let free = Model {
             post_delay: 0,
@@ -145,24 +148,26 @@ impl Model {
     }
 
     /// Nanoseconds that a source takes to prepare and post `bytes` bytes.
-    pub fn posting(&self, bytes: u64) -> u64 {
-        self.post_delay.saturating_add(at(self.post_rate, bytes))
+    pub fn posting_ns(&self, bytes: u64) -> u64 {
+        self.post_delay
+            .saturating_add(transfer_ns(self.post_rate, bytes))
     }
 
-    /// Nanoseconds that an application takes for a completion with `bytes` received bytes.
-    pub fn handling(&self, bytes: u64) -> u64 {
+    /// Nanoseconds that an application takes to process a completion with `bytes` received bytes.
+    pub fn handling_ns(&self, bytes: u64) -> u64 {
         self.completion_delay
-            .saturating_add(at(self.copy_rate, bytes))
+            .saturating_add(transfer_ns(self.copy_rate, bytes))
     }
 
     /// Additional nanoseconds that an application takes to forward a message of `bytes` bytes.
-    pub fn relaying(&self, bytes: u64) -> u64 {
-        self.relay_delay.saturating_add(at(self.relay_rate, bytes))
+    pub fn relaying_ns(&self, bytes: u64) -> u64 {
+        self.relay_delay
+            .saturating_add(transfer_ns(self.relay_rate, bytes))
     }
 }
 
 /// Nanoseconds that `bytes` bytes take at a rate, rounded up; 0 without a rate.
-fn at(bits_per_second: Option<u64>, bytes: u64) -> u64 {
+fn transfer_ns(bits_per_second: Option<u64>, bytes: u64) -> u64 {
     let Some(rate) = bits_per_second else {
         return 0;
     };
@@ -181,22 +186,22 @@ mod tests {
             copy_rate: Some(80_000_000_000),
             ..Model::default()
         };
-        assert_eq!(model.posting(1_000), 250 + 1_000);
-        assert_eq!(model.handling(1_000), 500 + 100);
-        assert_eq!(model.relaying(1_000), 0);
+        assert_eq!(model.posting_ns(1_000), 250 + 1_000);
+        assert_eq!(model.handling_ns(1_000), 500 + 100);
+        assert_eq!(model.relaying_ns(1_000), 0);
         let relay = Model {
             relay_delay: 70,
             relay_rate: Some(8_000_000_000),
             ..model
         };
-        assert_eq!(relay.relaying(1_000), 70 + 1_000);
-        assert_eq!(Model::default().posting(1 << 40), 250);
-        assert_eq!(Model::default().handling(1 << 40), 500);
+        assert_eq!(relay.relaying_ns(1_000), 70 + 1_000);
+        assert_eq!(Model::default().posting_ns(1 << 40), 250);
+        assert_eq!(Model::default().handling_ns(1 << 40), 500);
     }
 
     #[test]
     fn names_are_unique_and_the_first_is_the_default() {
-        let all = Model::named();
+        let all = Model::named_models();
         assert_eq!(all[0].name, Model::DEFAULT_NAME);
         assert_eq!(all[0].model, Model::default());
         let names: std::collections::BTreeSet<_> = all.iter().map(|model| model.name).collect();

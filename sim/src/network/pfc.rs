@@ -7,24 +7,24 @@ use alfirk_roce::wire::{ethernet, ipv4, MacAddr};
 
 use crate::engine::{Context, Frame};
 
-/// Pause time in a PAUSE frame, in quanta: the maximum. The other end resumes after this time unless another PAUSE
-/// arrives.
+/// Pause time in a PAUSE frame, in quanta of 512 bit times: the maximum. The other end resumes after this time unless
+/// another PAUSE frame arrives.
 const QUANTA: u16 = u16::MAX;
 
 /// Length of a PAUSE frame: the minimum frame without FCS.
 const FRAME_LEN: usize = 60;
 
-/// Classification of a received frame by flow control.
+/// Classification of a received frame for flow control: a PAUSE frame, or a packet with its class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrival {
     Pause(pause::Repr),
-    /// A packet of this class, 0 to 7.
+    /// A packet of the given class, 0 to 7.
     Packet(u8),
 }
 
-/// A frame type that flow control can classify, and that can be created from bytes.
+/// A frame that flow control can classify and that can be created from bytes.
 pub(super) trait ClassifiedFrame: Frame + From<Vec<u8>> {
-    /// Classifies a frame. The class is the upper three bits of the DSCP, and 0 for frames other than IPv4.
+    /// Classifies a frame. The class of an IPv4 packet is the upper three bits of its DSCP; other packets have class 0.
     fn read(&self) -> Arrival;
 }
 
@@ -77,7 +77,7 @@ fn class(tos: u8) -> u8 {
     tos >> (ipv4::DSCP_SHIFT + 3)
 }
 
-/// Builds a PAUSE frame that stops or resumes a class. `source`: MAC address of the sender.
+/// Builds a PAUSE frame that stops (`stops`) or resumes a class. `source`: MAC address of the sender.
 pub(super) fn frame(source: MacAddr, class: u8, stops: bool) -> Vec<u8> {
     let mut frame = vec![0; FRAME_LEN];
     ethernet::Repr {
@@ -91,30 +91,30 @@ pub(super) fn frame(source: MacAddr, class: u8, stops: bool) -> Vec<u8> {
     frame
 }
 
-/// Duration in nanoseconds of pause quanta on a link with this rate.
-fn lasts(quanta: u16, bits_per_second: u64) -> u64 {
+/// Duration in nanoseconds of `quanta` pause quanta on a link with this rate.
+fn pause_ns(quanta: u16, bits_per_second: u64) -> u64 {
     let bits = u128::from(quanta) * u128::from(QUANTUM_BITS);
     let ns = (bits * 1_000_000_000).div_ceil(u128::from(bits_per_second));
     u64::try_from(ns).unwrap_or(u64::MAX)
 }
 
-/// Time in nanoseconds after which a PAUSE is sent again, so that the pause does not expire.
+/// Interval in nanoseconds at which a PAUSE frame is sent again, so that the pause does not expire.
 pub(super) fn refresh_interval(bits_per_second: u64) -> u64 {
-    (lasts(QUANTA, bits_per_second) / 2).max(1)
+    (pause_ns(QUANTA, bits_per_second) / 2).max(1)
 }
 
-/// The classes that the other end of a link has stopped.
+/// The traffic classes that the other end of a link has stopped.
 #[derive(Debug, Default)]
 pub(super) struct StoppedClasses {
-    /// End of the pause of each class, in nanoseconds.
+    /// End of the pause of each class in nanoseconds.
     until: [u64; 8],
     /// Time in nanoseconds since which at least one class has been stopped; `None` if all classes may send.
     since: Option<u64>,
 }
 
 impl StoppedClasses {
-    /// Applies a received PAUSE frame. If all classes may send again, returns how long any of them was stopped, in
-    /// nanoseconds.
+    /// Applies a received PAUSE frame. If all classes may send afterwards, returns for how many nanoseconds any of them
+    /// was stopped.
     pub(super) fn apply(
         &mut self,
         pause: &pause::Repr,
@@ -123,7 +123,7 @@ impl StoppedClasses {
     ) -> Option<u64> {
         for (until, quanta) in self.until.iter_mut().zip(pause.quanta) {
             if let Some(quanta) = quanta {
-                *until = now.saturating_add(lasts(quanta, bits_per_second));
+                *until = now.saturating_add(pause_ns(quanta, bits_per_second));
             }
         }
         if self.is_any(now) && self.since.is_none() {
@@ -138,7 +138,7 @@ impl StoppedClasses {
             .is_some_and(|until| *until > now)
     }
 
-    /// If all pauses have expired, returns for how many nanoseconds any class was stopped. Each stop is returned once.
+    /// If all pauses have expired, returns for how many nanoseconds any class was stopped. Returns each stop only once.
     pub(super) fn expire(&mut self, now: u64) -> Option<u64> {
         match self.is_any(now) {
             true => None,
@@ -158,27 +158,32 @@ impl StoppedClasses {
     }
 }
 
-/// Sending side of a NIC that obeys PAUSE frames. It has a single queue: a stopped frame blocks later ones.
+/// Send queue of a NIC that obeys PAUSE frames. It is a single queue, so a stopped frame blocks later frames.
 #[derive(Debug)]
-pub(super) struct Sender<F> {
+pub(super) struct PausableQueue<F> {
     bits_per_second: u64,
     stopped: StoppedClasses,
     waiting: Option<F>,
 }
 
-impl<F: ClassifiedFrame> Sender<F> {
-    /// Creates a sender without a stop, on a link of this rate.
-    pub(super) fn new(bits_per_second: u64) -> Sender<F> {
-        Sender {
+impl<F: ClassifiedFrame> PausableQueue<F> {
+    /// Creates the send queue of a NIC, not stopped, on a link with this rate.
+    pub(super) fn new(bits_per_second: u64) -> PausableQueue<F> {
+        PausableQueue {
             bits_per_second,
             stopped: StoppedClasses::default(),
             waiting: None,
         }
     }
 
-    /// Applies a received PAUSE frame, and counts a stop that has ended. Returns false, without effect, for other
-    /// frames.
-    pub(super) fn takes<M>(&mut self, port: u32, frame: &F, ctx: &mut Context<'_, M, F>) -> bool {
+    /// Applies a received frame if it is a PAUSE frame, and counts a stop that has ended. Returns false, without
+    /// effect, for other frames.
+    pub(super) fn apply_if_pause<M>(
+        &mut self,
+        port: u32,
+        frame: &F,
+        ctx: &mut Context<'_, M, F>,
+    ) -> bool {
         let Arrival::Pause(pause) = frame.read() else {
             return false;
         };
@@ -188,7 +193,7 @@ impl<F: ClassifiedFrame> Sender<F> {
         true
     }
 
-    /// Counts a stop that has expired. To be called at [`Sender::poll_timeout`], whether the link is idle or not.
+    /// Counts a stop that has expired. Must be called at [`PausableQueue::poll_timeout`], whether the link is idle or not.
     pub(super) fn handle_timeout<M>(&mut self, port: u32, ctx: &mut Context<'_, M, F>) {
         let over = self.stopped.expire(ctx.now());
         ctx.count_paused(port, over.unwrap_or(0));
@@ -207,7 +212,7 @@ impl<F: ClassifiedFrame> Sender<F> {
         }
     }
 
-    /// Time in nanoseconds at which [`Sender::handle_timeout`] must be called, because a frame may be sent again;
+    /// Time in nanoseconds at which [`PausableQueue::handle_timeout`] must be called, because a frame may be sent again;
     /// `None` if no class is stopped.
     pub(super) fn poll_timeout(&self, now: u64) -> Option<u64> {
         self.stopped.poll_timeout(now)

@@ -30,27 +30,29 @@ use crate::engine::{
     wire_bytes, Context, DequeuedPacket, DropReason, EgressQueues, PortMap, ETHERNET_HEADER,
 };
 
-/// Ingress port of packets that the switch itself sends. Ports with links have numbers from 1.
+/// Number used as the ingress port of packets that the switch itself sends. Ports with links have numbers from 1.
 const INTERNAL: u32 = 0;
 
 /// The ports of a switch that have a link. `Q` is the type of queued packets, `F` that of frames.
 pub(super) struct Ports<Q, F> {
     ports: PortMap<Port<Q, F>, 0>,
-    /// Number of packets in output queues, plus frames that have passed the egress and wait for their link.
+    /// Number of packets in output queues, plus the number of frames that have passed the egress and wait for their
+    /// link.
     waiting: usize,
-    /// Number of turns at all ports that are still due for packets which have passed the egress early
+    /// Number of turns, over all ports, that are still due for packets which have passed the egress early
     /// ([`Ports::reserve_turn`]).
     due_turns: usize,
-    /// Ports that may have a frame for an idle link, in the order in which that became possible.
+    /// Ports that may have a frame for an idle link, in the order in which they became so.
     runnable: VecDeque<u32>,
-    /// Input queues, in place of the output queues of the ports; `None` with output queues.
+    /// Crossbar with input queues, which then replace the output queues of the ports; `None` for a switch with output
+    /// queues.
     crossbar: Option<Crossbar<StoredPacket<Q>>>,
     /// Buffer that is accounted by ingress port; `None` if each output queue has its own limit.
     buffer: Option<Buffer>,
     pfc: Option<Pfc>,
     /// Source MAC address of PAUSE frames.
-    station: MacAddr,
-    /// Number of the current batch. A batch is the packets that leave the ingress together.
+    mac: MacAddr,
+    /// Number of the current batch: the packets that leave the ingress together.
     batch: u64,
     /// The packet that is in a pipeline now.
     current: CurrentPacket,
@@ -58,19 +60,19 @@ pub(super) struct Ports<Q, F> {
 
 struct Port<Q, F> {
     rate_bps: u64,
-    /// Whether the queue is so long that, starting empty, it cannot become full while the link sends one frame.
+    /// Whether the queue, when empty, cannot become full while the link sends one frame.
     is_deep: bool,
     /// Number of turns that are still due at this port for packets which have passed the egress early
     /// ([`Ports::reserve_turn`]).
     due_turns: u32,
     queues: EgressQueues<StoredPacket<Q>>,
-    /// Frames that have passed the egress of the switch and wait for the link, with their class.
+    /// Frames that have passed the egress of the switch and wait for the link, each with its class.
     ready: VecDeque<(u8, F)>,
-    /// Number of the last batch that has claimed this port ([`Ports::claim`]).
+    /// Number of the last batch that has claimed this port with [`Ports::claim`].
     batch: u64,
     /// Classes that the other end of the link has stopped.
     stopped: StoppedClasses,
-    /// Whether a PAUSE frame is due, to stop or resume the other end.
+    /// Whether a PAUSE frame must be sent, to stop or resume the other end.
     pause_due: bool,
     /// Time at which the PAUSE that stops the other end must be sent again, in nanoseconds; `None` if it is not
     /// stopped.
@@ -82,17 +84,18 @@ struct StoredPacket<Q> {
     charge: Option<Arc<Charge>>,
 }
 
-/// Buffer charge of a packet between [`Ports::receive`] and [`Ports::begin`]: the bytes that it occupies.
+/// Buffer charge (the bytes that a packet occupies) of a packet between [`Ports::receive`] and [`Ports::begin`]; `None`
+/// inside if the packet is not charged.
 pub struct PendingCharge(Option<Arc<Charge>>);
 
 #[derive(Default)]
 struct CurrentPacket {
-    /// Number of the packet, so that copies of one packet are recognised.
+    /// Number of the packet, by which copies of one packet are recognised.
     number: u64,
     charge: Option<Arc<Charge>>,
 }
 
-/// Error of [`Ports::enqueue`]: the packet is not queued, and must pass the egress of the switch now.
+/// Error of [`Ports::enqueue`] for a packet that is not queued, and that must pass the egress of the switch now.
 pub(super) struct NotQueued<Q>(pub(super) Q);
 
 impl<Q, F: ClassifiedFrame> Ports<Q, F> {
@@ -109,7 +112,7 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
         for (number, link) in &links {
             let port = Port {
                 rate_bps: link.rate_bps,
-                is_deep: burst(&links, link) <= u128::from(link.queue_bytes),
+                is_deep: max_burst_bytes(&links, link) <= u128::from(link.queue_bytes),
                 due_turns: 0,
                 queues: EgressQueues::new(link.queue_bytes as usize),
                 ready: VecDeque::new(),
@@ -134,7 +137,7 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
             crossbar,
             buffer: counts.then(|| Buffer::new(shared, switching.pfc, links)),
             pfc: switching.pfc,
-            station,
+            mac: station,
             batch: 0,
             current: CurrentPacket::default(),
         }
@@ -146,8 +149,8 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
         self.buffer.is_some()
     }
 
-    /// Handles the arrival of a frame at a port. Returns the frame's buffer charge; `None` if the frame ends here,
-    /// because it is a PAUSE or the buffer is full.
+    /// Handles a frame that arrives at a port. Returns the frame's buffer charge; `None` if the frame ends here,
+    /// because it is a PAUSE frame or the buffer is full.
     pub(super) fn receive<M>(
         &mut self,
         number: u32,
@@ -179,15 +182,16 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
         }
     }
 
-    /// Begins the ingress processing of a received packet. Packets that are enqueued until the next call of this
-    /// function or of [`Ports::next`] are its copies.
+    /// Begins the ingress processing of a received packet. Packets that are enqueued before the next call of this
+    /// function or of [`Ports::next`] are copies of this packet.
     pub(super) fn begin(&mut self, pending_charge: PendingCharge) {
-        self.end();
+        self.end_packet();
         self.current.charge = pending_charge.0;
     }
 
-    /// Ends the current packet: all its copies are queued or dropped. Releases its charge if it has no copies.
-    fn end(&mut self) {
+    /// Ends the processing of the current packet, all of whose copies are queued or dropped. Releases its charge if it
+    /// has no copies.
+    fn end_packet(&mut self) {
         self.current.number += 1;
         let last = self.current.charge.take().and_then(Arc::into_inner);
         if let (Some(charge), Some(buffer)) = (last, &mut self.buffer) {
@@ -196,6 +200,7 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
         }
     }
 
+    /// Marks the ports whose pause has begun or ended, so that they send a PAUSE frame.
     fn schedule_pauses(&mut self) {
         let Some(buffer) = &mut self.buffer else {
             return;
@@ -254,9 +259,9 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
         Ok(())
     }
 
-    /// Whether a packet for a port would leave its queue at once. Then it can pass the egress of the switch and go on
-    /// the link without being queued. False with a buffer that is accounted by ingress port, while any port may have
-    /// something to send, and while turns are due at this port.
+    /// Whether a packet for a port would leave its queue at once, so that it can pass the egress and go on the link
+    /// without being queued. False with a buffer accounted by ingress port, while any port may have something to send,
+    /// and while turns are due at this port.
     pub(super) fn is_free<M>(&self, number: u32, ctx: &Context<'_, M, F>) -> bool {
         self.runnable.is_empty()
             && self.is_clear(number)
@@ -268,21 +273,21 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
                     .is_some_and(|port| port.due_turns == 0))
     }
 
-    /// Begins a batch: packets that leave the ingress together. Each port can be claimed once per batch.
+    /// Begins a batch of packets that leave the ingress together. Each port can be claimed once per batch.
     pub(super) fn begin_batch(&mut self) {
         self.batch += 1;
     }
 
-    /// Claims a port for a packet of the batch. Returns false if the port is not free, or if another packet of the
-    /// batch has claimed it.
+    /// Claims a port for a packet of the current batch. Returns false if the port is not free, or if another packet of
+    /// the batch has claimed it.
     pub(super) fn claim<M>(&mut self, number: u32, ctx: &Context<'_, M, F>) -> bool {
         let is_free = self.is_free(number, ctx);
         let port = self.ports.get_mut(number).filter(|_| is_free);
         port.is_some_and(|port| std::mem::replace(&mut port.batch, self.batch) != self.batch)
     }
 
-    /// Records that a packet for a free port has passed the egress of the switch without being queued. The port then
-    /// gets its next turn. `frame`: the result of the egress, if any.
+    /// Records that a packet for a free port has passed the egress of the switch without being queued, as if in its
+    /// turn. `frame`: the outgoing frame, if any.
     pub(super) fn finish_turn(&mut self, number: u32, frame: Option<F>) {
         self.runnable.push_back(number);
         if let Some(frame) = frame {
@@ -290,15 +295,15 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
         }
     }
 
-    /// Whether no packet is queued for a port, no frame waits for its link, and the buffer is not accounted by ingress
-    /// port.
+    /// Whether a port has no queued packet and no frame that waits for its link, and the buffer is not accounted by
+    /// ingress port.
     #[inline]
     pub(super) fn is_clear(&self, number: u32) -> bool {
         let is_empty = |port: &Port<Q, F>| port.queues.is_empty() && port.ready.is_empty();
         self.buffer.is_none() && (self.waiting == 0 || self.ports.get(number).is_some_and(is_empty))
     }
 
-    /// Whether a frame that has passed the egress of the switch for a port can go on the link now.
+    /// Whether a frame that has passed the egress can go on the port's link now.
     pub(super) fn may_transmit<M>(&self, number: u32, ctx: &Context<'_, M, F>) -> bool {
         let is_first = |port: &Port<Q, F>| port.ready.is_empty();
         self.buffer.is_none()
@@ -313,8 +318,8 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
         self.is_clear(number) && self.ports.get(number).is_some_and(|port| port.is_deep)
     }
 
-    /// Records that a packet without an outgoing frame has passed the egress before its turn. The turn stays due,
-    /// before those of later packets for the port.
+    /// Records that a packet without an outgoing frame has passed the egress before its turn. The turn stays due, and
+    /// precedes the turns of later packets for the port.
     pub(super) fn reserve_turn(&mut self, number: u32) {
         if let Some(port) = self.ports.get_mut(number) {
             port.due_turns += 1;
@@ -323,7 +328,7 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
         }
     }
 
-    /// Records that a follower (a frame without visible effect, see `engine/train.rs`) has gone on the link of a port
+    /// Records that a follower (a frame without visible effect, see `engine/train.rs`) was sent on the link of a port
     /// without queued packets. Turns that were due before it have passed.
     #[inline]
     pub(super) fn follower_sent(&mut self, number: u32) {
@@ -334,8 +339,8 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
         }
     }
 
-    /// Accepts a frame that has passed the egress of the switch. A frame for a port without a link is lost, as on an
-    /// interface without carrier.
+    /// Accepts a frame that has passed the egress, and keeps it until its link is idle. A frame for a port without a
+    /// link is lost, as on an interface without carrier.
     pub(super) fn finish(&mut self, number: u32, frame: F) {
         let charge = self.current.charge.as_ref();
         let class = charge.map_or(0, |charge| charge.class);
@@ -351,15 +356,15 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
         !self.runnable.is_empty()
     }
 
-    /// Records that the link of a port can accept the next frame.
+    /// Records that the link of a port is idle, so that it can accept the next frame.
     pub(super) fn idle(&mut self, number: u32) {
         self.runnable.push_back(number);
     }
 
     /// Sends waiting frames on idle links. Stops when a port's next packet must pass the egress of the switch, and
-    /// returns that packet with its queueing metadata.
+    /// returns that packet with the data of its queueing.
     pub(super) fn next<M>(&mut self, ctx: &mut Context<'_, M, F>) -> Option<DequeuedPacket<Q>> {
-        self.end();
+        self.end_packet();
         while let Some(number) = self.runnable.pop_front() {
             if let Some(next) = self.serve(number, ctx) {
                 // The egress of the switch may drop the packet; then the port's next packet has its turn.
@@ -376,6 +381,8 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
         None
     }
 
+    /// Sends waiting frames of one port, until its link is busy or its next packet must pass the egress. Returns that
+    /// packet.
     fn serve<M>(
         &mut self,
         number: u32,
@@ -393,8 +400,9 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
         let crossed = self.crossbar.as_ref().and_then(|all| all.source(number));
         if let (None, Some(input), Some(crossbar)) = (ready, crossed, &mut self.crossbar) {
             // Other outputs have waited for this input longer.
-            crossbar.finished(number);
-            self.runnable.extend(crossbar.wanted_beside(number, input));
+            crossbar.release_output(number);
+            self.runnable
+                .extend(crossbar.other_wanted_outputs(number, input));
             self.runnable.push_back(number);
             return None;
         }
@@ -405,7 +413,7 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
             if stops {
                 ctx.count_pause(number);
             }
-            ctx.transmit(number, pfc::frame(self.station, pfc.class, stops).into());
+            ctx.transmit(number, pfc::frame(self.mac, pfc.class, stops).into());
             self.await_idle(number, ctx);
             return None;
         }
@@ -431,14 +439,15 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
                 let next = crossbar.grant(number, is_stopped)?;
                 // The next packet of the input may be for another idle output.
                 let input = crossbar.source(number)?;
-                self.runnable.extend(crossbar.wanted_beside(number, input));
+                self.runnable
+                    .extend(crossbar.other_wanted_outputs(number, input));
                 Some(next)
             }
         }
     }
 
     /// Requests a call of the switch when the link of a port is idle, if packets or frames wait for the link. With a
-    /// crossbar the call is always requested, because an input is occupied until then.
+    /// crossbar, always requests the call, because an input is occupied until then.
     fn await_idle<M>(&self, number: u32, ctx: &mut Context<'_, M, F>) {
         let is_waiting = |port: &Port<Q, F>| {
             port.pause_due
@@ -494,9 +503,9 @@ impl<Q, F: ClassifiedFrame> Ports<Q, F> {
     }
 }
 
-/// Largest number of bytes that may be queued for port `out` while its link sends one frame: one copy of every frame
+/// Maximum number of bytes that can be queued for port `out` while its link sends one frame: one copy of each frame
 /// that arrives meanwhile.
-fn burst(links: &[(u32, LinkAttributes)], out: &LinkAttributes) -> u128 {
+fn max_burst_bytes(links: &[(u32, LinkAttributes)], out: &LinkAttributes) -> u128 {
     let frame = |link: &LinkAttributes| wire_bytes(link.mtu as usize + ETHERNET_HEADER);
     let rate = |link: &LinkAttributes| u128::from(link.rate_bps);
     let bytes_meanwhile = |link| u128::from(frame(out)) * rate(link) / rate(out).max(1);

@@ -1,4 +1,4 @@
-//! A switch: compiled pipelines and P4Runtime server, with the queues and buffers of [`super::ports`].
+//! A switch of the simulator: compiled pipelines and P4Runtime server, with the queues and buffers of [`super::ports`].
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -23,25 +23,24 @@ use crate::engine::NodeId;
 /// recirculation) pass the egress at once.
 pub struct SwitchNode {
     server: Server,
-    /// Fast data plane, which handles most packets in place of the pipelines. If not `fast`, it only reads groups for
-    /// observers. `None` without a program, or if no observer needs it.
+    /// Fast data plane, which handles most packets in place of the pipelines. If not `fast`, it is used only to read
+    /// groups for observers. `None` without a program, or if it is not needed.
     plane: Option<FastPlane>,
-    /// Number of data flows that earlier fast data planes of this switch have numbered, so that flow numbers stay
-    /// unique.
+    /// Number of data flows that earlier fast data planes of this switch have numbered; new flows get higher numbers.
     past_flows: u64,
     /// Whether the fast data plane handles packets.
-    fast: bool,
-    /// Groups whose state was shown to observers.
-    shown: BTreeSet<Ipv4Addr>,
+    uses_fast_plane: bool,
+    /// Groups whose state observers have seen.
+    shown_groups: BTreeSet<Ipv4Addr>,
     pipeline_latency: u64,
     control_latency: u64,
     ports: SwitchPorts,
-    /// Packets from the ingress of the fast data plane. Empty between packets, like the next two vectors; their memory
-    /// is reused.
+    /// Packets that the ingress of the fast data plane has produced. Empty between packets; kept to reuse the memory,
+    /// as are `passing` and `passed`.
     waiting: Vec<QueuedPacket>,
-    /// Packets from the ingress pipeline that pass the egress at once.
+    /// Packets that the ingress pipeline has produced and that pass the egress at once.
     passing: Vec<Queued>,
-    /// Ports of the packets that have passed the egress, with the frames that leave.
+    /// For each packet that has passed the egress: its port, and the frame that leaves, if any.
     passed: Vec<(u32, Option<Packet>)>,
     controller: Option<Connection>,
     /// Whether the switch is working. A failed switch neither forwards packets nor replies to the controller.
@@ -54,7 +53,7 @@ struct Connection {
     client: ClientId,
 }
 
-/// Ports of a switch.
+/// The ports of a switch, with the types of its packets and frames.
 pub(super) type SwitchPorts = Ports<SwitchPacket, Packet>;
 
 /// A packet in a queue between ingress and egress.
@@ -64,7 +63,7 @@ pub(super) enum SwitchPacket {
 }
 
 impl SwitchNode {
-    /// Creates a switch without a program.
+    /// Creates a switch that has no program yet.
     pub(super) fn new(
         server: Server,
         fast: bool,
@@ -76,8 +75,8 @@ impl SwitchNode {
             server,
             plane: None,
             past_flows: 0,
-            fast,
-            shown: BTreeSet::new(),
+            uses_fast_plane: fast,
+            shown_groups: BTreeSet::new(),
             pipeline_latency,
             control_latency,
             ports,
@@ -94,7 +93,7 @@ impl SwitchNode {
         &self.server
     }
 
-    /// Makes the switch fail: its state is lost, and the controller's connection breaks.
+    /// Makes the switch fail: its state is lost, and its connection to the controller breaks.
     pub fn kill(&mut self, ctx: &mut Ctx<'_>) {
         self.alive = false;
         self.ports.clear();
@@ -104,12 +103,12 @@ impl SwitchNode {
         self.disconnect("the switch has ended", ctx);
     }
 
-    /// Restarts the switch without state, and informs the controller.
+    /// Restarts the switch without state, and reports to the controller that it accepts connections.
     fn restart(&mut self, controller: NodeId, ctx: &mut Ctx<'_>) {
         self.server = self.server.fresh_copy();
         self.past_flows = self.flows();
         self.plane = None;
-        self.shown.clear();
+        self.shown_groups.clear();
         self.alive = true;
         ctx.send(controller, Message::Listening, self.control_latency);
     }
@@ -230,7 +229,7 @@ impl SwitchNode {
         };
         let mut waiting = std::mem::take(&mut self.waiting);
         let taken = match &mut self.plane {
-            Some(plane) if self.fast => {
+            Some(plane) if self.uses_fast_plane => {
                 let (now, ports) = (ctx.now(), &mut self.ports);
                 // Copies that leave at the same time have no visible order.
                 let goes = |port, len, place| {
@@ -259,8 +258,9 @@ impl SwitchNode {
         }
     }
 
-    /// Queues a packet of the fast data plane, or transmits it at once if its link is idle and nothing waits for that
-    /// link. A packet that only updates the retransmission filter does so at once, if that makes no visible difference.
+    /// Queues a packet of the fast data plane. Transmits it at once instead if its link is idle and nothing waits for
+    /// that link. A packet that only updates the retransmission filter does so at once, if that makes no visible
+    /// difference.
     fn forward(&mut self, waiting: QueuedPacket, ctx: &mut Ctx<'_>) {
         let port = waiting.port;
         match &mut self.plane {
@@ -291,14 +291,14 @@ impl SwitchNode {
         }
     }
 
-    /// Shows the state of all groups, and of those that were removed, if there are observers.
+    /// Reports the state of all groups, and which groups were removed, to the observers, if there are any.
     fn show_groups(&mut self, ctx: &mut Ctx<'_>) {
         if !ctx.wants_groups() {
             return;
         }
         let groups = self.plane.as_ref().map(FastPlane::groups);
         let groups = groups.unwrap_or_default();
-        self.shown.retain(|mcst_id| {
+        self.shown_groups.retain(|mcst_id| {
             let is_there = groups.contains(mcst_id);
             if !is_there {
                 ctx.show_group(*mcst_id, None);
@@ -310,17 +310,17 @@ impl SwitchNode {
         }
     }
 
-    /// Shows the state of the group with this address, if there is one.
+    /// Reports the state of the group with this address, if there is one, to the observers.
     fn show_group(&mut self, mcst_id: Ipv4Addr, ctx: &mut Ctx<'_>) {
         let plane = self.plane.as_ref();
         let group = plane.and_then(|plane| plane.read_group(&self.server, mcst_id, ctx.now()));
         if let Some(group) = group {
             ctx.show_group(mcst_id, Some(&group));
-            self.shown.insert(mcst_id);
+            self.shown_groups.insert(mcst_id);
         }
     }
 
-    /// Number of data flows that all fast data planes of this switch have numbered so far.
+    /// Number of data flows that the fast data planes of this switch have numbered so far.
     fn flows(&self) -> u64 {
         let plane = self.plane.as_ref();
         plane.map_or(self.past_flows, FastPlane::flows)
@@ -347,7 +347,7 @@ impl SwitchNode {
                 let set = server.set_forwarding_pipeline_config(&request, now);
                 let p4info = request.config.as_ref().and_then(|c| c.p4info.as_ref());
                 let program = p4info.and_then(|p4info| Program::resolve(p4info).ok());
-                let is_used = self.fast || ctx.wants_groups();
+                let is_used = self.uses_fast_plane || ctx.wants_groups();
                 self.past_flows = self.flows();
                 let flows = self.past_flows;
                 self.plane = program
@@ -430,8 +430,8 @@ impl SwitchNode {
         (self.passing, self.passed) = (passing, passed);
     }
 
-    /// Whether all pending outputs of the server are packets to enqueue, each the only one for its port, and all these
-    /// ports are free.
+    /// Whether all pending outputs of the server are packets to enqueue, at most one for each port, and all these ports
+    /// are free.
     fn can_cut_through(&mut self, ctx: &Ctx<'_>) -> bool {
         let (server, ports) = (&self.server, &mut self.ports);
         let mut pending = server.pending();
@@ -445,7 +445,7 @@ impl SwitchNode {
         })
     }
 
-    /// Executes the outputs of the server, until neither the server nor idle ports have further work.
+    /// Executes the outputs of the server, until neither the server nor an idle port has further work.
     fn pump(&mut self, ctx: &mut Ctx<'_>) {
         self.cut_through(ctx);
         loop {
@@ -494,7 +494,7 @@ impl SwitchNode {
         }
     }
 
-    /// Informs the controller that its connection has ended.
+    /// Reports to the controller that its connection has ended, for the reason `why`.
     fn disconnect(&mut self, why: &str, ctx: &mut Ctx<'_>) {
         if let Some(connection) = self.controller.take() {
             let message = Message::Disconnected {
@@ -518,7 +518,7 @@ impl SwitchNode {
         }
     }
 
-    /// Processes a packet that leaves its queue: the egress, and the transmission of its result.
+    /// Processes a packet that leaves its queue: runs the egress, and passes the resulting frame to the port.
     fn egress(&mut self, packet: SwitchPacket, state: QueueState, ctx: &mut Ctx<'_>) {
         match packet {
             SwitchPacket::Pipeline(packet) => {
@@ -547,7 +547,7 @@ impl SwitchNode {
     }
 }
 
-/// Queue metadata of a packet that was not queued.
+/// Queue metadata for a packet that was not queued.
 fn unqueued(now: u64) -> QueueState {
     QueueState {
         enq_timestamp: now,

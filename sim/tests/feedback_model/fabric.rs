@@ -250,7 +250,7 @@ impl ModelFabric {
             strategy: self.strategy,
             paths_per_pass: 1,
             walk_timeout: WALK_TIMEOUT - 1,
-            losses: LOSSES,
+            loss_slots: LOSSES,
             window: WINDOW,
             is_selective: matches!(self.recovery, Recovery::SelectiveRepeat(_)),
             flaw: self.flaw,
@@ -509,7 +509,7 @@ impl ModelFabric {
                 if !controller.lagging().is_empty() {
                     read(controller);
                     replies.extend(controller.replies());
-                    controller.give_up();
+                    controller.drop_probes();
                 }
                 for out in replies {
                     self.put(&mut world.down[*switch], out);

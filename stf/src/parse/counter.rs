@@ -6,12 +6,12 @@ use super::number::number;
 use super::words::Words;
 use super::Command;
 
-/// Selects a counter of a counter array.
+/// The part of `check_counter` that selects a counter of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CounterIndex {
-    /// Index in the array; in a direct array, of the table's entry.
+    /// Index in the array. In a direct counter, position of the table entry.
     Cell(u64),
-    /// `$HANDLE`: the entry that the test added as `HANDLE`.
+    /// `$HANDLE`: the counter of the table entry that the test added as `HANDLE`.
     Entry(String),
 }
 
@@ -24,10 +24,10 @@ impl fmt::Display for CounterIndex {
     }
 }
 
-/// Length of Ethernet's frame check sequence in bytes. It is sent on the wire, but BMv2 does not count it.
+/// Length in bytes of Ethernet's frame check sequence, which is sent on the wire, but which BMv2 does not count.
 const FCS: u64 = 4;
 
-/// Unit of a counter that is compared.
+/// Unit in which a counter is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterUnit {
     /// Number of packets.
@@ -37,7 +37,7 @@ pub enum CounterUnit {
 }
 
 impl CounterUnit {
-    /// Compares a counter with the number of a test.
+    /// Compares a counter with the number that a test expects.
     ///
     /// Some of p4c's tests were written for hardware that also counts frame check sequences, so a byte count that
     /// includes them is accepted.
@@ -69,7 +69,7 @@ impl CounterUnit {
     }
 }
 
-/// Operator of `check_counter`, with the counter as its left operand.
+/// Comparison operator of `check_counter`. The counter is its left operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// `==`
@@ -87,7 +87,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Returns the result of the comparison.
+    /// Returns whether `left` and `right` satisfy the comparison.
     fn holds(self, left: u64, right: u64) -> bool {
         match self {
             Comparison::Equal => left == right,
@@ -138,7 +138,7 @@ pub(super) fn check_counter(words: &mut Words) -> Result<Command, String> {
     })
 }
 
-/// Parses a cell number or the handle of an entry.
+/// Parses the index of a cell, or the handle of an entry.
 fn index(text: &str) -> Result<CounterIndex, String> {
     match text.starts_with(|c: char| c.is_ascii_digit()) {
         true => Ok(CounterIndex::Cell(number(text, "index")?)),
@@ -146,7 +146,7 @@ fn index(text: &str) -> Result<CounterIndex, String> {
     }
 }
 
-/// Operators as text; longer ones precede their prefixes.
+/// Text of each operator. Longer operators precede those that they begin with.
 const OPERATORS: [(&str, Comparison); 6] = [
     ("==", Comparison::Equal),
     ("!=", Comparison::NotEqual),

@@ -1,56 +1,56 @@
 //! The keys and actions of table entries.
 
-use super::number::{based, digits_and_mask, not_a_number, number, value};
+use super::number::{digits_and_mask, not_a_number, number, split_base, value};
 use super::words::{missing, Words};
 use super::Command;
 
-/// An action with its arguments.
+/// An action of a table entry, with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Name of the action, or a unique suffix of it.
+    /// Name of the action, or a suffix that no other action of the table has.
     pub name: String,
-    /// Parameter name and big-endian value of each argument; an argument without name is positional.
+    /// For each argument, the name of its parameter and its big-endian value. An argument without a name is positional.
     pub args: Vec<(Option<String>, Vec<u8>)>,
 }
 
-/// Value of a key element as it is written, independent of the key's match kind. Numbers are big-endian bytes.
+/// Value of a key element as written in a test, independent of the key's match kind. Numbers are big-endian bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyValue {
     /// A decimal number, an IPv4 address or a MAC address.
     Number(Vec<u8>),
     /// A number in base 2, 8 or 16. As a ternary key it compares only the bits of these digits, as in p4c's tester.
     Digits {
-        /// The number.
+        /// Value of the number.
         value: Vec<u8>,
-        /// Ones at the bits of all digits, leading zeros included.
+        /// Mask with ones at the bits of all digits, including leading zeros.
         mask: Vec<u8>,
     },
     /// A number in base 2, 8 or 16 with `*` for digits of any value, or `*` alone.
     Wildcards {
-        /// The number, with 0 for each `*`.
+        /// Value of the number, with 0 for each `*`.
         value: Vec<u8>,
-        /// Ones at the bits of digits, zeros at those of `*`.
+        /// Mask with ones at the bits of digits, and zeros at the bits of each `*`.
         mask: Vec<u8>,
     },
-    /// `value &&& mask`
+    /// A number and a mask: `value &&& mask`.
     Masked {
         /// Number before `&&&`.
         value: Vec<u8>,
-        /// Bits to compare are 1.
+        /// Mask; its 1 bits are compared.
         mask: Vec<u8>,
     },
-    /// `value/length`
+    /// A number and the length of its prefix: `value/length`.
     Prefix {
         /// Number before the slash, in the full width of the key.
         value: Vec<u8>,
         /// Length of the prefix in bits.
         length: u32,
     },
-    /// `low..high` or `low->high`
+    /// A range of numbers: `low..high` or `low->high`.
     Range {
-        /// Lower bound, included.
+        /// Lower bound, inclusive.
         low: Vec<u8>,
-        /// Upper bound, included.
+        /// Upper bound, inclusive.
         high: Vec<u8>,
     },
 }
@@ -107,7 +107,7 @@ pub(super) fn add(words: &mut Words) -> Result<Command, String> {
     })
 }
 
-/// Parses `ACTION(NAME:VALUE, ...)`; the names are optional.
+/// Parses an action call `ACTION(NAME:VALUE, ...)`, in which the names are optional.
 pub(super) fn call(words: &mut Words) -> Result<Call, String> {
     let name = words.name("action with its arguments in parentheses")?;
     if !words.skip("(") {
@@ -156,7 +156,8 @@ fn key_value(words: &mut Words) -> Result<KeyValue, String> {
     }
 }
 
-/// Takes the text up to white space, `&` or a quotation mark.
+/// Takes the text of a value, which ends before white space, `&` or a quotation mark. `what`: the part of the command,
+/// for the error message.
 fn value_text<'a>(words: &mut Words<'a>, what: &str) -> Result<&'a str, String> {
     let text = words.word_until(|c| c.is_whitespace() || c == '&' || c == '"');
     text.ok_or_else(|| missing(what))
@@ -175,7 +176,7 @@ fn one_value(text: &str) -> Result<KeyValue, String> {
             length: number(length, "prefix length")?,
         });
     }
-    if let Some((bits, digits)) = based(text) {
+    if let Some((bits, digits)) = split_base(text) {
         let (value, mask) = digits_and_mask(digits, bits).ok_or_else(|| not_a_number(text))?;
         return Ok(match digits.contains('*') {
             true => KeyValue::Wildcards { value, mask },

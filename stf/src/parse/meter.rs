@@ -6,7 +6,7 @@ use super::words::Words;
 /// Rates of a two-rate three-colour meter (RFC 2698), each with its burst size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeterRates {
-    /// Committed information rate in packets or bytes per second. A test's text has units per microsecond.
+    /// Committed information rate in packets or bytes per second. The text of a test gives it per microsecond.
     pub cir: u64,
     /// Committed burst size in packets or bytes.
     pub cburst: u64,
@@ -16,7 +16,7 @@ pub struct MeterRates {
     pub pburst: u64,
 }
 
-/// Parses `RATE:BURST RATE:BURST` in units per microsecond, committed rate first.
+/// Parses `RATE:BURST RATE:BURST`, the committed rate first. Rates are in packets or bytes per microsecond.
 pub(super) fn rates(words: &mut Words) -> Result<MeterRates, String> {
     let mut pair = |which: &str| {
         let text = words.word(&format!("{which} RATE:BURST"))?;

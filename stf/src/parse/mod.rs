@@ -17,7 +17,7 @@ use crate::names::nearest;
 use number::value;
 use words::{without_comment, Words};
 
-/// A command of a test, with its position.
+/// A command of a test, with the number of its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// Line number, from 1.
@@ -221,7 +221,7 @@ pub enum Command {
     Dump,
 }
 
-/// Error of [`parse`]: a line that is not a valid command.
+/// Error of [`parse`]: a line of the test is not a valid command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct ParseError {
@@ -357,7 +357,7 @@ fn command(text: &str) -> Result<Command, String> {
     Ok(command)
 }
 
-/// All commands, for suggestions.
+/// Names of all commands, for suggestions in error messages.
 const COMMANDS: [&str; 28] = [
     "add",
     "check_counter",

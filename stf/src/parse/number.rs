@@ -1,7 +1,8 @@
 //! Numbers of STF tests.
 
-/// Splits a number with a base prefix (`0x`, `0o`, `0b`) into bits per digit and digits.
-pub(super) fn based(text: &str) -> Option<(u32, &str)> {
+/// Splits a number with a base prefix (`0x`, `0o`, `0b`) into the bits per digit and the digits. `None` without such a
+/// prefix.
+pub(super) fn split_base(text: &str) -> Option<(u32, &str)> {
     let (base, digits) = text.split_at_checked(2)?;
     let bits = match base {
         "0x" | "0X" => 4,
@@ -12,7 +13,8 @@ pub(super) fn based(text: &str) -> Option<(u32, &str)> {
     Some((bits, digits))
 }
 
-/// Returns value and mask in big endian. The mask has ones at the bits of digits, and zeros at those of `*`.
+/// Returns the value and the mask of digits in big endian; `bits` is the number of bits of a digit. The mask has ones
+/// at the bits of digits, and zeros at those of each `*`.
 pub(super) fn digits_and_mask(digits: &str, bits: u32) -> Option<(Vec<u8>, Vec<u8>)> {
     let whole = (1u32 << bits) - 1;
     let digits: Vec<(u32, u32)> = digits
@@ -43,14 +45,15 @@ pub(super) fn not_a_number(text: &str) -> String {
     format!("`{text}` is not a number")
 }
 
-/// Maximum length of a decimal number in digits; enough for 1,024 bits.
+/// Maximum number of digits of a decimal number; enough for values of 1,024 bits.
 const MAX_DIGITS: usize = 1 << 10;
 
-/// Parses a number of any width: `0x1f`, `0o17`, `0b101`, `31`, an IPv4 or a MAC address.
+/// Parses a number of any width, such as `0x1f`, `0o17`, `0b101` or `31`, or an IPv4 or MAC address. Returns big-endian
+/// bytes.
 pub(super) fn value(text: &str) -> Result<Vec<u8>, String> {
     let text = text.trim();
     let wrong = || not_a_number(text);
-    if let Some((bits, digits)) = based(text).filter(|(_, digits)| !digits.contains('*')) {
+    if let Some((bits, digits)) = split_base(text).filter(|(_, digits)| !digits.contains('*')) {
         let (value, _) = digits_and_mask(digits, bits).ok_or_else(wrong)?;
         return Ok(value);
     }
@@ -87,9 +90,9 @@ fn decimal(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Parses a number; `what` names it in the error message.
+/// Parses a number of the type `T`; `what` names the number in the error message.
 pub(super) fn number<T: TryFrom<u64>>(text: &str, what: &str) -> Result<T, String> {
-    let parsed = match based(text) {
+    let parsed = match split_base(text) {
         Some((bits, digits)) => u64::from_str_radix(digits, 1 << bits).ok(),
         None => text.parse::<u64>().ok(),
     };

@@ -5,20 +5,20 @@ use std::fmt;
 use super::words::Words;
 use super::Command;
 
-/// A pattern of an expected packet: hexadecimal digits, some of which match any value.
+/// Pattern for an expected packet: hexadecimal digits, some of which match any value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     /// Digits of 4 bits, from the first byte of the packet; `None` for `*`.
     pub digits: Vec<Option<u8>>,
     /// Whether the packet must end after the digits (`$`). Otherwise it may be longer.
-    pub ends: bool,
+    pub is_exact: bool,
 }
 
 impl Pattern {
-    /// Returns whether a packet matches.
+    /// Returns whether a packet matches the pattern.
     pub fn matches(&self, packet: &[u8]) -> bool {
         let long_enough = packet.len() * 2 >= self.digits.len();
-        let right_length = !self.ends || packet.len() * 2 == self.digits.len();
+        let right_length = !self.is_exact || packet.len() * 2 == self.digits.len();
         long_enough
             && right_length
             && self.digits.iter().enumerate().all(|(position, digit)| {
@@ -41,7 +41,7 @@ impl fmt::Display for Pattern {
                 None => f.write_str("*")?,
             }
         }
-        f.write_str(if self.ends { " $" } else { "" })
+        f.write_str(if self.is_exact { " $" } else { "" })
     }
 }
 
@@ -58,12 +58,12 @@ pub(super) fn send(words: &mut Words) -> Result<Command, String> {
 pub(super) fn expect(words: &mut Words) -> Result<Command, String> {
     let port = words.number("port")?;
     let rest = words.rest();
-    let (rest, ends) = match rest.trim_end().strip_suffix('$') {
+    let (rest, is_exact) = match rest.trim_end().strip_suffix('$') {
         Some(rest) => (rest, true),
         None => (rest, false),
     };
     let digits = digits(rest)?;
-    let data = (ends || !digits.is_empty()).then_some(Pattern { digits, ends });
+    let data = (is_exact || !digits.is_empty()).then_some(Pattern { digits, is_exact });
     Ok(Command::Expect { port, data })
 }
 
@@ -91,7 +91,7 @@ fn digits(text: &str) -> Result<Vec<Option<u8>>, String> {
     }
 }
 
-/// Returns the bytes of digits, or `None` if one of them is `*`.
+/// Returns the bytes of the digits; `None` if one of the digits is `*`.
 fn bytes_of(digits: &[Option<u8>]) -> Option<Vec<u8>> {
     digits
         .chunks(2)
@@ -157,7 +157,7 @@ mod tests {
         else {
             panic!("not an expectation");
         };
-        assert!(pattern.ends);
+        assert!(pattern.is_exact);
         assert!(pattern.matches(&[0x0a, 0x7b, 0xff]));
         assert!(!pattern.matches(&[0x0a, 0x7c, 0xff]));
         assert!(!pattern.matches(&[0x0a, 0x7b, 0xff, 0]));

@@ -1,11 +1,11 @@
-//! Lexer of one line.
+//! Lexer for one line of a test.
 
 use super::number::number;
 
 /// Characters that end an unquoted name.
 const AFTER_NAMES: [char; 5] = [':', '(', ')', ',', '='];
 
-/// Lexer state: the part of a line that is not consumed yet, without surrounding white space.
+/// Lexer state: the part of the line that is not consumed yet, without surrounding white space.
 #[derive(Clone)]
 pub(super) struct Words<'a> {
     rest: &'a str,
@@ -21,8 +21,8 @@ impl<'a> Words<'a> {
         self.word_until(char::is_whitespace)
     }
 
-    /// Takes the next word, up to a character for which `ends` holds; `None` at the end of the line or before such a
-    /// character.
+    /// Takes the next word, which ends before a character for which `ends` is true. `None` at the end of the line, or
+    /// if the word would be empty.
     pub(super) fn word_until(&mut self, ends: impl Fn(char) -> bool) -> Option<&'a str> {
         let end = self.rest.find(ends).unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(end);
@@ -30,12 +30,12 @@ impl<'a> Words<'a> {
         Some(word).filter(|word| !word.is_empty())
     }
 
-    /// Takes the next word, or returns an error that names the missing `what`.
+    /// Takes the next word. If there is none, returns an error that names `what`, the missing part.
     pub(super) fn word(&mut self, what: &str) -> Result<&'a str, String> {
         self.next().ok_or_else(|| missing(what))
     }
 
-    /// Takes the next word as a number.
+    /// Takes the next word as a number; `what` names it in the error message.
     pub(super) fn number<T: TryFrom<u64>>(&mut self, what: &str) -> Result<T, String> {
         number(self.word(what)?, what)
     }
@@ -47,27 +47,27 @@ impl<'a> Words<'a> {
             .collect()
     }
 
-    /// Takes the remaining text.
+    /// Takes all remaining text.
     pub(super) fn rest(&mut self) -> &'a str {
         std::mem::take(&mut self.rest)
     }
 
-    /// Returns whether the line continues with this text.
+    /// Returns whether the remaining text begins with `text`.
     pub(super) fn is_at(&self, text: &str) -> bool {
         self.rest.starts_with(text)
     }
 
-    /// Returns whether the line is finished.
+    /// Returns whether no text remains.
     pub(super) fn is_at_end(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// Returns whether the line continues with a decimal digit.
+    /// Returns whether the remaining text begins with a decimal digit.
     pub(super) fn is_at_digit(&self) -> bool {
         self.rest.starts_with(|c: char| c.is_ascii_digit())
     }
 
-    /// Skips this text if the line continues with it.
+    /// Skips `text` if the remaining text begins with it. Returns whether it did.
     pub(super) fn skip(&mut self, text: &str) -> bool {
         match self.rest.strip_prefix(text) {
             Some(rest) => {
@@ -78,7 +78,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Checks that the line is finished.
+    /// Returns an error if text remains on the line.
     pub(super) fn end(&self) -> Result<(), String> {
         match self.rest {
             "" => Ok(()),
@@ -86,8 +86,8 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Takes the name of an object of the program. A name, or any component of it, may be quoted; inside quotes every
-    /// other character is part of the name (P4Testgen quotes all names). An unquoted name ends at white space, `:`,
+    /// Takes the name of an object of the P4 program. A name, or any component of it, may be quoted. Inside quotes, all
+    /// other characters are part of the name (P4Testgen quotes all names). An unquoted name ends at white space, `:`,
     /// `(`, `)`, `,` or `=` outside of square brackets.
     pub(super) fn name(&mut self, what: &str) -> Result<String, String> {
         let mut name = String::new();
@@ -128,7 +128,7 @@ pub(super) fn missing(what: &str) -> String {
     format!("the {what} is missing")
 }
 
-/// Removes a comment: `#` outside of quotation marks begins one.
+/// Removes the comment of a line, which `#` outside of quotation marks begins.
 pub(super) fn without_comment(line: &str) -> &str {
     let mut quoted = false;
     let comment = line.find(|c| {

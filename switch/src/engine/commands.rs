@@ -15,17 +15,19 @@ use crate::{
 };
 use alfirk_p4rt::{ClientId, PendingRead, PendingWrite};
 
-/// Maximum number of commands between two polls of the ports.
+/// Maximum number of commands that are executed between two polls of the ports.
 const COMMANDS_PER_TURN: usize = 64;
-/// Maximum number of updates between two polls of the ports; each takes a few microseconds.
+/// Maximum number of updates of a Write request that are executed between two polls of the ports; each takes a few
+/// microseconds.
 const UPDATES_PER_TURN: usize = 64;
-/// Maximum number of read entities between two polls of the ports; each takes about a microsecond.
+/// Maximum number of entities of a Read request that are read between two polls of the ports; each takes about a
+/// microsecond.
 pub(super) const ENTITIES_PER_TURN: usize = 256;
-/// Maximum number of clients.
+/// Maximum number of P4Runtime clients.
 const MAX_STREAMS: usize = 1024;
 
-/// A request in progress, and the channel of its reply.
-pub(super) enum Work {
+/// A request that is processed in several steps, with the channel of its reply.
+pub(super) enum RequestInProgress {
     Write(PendingWrite, oneshot::Sender<Result<WriteResponse, Status>>),
     Read(
         PendingRead,
@@ -35,15 +37,16 @@ pub(super) enum Work {
 }
 
 impl Engine {
+    /// Executes queued commands, up to a limit.
     pub(super) fn take_commands(&mut self) {
         self.commands.clear_event();
-        if self.work.is_some() {
+        if self.request_in_progress.is_some() {
             let now = self.now();
-            self.work_on(now);
+            self.continue_request_in_progress(now);
             self.drain(now);
         }
         for _ in 0..COMMANDS_PER_TURN {
-            if self.work.is_some() {
+            if self.request_in_progress.is_some() {
                 break;
             }
             let Some(command) = self.commands.try_recv() else {
@@ -59,21 +62,21 @@ impl Engine {
         self.commands.signal_again();
     }
 
-    /// Executes the next part of the request in progress, if any. Ports are polled before the part after it.
-    fn work_on(&mut self, now: u64) {
-        match self.work.take() {
-            Some(Work::Write(mut batch, reply)) => {
+    /// Executes the next step of the request in progress, if there is one.
+    fn continue_request_in_progress(&mut self, now: u64) {
+        match self.request_in_progress.take() {
+            Some(RequestInProgress::Write(mut batch, reply)) => {
                 let result = self
                     .server
                     .continue_write(&mut batch, UPDATES_PER_TURN, now);
                 match result {
                     Some(result) => drop(reply.send(result)),
-                    None => self.work = Some(Work::Write(batch, reply)),
+                    None => self.request_in_progress = Some(RequestInProgress::Write(batch, reply)),
                 }
             }
             // The client has disconnected.
-            Some(Work::Read(_, parts)) if parts.is_closed() => {}
-            Some(Work::Read(mut read, parts)) => {
+            Some(RequestInProgress::Read(_, parts)) if parts.is_closed() => {}
+            Some(RequestInProgress::Read(mut read, parts)) => {
                 let take = &mut |part| drop(parts.send(Ok(part)));
                 let result = self
                     .server
@@ -81,18 +84,20 @@ impl Engine {
                 match result {
                     Some(Ok(())) => {}
                     Some(Err(status)) => drop(parts.send(Err(status))),
-                    None => self.work = Some(Work::Read(read, parts)),
+                    None => self.request_in_progress = Some(RequestInProgress::Read(read, parts)),
                 }
             }
             // The client has disconnected; a write is completed, a read is aborted.
-            Some(Work::Thrift(
+            Some(RequestInProgress::Thrift(
                 LongRequest::Entries { .. } | LongRequest::ReadCells { .. },
                 reply,
             )) if reply.is_closed() => {}
-            Some(Work::Thrift(mut long, reply)) => match self.continue_thrift(&mut long, now) {
-                Some(done) => drop(reply.send(done)),
-                None => self.work = Some(Work::Thrift(long, reply)),
-            },
+            Some(RequestInProgress::Thrift(mut long, reply)) => {
+                match self.continue_thrift(&mut long, now) {
+                    Some(done) => drop(reply.send(done)),
+                    None => self.request_in_progress = Some(RequestInProgress::Thrift(long, reply)),
+                }
+            }
             None => {}
         }
     }
@@ -102,15 +107,15 @@ impl Engine {
         match command {
             Command::Write(request, reply) => match self.server.begin_write(request) {
                 Ok(batch) => {
-                    self.work = Some(Work::Write(batch, reply));
-                    self.work_on(now);
+                    self.request_in_progress = Some(RequestInProgress::Write(batch, reply));
+                    self.continue_request_in_progress(now);
                 }
                 Err(status) => drop(reply.send(Err(status))),
             },
             Command::Read(request, parts) => match self.server.begin_read(request) {
                 Ok(read) => {
-                    self.work = Some(Work::Read(read, parts));
-                    self.work_on(now);
+                    self.request_in_progress = Some(RequestInProgress::Read(read, parts));
+                    self.continue_request_in_progress(now);
                 }
                 Err(status) => drop(parts.send(Err(status))),
             },
@@ -149,19 +154,19 @@ impl Engine {
                 self.server.stream_close(client);
             }
             Command::ListLinks(request, reply) => {
-                self.settle();
+                self.wait_for_send_thread();
                 self.count_not_received();
                 let _ = reply.send(self.list_links(&request));
             }
             Command::ChangeLinks(request, reply) => {
-                self.settle();
+                self.wait_for_send_thread();
                 let _ = reply.send(self.change_links(&request, now));
             }
             Command::Thrift(request, reply) => match self.start_thrift(request, now) {
                 Started::Done(done) => drop(reply.send(done)),
                 Started::LongRequest(long) => {
-                    self.work = Some(Work::Thrift(long, reply));
-                    self.work_on(now);
+                    self.request_in_progress = Some(RequestInProgress::Thrift(long, reply));
+                    self.continue_request_in_progress(now);
                 }
             },
             Command::Frame(number, frame) => {
@@ -173,7 +178,7 @@ impl Engine {
                 }
             }
             Command::Metrics(reply) => {
-                self.settle();
+                self.wait_for_send_thread();
                 self.count_not_received();
                 let _ = reply.send(self.metrics(now));
             }

@@ -1,4 +1,4 @@
-//! The engine's counters in Prometheus' format.
+//! The counters of the switch in Prometheus' exposition format.
 
 use std::fmt::Display;
 

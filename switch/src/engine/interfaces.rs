@@ -1,4 +1,4 @@
-//! Handling of interface events from the kernel: up, down, removed, added, queueing discipline changed.
+//! Handling of kernel events about interfaces: up, down, removed, added, or another queueing discipline.
 
 use alfirk_packet_io::{interface_index, LinkChange, LinkWatch};
 use tracing::{info, warn};
@@ -7,7 +7,7 @@ use super::{Engine, Port};
 
 impl Engine {
     pub(super) fn handle_link_changes(&mut self) {
-        self.settle();
+        self.wait_for_send_thread();
         let Some(events) = self.watch.receive() else {
             warn!("events of interfaces were lost; all interfaces are checked again");
             for port in self.ports.values_mut().filter(|p| p.file.is_none()) {

@@ -1,4 +1,4 @@
-//! The links service: lists and changes the links of ports.
+//! The gRPC service that lists and changes the emulated links of ports.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -14,7 +14,7 @@ use tracing::info;
 use super::{Engine, Port};
 
 impl Engine {
-    /// Returns the ports that a request names, or all ports.
+    /// Returns the state of the ports that a request names, or of all ports if it names none.
     ///
     /// # Errors
     /// NOT_FOUND for a port that does not exist.
@@ -31,7 +31,7 @@ impl Engine {
         })
     }
 
-    /// Changes all links that a request names, or none.
+    /// Changes the links of all ports that a request names, or, on an error, none of them.
     ///
     /// # Errors
     /// NOT_FOUND for a port that does not exist, INVALID_ARGUMENT for invalid link options.
@@ -122,7 +122,7 @@ fn link_message(link: LinkOptions) -> proto::Link {
     }
 }
 
-/// Applies a change to link options, without validation.
+/// Returns the link options with a change applied. Does not check whether the result is valid.
 fn with_change(link: LinkOptions, change: &proto::LinkChange) -> Result<LinkOptions, &'static str> {
     let nanos = |time: Option<u64>, now| time.map_or(now, Duration::from_nanos);
     Ok(LinkOptions {

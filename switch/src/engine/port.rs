@@ -18,10 +18,11 @@ use crate::{
 use alfirk_bmv2::{QueueState, Queued};
 use alfirk_p4rt::Server;
 
-/// Minimum number of frames for which waking the sender thread pays off.
+/// Minimum number of frames in a batch that is sent by the sender thread; below it, waking the thread costs more than
+/// it saves.
 const MIN_BATCH_FOR_THREAD: usize = 24;
 
-/// Bit in the poller token of a port for the event that it accepts frames again.
+/// Bit in a poller token which means that the port's interface accepts frames again.
 pub(super) const WRITABLE: u64 = 1 << 34;
 
 /// Frame counters of a port since the switch started.
@@ -39,35 +40,37 @@ pub struct PortCounters {
     pub malformed: u64,
 }
 
+/// A port of the switch, with its interface, emulated link and queues.
 pub(super) struct Port {
     pub(super) number: u32,
     pub(super) interface: String,
     pub(super) socket: Option<PacketSocket>,
-    /// Size of the receive ring in bytes.
+    /// Size in bytes of the receive ring.
     pub(super) ring: usize,
     pub(super) index: u32,
     pub(super) running: bool,
     /// Name of the interface's queueing discipline; `None` until the kernel has reported it.
     discipline: Option<String>,
-    /// Whether frames pass a queueing discipline, which may delay them; true until the kernel has reported it.
+    /// Whether frames pass a queueing discipline that may delay them; true until the kernel has reported the
+    /// discipline.
     pub(super) is_shaped: bool,
     pub(super) link: Link,
     /// Packets waiting for the link or the interface.
     pub(super) queues: PortQueues<Queued>,
-    /// Limit of queued bytes; `None` for no limit.
+    /// Maximum number of queued bytes; `None` for no limit.
     queue_bytes: Option<u64>,
-    /// Number of queued bytes.
+    /// Current number of queued bytes.
     queued_bytes: u64,
-    /// Time at which the link's next packet was queued, in nanoseconds.
-    pub(super) since: Option<u64>,
+    /// Time in nanoseconds at which the next packet for the link was queued; `None` without a packet.
+    pub(super) queued_since: Option<u64>,
     /// Frames to send at the end of the turn, or when the interface accepts frames again.
     pub(super) sending: Vec<Vec<u8>>,
     /// Whether the interface cannot accept frames now; the poller reports when it can.
     pub(super) is_blocked: bool,
-    /// Number of batches at the sender thread.
+    /// Number of batches that the sender thread holds.
     batches_in_thread: usize,
     pub(super) capture: Option<(PcapFile, PcapFile)>,
-    /// Capture file to which sent frames are written, of a port with files instead of an interface.
+    /// Capture file to which sent frames are written, if the port has files instead of an interface.
     pub(super) file: Option<PcapFile>,
     pub(super) counters: PortCounters,
 }
@@ -101,11 +104,11 @@ pub struct PortSetup<'a> {
     pub link: LinkOptions,
     /// Filters of frames to drop.
     pub loss_filters: Vec<LossFilter>,
-    /// Number of queues, which are used when the link does not accept all packets at once.
+    /// Number of queues, which hold packets while the link is busy.
     pub priority_queues: usize,
     /// Depth of each queue in packets.
     pub queue_depth: usize,
-    /// Limit of queued bytes, which replaces the depth in packets; `None` to limit packets.
+    /// Maximum number of queued bytes, in place of the depth in packets; `None` to use the depth.
     pub queue_bytes: Option<u64>,
     /// Seed of the link's random numbers.
     pub seed: u64,
@@ -157,7 +160,7 @@ impl Port {
     ///
     /// # Errors
     /// When the file cannot be created.
-    pub(super) fn of_file(setup: PortSetup<'_>) -> io::Result<Port> {
+    pub(super) fn with_file(setup: PortSetup<'_>) -> io::Result<Port> {
         let file = files::output(setup.interface)?;
         Ok(Port {
             file: Some(file),
@@ -165,7 +168,7 @@ impl Port {
         })
     }
 
-    /// Creates a port without an interface or file: frames it sends are lost.
+    /// Creates a port without an interface or a file. Frames sent to it are lost.
     fn detached(setup: PortSetup<'_>) -> Port {
         let depth = setup.depth();
         Port {
@@ -182,7 +185,7 @@ impl Port {
             queues: PortQueues::new(setup.priority_queues, depth),
             queue_bytes: setup.queue_bytes,
             queued_bytes: 0,
-            since: None,
+            queued_since: None,
             sending: Vec::with_capacity(BATCH),
             is_blocked: false,
             batches_in_thread: 0,
@@ -197,7 +200,7 @@ impl Port {
         self.running && !self.link.options().down
     }
 
-    /// Returns whether the next packet must be queued: it may have to wait, or other packets are queued already.
+    /// Returns whether the next packet must be queued, because it may have to wait or because other packets are queued.
     pub(super) fn has_queue(&self) -> bool {
         self.link.has_rate()
             || self.is_shaped
@@ -205,7 +208,7 @@ impl Port {
             || !self.queues.is_empty()
     }
 
-    /// Queues a packet; a packet beyond the limit is dropped and counted.
+    /// Queues a packet. A packet that exceeds the limit is dropped and counted.
     pub(super) fn enqueue(&mut self, packet: Queued, now: u64) {
         let (len, before) = (packet.len as u64, self.queues.len());
         let limit = self.queue_bytes.unwrap_or(u64::MAX);
@@ -219,26 +222,26 @@ impl Port {
         }
     }
 
-    /// Takes the next packet, if the link can accept it now. If this thread woke late, the transmission starts at
-    /// the past time when the link became idle.
+    /// Takes the next queued packet, if the link can accept it now. If this thread woke up late, the transmission
+    /// starts in the past, when the link became idle.
     pub(super) fn next(&mut self, now: u64) -> Option<(Queued, QueueState)> {
         if self.is_blocked || !self.link.is_idle(now) {
             return None;
         }
         let (packet, state) = self.queues.pop(now)?;
         self.queued_bytes = self.queued_bytes.saturating_sub(packet.len as u64);
-        self.since = Some(state.enq_timestamp);
+        self.queued_since = Some(state.enq_timestamp);
         Some((packet, state))
     }
 
-    /// Returns the time of the next event of the queues or the link; `None` if none is pending.
+    /// Returns the time in nanoseconds of the next event of the queues or of the link; `None` if none is pending.
     pub(super) fn poll_timeout(&self) -> Option<u64> {
         let next = self.queues.due_at().filter(|_| !self.is_blocked);
         let next = next.map(|due| due.max(self.link.idle_at()));
         next.into_iter().chain(self.link.poll_timeout()).min()
     }
 
-    /// Sets the interface's queueing discipline, which determines how frames are sent.
+    /// Records the queueing discipline of the interface, which determines how frames are sent.
     pub(super) fn set_discipline(&mut self, discipline: String) {
         if self.discipline.as_ref() == Some(&discipline) {
             return;
@@ -271,9 +274,8 @@ impl Port {
         }
     }
 
-    /// Sends the frames of `sending`. Frames that the queueing discipline rejects are kept until it accepts them;
-    /// the buffers of the others return to the server. The sender thread sends large batches, and frames that
-    /// follow them.
+    /// Sends the frames of `sending`. Frames that the queueing discipline does not accept now are kept; the buffers of
+    /// the others return to the server. The sender thread sends large batches, and all frames that follow a batch.
     pub(super) fn send(
         &mut self,
         poller: &Poller,
@@ -325,7 +327,7 @@ impl Port {
         }
     }
 
-    /// Captures the first `count` frames of `sending`.
+    /// Writes the first `count` frames of `sending` to the port's capture.
     fn capture_first(&mut self, count: usize) {
         if let Some((_, capture)) = &mut self.capture {
             let now = wall_clock();
@@ -335,7 +337,7 @@ impl Port {
         }
     }
 
-    /// Counts frames sent by the sender thread, and returns their buffers to the server.
+    /// Counts the frames that the sender thread has sent, and returns their buffers to the server.
     pub(super) fn frames_sent(&mut self, done: &mut SentBatch, server: &mut Server) {
         self.batches_in_thread -= 1;
         self.counters.sent += done.sent.taken as u64;
@@ -343,7 +345,7 @@ impl Port {
         server.recycle(&mut done.frames);
     }
 
-    /// Makes the poller report when the interface accepts frames again. Returns false on failure.
+    /// Makes the poller report when the interface accepts frames again. Returns false if that fails.
     fn wait_until_writable(&mut self, poller: &Poller) -> bool {
         if let (false, Some(socket)) = (self.is_blocked, &self.socket) {
             let token = WRITABLE | u64::from(self.number);
@@ -370,13 +372,13 @@ impl Port {
         self.is_blocked = false;
     }
 
-    /// Adds the frames dropped by a full receive ring since the last call.
+    /// Adds the number of frames that the kernel has dropped since the last call, because the receive ring was full.
     pub(super) fn count_not_received(&mut self) {
         let frames = self.socket.as_ref().map_or(0, PacketSocket::not_received);
         self.counters.not_received += u64::from(frames);
     }
 
-    /// Handles the removal of the interface.
+    /// Handles the removal of the port's interface.
     pub(super) fn interface_removed(&mut self) {
         self.socket = None;
         self.is_blocked = false;
@@ -384,7 +386,7 @@ impl Port {
         self.is_shaped = true;
     }
 
-    /// Handles a new interface of this name, possibly with another index.
+    /// Handles the addition of an interface with the port's name. Its index may differ from the earlier one.
     pub(super) fn interface_added(&mut self, index: u32, poller: &Poller) {
         self.interface_removed();
         let opened = PacketSocket::with_ring(index, self.ring).and_then(|socket| {
@@ -413,7 +415,7 @@ impl Port {
     }
 }
 
-/// Logs the failure of a capture; a full disk must not stop the switch.
+/// Logs the failure of a capture. Failures such as a full disk do not stop the switch.
 pub(super) fn log_failure(result: io::Result<()>) {
     if let Err(error) = result {
         warn!("cannot write a capture: {error}");

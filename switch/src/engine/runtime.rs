@@ -1,4 +1,4 @@
-//! Thrift requests about ports and queues.
+//! Thrift requests about the ports and queues of the event loop.
 
 use std::{collections::BTreeMap, io, path::Path};
 
@@ -9,13 +9,13 @@ use tracing::info;
 use super::{commands::ENTITIES_PER_TURN, Engine, Port, PortDefaults, PortSetup};
 use crate::thrift::{self, LongRequest, Ports, Runtime, Started};
 
-/// The engine's ports, for Thrift.
+/// The ports of the event loop, as Thrift requests access them.
 struct EnginePorts<'a> {
     ports: &'a mut BTreeMap<u32, Port>,
     poller: &'a Poller,
     watch: &'a LinkWatch,
     defaults: &'a mut PortDefaults,
-    /// Ports added or removed, to be reported to the server.
+    /// Ports that were added (true) or removed (false), to be reported to the server.
     port_changes: Vec<(u32, bool)>,
 }
 
@@ -25,7 +25,7 @@ impl Engine {
         self.with_runtime(now, |runtime| runtime.start(request))
     }
 
-    /// Continues a long request; returns the response when it is complete.
+    /// Continues a long request. Returns the response once the request is complete, else `None`.
     pub(super) fn continue_thrift(
         &mut self,
         long: &mut LongRequest,
@@ -66,15 +66,15 @@ impl Engine {
 
 impl Ports for EnginePorts<'_> {
     fn add(&mut self, interface: &str, port: u32, pcap: &str) -> io::Result<()> {
-        let taken = |why: &str| Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
+        let taken = |why: String| Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
         if self.ports.contains_key(&port) {
-            return taken("the port has an interface already");
+            return taken(format!("port {port} has an interface already"));
         }
         if self.ports.values().any(|p| p.interface == interface) {
-            return taken("the interface is on another port already");
+            return taken(format!("interface {interface} is on another port already"));
         }
         if self.defaults.reserved.contains(&port) {
-            return taken("the port is the drop port or the CPU port");
+            return taken(format!("port {port} is the drop port or the CPU port"));
         }
         let mut new_port = Port::open(
             PortSetup {
@@ -138,7 +138,7 @@ impl Ports for EnginePorts<'_> {
 }
 
 impl EnginePorts<'_> {
-    /// Iterates over one port, or all ports.
+    /// Returns the port with this number, or all ports if it is `None`.
     fn selected_ports(&mut self, port: Option<u32>) -> impl Iterator<Item = &mut Port> {
         let ports = self.ports.iter_mut();
         let selected = ports.filter(move |(number, _)| port.is_none_or(|port| port == **number));

@@ -1,4 +1,4 @@
-//! Conversion of errors to BMv2's codes.
+//! Conversion of the switch's errors to BMv2's Thrift error codes.
 
 use alfirk_thrift::{
     simple_pre_lag::McOperationErrorCode as Mc,
@@ -12,7 +12,7 @@ use alfirk_thrift::{
 
 use alfirk_bmv2::{ManageError as E, PreError};
 
-/// Converts errors of tables and action profiles.
+/// Converts errors about tables and action profiles.
 pub fn table(error: E) -> InvalidTableOperation {
     let code = match &error {
         E::NoProgram => Table::InvalidTableName,
@@ -48,7 +48,7 @@ pub fn table(error: E) -> InvalidTableOperation {
     code.into()
 }
 
-/// Converts errors of counter arrays.
+/// Converts errors about counter arrays.
 pub fn counter(error: E) -> InvalidCounterOperation {
     let code = match &error {
         E::NoProgram | E::Unknown { .. } => Counter::InvalidCounterName,
@@ -58,7 +58,7 @@ pub fn counter(error: E) -> InvalidCounterOperation {
     code.into()
 }
 
-/// Converts errors of meter arrays.
+/// Converts errors about meter arrays.
 pub fn meter(error: E) -> InvalidMeterOperation {
     let code = match &error {
         E::NoProgram | E::Unknown { .. } => Meter::InvalidMeterName,
@@ -69,7 +69,7 @@ pub fn meter(error: E) -> InvalidMeterOperation {
     code.into()
 }
 
-/// Converts errors of register arrays.
+/// Converts errors about register arrays.
 pub fn register(error: E) -> InvalidRegisterOperation {
     let code = match &error {
         E::NoProgram | E::Unknown { .. } => Register::InvalidRegisterName,
@@ -79,7 +79,7 @@ pub fn register(error: E) -> InvalidRegisterOperation {
     code.into()
 }
 
-/// Converts errors of parser value sets.
+/// Converts errors about parser value sets.
 pub fn value_set(error: E) -> InvalidParseVSetOperation {
     let code = match &error {
         E::NoProgram | E::Unknown { .. } => ValueSet::InvalidParseVsetName,
@@ -88,7 +88,7 @@ pub fn value_set(error: E) -> InvalidParseVSetOperation {
     code.into()
 }
 
-/// Converts errors of multicast groups.
+/// Converts errors about multicast groups.
 pub fn multicast(error: E) -> Mc {
     match error {
         E::Pre(PreError::NoNode(_)) => Mc::InvalidL1Handle,

@@ -4,12 +4,12 @@ use alfirk_bmv2_json::BmV2Json;
 use alfirk_thrift::standard::{BmResourceType, IdLookupErrorCode, InvalidIdLookup};
 use md5::{Digest, Md5};
 
-/// Returns the MD5 hash by which clients identify the text.
+/// Returns the MD5 hash of the JSON text, by which clients identify it.
 pub fn md5(text: &str) -> Vec<u8> {
     Md5::digest(text).to_vec()
 }
 
-/// Returns the id of an object in the text.
+/// Returns the id that an object has in the JSON text, by the object's kind and name.
 pub fn id_of(text: &str, kind: BmResourceType, name: &str) -> Result<i32, InvalidIdLookup> {
     let unknown = || InvalidIdLookup::from(IdLookupErrorCode::InvalidResourceName);
     let json = BmV2Json::from_text(text).map_err(|_| unknown())?;

@@ -1,4 +1,4 @@
-//! Conversion of match keys between Thrift and the switch.
+//! Conversion of match keys between Thrift's form and the switch's form.
 
 use alfirk_bmv2_json::MatchType;
 use alfirk_thrift::standard::{
@@ -8,7 +8,7 @@ use alfirk_thrift::standard::{
 
 use alfirk_bmv2::{KeyInfo, KeyMatch, TableInfo};
 
-/// Converts a client's key; `None` when it is not valid for the table.
+/// Converts the match key of a client; `None` if it is not valid for the table.
 ///
 /// As in BMv2, each value has exactly as many bytes as its field. Bits beyond the field's width, and those outside
 /// of a mask or prefix, are ignored. A prefix starts at the first bit of the bytes, not of the field: for a 20-bit
@@ -30,10 +30,10 @@ fn field(info: &KeyInfo, param: &BmMatchParam) -> Option<KeyMatch> {
         (MatchType::Lpm, Type::Lpm) => {
             let lpm = param.lpm.as_ref()?;
             let prefix_len = u32::try_from(lpm.prefix_length).ok()?;
-            if prefix_len > info.bits + spare(info.bits) {
+            if prefix_len > info.bits + padding_bits(info.bits) {
                 return None;
             }
-            let prefix_len = prefix_len.saturating_sub(spare(info.bits));
+            let prefix_len = prefix_len.saturating_sub(padding_bits(info.bits));
             let value = value(info, &lpm.key)?;
             Some(KeyMatch::Lpm {
                 value: masked(&value, &prefix(info.bits, prefix_len)),
@@ -60,12 +60,13 @@ fn field(info: &KeyInfo, param: &BmMatchParam) -> Option<KeyMatch> {
     }
 }
 
+/// Number of bytes of a field of `bits` bits.
 fn bytes_of(bits: u32) -> usize {
     bits.div_ceil(8) as usize
 }
 
-/// Returns the number of padding bits before a field's value.
-fn spare(bits: u32) -> u32 {
+/// Number of padding bits in front of the value of a field of `bits` bits, which fill the first byte.
+fn padding_bits(bits: u32) -> u32 {
     bits.next_multiple_of(8) - bits
 }
 
@@ -80,9 +81,9 @@ fn masked(value: &[u8], mask: &[u8]) -> Vec<u8> {
     value.iter().zip(mask).map(|(v, m)| v & m).collect()
 }
 
-/// Returns a mask of the upper `len` bits of a field of `bits` bits, padded to whole bytes.
+/// Returns a mask of the upper `len` bits of a field of `bits` bits, with the field's padding bits in front.
 fn prefix(bits: u32, len: u32) -> Vec<u8> {
-    let spare = spare(bits);
+    let spare = padding_bits(bits);
     let mut mask = vec![0u8; bytes_of(bits)];
     for bit in spare..spare + len {
         mask[(bit / 8) as usize] |= 0x80 >> (bit % 8);
@@ -90,7 +91,7 @@ fn prefix(bits: u32, len: u32) -> Vec<u8> {
     mask
 }
 
-/// Converts a key to Thrift's form: each value is as long as its field.
+/// Converts a match key to Thrift's form, in which each value has as many bytes as its field.
 pub fn to_wire(table: &TableInfo, key: &[KeyMatch]) -> Vec<BmMatchParam> {
     let fields = table.keys.iter().zip(key);
     fields.map(|(info, field)| param(info, field)).collect()
@@ -108,7 +109,8 @@ fn param(info: &KeyInfo, field: &KeyMatch) -> BmMatchParam {
             r#type: Type::Lpm,
             lpm: Some(BmMatchParamLPM {
                 key: pad(value),
-                prefix_length: i32::try_from(prefix_len + spare(info.bits)).unwrap_or(i32::MAX),
+                prefix_length: i32::try_from(prefix_len + padding_bits(info.bits))
+                    .unwrap_or(i32::MAX),
             }),
             ..Default::default()
         },
@@ -136,7 +138,7 @@ fn param(info: &KeyInfo, field: &KeyMatch) -> BmMatchParam {
     }
 }
 
-/// Pads a number to the bytes of a field of `bits` bits.
+/// Pads a big-endian number to as many bytes as a field of `bits` bits has.
 pub fn padded(bytes: &[u8], bits: u32) -> Vec<u8> {
     let missing = bytes_of(bits).saturating_sub(bytes.len());
     let mut padded = vec![0; missing];

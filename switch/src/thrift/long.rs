@@ -1,5 +1,5 @@
-//! Thrift requests about many entries or cells. They are executed in steps, so that packets are not delayed; other
-//! requests wait until they are complete.
+//! Thrift requests that process many entries or cells. They are executed in steps, so that packets are not delayed.
+//! Other requests wait until they are complete.
 
 use std::ops::Range;
 
@@ -11,12 +11,12 @@ use alfirk_thrift::{
 use super::{
     codes,
     runtime::{Ports, Runtime},
-    standard::{find_table, register_value, shown, TableRef},
+    standard::{entry_to_wire, find_table, register_value, TableRef},
     Request, Response,
 };
 use alfirk_bmv2::EntryHandle;
 
-/// A request in progress.
+/// State of a request that is executed in steps.
 pub enum LongRequest {
     /// `bm_mt_get_entries`
     Entries {
@@ -42,12 +42,12 @@ pub enum LongRequest {
         register: String,
         /// Indexes of cells that are not written yet.
         left: Range<u64>,
-        /// Value for all cells.
+        /// Value that all cells get.
         value: i64,
     },
 }
 
-/// Result of starting a request.
+/// Result of the start of a request.
 pub enum Started {
     /// The request is complete.
     Done(Response),
@@ -56,7 +56,7 @@ pub enum Started {
 }
 
 impl<P: Ports> Runtime<'_, P> {
-    /// Executes a request, or starts a long one.
+    /// Executes a request completely, or starts it if it is a long one.
     pub fn start(&mut self, request: Request) -> Started {
         let long = match &request {
             Request::Call(call) => self.long_request(call),
@@ -68,7 +68,7 @@ impl<P: Ports> Runtime<'_, P> {
         }
     }
 
-    /// Returns the state of a request if it is a valid long one.
+    /// Returns the state of a request that is executed in steps; `None` for other requests, and for invalid ones.
     fn long_request(&self, call: &Call) -> Option<LongRequest> {
         match call {
             Call::Standard(Standard::BmMtGetEntries(args)) => {
@@ -105,7 +105,7 @@ impl<P: Ports> Runtime<'_, P> {
         }
     }
 
-    /// Processes up to `steps` entries or cells. Returns the response when the request is complete.
+    /// Processes up to `steps` entries or cells. Returns the response once the request is complete, else `None`.
     pub fn continue_request(&mut self, long: &mut LongRequest, steps: usize) -> Option<Response> {
         let reply = match long {
             LongRequest::Entries {
@@ -116,7 +116,7 @@ impl<P: Ports> Runtime<'_, P> {
                 for handle in handles.by_ref().take(steps) {
                     // Handles stay valid, since no other request is executed between the steps.
                     if let Ok(entry) = self.switch().entry(table.id, handle) {
-                        found.push(shown(&table.info, entry, self.now));
+                        found.push(entry_to_wire(&table.info, entry, self.now));
                     }
                 }
                 if handles.len() > 0 {

@@ -39,10 +39,10 @@ use super::command::{Command, CommandSender};
 use alfirk_bmv2::LoadedProgram;
 use alfirk_p4rt::Programs;
 
-/// Maximum number of clients; each has a thread.
+/// Maximum number of Thrift clients, each of which has a thread.
 const MAX_CLIENTS: usize = 256;
-/// Pause after a failed accept.
-const PAUSE: Duration = Duration::from_millis(100);
+/// Pause after a failed attempt to accept a connection.
+const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// A request of a client's thread.
 pub enum Request {
@@ -78,7 +78,7 @@ impl<P: Ports> Runtime<'_, P> {
     }
 }
 
-/// Starts threads that serve Thrift on a port.
+/// Starts the thread that accepts Thrift clients on a TCP port, and starts a thread for each client.
 ///
 /// # Errors
 /// When a thread cannot be started.
@@ -89,7 +89,7 @@ pub fn serve(listener: TcpListener, commands: CommandSender, programs: Programs)
             Ok((stream, _)) => stream,
             Err(error) => {
                 debug!("cannot accept a Thrift connection: {error}");
-                thread::sleep(PAUSE);
+                thread::sleep(ACCEPT_RETRY_PAUSE);
                 continue;
             }
         };
@@ -115,7 +115,7 @@ pub fn serve(listener: TcpListener, commands: CommandSender, programs: Programs)
         .map(|_| ())
 }
 
-/// Serves a client until it disconnects.
+/// Serves one client until it disconnects.
 fn serve_client(stream: &TcpStream, commands: &CommandSender, programs: &Programs) {
     if let Err(error) = stream.set_nodelay(true) {
         debug!("Thrift client: {error}");
@@ -141,7 +141,7 @@ fn serve_client(stream: &TcpStream, commands: &CommandSender, programs: &Program
     }
 }
 
-/// Executes a call; `None` when the switch has stopped.
+/// Executes a call of a client; `None` if the switch has stopped.
 fn execute(call: Call, commands: &CommandSender, programs: &Programs) -> Option<Reply> {
     let reply = match call {
         Call::Standard(Standard::BmLoadNewConfig(args)) => match programs.load(&args.config_str) {

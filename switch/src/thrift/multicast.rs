@@ -13,12 +13,12 @@ use super::{
 };
 use alfirk_bmv2::{NodeHandle, Pre, PreError};
 
-/// Maximum number of digits of a map: BMv2's limit of ports and of link aggregation groups.
+/// Maximum number of digits of a port map or of a map of link aggregation groups, as in BMv2.
 const MAP_SIZE: usize = 512;
-/// Maximum number of a link aggregation group.
+/// Highest number of a link aggregation group.
 const MAX_LAG: i16 = 256;
 
-/// Parses a map of binary digits to the numbers whose digit is 1. The last digit is that of number 0.
+/// Parses a map of binary digits to the numbers whose digit is 1. The last digit belongs to number 0.
 fn port_map(digits: &str) -> Result<Vec<u32>, Code> {
     let mut numbers = Vec::new();
     for (number, digit) in digits.bytes().rev().enumerate() {
@@ -32,7 +32,7 @@ fn port_map(digits: &str) -> Result<Vec<u32>, Code> {
 }
 
 impl<P: Ports> Runtime<'_, P> {
-    /// Changes the replication engine of the switch.
+    /// Changes the packet replication engine of the switch.
     fn change_pre<R>(
         &mut self,
         change: impl FnOnce(&mut Pre) -> Result<R, PreError>,
@@ -94,7 +94,7 @@ impl<P: Ports> Runtime<'_, P> {
         })
     }
 
-    /// Lists groups, nodes (l1) with their ports (l2), and link aggregation groups, as JSON.
+    /// Lists multicast groups, their nodes (l1), the nodes' ports (l2), and link aggregation groups, as JSON.
     fn multicast_entries(&self) -> Result<serde_json::Value, Code> {
         let pre = self.switch().pre().map_err(codes::multicast)?;
         let groups = pre.groups().into_iter().map(|group| {
@@ -124,7 +124,7 @@ fn lag_map(digits: &str) -> Result<Vec<u16>, Code> {
         .collect())
 }
 
-/// Converts an error code of the service "simple_pre_lag" to the same code of "simple_pre".
+/// Converts an error code of the service "simple_pre_lag" to the equal code of "simple_pre".
 fn without_lag(code: Code) -> Refusal {
     match code {
         Code::TableFull => simple_pre::McOperationErrorCode::TableFull,

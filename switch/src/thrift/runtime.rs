@@ -1,4 +1,4 @@
-//! The state that Thrift requests read and change.
+//! The state that Thrift requests read and change: the switch, its ports and the server's settings.
 
 use std::{
     io,
@@ -11,7 +11,7 @@ use alfirk_thrift::standard::DevMgrPortInfo;
 use alfirk_bmv2::Switch;
 use alfirk_p4rt::{Server, SwitchWriter};
 
-/// Ports and their queues, which the driver owns.
+/// Operations on ports and their queues, which the driver implements.
 pub trait Ports {
     /// Attaches an interface. Captures go to files whose names start with `pcap`, unless that is empty.
     ///
@@ -32,7 +32,7 @@ pub trait Ports {
     fn set_rate(&mut self, port: Option<u32>, priority: Option<usize>, packets_per_second: u64);
 }
 
-/// Settings that are constant while the switch runs.
+/// Settings of the Thrift server, which are constant while the switch runs.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Listening address of the Thrift server.
@@ -50,7 +50,7 @@ impl Default for Settings {
     }
 }
 
-/// The switch, its ports and its settings, as one Thrift request accesses them.
+/// The switch, its ports and the settings of the Thrift server, as one Thrift request accesses them.
 pub struct Runtime<'a, P> {
     /// P4Runtime server, which contains the switch.
     pub server: &'a mut Server,
@@ -58,7 +58,8 @@ pub struct Runtime<'a, P> {
     pub ports: &'a mut P,
     /// Settings of the Thrift server.
     pub settings: &'a Settings,
-    /// JSON text of the program; `None` if P4Runtime has loaded the program, and stores its text.
+    /// JSON text of the program; `None` if P4Runtime has loaded the program, because P4Runtime stores its own copy of
+    /// the text.
     pub config: &'a mut Option<Arc<str>>,
     /// Time since the switch started, in nanoseconds.
     pub now: u64,
@@ -73,7 +74,7 @@ impl<P: Ports> Runtime<'_, P> {
         self.server.target_switch()
     }
 
-    /// Mutable form of [`Runtime::switch`].
+    /// Returns the switch that requests refer to ([`Runtime::switch`]), for changes.
     pub fn switch_mut(&mut self) -> SwitchWriter<'_> {
         self.server.target_switch_mut()
     }

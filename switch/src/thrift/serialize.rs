@@ -9,10 +9,10 @@ use super::{
 };
 use alfirk_bmv2::{EntryTarget, KeyMatch, MeterConfig, Switch};
 
-/// First line of the text.
+/// First line of the text, which identifies its format.
 const FORMAT: &str = "alfirk switch state 1";
 
-/// Returns the state of the switch to which Thrift requests refer, as text.
+/// Returns the state of the switch that requests refer to ([`Runtime::switch`]), as text.
 pub fn state<P: Ports>(runtime: &Runtime<'_, P>) -> String {
     let switch = runtime.switch();
     let text = json!({

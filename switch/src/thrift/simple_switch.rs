@@ -5,7 +5,7 @@ use alfirk_thrift::simple_switch::*;
 use super::runtime::{Ports, Runtime};
 use alfirk_bmv2::{CloneSession, Replica, MAX_SESSION};
 
-/// Return value for success in the deprecated methods.
+/// Return value of the deprecated methods for success.
 const OK: i32 = 0;
 
 impl<P: Ports> Runtime<'_, P> {
@@ -30,8 +30,8 @@ impl<P: Ports> Runtime<'_, P> {
         pre.is_ok_and(|pre| pre.delete_session(session as u32).is_ok())
     }
 
-    /// Returns a session in Thrift's form, which has one port. A session with several ports, which only P4Runtime
-    /// can set, is returned with the first one. `None` if there is no such session.
+    /// Returns a clone session in Thrift's form, which has one port. Of a session with several ports, which only
+    /// P4Runtime can create, the first port is returned. `None` if there is no such session.
     fn session(&self, session: i32) -> Option<MirroringSessionConfig> {
         let session = self.switch().pre().ok()?.session(session as u32)?;
         Some(MirroringSessionConfig {
@@ -42,7 +42,7 @@ impl<P: Ports> Runtime<'_, P> {
 }
 
 /// Converts a port or priority of a request; `None` if the number is negative or too large.
-fn at<T: TryFrom<i32>>(number: i32) -> Option<T> {
+fn port_or_priority<T: TryFrom<i32>>(number: i32) -> Option<T> {
     T::try_from(number).ok()
 }
 
@@ -99,7 +99,7 @@ impl<P: Ports> Handler for Runtime<'_, P> {
     }
 
     fn set_egress_priority_queue_depth(&mut self, port: i32, priority: i32, packets: i32) -> i32 {
-        if let (Some(port), Some(priority)) = (at(port), at(priority)) {
+        if let (Some(port), Some(priority)) = (port_or_priority(port), port_or_priority(priority)) {
             self.ports
                 .set_depth(Some(port), Some(priority), depth(packets));
         }
@@ -107,7 +107,7 @@ impl<P: Ports> Handler for Runtime<'_, P> {
     }
 
     fn set_egress_queue_depth(&mut self, port: i32, packets: i32) -> i32 {
-        if let Some(port) = at(port) {
+        if let Some(port) = port_or_priority(port) {
             self.ports.set_depth(Some(port), None, depth(packets));
         }
         OK
@@ -119,14 +119,14 @@ impl<P: Ports> Handler for Runtime<'_, P> {
     }
 
     fn set_egress_priority_queue_rate(&mut self, port: i32, priority: i32, rate: i64) -> i32 {
-        if let (Some(port), Some(priority)) = (at(port), at(priority)) {
+        if let (Some(port), Some(priority)) = (port_or_priority(port), port_or_priority(priority)) {
             self.ports.set_rate(Some(port), Some(priority), rate as u64);
         }
         OK
     }
 
     fn set_egress_queue_rate(&mut self, port: i32, rate: i64) -> i32 {
-        if let Some(port) = at(port) {
+        if let Some(port) = port_or_priority(port) {
             self.ports.set_rate(Some(port), None, rate as u64);
         }
         OK

@@ -1,4 +1,4 @@
-//! TLS configuration of the P4Runtime server; its files are checked before anything is started.
+//! TLS configuration of the P4Runtime server. The PEM files are checked before anything is started.
 
 use std::{error::Error, fs, path::Path, time::Duration};
 
@@ -7,14 +7,14 @@ use tonic::transport::{server::Server, Certificate, Identity, ServerTlsConfig};
 
 use super::{SwitchError, TlsFiles};
 
-/// Timeout of a client's TLS handshake.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Time limit for the TLS handshake of a client.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Configures a server to accept only TLS connections.
 ///
 /// # Errors
 /// `BadInput` for a missing or invalid file, and for a certificate and key that do not match.
-pub fn secure(server: Server, files: &TlsFiles) -> Result<Server, SwitchError> {
+pub fn with_tls(server: Server, files: &TlsFiles) -> Result<Server, SwitchError> {
     let cert = certificates("--grpc-server-cert", &files.cert)?;
     let key = read("--grpc-server-key", &files.key)?;
     if let Err(error) = PrivateKeyDer::from_pem_slice(&key) {
@@ -26,7 +26,7 @@ pub fn secure(server: Server, files: &TlsFiles) -> Result<Server, SwitchError> {
     }
     let mut config = ServerTlsConfig::new()
         .identity(Identity::from_pem(cert, key))
-        .timeout(HANDSHAKE);
+        .timeout(HANDSHAKE_TIMEOUT);
     if let Some(path) = &files.clients {
         let authority = certificates("--grpc-server-cacert", path)?;
         config = config.client_ca_root(Certificate::from_pem(authority));
@@ -44,7 +44,7 @@ pub fn secure(server: Server, files: &TlsFiles) -> Result<Server, SwitchError> {
     })
 }
 
-/// Reads a file with at least one certificate.
+/// Reads a PEM file, which must contain at least one certificate.
 fn certificates(option: &str, path: &Path) -> Result<Vec<u8>, SwitchError> {
     let text = read(option, path)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();

@@ -1,4 +1,4 @@
-//! Messages from and to memory of the caller, without a copy.
+//! Broadcasts from and into memory of the caller, without a copy.
 //!
 //! The memory is registered until the caller takes it back. Registrations are not cached: a program may return memory
 //! to the system and get other pages at the same address, which a cached registration would not notice.
@@ -8,7 +8,8 @@ use alfirk_roce::verbs::Verbs;
 
 use super::{Group, GroupError, Kind, Result};
 
-/// Memory of the caller that a group's device may access, until [`Group::take_back`] or the end of the group.
+/// Registered memory of the caller that the device of a group may access until [`Group::take_back`], or until the group
+/// ends.
 #[derive(Debug)]
 pub struct LentMemory {
     key: MemoryKey,
@@ -16,8 +17,8 @@ pub struct LentMemory {
 }
 
 impl Group {
-    /// Registers memory of the caller. The cost grows with the number of pages; for short messages, [`Group::fill`] is
-    /// faster.
+    /// Registers memory of the caller. The cost grows with the number of pages. For short messages, a copy by
+    /// [`Group::fill`] is faster.
     ///
     /// # Errors
     ///
@@ -34,8 +35,8 @@ impl Group {
         Ok(LentMemory { key, len })
     }
 
-    /// Like [`Group::post_broadcast`], with lent memory in place of the buffer. Each member may choose one or the
-    /// other.
+    /// Starts a broadcast as [`Group::post_broadcast`] does, but from or into lent memory instead of the group's
+    /// buffer. Each member may choose either.
     pub fn post_lent(
         &mut self,
         source: u32,
@@ -54,7 +55,8 @@ impl Group {
         self.post(source, MemorySlice { key, offset, len }, Kind::Send)
     }
 
-    /// Waits until the oldest posted message that was not waited for has completed, up to the timeout of a call.
+    /// Waits until the oldest posted message for which the caller has not waited has completed, up to the time limit of
+    /// a call.
     pub fn wait_for_one(&mut self) -> Result<()> {
         match self.posted {
             0 => Ok(()),
@@ -62,7 +64,7 @@ impl Group {
         }
     }
 
-    /// Ends the registration. All messages that use the memory must have completed.
+    /// Ends the registration of lent memory. All messages that use the memory must have completed.
     pub fn take_back(&mut self, lent: LentMemory) -> Result<()> {
         Ok(self.device.deregister(lent.key)?)
     }

@@ -1,4 +1,4 @@
-//! TCP connections between the leader and the other members. They carry JSON objects, one per line.
+//! TCP connections between the leader of a group and the other members. They carry JSON objects, one per line.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Transport;
 
-/// Longest line in bytes, which is enough for a mesh of a thousand members.
+/// Maximum length of a line in bytes, which is enough for the mesh of a group of a thousand members.
 const MAX_LINE: usize = 64 << 20;
-/// Time limit for sending to a peer that reads nothing.
+/// Time limit for sending to a member that does not read.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Address, queue pair and buffer of a member, which all other members need.
@@ -23,21 +23,21 @@ pub(super) struct MemberInfo {
     pub(super) ip: Ipv4Addr,
     /// Number of the member's queue pair in the group.
     pub(super) qpn: QpNum,
-    /// The member's buffer, for WRITEs.
+    /// Address, key and length of the member's buffer, for WRITEs.
     pub(super) memory: RemoteMemory,
 }
 
-/// One end of a connection between two members, in a group without multicast.
+/// One end of a connection between two members of a group without multicast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct MeshEnd {
     pub(super) from: u32,
     pub(super) to: u32,
-    /// Number of the queue pair of member `from`, and its initial PSN.
+    /// Number of the queue pair that member `from` uses towards member `to`.
     pub(super) qpn: QpNum,
     pub(super) psn: Psn,
 }
 
-/// Random numbers of a group, which distinguish it from earlier groups with the same address.
+/// Random numbers by which a group differs from earlier groups with the same address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Epoch {
     /// Virtual queue pair number of the group.
@@ -46,26 +46,35 @@ pub(super) struct Epoch {
     pub(super) initial_psn: Psn,
 }
 
+/// A message between the leader of a group and another member.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "kebab-case")]
 pub(super) enum Message {
     /// To the leader: request to join.
-    Hello { card: MemberInfo },
-    /// To a member: all members of the group, and its rank.
+    Hello {
+        #[serde(rename = "card")]
+        member: MemberInfo,
+    },
+    /// To a member: its rank, all members, and the group's random numbers.
     Welcome {
         rank: u32,
         members: Vec<MemberInfo>,
         epoch: Epoch,
     },
-    /// To the leader: this member has reached a synchronization point. `error`: reason why it cannot continue as
+    /// To the leader: the sender has reached a synchronization point. `error`: reason why it cannot continue as
     /// planned.
     Ready { error: Option<String> },
-    /// To a member: all members have reached the synchronization point. Contains the remaining members and the
-    /// transport.
-    Go { way: Transport, alive: Vec<u32> },
-    /// To and from the leader: queue pairs for connections between two members.
+    /// To a member: all members have reached the synchronization point. `alive`: ranks of the members that are still in
+    /// the group; `transport`: the transport to use from now on.
+    Go {
+        #[serde(rename = "way")]
+        transport: Transport,
+        alive: Vec<u32>,
+    },
+    /// To the leader: the sender's queue pairs for connections to each other member. From the leader: those of all
+    /// members.
     Mesh { ends: Vec<MeshEnd> },
-    /// To the leader: request to leave.
+    /// To the leader: the sender leaves the group.
     Leave,
     /// To a member: it was removed from the group, or the group has ended.
     Bye,
@@ -136,7 +145,7 @@ mod tests {
         let mut far = Link::new(listener.accept().unwrap().0).unwrap();
         assert!(far.receive().unwrap().is_none());
         let go = Message::Go {
-            way: Transport::Chain,
+            transport: Transport::Chain,
             alive: (0..5000).collect(),
         };
         near.send(&go).unwrap();

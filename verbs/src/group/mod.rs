@@ -1,4 +1,5 @@
-//! Groups for programs: bytes of one member's buffer are copied to the same place in all other members' buffers.
+//! Multicast groups for application programs: the bytes of one member's buffer are copied to the same place in all
+//! other members' buffers.
 //!
 //! ```text
 //!  leader                              other members
@@ -33,7 +34,7 @@ use alfirk_roce::rc::{
     QpFailure, RecvRequest, Remote, SendOperation, SendRequest,
 };
 use alfirk_roce::registration::{
-    ExpectedGroup, GroupSpec, LeaderEvent, LeaderTiming, Patience, Registrar,
+    ExpectedGroup, GroupSpec, LeaderEvent, LeaderTiming, Registrar, RetryTimeout,
 };
 use alfirk_roce::verbs::Verbs;
 use alfirk_roce::wire::mrp::Node;
@@ -51,9 +52,9 @@ const LEADER: u32 = 0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
-    /// The source sends once, and switches replicate.
+    /// The source sends once, and switches replicate the packets.
     Multicast,
-    /// Each member forwards the bytes to the next one, 64 KiB at a time.
+    /// Each member forwards the bytes to the next member, 64 KiB at a time.
     Chain,
     /// The source sends to each member.
     Unicast,
@@ -76,11 +77,12 @@ pub struct GroupConfig {
     pub buffer: u64,
     /// Time limit of each call.
     pub timeout: Duration,
-    /// Transport if the fabric does not multicast: [`Transport::Chain`], [`Transport::Unicast`], or none ([`Transport::Multicast`]).
+    /// Transport to use if the fabric does not multicast: [`Transport::Chain`] or [`Transport::Unicast`]. With
+    /// [`Transport::Multicast`] there is no fallback, and joining fails.
     pub fallback: Transport,
 }
 
-/// Reason why a call has failed. The group cannot be used any more, except after [`GroupError::Argument`].
+/// Reason why a call on a group has failed. Except after [`GroupError::Argument`], the group cannot be used any more.
 #[derive(Debug, thiserror::Error)]
 pub enum GroupError {
     /// The RDMA device cannot be used.
@@ -92,9 +94,9 @@ pub enum GroupError {
     /// The TCP connection to the leader or to a member has failed.
     #[error("{what}: {error}")]
     Connection {
-        /// What the connection was used for.
+        /// The peer of the connection, or the action that has failed.
         what: String,
-        /// Error of the system.
+        /// Error of the operating system.
         error: io::Error,
     },
     /// The time limit was exceeded; holds what the call was waiting for.
@@ -106,7 +108,7 @@ pub enum GroupError {
     /// The device or the remote end has rejected an operation, or it has failed.
     #[error("{0}")]
     Verbs(String),
-    /// This member is not in the group any more; holds the reason.
+    /// This member is no longer in the group; holds the reason.
     #[error("the group has ended: {0}")]
     Over(String),
 }
@@ -137,35 +139,36 @@ impl From<QpFailure> for GroupError {
 
 type Result<T> = std::result::Result<T, GroupError>;
 
-/// A member of a group. If it is dropped without [`Group::leave`], the leader removes it when the TCP connection ends.
+/// A member's handle of a group. If it is dropped without [`Group::leave`], the leader removes the member when the TCP
+/// connection ends.
 pub struct Group {
     device: Device,
     config: GroupConfig,
     rank: u32,
-    cards: Vec<MemberInfo>,
+    member_infos: Vec<MemberInfo>,
     alive: BTreeSet<u32>,
-    way: Transport,
-    /// TCP connection to the leader; at the leader, to each other member by rank.
+    transport: Transport,
+    /// TCP connections by rank: at the leader, to all other members; at other members, to the leader only.
     links: BTreeMap<u32, Link>,
-    /// Received messages, with the rank of their sender, that are not handled yet.
+    /// Messages received from other members and not handled yet, each with the rank of its sender.
     messages: VecDeque<(u32, Message)>,
     registrar: Registrar,
-    /// ACK timeout and retries of the queue pair.
-    patience: Patience,
-    news: VecDeque<LeaderEvent>,
+    /// ACK timeout and retries of the group's queue pair.
+    retry_timeout: RetryTimeout,
+    leader_events: VecDeque<LeaderEvent>,
     memory: MemoryKey,
     qpn: QpNum,
-    /// Rank of the present source.
+    /// Rank of the current source.
     source: u32,
     /// Whether this member, as the source, has announced the other members' buffers to the switches.
     has_announced_buffers: bool,
-    /// Without multicast: the queue pair of the connection to each other member, by rank.
+    /// In a group without multicast: the queue pair towards each other member, by rank.
     mesh: BTreeMap<u32, QpNum>,
     inbox: VecDeque<Completion>,
     failures: Vec<(QpNum, QpFailure)>,
     /// Number of posted messages for whose completion the caller has not waited yet.
     posted: u32,
-    /// Whether other members may be late without limit. Then a lack of progress is not reported to the fabric.
+    /// Whether other members may be late without limit, so that a lack of progress is not reported to the fabric.
     has_no_deadline: bool,
     started: Instant,
     next_stall: Instant,
@@ -196,7 +199,7 @@ impl Group {
         let qpn = device.create_qp(rc)?;
         let (va, rkey) = device.locate(memory)?;
         let len = config.buffer;
-        let card = MemberInfo {
+        let own = MemberInfo {
             ip: device.ip(),
             qpn,
             memory: RemoteMemory { va, rkey, len },
@@ -204,14 +207,14 @@ impl Group {
         let now = Instant::now();
         let mut group = Group {
             rank: LEADER,
-            cards: vec![card],
+            member_infos: vec![own],
             alive: (0..config.members).collect(),
-            way: Transport::Multicast,
+            transport: Transport::Multicast,
             links: BTreeMap::new(),
             messages: VecDeque::new(),
             registrar: Registrar::default(),
-            patience: Patience::of_card(&rc),
-            news: VecDeque::new(),
+            retry_timeout: RetryTimeout::of_card(&rc),
+            leader_events: VecDeque::new(),
             memory,
             qpn,
             source: LEADER,
@@ -229,7 +232,7 @@ impl Group {
         let deadline = group.deadline();
         match group.device.ip() == group.config.leader {
             true => group.lead(listener, deadline)?,
-            false => group.follow(card, deadline)?,
+            false => group.follow(own, deadline)?,
         }
         Ok(group)
     }
@@ -244,30 +247,30 @@ impl Group {
         self.source
     }
 
-    /// Ranks of the members in the group. Members other than the leader learn of removals at the next change of the
-    /// source.
+    /// Ranks of the members that are still in the group. Members other than the leader are informed of removals only at
+    /// the next change of the source.
     pub fn members(&self) -> impl Iterator<Item = u32> + '_ {
         self.alive.iter().copied()
     }
 
-    /// The transport in use.
-    pub fn way(&self) -> Transport {
-        self.way
+    /// The transport that the group uses.
+    pub fn transport(&self) -> Transport {
+        self.transport
     }
 
-    /// Contents of the buffer.
+    /// Contents of this member's buffer.
     pub fn buffer(&self) -> &[u8] {
         self.device
             .memory(self.memory)
             .expect("the buffer is registered as long as the group lives")
     }
 
-    /// Address of the buffer: a multiple of a power of two that is at least the buffer's length.
+    /// Address of this member's buffer, which is a multiple of a power of two that is at least the buffer's length.
     pub fn buffer_address(&self) -> u64 {
-        self.cards[self.rank as usize].memory.va
+        self.member_infos[self.rank as usize].memory.va
     }
 
-    /// Copies bytes into the buffer.
+    /// Copies bytes into this member's buffer, at `offset`.
     pub fn fill(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
         Ok(self.device.write_memory(self.memory, offset, bytes)?)
     }
@@ -295,21 +298,21 @@ impl Group {
         self.post(source, self.buffer_slice(offset, len)?, Kind::Send)
     }
 
-    /// Makes the member with rank `source` the source before it sends; all members synchronize. Every member must make
-    /// the call.
+    /// Makes the member with rank `source` the source, before it sends. All members synchronize, so every member must
+    /// make the call.
     pub fn change_source(&mut self, source: u32) -> Result<()> {
         if !self.alive.contains(&source) {
             let text = format!("rank {source} is not in the group");
             return Err(GroupError::Argument(text));
         }
-        if self.way == Transport::Multicast && source != self.source {
+        if self.transport == Transport::Multicast && source != self.source {
             self.wait()?;
             self.switch_source(source, self.deadline())?;
         }
         Ok(())
     }
 
-    /// Waits until everything posted has completed.
+    /// Waits until all posted messages have completed.
     pub fn wait(&mut self) -> Result<()> {
         let deadline = self.deadline();
         while self.posted > 0 {
@@ -318,37 +321,38 @@ impl Group {
         Ok(())
     }
 
+    /// Waits until the oldest posted message has completed.
     fn wait_for_next(&mut self, deadline: Instant) -> Result<()> {
-        let done = self.completion(self.qpn, deadline, "a message")?;
+        let done = self.wait_for_completion(self.qpn, deadline, "a message")?;
         // Announcements of buffers were waited for when they were posted.
         debug_assert_ne!(done.wr_id, ANNOUNCEMENT);
         self.posted -= 1;
         Ok(())
     }
 
-    /// Sends an empty message from [`Group::source`] to all others. Every member must make the call. It may take as
-    /// long as the slowest member. At the source it returns when all members have made the call, elsewhere when the
-    /// message has arrived. Two calls make a barrier: after the first, the source knows that all have entered; after
-    /// the second, all members do.
+    /// Sends an empty message from [`Group::source`] to all other members. Every member must make the call. It may take
+    /// as long as the slowest member. At the source it returns when all members have made the call, elsewhere when the
+    /// message has arrived. Two calls make a barrier: after the first call, it is certain at the source that all
+    /// members have entered; after the second, at all members.
     ///
     /// Calls `is_over` every millisecond, and returns false when that returns true. The group then cannot be used any
     /// more, nor after an error. `is_over` may also do work that other members need before they make the call.
     pub fn signal(&mut self, mut is_over: impl FnMut() -> bool) -> Result<bool> {
         self.wait()?;
-        if self.way != Transport::Multicast {
+        if self.transport != Transport::Multicast {
             self.synchronize(self.deadline())?;
             return Ok(true);
         }
         self.post(self.source, self.buffer_slice(0, 0)?, Kind::Send)?;
         // A member that has not made the call yet must not count as failed.
         self.has_no_deadline = true;
-        let mut done = self.completed(self.qpn)?;
+        let mut done = self.take_completion(self.qpn)?;
         while done.is_none() {
             if is_over() {
                 return Ok(false);
             }
-            self.pump_for(wait::POLL_INTERVAL, self.deadline(), "a signal")?;
-            done = self.completed(self.qpn)?;
+            self.wait_for_event_within(wait::POLL_INTERVAL, self.deadline(), "a signal")?;
+            done = self.take_completion(self.qpn)?;
         }
         self.has_no_deadline = false;
         self.posted -= 1;
@@ -356,7 +360,7 @@ impl Group {
     }
 
     /// Handles pending events without waiting. To be called from time to time if no other calls are made, so that the
-    /// leader can reply when the fabric queries whether the group is in use.
+    /// leader replies to the fabric's queries whether the group is in use.
     pub fn make_progress(&mut self) {
         self.handle_ready();
     }
@@ -379,16 +383,16 @@ impl Group {
         }
         // A source may need other members, and replies of the fabric, to complete its sends.
         while self.alive.len() > 1 && Instant::now() < deadline {
-            self.pump(deadline, "leaving the group")?;
+            self.wait_for_event(deadline, "leaving the group")?;
         }
         let deadline = self.deadline();
-        if self.way == Transport::Multicast {
+        if self.transport == Transport::Multicast {
             let now = self.now();
             if let Some(leader) = self.registrar.leader() {
                 leader.deregister(&mut self.device, now);
             }
-            self.until_news(deadline, "ending the group", |news| {
-                matches!(news, LeaderEvent::Deregistered)
+            self.wait_for_leader_event(deadline, "ending the group", |event| {
+                matches!(event, LeaderEvent::Deregistered)
             })?;
         }
         for rank in self.others() {
@@ -400,8 +404,9 @@ impl Group {
 
     // ---- Beginning ----
 
+    /// Joins as the leader: collects the members, registers the group or chooses the fallback, and starts the others.
     fn lead(&mut self, listener: Option<TcpListener>, deadline: Instant) -> Result<()> {
-        let own = self.cards[0];
+        let own = self.member_infos[0];
         let address = SocketAddrV4::new(own.ip, self.config.port);
         let failed = |error| GroupError::Connection {
             what: format!("listening at {address}"),
@@ -424,8 +429,8 @@ impl Group {
             let mut waiting = Vec::new();
             for mut link in pending_links {
                 match link.receive() {
-                    Ok(Some(Message::Hello { card })) => {
-                        joined.insert(card.ip, (card, link));
+                    Ok(Some(Message::Hello { member })) => {
+                        joined.insert(member.ip, (member, link));
                     }
                     Ok(None) => waiting.push(link),
                     // A host that sends anything else is not a member.
@@ -441,9 +446,9 @@ impl Group {
                 deadline,
             );
         }
-        for (card, link) in joined.into_values() {
-            self.links.insert(self.cards.len() as u32, link);
-            self.cards.push(card);
+        for (member, link) in joined.into_values() {
+            self.links.insert(self.member_infos.len() as u32, link);
+            self.member_infos.push(member);
         }
         let random = random();
         let epoch = Epoch {
@@ -455,35 +460,36 @@ impl Group {
                 rank,
                 &Message::Welcome {
                     rank,
-                    members: self.cards.clone(),
+                    members: self.member_infos.clone(),
                     epoch,
                 },
             )?;
         }
         let own_error = self.connect(epoch).err().map(|e| e.to_string());
-        let error = self.gather(deadline, "connecting to the group")?;
+        let error = self.wait_until_ready(deadline, "connecting to the group")?;
         let registered = match own_error.or(error) {
             Some(why) => Err(why),
             None => self.register(epoch, deadline)?,
         };
         if let Err(why) = registered {
             tracing::warn!("no multicast: {why}");
-            self.way = self.config.fallback;
-            if self.way == Transport::Multicast {
+            self.transport = self.config.fallback;
+            if self.transport == Transport::Multicast {
                 for rank in self.others() {
                     let _ = self.send_message(rank, &Message::Bye);
                 }
                 return Err(GroupError::NotRegistered(why));
             }
         }
-        self.go()?;
-        if self.way != Transport::Multicast {
+        self.send_go()?;
+        if self.transport != Transport::Multicast {
             self.make_mesh(deadline)?;
         }
         Ok(())
     }
 
-    fn follow(&mut self, card: MemberInfo, deadline: Instant) -> Result<()> {
+    /// Joins as a member other than the leader. `own`: this member's address, queue pair and buffer.
+    fn follow(&mut self, own: MemberInfo, deadline: Instant) -> Result<()> {
         let address = SocketAddrV4::new(self.config.leader, self.config.port);
         let stream = loop {
             match TcpStream::connect_timeout(&address.into(), Duration::from_secs(1)) {
@@ -501,44 +507,44 @@ impl Group {
             error,
         })?;
         self.links.insert(LEADER, link);
-        self.send_message(LEADER, &Message::Hello { card })?;
+        self.send_message(LEADER, &Message::Hello { member: own })?;
         let Message::Welcome {
             rank,
             members,
             epoch,
         } = self.message_from(LEADER, deadline, "waiting for the leader")?
         else {
-            return Err(ended(
+            return Err(over_error(
                 "unexpected message from the leader: expected `welcome`",
             ));
         };
-        if members.get(rank as usize) != Some(&card) {
+        if members.get(rank as usize) != Some(&own) {
             let text = format!("the leader lists another member at rank {rank}");
-            return Err(ended(&text));
+            return Err(over_error(&text));
         }
-        if let Some(other) = members.iter().find(|m| m.memory.len != card.memory.len) {
+        if let Some(other) = members.iter().find(|m| m.memory.len != own.memory.len) {
             return Err(GroupError::Argument(format!(
                 "buffer sizes differ: member {} has {} bytes, this member {} bytes",
-                other.ip, other.memory.len, card.memory.len
+                other.ip, other.memory.len, own.memory.len
             )));
         }
-        (self.rank, self.cards) = (rank, members);
+        (self.rank, self.member_infos) = (rank, members);
         let group = ExpectedGroup {
             mcst_id: self.config.address,
             virtual_qpn: epoch.virtual_qpn,
-            leader: self.cards[0].ip,
+            leader: self.member_infos[0].ip,
         };
         self.registrar.expect(&mut self.device, self.qpn, group);
         let error = self.connect(epoch).err().map(|e| e.to_string());
         self.send_message(LEADER, &Message::Ready { error })?;
-        self.until_go(deadline)?;
-        if self.way != Transport::Multicast {
+        self.wait_for_go(deadline)?;
+        if self.transport != Transport::Multicast {
             self.make_mesh(deadline)?;
         }
         Ok(())
     }
 
-    /// Connects the queue pair to the group's address.
+    /// Connects the queue pair to the group's address and virtual queue pair.
     fn connect(&mut self, epoch: Epoch) -> Result<()> {
         self.device.set_sq_psn(self.qpn, epoch.initial_psn)?;
         let remote = Remote {
@@ -552,26 +558,26 @@ impl Group {
         self.check_failures(self.qpn)
     }
 
-    /// Registers the group in-band. The inner error is the reason why the fabric has rejected it.
+    /// Registers the group in band. The inner error is the reason why the fabric has refused the group.
     fn register(
         &mut self,
         epoch: Epoch,
         deadline: Instant,
     ) -> Result<std::result::Result<(), String>> {
-        let node = |card: &MemberInfo| Node {
-            ip: card.ip,
-            qpn: card.qpn,
+        let node = |member: &MemberInfo| Node {
+            ip: member.ip,
+            qpn: member.qpn,
             flags: 0,
             region: None,
         };
-        let nodes: Vec<Node> = self.cards[1..].iter().map(node).collect();
+        let nodes: Vec<Node> = self.member_infos[1..].iter().map(node).collect();
         let spec = GroupSpec {
             mcst_id: self.config.address,
             virtual_qpn: epoch.virtual_qpn,
             initial_psn: epoch.initial_psn,
-            leader: node(&self.cards[0]),
+            leader: node(&self.member_infos[0]),
             members: nodes.iter().map(|n| n.ip).collect(),
-            patience: self.patience,
+            retry_timeout: self.retry_timeout,
         };
         let (now, timing) = (self.now(), LeaderTiming::default());
         let led = self
@@ -580,13 +586,16 @@ impl Group {
         if let Err(error) = led {
             return Ok(Err(error.to_string()));
         }
-        let news = self.until_news(deadline, "registering the group", |_| true)?;
-        Ok(match news {
+        let event = self.wait_for_leader_event(deadline, "registering the group", |_| true)?;
+        Ok(match event {
             LeaderEvent::Registered => Ok(()),
             LeaderEvent::Refused { reason } => Err(reason.to_string()),
             LeaderEvent::GaveUp { missing } => {
                 let names: Vec<String> = missing.iter().map(Ipv4Addr::to_string).collect();
-                Err(format!("no confirmation from {}", names.join(", ")))
+                Err(format!(
+                    "no confirmation from {}; check that these hosts run and are reachable",
+                    names.join(", ")
+                ))
             }
             other => Err(format!("unexpected event while registering: {other:?}")),
         })
@@ -594,7 +603,7 @@ impl Group {
 
     // ---- Messages ----
 
-    /// The part of the buffer at `offset`, with `len` bytes.
+    /// Returns the slice of `len` bytes at `offset` of this member's buffer.
     fn buffer_slice(&self, offset: u64, len: u64) -> Result<MemorySlice> {
         let (key, size) = (self.memory, self.config.buffer);
         match offset.checked_add(len) {
@@ -605,13 +614,15 @@ impl Group {
         }
     }
 
+    /// Starts a broadcast of a slice of the buffer, by SEND or WRITE: posts the send at the source, and the receive
+    /// elsewhere.
     fn post(&mut self, source: u32, part: MemorySlice, kind: Kind) -> Result<()> {
         if !self.alive.contains(&source) {
             let text = format!("rank {source} is not in the group");
             return Err(GroupError::Argument(text));
         }
         let deadline = self.deadline();
-        if self.way != Transport::Multicast {
+        if self.transport != Transport::Multicast {
             self.synchronize(deadline)?;
             return self.broadcast_overlay(source, part, deadline);
         }
@@ -653,8 +664,8 @@ impl Group {
         Ok(())
     }
 
-    /// Changes the source. Every member holds all data by then, because calls complete at their source only when all
-    /// have it.
+    /// Changes the source. At this time every member holds all data, because a call completes at its source only when
+    /// all members have the data.
     fn switch_source(&mut self, source: u32, deadline: Instant) -> Result<()> {
         if self.source == self.rank {
             self.device.expect_next_source(self.qpn)?;
@@ -670,12 +681,12 @@ impl Group {
         Ok(())
     }
 
-    /// Announces each receiver's buffer to the switches, in-band.
+    /// Announces the buffer of each receiver to the switches, in band.
     fn announce_buffers(&mut self, deadline: Instant) -> Result<()> {
         let mut announced = 0;
         for rank in self.others() {
-            let card = self.cards[rank as usize];
-            let to = (card.memory.va, card.memory.rkey);
+            let receiver = self.member_infos[rank as usize];
+            let to = (receiver.memory.va, receiver.memory.rkey);
             let info = mr_info::Repr::between((0, 0), to)
                 .map_err(|error| GroupError::Verbs(error.to_string()))?;
             let mut bytes = [0; mr_info::PAYLOAD_LEN];
@@ -683,7 +694,7 @@ impl Group {
             let request = SendRequest {
                 wr_id: ANNOUNCEMENT,
                 operation: SendOperation::Write {
-                    remote_va: u32::from(card.ip).into(),
+                    remote_va: u32::from(receiver.ip).into(),
                     rkey: mr_info::R_KEY,
                     immediate: None,
                 },
@@ -693,7 +704,7 @@ impl Group {
             announced += 1;
         }
         for _ in 0..announced {
-            self.completion(self.qpn, deadline, "announcing buffers to the switches")?;
+            self.wait_for_completion(self.qpn, deadline, "announcing buffers to the switches")?;
         }
         self.has_announced_buffers = true;
         Ok(())
@@ -701,36 +712,40 @@ impl Group {
 
     // ---- Helpers ----
 
+    /// Ranks of the other members that are still in the group.
     fn others(&self) -> Vec<u32> {
         let own = self.rank;
         self.alive.iter().copied().filter(|r| *r != own).collect()
     }
 
+    /// Time at which a call that starts now exceeds its time limit.
     fn deadline(&self) -> Instant {
         Instant::now() + self.config.timeout
     }
 
-    /// Nanoseconds since the start of the group, as `now` for state machines.
+    /// Nanoseconds since this member began to join, as the time of state machines.
     fn now(&self) -> u64 {
         self.started.elapsed().as_nanos() as u64
     }
 }
 
-/// Number (`wr_id`) of the work requests that announce buffers.
+/// Number (`wr_id`) of all work requests that announce buffers.
 const ANNOUNCEMENT: u64 = 1;
 
+/// RDMA operation of a broadcast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Send,
     Write,
 }
 
-fn ended(why: &str) -> GroupError {
+/// Creates the error of a group that this member is no longer in.
+fn over_error(why: &str) -> GroupError {
     GroupError::Over(why.to_owned())
 }
 
-/// Converts a completion; a failed one is an error.
-fn succeeded(done: Completion) -> Result<(Operation, u64)> {
+/// Returns the operation of a completion and its number of bytes; an error for a failed completion.
+fn check_completion(done: Completion) -> Result<(Operation, u64)> {
     match done.outcome {
         Ok(completed) => Ok((done.operation, completed.bytes)),
         Err(error) => Err(GroupError::Verbs(format!(

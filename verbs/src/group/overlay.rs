@@ -1,4 +1,5 @@
-//! Groups without multicast: connections between every two members, used as a chain or for unicast.
+//! Broadcasts of groups without multicast: every two members are connected, and pass the bytes along a chain or by
+//! unicast.
 
 use std::time::Instant;
 
@@ -8,13 +9,13 @@ use alfirk_roce::rc::{
 use alfirk_roce::verbs::Verbs;
 
 use super::link::{MeshEnd, Message};
-use super::{ended, Group, GroupError, Result, Transport, LEADER};
+use super::{over_error, Group, GroupError, Result, Transport, LEADER};
 
 /// Number of bytes that a member of a chain forwards at a time.
-const SLICE: u64 = 64 << 10;
+const CHAIN_SLICE: u64 = 64 << 10;
 
 impl Group {
-    /// Connects every two members. The leader collects all queue pairs and sends them to all.
+    /// Connects every two members. The leader collects the queue pairs of all members and sends them to all.
     pub(super) fn make_mesh(&mut self, deadline: Instant) -> Result<()> {
         let what = "connecting the members";
         let rc = self.device.default_rc();
@@ -37,7 +38,8 @@ impl Group {
             for rank in self.others() {
                 let Message::Mesh { ends: theirs } = self.message_from(rank, deadline, what)?
                 else {
-                    return Err(ended("unexpected message from a member: expected `mesh`"));
+                    let text = format!("unexpected message from member {rank}: expected `mesh`");
+                    return Err(over_error(&text));
                 };
                 ends.extend(theirs);
             }
@@ -48,22 +50,24 @@ impl Group {
         } else {
             self.send_message(LEADER, &Message::Mesh { ends })?;
             let Message::Mesh { ends: all } = self.message_from(LEADER, deadline, what)? else {
-                return Err(ended("unexpected message from the leader: expected `mesh`"));
+                return Err(over_error(
+                    "unexpected message from the leader: expected `mesh`",
+                ));
             };
             ends = all;
         }
         let own = self.rank;
         for end in ends.iter().filter(|end| end.to == own) {
-            let (Some(qpn), Some(card)) = (
+            let (Some(qpn), Some(member)) = (
                 self.mesh.get(&end.from).copied(),
-                self.cards.get(end.from as usize),
+                self.member_infos.get(end.from as usize),
             ) else {
-                return Err(ended(
+                return Err(over_error(
                     "the leader's mesh has a connection to an unknown rank",
                 ));
             };
             let remote = Remote {
-                ip: card.ip,
+                ip: member.ip,
                 qpn: end.qpn,
             };
             let now = self.now();
@@ -74,7 +78,7 @@ impl Group {
         self.synchronize(deadline)
     }
 
-    /// Executes this member's part in a broadcast without multicast.
+    /// Executes this member's part in a broadcast along a chain or by unicast.
     pub(super) fn broadcast_overlay(
         &mut self,
         source: u32,
@@ -85,8 +89,8 @@ impl Group {
         let (before, from): (Vec<u32>, Vec<u32>) = self.alive.iter().partition(|r| **r < source);
         let order: Vec<u32> = from.into_iter().chain(before).collect();
         let own = order.iter().position(|rank| *rank == self.rank);
-        let own = own.ok_or_else(|| ended("this member was removed"))?;
-        let (previous, next): (Option<u32>, Vec<u32>) = match (self.way, own) {
+        let own = own.ok_or_else(|| over_error("this member was removed"))?;
+        let (previous, next): (Option<u32>, Vec<u32>) = match (self.transport, own) {
             (Transport::Unicast, 0) => (None, order[1..].to_vec()),
             (Transport::Unicast, _) => (Some(source), Vec::new()),
             (_, 0) => (None, order[1..].iter().take(1).copied().collect()),
@@ -95,9 +99,9 @@ impl Group {
                 order[own + 1..].iter().take(1).copied().collect(),
             ),
         };
-        let slice = match self.way {
+        let slice = match self.transport {
             Transport::Unicast => whole.len.max(1),
-            _ => SLICE,
+            _ => CHAIN_SLICE,
         };
         let slices: Vec<MemorySlice> = (0..whole.len.div_ceil(slice).max(1))
             .map(|index| MemorySlice {
@@ -118,7 +122,7 @@ impl Group {
             }
             for part in &slices {
                 // The completion may also be that of a SEND on the same connection, for which the code below waits.
-                let done = self.completion(from, deadline, "a message")?;
+                let done = self.wait_for_completion(from, deadline, "a message")?;
                 let bytes = done.outcome.map_or(0, |completed| completed.bytes);
                 if done.operation != Operation::Receive || bytes != part.len {
                     let text = format!("received {bytes} bytes, expected {}", part.len);
@@ -133,7 +137,7 @@ impl Group {
         }
         for qpn in to {
             for _ in &slices {
-                self.completion(qpn, deadline, "a message")?;
+                self.wait_for_completion(qpn, deadline, "a message")?;
             }
         }
         Ok(())

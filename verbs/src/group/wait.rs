@@ -11,14 +11,14 @@ use alfirk_roce::wire::QpNum;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
 use super::link::Message;
-use super::{ended, succeeded, Group, GroupError, Result, Transport, LEADER};
+use super::{check_completion, over_error, Group, GroupError, Result, Transport, LEADER};
 
-/// Longest sleep while waiting for events.
+/// Maximum time of a sleep that waits for events.
 pub(super) const MAX_SLEEP: Duration = Duration::from_millis(200);
-/// Longest sleep between two calls of a function that the caller of [`Group::signal`] supplies.
+/// Maximum time between two calls of the function that the caller of [`Group::signal`] supplies.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Waits until one of the descriptors is readable, but not longer than `longest`, and not beyond `until`.
+/// Waits until one of the descriptors is readable, or `longest` has passed, or the time `until` is reached.
 pub(super) fn readable<'a>(
     fds: impl Iterator<Item = BorrowedFd<'a>>,
     longest: Duration,
@@ -33,6 +33,7 @@ pub(super) fn readable<'a>(
 }
 
 impl Group {
+    /// Fails if the deadline has passed. `what`: what the caller waits for, for the error.
     pub(super) fn check_time(&self, deadline: Instant, what: &'static str) -> Result<()> {
         match Instant::now() > deadline {
             true => Err(GroupError::Timeout(what)),
@@ -40,13 +41,13 @@ impl Group {
         }
     }
 
-    /// Sleeps until there is an event, and handles it. `what`: what the caller waits for, for the timeout error.
-    pub(super) fn pump(&mut self, deadline: Instant, what: &'static str) -> Result<()> {
-        self.pump_for(MAX_SLEEP, deadline, what)
+    /// Waits until there is an event, and handles it. `what`: what the caller waits for, for the timeout error.
+    pub(super) fn wait_for_event(&mut self, deadline: Instant, what: &'static str) -> Result<()> {
+        self.wait_for_event_within(MAX_SLEEP, deadline, what)
     }
 
-    /// Like [`Group::pump`], with a limit for the sleep.
-    pub(super) fn pump_for(
+    /// Waits for an event as [`Group::wait_for_event`] does, but for at most `longest`.
+    pub(super) fn wait_for_event_within(
         &mut self,
         longest: Duration,
         deadline: Instant,
@@ -62,12 +63,12 @@ impl Group {
         self.handle_ready();
         if self.rank == LEADER {
             self.remove_leavers(deadline);
-            self.stall(self.now());
+            self.report_stall(self.now());
         }
         Ok(())
     }
 
-    /// Handles all pending events.
+    /// Handles all pending events of device and TCP connections, without waiting.
     pub(super) fn handle_ready(&mut self) {
         self.device.handle_ready();
         self.take_events();
@@ -79,7 +80,7 @@ impl Group {
         self.take_messages();
     }
 
-    /// Distributes the events of the device.
+    /// Distributes the events of the device to the registration, the completions and the failures.
     pub(super) fn take_events(&mut self) {
         let now = self.now();
         while let Some(event) = self.device.poll_event() {
@@ -100,17 +101,18 @@ impl Group {
         }
     }
 
+    /// Handles the events of the group's in-band registration, and removes members that the fabric has lost.
     fn take_leader_events(&mut self) {
-        while let Some(news) = self.registrar.poll() {
-            if let LeaderEvent::Lost { members } = &news {
-                let cards = self.cards.iter().enumerate();
-                for (rank, _) in cards.filter(|(_, card)| members.contains(&card.ip)) {
+        while let Some(event) = self.registrar.poll() {
+            if let LeaderEvent::Lost { members } = &event {
+                let infos = self.member_infos.iter().enumerate();
+                for (rank, _) in infos.filter(|(_, info)| members.contains(&info.ip)) {
                     tracing::warn!("member {rank} does not respond and was removed from the group");
                     self.alive.remove(&(rank as u32));
                     self.links.remove(&(rank as u32));
                 }
             }
-            self.news.push_back(news);
+            self.leader_events.push_back(event);
         }
     }
 
@@ -139,7 +141,7 @@ impl Group {
         }
     }
 
-    /// At the leader: removes the members that have requested it.
+    /// At the leader: removes the members that have sent [`Message::Leave`].
     fn remove_leavers(&mut self, deadline: Instant) {
         let is_leaver = |(_, message): &&(u32, Message)| *message == Message::Leave;
         let leavers: Vec<u32> = self
@@ -154,24 +156,24 @@ impl Group {
             if !self.alive.remove(&rank) {
                 continue;
             }
-            if self.way == Transport::Multicast {
-                let ip = self.cards[rank as usize].ip;
+            if self.transport == Transport::Multicast {
+                let ip = self.member_infos[rank as usize].ip;
                 let (now, device) = (self.started.elapsed().as_nanos() as u64, &mut self.device);
                 let requested = self
                     .registrar
                     .leader()
                     .map(|leader| leader.leave(device, now, &[ip]));
                 if let Some(Ok(())) = requested {
-                    let left = self.until_news(deadline, "removing a member", |news| {
+                    let left = self.wait_for_leader_event(deadline, "removing a member", |event| {
                         matches!(
-                            news,
+                            event,
                             LeaderEvent::Left
                                 | LeaderEvent::GaveUp { .. }
                                 | LeaderEvent::Refused { .. }
                         )
                     });
                     if !matches!(left, Ok(LeaderEvent::Left)) {
-                        tracing::warn!("member {rank} leaves: {left:?}");
+                        tracing::warn!("member {rank} leaves, but the fabric has not removed it from the group: {left:?}");
                     }
                 }
             }
@@ -180,8 +182,8 @@ impl Group {
         }
     }
 
-    /// Reports to the fabric that the group makes no progress, so that it checks the members.
-    fn stall(&mut self, now: u64) {
+    /// If the group makes no progress, reports that to the fabric, which then checks the members.
+    fn report_stall(&mut self, now: u64) {
         if self.posted == 0 || self.has_no_deadline || Instant::now() < self.next_stall {
             return;
         }
@@ -190,39 +192,40 @@ impl Group {
         self.registrar.stalled(&mut self.device, now, mcst_id);
     }
 
-    /// Time without an acknowledgement after which the fabric is requested to check the members.
+    /// Time without a completion after which a lack of progress is reported to the fabric.
     fn stall_time(&self) -> Duration {
-        Duration::from_nanos(self.patience.stall_ns())
+        Duration::from_nanos(self.retry_timeout.stall_ns())
     }
 
     // ---- Completions ----
 
     /// Waits for the next completion of a queue pair.
-    pub(super) fn completion(
+    pub(super) fn wait_for_completion(
         &mut self,
         qpn: QpNum,
         deadline: Instant,
         what: &'static str,
     ) -> Result<Completion> {
         loop {
-            if let Some(done) = self.completed(qpn)? {
+            if let Some(done) = self.take_completion(qpn)? {
                 return Ok(done);
             }
-            self.pump(deadline, what)?;
+            self.wait_for_event(deadline, what)?;
         }
     }
 
     /// Removes and returns the next completion of a queue pair, without waiting; `None` if there is none.
-    pub(super) fn completed(&mut self, qpn: QpNum) -> Result<Option<Completion>> {
+    pub(super) fn take_completion(&mut self, qpn: QpNum) -> Result<Option<Completion>> {
         if let Some(at) = self.inbox.iter().position(|done| done.qpn == qpn) {
             let done = self.inbox.remove(at).expect("the index was just found");
-            succeeded(done)?;
+            check_completion(done)?;
             return Ok(Some(done));
         }
         self.check_failures(qpn)?;
         Ok(None)
     }
 
+    /// Fails if the queue pair has failed.
     pub(super) fn check_failures(&self, qpn: QpNum) -> Result<()> {
         match self.failures.iter().find(|(of, _)| *of == qpn) {
             Some((_, failure)) => Err((*failure).into()),
@@ -232,17 +235,22 @@ impl Group {
 
     // ---- The fabric ----
 
-    pub(super) fn until_news(
+    /// Waits for an event of the group's in-band registration for which `is_expected` is true, and removes and returns
+    /// it.
+    pub(super) fn wait_for_leader_event(
         &mut self,
         deadline: Instant,
         what: &'static str,
-        is_right: impl Fn(&LeaderEvent) -> bool,
+        is_expected: impl Fn(&LeaderEvent) -> bool,
     ) -> Result<LeaderEvent> {
         loop {
-            if let Some(at) = self.news.iter().position(&is_right) {
-                return Ok(self.news.remove(at).expect("the index was just found"));
+            if let Some(at) = self.leader_events.iter().position(&is_expected) {
+                return Ok(self
+                    .leader_events
+                    .remove(at)
+                    .expect("the index was just found"));
             }
-            self.pump(deadline, what)?;
+            self.wait_for_event(deadline, what)?;
         }
     }
 
@@ -250,7 +258,7 @@ impl Group {
 
     pub(super) fn send_message(&mut self, rank: u32, message: &Message) -> Result<()> {
         let Some(link) = self.links.get_mut(&rank) else {
-            return Err(ended(match rank {
+            return Err(over_error(match rank {
                 LEADER => "the leader has left",
                 _ => "a member has left",
             }));
@@ -274,17 +282,18 @@ impl Group {
                 return Ok(message);
             }
             if !self.links.contains_key(&rank) {
-                return Err(ended(match rank {
+                return Err(over_error(match rank {
                     LEADER => "the leader has left",
                     _ => "a member has left",
                 }));
             }
-            self.pump(deadline, what)?;
+            self.wait_for_event(deadline, what)?;
         }
     }
 
-    /// At the leader: waits until every other member is ready. Returns the first error that a member has reported.
-    pub(super) fn gather(
+    /// At the leader: waits until every other member has sent [`Message::Ready`]. Returns the first error that one of
+    /// them reports.
+    pub(super) fn wait_until_ready(
         &mut self,
         deadline: Instant,
         what: &'static str,
@@ -303,16 +312,16 @@ impl Group {
                     }
                     break;
                 }
-                self.pump(deadline, what)?;
+                self.wait_for_event(deadline, what)?;
             }
         }
         Ok(first)
     }
 
-    /// At the leader: sends all others the message to continue.
-    pub(super) fn go(&mut self) -> Result<()> {
+    /// At the leader: sends [`Message::Go`] to all other members.
+    pub(super) fn send_go(&mut self) -> Result<()> {
         let message = Message::Go {
-            way: self.way,
+            transport: self.transport,
             alive: self.alive.iter().copied().collect(),
         };
         for rank in self.others() {
@@ -321,26 +330,30 @@ impl Group {
         Ok(())
     }
 
-    /// At members other than the leader: waits for the leader's message to continue.
-    pub(super) fn until_go(&mut self, deadline: Instant) -> Result<()> {
+    /// At members other than the leader: waits for [`Message::Go`], and applies its contents.
+    pub(super) fn wait_for_go(&mut self, deadline: Instant) -> Result<()> {
         match self.message_from(LEADER, deadline, "waiting for the other members")? {
-            Message::Go { way, alive } => {
-                self.way = way;
+            Message::Go { transport, alive } => {
+                self.transport = transport;
                 self.alive = alive.into_iter().collect();
                 Ok(())
             }
-            Message::Bye => Err(ended("the leader has ended it, or removed this member")),
-            _ => Err(ended("unexpected message from the leader: expected `go`")),
+            Message::Bye => Err(over_error(
+                "the leader has ended it, or removed this member",
+            )),
+            _ => Err(over_error(
+                "unexpected message from the leader: expected `go`",
+            )),
         }
     }
 
-    /// Waits until all members have reached this point.
+    /// Waits until all members have called this function.
     pub(super) fn synchronize(&mut self, deadline: Instant) -> Result<()> {
         if self.rank == LEADER {
-            self.gather(deadline, "waiting for the other members")?;
-            return self.go();
+            self.wait_until_ready(deadline, "waiting for the other members")?;
+            return self.send_go();
         }
         self.send_message(LEADER, &Message::Ready { error: None })?;
-        self.until_go(deadline)
+        self.wait_for_go(deadline)
     }
 }

@@ -1,13 +1,13 @@
-//! Parses claims and their variations.
+//! Parses the section `claims` of an experiment file.
 
 use serde_json::Value;
 
 use super::reader::Reader;
-use super::{Claim, Extent, Place, Published, Side, SpecError, Variation};
+use super::{Claim, Extent, Published, Selection, Side, SpecError, Variation};
 use crate::experiment::setting::Setting;
 
 impl Reader<'_> {
-    /// Parses the claims of an experiment.
+    /// Parses the section `claims`; `axes` are the swept flags.
     pub(super) fn claims(
         &self,
         value: Option<&Value>,
@@ -18,8 +18,8 @@ impl Reader<'_> {
         ];
         let mut claims = Vec::new();
         for map in self.list("claims", value)? {
-            self.known("claims", map, &keys)?;
-            let of = self.place("claims: of", map.get("of"), axes)?;
+            self.check_keys("claims", map, &keys)?;
+            let of = self.selection("claims: of", map.get("of"), axes)?;
             let ratio: Vec<&str> = of.iter().map(|(axis, _)| axis.as_str()).collect();
             let claim = Claim {
                 text: self.text("claims: text", map.get("text"))?,
@@ -27,11 +27,11 @@ impl Reader<'_> {
                 of,
                 to: match map.get("to") {
                     None => None,
-                    to => Some(self.place("claims: to", to, axes)?),
+                    to => Some(self.selection("claims: to", to, axes)?),
                 },
                 at: match map.get("at") {
                     None => Vec::new(),
-                    at => self.place("claims: at", at, axes)?,
+                    at => self.selection("claims: at", at, axes)?,
                 },
                 value: self.column("claims: value", map.get("value"))?,
                 paper: self.published(map.get("paper"), map.get("above"))?,
@@ -40,16 +40,16 @@ impl Reader<'_> {
                     why => self.text("claims: why", why)?,
                 },
             };
-            let names = |place: &Place| {
+            let names = |place: &Selection| {
                 place
                     .iter()
                     .map(|(axis, _)| axis.clone())
                     .collect::<Vec<_>>()
             };
-            let single = |place: &Place| place.iter().all(|(_, values)| values.len() == 1);
+            let single = |place: &Selection| place.iter().all(|(_, values)| values.len() == 1);
             let to = claim.to.as_ref().unwrap_or(&claim.of);
             if names(&claim.of) != names(to) || !single(&claim.of) || !single(to) {
-                return self.wrong(
+                return self.invalid(
                     "claims: `of` and `to` give one value each of the same axes, in the same order",
                 );
             }
@@ -58,13 +58,19 @@ impl Reader<'_> {
         Ok(claims)
     }
 
-    fn place(&self, place: &str, value: Option<&Value>, axes: &[&str]) -> Result<Place, SpecError> {
+    /// Parses a selection of points by values of swept flags. `place`: part of the file, for messages.
+    fn selection(
+        &self,
+        place: &str,
+        value: Option<&Value>,
+        axes: &[&str],
+    ) -> Result<Selection, SpecError> {
         let Some(value) = value else {
-            return self.wrong(format!("{place} is missing"));
+            return self.invalid(format!("{place} is missing"));
         };
         let mut found = Vec::new();
         for (axis, values) in self.map(place, value)? {
-            self.swept(place, axis, axes)?;
+            self.check_swept(place, axis, axes)?;
             let values = match values {
                 Value::Array(values) => values.as_slice(),
                 one => std::slice::from_ref(one),
@@ -75,6 +81,7 @@ impl Reader<'_> {
         Ok(found)
     }
 
+    /// Parses the published ratio: `paper` or `above`.
     fn published(
         &self,
         paper: Option<&Value>,
@@ -94,12 +101,13 @@ impl Reader<'_> {
         };
         match published {
             Some(published) => Ok(published),
-            None => self.wrong(
+            None => self.invalid(
                 "claims: give `paper` as the largest ratio or [smallest, largest], or `above` as a lower bound of all ratios",
             ),
         }
     }
 
+    /// Parses the flags that a claim varies. `ratio`: flags that select the sides of the ratio.
     fn variations(
         &self,
         value: Option<&Value>,
@@ -109,15 +117,15 @@ impl Reader<'_> {
         let mut variations = Vec::new();
         for map in self.list("claims: vary", value)? {
             let place = "claims: vary";
-            self.known(
+            self.check_keys(
                 place,
                 map,
                 &["flag", "about", "side", "at", "values", "with"],
             )?;
             let flag = self.text("claims: vary: flag", map.get("flag"))?;
-            self.flag(place, &flag)?;
+            self.check_flag(place, &flag)?;
             if ratio.contains(&flag.as_str()) {
-                return self.wrong(format!(
+                return self.invalid(format!(
                     "{place}: `{flag}` selects the sides of the ratio; vary another flag"
                 ));
             }
@@ -126,16 +134,16 @@ impl Reader<'_> {
                 Some(Some("both")) => Side::Both,
                 Some(Some("of")) => Side::Of,
                 Some(Some("to")) => Side::To,
-                Some(_) => return self.wrong("claims: vary: `side` is both, of or to"),
+                Some(_) => return self.invalid("claims: vary: `side` is both, of or to"),
             };
             let at = match map.get("at") {
                 None => Vec::new(),
-                at => self.place("claims: vary: at", at, axes)?,
+                at => self.selection("claims: vary: at", at, axes)?,
             };
             let mut with = Vec::new();
             if let Some(flags) = map.get("with") {
                 for (flag, value) in self.map("claims: vary: with", flags)? {
-                    self.flag("claims: vary: with", flag)?;
+                    self.check_flag("claims: vary: with", flag)?;
                     with.push(self.setting("claims: vary: with", flag, value)?);
                 }
             }
@@ -144,7 +152,7 @@ impl Reader<'_> {
                     None => flag.clone(),
                     about => self.text("claims: vary: about", about)?,
                 },
-                values: self.varied(&flag, map.get("values"))?,
+                values: self.varied_values(&flag, map.get("values"))?,
                 flag,
                 side,
                 at,
@@ -154,8 +162,8 @@ impl Reader<'_> {
         Ok(variations)
     }
 
-    /// Values of a flag with their labels; the label of a value is the value itself unless given.
-    fn varied(
+    /// Parses the tried values of a varied flag. Each has a label in the file, or is its own label.
+    fn varied_values(
         &self,
         flag: &str,
         value: Option<&Value>,
@@ -174,10 +182,10 @@ impl Reader<'_> {
                     values.push((name.clone(), self.setting(place, flag, value)?));
                 }
             }
-            _ => return self.wrong(format!("{place}: expected a list, or labels with values")),
+            _ => return self.invalid(format!("{place}: expected a list, or labels with values")),
         }
         if values.len() < 2 {
-            return self.wrong(format!("{place}: `{flag}` has fewer than two values"));
+            return self.invalid(format!("{place}: `{flag}` has fewer than two values"));
         }
         if self.extent == Extent::Quick {
             values.drain(1..values.len() - 1);

@@ -5,10 +5,13 @@ use std::path::PathBuf;
 use alfirk_stf::did_you_mean;
 use serde_json::{Map, Value};
 
-use super::{axes, Axis, Experiment, Extent, Extra, Plot, SpecError, Table, MEASURED, MOST_POINTS};
+use super::{
+    axes, Axis, DependentFlags, Experiment, Extent, Plot, SpecError, Table, MAX_POINTS, MEASURED,
+};
 use crate::experiment::flags::{Flags, Kind};
 use crate::experiment::setting::Setting;
 
+/// Keys of an experiment file.
 const KEYS: [&str; 11] = [
     "name", "about", "source", "run", "sweep", "repeats", "tables", "plots", "per", "claims",
     "quick",
@@ -16,17 +19,17 @@ const KEYS: [&str; 11] = [
 
 /// Parser of an experiment file.
 pub(super) struct Reader<'a> {
-    /// Path of the file as given.
+    /// Path of the experiment file as given, for messages.
     pub(super) file: String,
-    /// Folder to which file names in it are relative.
+    /// Folder of the experiment file, to which file names in it are relative.
     pub(super) folder: PathBuf,
     pub(super) flags: &'a Flags,
     pub(super) extent: Extent,
 }
 
 impl Reader<'_> {
-    /// Returns an error about this file.
-    pub(super) fn wrong<T>(&self, what: impl Into<String>) -> Result<T, SpecError> {
+    /// Returns the error that this file is not valid; `what` says why.
+    pub(super) fn invalid<T>(&self, what: impl Into<String>) -> Result<T, SpecError> {
         Err(SpecError {
             file: self.file.clone(),
             what: what.into(),
@@ -39,15 +42,15 @@ impl Reader<'_> {
             Ok(value) => value,
             Err(error) => {
                 let message = error.to_string();
-                return self.wrong(message.lines().next().unwrap_or("not YAML"));
+                return self.invalid(message.lines().next().unwrap_or("not YAML"));
             }
         };
         let map = self.map("the experiment", &value)?;
-        self.known("the experiment", map, &KEYS)?;
+        self.check_keys("the experiment", map, &KEYS)?;
         let replaced;
         let map = match (self.extent, map.get("quick")) {
             (Extent::Quick, Some(quick)) => {
-                replaced = self.replace(map, quick)?;
+                replaced = self.apply_quick(map, quick)?;
                 &replaced
             }
             _ => map,
@@ -65,7 +68,7 @@ impl Reader<'_> {
             Some(value) => match value.as_u64() {
                 Some(repeats) if repeats > 0 => repeats,
                 _ => {
-                    return self.wrong(format!(
+                    return self.invalid(format!(
                         "repeats: expected a number of at least 1, not {value}"
                     ))
                 }
@@ -74,7 +77,7 @@ impl Reader<'_> {
         let seeded =
             fixed.iter().any(|s| s.flag == "seed") || sweep.iter().any(|a| a.flag == "seed");
         if repeats > 1 && seeded {
-            return self.wrong(
+            return self.invalid(
                 "repeats: repeated runs have the seeds 1, 2, ...; leave `seed` or `repeats` out",
             );
         }
@@ -82,8 +85,8 @@ impl Reader<'_> {
         let points = combinations
             .chain([usize::try_from(repeats).unwrap_or(usize::MAX)])
             .try_fold(1_usize, usize::checked_mul);
-        if points.is_none_or(|points| points > MOST_POINTS) {
-            return self.wrong(format!("sweep: it has more than {MOST_POINTS} points"));
+        if points.is_none_or(|points| points > MAX_POINTS) {
+            return self.invalid(format!("sweep: it has more than {MAX_POINTS} points"));
         }
         let axes = axes(&sweep);
         let tables = self.tables(map.get("tables"), &axes)?;
@@ -104,14 +107,14 @@ impl Reader<'_> {
         })
     }
 
-    /// The file with keys of `quick` in place of those of the same name.
-    fn replace(
+    /// Applies the section `quick`: returns the file with its keys in place of those of the same name.
+    fn apply_quick(
         &self,
         map: &Map<String, Value>,
         quick: &Value,
     ) -> Result<Map<String, Value>, SpecError> {
         let quick = self.map("quick", quick)?;
-        self.known("quick", quick, &["run", "sweep", "repeats"])?;
+        self.check_keys("quick", quick, &["run", "sweep", "repeats"])?;
         let mut map = map.clone();
         for (part, keys) in quick {
             match (map.get_mut(part), keys) {
@@ -126,25 +129,26 @@ impl Reader<'_> {
         Ok(map)
     }
 
-    fn per(&self, value: Option<&Value>, axes: &[&str]) -> Result<Vec<Extra>, SpecError> {
+    /// Parses the section `per`: flags that are set together with one value of a swept flag.
+    fn per(&self, value: Option<&Value>, axes: &[&str]) -> Result<Vec<DependentFlags>, SpecError> {
         let Some(value) = value else {
             return Ok(Vec::new());
         };
         let mut per = Vec::new();
         for (axis, values) in self.map("per", value)? {
-            self.swept("per", axis, axes)?;
+            self.check_swept("per", axis, axes)?;
             for (value, flags) in self.map("per", values)? {
                 let mut settings = Vec::new();
                 for (flag, value) in self.map("per", flags)? {
-                    self.flag("per", flag)?;
+                    self.check_flag("per", flag)?;
                     if axes.contains(&flag.as_str()) {
                         return self
-                            .wrong(format!("per: `{flag}` is swept, too; give it in one place"));
+                            .invalid(format!("per: `{flag}` is swept, too; give it in one place"));
                     }
                     settings.push(self.setting("per", flag, value)?);
                 }
                 let (axis, value) = (axis.clone(), value.clone());
-                per.push(Extra {
+                per.push(DependentFlags {
                     axis,
                     value,
                     settings,
@@ -154,44 +158,51 @@ impl Reader<'_> {
         Ok(per)
     }
 
-    /// Checks that `axis` is one of the sweep's axes. In errors, `place` names the part of the file.
-    pub(super) fn swept(&self, place: &str, axis: &str, axes: &[&str]) -> Result<(), SpecError> {
+    /// Checks that the flag `axis` is swept. `place`: part of the file, for messages.
+    pub(super) fn check_swept(
+        &self,
+        place: &str,
+        axis: &str,
+        axes: &[&str],
+    ) -> Result<(), SpecError> {
         match axes.contains(&axis) {
             true => Ok(()),
             false => {
                 let axes = axes.join(", ");
-                self.wrong(format!(
+                self.invalid(format!(
                     "{place}: `{axis}` is not swept; the axes are {axes}"
                 ))
             }
         }
     }
 
+    /// Parses the section `run`: flags with the same value at all points.
     fn fixed(&self, value: Option<&Value>, sweep: &[Axis]) -> Result<Vec<Setting>, SpecError> {
         let Some(value) = value else {
             return Ok(Vec::new());
         };
         let mut fixed = Vec::new();
         for (flag, value) in self.map("run", value)? {
-            self.flag("run", flag)?;
+            self.check_flag("run", flag)?;
             if sweep.iter().any(|axis| axis.flag == *flag) {
-                return self.wrong(format!("run: `{flag}` is swept, too; give it in one place"));
+                return self.invalid(format!("run: `{flag}` is swept, too; give it in one place"));
             }
             fixed.push(self.setting("run", flag, value)?);
         }
         Ok(fixed)
     }
 
+    /// Parses the section `sweep`: the swept flags with their values.
     fn sweep(&self, value: Option<&Value>) -> Result<Vec<Axis>, SpecError> {
         let Some(value) = value else {
             return Ok(Vec::new());
         };
         let mut sweep = Vec::new();
         for (flag, values) in self.map("sweep", value)? {
-            self.flag("sweep", flag)?;
+            self.check_flag("sweep", flag)?;
             let values = match values {
                 Value::Array(values) if !values.is_empty() => values.as_slice(),
-                Value::Array(_) => return self.wrong(format!("sweep: `{flag}` has no values")),
+                Value::Array(_) => return self.invalid(format!("sweep: `{flag}` has no values")),
                 one => std::slice::from_ref(one),
             };
             let settings = values
@@ -202,7 +213,7 @@ impl Reader<'_> {
                 (1..settings.len()).find(|&at| settings[..at].contains(&settings[at]))
             {
                 let value = &values[twice];
-                return self.wrong(format!("sweep: `{flag}` has {value} twice"));
+                return self.invalid(format!("sweep: `{flag}` has {value} twice"));
             }
             sweep.push(Axis {
                 flag: flag.clone(),
@@ -212,14 +223,14 @@ impl Reader<'_> {
         Ok(sweep)
     }
 
-    /// Checks that a flag is permitted.
-    pub(super) fn flag(&self, place: &str, flag: &str) -> Result<(), SpecError> {
+    /// Checks that `alfirk run` has this flag, and that experiments may use it.
+    pub(super) fn check_flag(&self, place: &str, flag: &str) -> Result<(), SpecError> {
         match self.flags.kind(flag) {
-            Some(Kind::Refused(why)) => self.wrong(format!("{place}: `{flag}` {why}")),
+            Some(Kind::Refused(why)) => self.invalid(format!("{place}: `{flag}` {why}")),
             Some(_) => Ok(()),
             None => {
                 let near = did_you_mean(flag, self.flags.names());
-                self.wrong(format!("{place}: `alfirk run` has no flag `{flag}`{near}"))
+                self.invalid(format!("{place}: `alfirk run` has no flag `{flag}`{near}"))
             }
         }
     }
@@ -235,7 +246,7 @@ impl Reader<'_> {
         let value = match (kind, value) {
             (Kind::Switch, Value::Bool(on)) => on.then(String::new),
             (Kind::Switch, _) => {
-                return self.wrong(format!(
+                return self.invalid(format!(
                     "{place}: expected true or false for `{flag}`, not {value}"
                 ));
             }
@@ -268,14 +279,14 @@ impl Reader<'_> {
         match value {
             Value::String(text) => Ok(text.clone()),
             Value::Number(number) => Ok(number.to_string()),
-            _ => self.wrong(format!("{place}: `{flag}` needs a value, not {value}")),
+            _ => self.invalid(format!("{place}: `{flag}` needs a value, not {value}")),
         }
     }
 
     fn tables(&self, value: Option<&Value>, axes: &[&str]) -> Result<Vec<Table>, SpecError> {
         let mut tables = Vec::new();
         for map in self.list("tables", value)? {
-            self.known("tables", map, &["rows", "columns", "value"])?;
+            self.check_keys("tables", map, &["rows", "columns", "value"])?;
             tables.push(Table {
                 rows: self.axis("tables: rows", map.get("rows"), axes)?,
                 columns: self.axis("tables: columns", map.get("columns"), axes)?,
@@ -288,7 +299,7 @@ impl Reader<'_> {
     fn plots(&self, value: Option<&Value>, axes: &[&str]) -> Result<Vec<Plot>, SpecError> {
         let mut plots = Vec::new();
         for map in self.list("plots", value)? {
-            self.known("plots", map, &["name", "x", "y", "lines"])?;
+            self.check_keys("plots", map, &["name", "x", "y", "lines"])?;
             plots.push(Plot {
                 name: self.file_name("plots: name", map.get("name"), "a file")?,
                 x: self.axis("plots: x", map.get("x"), axes)?,
@@ -310,7 +321,7 @@ impl Reader<'_> {
         let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         match name.is_empty() || name.starts_with('.') || !name.chars().all(fits) {
             false => Ok(name),
-            true => self.wrong(format!(
+            true => self.invalid(format!(
                 "{place}: `{name}` is not a valid name of {what}; use letters, digits, `-`, `_` and `.`"
             )),
         }
@@ -318,7 +329,7 @@ impl Reader<'_> {
 
     fn axis(&self, place: &str, value: Option<&Value>, axes: &[&str]) -> Result<String, SpecError> {
         let name = self.text(place, value)?;
-        self.swept(place, &name, axes)?;
+        self.check_swept(place, &name, axes)?;
         Ok(name)
     }
 
@@ -329,7 +340,7 @@ impl Reader<'_> {
             true => Ok(name),
             false => {
                 let near = did_you_mean(&name, MEASURED);
-                self.wrong(format!(
+                self.invalid(format!(
                     "{place}: results have no numeric column `{name}`{near}"
                 ))
             }
@@ -347,7 +358,7 @@ impl Reader<'_> {
             Some(Value::Array(values)) => {
                 values.iter().map(|value| self.map(place, value)).collect()
             }
-            Some(other) => self.wrong(format!("{place}: expected a list, not {other}")),
+            Some(other) => self.invalid(format!("{place}: expected a list, not {other}")),
         }
     }
 
@@ -359,7 +370,7 @@ impl Reader<'_> {
     ) -> Result<&'v Map<String, Value>, SpecError> {
         match value {
             Value::Object(map) => Ok(map),
-            other => self.wrong(format!("{place}: expected keys with values, not {other}")),
+            other => self.invalid(format!("{place}: expected keys with values, not {other}")),
         }
     }
 
@@ -367,13 +378,13 @@ impl Reader<'_> {
     pub(super) fn text(&self, place: &str, value: Option<&Value>) -> Result<String, SpecError> {
         match value {
             Some(Value::String(text)) => Ok(text.clone()),
-            Some(other) => self.wrong(format!("{place}: expected a string, not {other}")),
-            None => self.wrong(format!("{place} is missing")),
+            Some(other) => self.invalid(format!("{place}: expected a string, not {other}")),
+            None => self.invalid(format!("{place} is missing")),
         }
     }
 
     /// Checks that a map has only the keys `keys`.
-    pub(super) fn known(
+    pub(super) fn check_keys(
         &self,
         place: &str,
         map: &Map<String, Value>,
@@ -383,7 +394,7 @@ impl Reader<'_> {
             None => Ok(()),
             Some(key) => {
                 let near = did_you_mean(key, keys.iter().copied());
-                self.wrong(format!("{place} has no key `{key}`{near}"))
+                self.invalid(format!("{place} has no key `{key}`{near}"))
             }
         }
     }

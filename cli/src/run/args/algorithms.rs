@@ -1,4 +1,4 @@
-//! The algorithms to compare, and which of them conflict with other flags.
+//! Flags that select the algorithms to compare, and their conflicts with other flags.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use alfirk_roce::collective::{Algorithm, Collective, Schedule, TransferOp};
 use super::Args;
 use crate::exit::Failure;
 
-/// The name that selects all algorithms.
+/// Value of `--algorithms` that selects all algorithms.
 const ALL: &str = "all";
 
 #[derive(Debug, clap::Args)]
@@ -70,11 +70,11 @@ impl Args {
     ) -> Result<Vec<Algorithm>, Failure> {
         let names = &self.algorithms.algorithms;
         if !names.is_empty() {
-            return named(names, collective);
+            return parse_names(names, collective);
         }
         let only_for_groups = !self.faults.kill.is_empty()
             || !self.faults.hostile.is_empty()
-            || self.members.switches() > 0;
+            || self.members.source_changes() > 0;
         Ok(match collective {
             _ if only_for_groups => vec![Algorithm::Alfirk],
             Collective::Broadcast if self.counts_requests() => {
@@ -99,12 +99,12 @@ impl Args {
             .iter()
             .any(|name| name.trim() == ALL)
         {
-            wanted.retain(|a| self.misfit(*a, topology, members).is_none());
+            wanted.retain(|a| self.conflict(*a, topology, members).is_none());
             return Ok(wanted);
         }
         let misfit = wanted
             .iter()
-            .find_map(|a| self.misfit(*a, topology, members));
+            .find_map(|a| self.conflict(*a, topology, members));
         match misfit {
             Some(why) => Err(Failure::bad_input(why)),
             None => Ok(wanted),
@@ -116,8 +116,8 @@ impl Args {
         self.message.queue_depth.is_some() || self.workload.counts_requests()
     }
 
-    /// Message that says why an algorithm cannot run with these flags, and what to use instead; `None` if it can run.
-    fn misfit(
+    /// Error message if an algorithm cannot run with the other flags, with what to use instead; `None` if it can run.
+    fn conflict(
         &self,
         algorithm: Algorithm,
         topology: &Topology,
@@ -149,12 +149,12 @@ impl Args {
                 "--workload: {algorithm} has one multicast group for all members; leave {algorithm} out of --algorithms"
             ));
         }
-        self.misfit_of_datagrams(algorithm)
+        self.datagram_conflict(algorithm)
     }
 
-    /// Message that says why an algorithm over datagrams cannot run with these flags, and what to change; `None` if it
-    /// can run.
-    fn misfit_of_datagrams(&self, algorithm: Algorithm) -> Option<String> {
+    /// Error message if an algorithm that multicasts UD datagrams cannot run with the other flags, with what to change;
+    /// `None` if it can run.
+    fn datagram_conflict(&self, algorithm: Algorithm) -> Option<String> {
         if !algorithm.needs_datagrams() {
             return None;
         }
@@ -190,8 +190,8 @@ impl Args {
     }
 }
 
-/// Parses algorithm names, or `all`.
-fn named(names: &[String], collective: Collective) -> Result<Vec<Algorithm>, Failure> {
+/// Parses the values of `--algorithms`: names, or `all`.
+fn parse_names(names: &[String], collective: Collective) -> Result<Vec<Algorithm>, Failure> {
     if names.iter().any(|name| name.trim() == ALL) {
         return match names {
             [_] => Ok(collective.algorithms().collect()),

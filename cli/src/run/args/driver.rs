@@ -1,4 +1,4 @@
-//! The driver: virtual time in this process, or Mininet, on one or several machines.
+//! Flags of the driver: virtual time in this process, or Mininet, on one or several machines.
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use alfirk_ctrl::topology::Topology;
 use alfirk_roce::rc::Recovery;
 
 use super::machines::{Machines, MachinesArgs};
-use super::members::some_names;
+use super::members::first_host_names;
 use super::Args;
 use crate::exit::Failure;
 use crate::run::config::{Driver, GuestRdma, Guests, Scale};
@@ -16,7 +16,7 @@ use crate::run::config::{Driver, GuestRdma, Guests, Scale};
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Driver")]
 pub(super) struct DriverArgs {
-    /// What carries the packets
+    /// Where the run takes place
     #[arg(long, value_enum, default_value_t = Driver::Virtual)]
     pub(super) driver: Driver,
 
@@ -139,7 +139,7 @@ impl Args {
                 (_, Some(host)) => hosts.push(host),
                 ("all", None) => hosts.extend(topology.host_indexes()),
                 (name, None) => {
-                    let (topology, names) = (topology.name(), some_names(topology));
+                    let (topology, names) = (topology.name(), first_host_names(topology));
                     return refuse(format!(
                         "topology {topology} has no host {name}; its hosts are {names}"
                     ));
@@ -159,8 +159,8 @@ impl Args {
         }))
     }
 
-    /// Changes the driver to Mininet, for a comparison of both drivers. Rejects flags that one of the drivers does not
-    /// support, and `--scale off`.
+    /// Prepares the flags for a comparison of both drivers: sets the driver to Mininet, and rejects flags that one of
+    /// the drivers does not support, and `--scale off`.
     pub(super) fn on_both_drivers(mut self) -> Result<Args, Failure> {
         self.driver.driver = Driver::Mininet;
         let refused = [

@@ -1,4 +1,4 @@
-//! What runs instead of a group that cannot be registered or is too slow.
+//! Flags of the fallback: the algorithm that replaces a group that cannot be registered or is too slow.
 
 use alfirk_ctrl::strategy::{IcrcMode, MinPsn};
 use alfirk_ctrl::topology::Topology;
@@ -33,8 +33,8 @@ pub(super) struct FallbackArgs {
     #[arg(long, value_name = "TIME", requires = "fallback_below", value_parser = |text: &str| TIME.parse(text))]
     fallback_retry: Option<u64>,
 
-    /// Expected goodput, at least [default: that of the slowest link; on Mininet, and with punt or per-request, that of the best
-    /// window]
+    /// Normal goodput of the group, to which the share of --fallback-below refers [default: that of the slowest link;
+    /// on Mininet, and with punt or per-request, that of the best window]
     #[arg(long, value_name = "RATE", requires = "fallback_below", value_parser = |text: &str| RATE.parse(text))]
     normal_goodput: Option<u64>,
 }
@@ -63,9 +63,9 @@ impl FallbackArgs {
 }
 
 impl Args {
-    /// Returns the configuration of the group's goodput monitor; `None` without `--fallback-below`. `is_fast`: whether
-    /// times on the network's clock are those of fast hardware.
-    pub(super) fn safeguard(
+    /// Returns the configuration of the monitor that replaces a slow group; `None` without `--fallback-below`.
+    /// `is_fast`: whether times on the network's clock are those of fast hardware.
+    pub(super) fn goodput_monitor(
         &self,
         topology: &Topology,
         algorithms: &[Algorithm],
@@ -81,7 +81,7 @@ impl Args {
             "--fallback none leaves no algorithm to fall back to"
         } else if !algorithms.contains(&Algorithm::Alfirk) {
             "only alfirk falls back; add alfirk to --algorithms"
-        } else if self.members.switches() > 0 {
+        } else if self.members.source_changes() > 0 {
             "the fallback has one source; leave --switch-source out"
         } else if !self.faults.kill.is_empty() {
             "the fallback does not survive failures; leave --kill out"
@@ -102,7 +102,7 @@ impl Args {
         }
         let config = SafeguardConfig::new(window);
         Ok(Some(SafeguardConfig {
-            below,
+            threshold: below,
             retry: flags.fallback_retry.unwrap_or(config.retry),
             expected_bps: match flags.normal_goodput {
                 Some(rate) => Some(rate as f64),

@@ -1,4 +1,4 @@
-//! Faults during the transfer: losses, failures, and hostile members.
+//! Flags of faults during the transfer: losses, failures, suspensions and hostile members.
 
 use alfirk_ctrl::topology::{HostIndex, Node, Topology};
 use alfirk_experiment::{Kill, Suspension, Victim};
@@ -72,7 +72,7 @@ impl FaultArgs {
             ));
         }
         let read = |text: &String| {
-            LossRule::read(topology, text)
+            LossRule::parse(topology, text)
                 .map_err(|why| Failure::bad_input(format_args!("--lose {text}: {why}")))
         };
         self.lose.iter().map(read).collect()
@@ -89,7 +89,10 @@ impl FaultArgs {
                 "--suspend: on Mininet a host and its NIC are one process; leave --driver mininet out",
             ));
         }
-        let suspensions = self.suspend.iter().map(|text| suspension(topology, text));
+        let suspensions = self
+            .suspend
+            .iter()
+            .map(|text| parse_suspension(topology, text));
         suspensions.collect()
     }
 
@@ -164,7 +167,7 @@ impl Args {
             )));
         }
         let kills = self.faults.kill.iter();
-        let kills = kills.map(|text| kill(topology, source, text));
+        let kills = kills.map(|text| parse_kill(topology, source, text));
         let kills = kills.collect::<Result<Vec<Kill>, Failure>>()?;
         let is_host = |kill: &&Kill| matches!(kill.victim, Victim::Host(_));
         if let (Some(algorithm), Some(kill)) = (
@@ -189,7 +192,7 @@ impl Args {
 }
 
 /// Parses a suspension, such as `h3@1ms-1.5ms`.
-fn suspension(topology: &Topology, text: &str) -> Result<Suspension, Failure> {
+fn parse_suspension(topology: &Topology, text: &str) -> Result<Suspension, Failure> {
     let refuse = |why: &str| Failure::bad_input(format_args!("--suspend {text}: {why}"));
     let incomplete = || refuse("write it as HOST@FROM-TO, as h3@1ms-1.5ms");
     let (name, time) = text.split_once('@').ok_or_else(incomplete)?;
@@ -202,7 +205,7 @@ fn suspension(topology: &Topology, text: &str) -> Result<Suspension, Failure> {
 }
 
 /// Parses a failure, such as `h3@20us`, `s1@1ms` or `s1-s2@50us`.
-fn kill(topology: &Topology, source: HostIndex, text: &str) -> Result<Kill, Failure> {
+fn parse_kill(topology: &Topology, source: HostIndex, text: &str) -> Result<Kill, Failure> {
     let refuse = |why: String| Failure::bad_input(format_args!("--kill {text}: {why}"));
     let Some((name, time)) = text.rsplit_once('@') else {
         return Err(refuse(

@@ -1,4 +1,4 @@
-//! Registration of the group, its in-network functions, and its queue pairs.
+//! Flags of the multicast group: registration, functions in switches, and queue pairs.
 
 use std::num::NonZeroU64;
 
@@ -17,7 +17,7 @@ use crate::program::Target;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Group")]
 pub(super) struct GroupArgs {
-    /// Registration path of the group
+    /// How the group is registered with the controller
     #[arg(long, value_enum, default_value_t)]
     pub(super) registration: Registration,
 
@@ -94,7 +94,7 @@ fn pace(text: &str) -> Result<Pace, String> {
 }
 
 impl GroupArgs {
-    /// The group's strategies for the minimum PSN and the ICRC, and its loss recovery.
+    /// Returns the group's methods for the minimum PSN and the ICRC, and its loss recovery.
     pub(super) fn strategies(&self) -> Strategies {
         Strategies {
             min_psn: self.min_psn,
@@ -104,7 +104,7 @@ impl GroupArgs {
         }
     }
 
-    /// Settings of senders that override those derived from the topology.
+    /// Returns the settings of senders; those that are given replace the ones that are derived from the topology.
     pub(super) fn sender(&self) -> SenderSettings {
         SenderSettings {
             window: self.window,
@@ -114,7 +114,7 @@ impl GroupArgs {
         }
     }
 
-    /// Returns the congestion control: by default DCQCN if switches mark packets, else none.
+    /// Returns the congestion control: by default DCQCN if `--ecn` is given, else none.
     pub(super) fn congestion(&self) -> Congestion {
         self.congestion.unwrap_or(match self.ecn {
             Some(_) => Congestion::Dcqcn,

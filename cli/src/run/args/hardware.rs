@@ -1,4 +1,4 @@
-//! Flags for hardware: how the virtual driver's switches queue and pause, and the delays of its hosts.
+//! Flags of simulated hardware: queueing and flow control of switches, and delays of hosts and switches.
 
 use alfirk_ctrl::topology::{Alpha, Pfc, Queueing, SharedBuffer, SwitchingProblem, Topology};
 use alfirk_sim::network::{Fidelity, Model};
@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use super::quantity::quantity;
 use crate::exit::Failure;
 
-/// Settings of every switch, in place of the topology's.
+/// Flags that set the queueing of every switch, in place of the topology's settings.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Switches (virtual driver)")]
 pub(super) struct SwitchArgs {
@@ -73,7 +73,7 @@ impl SwitchArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Model (virtual driver)")]
 pub(in crate::run) struct ModelArgs {
-    /// Detail of the simulation; results are the same
+    /// Detail of the simulation; both have the same results
     #[arg(long, value_enum, value_name = "MODEL", default_value_t = ModelArg::Exact)]
     model: ModelArg,
 
@@ -124,7 +124,7 @@ impl ModelArgs {
         ];
         for (key, text) in flags {
             if let Some(text) = text {
-                let field = Field::of(key).expect("flags are keys, too");
+                let field = Field::find(key).expect("flags are keys, too");
                 field.set(&mut model, &format!("--{key}"), text)?;
             }
         }
@@ -145,17 +145,19 @@ enum ModelArg {
     Fast,
 }
 
-/// One figure of a model: its key, and its field.
+/// One delay or rate of a host model: its key on the command line, and its field.
 struct Field {
     key: &'static str,
-    place: Place,
+    access: FieldAccess,
 }
 
-enum Place {
+/// Access to a field of a host model.
+enum FieldAccess {
     Delay(fn(&mut Model) -> &mut u64),
     Rate(fn(&mut Model) -> &mut Option<u64>),
 }
 
+/// Keys of a host model.
 const FIELDS: [Field; 10] = [
     Field::delay("post-delay", |model| &mut model.post_delay),
     Field::delay("nic-delay", |model| &mut model.nic_delay),
@@ -170,51 +172,51 @@ const FIELDS: [Field; 10] = [
 ];
 
 impl Field {
-    const fn delay(key: &'static str, place: fn(&mut Model) -> &mut u64) -> Field {
-        let place = Place::Delay(place);
-        Field { key, place }
+    const fn delay(key: &'static str, access: fn(&mut Model) -> &mut u64) -> Field {
+        let access = FieldAccess::Delay(access);
+        Field { key, access }
     }
 
-    const fn rate(key: &'static str, place: fn(&mut Model) -> &mut Option<u64>) -> Field {
-        let place = Place::Rate(place);
-        Field { key, place }
+    const fn rate(key: &'static str, access: fn(&mut Model) -> &mut Option<u64>) -> Field {
+        let access = FieldAccess::Rate(access);
+        Field { key, access }
     }
 
-    fn of(key: &str) -> Option<&'static Field> {
+    fn find(key: &str) -> Option<&'static Field> {
         const { &FIELDS }.iter().find(|field| field.key == key)
     }
 
     fn set(&self, model: &mut Model, flag: &str, text: &str) -> Result<(), Failure> {
-        match self.place {
-            Place::Delay(place) => *place(model) = quantity(flag, text, &TIME)?,
-            Place::Rate(place) => {
+        match self.access {
+            FieldAccess::Delay(access) => *access(model) = quantity(flag, text, &TIME)?,
+            FieldAccess::Rate(access) => {
                 let rate = quantity(flag, text, &RATE)?;
                 if rate == 0 {
                     return Err(Failure::bad_input(format_args!(
                         "{flag}: 0bps never ends; use 1bps or more, or leave it out"
                     )));
                 }
-                *place(model) = Some(rate);
+                *access(model) = Some(rate);
             }
         }
         Ok(())
     }
 
-    /// Formats the figure so that [`Field::set`] parses it; `None` for no rate.
+    /// Formats the delay or rate in the form that [`Field::set`] parses; `None` for a rate that is not limited.
     fn show(&self, mut model: Model) -> Option<String> {
-        match self.place {
-            Place::Delay(place) => Some(TIME.show(*place(&mut model)).to_string()),
-            Place::Rate(place) => place(&mut model).map(|rate| RATE.show(rate).to_string()),
+        match self.access {
+            FieldAccess::Delay(access) => Some(TIME.show(*access(&mut model)).to_string()),
+            FieldAccess::Rate(access) => access(&mut model).map(|rate| RATE.show(rate).to_string()),
         }
     }
 }
 
-/// Parses a host model: a name, figures, or both.
+/// Parses a host model: a name, `KEY=VALUE` pairs, or both, separated by commas.
 pub(crate) fn host_model(text: &str) -> Result<Model, Failure> {
     let mut model = Model::default();
     for (index, part) in text.split(',').map(str::trim).enumerate() {
         let wrong = || {
-            let names = Model::named().map(|model| model.name).join(", ");
+            let names = Model::named_models().map(|model| model.name).join(", ");
             let keys = FIELDS.map(|field| field.key).join(", ");
             Failure::bad_input(format_args!(
                 "--host-model: `{part}` is neither a model nor KEY=VALUE; models are {names}, and keys are {keys}"
@@ -222,7 +224,7 @@ pub(crate) fn host_model(text: &str) -> Result<Model, Failure> {
         };
         match part.split_once('=') {
             Some((key, value)) => {
-                let field = Field::of(key.trim()).ok_or_else(wrong)?;
+                let field = Field::find(key.trim()).ok_or_else(wrong)?;
                 field.set(
                     &mut model,
                     &format!("--host-model: {}", field.key),
@@ -230,7 +232,7 @@ pub(crate) fn host_model(text: &str) -> Result<Model, Failure> {
                 )?;
             }
             None => {
-                let mut named = Model::named().into_iter();
+                let mut named = Model::named_models().into_iter();
                 let found = named.find(|named| index == 0 && named.name == part);
                 model = found.ok_or_else(wrong)?.model;
             }
@@ -239,7 +241,8 @@ pub(crate) fn host_model(text: &str) -> Result<Model, Failure> {
     Ok(model)
 }
 
-/// Formats a model for reports: its name, or the figures that differ from the default. `None` for the default.
+/// Formats a model for reports: its name, or the `KEY=VALUE` pairs that differ from the default. `None` for the
+/// default.
 pub(in crate::run) fn show(model: Model) -> Option<String> {
     // The detail of the simulation does not change results.
     let model = Model {
@@ -249,7 +252,7 @@ pub(in crate::run) fn show(model: Model) -> Option<String> {
     if model == Model::default() {
         return None;
     }
-    let mut named = Model::named().into_iter();
+    let mut named = Model::named_models().into_iter();
     if let Some(named) = named.find(|named| named.model == model) {
         return Some(named.name.to_owned());
     }
@@ -261,9 +264,9 @@ pub(in crate::run) fn show(model: Model) -> Option<String> {
     Some(shown.collect::<Vec<_>>().join(","))
 }
 
-/// Lists the host models, one per line, with description and source.
+/// Text of `--list-host-models`: one line per model, with description and source.
 pub(in crate::run) fn list() -> String {
-    let all = Model::named();
+    let all = Model::named_models();
     let width = all.iter().map(|named| named.name.len()).max().unwrap_or(0);
     let lines = all.iter().map(|named| {
         let (name, about, source) = (named.name, named.about, named.source);

@@ -1,21 +1,21 @@
-//! `--lose`: packets of a kind that a switch loses at a host's port, and their drop rule for the switch.
+//! Parses `--lose`: rules by which a switch drops chosen packets at the port of a host.
 
 use alfirk_ctrl::topology::{Node, Topology};
 
-/// Rule by which a switch loses packets of one kind at the port of a host.
+/// Rule by which a switch drops certain packets of one kind at the port of a host.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LossRule {
     switch: String,
     port: u32,
-    /// Whether packets from the host are lost; otherwise packets to the host.
+    /// Whether packets from the host are dropped; otherwise packets to the host.
     from_host: bool,
-    kind: Kind,
-    /// Which packets of the kind are lost, counted from 1: `1`, or `1-3`.
+    kind: PacketKind,
+    /// Which packets of the kind are dropped, counted from 1: `1`, or `1-3`.
     numbers: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PacketKind {
     Data,
     Ack,
     Nak,
@@ -23,10 +23,10 @@ enum Kind {
 }
 
 impl LossRule {
-    /// Parses `h2:from:ack:1`; the error is a message for users.
-    pub fn read(topology: &Topology, text: &str) -> Result<LossRule, String> {
+    /// Parses a value of `--lose`, such as `h2:from:ack:1`. The error is a message for users.
+    pub fn parse(topology: &Topology, text: &str) -> Result<LossRule, String> {
         let parts: Vec<&str> = text.split(':').collect();
-        let [host, way, kind, numbers] = parts[..] else {
+        let [host, direction, kind, numbers] = parts[..] else {
             return Err("write it as HOST:from|to:data|ack|nak|rnr:N, as h2:from:ack:1".to_owned());
         };
         let found = topology.host_named(host);
@@ -42,17 +42,21 @@ impl LossRule {
             });
             there.filter(|_| here)
         });
-        let (switch, port) = ends.next().ok_or("the host is not connected to a switch")?;
-        let from_host = match way {
+        let (switch, port) = ends.next().ok_or("the host has no link to a switch")?;
+        let from_host = match direction {
             "from" => true,
             "to" => false,
-            _ => return Err(format!("`{way}` is neither `from` nor `to`")),
+            _ => {
+                return Err(format!(
+                    "`{direction}`: expected `from` or `to` after the host"
+                ))
+            }
         };
         let kind = match kind {
-            "data" => Kind::Data,
-            "ack" => Kind::Ack,
-            "nak" => Kind::Nak,
-            "rnr" => Kind::Rnr,
+            "data" => PacketKind::Data,
+            "ack" => PacketKind::Ack,
+            "nak" => PacketKind::Nak,
+            "rnr" => PacketKind::Rnr,
             _ => {
                 return Err(format!(
                     "unknown kind `{kind}`: expected data, ack, nak or rnr"
@@ -75,17 +79,17 @@ impl LossRule {
         })
     }
 
-    /// Formats the rule as `SWITCH:` and a value of `alfirk switch --port-drop`.
+    /// Formats the rule as `SWITCH:RULE`, where RULE is a value of `alfirk switch --port-drop`.
     ///
     /// A RoCEv2 packet has UDP port 4791 at offset 36 of its frame and its opcode at 42; an ACK or NAK has its syndrome at 54, whose
     /// upper three bits are the kind (IBTA vol. 1, 9.2.1 and 9.7.5.1.1).
-    pub fn rule(&self) -> String {
-        let way = if self.from_host { "in" } else { "out" };
+    pub fn switch_rule(&self) -> String {
+        let direction = if self.from_host { "in" } else { "out" };
         let kind = match self.kind {
-            Kind::Data => "42=00/f0",
-            Kind::Ack => "42=11,54=00/e0",
-            Kind::Rnr => "42=11,54=20/e0",
-            Kind::Nak => "42=11,54=60/e0",
+            PacketKind::Data => "42=00/f0",
+            PacketKind::Ack => "42=11,54=00/e0",
+            PacketKind::Rnr => "42=11,54=20/e0",
+            PacketKind::Nak => "42=11,54=60/e0",
         };
         let LossRule {
             switch,
@@ -93,7 +97,7 @@ impl LossRule {
             numbers,
             ..
         } = self;
-        format!("{switch}:{port}={way},{numbers},36=12,37=b7,{kind}")
+        format!("{switch}:{port}={direction},{numbers},36=12,37=b7,{kind}")
     }
 }
 
@@ -104,7 +108,7 @@ mod tests {
 
     #[test]
     fn packet_kinds_become_byte_rules_at_the_hosts_port() {
-        let rule = |text| LossRule::read(&testbed(), text).map(|lost| lost.rule());
+        let rule = |text| LossRule::parse(&testbed(), text).map(|lost| lost.switch_rule());
         let rule_of = |text| rule(text).unwrap();
         assert_eq!(
             rule_of("h2:from:ack:1"),

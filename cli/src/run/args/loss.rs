@@ -1,4 +1,4 @@
-//! `--loss`: `0.001` for every link, `s1-h3:0.2@1ms-5ms` for one link during a time.
+//! Parses `--loss`: `0.001` is a loss probability for every link, `s1-h3:0.2@1ms-5ms` one for a link during a time.
 
 use alfirk_ctrl::topology::{LinkIndex, Topology};
 use alfirk_experiment::Outage;
@@ -7,7 +7,7 @@ use super::quantity::span;
 use crate::exit::Failure;
 use crate::run::config::Driver;
 
-/// The name that selects all links of core switches.
+/// Value in place of a link that selects all links of core switches.
 const CORE: &str = "core";
 
 /// Losses that `--loss` requests, parsed and checked.
@@ -17,9 +17,9 @@ pub struct Losses {
     pub everywhere: f64,
     /// Loss probability of links of core switches; `None` if it is that of `everywhere`.
     pub core: Option<f64>,
-    /// Losses of single links during a time.
+    /// Losses of single links, each during a limited time.
     pub outages: Vec<Outage>,
-    /// Losses of core and single links, as given on the command line.
+    /// Values of `--loss` for core links and single links, as given on the command line, for the report.
     pub names: Vec<String>,
 }
 

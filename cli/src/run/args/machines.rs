@@ -1,4 +1,4 @@
-//! Flags that spread a network over several machines.
+//! Flags that distribute a network over several machines.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -8,13 +8,13 @@ use alfirk_roce::wire::vxlan;
 
 use crate::exit::Failure;
 
-/// The name of the machine where the command runs.
+/// Name in `--machines` of the machine on which the command runs.
 pub const LOCAL: &str = "local";
 /// Default remote shell: it does not prompt, and ends when the connection is lost.
 const SHELL: &str =
     "ssh -T -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=3";
 
-/// The machines of a network, and the placement of nodes.
+/// Flags for the machines of a network, and for the placement of nodes on them.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Several machines")]
 pub struct PlacementArgs {
@@ -35,7 +35,7 @@ pub struct PlacementArgs {
 }
 
 impl PlacementArgs {
-    /// Parses the machines and places each node; `None` for one machine.
+    /// Parses the machines and assigns each node to one; `None` without `--machines`.
     pub fn check(
         &self,
         topology: &Topology,
@@ -74,10 +74,10 @@ pub struct MachinesArgs {
     fragment_vxlan: bool,
 }
 
-/// The machines, and the nodes on each.
+/// The machines of a network, the nodes on each, and how the machines are reached.
 #[derive(Debug)]
 pub struct Machines {
-    /// Machines, by number.
+    /// Names and addresses of the machines; the index is the number of the machine.
     pub machines: Vec<MachineName>,
     pub placement: Placement,
     /// Remote shell, split into words.
@@ -87,23 +87,23 @@ pub struct Machines {
     pub fragments: bool,
 }
 
-/// A machine's name and address.
+/// A machine: the name for the remote shell, and its address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineName {
     pub name: String,
-    /// Address that the other machines use; `None` if it is to be detected.
+    /// Address at which the other machines reach it; `None` if it is detected from the connection.
     pub address: Option<Ipv4Addr>,
 }
 
 impl Machines {
-    /// Whether one of the machines is that of this command.
+    /// Whether one of the machines is the one on which the command runs.
     pub fn has_local(&self) -> bool {
         self.machines.iter().any(|machine| machine.name == LOCAL)
     }
 }
 
 impl MachinesArgs {
-    /// Checks the names and places each node; `None` for one machine.
+    /// Checks the flags and assigns each node to a machine; `None` without `--machines`.
     pub fn check(&self, topology: &Topology) -> Result<Option<Machines>, Failure> {
         let Some((machines, placement)) = self.placement.check(topology)? else {
             return Ok(None);
@@ -131,7 +131,7 @@ fn machines_and_placement(
     names: &[String],
     places: &[String],
 ) -> Result<(Vec<MachineName>, Placement), Failure> {
-    let machines = names.iter().map(|text| machine(text));
+    let machines = names.iter().map(|text| parse_machine(text));
     let machines: Vec<MachineName> = machines
         .collect::<Result<_, String>>()
         .map_err(Failure::bad_input)?;
@@ -139,13 +139,13 @@ fn machines_and_placement(
         if machines[..at].iter().any(|m| m.name == machine.name) {
             let name = &machine.name;
             return Err(Failure::bad_input(format_args!(
-                "--machines: {name} is named twice"
+                "--machines: {name} is named twice; name each machine once"
             )));
         }
     }
     let mut fixed = BTreeMap::new();
     for text in places {
-        place(topology, &machines, text, &mut fixed)
+        parse_placement(topology, &machines, text, &mut fixed)
             .map_err(|why| Failure::bad_input(format_args!("--place {text}: {why}")))?;
     }
     let placement = Placement::new(topology, machines.len(), &fixed)
@@ -154,7 +154,7 @@ fn machines_and_placement(
 }
 
 /// Parses a machine, such as `b`, `root@b` or `local=192.0.2.1`.
-fn machine(text: &str) -> Result<MachineName, String> {
+fn parse_machine(text: &str) -> Result<MachineName, String> {
     let (name, address) = match text.split_once('=') {
         Some((name, address)) => (name, Some(address)),
         None => (text, None),
@@ -175,7 +175,7 @@ fn machine(text: &str) -> Result<MachineName, String> {
 }
 
 /// Parses a placement, such as `s1=b` or `p1*=2`, and adds its nodes to `fixed`.
-fn place(
+fn parse_placement(
     topology: &Topology,
     machines: &[MachineName],
     text: &str,
@@ -207,7 +207,9 @@ fn place(
     for node in meant {
         if fixed.insert(node, machine).is_some_and(|m| m != machine) {
             let name = topology.name_of(node);
-            return Err(format!("{name} is placed twice"));
+            return Err(format!(
+                "node {name} is placed on two machines; place it once"
+            ));
         }
     }
     Ok(())
@@ -256,7 +258,7 @@ mod tests {
         let checked =
             checked.or_else(|_| check(&["a", "b"], &["h1=b", "h2=1", &format!("{leaf}=2")]));
         let placement = checked.unwrap().placement;
-        let of = |name: &str| placement.of(topology.node_named(name).unwrap());
+        let of = |name: &str| placement.machine_of(topology.node_named(name).unwrap());
         assert_eq!((of("h1"), of("h2"), of(&leaf)), (1, 0, 1));
     }
 
@@ -275,7 +277,11 @@ mod tests {
             (&["a", "b"], &["h1=c"], "the 2 machines are a, b"),
             (&["a", "b"], &["h1=0"], "no machine of that name or number"),
             (&["a", "b"], &["h77=1"], "has no node h77"),
-            (&["a", "b"], &["h1=1", "h1=2"], "h1 is placed twice"),
+            (
+                &["a", "b"],
+                &["h1=1", "h1=2"],
+                "node h1 is placed on two machines",
+            ),
         ] {
             let said = check(machines, places).unwrap_err();
             assert!(said.contains(why), "{said}");

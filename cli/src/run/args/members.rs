@@ -1,4 +1,4 @@
-//! The source and the receivers.
+//! Flags that select the source and the receivers.
 
 use alfirk_ctrl::topology::{HostIndex, Topology};
 use alfirk_roce::collective::{Algorithm, WriteMode};
@@ -6,8 +6,8 @@ use alfirk_roce::collective::{Algorithm, WriteMode};
 use super::Args;
 use crate::exit::Failure;
 
-/// Largest number of source changes.
-const MOST_SWITCHES: u32 = 10_000;
+/// Largest value of `--switch-source`.
+const MAX_SOURCE_CHANGES: u32 = 10_000;
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Members")]
@@ -40,7 +40,7 @@ pub(super) struct MemberArgs {
 }
 
 impl MemberArgs {
-    /// Returns the hosts of the group, the source first.
+    /// Selects the hosts of the group, the source first.
     pub(super) fn check(&self, topology: &Topology) -> Result<Vec<HostIndex>, Failure> {
         let source = self.source(topology)?;
         match self.to.is_empty() {
@@ -49,8 +49,8 @@ impl MemberArgs {
         }
     }
 
-    /// Number of source changes.
-    pub(super) fn switches(&self) -> u32 {
+    /// Number of source changes (`--switch-source`), by default 0.
+    pub(super) fn source_changes(&self) -> u32 {
         self.switch_source.unwrap_or(0)
     }
 
@@ -62,13 +62,13 @@ impl MemberArgs {
             Failure::bad_input(format_args!(
                 "--source {name}: topology {} has no host of that name; its hosts are {}",
                 topology.name(),
-                some_names(topology)
+                first_host_names(topology)
             ))
         })
     }
 
-    /// Returns the source, then other hosts in the order of the topology: from its beginning or, with `--rotate`, from
-    /// the source on.
+    /// Selects the members by number (`--group`): the source, then other hosts in the order of the topology, from its
+    /// beginning or with `--rotate` from the source on.
     fn by_number(&self, topology: &Topology, source: HostIndex) -> Result<Vec<HostIndex>, Failure> {
         let hosts = topology.hosts().len();
         let group = self.group.unwrap_or(hosts);
@@ -91,7 +91,7 @@ impl MemberArgs {
         Ok(std::iter::once(source).chain(others).take(group).collect())
     }
 
-    /// Returns the source, then the hosts that `--to` names.
+    /// Selects the members by name: the source, then the hosts that `--to` names.
     fn by_name(&self, topology: &Topology, source: HostIndex) -> Result<Vec<HostIndex>, Failure> {
         let mut all = vec![source];
         for name in &self.to {
@@ -101,7 +101,7 @@ impl MemberArgs {
                 Failure::bad_input(format_args!(
                     "--to {name}: topology {} has no such host; its hosts are {}",
                     topology.name(),
-                    some_names(topology)
+                    first_host_names(topology)
                 ))
             })?;
             if all.contains(&host) {
@@ -117,12 +117,12 @@ impl MemberArgs {
 
 impl Args {
     /// Rejects source changes that conflict with other flags.
-    pub(super) fn check_switches(&self, algorithms: &[Algorithm]) -> Result<(), Failure> {
-        let switches = self.members.switches();
+    pub(super) fn check_source_changes(&self, algorithms: &[Algorithm]) -> Result<(), Failure> {
+        let switches = self.members.source_changes();
         let refused = if switches == 0 {
             return Ok(());
-        } else if switches > MOST_SWITCHES {
-            format!("--switch-source {switches}: at most {MOST_SWITCHES} changes")
+        } else if switches > MAX_SOURCE_CHANGES {
+            format!("--switch-source {switches}: at most {MAX_SOURCE_CHANGES} changes")
         } else if !algorithms.contains(&Algorithm::Alfirk) {
             "--switch-source: only alfirk changes the source; add alfirk to --algorithms"
                 .to_string()
@@ -139,8 +139,8 @@ impl Args {
     }
 }
 
-/// Lists the first host names of the topology, for an error message.
-pub(super) fn some_names(topology: &Topology) -> String {
+/// Names of the first hosts of the topology, for an error message.
+pub(super) fn first_host_names(topology: &Topology) -> String {
     const SHOWN: usize = 8;
     let names: Vec<&str> = topology.hosts().iter().map(|h| h.name.as_str()).collect();
     match names.len() {

@@ -1,4 +1,4 @@
-//! The message: its data, verb and division.
+//! Flags of the message: its data, RDMA verb, and division into packets, slices and messages.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::exit::Failure;
 use crate::run::input::Source;
 
 /// Default size of a message in bytes.
-const USUAL: u64 = 1 << 20;
+const DEFAULT_SIZE: u64 = 1 << 20;
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Message")]
@@ -71,7 +71,7 @@ pub(super) struct MessageArgs {
 }
 
 impl MessageArgs {
-    /// Whether `--size`, `--input` or another verb than SEND is given.
+    /// Whether `--size` or `--input` is given, or `--op` with another verb than SEND.
     pub(super) fn is_given(&self) -> bool {
         self.size.is_some() || self.input.is_some() || self.op != TransferOp::Send
     }
@@ -81,7 +81,7 @@ impl MessageArgs {
         match (&self.input, self.size) {
             (Some(file), _) => Source::File(file.clone()),
             (None, _) if collective == Collective::Barrier => Source::Nothing,
-            (None, size) => Source::Seeded(size.unwrap_or(USUAL)),
+            (None, size) => Source::Seeded(size.unwrap_or(DEFAULT_SIZE)),
         }
     }
 

@@ -126,7 +126,8 @@ impl Args {
         self.driver.driver
     }
 
-    /// Reads the topology, and makes all checks that need neither a network nor the message.
+    /// Checks all flags and reads the topology. Returns the configuration of the run, without building a network or
+    /// reading the message.
     pub fn check(self) -> Result<Config, Failure> {
         let driver = self.driver.driver;
         let topology = match &self.topology {
@@ -147,7 +148,7 @@ impl Args {
         self.check_driver(workload.is_some())?;
         let algorithms = self.fitting_algorithms(algorithms, &topology, &members)?;
         let kills = self.kills(&topology, &algorithms, members[0])?;
-        let switches = self.members.switches();
+        let switches = self.members.source_changes();
         let hostiles = self
             .faults
             .hostiles(&topology, &algorithms, &members, switches)?;
@@ -157,13 +158,13 @@ impl Args {
         let is_fast = driver == Driver::Virtual || scale != Scale::Off;
         let mtu = self.message.path_mtu(&topology)?;
         let losses = self.faults.losses(&topology, driver)?;
-        let safeguard = self.safeguard(&topology, &algorithms, fallback, mtu, is_fast)?;
+        let safeguard = self.goodput_monitor(&topology, &algorithms, fallback, mtu, is_fast)?;
         let write = self.message.write()?;
-        self.check_switches(&algorithms)?;
+        self.check_source_changes(&algorithms)?;
         self.check_target(&topology)?;
         self.output.check(driver)?;
         let model = self.model.check()?;
-        self.check_equipment(&topology, model, scale)?;
+        self.check_hardware(&topology, model, scale)?;
         let strategies = self.group.strategies();
         let job = Job {
             members,
@@ -218,7 +219,7 @@ impl Args {
                 core: losses.core,
                 names: losses.names,
             },
-            lose: self.faults.loss_rules(&topology, driver)?,
+            loss_rules: self.faults.loss_rules(&topology, driver)?,
             guests: self.guests(&topology)?,
             rates: self.rates.names(),
             suspensions: self.faults.suspend.clone(),
@@ -239,8 +240,8 @@ impl Args {
         })
     }
 
-    /// Like [`Args::check`], but for the Mininet driver, in a comparison of both drivers. Rejects flags that one of
-    /// them does not support, and `--scale off`.
+    /// Checks the flags for `alfirk compare-drivers`, with the Mininet driver. Rejects flags that one of the drivers
+    /// does not support, and `--scale off`.
     pub fn check_for_both_drivers(self) -> Result<Config, Failure> {
         self.on_both_drivers()?.check()
     }
@@ -265,8 +266,8 @@ impl Args {
         Ok(())
     }
 
-    /// Rejects settings that switches and hosts on Mininet do not support.
-    fn check_equipment(
+    /// Rejects settings of simulated hardware that switches and hosts on Mininet do not support.
+    fn check_hardware(
         &self,
         topology: &Topology,
         model: Model,

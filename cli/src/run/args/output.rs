@@ -1,4 +1,4 @@
-//! Output of a run: report, captures, trace and page.
+//! Flags of the output of a run: report, captures, trace and page.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

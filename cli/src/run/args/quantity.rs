@@ -4,19 +4,21 @@ use alfirk_units::{Quantity, TIME};
 
 use crate::exit::Failure;
 
-/// Parses a rate, a size or a time.
+/// Parses a rate, a size or a time, as `kind` says. `flag`: name of the flag for messages.
 ///
 /// # Errors
-/// A message that begins with the flag's name.
+/// The text is not such a quantity; the message begins with `flag`.
 pub(super) fn quantity(flag: &str, text: &str, kind: &Quantity) -> Result<u64, Failure> {
     kind.parse(text)
         .map_err(|error| Failure::bad_input(format_args!("{flag}: {error}")))
 }
 
-/// Parses `1ms-5ms`, or `1ms` for a span without an end: times after the post, in nanoseconds.
+/// Parses a time span after the post, `1ms-5ms` or `1ms` for a span without an end. Returns start and end in
+/// nanoseconds.
 ///
 /// # Errors
-/// A message that begins with the flag's name, or the result of `refuse` if the end is not after the start.
+/// A time is not valid; the message begins with the flag's name. If the end is not after the start, the error is the
+/// result of `refuse`.
 pub(super) fn span(
     flag: &str,
     text: &str,
@@ -30,7 +32,7 @@ pub(super) fn span(
     let from = time(from)?;
     let until = until.map(time).transpose()?;
     match until.is_some_and(|until| until <= from) {
-        true => Err(refuse("the end is before the start")),
+        true => Err(refuse("the end must be after the start")),
         false => Ok((from, until)),
     }
 }

@@ -1,4 +1,4 @@
-//! `--rate`: rates of single links, in place of the topology's.
+//! Flag `--rate`: rates of single links, in place of the topology's.
 
 use alfirk_ctrl::topology::Topology;
 use alfirk_units::RATE;
@@ -7,7 +7,7 @@ use super::loss::find_link;
 use super::quantity::quantity;
 use crate::exit::Failure;
 
-/// Rates of single links.
+/// Rates of single links on the command line.
 #[derive(Debug, clap::Args)]
 pub(super) struct RateArgs {
     /// Rate of one link in both directions, in place of the topology's: NODE-NODE:RATE, as h3-p1e2:50Gbps
@@ -16,7 +16,7 @@ pub(super) struct RateArgs {
 }
 
 impl RateArgs {
-    /// Returns the topology with the rates that `--rate` gives.
+    /// Returns the topology with the rates of `--rate` in place of its own.
     pub(super) fn apply(&self, mut topology: Topology) -> Result<Topology, Failure> {
         for text in &self.rate {
             let refuse = |why: String| Failure::bad_input(format_args!("--rate {text}: {why}"));
@@ -41,7 +41,7 @@ impl RateArgs {
         Ok(topology)
     }
 
-    /// Returns the rates as given on the command line.
+    /// Returns the values of `--rate` as given on the command line, for the report.
     pub(super) fn names(self) -> Vec<String> {
         self.rate
     }

@@ -1,4 +1,4 @@
-//! Workloads on the command line.
+//! Flags of workloads: application traffic instead of one message.
 
 use alfirk_experiment::workload::{FlowAlgorithm, Kind, Workload};
 use alfirk_roce::collective::Algorithm;
@@ -37,13 +37,13 @@ pub(in crate::run) struct WorkloadArgs {
     pub(in crate::run) list_workloads: bool,
 }
 
-/// A workload and its description.
+/// A workload of flows, with the text that describes it in reports.
 #[derive(Debug)]
 pub struct WorkloadSettings {
     pub workload: Workload,
-    /// The workload's text with every key.
+    /// The value of `--workload` with all its keys, defaults included.
     pub text: String,
-    /// Text of the background traffic with every key; `None` without.
+    /// The value of `--background` with all its keys, defaults included; `None` without background traffic.
     pub background: Option<String>,
 }
 
@@ -53,7 +53,7 @@ impl WorkloadArgs {
         self.workload.is_some()
     }
 
-    /// Whether sources count messages as requests; false if the workload does not parse.
+    /// Whether sources count messages as requests; false if there is no valid workload.
     pub(super) fn counts_requests(&self) -> bool {
         let kind = self.workload.as_ref().and_then(|text| text.parse().ok());
         matches!(kind, Some(Kind::Storage { .. }))
@@ -71,7 +71,7 @@ impl WorkloadArgs {
             return Ok(None);
         };
         let hosts: Vec<HostIndex> = topology.host_indexes().collect();
-        let size = size.map_or(USUAL, |size| size.max(1));
+        let size = size.map_or(DEFAULT_SIZE, |size| size.max(1));
         let (kind, mut workload) = read("--workload", text, size, &hosts, seed)?;
         if let Some(interval) = self.throughput_every {
             if interval == 0 {
@@ -83,14 +83,14 @@ impl WorkloadArgs {
         }
         let mut background = None;
         if let Some(text) = &self.background {
-            let (kind, load) = read("--background", text, USUAL, &hosts, seed)?;
+            let (kind, load) = read("--background", text, DEFAULT_SIZE, &hosts, seed)?;
             let is_load = |by| matches!(by, FlowAlgorithm::Always(Algorithm::Unicast));
             if !load.flows().all(|flow| is_load(flow.by)) {
                 return Err(Failure::bad_input(format_args!(
                     "--background {text}: background traffic is unicast; use incast or pairs"
                 )));
             }
-            workload.load(&load);
+            workload.add_background(&load);
             background = Some(kind.to_string());
         }
         Ok(Some(WorkloadSettings {
@@ -102,7 +102,7 @@ impl WorkloadArgs {
 }
 
 /// Default length of a flow in bytes.
-const USUAL: u64 = 1 << 20;
+const DEFAULT_SIZE: u64 = 1 << 20;
 
 fn read(
     flag: &str,
@@ -117,7 +117,7 @@ fn read(
     Ok((kind, workload))
 }
 
-/// Lists an example of each kind of workload, one per line.
+/// Text of `--list-workloads`: an example of each kind of workload, one per line.
 pub(in crate::run) fn list() -> String {
     Kind::examples().map(|example| example + "\n").collect()
 }

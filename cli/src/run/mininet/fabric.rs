@@ -1,4 +1,4 @@
-//! A [`Fabric`] on Mininet.
+//! Implements [`Fabric`] on a Mininet network: switches and hosts are processes, the controller runs in this process.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use alfirk_ctrl::client::{GroupNews, Handle, Runner, StartError, SwitchAddress};
+use alfirk_ctrl::client::{GroupNotification, Handle, Runner, StartError, SwitchAddress};
 use alfirk_ctrl::controller::{Controller, GroupInfo, RegisterGroup};
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, LinkIndex, Node, SwitchIndex, Topology};
 use alfirk_experiment::{
-    in_band, Fabric, FabricError, MachineSummary, MachinesSummary, MemberEvent, News, Processing,
-    Traffic, Victim,
+    in_band, Fabric, FabricError, GroupChange, MachineSummary, MachinesSummary, MemberEvent,
+    ProcessingTimes, Traffic, Victim,
 };
 use alfirk_packet_io::Clock;
 use alfirk_roce::collective::{
@@ -44,48 +44,49 @@ use crate::run::config::{Config, GuestRdma};
 use crate::run::controller_config;
 use crate::run::progress::{Bars, Runs};
 
-/// Time limit for building the network.
+/// Time limit for Mininet to build the network.
 const START_LIMIT: Duration = Duration::from_secs(150);
-/// Time limit for programming the switches.
+/// Time limit for the controller to program all switches.
 const READY_LIMIT: Duration = Duration::from_secs(60);
 
-/// Number of clock queries to a guest; the one with the shortest round trip is used.
+/// Number of queries of a host's clock to measure its offset; the one with the shortest round trip is used.
 const CLOCK_QUERIES: usize = 5;
 
-/// Assumed processing times of switches and hosts for a packet, on the network's clock, if links have rates. The clock
-/// is so slow that real processing is short on it.
-const PROCESSING: Processing = Processing {
+/// Assumed times of switches and hosts to process a packet, on the network's clock, if links have rates. That clock is
+/// so slow that real processing is shorter.
+const PROCESSING: ProcessingTimes = ProcessingTimes {
     switch_ns: 2_000,
     host_ns: 10_000,
 };
 
-/// Time limit for the controller's group operations.
+/// Time limit for operations on groups: registration, removal, membership and counters.
 const GROUP_LIMIT: Duration = Duration::from_secs(60);
 
-/// A network of processes, the controller in this process, and a connection to each host.
+/// A running Mininet network: its processes, the controller in this process, and a connection to each host.
 ///
-/// Fields are dropped in this order: connections to the network end before the network.
+/// Fields are dropped in the order of declaration, so that connections to the network end before the network.
 pub struct MininetFabric {
     hosts: Vec<HostClient>,
-    /// Killed hosts, to which no more requests are sent.
-    dead: BTreeSet<HostIndex>,
+    /// Hosts that were killed during the run; they receive no more requests.
+    killed: BTreeSet<HostIndex>,
     /// Hosts that send hostile packets until their transfer is closed.
     hostile: BTreeSet<HostIndex>,
-    /// Nanoseconds that this machine's clock is ahead of that of each guest, and of each host on another machine.
-    clocks: BTreeMap<HostIndex, i64>,
-    /// Maximum error of the clock offsets in nanoseconds.
+    /// Clock offset of each guest, and of each host on another machine: nanoseconds by which this machine's clock is
+    /// ahead.
+    clock_offsets: BTreeMap<HostIndex, i64>,
+    /// Largest error of a measured clock offset in nanoseconds.
     clock_error: u64,
     /// Whether guests use Linux's RDMA stack, which does not count the packets of a queue pair.
     linux_rdma: bool,
     /// The controller; `None` if the network and its controller belong to another program.
     controller: Option<Handle>,
-    /// Receives the controller's actions on groups.
-    news: UnboundedReceiver<GroupNews>,
+    /// Receives the controller's notices about groups: lost members and rerouted trees.
+    news: UnboundedReceiver<GroupNotification>,
     runtime: Runtime,
     network: Box<dyn Network>,
     /// Network namespace of switches and controller; `None` if it is that of this process.
     _namespace: Option<Namespace>,
-    /// The command's running algorithms, and a received signal, which ends waits.
+    /// The command's state for progress and signals; a received signal ends waits.
     runs: Arc<Runs>,
     /// Registers the network for removal by force if this process ends early. Dropped after the network.
     _guard: NetworkGuard,
@@ -98,17 +99,18 @@ pub struct MininetFabric {
     topology: Topology,
     /// Number of the current transfer, the same at all hosts.
     transfer: u32,
-    /// Host whose events are polled first; it rotates, so that every host is served.
-    turn: usize,
-    /// Events of transfers that arrived while waiting for a leader's reply, and are returned later.
-    early: VecDeque<(HostIndex, MemberEvent)>,
-    /// Message that is stored on each machine, and the file from which sources read it; by number of the machine.
+    /// Index of the host whose events are polled first. It advances at each poll, so that every host is served.
+    next_polled_host: usize,
+    /// Events of transfers that arrived during a wait for the reply of a group's leader. They are returned by later
+    /// calls.
+    deferred_events: VecDeque<(HostIndex, MemberEvent)>,
+    /// By number of the machine: the message that is stored there, and the path of its file.
     messages: BTreeMap<usize, (Arc<ExpectedData>, PathBuf)>,
 }
 
 impl MininetFabric {
-    /// Builds the network. Links have the topology's rates and delays, on a clock that is `scale` times slower than
-    /// real time. With `None` they have neither.
+    /// Builds the network and programs its switches. Links have the rates and delays of the topology, on a clock that
+    /// is `scale` times slower than real time; with `None` they have neither.
     pub fn start(
         config: &Config,
         program: &CompiledProgram,
@@ -135,7 +137,7 @@ impl MininetFabric {
         let mut network: Box<dyn Network> = match &config.machines {
             None => {
                 let network = MininetNetwork::start(&spec)?;
-                runs.network_stands(Leftover {
+                runs.add_network(Leftover {
                     process: network.process(),
                     folder: network.folder().to_owned(),
                 });
@@ -165,7 +167,7 @@ impl MininetFabric {
             runtime.spawn(runner.run());
             handle
         };
-        let news = runtime.block_on(controller.news());
+        let news = runtime.block_on(controller.subscribe());
         let news = news.ok_or_else(|| Failure::failed(controller_ended()))?;
         let hosts = topology
             .hosts()
@@ -179,9 +181,9 @@ impl MininetFabric {
         };
         let mut fabric = MininetFabric {
             hosts,
-            dead: BTreeSet::new(),
+            killed: BTreeSet::new(),
             hostile: BTreeSet::new(),
-            clocks: elsewhere.into_iter().map(|host| (host, 0)).collect(),
+            clock_offsets: elsewhere.into_iter().map(|host| (host, 0)).collect(),
             clock_error: 0,
             machines,
             linux_rdma: (config.guests.as_ref()).is_some_and(|g| g.rdma == GuestRdma::Linux),
@@ -196,14 +198,18 @@ impl MininetFabric {
             has_rates: scale.is_some(),
             topology,
             transfer: 0,
-            turn: 0,
-            early: VecDeque::new(),
+            next_polled_host: 0,
+            deferred_events: VecDeque::new(),
             messages: BTreeMap::new(),
         };
-        let handle = fabric.controller().map_err(Failure::failed)?;
+        let handle = fabric.controller_handle().map_err(Failure::failed)?;
         let ready = async move { handle.ready(READY_LIMIT).await };
         let limit = READY_LIMIT + Duration::from_secs(5);
-        let ready = fabric.wait_for(ready, "timeout while programming the switches", limit);
+        let ready = fabric.wait_for(
+            ready,
+            "the controller has not programmed all switches",
+            limit,
+        );
         ready
             .map_err(Failure::failed)?
             .map_err(|error| match error {
@@ -213,7 +219,8 @@ impl MininetFabric {
         Ok(fabric)
     }
 
-    /// Waits for an operation of the controller; a failure of the network ends the wait.
+    /// Waits for the operation `work` of the controller; a failure of the network ends the wait. `what`: message of a
+    /// timeout.
     fn wait_for<T: Send + 'static>(
         &mut self,
         work: impl Future<Output = T> + Send + 'static,
@@ -236,13 +243,17 @@ impl MininetFabric {
             .map_err(|error| FabricError::Broken(format!("the controller failed: {error}")))
     }
 
-    /// Waits at most `limit` for output of the network, a signal or, if `hosts`, an event of a host. A failure of the
-    /// network is an error.
+    /// Waits at most `limit` for output of the network, for a signal or, if `hosts` is true, for an event of a host.
+    /// Returns an error if the network has failed or a signal has arrived.
     fn wait_for_input(&mut self, limit: Duration, hosts: bool) -> Result<(), FabricError> {
         let network = {
             let network = self.network.fds().into_iter();
             let sources = network
-                .chain(self.alive().filter(|_| hosts).map(|host| host.as_fd()))
+                .chain(
+                    self.alive_hosts()
+                        .filter(|_| hosts)
+                        .map(|host| host.as_fd()),
+                )
                 .chain(self.runs.interruption());
             let mut fds: Vec<PollFd<'_>> = sources
                 .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
@@ -259,18 +270,18 @@ impl MininetFabric {
         Ok(())
     }
 
-    /// Reads the processor counters of each machine for the processes of hosts and switches. Also returns each
-    /// machine's number of processors.
+    /// Reads the processor counters of each machine, for the processes of hosts and switches, with the machine's number
+    /// of processors.
     pub fn counters(&mut self) -> Result<Vec<(Counters, usize)>, FabricError> {
         self.network.counters()
     }
 
-    /// Number of processors of all machines.
+    /// Number of processors of all machines of the network together.
     pub fn processors(&self) -> usize {
         self.network.processors()
     }
 
-    /// Machines of the network; `None` for a network on one machine.
+    /// Summary of the machines of the network for the report; `None` for a network on one machine.
     pub fn machines(&self) -> Option<MachinesSummary> {
         let (machines, crossing_links) = self.machines.clone()?;
         Some(MachinesSummary {
@@ -280,14 +291,14 @@ impl MininetFabric {
         })
     }
 
-    fn controller(&self) -> Result<Handle, FabricError> {
+    fn controller_handle(&self) -> Result<Handle, FabricError> {
         self.controller.clone().ok_or_else(|| {
             let why = "the controller belongs to the program that has the network; use --registration mrp";
             FabricError::Broken(why.to_string())
         })
     }
 
-    /// Attaches to a running network of another program, until that program removes it.
+    /// Attaches to a running network of another program (`--attach`). `folder` has the description of the network.
     pub fn attach(config: &Config, folder: &Path, bars: &Bars) -> Result<MininetFabric, Failure> {
         let runs = bars.runs();
         let guard = NetworkGuard::begin(&runs);
@@ -300,9 +311,9 @@ impl MininetFabric {
         let hosts = hosts.map(|host| network.connect(&host.name));
         Ok(MininetFabric {
             hosts: hosts.collect::<Result<Vec<_>, Failure>>()?,
-            dead: BTreeSet::new(),
+            killed: BTreeSet::new(),
             hostile: BTreeSet::new(),
-            clocks: BTreeMap::new(),
+            clock_offsets: BTreeMap::new(),
             clock_error: 0,
             machines: None,
             linux_rdma: false,
@@ -318,8 +329,8 @@ impl MininetFabric {
             has_rates: false,
             topology,
             transfer: 0,
-            turn: 0,
-            early: VecDeque::new(),
+            next_polled_host: 0,
+            deferred_events: VecDeque::new(),
             messages: BTreeMap::new(),
         })
     }
@@ -329,10 +340,11 @@ impl MininetFabric {
         time.as_nanos() as u64 / self.clock.scale()
     }
 
-    fn alive(&self) -> impl Iterator<Item = &HostClient> {
+    /// Connections to the hosts that were not killed.
+    fn alive_hosts(&self) -> impl Iterator<Item = &HostClient> {
         let hosts = self.hosts.iter().enumerate();
         hosts
-            .filter(|(index, _)| !self.dead.contains(&HostIndex(*index)))
+            .filter(|(index, _)| !self.killed.contains(&HostIndex(*index)))
             .map(|(_, host)| host)
     }
 
@@ -342,8 +354,8 @@ impl MininetFabric {
         ports.get(&port.to_string())
     }
 
-    /// Name of a switch at a link, and of its interface there. With this interface down, the link carries nothing in
-    /// either direction.
+    /// Finds an end of a link that is at a switch: names of the switch and of its interface. While this interface is
+    /// down, the link carries nothing in either direction.
     fn switch_end(&self, link: LinkIndex) -> Result<(String, String), FabricError> {
         let mut ends = self.topology.link(link).ends.into_iter();
         let interface = ends.find_map(|end| match end.node {
@@ -353,8 +365,13 @@ impl MininetFabric {
             }
             Node::Host(_) => None,
         });
-        interface
-            .ok_or_else(|| FabricError::Broken("the link has no interface at a switch".to_string()))
+        interface.ok_or_else(|| {
+            let ends = self.topology.link(link).ends;
+            let [a, b] = ends.map(|end| self.topology.show_end(end).to_string());
+            FabricError::Broken(format!(
+                "the network has no interface for the link {a} - {b}"
+            ))
+        })
     }
 
     fn request(&mut self, host: HostIndex, request: Request) -> Result<Reply, FabricError> {
@@ -364,8 +381,8 @@ impl MininetFabric {
         }
     }
 
-    /// Converts an error of a host. If the network reports that a process has failed, that failure takes the error's
-    /// place.
+    /// Converts an error of a host's connection. If the network reports within half a second that a process has failed,
+    /// returns that failure instead.
     fn explain(&mut self, error: anyhow::Error) -> FabricError {
         let news = self.wait_for_input(Duration::from_millis(500), false);
         news.err()
@@ -379,7 +396,12 @@ impl MininetFabric {
         }
     }
 
-    fn accepted(&mut self, host: HostIndex, request: Request) -> Result<(), FabricError> {
+    /// Sends a request that has no result to a host, and waits for its reply.
+    fn request_without_result(
+        &mut self,
+        host: HostIndex,
+        request: Request,
+    ) -> Result<(), FabricError> {
         match self.request(host, request)? {
             Reply::Accepted => Ok(()),
             other => Err(self.unexpected(host, &other)),
@@ -401,8 +423,8 @@ impl MininetFabric {
         }
     }
 
-    /// Measures the offset of the clock of a host that does not use this machine's clock. Repeated for each transfer,
-    /// since clocks drift.
+    /// Measures the clock offset of a host that does not use this machine's clock. Called for each transfer, because
+    /// clocks drift.
     fn measure_clock_offset(&mut self, host: HostIndex) -> Result<(), FabricError> {
         let mut best: Option<(u64, i64)> = None;
         for _ in 0..CLOCK_QUERIES {
@@ -418,7 +440,7 @@ impl MininetFabric {
             }
         }
         if let Some((took, behind)) = best {
-            self.clocks.insert(host, behind);
+            self.clock_offsets.insert(host, behind);
             self.clock_error = self.clock_error.max(took.div_ceil(2));
         }
         Ok(())
@@ -426,11 +448,11 @@ impl MininetFabric {
 
     /// Converts a time of a host's clock to this machine's clock, both in nanoseconds.
     fn to_local_time(&self, host: HostIndex, at: u64) -> u64 {
-        at.wrapping_add_signed(self.clocks.get(&host).copied().unwrap_or(0))
+        at.wrapping_add_signed(self.clock_offsets.get(&host).copied().unwrap_or(0))
     }
 
-    /// Counts the frames on all links, each once per link: those that switches sent, and those that they received from
-    /// hosts.
+    /// Counts the frames on all links, each frame once per link: those that switches sent, and those that switches
+    /// received from hosts.
     fn wire_packets(&mut self) -> Result<u64, FabricError> {
         let (mut sent, mut received) = (Vec::new(), Vec::new());
         for switch in self.topology.switch_indexes() {
@@ -449,6 +471,11 @@ impl MininetFabric {
             .packets(&as_str_pairs(&sent), &as_str_pairs(&received))
     }
 
+    /// A group's leader in messages, such as `leader h1`.
+    fn leader_name(&self, leader: HostIndex) -> String {
+        format!("leader {}", self.topology.host(leader).name)
+    }
+
     /// Waits until the leader of a group (the host that registers it) reports the result of its request.
     fn wait_for_leader(
         &mut self,
@@ -458,12 +485,12 @@ impl MininetFabric {
         let limit = self.to_network_time(GROUP_LIMIT);
         let deadline = self.now() + limit;
         // Events stay deferred until the leader has replied.
-        let mut early = std::mem::take(&mut self.early);
+        let mut deferred_events = std::mem::take(&mut self.deferred_events);
         let led = loop {
             match self.next_event(deadline) {
                 Err(error) => break Err(error),
                 Ok(Some((host, MemberEvent::Group(event)))) if host == leader => break Ok(event),
-                Ok(Some(other)) => early.push_back(other),
+                Ok(Some(other)) => deferred_events.push_back(other),
                 Ok(None) => {
                     break Err(FabricError::Timeout {
                         what: what.to_string(),
@@ -472,16 +499,16 @@ impl MininetFabric {
                 }
             }
         };
-        self.early = early;
+        self.deferred_events = deferred_events;
         led
     }
 
-    /// Returns the next event that a host has already reported; `None` if there is none.
+    /// Returns the next event that a host has already reported, without waiting; `None` if there is none.
     fn reported_event(&mut self) -> Result<Option<(HostIndex, MemberEvent)>, FabricError> {
         for _ in 0..self.hosts.len() {
-            let host = HostIndex(self.turn);
-            self.turn = (self.turn + 1) % self.hosts.len();
-            while !self.dead.contains(&host) {
+            let host = HostIndex(self.next_polled_host);
+            self.next_polled_host = (self.next_polled_host + 1) % self.hosts.len();
+            while !self.killed.contains(&host) {
                 let event = match self.hosts[host.0].next_event(Instant::now()) {
                     Ok(event) => event,
                     Err(error) => return Err(self.explain(error)),
@@ -501,15 +528,15 @@ impl MininetFabric {
     }
 }
 
-/// Registers the network for removal by force, in case this process must end before the network is taken down.
+/// Keeps the network registered for removal by force, in case this process must end before the network is removed.
 struct NetworkGuard(Arc<Runs>);
 
 impl NetworkGuard {
     /// Registers a network that is about to be built.
     fn begin(runs: &Arc<Runs>) -> NetworkGuard {
-        runs.network_stands(Leftover {
+        runs.add_network(Leftover {
             process: None,
-            folder: WorkDir::place(),
+            folder: WorkDir::planned_path(),
         });
         NetworkGuard(Arc::clone(runs))
     }
@@ -517,22 +544,24 @@ impl NetworkGuard {
 
 impl Drop for NetworkGuard {
     fn drop(&mut self) {
-        self.0.networks_are_gone();
+        self.0.clear_networks();
     }
 }
 
 impl Fabric for MininetFabric {
     fn register(&mut self, group: RegisterGroup) -> Result<GroupInfo, FabricError> {
-        let handle = self.controller()?;
+        let handle = self.controller_handle()?;
         let work = async move { handle.register(group).await };
-        let info = self.wait_for(work, "timeout while registering the group", GROUP_LIMIT)?;
+        let what = "the controller has not registered the group";
+        let info = self.wait_for(work, what, GROUP_LIMIT)?;
         Ok(info.ok_or_else(controller_ended)??)
     }
 
     fn deregister(&mut self, mcst_id: Ipv4Addr) -> Result<(), FabricError> {
-        let handle = self.controller()?;
+        let handle = self.controller_handle()?;
         let work = async move { handle.deregister(mcst_id).await };
-        let removed = self.wait_for(work, "timeout while removing the group", GROUP_LIMIT)?;
+        let what = format!("the controller has not removed group {mcst_id}");
+        let removed = self.wait_for(work, &what, GROUP_LIMIT)?;
         Ok(removed.ok_or_else(controller_ended)??)
     }
 
@@ -541,34 +570,38 @@ impl Fabric for MininetFabric {
         leader: HostIndex,
         group: RegisterGroup,
     ) -> Result<(), FabricError> {
-        let (spec, nodes) = in_band::group(&group)?;
+        let (spec, nodes) = in_band::leader_request(&group)?;
         for node in &nodes {
             let member = self.topology.host_with_ip(node.ip);
             let member = member.ok_or_else(|| in_band::not_a_host(node.ip))?;
             let (qpn, group) = (node.qpn, spec.expected());
-            self.accepted(member, Request::Expect { qpn, group })?;
+            self.request_without_result(member, Request::Expect { qpn, group })?;
         }
-        self.accepted(leader, Request::Lead { group: spec, nodes })?;
-        in_band::registered(self.wait_for_leader(leader, "timeout while registering the group")?)
+        self.request_without_result(leader, Request::Lead { group: spec, nodes })?;
+        let what = format!(
+            "{} has not registered the group in band",
+            self.leader_name(leader)
+        );
+        in_band::registration_result(self.wait_for_leader(leader, &what)?)
     }
 
     fn deregister_in_band(&mut self, leader: HostIndex) -> Result<(), FabricError> {
-        self.accepted(leader, Request::Dissolve)?;
-        while self.wait_for_leader(leader, "timeout while removing the group")?
-            != LeaderEvent::Deregistered
-        {}
+        self.request_without_result(leader, Request::Dissolve)?;
+        let what = format!(
+            "{} has not removed the group in band",
+            self.leader_name(leader)
+        );
+        while self.wait_for_leader(leader, &what)? != LeaderEvent::Deregistered {}
         Ok(())
     }
 
     fn join_datagrams(&mut self, group: Ipv4Addr, hosts: &[HostIndex]) -> Result<(), FabricError> {
         for &host in hosts {
-            let (handle, ip) = (self.controller()?, self.topology.host(host).ip);
+            let (handle, ip) = (self.controller_handle()?, self.topology.host(host).ip);
             let work = async move { handle.join_datagrams(group, ip).await };
-            let joined = self.wait_for(
-                work,
-                "timeout while adding a host to the group",
-                GROUP_LIMIT,
-            )?;
+            let name = &self.topology.host(host).name;
+            let what = format!("the controller has not added host {name} to group {group}");
+            let joined = self.wait_for(work, &what, GROUP_LIMIT)?;
             joined.ok_or_else(controller_ended)??;
         }
         Ok(())
@@ -576,39 +609,43 @@ impl Fabric for MininetFabric {
 
     fn leave_datagrams(&mut self, group: Ipv4Addr, hosts: &[HostIndex]) -> Result<(), FabricError> {
         for &host in hosts {
-            let (handle, ip) = (self.controller()?, self.topology.host(host).ip);
+            let (handle, ip) = (self.controller_handle()?, self.topology.host(host).ip);
             let work = async move { handle.leave_datagrams(group, ip).await };
-            let left = self.wait_for(
-                work,
-                "timeout while removing a host from the group",
-                GROUP_LIMIT,
-            )?;
+            let name = &self.topology.host(host).name;
+            let what = format!("the controller has not removed host {name} from group {group}");
+            let left = self.wait_for(work, &what, GROUP_LIMIT)?;
             left.ok_or_else(controller_ended)??;
         }
         Ok(())
     }
 
-    fn stalled(&mut self, mcst_id: Ipv4Addr, source: Option<HostIndex>) -> Result<(), FabricError> {
+    fn report_stall(
+        &mut self,
+        mcst_id: Ipv4Addr,
+        source: Option<HostIndex>,
+    ) -> Result<(), FabricError> {
         if let Some(source) = source {
-            return self.accepted(source, Request::Stalled { mcst_id });
+            return self.request_without_result(source, Request::Stalled { mcst_id });
         }
-        let handle = self.controller()?;
+        let handle = self.controller_handle()?;
         let work = async move { handle.suspect(mcst_id).await };
-        let asked = self.wait_for(work, "no reply from the controller", GROUP_LIMIT)?;
+        let what =
+            format!("the controller has not replied to the report that group {mcst_id} is stalled");
+        let asked = self.wait_for(work, &what, GROUP_LIMIT)?;
         Ok(asked.ok_or_else(controller_ended)??)
     }
 
-    fn news(&mut self) -> Result<Vec<News>, FabricError> {
+    fn take_group_changes(&mut self) -> Result<Vec<GroupChange>, FabricError> {
         let at = self.now();
         let news = std::iter::from_fn(|| self.news.try_recv().ok());
         Ok(news
             .filter_map(|news| match news {
-                GroupNews::Lost { mcst_id, members } => Some((mcst_id, members)),
-                GroupNews::Rerouted { mcst_id } => Some((mcst_id, Vec::new())),
+                GroupNotification::Lost { mcst_id, members } => Some((mcst_id, members)),
+                GroupNotification::Rerouted { mcst_id } => Some((mcst_id, Vec::new())),
                 // Belongs to a group that no job uses any more.
-                GroupNews::Expired { .. } => None,
+                GroupNotification::Expired { .. } => None,
             })
-            .map(|(mcst_id, lost)| News { mcst_id, at, lost })
+            .map(|(mcst_id, lost)| GroupChange { mcst_id, at, lost })
             .collect())
     }
 
@@ -624,7 +661,7 @@ impl Fabric for MininetFabric {
             target,
             seed,
         };
-        self.accepted(host, request)?;
+        self.request_without_result(host, request)?;
         self.hostile.insert(host);
         Ok(())
     }
@@ -632,7 +669,7 @@ impl Fabric for MininetFabric {
     fn kill(&mut self, victim: Victim) -> Result<(), FabricError> {
         match victim {
             Victim::Host(host) => {
-                self.dead.insert(host);
+                self.killed.insert(host);
                 let name = self.topology.host(host).name.clone();
                 self.network.kill(&name)
             }
@@ -656,7 +693,7 @@ impl Fabric for MininetFabric {
         if spec.is_root() {
             self.transfer += 1;
         }
-        if self.clocks.contains_key(&host) {
+        if self.clock_offsets.contains_key(&host) {
             self.measure_clock_offset(host)?;
         }
         let transfer = self.transfer;
@@ -674,7 +711,7 @@ impl Fabric for MininetFabric {
 
     fn connect(&mut self, host: HostIndex, peers: &[Endpoint]) -> Result<(), FabricError> {
         let (transfer, peers) = (self.transfer, peers.to_vec());
-        self.accepted(host, Request::Connect { transfer, peers })
+        self.request_without_result(host, Request::Connect { transfer, peers })
     }
 
     fn start(&mut self, host: HostIndex, data: &Arc<ExpectedData>) -> Result<u64, FabricError> {
@@ -701,7 +738,7 @@ impl Fabric for MininetFabric {
         &mut self,
         deadline: u64,
     ) -> Result<Option<(HostIndex, MemberEvent)>, FabricError> {
-        if let Some(reported_event) = self.early.pop_front() {
+        if let Some(reported_event) = self.deferred_events.pop_front() {
             return Ok(Some(reported_event));
         }
         loop {
@@ -718,30 +755,40 @@ impl Fabric for MininetFabric {
     }
 
     fn close(&mut self, host: HostIndex) -> Result<(), FabricError> {
-        if self.dead.contains(&host) {
+        if self.killed.contains(&host) {
             return Ok(());
         }
         let transfer = self.transfer;
         self.hostile.remove(&host);
-        self.accepted(host, Request::Close { transfer })
+        self.request_without_result(host, Request::Close { transfer })
     }
 
-    fn act(&mut self, host: HostIndex, verb: LegCommand) -> Result<LegReply, FabricError> {
+    fn execute_leg_command(
+        &mut self,
+        host: HostIndex,
+        command: LegCommand,
+    ) -> Result<LegReply, FabricError> {
         let transfer = self.transfer;
-        match self.request(host, Request::Leg { transfer, verb })? {
+        match self.request(
+            host,
+            Request::Leg {
+                transfer,
+                verb: command,
+            },
+        )? {
             Reply::Acted { answer } => Ok(answer),
             other => Err(self.unexpected(host, &other)),
         }
     }
 
     fn request_times(&mut self, source: HostIndex) -> Result<Option<RequestTimes>, FabricError> {
-        if self.dead.contains(&source) {
+        if self.killed.contains(&source) {
             return Ok(None);
         }
         Ok(self.status(source)?.requests.map(|times| *times))
     }
 
-    fn held(&mut self, host: HostIndex) -> Result<u32, FabricError> {
+    fn held_slices(&mut self, host: HostIndex) -> Result<u32, FabricError> {
         Ok(self.status(host)?.held)
     }
 
@@ -764,18 +811,18 @@ impl Fabric for MininetFabric {
     }
 
     fn progress(&mut self, host: HostIndex) -> Result<Progress, FabricError> {
-        if self.dead.contains(&host) {
+        if self.killed.contains(&host) {
             return Ok(Progress { bytes: 0, total: 0 });
         }
         Ok(self.status(host)?.progress)
     }
 
-    fn acknowledged(&mut self, host: HostIndex) -> Result<u64, FabricError> {
+    fn acknowledged_packets(&mut self, host: HostIndex) -> Result<u64, FabricError> {
         let edges = self.status(host)?.edges.into_iter();
         Ok(edges.map(|edge| edge.stats.requests_acknowledged).sum())
     }
 
-    fn received(&mut self, host: HostIndex) -> Result<Option<u64>, FabricError> {
+    fn received_packets(&mut self, host: HostIndex) -> Result<Option<u64>, FabricError> {
         let edges = self.status(host)?.edges.into_iter();
         let received = edges.map(|edge| edge.stats.requests_received).sum();
         Ok((!self.linux_rdma).then_some(received))
@@ -785,7 +832,7 @@ impl Fabric for MininetFabric {
         let mut traffic = Traffic::default();
         let alive = members.iter().enumerate();
         for (rank, &host) in alive
-            .filter(|(_, host)| !self.dead.contains(host))
+            .filter(|(_, host)| !self.killed.contains(host))
             .collect::<Vec<_>>()
         {
             let status = self.status(host)?;
@@ -808,11 +855,11 @@ impl Fabric for MininetFabric {
             }
         }
         for &source in &members[..sources] {
-            if !self.dead.contains(&source) {
+            if !self.killed.contains(&source) {
                 traffic.source_tx_bytes += self.info(source)?.stats.tx_bytes;
             }
         }
-        let is_opaque = |host| self.linux_rdma && self.clocks.contains_key(host);
+        let is_opaque = |host| self.linux_rdma && self.clock_offsets.contains_key(host);
         if members[..sources].iter().any(is_opaque) {
             // Linux counts messages only, without retransmissions.
             traffic.source_payload_bytes = 0;
@@ -825,11 +872,11 @@ impl Fabric for MininetFabric {
         if self.controller.is_none() {
             return Ok(Counts::default());
         }
-        let handle = self.controller()?;
+        let handle = self.controller_handle()?;
         let work = async move { handle.count().await };
         let counts = self.wait_for(
             work,
-            "timeout while reading the switches' counters",
+            "the controller has not read the switches' counters",
             GROUP_LIMIT,
         )?;
         counts.ok_or_else(controller_ended)
@@ -839,9 +886,10 @@ impl Fabric for MininetFabric {
         if self.controller.is_none() {
             return Ok(0);
         }
-        let handle = self.controller()?;
+        let handle = self.controller_handle()?;
         let work = async move { handle.status().await };
-        let report = self.wait_for(work, "no reply from the controller", GROUP_LIMIT)?;
+        let what = "the controller has not replied with its status";
+        let report = self.wait_for(work, what, GROUP_LIMIT)?;
         // Measured on the controller's clock, which is the network's.
         Ok(report.ok_or_else(controller_ended)?.round_trip_ns())
     }
@@ -859,7 +907,7 @@ impl Fabric for MininetFabric {
         self.to_network_time(Duration::from_secs(1))
     }
 
-    fn processing(&self) -> Option<Processing> {
+    fn processing(&self) -> Option<ProcessingTimes> {
         // Without rates, the speed of links depends on the machine only.
         self.has_rates.then_some(PROCESSING)
     }
@@ -957,8 +1005,8 @@ fn as_str_pairs(ports: &[(String, String)]) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Converts an event of the host protocol to one of the fabric. `None` if it belongs to another transfer, or reports
-/// progress.
+/// Converts an event of the host protocol to one of the fabric. `None` if the event belongs to another transfer than
+/// `current`, or reports progress.
 fn member_event(event: Event, current: u32) -> Option<MemberEvent> {
     let (of, event) = match event {
         Event::Ready { transfer } => (transfer, MemberEvent::Ready),

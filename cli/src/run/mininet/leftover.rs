@@ -1,4 +1,4 @@
-//! Removes a network by force, when its own shutdown takes too long.
+//! Removes a network of processes by force, when its own shutdown takes too long.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,25 +9,26 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 
-/// Time limit until killed processes are gone.
-const LIMIT: Duration = Duration::from_millis(500);
+/// Time limit for killed processes to disappear.
+const KILL_LIMIT: Duration = Duration::from_millis(500);
 /// Interval between two checks whether killed processes are gone.
-const PAUSE: Duration = Duration::from_millis(5);
-/// Folder in which the Python side records each network by process number (`alfirk_mininet.journal`).
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// Folder in which the Python process of each network lists the interfaces and other system objects that it created
+/// (`alfirk_mininet.journal`). The file is named by the process number.
 const JOURNALS: &str = "/run/alfirk";
 
-/// A network that must be removed: its process and its files.
+/// A network of processes that may have to be removed by force: its main process and its files.
 #[derive(Debug, Clone)]
 pub struct Leftover {
-    /// The process that builds and holds the network, in a namespace that ends with its processes. `None` before it has been started, and
-    /// for a network of another program or machine.
+    /// The process that builds and holds the network, in a namespace that is removed when all its processes have ended.
+    /// `None` before it has been started, and for a network of another program or machine.
     pub process: Option<u32>,
-    /// Folder with the files of the run.
+    /// Folder with the files of the run, which is removed, too.
     pub folder: PathBuf,
 }
 
 impl Leftover {
-    /// Kills the process and all its descendants, waits until they are gone, and removes their files.
+    /// Kills the process and all its descendants, waits until they have ended, and removes their files.
     pub fn remove(&self) {
         if let Some(process) = self.process {
             let children = children_by_parent();
@@ -37,9 +38,9 @@ impl Leftover {
                 // The process may have ended by itself.
                 let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
             }
-            let deadline = Instant::now() + LIMIT;
-            while doomed.iter().any(|&pid| runs(pid)) && Instant::now() < deadline {
-                thread::sleep(PAUSE);
+            let deadline = Instant::now() + KILL_LIMIT;
+            while doomed.iter().any(|&pid| is_running(pid)) && Instant::now() < deadline {
+                thread::sleep(POLL_INTERVAL);
             }
             for ending in ["json", "draft"] {
                 // The files exist only if something was recorded.
@@ -52,7 +53,7 @@ impl Leftover {
     }
 }
 
-/// Process numbers of the children of each process.
+/// Process numbers of the children of each process on this machine, by number of the parent.
 fn children_by_parent() -> BTreeMap<u32, Vec<u32>> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -81,7 +82,7 @@ fn descendants(process: u32, children: &BTreeMap<u32, Vec<u32>>) -> Vec<u32> {
 }
 
 /// Whether a process is running; a zombie is not.
-fn runs(pid: u32) -> bool {
+fn is_running(pid: u32) -> bool {
     state(pid).is_some_and(|(state, _)| !['Z', 'X'].contains(&state))
 }
 
@@ -115,13 +116,13 @@ mod tests {
         let mut output = std::io::BufReader::new(shell.stdout.take().unwrap());
         std::io::BufRead::read_line(&mut output, &mut line).unwrap();
         let child: u32 = line.trim().parse().unwrap();
-        assert!(runs(child));
+        assert!(is_running(child));
         Leftover {
             process: Some(shell.id()),
             folder: work.clone(),
         }
         .remove();
-        assert!(!runs(child) && !runs(shell.id()));
+        assert!(!is_running(child) && !is_running(shell.id()));
         assert!(!work.exists());
         shell.wait().unwrap();
     }

@@ -1,4 +1,4 @@
-//! Processor use during a measurement, and whether processes waited for processors.
+//! Measures processor use: how busy processors were, and how long processes waited for one.
 
 use std::fs;
 use std::ops::AddAssign;
@@ -6,14 +6,14 @@ use std::ops::AddAssign;
 use alfirk_packet_io::monotonic;
 use serde::{Deserialize, Serialize};
 
-/// Processor time of a set of processes, as counted by the scheduler.
+/// Scheduler statistics of a set of processes: processor time, waiting time and number of time slices.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SchedStat {
-    /// Nanoseconds on a processor, all processes together.
+    /// Nanoseconds of processor time, summed over the processes.
     pub ran: u64,
-    /// Nanoseconds in which processes were runnable and waited for a processor.
+    /// Nanoseconds that processes were runnable but waited for a processor, summed over the processes.
     pub waited: u64,
-    /// Number of times that a process was scheduled.
+    /// Number of time slices: how often a process started to run on a processor.
     pub turns: u64,
 }
 
@@ -26,7 +26,7 @@ impl AddAssign for SchedStat {
 }
 
 impl SchedStat {
-    /// Parses `/proc/PID/task/TID/schedstat`: time on a processor, time waited for one, turns.
+    /// Parses `/proc/PID/task/TID/schedstat`: processor time, waiting time and number of time slices.
     fn read(text: &str) -> Option<SchedStat> {
         let mut numbers = text.split_whitespace().map(|number| number.parse().ok());
         Some(SchedStat {
@@ -36,7 +36,7 @@ impl SchedStat {
         })
     }
 
-    /// Sums the processor time of all threads of processes. Threads that have ended are not included.
+    /// Sums the statistics of all threads of `processes`. Threads that have ended are not included.
     fn of(processes: &[u32]) -> SchedStat {
         let mut all = SchedStat::default();
         for process in processes {
@@ -54,7 +54,7 @@ impl SchedStat {
         all
     }
 
-    /// Processor time of the calling thread.
+    /// Statistics of the calling thread.
     pub fn of_this_thread() -> SchedStat {
         let text = fs::read_to_string("/proc/thread-self/schedstat");
         text.ok()
@@ -62,7 +62,7 @@ impl SchedStat {
             .unwrap_or_default()
     }
 
-    /// Returns the processor time since an earlier reading.
+    /// Subtracts an earlier reading: the statistics of the time between.
     pub fn since(self, before: SchedStat) -> SchedStat {
         SchedStat {
             ran: self.ran.saturating_sub(before.ran),
@@ -91,30 +91,30 @@ fn read_machine() -> (u64, u64) {
     machine(&text).unwrap_or_default()
 }
 
-/// Processor counters since the machine started.
+/// A reading of the processor counters of a machine, which count from its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
-    /// Processor time of the network's processes.
+    /// Scheduler statistics of the network's processes since their start.
     share: SchedStat,
     /// Busy ticks and all ticks of all processors.
     machine: (u64, u64),
-    /// Time of the reading in nanoseconds of the machine's clock.
+    /// Time of the reading in nanoseconds of the machine's monotonic clock.
     at: u64,
 }
 
 /// Processor use during a measurement.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Load {
-    /// Processor time of the network's processes.
+    /// Scheduler statistics of the network's processes during the measurement.
     pub share: SchedStat,
-    /// Share of all processors' time that was busy with any work, from 0 to 1.
+    /// Share of the time of all processors that was used by any process, from 0 to 1.
     pub busy: f64,
-    /// Duration in nanoseconds of real time.
+    /// Duration of the measurement in nanoseconds of real time.
     pub took: u64,
 }
 
 impl Counters {
-    /// Reads the processor time of `processes`, and the ticks of all processors.
+    /// Reads the statistics of `processes`, and the busy time of the whole machine.
     pub fn read(processes: &[u32]) -> Counters {
         Counters {
             share: SchedStat::of(processes),
@@ -123,7 +123,7 @@ impl Counters {
         }
     }
 
-    /// Returns the processor use since an earlier reading.
+    /// Processor use between an earlier reading and this one.
     pub fn since(self, before: Counters) -> Load {
         let busy = self.machine.0.saturating_sub(before.machine.0);
         let all = self.machine.1.saturating_sub(before.machine.1);
@@ -136,8 +136,8 @@ impl Counters {
 }
 
 impl Load {
-    /// Average wait for a processor each time that a process became runnable, in nanoseconds.
-    pub fn wait(&self) -> f64 {
+    /// Mean time that a runnable process waited for a processor, in nanoseconds.
+    pub fn mean_wait(&self) -> f64 {
         self.share.waited as f64 / self.share.turns.max(1) as f64
     }
 }

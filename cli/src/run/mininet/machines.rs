@@ -1,4 +1,4 @@
-//! A network over several machines; an [agent](crate::machine) on each has a part of it.
+//! Controls a network over several machines. An [agent](crate::machine) on each machine builds and runs a part of it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -28,16 +28,18 @@ use crate::run::machines::{Machines, LOCAL};
 const HELLO_LIMIT: Duration = Duration::from_secs(30);
 /// Time limit of a machine's later responses.
 const RESPONSE_LIMIT: Duration = Duration::from_secs(30);
-/// Time limit for a machine to remove its network and send captures; longer than the limit of its network.
+/// Time limit for a machine to remove its part of the network and send captures; longer than the limit of the removal
+/// alone.
 const STOP_LIMIT: Duration = Duration::from_secs(120);
 
-/// A network whose parts are on several connected machines.
+/// A network on several machines, with a connection to the agent on each.
 pub struct MachinesNetwork {
     machines: Vec<Machine>,
-    /// Addresses on all machines; control sockets are streams, so they have no paths.
+    /// Addresses of the switches on all machines. Control sockets of hosts are streams of the connections, so they have
+    /// no paths.
     addresses: Addresses,
-    /// Number of the machine of each node, by name of the node.
-    places: BTreeMap<String, usize>,
+    /// Number of the machine on which each switch and host runs, by its name.
+    machine_numbers: BTreeMap<String, usize>,
     /// Names of hosts in the order of the topology.
     hosts: Vec<String>,
     /// Number of links between machines.
@@ -46,7 +48,7 @@ pub struct MachinesNetwork {
     captures: Option<PathBuf>,
 }
 
-/// Connection to one machine, through a remote shell.
+/// Connection to the agent on one machine, through a remote shell.
 struct Machine {
     name: String,
     child: Child,
@@ -61,7 +63,7 @@ struct Machine {
     is_ready: bool,
     /// File with the error output of the remote shell.
     errors: PathBuf,
-    /// Folder that contains `errors`.
+    /// Folder that contains the file `errors`; the last user of it removes it.
     _work: std::sync::Arc<WorkDir>,
 }
 
@@ -131,15 +133,15 @@ impl MachinesNetwork {
         Ok(MachinesNetwork {
             machines,
             addresses: Addresses::default(),
-            places: BTreeMap::new(),
+            machine_numbers: BTreeMap::new(),
             hosts: Vec::new(),
             links: 0,
             captures: None,
         })
     }
 
-    /// Processors and wake-up latency of all machines. Machines with the same kernel count once.
-    pub fn equipment(&self) -> MachineCapacity {
+    /// Number of processors and wake-up latency of the machines. Several machines with the same kernel count once.
+    pub fn capacity(&self) -> MachineCapacity {
         let kernels = self.machines.iter().map(|machine| &machine.hello);
         let kernels: BTreeMap<&str, &Hello> = kernels.map(|h| (h.boot.as_str(), h)).collect();
         let wake = kernels.values().map(|hello| hello.wake_ns);
@@ -149,7 +151,7 @@ impl MachinesNetwork {
         }
     }
 
-    /// Requests that every machine build its part of the network.
+    /// Requests every machine to build its part of the network.
     pub fn start(
         &mut self,
         config: &Machines,
@@ -179,7 +181,7 @@ impl MachinesNetwork {
             let names = machine.nodes.iter().map(|node| topology.name_of(*node));
             let names: Vec<String> = names.map(str::to_owned).collect();
             for name in &names {
-                self.places.insert(name.clone(), number);
+                self.machine_numbers.insert(name.clone(), number);
             }
             let part = PartSpec {
                 address: machine.address,
@@ -201,7 +203,7 @@ impl MachinesNetwork {
         Ok(())
     }
 
-    /// Summaries of the machines for the report, and the number of links between them.
+    /// Summaries of the machines for the report, and the number of links between machines.
     pub fn summaries(&self) -> (Vec<MachineSummary>, usize) {
         let machines = self.machines.iter().map(|machine| {
             let switches = machine.nodes.iter();
@@ -221,13 +223,16 @@ impl MachinesNetwork {
         (machines.collect(), self.links)
     }
 
-    fn of(&mut self, node: &str) -> Result<&mut Machine, FabricError> {
-        let place = self.places.get(node).copied();
-        let place = place.ok_or_else(|| FabricError::Broken(format!("no machine has {node}")))?;
+    fn machine_with(&mut self, node: &str) -> Result<&mut Machine, FabricError> {
+        let place = self.machine_numbers.get(node).copied();
+        let place = place.ok_or_else(|| {
+            FabricError::Broken(format!("no machine of --machines has the node {node}"))
+        })?;
         Ok(&mut self.machines[place])
     }
 
-    /// Reads the responses that have arrived, with the number of each machine. A reported failure is an error.
+    /// Reads all responses that have arrived, each with the number of its machine. A failure that a machine reports is
+    /// an error.
     fn read(&mut self) -> Result<Vec<(usize, Response)>, FabricError> {
         let mut response = Vec::new();
         for (number, machine) in self.machines.iter_mut().enumerate() {
@@ -269,7 +274,7 @@ impl Network for MachinesNetwork {
 
     fn connect(&self, host: &str) -> Result<HostClient, Failure> {
         let (place, number) = (
-            self.places.get(host),
+            self.machine_numbers.get(host),
             self.hosts.iter().position(|name| name == host),
         );
         let (Some(&place), Some(number)) = (place, number) else {
@@ -285,21 +290,23 @@ impl Network for MachinesNetwork {
         let request = Request::Kill {
             node: node.to_owned(),
         };
-        self.of(node)?.request(&request)
+        self.machine_with(node)?.request(&request)
     }
 
     fn cut(&mut self, switch: &str, interface: &str) -> Result<(), FabricError> {
         let interface = interface.to_owned();
-        self.of(switch)?.request(&Request::Cut { interface })
+        self.machine_with(switch)?
+            .request(&Request::Cut { interface })
     }
 
     fn restore(&mut self, switch: &str, interface: &str) -> Result<(), FabricError> {
         let interface = interface.to_owned();
-        self.of(switch)?.request(&Request::Restore { interface })
+        self.machine_with(switch)?
+            .request(&Request::Restore { interface })
     }
 
     fn machine_of(&self, host: &str) -> usize {
-        self.places.get(host).copied().unwrap_or(0)
+        self.machine_numbers.get(host).copied().unwrap_or(0)
     }
 
     fn store(&mut self, machine: usize, bytes: &[u8]) -> Result<PathBuf, FabricError> {
@@ -325,12 +332,12 @@ impl Network for MachinesNetwork {
         sent: &[(&str, &str)],
         received: &[(&str, &str)],
     ) -> Result<u64, FabricError> {
-        let places = &self.places;
+        let machine_numbers = &self.machine_numbers;
         let mut packets = 0;
         for (number, machine) in self.machines.iter_mut().enumerate() {
             let here = |all: &[(&str, &str)]| -> Vec<String> {
                 all.iter()
-                    .filter(|(switch, _)| places.get(*switch) == Some(&number))
+                    .filter(|(switch, _)| machine_numbers.get(*switch) == Some(&number))
                     .map(|(_, interface)| (*interface).to_owned())
                     .collect()
             };
@@ -359,12 +366,13 @@ impl Network for MachinesNetwork {
     }
 
     fn processors(&self) -> usize {
-        self.equipment().processors
+        self.capacity().processors
     }
 }
 
 impl Machine {
-    /// Waits for the machine's first response, and checks its version of alfirk and the requirements.
+    /// Waits for the machine's first response, and checks that it has the same version of alfirk and lacks no
+    /// requirement.
     fn wait_for_hello(&mut self, deadline: Instant, alfirk: &str) -> Result<(), Failure> {
         let name = self.name.clone();
         let wrong = |why: String| Failure::failed(format_args!("machine {name}: {why}"));
@@ -401,7 +409,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Explains why a remote shell ended before alfirk responded.
+    /// Message that explains why the remote shell ended before alfirk responded. `alfirk`: the command that it should
+    /// have run.
     fn explain_end(&mut self, alfirk: &str) -> String {
         // Its output may have closed a moment before the process ended.
         let deadline = Instant::now() + Duration::from_secs(2);
@@ -425,7 +434,7 @@ impl Machine {
         }
     }
 
-    /// Last line of the remote shell's error output.
+    /// Last line of the remote shell's error output, after a colon; empty without output.
     fn last_error_line(&self) -> String {
         let text = fs::read(&self.errors).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
@@ -440,7 +449,7 @@ impl Machine {
         written.map_err(|error| self.lost(&error))
     }
 
-    /// Waits for the next response. A reported failure is an error.
+    /// Waits for the next response. A failure that the machine reports is an error.
     fn response(&mut self) -> Result<Response, FabricError> {
         let response = self.next(Instant::now() + RESPONSE_LIMIT)?;
         response.ok_or_else(|| FabricError::Timeout {
@@ -449,7 +458,8 @@ impl Machine {
         })
     }
 
-    /// Waits for the next response; `None` if none arrives before `deadline`. A reported failure is an error.
+    /// Waits for the next response; `None` if none arrives before `deadline`. A failure that the machine reports is an
+    /// error.
     fn next(&mut self, deadline: Instant) -> Result<Option<Response>, FabricError> {
         loop {
             if let Some(end) = self.input.iter().position(|byte| *byte == b'\n') {
@@ -493,7 +503,8 @@ impl Machine {
         FabricError::Broken(format!("machine {name}: unexpected response {response:?}"))
     }
 
-    /// Receives the captures, and waits until the machine's part of the network is removed.
+    /// Stops the machine's part of the network: receives its captures into the folder `captures`, and waits until the
+    /// part is removed.
     fn stop(&mut self, captures: Option<&PathBuf>) -> Result<(), FabricError> {
         self.request(&Request::Stop)?;
         let deadline = Instant::now() + STOP_LIMIT;
@@ -524,7 +535,7 @@ impl Drop for MachinesNetwork {
     /// Removes the network on all machines.
     fn drop(&mut self) {
         let captures = self.captures.take();
-        let was_started = !self.places.is_empty();
+        let was_started = !self.machine_numbers.is_empty();
         std::thread::scope(|scope| {
             for machine in &mut self.machines {
                 scope.spawn(|| {

@@ -1,7 +1,7 @@
-//! The main job on Mininet: real veth links, one process per switch and per host, P4Runtime over gRPC.
+//! Runs `alfirk run --driver mininet`: veth links, one process per switch and per host, and P4Runtime over gRPC.
 //!
-//! Every source of events is a file descriptor (the Mininet process, the hosts' control sockets, signals), and one `poll` waits for
-//! all of them. So the end of a switch ends the run at any time.
+//! Every source of events is a file descriptor (the Mininet process, the hosts' control sockets, signals), and one
+//! `poll` waits for all of them. A run therefore ends as soon as the process of a switch does.
 
 mod fabric;
 pub mod leftover;
@@ -19,17 +19,18 @@ use alfirk_experiment::{ClockSummary, Job, MachinesSummary, Row};
 
 use super::config::{Config, Scale};
 use super::progress::Bars;
-use super::run_one;
+use super::run_with_bar;
 use crate::exit::Failure;
 use crate::program::CompiledProgram;
 use fabric::MininetFabric;
 use machines::MachinesNetwork;
 use scale::MachineCapacity;
 
-/// Maximum number of repetitions with a slower clock, if processors were overloaded on an automatic scale.
-const TRIES: usize = 2;
+/// Maximum number of times that a run with `--scale auto` is repeated on a slower clock, because processors were
+/// overloaded.
+const MAX_REPETITIONS: usize = 2;
 
-/// Results of a run, and the network that it ran on.
+/// Results of all algorithms, with the clock and the machines of the network.
 pub struct Measured {
     pub rows: Vec<Row>,
     /// Scale and load of the network's slowed clock; `None` if it uses real time.
@@ -55,19 +56,19 @@ pub fn run(
         Scale::By(scale) => Some(scale),
         Scale::Auto => {
             let phase = bars.phase("choosing the clock in virtual time");
-            let equipment = match &config.machines {
-                Some(machines) => MachinesNetwork::connect(machines)?.equipment(),
-                None => MachineCapacity::here(),
+            let capacity = match &config.machines {
+                Some(machines) => MachinesNetwork::connect(machines)?.capacity(),
+                None => MachineCapacity::of_this_machine(),
             };
-            let choice = choice.insert(scale::choose(config, program, job, equipment)?);
+            let choice = choice.insert(scale::choose(config, program, job, capacity)?);
             drop(phase);
-            bars.note(&choice.line());
+            bars.note(&choice.description());
             Some(choice.scale)
         }
     };
-    for _ in 0..TRIES {
+    for _ in 0..MAX_REPETITIONS {
         let measured = run_with(config, program, job, bars, scale)?;
-        let larger = measured.clock.as_ref().and_then(scale::larger);
+        let larger = measured.clock.as_ref().and_then(scale::sufficient_scale);
         match (larger, &choice) {
             (Some(larger), Some(choice)) if !choice.is_too_long(larger) => {
                 bars.note(&format!(
@@ -81,7 +82,7 @@ pub fn run(
     run_with(config, program, job, bars, scale)
 }
 
-/// Rejects a user without the permissions that networks need.
+/// Returns an error unless the user is root, as network namespaces require.
 pub fn must_be_root() -> Result<(), Failure> {
     match nix::unistd::geteuid().is_root() {
         true => Ok(()),
@@ -91,6 +92,7 @@ pub fn must_be_root() -> Result<(), Failure> {
     }
 }
 
+/// Builds the network with a clock that is `scale` times slower than real time, and runs all algorithms on it.
 fn run_with(
     config: &Config,
     program: &CompiledProgram,
@@ -102,16 +104,16 @@ fn run_with(
         Some(folder) => MininetFabric::attach(config, folder, bars)?,
         None => MininetFabric::start(config, program, scale, bars)?,
     };
-    let hop = scale::hop(&config.topology, config.model);
+    let hop = scale::shortest_hop(&config.topology, config.model);
     let (mut rows, mut load) = (Vec::new(), Vec::new());
     for &algorithm in &config.algorithms {
         let before = fabric.counters().map_err(Failure::failed)?;
-        let row = run_one(&mut fabric, config, job, algorithm, bars)?;
+        let row = run_with_bar(&mut fabric, config, job, algorithm, bars)?;
         if let Some(scale) = scale {
             let after = fabric.counters().map_err(Failure::failed)?;
             let each = after.into_iter().zip(before).map(|(after, before)| {
                 let (load, processors) = (after.0.since(before.0), after.1);
-                scale::summary(&row.algorithm, load, processors, scale, hop)
+                scale::load_summary(&row.algorithm, load, processors, scale, hop)
             });
             // The most overloaded machine decides.
             let worst = each.max_by(|a, b| {

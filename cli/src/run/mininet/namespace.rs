@@ -1,5 +1,5 @@
-//! A network namespace for each network, so that several run on one machine at a time without conflicts of interfaces, addresses and
-//! ports. A namespace is removed with its last process.
+//! Creates a network namespace for each network. Networks on one machine then have no conflicts of interfaces,
+//! addresses and ports. A namespace is removed with its last process.
 
 use std::fs::File;
 use std::process::Command;
@@ -8,18 +8,18 @@ use nix::sched::{setns, unshare, CloneFlags};
 
 use crate::exit::Failure;
 
-/// A new network namespace, which the calling thread and the threads and processes that it starts use while this value
-/// exists. Must be dropped by the same thread.
+/// A new network namespace. While this value exists, the thread that created it uses the namespace, with all threads
+/// and processes that it starts. The same thread must drop the value.
 pub struct Namespace {
-    /// The thread's namespace before, to which it returns.
-    before: File,
+    /// The thread's previous namespace, to which it returns.
+    previous: File,
 }
 
 impl Namespace {
     /// Moves the calling thread to a new namespace.
     ///
     /// # Errors
-    /// The system does not permit namespaces, or `ip` is missing.
+    /// The kernel does not permit network namespaces, or `ip` is missing.
     pub fn enter() -> Result<Namespace, Failure> {
         let failed = |error: &dyn std::fmt::Display| {
             Failure::failed(format_args!(
@@ -27,9 +27,9 @@ impl Namespace {
                  (docker run --privileged)"
             ))
         };
-        let before = File::open("/proc/thread-self/ns/net").map_err(|error| failed(&error))?;
+        let previous = File::open("/proc/thread-self/ns/net").map_err(|error| failed(&error))?;
         unshare(CloneFlags::CLONE_NEWNET).map_err(|error| failed(&error))?;
-        let namespace = Namespace { before };
+        let namespace = Namespace { previous };
         // P4Runtime servers and the controller use 127.0.0.1.
         let up = Command::new("ip")
             .args(["link", "set", "dev", "lo", "up"])
@@ -44,7 +44,7 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        if let Err(error) = setns(&self.before, CloneFlags::CLONE_NEWNET) {
+        if let Err(error) = setns(&self.previous, CloneFlags::CLONE_NEWNET) {
             tracing::warn!("cannot return to the original network namespace: {error}");
         }
     }

@@ -1,4 +1,5 @@
-//! The Mininet network: a Python process that builds it, reports when it is ready, and removes it.
+//! Starts and controls a Mininet network through a Python process, which builds the network, reports when it is ready,
+//! and removes it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -25,16 +26,16 @@ use crate::run::config::Config;
 use crate::run::mininet::work_dir::WorkDir;
 use crate::run::{hardware, name, processors};
 
-/// Time limit for removing the network.
+/// Time limit for the Python process to remove the network.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
-/// File in which another program describes its network, in the form of [`Addresses`].
+/// Name of the file in which another program describes its network for `--attach`, in the form of [`Addresses`].
 const NETWORK_FILE: &str = "network.json";
 
-/// File of the message that a source sends.
+/// Name of the file with the message that a source sends.
 pub const MESSAGE: &str = "message";
 
-/// A network, or one machine's part of it, in a form that can be sent to the machine.
+/// Description of a network to be built, or of one machine's part of it, which is sent to the machine as JSON.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct NetworkSpec {
     /// The whole topology, as YAML.
@@ -42,7 +43,7 @@ pub struct NetworkSpec {
     pub seed: u64,
     /// Loss probability of every link, in each direction.
     pub loss: f64,
-    /// Slowed clock, on which links have rates and delays; `None` for links that have neither.
+    /// Slowed clock of the network, with rates and delays of links; `None` for links without rates and delays.
     pub clock: Option<ClockSpec>,
     /// Drop rules as `SWITCH:RULE`, with RULE as for `alfirk switch --port-drop`.
     pub port_drops: Vec<String>,
@@ -53,11 +54,11 @@ pub struct NetworkSpec {
     pub part: Option<PartSpec>,
 }
 
-/// A slowed clock, and the delays on it.
+/// The slowed clock of a network, and the delays of hosts and switches on it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ClockSpec {
     pub scale: NonZeroU32,
-    /// Host model as for `--host-model`.
+    /// Host model, as a value of `--host-model`.
     pub host_model: String,
     /// Pipeline latency of switches in nanoseconds.
     pub pipeline_latency: u64,
@@ -74,17 +75,17 @@ pub struct GuestSpec {
 /// One machine's part of a network.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PartSpec {
-    /// The machine's address for the other machines.
+    /// Address at which the other machines reach this one.
     pub address: Ipv4Addr,
     /// Names of the machine's switches and hosts.
     pub nodes: Vec<String>,
     /// Local ends of links to other machines.
     pub links: Vec<CrossingLink>,
-    /// UDP port of VXLAN.
+    /// UDP port of the VXLAN links between machines.
     pub port: u16,
-    /// Whether the machine's kernel supports VXLAN interfaces.
+    /// Whether the machine's kernel supports VXLAN interfaces; otherwise `alfirk vxlan` carries the links.
     pub kernel: bool,
-    /// Whether IP may fragment VXLAN datagrams that exceed the MTU.
+    /// Whether IP may fragment VXLAN datagrams that exceed the MTU between machines.
     pub fragments: bool,
 }
 
@@ -116,7 +117,11 @@ impl NetworkSpec {
                 host_model: model(),
                 pipeline_latency: config.model.pipeline_latency,
             }),
-            port_drops: config.lose.iter().map(|lost| lost.rule()).collect(),
+            port_drops: config
+                .loss_rules
+                .iter()
+                .map(|lost| lost.switch_rule())
+                .collect(),
             pcap: config.pcap.clone(),
             guests: config.guests.as_ref().map(|guests| GuestSpec {
                 names: (guests.hosts.iter())
@@ -130,7 +135,7 @@ impl NetworkSpec {
     }
 }
 
-/// Operations on a network of processes, on one machine or several.
+/// A network of switch and host processes, on one machine or several, which the run controls.
 pub trait Network: Send {
     /// Descriptors that are readable when the network has output.
     fn fds(&self) -> Vec<BorrowedFd<'_>>;
@@ -139,31 +144,31 @@ pub trait Network: Send {
     fn take_ready(&mut self) -> Result<bool, FabricError>;
     /// Returns an error if the network has failed. Called when one of `fds` is readable.
     fn check(&mut self) -> Result<(), FabricError>;
-    /// Where the switches and hosts of the network are reached: P4Runtime servers, control sockets and interfaces.
+    /// Addresses of the switches and hosts: P4Runtime servers, control sockets and interfaces.
     fn addresses(&self) -> &Addresses;
-    /// Connects to a host.
+    /// Connects to the control socket of a host.
     fn connect(&self, host: &str) -> Result<HostClient, Failure>;
     /// Kills the process of a host or switch.
     fn kill(&mut self, node: &str) -> Result<(), FabricError>;
-    /// Takes an interface of a switch down.
+    /// Takes an interface of a switch down, which cuts the link.
     fn cut(&mut self, switch: &str, interface: &str) -> Result<(), FabricError>;
     /// Brings an interface of a switch up again.
     fn restore(&mut self, switch: &str, interface: &str) -> Result<(), FabricError>;
     /// Number of the machine on which a host runs, from 0.
     fn machine_of(&self, host: &str) -> usize;
-    /// Stores a message in a file that the hosts of a machine can read. Returns its path.
+    /// Stores a message in a file on a machine, for the hosts there. Returns the path of the file.
     fn store(&mut self, machine: usize, bytes: &[u8]) -> Result<PathBuf, FabricError>;
-    /// Sums the frames that the interfaces in `sent` have sent, and that those in `received` have received. An
-    /// interface is given by its switch and its name.
+    /// Counts the frames that the interfaces in `sent` have sent, plus those that the interfaces in `received` have
+    /// received. An interface is given as the names of its switch and of itself.
     fn packets(
         &mut self,
         sent: &[(&str, &str)],
         received: &[(&str, &str)],
     ) -> Result<u64, FabricError>;
-    /// Reads the processor counters of each machine for the network's processes. Also returns each machine's number of
+    /// Reads the processor counters of each machine for the network's processes, with the machine's number of
     /// processors.
     fn counters(&mut self) -> Result<Vec<(Counters, usize)>, FabricError>;
-    /// Number of processors of all machines.
+    /// Number of processors of all machines of the network together.
     fn processors(&self) -> usize;
 }
 
@@ -280,13 +285,13 @@ fn count_in<'n>(
     names.filter_map(|name| counters.get(name)).sum()
 }
 
-/// A line of output of the Python process.
+/// A line that the Python process prints to stdout.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 enum Line {
-    /// The network is ready.
+    /// The network is built, and all its processes have started.
     Ready(Addresses),
-    /// A process could not start, or has ended.
+    /// A process of the network could not start, or has ended unexpectedly.
     Failed {
         what: String,
         #[serde(default)]
@@ -294,30 +299,32 @@ enum Line {
     },
 }
 
-/// Where the switches and hosts of a network can be reached.
+/// Addresses at which the switches and hosts of a network can be reached.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Addresses {
     /// P4Runtime server of each switch, such as "127.0.0.1:50001".
     pub switches: BTreeMap<String, String>,
     /// Control socket of each host.
     pub hosts: BTreeMap<String, PathBuf>,
-    /// Network interface of each port of each switch; port numbers are text, as keys of JSON objects are.
+    /// Names of network interfaces, by name of the switch and number of its port. The number is text, because keys of
+    /// JSON objects are.
     #[serde(default)]
     pub interfaces: BTreeMap<String, BTreeMap<String, String>>,
-    /// Process numbers of switches and hosts.
+    /// Process numbers of all switches and hosts.
     #[serde(default)]
     pub processes: Vec<u32>,
 }
 
-/// A network that exists until it is stopped or dropped.
+/// A Mininet network on this machine; dropping the value removes the network.
 pub struct MininetNetwork {
     pub addresses: Addresses,
     /// The Python process that builds and holds the network; `None` for a network of another program.
     child: Option<Child>,
-    /// Standard input of the process; the network exists while it is open.
+    /// Standard input of the process. The process removes the network when it is closed.
     stdin: Option<ChildStdin>,
     stdout: File,
-    /// For a network of another program: write end of a pipe that takes the place of the process's output.
+    /// For a network of another program: write end of a pipe whose read end is `stdout`, so that `stdout` never has
+    /// data.
     _silent: Option<OwnedFd>,
     /// Bytes read from `stdout` that are not a complete line yet.
     input: Vec<u8>,
@@ -330,7 +337,7 @@ impl MininetNetwork {
         MininetNetwork::start_with(spec, |_| spec.pcap.clone())
     }
 
-    /// Starts to build the network; `captures` returns the captures' folder, given the folder of the run.
+    /// Starts to build the network. `captures` returns the folder of captures, given the folder of the run.
     pub fn start_with(
         spec: &NetworkSpec,
         captures: impl FnOnce(&Path) -> Option<PathBuf>,
@@ -410,7 +417,7 @@ impl MininetNetwork {
         })
     }
 
-    /// Attaches to a network of another program; `folder` contains its description.
+    /// Attaches to a running network of another program; `folder` contains its description ([`NETWORK_FILE`]).
     pub fn attach(folder: &Path) -> Result<MininetNetwork, Failure> {
         let file = folder.join(NETWORK_FILE);
         let bad = |why: &dyn Display| {
@@ -485,12 +492,12 @@ impl MininetNetwork {
         })
     }
 
-    /// Number of the process that builds and holds the network; `None` for a network of another program.
+    /// Number of the Python process; `None` for a network of another program.
     pub fn process(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
     }
 
-    /// The folder of the run.
+    /// Folder of the run, with the files of its processes.
     pub fn folder(&self) -> &Path {
         self.work.path()
     }
@@ -523,7 +530,7 @@ impl MininetNetwork {
         Ok(Some(line))
     }
 
-    /// Last line of the Python process's log.
+    /// Last line of the Python process's log, as the end of a message; empty if the log is empty.
     fn last_log_line(&self) -> String {
         let log = fs::read_to_string(self.file("mininet.log")).unwrap_or_default();
         match log.lines().rev().find(|line| !line.trim().is_empty()) {
@@ -534,7 +541,7 @@ impl MininetNetwork {
 }
 
 impl AsFd for MininetNetwork {
-    /// Readable when a line is available, or the process has ended.
+    /// Descriptor that is readable when a line is available, or the process has ended.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stdout.as_fd()
     }
@@ -547,7 +554,7 @@ impl Drop for MininetNetwork {
 }
 
 impl MininetNetwork {
-    /// Removes the network and waits until it is gone. Its files stay.
+    /// Removes the network and waits until the Python process has ended. The files of the run stay.
     pub fn take_down(&mut self) {
         drop(self.stdin.take());
         let deadline = Instant::now() + STOP_LIMIT;
@@ -576,6 +583,7 @@ impl MininetNetwork {
     }
 }
 
+/// Appends a hint to a message, if there is one.
 fn with_hint(what: &str, hint: &str) -> String {
     if hint.is_empty() {
         what.to_string()
@@ -584,7 +592,8 @@ fn with_hint(what: &str, hint: &str) -> String {
     }
 }
 
-/// `PYTHONPATH` with the folder of `alfirk_mininet`: in an installation, or in the source tree.
+/// Value of `PYTHONPATH` with the folder of the package `alfirk_mininet`, which is in the installation or in the source
+/// tree.
 fn python_path(alfirk: &Path) -> Result<OsString, Failure> {
     let mut candidates: Vec<PathBuf> = Vec::new();
     if let Some(prefix) = alfirk.parent().and_then(Path::parent) {

@@ -1,4 +1,4 @@
-//! Choice of the clock's scale: how many times slower than real time a network of processes must run.
+//! Chooses the scale of a network's clock: how many times slower than real time a network of processes must run.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -24,40 +24,43 @@ use crate::program::CompiledProgram;
 use crate::run::config::Config;
 use crate::run::controller_config;
 use crate::run::progress::Bars;
-use crate::run::{processors, run_one};
+use crate::run::{processors, run_with_bar};
 
-/// Share of all processors' time that the expected load of the network may use. The rest is for other programs, and for peaks of
-/// packets above the mean.
+/// Share of all processors' time that the expected load of the network may use. The rest is for other programs and for
+/// bursts of packets.
 const PROCESSOR_BUDGET: f64 = 0.4;
-/// Cost of system calls, timers and wake-ups for one packet on one link, as a multiple of the wake-up latency.
+/// Processor time of system calls, timers and wake-ups for one packet on one link, as a multiple of the wake-up
+/// latency.
 const WAKEUPS_PER_PACKET: f64 = 6.0;
-/// Cost of a packet in a process of its own, as a multiple of its cost in the simulator: caches are cold, and packets are copied.
+/// Processor time of a packet in a network of processes, as a multiple of that in the simulator: caches are cold, and
+/// packets are copied.
 const PROCESS_COST_FACTOR: f64 = 6.0;
-/// Upper limit of a packet's cost without wake-ups, as a multiple of the cost of wake-ups. A larger measured cost is not caused by
-/// packets: on slow links, a run in virtual time processes mostly timers.
+/// Upper limit of the processor time of a packet without wake-ups, as a multiple of that of wake-ups. A larger measured
+/// time is not caused by packets: on slow links, a run in virtual time processes mostly timers.
 const MAX_PROCESS_COST_FACTOR: f64 = 3.0;
-/// Maximum wake-up latency of a process, as a share of a hop's time. A hop is the way of a full packet over a link into
-/// the next switch's queue.
+/// Maximum wake-up latency of a process, as a share of the time of a hop. A hop is the way of a full packet over a link
+/// and into the queue of the next switch.
 const MAX_LATENESS: f64 = 0.02;
-/// Maximum wait of a process for a processor, as a share of a hop's time; above it, a warning questions the results.
+/// Maximum mean wait of a process for a processor, as a share of the time of a hop. A run with longer waits is reported
+/// as limited by processors.
 const MAX_WAIT: f64 = 0.05;
-/// Share of all processors' time above which the network is reported as limited by processors.
+/// Share of the time of all processors above which a run is reported as limited by processors.
 const MAX_BUSY: f64 = 0.8;
-/// Size in bytes of the message that measures the packet rate in virtual time.
-const SAMPLE: usize = 256 << 10;
-/// Size in bytes of a message with few packets, which measures the fixed cost of a run.
-const SMALL: usize = 4 << 10;
-/// Limit of real time for a measurement in virtual time.
+/// Size in bytes of the message of the run in virtual time that measures packet rate and cost.
+const SAMPLE_LEN: usize = 256 << 10;
+/// Size in bytes of the small message of the run in virtual time that measures the fixed cost of a run.
+const SMALL_SAMPLE_LEN: usize = 4 << 10;
+/// Limit of real time for the runs in virtual time that measure one algorithm.
 const SAMPLE_LIMIT: Duration = Duration::from_secs(30);
-/// Limit of real time for transfers on an automatically chosen clock.
+/// Limit of real time for all transfers on a clock that `--scale auto` chooses.
 const MAX_DURATION: Duration = Duration::from_secs(600);
-/// Number of messages between two threads that measure the wake-up latency.
+/// Number of round trips between two threads that measure the wake-up latency.
 const WAKE_SAMPLES: usize = 201;
 
-/// Capacity of the machines for a network.
+/// Processors and wake-up latency of the machines of a network.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MachineCapacity {
-    /// Number of processors of all machines.
+    /// Number of processors of all machines together.
     pub processors: usize,
     /// Wake-up latency of the slowest machine: nanoseconds until a sleeping thread reacts to a message.
     pub wake: f64,
@@ -65,7 +68,7 @@ pub struct MachineCapacity {
 
 impl MachineCapacity {
     /// Measures the capacity of this machine.
-    pub fn here() -> MachineCapacity {
+    pub fn of_this_machine() -> MachineCapacity {
         MachineCapacity {
             processors: processors(),
             wake: measure_wake_latency(),
@@ -75,21 +78,22 @@ impl MachineCapacity {
 
 /// The clock that `--scale auto` chose, and the expected duration of the runs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Choice {
+pub struct ScaleChoice {
     pub scale: NonZeroU32,
     /// Why the scale is not smaller.
     reason: Reason,
-    /// Duration of all transfers in nanoseconds of the network's time, as measured in virtual time.
-    takes: f64,
+    /// Expected duration of all transfers in nanoseconds of the network's clock, from runs in virtual time.
+    duration_ns: f64,
 }
 
-/// What requires a slow clock.
+/// What makes a slower clock necessary.
 #[derive(Debug, Clone, PartialEq)]
 enum Reason {
-    /// A hop takes `hop` nanoseconds of the network's time, and a process `wake` nanoseconds of real time to wake up.
+    /// Processes wake up too late: a hop takes `hop` nanoseconds of the network's clock, and a wake-up `wake`
+    /// nanoseconds of real time.
     Waking { hop: f64, wake: f64 },
-    /// An algorithm has `rate` packets on links per nanosecond of the network's time, and each costs this machine
-    /// `cost` nanoseconds of processor time.
+    /// Processors are too slow: an algorithm has `rate` packets on links per nanosecond of the network's clock, and
+    /// each takes `cost` nanoseconds of processor time.
     Packets {
         algorithm: String,
         rate: f64,
@@ -97,21 +101,21 @@ enum Reason {
     },
 }
 
-impl Choice {
-    /// Duration of the transfers in real time, if the clock is `scale` times slower.
-    fn real(&self, scale: NonZeroU32) -> Duration {
-        let seconds = self.takes * f64::from(scale.get()) / 1e9;
+impl ScaleChoice {
+    /// Duration of the transfers in real time on a clock that is `scale` times slower.
+    fn real_duration(&self, scale: NonZeroU32) -> Duration {
+        let seconds = self.duration_ns * f64::from(scale.get()) / 1e9;
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 
-    /// Whether the transfers on a clock that is `scale` times slower exceed the limit for an automatic choice.
+    /// Whether the transfers would exceed [`MAX_DURATION`] on a clock that is `scale` times slower.
     pub fn is_too_long(&self, scale: NonZeroU32) -> bool {
-        self.real(scale) > MAX_DURATION
+        self.real_duration(scale) > MAX_DURATION
     }
 
     /// Formats the scale, its reason and the expected duration in one line.
-    pub fn line(&self) -> String {
-        let takes = span(self.real(self.scale));
+    pub fn description(&self) -> String {
+        let takes = span(self.real_duration(self.scale));
         match self.scale.get() {
             1 => format!("--scale auto: 1, real time: links are slow enough for this machine; the transfers take about {takes}"),
             scale => format!(
@@ -122,12 +126,12 @@ impl Choice {
         }
     }
 
-    /// Rejects a choice whose transfers would exceed the limit of real time.
-    fn check(self) -> Result<Choice, Failure> {
+    /// Returns an error if the transfers would exceed [`MAX_DURATION`] of real time.
+    fn check(self) -> Result<ScaleChoice, Failure> {
         if !self.is_too_long(self.scale) {
             return Ok(self);
         }
-        let (scale, takes) = (self.scale, span(self.real(self.scale)));
+        let (scale, takes) = (self.scale, span(self.real_duration(self.scale)));
         Err(Failure::bad_input(format_args!(
             "--scale auto: the transfers would take about {takes} of real time, and the limit is {}: the clock \
                  must be {scale} times slower than real time, because {}; send less (--size), use fewer algorithms (--algorithms) or \
@@ -171,26 +175,26 @@ fn span(time: Duration) -> String {
     }
 }
 
-/// Chooses the scale of the clock that this machine needs for the measurements.
+/// Chooses the scale of the network's clock that the machines need to run the transfers of `job` accurately.
 ///
-/// A run in virtual time measures the packets on links per time of the network, and the cost of a packet on this machine. Two threads
-/// that wake each other up measure the wake-up latency.
+/// For each algorithm, runs in virtual time measure the packet rate of the network and the processor time of a packet.
+/// `capacity` has the measured wake-up latency.
 ///
 /// # Errors
-/// A measurement fails in virtual time, too, or would take too long in real time.
+/// A measurement in virtual time fails or takes too long, or the transfers would take too long in real time.
 pub fn choose(
     config: &Config,
     program: &CompiledProgram,
     job: &Job,
-    equipment: MachineCapacity,
-) -> Result<Choice, Failure> {
-    let (wake, hop) = (equipment.wake, hop(&config.topology, config.model));
+    capacity: MachineCapacity,
+) -> Result<ScaleChoice, Failure> {
+    let (wake, hop) = (capacity.wake, shortest_hop(&config.topology, config.model));
     let mut needed = WAKEUPS_PER_PACKET * wake / (MAX_LATENESS * hop);
     let mut reason = Reason::Waking { hop, wake };
-    let mut takes = 0.0;
-    let (sample, small) = (sample(job, SAMPLE), sample(job, SMALL));
+    let mut duration_ns = 0.0;
+    let (sample, small) = (sample(job, SAMPLE_LEN), sample(job, SMALL_SAMPLE_LEN));
     let bytes = |job: &Job| job.data.bytes().len() as f64;
-    let processors = equipment.processors as f64;
+    let processors = capacity.processors as f64;
     for &algorithm in &config.algorithms {
         let network = Network::build(
             &config.topology,
@@ -200,19 +204,19 @@ pub fn choose(
             config.job.seed,
         );
         let network = network.map_err(Failure::bad_input)?;
-        let limit = Limit::start(network.watch());
+        let limit = RunTimeLimit::start(network.run_handle());
         let fabric = VirtualFabric::bring_up(network);
         let mut fabric = fabric.map_err(Failure::failed)?;
         let mut measure = |job: &Job| {
             let (before, started) = (SchedStat::of_this_thread(), fabric.now());
-            let row = run_one(&mut fabric, config, job, algorithm, &Bars::hidden())?;
+            let row = run_with_bar(&mut fabric, config, job, algorithm, &Bars::hidden())?;
             let ran = SchedStat::of_this_thread().since(before).ran;
             // If not all receivers got the data, the run took until its time limit.
             let took = match row.verified && row.completion_ns > 0 {
                 true => row.completion_ns,
                 false => fabric.now() - started,
             };
-            Ok::<Sampled, Failure>(Sampled {
+            Ok::<VirtualMeasurement, Failure>(VirtualMeasurement {
                 packets: row.wire_packets as f64,
                 ran: ran as f64,
                 took: took.max(1) as f64,
@@ -247,26 +251,26 @@ pub fn choose(
             };
         }
         let more = bytes(job) - bytes(&sample);
-        takes += sampled.took + more * sampled.took / bytes(&sample).max(1.0);
+        duration_ns += sampled.took + more * sampled.took / bytes(&sample).max(1.0);
     }
     let scale = rounded(needed);
-    let choice = Choice {
+    let choice = ScaleChoice {
         scale,
         reason,
-        takes,
+        duration_ns,
     };
     choice.check()
 }
 
-/// Stops a fabric in virtual time after a time limit, unless dropped before.
-struct Limit {
+/// Stops a run in virtual time after [`SAMPLE_LIMIT`] of real time, unless this value is dropped before.
+struct RunTimeLimit {
     watch: RunHandle,
     /// Ends the thread when dropped.
     _end: mpsc::Sender<()>,
 }
 
-impl Limit {
-    fn start(watch: RunHandle) -> Limit {
+impl RunTimeLimit {
+    fn start(watch: RunHandle) -> RunTimeLimit {
         let (end, ended) = mpsc::channel();
         let watched = watch.clone();
         thread::spawn(move || {
@@ -274,7 +278,7 @@ impl Limit {
                 watched.stop();
             }
         });
-        Limit { watch, _end: end }
+        RunTimeLimit { watch, _end: end }
     }
 
     fn is_over(&self) -> bool {
@@ -282,20 +286,20 @@ impl Limit {
     }
 }
 
-/// Measurements of a run in virtual time, from which the load of a machine is estimated.
+/// Measurements of a run in virtual time, from which the load of machines is estimated.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Sampled {
-    /// Packets on all links.
+struct VirtualMeasurement {
+    /// Number of packets, counted on every link.
     packets: f64,
-    /// Processor time in nanoseconds.
+    /// Processor time of the run in nanoseconds.
     ran: f64,
-    /// Nanoseconds of the network's time.
+    /// Duration of the run in virtual nanoseconds.
     took: f64,
 }
 
-/// Cost in nanoseconds of a packet on a link for this machine, from a run in virtual time. `fixed` is a run with far fewer packets; its
-/// cost is subtracted.
-fn packet_cost(sampled: &Sampled, fixed: Option<&Sampled>, wake: f64) -> f64 {
+/// Estimated processor time of a packet on a link in nanoseconds, from a run in virtual time (`sampled`). `fixed`: a
+/// run with far fewer packets, whose processor time is subtracted as fixed cost.
+fn packet_cost(sampled: &VirtualMeasurement, fixed: Option<&VirtualMeasurement>, wake: f64) -> f64 {
     let few = fixed.filter(|few| few.packets < sampled.packets && few.ran < sampled.ran);
     let (packets, ran) = match few {
         Some(few) => (sampled.packets - few.packets, sampled.ran - few.ran),
@@ -305,7 +309,7 @@ fn packet_cost(sampled: &Sampled, fixed: Option<&Sampled>, wake: f64) -> f64 {
     (PROCESS_COST_FACTOR * ran / packets.max(1.0)).min(MAX_PROCESS_COST_FACTOR * waking) + waking
 }
 
-/// Returns the job with a message of at most `most` bytes, and without faults.
+/// Returns a copy of the job with a message of at most `most` bytes, and without faults.
 fn sample(job: &Job, most: usize) -> Job {
     let bytes = job.data.bytes();
     let data = match job.messages {
@@ -322,8 +326,9 @@ fn sample(job: &Job, most: usize) -> Job {
     }
 }
 
-/// Shortest time in nanoseconds from the start of a full packet on a link until it is in the next switch's queue.
-pub fn hop(topology: &Topology, model: Model) -> f64 {
+/// Time of the shortest hop in nanoseconds: from the start of a full packet on a link until it is in the queue of the
+/// next switch.
+pub fn shortest_hop(topology: &Topology, model: Model) -> f64 {
     let times = topology.links().iter().map(|link| {
         let does = &link.attributes;
         let bits = wire_bytes(does.mtu as usize + ethernet::HEADER_LEN) as f64 * 8.0;
@@ -332,7 +337,7 @@ pub fn hop(topology: &Topology, model: Model) -> f64 {
     times.fold(f64::INFINITY, f64::min) + model.pipeline_latency as f64
 }
 
-/// Wake-up latency: median of nanoseconds until a sleeping thread reacts to a message.
+/// Measures the wake-up latency: median of the nanoseconds until a sleeping thread reacts to a message.
 pub fn measure_wake_latency() -> f64 {
     // Without sockets the run fails anyway, so any figure does.
     let Ok((mut here, mut there)) = UnixStream::pair() else {
@@ -362,16 +367,16 @@ pub fn measure_wake_latency() -> f64 {
     times.get(times.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// Summary of the processor use of an algorithm, on `processors` processors and a clock that was `scale` times slower. `hop` is the time
-/// of a hop in nanoseconds of that clock.
-pub fn summary(
+/// Summarizes the processor use of an algorithm for the report. `processors`: their number; `scale`: how many times
+/// slower than real time the clock was; `hop`: time of a hop in nanoseconds of that clock.
+pub fn load_summary(
     algorithm: &str,
     load: Load,
     processors: usize,
     scale: NonZeroU32,
     hop: f64,
 ) -> LoadSummary {
-    let (wait, limit) = (load.wait() / f64::from(scale.get()), MAX_WAIT * hop);
+    let (wait, limit) = (load.mean_wait() / f64::from(scale.get()), MAX_WAIT * hop);
     let network_busy = load.share.ran as f64 / (load.took.max(1) as f64 * processors as f64);
     LoadSummary {
         algorithm: algorithm.to_owned(),
@@ -383,8 +388,9 @@ pub fn summary(
     }
 }
 
-/// The scale that would have sufficed for the algorithms that were limited by processors; `None` if none was.
-pub fn larger(clock: &ClockSummary) -> Option<NonZeroU32> {
+/// Estimates the scale at which no algorithm is limited by processors, from the load of a run; `None` if none was
+/// limited.
+pub fn sufficient_scale(clock: &ClockSummary) -> Option<NonZeroU32> {
     let limited = clock.load.iter().filter(|load| load.is_limited);
     let lacked = limited.map(|load| {
         let wait = load.wait_ns / load.wait_limit_ns;
@@ -395,7 +401,7 @@ pub fn larger(clock: &ClockSummary) -> Option<NonZeroU32> {
     Some(rounded(f64::from(clock.scale) * most))
 }
 
-/// Rounds up to two significant digits.
+/// Rounds a scale up to two significant digits.
 fn rounded(needed: f64) -> NonZeroU32 {
     let mut unit = 1.0;
     while needed / unit > 99.0 {
@@ -425,7 +431,7 @@ mod tests {
 
     #[test]
     fn the_fixed_cost_of_a_run_is_excluded_from_the_cost_per_packet() {
-        let run = |packets, ran| Sampled {
+        let run = |packets, ran| VirtualMeasurement {
             packets,
             ran,
             took: 1e6,
@@ -440,7 +446,7 @@ mod tests {
 
     #[test]
     fn timers_on_slow_links_are_not_a_packets_cost() {
-        let slow = Sampled {
+        let slow = VirtualMeasurement {
             packets: 355.0,
             ran: 146e6,
             took: 300e6,
@@ -456,16 +462,16 @@ mod tests {
 
     #[test]
     fn more_than_ten_minutes_are_rejected_with_the_reason() {
-        let choice = |scale, takes| Choice {
+        let choice = |scale, takes| ScaleChoice {
             scale: NonZeroU32::new(scale).unwrap(),
             reason: Reason::Waking {
                 hop: 1_239.0,
                 wake: 20_000.0,
             },
-            takes,
+            duration_ns: takes,
         };
         let good = choice(5_000, 100e6).check().unwrap();
-        let line = good.line();
+        let line = good.description();
         assert!(line.contains("5000 times slower"), "{line}");
         assert!(line.contains("about 9 min"), "{line}");
         assert!(line.contains("hop takes 1239ns"), "{line}");
@@ -477,7 +483,7 @@ mod tests {
         for part in ["about 6112 h", "the limit is 10 min", "--scale 220000000"] {
             assert!(why.contains(part), "{part}: {why}");
         }
-        let line = choice(1, 100e6).line();
+        let line = choice(1, 100e6).description();
         assert!(line.contains("1, real time"), "{line}");
     }
 
@@ -485,7 +491,7 @@ mod tests {
     fn a_hop_takes_the_time_of_a_link_and_a_switch() {
         let topology = topology::fat_tree(4).unwrap();
         // 4,214 bytes and 24 of preamble, FCS and gap at 100 Gbit/s, 500 ns of fibre, 400 ns of switch.
-        let hop = hop(&topology, Model::default());
+        let hop = shortest_hop(&topology, Model::default());
         assert!((hop - (339.04 + 500.0 + 400.0)).abs() < 0.01, "{hop}");
     }
 
@@ -501,7 +507,7 @@ mod tests {
             took: 1_000_000,
         };
         let of = |waited, scale| {
-            summary(
+            load_summary(
                 "chain",
                 load(waited),
                 2,

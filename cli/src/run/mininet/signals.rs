@@ -1,4 +1,5 @@
-//! Delivers SIGINT and SIGTERM through a file descriptor, so that networks are removed before the process ends.
+//! Receives SIGINT and SIGTERM through a file descriptor instead of ending the process, so that networks can be removed
+//! first.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -14,9 +15,9 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Blocks the signals. Must be called before any thread is started, as threads inherit the signal mask. So do child processes; those
-    /// that must react to signals unblock them (`alfirk_mininet/serve.py`).
-    pub fn hold() -> Result<Signals, Failure> {
+    /// Blocks the signals. Must be called before any thread is started, because threads inherit the signal mask. Child
+    /// processes inherit it, too; those that must react to signals unblock them (`alfirk_mininet/serve.py`).
+    pub fn block() -> Result<Signals, Failure> {
         let failed = |error| Failure::failed(format_args!("cannot block signals: {error}"));
         let mut set = SigSet::empty();
         set.add(Signal::SIGINT);

@@ -9,32 +9,32 @@ use nix::fcntl::{Flock, FlockArg};
 
 use crate::exit::Failure;
 
-/// Prefix of the folders' names; the process number of the run follows.
+/// Prefix of the folder's name; the process number of the run follows.
 const PREFIX: &str = "alfirk-run-";
 /// Name of the file that a run keeps locked. The kernel releases the lock when the run is killed.
 const LOCK: &str = "owner.lock";
 
-/// A folder that is removed when dropped, or else when the next run starts.
+/// The folder of this run. It is removed when this value is dropped, or after a kill by the next run.
 pub struct WorkDir {
     path: PathBuf,
     _lock: Flock<File>,
 }
 
 impl WorkDir {
-    /// Creates `alfirk-run-PID` in the folder for temporary files. First removes the folders of killed runs: as process numbers are reused,
-    /// one of them may have this run's number.
+    /// Creates `alfirk-run-PID` in the folder for temporary files. First removes the folders of killed runs, because
+    /// process numbers are reused: one of them may have this run's number.
     pub fn new() -> Result<WorkDir, Failure> {
         WorkDir::new_in(&std::env::temp_dir(), std::process::id())
     }
 
     /// Path at which [`WorkDir::new`] creates the folder.
-    pub fn place() -> PathBuf {
-        place_in(&std::env::temp_dir(), std::process::id())
+    pub fn planned_path() -> PathBuf {
+        path_in(&std::env::temp_dir(), std::process::id())
     }
 
     fn new_in(parent: &Path, pid: u32) -> Result<WorkDir, Failure> {
         remove_abandoned(parent, pid);
-        let path = place_in(parent, pid);
+        let path = path_in(parent, pid);
         let failure = |error| {
             let path = path.display();
             Failure::failed(format_args!("cannot create the folder {path}: {error}"))
@@ -70,15 +70,16 @@ impl Drop for WorkDir {
     }
 }
 
-fn place_in(parent: &Path, pid: u32) -> PathBuf {
+fn path_in(parent: &Path, pid: u32) -> PathBuf {
     parent.join(format!("{PREFIX}{pid}"))
 }
 
+/// Locks a file exclusively; fails if another process has locked it.
 fn lock(file: File) -> io::Result<Flock<File>> {
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| error.into())
 }
 
-/// Removes this user's folders that no run has locked. Folders that cannot be removed stay.
+/// Removes this user's run folders in `parent` that no run has locked. Folders that cannot be removed stay.
 fn remove_abandoned(parent: &Path, pid: u32) {
     let Ok(entries) = fs::read_dir(parent) else {
         return;
@@ -104,6 +105,7 @@ fn remove_abandoned(parent: &Path, pid: u32) {
     }
 }
 
+/// Whether the run of a folder has ended. `owner`: process number in its name; `pid`: that of this process.
 fn is_abandoned(folder: &Path, owner: u32, pid: u32) -> bool {
     match File::open(folder.join(LOCK)) {
         Ok(file) => lock(file).is_ok(),

@@ -1,4 +1,4 @@
-//! Meters, counters, registers and value sets.
+//! Commands for meters, counters, registers and parser value sets.
 
 use alfirk_thrift::standard::BmCounterValue;
 
@@ -8,7 +8,7 @@ use crate::runtime_cli::values::{float, hex, value_set_member};
 
 const INDEX: Arg = Arg::Other("<index>");
 
-/// Commands for counters, meters and registers.
+/// Commands for meters, counters, registers and parser value sets.
 pub const COMMANDS: &[Command] = &[
     Command {
         name: "meter_array_set_rates",

@@ -1,5 +1,5 @@
-//! The commands, each with its arguments, help and implementation. Other modules parse values and names without a connection; the
-//! commands send requests to the switch.
+//! All commands, each with its arguments, help and implementation. They send requests to the switch; the other modules
+//! of `alfirk cli` need no connection.
 
 mod arrays;
 mod multicast;
@@ -17,7 +17,7 @@ use super::program::{Meter, ProgramNames};
 use super::values::decimal;
 use super::Pre;
 
-/// A connection to a switch, with the names of its program, and the output.
+/// State of `alfirk cli`: the connection to a switch, the names of its program, and the output.
 pub struct Session<'o> {
     pub connection: Connection,
     pub program: ProgramNames,
@@ -25,22 +25,22 @@ pub struct Session<'o> {
     pub out: &'o mut dyn Write,
 }
 
-/// Kind of an argument, for the usage line and for completion.
+/// Kind of a command's argument, for the usage line and for completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arg {
     Table,
-    /// An action of the table in the first argument.
+    /// An action of the table that the first argument names.
     TableAction,
     Profile,
-    /// An action of the action profile in the first argument.
+    /// An action of the action profile that the first argument names.
     ProfileAction,
     Meter,
     Counter,
     Register,
     ValueSet,
-    /// A hash with a configurable CRC of this width.
+    /// A hash with a configurable CRC of this width in bits.
     CustomCrc(u32),
-    /// An argument without completion, with its text in the usage line.
+    /// An argument without completion; the value is its text in the usage line.
     Other(&'static str),
 }
 
@@ -58,16 +58,17 @@ impl Arg {
     }
 }
 
-/// One command.
+/// A command of `alfirk cli`.
 pub struct Command {
     pub name: &'static str,
     pub args: &'static [Arg],
     pub help: &'static str,
+    /// Executes the command with these arguments.
     pub run: fn(&mut Session<'_>, &[&str]) -> Result<()>,
 }
 
 impl Command {
-    /// The usage line.
+    /// Usage line: the name of the command and its arguments.
     pub fn usage(&self) -> String {
         let args = self.args.iter().map(|arg| arg.usage());
         let words: Vec<&str> = std::iter::once(self.name).chain(args).collect();
@@ -75,7 +76,7 @@ impl Command {
     }
 }
 
-/// All commands, by name.
+/// All commands, sorted by name.
 pub fn all() -> Vec<&'static Command> {
     let families = [
         tables::COMMANDS,
@@ -90,11 +91,12 @@ pub fn all() -> Vec<&'static Command> {
     all
 }
 
-/// The command of this name.
+/// Finds the command with this name.
 pub fn find(name: &str) -> Option<&'static Command> {
     all().into_iter().find(|command| command.name == name)
 }
 
+/// Returns an error if there are fewer than `count` arguments.
 fn at_least(args: &[&str], count: usize) -> Result<()> {
     match args.len() >= count {
         true => Ok(()),
@@ -102,7 +104,7 @@ fn at_least(args: &[&str], count: usize) -> Result<()> {
     }
 }
 
-/// The arguments, if their number is right.
+/// Returns the arguments as an array; an error if there are not exactly `N`.
 fn exactly<'a, 't, const N: usize>(args: &'a [&'t str]) -> Result<&'a [&'t str; N]> {
     args.try_into().map_err(|_| {
         Error::input(format_args!(
@@ -117,7 +119,7 @@ fn number<T: std::str::FromStr>(text: &str, what: &str) -> Result<T> {
     decimal(text).ok_or_else(|| Error::input(format_args!("Bad format for {what}")))
 }
 
-/// Parses `RATE:BURST` for each of a meter's colours except the first.
+/// Parses the rates of a meter: `RATE:BURST` for each of its colours except the first.
 fn rates(meter: &Meter, texts: &[&str]) -> Result<Vec<alfirk_thrift::standard::BmMeterRateConfig>> {
     if texts.len() != meter.rate_count {
         return Err(Error::input(format_args!(

@@ -1,4 +1,4 @@
-//! Multicast groups: the switch's packet replication engine.
+//! Commands for multicast groups, which the switch's packet replication engine implements.
 
 use super::{at_least, exactly, number, Arg, Command, Session};
 use crate::runtime_cli::error::{Error, Result};
@@ -9,7 +9,7 @@ const GROUP: Arg = Arg::Other("<group id>");
 const NODE: Arg = Arg::Other("<node handle>");
 const PORTS: Arg = Arg::Other("<ports> [| <lags>]");
 
-/// Largest accepted port number, which bounds the length of port maps.
+/// Largest accepted number of a port or link aggregation group, which limits the length of bit maps.
 const MAX_PORT: u32 = 0xffff;
 
 /// Commands for multicast groups and nodes.
@@ -140,7 +140,7 @@ pub const COMMANDS: &[Command] = &[
             }
             at_least(args, 2)?;
             let lag: i16 = number(args[0], "lag index")?;
-            let ports = map(&args[1..], "lag")?;
+            let ports = bit_map(&args[1..], "lag")?;
             writeln!(session.out, "Setting lag membership: {lag} <- {ports}")?;
             let mut client = session.connection.simple_pre_lag();
             Ok(client.bm_mc_set_lag_membership(0, lag, ports)?)
@@ -162,7 +162,7 @@ pub const COMMANDS: &[Command] = &[
     },
 ];
 
-/// The Thrift service of the replication engine.
+/// Thrift service of the replication engine: without or with link aggregation groups (LAGs).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Engine {
     Plain,
@@ -189,7 +189,7 @@ fn node_create(session: &mut Session<'_>, args: &[&str]) -> Result<()> {
     let engine = session.pre.engine()?;
     at_least(args, 1)?;
     let rid: i32 = number(args[0], "rid")?;
-    let (ports, lags) = maps(&args[1..])?;
+    let (ports, lags) = parse_bit_maps(&args[1..])?;
     let handle = match engine {
         Engine::Plain => {
             let out = &mut session.out;
@@ -220,7 +220,7 @@ fn node_update(session: &mut Session<'_>, args: &[&str]) -> Result<()> {
     let engine = session.pre.engine()?;
     at_least(args, 2)?;
     let node: i32 = number(args[0], "node handle")?;
-    let (ports, lags) = maps(&args[1..])?;
+    let (ports, lags) = parse_bit_maps(&args[1..])?;
     match engine {
         Engine::Plain => {
             writeln!(session.out, "Updating node {node} with port map {ports}")?;
@@ -239,36 +239,37 @@ fn node_update(session: &mut Session<'_>, args: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Parses ports, and link aggregation groups after a `|`.
-fn maps(args: &[&str]) -> Result<(String, String)> {
+/// Parses port numbers, then numbers of link aggregation groups after a `|`, into two bit maps.
+fn parse_bit_maps(args: &[&str]) -> Result<(String, String)> {
     let bar = args.iter().position(|arg| *arg == "|");
     let (ports, lags) = args.split_at(bar.unwrap_or(args.len()));
     let lags = lags.get(1..).unwrap_or_default();
-    Ok((map(ports, "port")?, map(lags, "lag")?))
+    Ok((bit_map(ports, "port")?, bit_map(lags, "lag")?))
 }
 
-/// A digit for each number up to the highest, number 0 last: `1` if it is in the list.
-fn map(numbers: &[&str], what: &str) -> Result<String> {
-    let mut meant = Vec::new();
+/// Bit map of a list of numbers, as BMv2's Thrift service expects it: a digit for each number up to the highest, number
+/// 0 last, `1` if it is in the list. `what`: kind of number for messages.
+fn bit_map(numbers: &[&str], what: &str) -> Result<String> {
+    let mut listed = Vec::new();
     for text in numbers {
         let number: u32 = text
             .parse()
             .ok()
             .filter(|number| *number <= MAX_PORT)
             .ok_or_else(|| Error::input(format_args!("'{text}' is not a valid {what} number")))?;
-        if meant.contains(&number) {
+        if listed.contains(&number) {
             return Err(Error::input(format_args!(
                 "Found duplicate {what} number '{number}'"
             )));
         }
-        meant.push(number);
+        listed.push(number);
     }
-    let highest = meant.iter().max().copied();
+    let highest = listed.iter().max().copied();
     let digits = (0..=highest.unwrap_or(0)).rev();
     Ok(match highest {
         None => String::new(),
         Some(_) => digits
-            .map(|number| if meant.contains(&number) { '1' } else { '0' })
+            .map(|number| if listed.contains(&number) { '1' } else { '0' })
             .collect(),
     })
 }
@@ -279,18 +280,24 @@ mod tests {
 
     #[test]
     fn maps_have_port_0_last() {
-        assert_eq!(maps(&["2", "0"]).unwrap(), ("101".into(), "".into()));
         assert_eq!(
-            maps(&["1", "|", "0", "3"]).unwrap(),
+            parse_bit_maps(&["2", "0"]).unwrap(),
+            ("101".into(), "".into())
+        );
+        assert_eq!(
+            parse_bit_maps(&["1", "|", "0", "3"]).unwrap(),
             ("10".into(), "1001".into())
         );
-        assert_eq!(maps(&[]).unwrap(), ("".into(), "".into()));
-        assert_eq!(maps(&["0", "|"]).unwrap(), ("1".into(), "".into()));
+        assert_eq!(parse_bit_maps(&[]).unwrap(), ("".into(), "".into()));
+        assert_eq!(
+            parse_bit_maps(&["0", "|"]).unwrap(),
+            ("1".into(), "".into())
+        );
     }
 
     #[test]
     fn invalid_ports_are_reported() {
-        let error = |args: &[&str]| maps(args).unwrap_err().to_string();
+        let error = |args: &[&str]| parse_bit_maps(args).unwrap_err().to_string();
         assert_eq!(error(&["x"]), "Error: 'x' is not a valid port number");
         assert_eq!(
             error(&["1", "|", "-1"]),

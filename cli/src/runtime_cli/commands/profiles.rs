@@ -1,9 +1,9 @@
-//! Action profiles, their members and groups, and the tables that use them.
+//! Commands for action profiles, for their members and groups, and for the tables that use them.
 
 use alfirk_bmv2_json::TableType;
 use alfirk_thrift::standard::{BmAddEntryOptions, BmMatchParam, Client};
 
-use super::tables::{around_arrow, take_priority, without_arrow};
+use super::tables::{split_at_arrow, split_priority, without_arrow};
 use super::{at_least, exactly, number, Arg, Command, Session};
 use crate::runtime_cli::error::{Error, Result};
 use crate::runtime_cli::format;
@@ -15,7 +15,7 @@ const GROUP: Arg = Arg::Other("<group handle>");
 const ENTRY: Arg = Arg::Other("<entry handle>");
 const PARAMS: Arg = Arg::Other("[action parameters]");
 
-/// Commands for action profiles and indirect tables.
+/// Commands for action profiles and for indirect tables (tables with an action profile).
 pub const COMMANDS: &[Command] = &[
     Command {
         name: "act_prof_create_member",
@@ -85,30 +85,30 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "table_indirect_create_member",
         args: &[Arg::Table, Arg::TableAction, PARAMS],
-        help: "Old: act_prof_create_member of the table's action profile.",
-        run: |session, args| of_table(session, args, Old::ActProf("create_member"), create_member),
+        help: "Deprecated form of act_prof_create_member, with a table in place of its action profile.",
+        run: |session, args| run_on_table_profile(session, args, Deprecation::ActProf("create_member"), create_member),
     },
     Command {
         name: "table_indirect_delete_member",
         args: &[Arg::Table, MEMBER],
-        help: "Old: act_prof_delete_member of the table's action profile.",
-        run: |session, args| of_table(session, args, Old::ActProf("delete_member"), delete_member),
+        help: "Deprecated form of act_prof_delete_member, with a table in place of its action profile.",
+        run: |session, args| run_on_table_profile(session, args, Deprecation::ActProf("delete_member"), delete_member),
     },
     Command {
         name: "table_indirect_modify_member",
         args: &[Arg::Table, Arg::TableAction, MEMBER, PARAMS],
-        help: "Old: act_prof_modify_member of the table's action profile.",
-        run: |session, args| of_table(session, args, Old::ActProf("modify_member"), modify_member),
+        help: "Deprecated form of act_prof_modify_member, with a table in place of its action profile.",
+        run: |session, args| run_on_table_profile(session, args, Deprecation::ActProf("modify_member"), modify_member),
     },
     Command {
         name: "table_indirect_create_group",
         args: &[Arg::Table],
-        help: "Old: act_prof_create_group of the table's action profile.",
+        help: "Deprecated form of act_prof_create_group, with a table in place of its action profile.",
         run: |session, args| {
-            of_table(
+            run_on_table_profile(
                 session,
                 args,
-                Old::ActProfGroup("create_group"),
+                Deprecation::ActProfGroup("create_group"),
                 create_group,
             )
         },
@@ -116,12 +116,12 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "table_indirect_delete_group",
         args: &[Arg::Table, GROUP],
-        help: "Old: act_prof_delete_group of the table's action profile.",
+        help: "Deprecated form of act_prof_delete_group, with a table in place of its action profile.",
         run: |session, args| {
-            of_table(
+            run_on_table_profile(
                 session,
                 args,
-                Old::ActProfGroup("delete_group"),
+                Deprecation::ActProfGroup("delete_group"),
                 delete_group,
             )
         },
@@ -129,32 +129,32 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "table_indirect_add_member_to_group",
         args: &[Arg::Table, MEMBER, GROUP],
-        help: "Old: act_prof_add_member_to_group of the table's action profile.",
+        help: "Deprecated form of act_prof_add_member_to_group, with a table in place of its action profile.",
         run: |session, args| {
-            let old = Old::ActProfGroup("add_member_to_group");
-            of_table(session, args, old, add_member_to_group)
+            let old = Deprecation::ActProfGroup("add_member_to_group");
+            run_on_table_profile(session, args, old, add_member_to_group)
         },
     },
     Command {
         name: "table_indirect_remove_member_from_group",
         args: &[Arg::Table, MEMBER, GROUP],
-        help: "Old: act_prof_remove_member_from_group of the table's action profile.",
+        help: "Deprecated form of act_prof_remove_member_from_group, with a table in place of its action profile.",
         run: |session, args| {
-            let old = Old::ActProfGroup("remove_member_from_group");
-            of_table(session, args, old, remove_member_from_group)
+            let old = Deprecation::ActProfGroup("remove_member_from_group");
+            run_on_table_profile(session, args, old, remove_member_from_group)
         },
     },
     Command {
         name: "table_dump_member",
         args: &[Arg::Table, MEMBER],
         help: "Shows a member of the table's action profile.",
-        run: |session, args| of_table(session, args, Old::No, dump_member),
+        run: |session, args| run_on_table_profile(session, args, Deprecation::No, dump_member),
     },
     Command {
         name: "table_dump_group",
         args: &[Arg::Table, GROUP],
         help: "Shows a group of the table's action profile.",
-        run: |session, args| of_table(session, args, Old::No, dump_group),
+        run: |session, args| run_on_table_profile(session, args, Deprecation::No, dump_group),
     },
     Command {
         name: "table_indirect_add",
@@ -323,7 +323,7 @@ fn dump_group(session: &mut Session<'_>, args: &[&str]) -> Result<()> {
     Ok(write!(session.out, "{}", format::group(&group))?)
 }
 
-/// All members and groups.
+/// Formats all members and groups of an action profile.
 pub fn dump_profile(client: &mut Client<'_>, profile: &Profile) -> Result<String> {
     let members = client.bm_mt_act_prof_get_members(0, &*profile.name)?;
     let groups = match profile.with_selector {
@@ -333,6 +333,7 @@ pub fn dump_profile(client: &mut Client<'_>, profile: &Profile) -> Result<String
     Ok(format::profile(&members, groups.as_deref()))
 }
 
+/// Name of the profile; an error if it has no action selector.
 fn with_selector(profile: &Profile) -> Result<&str> {
     match profile.with_selector {
         true => Ok(&profile.name),
@@ -342,6 +343,7 @@ fn with_selector(profile: &Profile) -> Result<&str> {
     }
 }
 
+/// Returns an error if the table has no action profile.
 fn check_indirect(table: &Table) -> Result<()> {
     match table.kind {
         TableType::Indirect | TableType::IndirectWs => Ok(()),
@@ -351,6 +353,7 @@ fn check_indirect(table: &Table) -> Result<()> {
     }
 }
 
+/// Returns an error if the table has no action profile with a selector.
 fn check_indirect_ws(table: &Table) -> Result<()> {
     match table.kind {
         TableType::IndirectWs => Ok(()),
@@ -360,30 +363,31 @@ fn check_indirect_ws(table: &Table) -> Result<()> {
     }
 }
 
-/// Kind of a deprecated command that names a table instead of its action profile; its name lacks `act_prof_`.
-enum Old {
+/// Whether a command is a deprecated form that names a table instead of its action profile. The value is the name of
+/// the current command without `act_prof_`.
+enum Deprecation {
     No,
     ActProf(&'static str),
-    /// For tables with a selector only.
+    /// A deprecated command that is only for tables with an action selector.
     ActProfGroup(&'static str),
 }
 
-/// Runs a command of action profiles on the profile of the named table.
-fn of_table(
+/// Runs a command for action profiles on the profile of the table that the first argument names.
+fn run_on_table_profile(
     session: &mut Session<'_>,
     args: &[&str],
-    old: Old,
+    deprecation: Deprecation,
     run: fn(&mut Session<'_>, &[&str]) -> Result<()>,
 ) -> Result<()> {
     at_least(args, 1)?;
     let table = session.program.table(args[0])?;
-    match old {
-        Old::ActProfGroup(_) => check_indirect_ws(table)?,
-        Old::No | Old::ActProf(_) => check_indirect(table)?,
+    match deprecation {
+        Deprecation::ActProfGroup(_) => check_indirect_ws(table)?,
+        Deprecation::No | Deprecation::ActProf(_) => check_indirect(table)?,
     }
     let profile = table.profile.as_deref().unwrap_or_default();
     let profile = session.program.profile(profile)?;
-    if let Old::ActProf(instead) | Old::ActProfGroup(instead) = old {
+    if let Deprecation::ActProf(instead) | Deprecation::ActProfGroup(instead) = deprecation {
         if profile.tables > 1 {
             return Err(Error::input(
                 "Legacy command does not work with shared action profiles",
@@ -398,7 +402,8 @@ fn of_table(
     run(session, &args)
 }
 
-/// Parses table, key, member or group, and priority of a new entry.
+/// Parses the arguments of a new entry of an indirect table: table, key, handle of a member (or with `group` of a
+/// group), and priority.
 fn indirect_entry(
     session: &mut Session<'_>,
     args: &[&str],
@@ -410,8 +415,8 @@ fn indirect_entry(
         true => check_indirect_ws(table)?,
         false => check_indirect(table)?,
     }
-    let (args, options) = take_priority(table, args)?;
-    let (fields, behind) = around_arrow(args.get(1..).unwrap_or_default());
+    let (args, options) = split_priority(table, args)?;
+    let (fields, behind) = split_at_arrow(args.get(1..).unwrap_or_default());
     let [handle] = behind else {
         return Err(Error::input("Invalid arguments, could not find handle"));
     };
@@ -425,7 +430,8 @@ fn indirect_entry(
     Ok((table.name.clone(), key, handle, options))
 }
 
-/// Parses table, and member or group, of a default entry.
+/// Parses the arguments of a default entry of an indirect table: table, and handle of a member (or with `group` of a
+/// group).
 fn indirect_default(session: &Session<'_>, args: &[&str], group: bool) -> Result<(String, i32)> {
     let [name, handle] = exactly(args)?;
     let table = session.program.table(name)?;

@@ -8,7 +8,7 @@ use crate::runtime_cli::format;
 
 const SESSION: Arg = Arg::Other("<mirror id>");
 
-/// Commands of simple_switch.
+/// Commands for queues, clone sessions and clocks of simple_switch.
 pub const COMMANDS: &[Command] = &[
     Command {
         name: "set_queue_depth",
@@ -134,7 +134,7 @@ fn integer<T: std::str::FromStr>(text: &str, what: &str) -> Result<T> {
     number(text, &format!("{what}, expected integer"))
 }
 
-/// Parses port and priority, if given.
+/// Parses the optional port and the optional priority of an egress queue.
 fn queue(args: &[&str]) -> Result<(Option<i32>, Option<i32>)> {
     let port = args.get(1).map(|text| integer(text, "egress_port"));
     let priority = args.get(2).map(|text| integer(text, "priority"));

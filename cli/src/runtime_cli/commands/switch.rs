@@ -112,7 +112,8 @@ pub const COMMANDS: &[Command] = &[
         run: |session, args| {
             let [name, numbers @ .., data, remainder] = exactly::<6>(args)?;
             let name = session.program.custom_crc(name, 16)?;
-            let [polynomial, initial, last] = wrapped::<u16>(numbers)?.map(|number| number as i16);
+            let [polynomial, initial, last] =
+                parse_crc_numbers::<u16>(numbers)?.map(|number| number as i16);
             let config = BmCrc16Config {
                 polynomial,
                 initial_remainder: initial,
@@ -131,7 +132,8 @@ pub const COMMANDS: &[Command] = &[
         run: |session, args| {
             let [name, numbers @ .., data, remainder] = exactly::<6>(args)?;
             let name = session.program.custom_crc(name, 32)?;
-            let [polynomial, initial, last] = wrapped::<u32>(numbers)?.map(|number| number as i32);
+            let [polynomial, initial, last] =
+                parse_crc_numbers::<u32>(numbers)?.map(|number| number as i32);
             let config = BmCrc32Config {
                 polynomial,
                 initial_remainder: initial,
@@ -175,8 +177,9 @@ fn write_file(file: &str, text: &str) -> Result<()> {
     fs::write(file, text).map_err(|error| Error::input(format_args!("{file}: {error}")))
 }
 
-/// Parses numbers of a CRC; values with the top bit set become negative, as Thrift's integers are signed.
-fn wrapped<T: TryFrom<u64>>(texts: &[&str; 3]) -> Result<[T; 3]> {
+/// Parses polynomial, initial remainder and final XOR value of a CRC. Values with the top bit set become negative,
+/// because Thrift's integers are signed.
+fn parse_crc_numbers<T: TryFrom<u64>>(texts: &[&str; 3]) -> Result<[T; 3]> {
     let bits = 8 * size_of::<T>() as u32;
     let one = |text: &str| {
         let number = integer(text).ok_or_else(|| {
@@ -229,14 +232,18 @@ mod tests {
     #[test]
     fn numbers_of_a_crc_fit_its_width() {
         assert_eq!(
-            wrapped::<u16>(&["0x8005", "65535", "-1"]).unwrap(),
+            parse_crc_numbers::<u16>(&["0x8005", "65535", "-1"]).unwrap(),
             [0x8005, 0xffff, 0xffff]
         );
         assert_eq!(
-            wrapped::<u32>(&["0x04c11db7", "0xffffffff", "0"]).unwrap(),
+            parse_crc_numbers::<u32>(&["0x04c11db7", "0xffffffff", "0"]).unwrap(),
             [0x04c1_1db7, 0xffff_ffff, 0]
         );
-        let error = |text| wrapped::<u16>(&[text, "0", "0"]).unwrap_err().to_string();
+        let error = |text| {
+            parse_crc_numbers::<u16>(&[text, "0", "0"])
+                .unwrap_err()
+                .to_string()
+        };
         for wrong in ["0x10000", "-32769", "99999999999999999999"] {
             assert_eq!(error(wrong), "Error: Integer cannot fit within 16 bits");
         }

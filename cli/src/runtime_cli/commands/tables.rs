@@ -6,13 +6,13 @@ use alfirk_thrift::standard::BmAddEntryOptions;
 use super::profiles::dump_profile;
 use super::{at_least, exactly, number, Arg, Command, Session};
 use crate::runtime_cli::error::{Error, Result};
-use crate::runtime_cli::format::{action_entry, added_data, added_key, entry, labelled};
+use crate::runtime_cli::format::{action_entry, added_data, added_key, entry, labelled_line};
 use crate::runtime_cli::program::{match_type_name, Table};
 use crate::runtime_cli::values::{action_data, match_key};
 
 const HANDLE: Arg = Arg::Other("<entry handle>");
 
-/// Commands for tables.
+/// Commands for tables with direct actions, and those common to all tables.
 pub const COMMANDS: &[Command] = &[
     Command {
         name: "show_tables",
@@ -174,7 +174,7 @@ pub const COMMANDS: &[Command] = &[
         run: |session, args| {
             at_least(args, 1)?;
             let table = session.program.table(args[0])?;
-            let (args, options) = take_priority(table, args)?;
+            let (args, options) = split_priority(table, args)?;
             // The priority may have been the only argument.
             let fields = args.get(1..).unwrap_or_default();
             let key = match_key(table, args.first().unwrap_or(&""), fields)?;
@@ -185,8 +185,8 @@ pub const COMMANDS: &[Command] = &[
     },
 ];
 
-/// Removes the priority at the end if the table has priorities.
-pub fn take_priority<'a, 't>(
+/// Splits off the last argument as the priority of an entry, if entries of the table have priorities.
+pub fn split_priority<'a, 't>(
     table: &Table,
     args: &'a [&'t str],
 ) -> Result<(&'a [&'t str], BmAddEntryOptions)> {
@@ -205,8 +205,8 @@ pub fn take_priority<'a, 't>(
     Ok((args, options))
 }
 
-/// The arguments before and after `=>`. Without it, there are none after it and the last argument is lost, as in BMv2's CLI.
-pub fn around_arrow<'a, 't>(args: &'a [&'t str]) -> (&'a [&'t str], &'a [&'t str]) {
+/// Splits arguments at `=>`. Without `=>`, the second part is empty and the last argument is dropped, as in BMv2's CLI.
+pub fn split_at_arrow<'a, 't>(args: &'a [&'t str]) -> (&'a [&'t str], &'a [&'t str]) {
     let arrow = args.iter().position(|arg| *arg == "=>");
     let at = arrow.unwrap_or(args.len().saturating_sub(1));
     (&args[..at], args.get(at + 1..).unwrap_or_default())
@@ -222,8 +222,8 @@ fn set_default(session: &mut Session<'_>, args: &[&str]) -> Result<()> {
         session.out,
         "Setting default action of {}\n{}{}",
         args[0],
-        labelled("action:", args[1]),
-        labelled("runtime data:", &added_data(&data))
+        labelled_line("action:", args[1]),
+        labelled_line("runtime data:", &added_data(&data))
     )?;
     let mut client = session.connection.standard();
     Ok(client.bm_mt_set_default_action(0, &*table.name, &*action.name, data)?)
@@ -234,8 +234,8 @@ fn add(session: &mut Session<'_>, args: &[&str]) -> Result<()> {
     let program = &session.program;
     let table = program.table(args[0])?;
     let action = program.table_action(table, args[0], args[1])?;
-    let (args, options) = take_priority(table, args)?;
-    let (fields, params) = around_arrow(&args[2..]);
+    let (args, options) = split_priority(table, args)?;
+    let (fields, params) = split_at_arrow(&args[2..]);
     if fields.len() != table.keys.len() {
         // Checked before the action's arguments, as in BMv2's CLI.
         match_key(table, args[0], fields)?;
@@ -247,9 +247,9 @@ fn add(session: &mut Session<'_>, args: &[&str]) -> Result<()> {
         "Adding entry to {} match table {}\n{}{}{}",
         match_type_name(table.match_type),
         args[0],
-        labelled("match key:", &added_key(&key)),
-        labelled("action:", args[1]),
-        labelled("runtime data:", &added_data(&data))
+        labelled_line("match key:", &added_key(&key)),
+        labelled_line("action:", args[1]),
+        labelled_line("runtime data:", &added_data(&data))
     )?;
     let mut client = session.connection.standard();
     let handle = client.bm_mt_add_entry(0, &*table.name, key, &*action.name, data, options)?;
@@ -294,7 +294,7 @@ fn modify(session: &mut Session<'_>, args: &[&str]) -> Result<()> {
     Ok(client.bm_mt_modify_entry(0, &*table.name, handle, &*action.name, data)?)
 }
 
-/// Removes an optional arrow before the arguments of an action, as in `table_add`.
+/// Skips an optional `=>` before the arguments of an action, as `table_add` has.
 pub fn without_arrow<'a, 't>(args: &'a [&'t str]) -> &'a [&'t str] {
     match args {
         ["=>", rest @ ..] => rest,
@@ -333,25 +333,26 @@ mod tests {
     #[test]
     fn arguments_follow_an_arrow() {
         assert_eq!(
-            around_arrow(&["1", "=>", "2", "3"]),
+            split_at_arrow(&["1", "=>", "2", "3"]),
             (&["1"][..], &["2", "3"][..])
         );
-        assert_eq!(around_arrow(&["1", "=>"]), (&["1"][..], &[][..]));
-        assert_eq!(around_arrow(&["=>"]), (&[][..], &[][..]));
-        assert_eq!(around_arrow(&["1", "2"]), (&["1"][..], &[][..]));
-        assert_eq!(around_arrow(&[]), (&[][..], &[][..]));
+        assert_eq!(split_at_arrow(&["1", "=>"]), (&["1"][..], &[][..]));
+        assert_eq!(split_at_arrow(&["=>"]), (&[][..], &[][..]));
+        assert_eq!(split_at_arrow(&["1", "2"]), (&["1"][..], &[][..]));
+        assert_eq!(split_at_arrow(&[]), (&[][..], &[][..]));
         assert_eq!(without_arrow(&["=>", "1"]), ["1"]);
     }
 
     #[test]
     fn only_tables_with_priorities_accept_a_priority() {
         let program = sample();
-        let (rest, options) = take_priority(&program.tables["MyIngress.acl"], &["1", "7"]).unwrap();
+        let (rest, options) =
+            split_priority(&program.tables["MyIngress.acl"], &["1", "7"]).unwrap();
         assert_eq!((rest, options.priority), (&["1"][..], Some(7)));
         let route = &program.tables["MyIngress.route"];
-        let (rest, options) = take_priority(route, &["1", "7"]).unwrap();
+        let (rest, options) = split_priority(route, &["1", "7"]).unwrap();
         assert_eq!((rest, options.priority), (&["1", "7"][..], Some(0)));
-        let error = take_priority(&program.tables["MyIngress.acl"], &["x"]).unwrap_err();
+        let error = split_priority(&program.tables["MyIngress.acl"], &["x"]).unwrap_err();
         assert_eq!(
             error.to_string(),
             "Error: Table is ternary, but could not extract a valid priority from args"

@@ -39,7 +39,7 @@ use super::event::Tag;
 use super::group::{Group, GroupPart};
 use super::locate::Readings;
 use super::position::Position;
-use super::procedure::{Order, Procedure, Run, Step};
+use super::procedure::{Procedure, Run, Step, SwitchTask};
 use super::registers;
 use super::session::Task;
 use super::{Controller, Owner};
@@ -47,54 +47,63 @@ use crate::constants::{REGISTER_ACK, REGISTER_AGG, REGISTER_SENT, REGISTER_SRC_P
 use crate::tables::{self, Program};
 use crate::topology::{Node, SwitchIndex};
 
-/// State of a change procedure.
+/// State of the procedure that changes a group in use.
 #[derive(Debug)]
 pub(super) struct Change {
     kind: Kind,
     origin: Origin,
     /// The group after the change.
     pub(super) next: Group,
-    /// Parts of the group to be removed.
-    retired: Vec<GroupPart>,
-    /// Parts of the group to be added.
-    fresh: Vec<GroupPart>,
+    /// Parts of the group on switches that the change removes.
+    old_parts: Vec<GroupPart>,
+    /// Parts of the group on switches that the change adds.
+    new_parts: Vec<GroupPart>,
     /// Registers read from the old parts.
     readings: Readings,
+    /// Newest acknowledged PSN of each path of the old parts. Read only if a member joins.
     acked: Vec<Psn>,
     /// Whether a register of the old tree could not be read, so that positions may be missing.
     is_incomplete: bool,
 }
 
-/// Kind of a change, with the members that are added or removed.
+/// Kind of a change of a group in use.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
+    /// A member is added.
     Join(GroupMember),
     /// Members leave on request.
     Leave,
     /// Members are removed because they do not respond.
-    Lose(Vec<Ipv4Addr>),
+    RemoveFailed(Vec<Ipv4Addr>),
     /// The tree changes; members that cannot be reached any more are removed.
     Reroute(Vec<Ipv4Addr>),
 }
 
-/// Origin of a change, to which the result is reported.
+/// Component that has requested a change of a group; the result is reported to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Origin {
+    /// A client of the control service.
     Api(Tag),
+    /// The group's leader host, in band.
     Leader(Ipv4Addr),
+    /// The controller itself, after a failure.
     Controller,
 }
 
 /// Register of the group that the procedure reads from a switch.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Reading {
+    /// PSN and MSN last acknowledged to the source.
     LastAcked,
+    /// Newest acknowledged PSN of a path.
     Acked,
+    /// Newest PSN sent by the source.
     Sent,
+    /// Port of the source.
     Source,
 }
 
-type Orders = Vec<Order<Reading>>;
+type SwitchTasks = Vec<SwitchTask<Reading>>;
 
 impl Procedure for Change {
     type Key = Ipv4Addr;
@@ -103,12 +112,12 @@ impl Procedure for Change {
 
     const NAME: &'static str = "change";
     const STEPS: &'static [Step<Change>] = &[
-        Step::new("check idle", Change::check_idle).then(Controller::idle_checked),
+        Step::new("check idle", Change::check_idle).then(Controller::process_idle_check),
         Step::new("prepare", Change::prepare).undone_by(Change::discard),
         Step::new("withdraw", Change::withdraw).undone_by(Change::republish),
         // Wait until frames of the old tree that are still on links have arrived at switches, which drop them.
         Step::new("flush", Change::flush),
-        Step::new("survey", Change::read_positions).then(Controller::change_surveyed),
+        Step::new("survey", Change::read_positions).then(Controller::process_readings),
         Step::new("exchange", Change::exchange).undone_by(Change::exchange_back),
         Step::new("registers", Change::registers),
         // On targets whose INIT_GROUP does not set the source.
@@ -116,7 +125,7 @@ impl Procedure for Change {
         Step::new("publish", Change::publish)
             .undone_by(Change::withdraw_new)
             .then(Controller::change_published),
-        Step::new("clean up", Change::clean_up).firm(),
+        Step::new("clean up", Change::clean_up).irreversible(),
     ];
 
     fn find(controller: &Controller, mcst_id: Ipv4Addr) -> Option<&Run<Change>> {
@@ -139,13 +148,13 @@ impl Procedure for Change {
     ) {
         match (reading, result) {
             (Reading::LastAcked, Ok(value)) => {
-                self.readings.of(switch).last_acked = Some(Position::from_register(value));
+                self.readings.entry(switch).last_acked = Some(Position::from_register(value));
             }
             (Reading::Acked, Ok(value)) => self.acked.push(Psn::new((value >> 8) as u32)),
             (Reading::Sent, Ok(value)) => {
-                self.readings.of(switch).sent = Some(Psn::new(value as u32));
+                self.readings.entry(switch).sent = Some(Psn::new(value as u32));
             }
-            (Reading::Source, Ok(port)) => self.readings.of(switch).source = Some(port as u32),
+            (Reading::Source, Ok(port)) => self.readings.entry(switch).source = Some(port as u32),
             // The readings of other switches are used instead.
             (Reading::Sent | Reading::Source, Err(_)) => {}
             // A reading may be missing, unless a member joins.
@@ -163,32 +172,32 @@ impl Change {
         kind: Kind,
         origin: Origin,
         next: Group,
-        retired: Vec<GroupPart>,
-        fresh: Vec<GroupPart>,
+        old_parts: Vec<GroupPart>,
+        new_parts: Vec<GroupPart>,
     ) -> Change {
         Change {
             kind,
             origin,
             next,
-            retired,
-            fresh,
+            old_parts,
+            new_parts,
             readings: Readings::default(),
             acked: Vec::new(),
             is_incomplete: false,
         }
     }
 
-    pub(super) fn concerns(&self, switch: SwitchIndex) -> bool {
-        let mut parts = self.retired.iter().chain(&self.fresh);
+    pub(super) fn involves(&self, switch: SwitchIndex) -> bool {
+        let mut parts = self.old_parts.iter().chain(&self.new_parts);
         parts.any(|on| on.switch == switch)
     }
 
-    pub(super) fn fresh_on(&self, switch: SwitchIndex) -> Option<&GroupPart> {
-        self.fresh.iter().find(|on| on.switch == switch)
+    pub(super) fn new_part_on(&self, switch: SwitchIndex) -> Option<&GroupPart> {
+        self.new_parts.iter().find(|on| on.switch == switch)
     }
 
-    fn retired_on(&self, switch: SwitchIndex) -> Option<&GroupPart> {
-        self.retired.iter().find(|on| on.switch == switch)
+    fn old_part_on(&self, switch: SwitchIndex) -> Option<&GroupPart> {
+        self.old_parts.iter().find(|on| on.switch == switch)
     }
 
     fn is_join(&self) -> bool {
@@ -197,7 +206,7 @@ impl Change {
 
     /// Position of the group if it is idle: all paths have the same newest PSN. For the source's path, that is the newest
     /// PSN sent. `None` if the group is not idle or a reading is missing.
-    fn idle_at(&self) -> Option<Position> {
+    fn idle_position(&self) -> Option<Position> {
         let first = self.last_acked().next()?;
         let last_acked = self.last_acked().map(|position| position.psn);
         let mut all = last_acked.chain(self.acked.iter().copied());
@@ -214,19 +223,19 @@ impl Change {
 
     /// Position that every member has acknowledged, computed from the registers of the old parts; `None` if no switch
     /// could be read.
-    fn common(&self, group: &Group) -> Option<Position> {
-        let least = self.readings.least()?;
+    fn common_position(&self, group: &Group) -> Option<Position> {
+        let least = self.readings.oldest_acked()?;
         // The source's switch has the minimum of all members. If the group is idle, so does every other switch.
         let is_known =
-            self.readings.source(group).is_some() || self.readings.sent() == Some(least.psn);
+            self.readings.source(group).is_some() || self.readings.newest_sent() == Some(least.psn);
         if is_known || !self.is_incomplete {
             return Some(least);
         }
-        let acked = self.readings.sent().map(|sent| Position {
+        let acked = self.readings.newest_sent().map(|sent| Position {
             psn: Psn::new(sent.get().wrapping_sub(group.window())),
             ..least
         });
-        Some(acked.map_or(least.for_all(), |acked| least.older(acked)))
+        Some(acked.map_or(least.lower_bound(), |acked| least.older(acked)))
     }
 
     /// The group before the change.
@@ -236,7 +245,7 @@ impl Change {
     }
 
     /// Reads registers to check that the group is idle, which only a join requires.
-    fn check_idle(&self, controller: &Controller) -> Orders {
+    fn check_idle(&self, controller: &Controller) -> SwitchTasks {
         match self.is_join() {
             true => self.read_positions(controller),
             false => Vec::new(),
@@ -244,30 +253,31 @@ impl Change {
     }
 
     /// Reads the position of the group from every connected switch.
-    fn read_positions(&self, controller: &Controller) -> Orders {
+    fn read_positions(&self, controller: &Controller) -> SwitchTasks {
         let Some(group) = self.group(controller) else {
             return Vec::new();
         };
-        let mut orders = Vec::new();
-        for on in connected_parts(controller, &group.switches) {
+        let mut switch_tasks = Vec::new();
+        for on in connected_parts(controller, &group.parts) {
             let read = |register, path, reading| {
                 let task = Task::Registers(registers::read(on.group_index, register, path));
-                Order::read(on.switch, task, reading)
+                SwitchTask::read(on.switch, task, reading)
             };
-            orders.push(read(REGISTER_AGG, 0, Reading::LastAcked));
-            orders.push(read(REGISTER_SENT, 0, Reading::Sent));
-            orders.push(read(REGISTER_SRC_PORT, 0, Reading::Source));
+            switch_tasks.push(read(REGISTER_AGG, 0, Reading::LastAcked));
+            switch_tasks.push(read(REGISTER_SENT, 0, Reading::Sent));
+            switch_tasks.push(read(REGISTER_SRC_PORT, 0, Reading::Source));
             if self.is_join() {
                 let paths = (0..=u8::MAX).zip(&on.paths);
-                orders.extend(paths.map(|(path, _)| read(REGISTER_ACK, path, Reading::Acked)));
+                switch_tasks
+                    .extend(paths.map(|(path, _)| read(REGISTER_ACK, path, Reading::Acked)));
             }
         }
-        orders
+        switch_tasks
     }
 
-    fn prepare(&self, controller: &Controller) -> Orders {
+    fn prepare(&self, controller: &Controller) -> SwitchTasks {
         let program = &controller.program;
-        let parts = self.fresh.iter().map(|on| {
+        let parts = self.new_parts.iter().map(|on| {
             let mut entries = self.next.entries(program, on);
             entries.retain(|entry| !program.is_by_address(entry));
             write(on, entries)
@@ -275,9 +285,9 @@ impl Change {
         parts.collect()
     }
 
-    fn discard(&self, controller: &Controller) -> Orders {
+    fn discard(&self, controller: &Controller) -> SwitchTasks {
         let program = &controller.program;
-        let parts = connected_parts(controller, &self.fresh).map(|on| {
+        let parts = connected_parts(controller, &self.new_parts).map(|on| {
             let mut removal = self.next.removal(program, on);
             removal.retain(|entry| !program.is_by_address(entry));
             write(on, removal)
@@ -285,8 +295,8 @@ impl Change {
         parts.collect()
     }
 
-    fn withdraw(&self, controller: &Controller) -> Orders {
-        let parts = connected_parts(controller, &self.retired);
+    fn withdraw(&self, controller: &Controller) -> SwitchTasks {
+        let parts = connected_parts(controller, &self.old_parts);
         // The address does not change, even if other parameters do.
         parts
             .map(|on| write(on, vec![self.next.withdrawal(&controller.program)]))
@@ -296,113 +306,117 @@ impl Change {
     /// On a reroute, flushes the links between switches that both the old and the new tree use: waits until all earlier
     /// frames have arrived. An acknowledgement of the old tree may stand for fewer members than are behind its switch in
     /// the new tree, so it must not be received there.
-    fn flush(&self, controller: &Controller) -> Orders {
+    fn flush(&self, controller: &Controller) -> SwitchTasks {
         let Some(group) = self
             .group(controller)
             .filter(|_| matches!(self.kind, Kind::Reroute(_)))
         else {
             return Vec::new();
         };
-        let mut orders = Vec::new();
-        for on in connected_parts(controller, &group.switches) {
+        let mut switch_tasks = Vec::new();
+        for on in connected_parts(controller, &group.parts) {
             for path in &on.paths {
-                let Some(behind) = controller.topology.behind(on.switch, path.port) else {
+                let Some(behind) = controller.topology.neighbour_at(on.switch, path.port) else {
                     continue;
                 };
-                let is_kept = matches!(behind.peer.node, Node::Switch(next) if self.fresh_on(next).is_some())
+                let is_kept = matches!(behind.peer.node, Node::Switch(next) if self.new_part_on(next).is_some())
                     && self
                         .next
-                        .on(on.switch)
+                        .part_on(on.switch)
                         .is_some_and(|next| next.paths.iter().any(|p| p.port == path.port))
                     && !controller.is_failed(behind.link);
                 if is_kept {
-                    orders.push(Order::new(on.switch, Task::Flush { port: path.port }));
+                    switch_tasks.push(SwitchTask::new(on.switch, Task::Flush { port: path.port }));
                 }
             }
         }
-        orders
+        switch_tasks
     }
 
-    fn republish(&self, controller: &Controller) -> Orders {
+    fn republish(&self, controller: &Controller) -> SwitchTasks {
         let Some(group) = self.group(controller) else {
             return Vec::new();
         };
-        let parts = connected_parts(controller, &self.retired);
+        let parts = connected_parts(controller, &self.old_parts);
         parts
             .map(|on| write(on, vec![group.publication(&controller.program, on)]))
             .collect()
     }
 
     /// Replaces entries that have the group's address as key: those of the old part by those of the new part.
-    fn exchange(&self, controller: &Controller) -> Orders {
+    fn exchange(&self, controller: &Controller) -> SwitchTasks {
         let Some(group) = self.group(controller) else {
             return Vec::new();
         };
         let program = &controller.program;
-        let parts = self.fresh.iter().map(|on| {
-            let old = self.retired_on(on.switch);
+        let parts = self.new_parts.iter().map(|on| {
+            let old = self.old_part_on(on.switch);
             let old = old.map_or(Vec::new(), |old| group.removal(program, old));
             let new = self.next.entries(program, on);
-            write(on, exchange(old, new, program))
+            write(on, replace_entries(old, new, program))
         });
         parts.collect()
     }
 
-    fn exchange_back(&self, controller: &Controller) -> Orders {
+    fn exchange_back(&self, controller: &Controller) -> SwitchTasks {
         let Some(group) = self.group(controller) else {
             return Vec::new();
         };
         let program = &controller.program;
-        let parts = connected_parts(controller, &self.fresh).map(|on| {
+        let parts = connected_parts(controller, &self.new_parts).map(|on| {
             let new = self.next.removal(program, on);
-            let old = self.retired_on(on.switch);
+            let old = self.old_part_on(on.switch);
             let old = old.map_or(Vec::new(), |old| group.entries(program, old));
-            write(on, exchange(new, old, program))
+            write(on, replace_entries(new, old, program))
         });
         parts.collect()
     }
 
-    fn registers(&self, controller: &Controller) -> Orders {
-        let parts = self.fresh.iter().flat_map(|on| {
-            let kept = slots_on(&self.retired, on.switch);
+    fn registers(&self, controller: &Controller) -> SwitchTasks {
+        let parts = self.new_parts.iter().flat_map(|on| {
+            let kept = slots_on(&self.old_parts, on.switch);
             let tasks = self.next.registers(&controller.topology, on, &kept);
-            tasks.into_iter().map(|task| Order::new(on.switch, task))
+            tasks
+                .into_iter()
+                .map(|task| SwitchTask::new(on.switch, task))
         });
         parts.collect()
     }
 
-    fn sources(&self, controller: &Controller) -> Orders {
+    fn sources(&self, controller: &Controller) -> SwitchTasks {
         if controller.program.group_registers.is_some() {
             return Vec::new();
         }
-        let parts = self.fresh.iter().filter_map(|on| {
-            let port = self.next.port_of_source(&controller.topology, on.switch);
+        let parts = self.new_parts.iter().filter_map(|on| {
+            let port = self
+                .next
+                .port_towards_source(&controller.topology, on.switch);
             let access = registers::set_source(on.group_index, port);
-            (port != 0).then(|| Order::new(on.switch, Task::Registers(access)))
+            (port != 0).then(|| SwitchTask::new(on.switch, Task::Registers(access)))
         });
         parts.collect()
     }
 
-    fn publish(&self, controller: &Controller) -> Orders {
-        let parts = self.fresh.iter();
+    fn publish(&self, controller: &Controller) -> SwitchTasks {
+        let parts = self.new_parts.iter();
         parts
             .map(|on| write(on, vec![self.next.publication(&controller.program, on)]))
             .collect()
     }
 
-    fn withdraw_new(&self, controller: &Controller) -> Orders {
-        let parts = connected_parts(controller, &self.fresh);
+    fn withdraw_new(&self, controller: &Controller) -> SwitchTasks {
+        let parts = connected_parts(controller, &self.new_parts);
         parts
             .map(|on| write(on, vec![self.next.withdrawal(&controller.program)]))
             .collect()
     }
 
-    fn clean_up(&self, controller: &Controller) -> Orders {
+    fn clean_up(&self, controller: &Controller) -> SwitchTasks {
         let program = &controller.program;
-        let parts = connected_parts(controller, &self.retired).map(|on| {
+        let parts = connected_parts(controller, &self.old_parts).map(|on| {
             // These entries have only index and port as keys.
             let mut removal = self.next.removal(program, on);
-            if self.fresh_on(on.switch).is_some() {
+            if self.new_part_on(on.switch).is_some() {
                 removal.retain(|entry| !program.is_by_address(entry));
             }
             write(on, removal)
@@ -412,17 +426,17 @@ impl Change {
 }
 
 impl Controller {
-    fn idle_checked(&mut self, mcst_id: Ipv4Addr) -> Result<(), GroupError> {
+    fn process_idle_check(&mut self, mcst_id: Ipv4Addr) -> Result<(), GroupError> {
         let Some(registration) = self.groups.get_mut(&mcst_id) else {
             return Ok(());
         };
-        let switches = registration.group().switches.len();
+        let switches = registration.group().parts.len();
         let Some(change) = registration.change_mut().map(|run| &mut run.procedure) else {
             return Ok(());
         };
         if change.is_join() {
             change.is_incomplete |= change.last_acked().count() < switches;
-            let idle = change.idle_at();
+            let idle = change.idle_position();
             change.next.position = idle.ok_or(GroupError::InUse(mcst_id))?;
         }
         change.readings = Readings::default();
@@ -431,11 +445,11 @@ impl Controller {
         Ok(())
     }
 
-    fn change_surveyed(&mut self, mcst_id: Ipv4Addr) -> Result<(), GroupError> {
+    fn process_readings(&mut self, mcst_id: Ipv4Addr) -> Result<(), GroupError> {
         let Some(registration) = self.groups.get_mut(&mcst_id) else {
             return Ok(());
         };
-        let switches = registration.group().switches.len();
+        let switches = registration.group().parts.len();
         let change = registration.change().map(|run| &run.procedure);
         let group = registration.group();
         let source = change.and_then(|change| change.readings.source(group));
@@ -444,12 +458,12 @@ impl Controller {
             run.procedure.is_incomplete |= is_incomplete;
         }
         let change = registration.change().map(|run| &run.procedure);
-        let common = change.and_then(|change| change.common(registration.group()));
+        let common = change.and_then(|change| change.common_position(registration.group()));
         let Some(change) = registration.change_mut().map(|run| &mut run.procedure) else {
             return Ok(());
         };
         if change.is_join() {
-            if change.idle_at() != Some(change.next.position) {
+            if change.idle_position() != Some(change.next.position) {
                 return Err(GroupError::InUse(mcst_id));
             }
         } else if let Some(position) = common {
@@ -466,14 +480,14 @@ impl Controller {
             return Ok(());
         };
         self.loads.remove(&registration.group().tree);
-        registration.take_next();
+        registration.apply_change();
         self.loads.add(&registration.group().tree);
         self.note_leader(mcst_id);
         Ok(())
     }
 }
 
-/// Yields those of `parts` whose switches are ready.
+/// Yields those parts of a group whose switches are ready.
 fn connected_parts<'a>(
     controller: &'a Controller,
     parts: &'a [GroupPart],
@@ -482,12 +496,13 @@ fn connected_parts<'a>(
     parts.filter(|on| controller.switches[on.switch.0].boot.is_ready())
 }
 
-fn write(on: &GroupPart, updates: Vec<Update>) -> Order<Reading> {
-    Order::new(on.switch, Task::Write(updates))
+fn write(on: &GroupPart, updates: Vec<Update>) -> SwitchTask<Reading> {
+    SwitchTask::new(on.switch, Task::Write(updates))
 }
 
-/// Updates that replace entries with a group's address as key: those deleted by `removal` by those in `entries`.
-fn exchange(removal: Vec<Update>, entries: Vec<Update>, program: &Program) -> Vec<Update> {
+/// Updates that replace entries whose key is a group's address: they delete those of `removal`, and insert those of
+/// `entries`.
+fn replace_entries(removal: Vec<Update>, entries: Vec<Update>, program: &Program) -> Vec<Update> {
     let of_group = |updates: Vec<Update>| -> Vec<Update> {
         (updates.into_iter())
             .filter(|update| program.is_by_address(update))

@@ -1,5 +1,5 @@
-//! End of a change procedure: reports the result, frees the parts that are not used any more, and starts pending work on
-//! the group.
+//! End of the procedure that changes a group in use: reports the result, frees the parts that are not used any more, and
+//! starts pending work on the group.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -15,20 +15,20 @@ use crate::controller::{ApiReply, Controller};
 use crate::topology::SwitchIndex;
 
 impl Controller {
-    /// Ends a change procedure, after all its steps are done or undone, and reports the result.
+    /// Ends the procedure that changes a group, after all its steps are done or undone, and reports the result.
     pub(super) fn change_ended(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let registration = self.groups.get_mut(&mcst_id);
         let Some((run, removal)) = registration.and_then(|r| r.end_change()) else {
             return;
         };
         let is_made = run.is_done();
-        let (change, ending) = run.end();
+        let (change, outcome) = run.into_outcome();
         if is_made {
-            self.release_parts(&change.retired, &ending.doubtful);
+            self.release_parts(&change.old_parts, &outcome.possible_leftovers);
             self.report_change(mcst_id, &change);
         } else {
-            self.release_parts(&change.fresh, &ending.doubtful);
-            if let Some(error) = ending.error() {
+            self.release_parts(&change.new_parts, &outcome.possible_leftovers);
+            if let Some(error) = outcome.into_group_error() {
                 self.change_failed(mcst_id, change.origin, error);
             }
         }
@@ -39,7 +39,7 @@ impl Controller {
         if is_made && self.is_broken(mcst_id) {
             self.reroute(now, mcst_id);
         }
-        self.prune_ended(now, mcst_id);
+        self.remove_members_in_error(now, mcst_id);
     }
 
     fn report_change(&mut self, mcst_id: Ipv4Addr, change: &Change) {
@@ -68,7 +68,7 @@ impl Controller {
             (Kind::Leave, Origin::Leader(leader)) => {
                 self.mrp_reply(mcst_id, leader, Packet::Confirm, 0);
             }
-            (Kind::Lose(members), _) => {
+            (Kind::RemoveFailed(members), _) => {
                 self.notify_lost(mcst_id, members);
                 self.queue_reply(ApiReply::MembersLost {
                     mcst_id,
@@ -114,16 +114,16 @@ impl Controller {
                 self.mrp_refuse(mcst_id, leader, refusal);
             }
             Origin::Controller => {
-                tracing::warn!(%mcst_id, "the group stays as it is: {error}");
+                tracing::warn!(%mcst_id, "the group is not changed: {error}");
             }
         }
     }
 
-    fn release_parts(&mut self, parts: &[GroupPart], doubtful: &BTreeSet<SwitchIndex>) {
+    fn release_parts(&mut self, parts: &[GroupPart], possible_leftovers: &BTreeSet<SwitchIndex>) {
         for on in parts {
             let control = &mut self.switches[on.switch.0];
             let index = on.group_index;
-            match control.boot.is_ready() && !doubtful.contains(&on.switch) {
+            match control.boot.is_ready() && !possible_leftovers.contains(&on.switch) {
                 true => control.capacity.release(index),
                 // Unusable until the switch has been read and repaired.
                 false => control.capacity.quarantine(index),
@@ -151,7 +151,7 @@ impl Controller {
         self.send_frame(switch, port, frame);
     }
 
-    /// Notifies the leader of lost members.
+    /// Notifies a group's leader that members were removed after failures.
     fn notify_lost(&mut self, mcst_id: Ipv4Addr, members: &[Ipv4Addr]) {
         let group = self.groups.get(&mcst_id).map(|r| r.group());
         let Some(leader) = group.and_then(|group| group.members.first()) else {

@@ -1,12 +1,12 @@
-//! Planning of a change: members and tree of the new group, and the parts that differ.
+//! Planning of a change of a group in use: its new members and tree, and the parts on switches that differ.
 
 use std::net::Ipv4Addr;
 
 use super::{slots_on, Change, Kind, Origin};
-use crate::controller::bridge::{Bridges, GroupMember, Terms};
+use crate::controller::bridge::{BridgeParameters, Bridges, GroupMember};
 use crate::controller::error::GroupError;
 use crate::controller::event::MemberSpec;
-use crate::controller::group::{demand_of, Group, GroupPart};
+use crate::controller::group::{resource_demand, Group, GroupPart};
 use crate::controller::Controller;
 use crate::topology::SwitchIndex;
 use crate::tree::Tree;
@@ -17,7 +17,7 @@ impl Controller {
         mcst_id: Ipv4Addr,
         spec: MemberSpec,
     ) -> Result<(Kind, (Group, Tree)), GroupError> {
-        let group = self.idle_group(mcst_id)?;
+        let group = self.group_at_rest(mcst_id)?;
         let mut specs: Vec<_> = group.members.iter().map(|member| member.spec).collect();
         specs.push(spec);
         let members = self.resolve_members(&specs)?;
@@ -41,7 +41,7 @@ impl Controller {
         leaving: &[Ipv4Addr],
         least: usize,
     ) -> Result<(Group, Tree), GroupError> {
-        let group = self.idle_group(mcst_id)?;
+        let group = self.group_at_rest(mcst_id)?;
         let is_member = |ip: &Ipv4Addr| group.members.iter().any(|m| m.spec.ip == *ip);
         if let Some(stranger) = leaving.iter().find(|ip| !is_member(ip)) {
             return Err(GroupError::NotMember {
@@ -70,7 +70,7 @@ impl Controller {
         &self,
         mcst_id: Ipv4Addr,
     ) -> Result<(Kind, (Group, Tree)), GroupError> {
-        let group = self.idle_group(mcst_id)?;
+        let group = self.group_at_rest(mcst_id)?;
         let (members, cut_off) = self.largest_part(&group.members);
         if members.len() < 2 {
             let nowhere = cut_off.first().or(members.first());
@@ -107,7 +107,7 @@ impl Controller {
             .partition(|m| self.paths().reaches(switch, m.host))
     }
 
-    fn idle_group(&self, mcst_id: Ipv4Addr) -> Result<&Group, GroupError> {
+    fn group_at_rest(&self, mcst_id: Ipv4Addr) -> Result<&Group, GroupError> {
         match self.groups.get(&mcst_id) {
             None => Err(GroupError::NoSuchGroup(mcst_id)),
             Some(registration) if registration.is_at_rest() => Ok(registration.group()),
@@ -126,7 +126,7 @@ impl Controller {
     ) -> Result<Change, GroupError> {
         // A port may lead to other members after rerouting, so its acknowledged PSN is not valid any more.
         let is_reroute = matches!(kind, Kind::Reroute(_));
-        let old = std::mem::take(&mut next.switches);
+        let old = std::mem::take(&mut next.parts);
         let old_tree = std::mem::replace(&mut next.tree, tree);
         let is_same = |switch: SwitchIndex| {
             !is_reroute && old_tree.ports_on(switch).eq(next.tree.ports_on(switch))
@@ -145,8 +145,9 @@ impl Controller {
         );
         let kept = |switch| slots_on(&old, switch);
         self.check_switches(&part, kept)?;
-        let (kept, retired): (Vec<_>, Vec<_>) = old.into_iter().partition(|on| is_same(on.switch));
-        let away = retired
+        let (kept, old_parts): (Vec<_>, Vec<_>) =
+            old.into_iter().partition(|on| is_same(on.switch));
+        let away = old_parts
             .iter()
             .find(|on| !self.switches[on.switch.0].boot.is_ready());
         if let (Some(away), false) = (away, is_reroute) {
@@ -155,26 +156,26 @@ impl Controller {
                 why: "the group cannot be changed without it".to_owned(),
             });
         }
-        let terms = Terms::new(next.mcst_id, next.virtual_qpn, next.strategies);
-        let bridges = Bridges::solve(&terms, &next.members)?;
-        let mut fresh = Vec::new();
+        let parameters = BridgeParameters::new(next.mcst_id, next.virtual_qpn, next.strategies);
+        let bridges = Bridges::solve(&parameters, &next.members)?;
+        let mut new_parts = Vec::new();
         for switch in changed {
             let ports = || next.tree.ports_on(switch);
-            let kept = slots_on(&retired, switch);
-            let wanted = demand_of(&self.topology, switch, ports(), kept);
-            let allocation = self.switches[switch.0].capacity.take(&wanted);
+            let kept = slots_on(&old_parts, switch);
+            let wanted = resource_demand(&self.topology, switch, ports(), kept);
+            let allocation = self.switches[switch.0].capacity.allocate(&wanted);
             let allocation = allocation.expect("capacity was checked before");
             let on = GroupPart::new(&self.topology, switch, &allocation, ports(), &bridges);
-            fresh.push(on);
+            new_parts.push(on);
         }
-        next.switches = kept.into_iter().chain(fresh.iter().cloned()).collect();
-        next.switches.sort_by_key(|on| on.switch);
-        if let Err(error) = next.check(&self.program) {
-            for on in &fresh {
+        next.parts = kept.into_iter().chain(new_parts.iter().cloned()).collect();
+        next.parts.sort_by_key(|on| on.switch);
+        if let Err(error) = next.check_constraints(&self.program) {
+            for on in &new_parts {
                 self.switches[on.switch.0].capacity.release(on.group_index);
             }
             return Err(error);
         }
-        Ok(Change::new(kind, origin, next, retired, fresh))
+        Ok(Change::new(kind, origin, next, old_parts, new_parts))
     }
 }

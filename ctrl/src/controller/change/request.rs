@@ -61,7 +61,7 @@ impl Controller {
         members: Vec<Ipv4Addr>,
     ) {
         let planned = self.plan_leave(mcst_id, &members, 1);
-        let planned = planned.map(|next| (Kind::Lose(members), next));
+        let planned = planned.map(|next| (Kind::RemoveFailed(members), next));
         self.begin_change(now, Origin::Controller, mcst_id, planned);
     }
 

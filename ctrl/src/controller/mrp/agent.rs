@@ -10,18 +10,20 @@ use alfirk_roce::wire::Psn;
 use crate::controller::creation::Creation;
 use crate::controller::procedure::Run;
 
-/// State of a registration at one switch. It holds the packets received from the leader, then those to send to the
+/// State of a registration in band at one switch. It holds the packets received from the leader, then those to send to the
 /// switch's neighbours.
 #[derive(Debug)]
 pub(in crate::controller) struct Agent {
     pub(super) leader: Ipv4Addr,
-    /// Port towards the leader.
+    /// Port of the switch that leads to the leader.
     pub(super) port: u32,
     pub(super) initial_psn: Psn,
-    /// Encoded time until the members' queue pairs give up ([`alfirk_roce::registration::Patience::bits`]).
+    /// ACK timeout and retry count of the members' queue pairs ([`alfirk_roce::registration::RetryTimeout::bits`]).
     pub(super) flags: u8,
-    total: u8,
-    parts: BTreeMap<u8, Vec<Node>>,
+    /// Number of packets of the registration.
+    packet_count: u8,
+    /// Nodes of each received packet, by its number in the registration.
+    received: BTreeMap<u8, Vec<Node>>,
     pub(super) stage: Stage,
     /// Earliest time at which each packet, if repeated, is processed again.
     repeats: BTreeMap<u8, u64>,
@@ -67,8 +69,8 @@ impl Agent {
             port,
             initial_psn: packet.initial_psn,
             flags: packet.flags,
-            total: packet.total,
-            parts: BTreeMap::new(),
+            packet_count: packet.total,
+            received: BTreeMap::new(),
             stage: Stage::Gathering,
             repeats: BTreeMap::new(),
             downstream: BTreeMap::new(),
@@ -85,15 +87,16 @@ impl Agent {
         matches!(&self.stage, Stage::Creation(run) if run.is_undone())
     }
 
-    pub(super) fn take(&mut self, packet: &Repr) -> PacketKind {
-        let same = packet.initial_psn == self.initial_psn && packet.total == self.total;
-        match self.parts.get(&packet.seq) {
+    /// Stores the nodes of a packet of the leader.
+    pub(super) fn add_packet(&mut self, packet: &Repr) -> PacketKind {
+        let same = packet.initial_psn == self.initial_psn && packet.total == self.packet_count;
+        match self.received.get(&packet.seq) {
             _ if !same => PacketKind::Foreign,
             Some(nodes) if *nodes == packet.nodes => PacketKind::Repeated,
             Some(_) => PacketKind::Foreign,
             None => {
-                self.parts.insert(packet.seq, packet.nodes.clone());
-                match self.parts.len() == usize::from(self.total) {
+                self.received.insert(packet.seq, packet.nodes.clone());
+                match self.received.len() == usize::from(self.packet_count) {
                     true => PacketKind::Last,
                     false => PacketKind::New,
                 }
@@ -110,33 +113,36 @@ impl Agent {
         is_due
     }
 
-    /// Records that all packets have just been processed.
+    /// Records that all packets were processed at the time `now`, so that repetitions are ignored for `interval`
+    /// nanoseconds.
     pub(super) fn note_processed(&mut self, now: u64, interval: u64) {
-        self.repeats = (0..self.total).map(|seq| (seq, now + interval)).collect();
+        self.repeats = (0..self.packet_count)
+            .map(|seq| (seq, now + interval))
+            .collect();
     }
 
     /// Number of nodes (descriptions of members) received, including the node of the group.
-    pub(super) fn count(&self) -> usize {
-        self.parts.values().map(Vec::len).sum()
+    pub(super) fn node_count(&self) -> usize {
+        self.received.values().map(Vec::len).sum()
     }
 
-    /// All nodes that are members, in the leader's order.
-    pub(super) fn nodes(&self) -> impl Iterator<Item = &Node> {
-        self.all().filter(|node| !node.is_group())
+    /// Nodes that describe members, in the order of the leader's packets.
+    pub(super) fn members(&self) -> impl Iterator<Item = &Node> {
+        self.nodes().filter(|node| !node.is_group())
     }
 
     /// The node that describes the group; `None` until its packet is received.
-    pub(super) fn group(&self) -> Option<&Node> {
-        self.all().find(|node| node.is_group())
+    pub(super) fn group_node(&self) -> Option<&Node> {
+        self.nodes().find(|node| node.is_group())
     }
 
-    fn all(&self) -> impl Iterator<Item = &Node> {
-        self.parts.values().flatten()
+    fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.received.values().flatten()
     }
 
     /// Builds the registration packets for a downstream switch. They carry `nodes`, and the node of the group.
     pub(super) fn packets_of(&self, nodes: &[Node]) -> Result<Vec<Repr>, Refusal> {
-        let nodes: Vec<Node> = nodes.iter().chain(self.group()).copied().collect();
+        let nodes: Vec<Node> = nodes.iter().chain(self.group_node()).copied().collect();
         let kind = alfirk_roce::wire::mrp::Kind::Register;
         Repr::split(kind, self.initial_psn, self.flags, &nodes).map_err(|_| Refusal::BadNodes)
     }

@@ -20,7 +20,7 @@ use std::net::Ipv4Addr;
 use alfirk_roce::wire::mrp::{Kind, Node, Refusal, Repr};
 use alfirk_roce::wire::Psn;
 
-use super::claim::{is_same_place, Claim, ClaimKey};
+use super::claim::{is_same_endpoint, Claim, ClaimKey};
 use super::frame::{self, Received};
 use crate::controller::change::Origin;
 use crate::controller::error::GroupError;
@@ -50,7 +50,9 @@ struct Invitation {
 /// Action of the controller once all invited hosts have agreed.
 #[derive(Clone, Copy, Debug)]
 enum OnAgreement {
+    /// Create the group.
     Register,
+    /// Add the invited host to the group.
     Join(Origin, MemberSpec),
 }
 
@@ -137,13 +139,13 @@ impl Controller {
     /// Invites hosts on behalf of a leader, within its rate limit.
     pub(super) fn invite(&mut self, now: u64, mcst_id: Ipv4Addr, leader: Ipv4Addr, nodes: &[Node]) {
         let rate = self.config.mrp_rate;
-        let allocation = (self.mrp.limits).grant(now, leader, nodes.len(), rate);
+        let allocation = (self.mrp.limits).grant_invitations(now, leader, nodes.len(), rate);
         self.send_invites(mcst_id, leader, &nodes[..allocation]);
     }
 
     fn send_invites(&mut self, mcst_id: Ipv4Addr, leader: Ipv4Addr, nodes: &[Node]) {
         let claim = self.mrp.claims.get(&(mcst_id, leader));
-        let claimed = claim.and_then(|claim| claim.agent.group().copied());
+        let claimed = claim.and_then(|claim| claim.agent.group_node().copied());
         let group = claimed.unwrap_or_else(|| self.group_node(mcst_id));
         for node in nodes {
             let Some(host) = self.topology.host_with_ip(node.ip) else {
@@ -173,7 +175,7 @@ impl Controller {
             return;
         };
         let checked = self.mrp_check(claim.switch, mcst_id, &claim.agent);
-        let others = claim.agent.nodes().filter(|node| node.ip != leader);
+        let others = claim.agent.members().filter(|node| node.ip != leader);
         let others: BTreeMap<Ipv4Addr, Node> = others.map(|node| (node.ip, *node)).collect();
         let asked: Vec<Node> = others.values().copied().collect();
         claim.missing = Some(others);
@@ -181,8 +183,8 @@ impl Controller {
         self.mrp.claims.insert(key, claim);
         match checked {
             Ok(()) => {
-                let give_up = now + self.config.agree_timeout_ns;
-                self.mrp.claim_deadlines.set(key, give_up);
+                let discard_registration = now + self.config.agree_timeout_ns;
+                self.mrp.claim_deadlines.set(key, discard_registration);
                 self.invite(now, mcst_id, leader, &asked);
             }
             Err(refusal) => {
@@ -239,7 +241,7 @@ impl Controller {
         self.mrp.stats.accepted += 1;
         let key = (mcst_id, leader.ip);
         let claim = self.mrp.claims.get_mut(&key);
-        if claim.is_some_and(|claim| claim.agreed(node, group)) {
+        if claim.is_some_and(|claim| claim.record_agreement(node, group)) {
             self.claim_agreed(now, key);
         }
         let own = self.group_node(mcst_id);
@@ -248,7 +250,7 @@ impl Controller {
         };
         let asked = open.missing.get(&host);
         let is_right = leader.ip == open.leader && (group.ip, group.qpn) == (own.ip, own.qpn);
-        if !is_right || asked.is_none_or(|asked| !is_same_place(asked, node)) {
+        if !is_right || asked.is_none_or(|asked| !is_same_endpoint(asked, node)) {
             return;
         }
         open.missing.remove(&host);

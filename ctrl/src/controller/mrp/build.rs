@@ -4,32 +4,32 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use alfirk_p4runtime::Code;
-use alfirk_roce::registration::Patience;
+use alfirk_roce::registration::RetryTimeout;
 use alfirk_roce::wire::mrp::{Node, Refusal};
 use alfirk_roce::wire::QpNum;
 
 use super::agent::{Agent, Downstream, Stage};
 use super::frame;
 use super::growth::Growth;
-use crate::controller::bridge::{Bridges, GroupMember, Terms};
+use crate::controller::bridge::{BridgeParameters, Bridges, GroupMember};
 use crate::controller::creation::Creation;
 use crate::controller::error::{GroupError, SwitchError};
-use crate::controller::group::{demand_of, Group, GroupPart};
+use crate::controller::group::{resource_demand, Group, GroupPart};
 use crate::controller::procedure::Run;
 use crate::controller::registration::Registration;
 use crate::controller::{ApiReply, Controller};
 use crate::topology::SwitchIndex;
 use crate::tree::Tree;
 
-/// Ports chosen at one switch: the nodes (descriptions of members) to be reached through each port, and the members
+/// Choice of ports at one switch: the nodes (descriptions of members) reached through each port, and the members
 /// attached to the switch.
-type Local = (BTreeMap<u32, Vec<Node>>, Vec<GroupMember>);
+type ChosenPorts = (BTreeMap<u32, Vec<Node>>, Vec<GroupMember>);
 
 impl Controller {
     /// Creates the switch's part of a group, once all packets are received and their members have agreed.
     pub(super) fn mrp_build(&mut self, now: u64, switch: SwitchIndex, mcst_id: Ipv4Addr) {
         match self.mrp_plan(switch, mcst_id) {
-            Ok(()) => self.make_part(now, switch, mcst_id),
+            Ok(()) => self.create_part(now, switch, mcst_id),
             Err(refusal) => self.mrp_fail(now, mcst_id, refusal),
         }
     }
@@ -43,7 +43,7 @@ impl Controller {
     ) -> Result<(), Refusal> {
         let tree = self.mrp_tree(mcst_id, agent)?;
         self.mrp_choose(switch, agent, tree.as_ref())?;
-        self.mrp_virtual_qpn(mcst_id, agent.group().copied())?;
+        self.mrp_virtual_qpn(mcst_id, agent.group_node().copied())?;
         match self.addresses.is_free(u32::from(mcst_id)) {
             true => Ok(()),
             false => Err(Refusal::Taken),
@@ -68,10 +68,10 @@ impl Controller {
         let tree = self.mrp_tree(mcst_id, agent)?;
         let (routed, members) = self.mrp_choose(switch, agent, tree.as_ref())?;
         let (leader, initial_psn, flags) = (agent.leader, agent.initial_psn, agent.flags);
-        let expected = agent.nodes().count();
+        let expected = agent.members().count();
         let mut ports: BTreeSet<u32> = routed.keys().copied().collect();
         let downstream = routed.into_iter().map(|(port, nodes)| {
-            let downstream = match self.host_behind(switch, port) {
+            let downstream = match self.host_at_port(switch, port) {
                 Some(_) => Downstream::Member(nodes),
                 None => Downstream::Switch(agent.packets_of(&nodes)?),
             };
@@ -80,7 +80,7 @@ impl Controller {
         let downstream = downstream.collect::<Result<BTreeMap<_, _>, Refusal>>()?;
         ports.insert(agent.port);
         if !self.groups.contains_key(&mcst_id) {
-            let named = agent.group().copied();
+            let named = agent.group_node().copied();
             let virtual_qpn = self.mrp_virtual_qpn(mcst_id, named)?;
             let strategies = self.config.strategies;
             self.take_address(Some(mcst_id), strategies)
@@ -92,7 +92,7 @@ impl Controller {
                 refusal: None,
             };
             let group = Group {
-                patience: Patience::from_bits(flags),
+                retry_timeout: RetryTimeout::from_bits(flags),
                 ..Group::empty(mcst_id, virtual_qpn, initial_psn, strategies)
             };
             self.groups
@@ -106,12 +106,12 @@ impl Controller {
             .get(&mcst_id)
             .expect("was there or has just been made")
             .group();
-        let terms = Terms::new(mcst_id, group.virtual_qpn, group.strategies);
-        let bridges = Bridges::solve(&terms, &members).map_err(|_| Refusal::BadNodes)?;
+        let parameters = BridgeParameters::new(mcst_id, group.virtual_qpn, group.strategies);
+        let bridges = Bridges::solve(&parameters, &members).map_err(|_| Refusal::BadNodes)?;
         let control = &mut self.switches[switch.0];
         let ports_here = || ports.iter().copied();
-        let wanted = demand_of(&self.topology, switch, ports_here(), BTreeMap::new());
-        let allocation = control.capacity.take(&wanted).map_err(|no| {
+        let wanted = resource_demand(&self.topology, switch, ports_here(), BTreeMap::new());
+        let allocation = control.capacity.allocate(&wanted).map_err(|no| {
             let switch = &self.topology.switch(switch).name;
             tracing::info!(%mcst_id, switch, no.table, no.needed, no.left, "no space for the group");
             Refusal::Full
@@ -124,9 +124,9 @@ impl Controller {
             .get_mut(&mcst_id)
             .expect("was there or has just been made");
         let group = registration.group_mut();
-        group.grow(&part, on.clone(), members);
+        group.add_part(&part, on.clone(), members);
         group
-            .check_on(&self.program, &on)
+            .check_constraints_on(&self.program, &on)
             .map_err(|_| Refusal::BadNodes)?;
         if let Some(agent) = self.mrp.agents.get_mut(&(mcst_id, switch)) {
             agent.downstream = downstream;
@@ -143,7 +143,7 @@ impl Controller {
         if let Some(registration) = self.groups.get(&mcst_id) {
             return Ok(registration.growth().and_then(|growth| growth.tree.clone()));
         }
-        let ips = agent.nodes().map(|node| node.ip);
+        let ips = agent.members().map(|node| node.ip);
         let others = ips.filter(|ip| *ip != agent.leader);
         let hosts: Option<Vec<_>> = [agent.leader]
             .into_iter()
@@ -158,13 +158,13 @@ impl Controller {
         Ok(Some(Tree::grow(&self.planner, &self.view(), &hosts)))
     }
 
-    /// Chooses the port that leads to each node: by the tree, or by the policy at this switch if there is no tree.
+    /// Chooses the port of this switch that leads to each member: by the tree of the group, or without one by the policy.
     fn mrp_choose(
         &self,
         switch: SwitchIndex,
         agent: &Agent,
         tree: Option<&Tree>,
-    ) -> Result<Local, Refusal> {
+    ) -> Result<ChosenPorts, Refusal> {
         let view = self.view();
         let planned = tree.map(|tree| tree.ports_to_hosts(&self.topology, switch));
         let leader = self.topology.host_with_ip(agent.leader);
@@ -173,7 +173,7 @@ impl Controller {
         let mut routed: BTreeMap<u32, Vec<Node>> = BTreeMap::new();
         let mut members: Vec<GroupMember> = Vec::new();
         let mut seen = BTreeSet::new();
-        for node in agent.nodes() {
+        for node in agent.members() {
             let host = self.topology.host_with_ip(node.ip);
             let host = host.ok_or(Refusal::BadNodes)?;
             if !seen.insert(host) || node.qpn.get() == 0 {
@@ -216,7 +216,7 @@ impl Controller {
             ports.insert(port);
             routed.entry(port).or_default().push(*node);
         }
-        let is_root = self.host_behind(switch, agent.port).is_some();
+        let is_root = self.host_at_port(switch, agent.port).is_some();
         let has_leader = members.first().is_some_and(|m| m.spec.ip == agent.leader);
         match routed.is_empty() || is_root && !has_leader {
             true => Err(Refusal::BadNodes),
@@ -225,7 +225,7 @@ impl Controller {
     }
 
     /// Starts the procedure that creates the switch's part of a group.
-    pub(super) fn make_part(&mut self, now: u64, switch: SwitchIndex, mcst_id: Ipv4Addr) {
+    pub(super) fn create_part(&mut self, now: u64, switch: SwitchIndex, mcst_id: Ipv4Addr) {
         if let Some(agent) = self.mrp.agents.get_mut(&(mcst_id, switch)) {
             let creation = Creation {
                 mcst_id,
@@ -236,7 +236,7 @@ impl Controller {
         }
     }
 
-    /// Processes the failure or cancellation of a switch's part, before it is undone.
+    /// Processes the failure or cancellation of the creation of a switch's part, before it is undone.
     pub(in crate::controller) fn part_failed(
         &mut self,
         now: u64,
@@ -285,16 +285,16 @@ impl Controller {
         };
         let expected = registration.growth().map(|growth| growth.expected);
         if are_done && expected == Some(registration.group().members.len()) {
-            registration.has_grown();
+            registration.end_growth();
             let group = registration.group().info();
-            self.virtual_qpns.used(mcst_id, group.remote_qpn);
+            self.virtual_qpns.record(mcst_id, group.remote_qpn);
             self.mrp.discard(mcst_id);
             self.queue_reply(ApiReply::GroupFormed { group });
             self.renew_lease(now, mcst_id);
         }
     }
 
-    /// Refuses a registration to its leader, and starts to undo the parts that agents have created.
+    /// Sends a refusal of a registration to its leader, and starts to undo the parts that agents have created.
     pub(in crate::controller) fn mrp_fail(
         &mut self,
         now: u64,
@@ -305,7 +305,7 @@ impl Controller {
         let of_agents = agents.map(|(_, agent)| agent.leader).min();
         let leader = self.leader_of(mcst_id).or(of_agents);
         match self.groups.get_mut(&mcst_id).map(|r| r.growth_mut()) {
-            None => self.mrp.give_up(mcst_id),
+            None => self.mrp.discard_registration(mcst_id),
             Some(Some(growth)) if growth.refusal.is_none() => growth.refusal = Some(refusal),
             // Already refused, or not created by agents.
             Some(_) => return,
@@ -344,8 +344,8 @@ impl Controller {
         let mut agents = self.mrp.agents_of(mcst_id);
         if is_refused && agents.all(|(_, agent)| agent.is_undone()) {
             drop(agents);
-            let doubtful = self.mrp.discard(mcst_id);
-            self.discard_group(mcst_id, &doubtful);
+            let possible_leftovers = self.mrp.discard(mcst_id);
+            self.discard_group(mcst_id, &possible_leftovers);
         }
     }
 }

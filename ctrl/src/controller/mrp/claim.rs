@@ -5,7 +5,7 @@
 //! register the same address do not block each other: the first one whose members agree gets it.
 //!
 //! The number of claims per host is limited by [`groups_per_host`](crate::ControllerConfig::groups_per_host) and
-//! [`MOST_CLAIMS`], the number of nodes by the hosts of the topology, and invitations by [`Limits`](super::limits::Limits).
+//! [`MAX_CLAIMS`], the number of nodes by the hosts of the topology, and invitations by [`Limits`](super::limits::Limits).
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -16,17 +16,17 @@ use super::agent::{Agent, PacketKind};
 use crate::topology::SwitchIndex;
 
 /// Maximum number of unfinished registrations per host, independent of the number of groups that it may lead.
-pub(super) const MOST_CLAIMS: usize = 128;
+pub(super) const MAX_CLAIMS: usize = 128;
 
-/// Key of a claim: the group address, and the leader.
+/// Key of a claim (a registration that not all members have agreed to): the group address, and the leader.
 pub(super) type ClaimKey = (Ipv4Addr, Ipv4Addr);
 
-/// A registration before all members have agreed.
+/// A registration in band that not all members have agreed to.
 #[derive(Debug)]
 pub(super) struct Claim {
     /// Leaf switch of the leader: the one to which it is attached.
     pub(super) switch: SwitchIndex,
-    /// Agent that collects the packets; becomes the agent of the leaf when all have agreed.
+    /// Agent that collects the packets; becomes the agent of the leaf switch once all members have agreed.
     pub(super) agent: Agent,
     /// Members that have not agreed yet; `None` while packets are missing.
     pub(super) missing: Option<BTreeMap<Ipv4Addr, Node>>,
@@ -42,16 +42,20 @@ impl Claim {
     }
 
     /// Adds a packet of the leader; fails if the claim then has more than `most_nodes` nodes, including that of the group.
-    pub(super) fn take(&mut self, packet: &Repr, most_nodes: usize) -> Result<PacketKind, Refusal> {
-        let part = self.agent.take(packet);
-        match self.agent.count() <= most_nodes {
+    pub(super) fn add_packet(
+        &mut self,
+        packet: &Repr,
+        most_nodes: usize,
+    ) -> Result<PacketKind, Refusal> {
+        let part = self.agent.add_packet(packet);
+        match self.agent.node_count() <= most_nodes {
             true => Ok(part),
             false => Err(Refusal::BadNodes),
         }
     }
 
     /// Members named in `packet` that have not agreed yet.
-    pub(super) fn missing_of(&self, packet: &Repr) -> Vec<Node> {
+    pub(super) fn missing_members(&self, packet: &Repr) -> Vec<Node> {
         let missing = self.missing.iter();
         let named = |node: &&Node| packet.members().any(|n| n.ip == node.ip);
         missing
@@ -62,13 +66,13 @@ impl Claim {
     }
 
     /// Records an agreement if queue pair and memory match the invitation. Returns true if it was the last missing one.
-    pub(super) fn agreed(&mut self, node: &Node, group: &Node) -> bool {
+    pub(super) fn record_agreement(&mut self, node: &Node, group: &Node) -> bool {
         let Some(missing) = &mut self.missing else {
             return false;
         };
-        let is_asked = |asked: &Node| is_same_place(asked, node);
+        let is_asked = |asked: &Node| is_same_endpoint(asked, node);
         let is_same_group = |own: &Node| (own.ip, own.qpn) == (group.ip, group.qpn);
-        if !self.agent.group().is_some_and(is_same_group)
+        if !self.agent.group_node().is_some_and(is_same_group)
             || !missing.get(&node.ip).is_some_and(is_asked)
         {
             return false;
@@ -78,7 +82,7 @@ impl Claim {
     }
 }
 
-/// Whether both nodes have the same queue pair and memory.
-pub(super) fn is_same_place(a: &Node, b: &Node) -> bool {
+/// Whether both nodes describe the same member: address, queue pair number and memory region are equal.
+pub(super) fn is_same_endpoint(a: &Node, b: &Node) -> bool {
     (a.ip, a.qpn, a.region) == (b.ip, b.qpn, b.region)
 }

@@ -11,23 +11,24 @@ use crate::topology::SwitchIndex;
 /// Minimum interval between refusals to a host that exceeds its rate, in nanoseconds.
 const REFUSAL_INTERVAL: u64 = 1_000_000_000;
 
-/// Registered groups and packet rates of each host, to limit both.
+/// Limits per host: its number of groups, and the rates of its registration packets and invitations.
 #[derive(Debug, Default)]
 pub(in crate::controller) struct Limits {
     /// Addresses of the groups that each host leads.
-    led: BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>,
+    groups_led: BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>,
+    /// Leader of each group.
     leaders: BTreeMap<Ipv4Addr, Ipv4Addr>,
     /// Group addresses of each host's unfinished registrations.
     claimed: BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>,
-    /// Rate limiter of registration packets, by switch and port of the host.
-    paces: BTreeMap<(SwitchIndex, u32), Pace>,
-    /// Rate limiter of invitations, by leader.
-    invitations: BTreeMap<Ipv4Addr, Pace>,
+    /// Rate limits of registration packets, by switch and port of the host.
+    packet_buckets: BTreeMap<(SwitchIndex, u32), TokenBucket>,
+    /// Rate limits of invitations, by leader.
+    invitation_buckets: BTreeMap<Ipv4Addr, TokenBucket>,
 }
 
-/// Token bucket, stored as the time at which it is full again.
+/// Token bucket of a rate limit. Its state is the time at which it is full again.
 #[derive(Clone, Copy, Debug, Default)]
-struct Pace {
+struct TokenBucket {
     full_at: u64,
     /// Earliest time of the next refusal.
     refuse_at: u64,
@@ -36,7 +37,9 @@ struct Pace {
 /// Verdict of the rate limit on a registration packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    Serve,
+    /// Process the packet.
+    Process,
+    /// Drop the packet.
     Drop,
     /// Drop the packet, and send a refusal.
     Refuse,
@@ -48,7 +51,7 @@ impl Limits {
         if self.leaders.get(&mcst_id) != Some(&leader) {
             self.discard(mcst_id);
             self.leaders.insert(mcst_id, leader);
-            self.led.entry(leader).or_default().insert(mcst_id);
+            self.groups_led.entry(leader).or_default().insert(mcst_id);
         }
     }
 
@@ -57,10 +60,10 @@ impl Limits {
         let Some(leader) = self.leaders.remove(&mcst_id) else {
             return;
         };
-        if let Some(led) = self.led.get_mut(&leader) {
+        if let Some(led) = self.groups_led.get_mut(&leader) {
             led.remove(&mcst_id);
             if led.is_empty() {
-                self.led.remove(&leader);
+                self.groups_led.remove(&leader);
             }
         }
     }
@@ -71,7 +74,7 @@ impl Limits {
         let count =
             |of: &BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>| of.get(&leader).map_or(0, BTreeSet::len);
         let claimed = count(&self.claimed);
-        claimed < most && (limit == 0 || claimed + count(&self.led) < limit)
+        claimed < most && (limit == 0 || claimed + count(&self.groups_led) < limit)
     }
 
     /// Records that a host has begun a registration.
@@ -79,7 +82,7 @@ impl Limits {
         self.claimed.entry(leader).or_default().insert(mcst_id);
     }
 
-    /// Records that a registration has ended.
+    /// Records that a host's unfinished registration has ended.
     pub(super) fn unclaim(&mut self, (mcst_id, leader): ClaimKey) {
         if let Some(claimed) = self.claimed.get_mut(&leader) {
             claimed.remove(&mcst_id);
@@ -91,13 +94,19 @@ impl Limits {
 
     /// Returns how many of `wanted` invitations may be sent now for a leader. `rate`: limit per second and in a burst, 0
     /// for no limit.
-    pub(super) fn grant(&mut self, now: u64, leader: Ipv4Addr, wanted: usize, rate: u32) -> usize {
+    pub(super) fn grant_invitations(
+        &mut self,
+        now: u64,
+        leader: Ipv4Addr,
+        wanted: usize,
+        rate: u32,
+    ) -> usize {
         if rate == 0 {
             return wanted;
         }
         let second = 1_000_000_000;
         let each = second / u64::from(rate);
-        let pace = self.invitations.entry(leader).or_default();
+        let pace = self.invitation_buckets.entry(leader).or_default();
         let full_at = pace.full_at.max(now);
         let left = (now + second).saturating_sub(full_at) / each.max(1);
         let allocation = wanted.min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -109,14 +118,14 @@ impl Limits {
     /// limit.
     pub(super) fn admit(&mut self, now: u64, port: (SwitchIndex, u32), rate: u32) -> Verdict {
         if rate == 0 {
-            return Verdict::Serve;
+            return Verdict::Process;
         }
         let second = 1_000_000_000;
-        let pace = self.paces.entry(port).or_default();
+        let pace = self.packet_buckets.entry(port).or_default();
         let full_at = pace.full_at.max(now) + second / u64::from(rate);
         if full_at <= now + second {
             pace.full_at = full_at;
-            return Verdict::Serve;
+            return Verdict::Process;
         }
         if now < pace.refuse_at {
             return Verdict::Drop;
@@ -142,7 +151,7 @@ mod tests {
         let mut limits = Limits::default();
         let served = |limits: &mut Limits, now| {
             let all = (0..100).map(|_| limits.admit(now, PORT, 10));
-            all.filter(|verdict| *verdict == Verdict::Serve).count()
+            all.filter(|verdict| *verdict == Verdict::Process).count()
         };
         assert_eq!(served(&mut limits, 5), 10);
         assert_eq!(served(&mut limits, 5 + SECOND / 2), 5);
@@ -150,9 +159,9 @@ mod tests {
         // Other ports have their own limit.
         assert_eq!(
             limits.admit(5 + 10 * SECOND, (SwitchIndex(0), 2), 10),
-            Verdict::Serve
+            Verdict::Process
         );
-        assert_eq!(limits.admit(5 + 10 * SECOND, PORT, 0), Verdict::Serve);
+        assert_eq!(limits.admit(5 + 10 * SECOND, PORT, 0), Verdict::Process);
     }
 
     #[test]
@@ -197,12 +206,15 @@ mod tests {
     #[test]
     fn invitations_of_a_leader_are_limited_to_its_rate() {
         let mut limits = Limits::default();
-        assert_eq!(limits.grant(7, ip(1), 6, 10), 6);
-        assert_eq!(limits.grant(7, ip(1), 6, 10), 4);
-        assert_eq!(limits.grant(7, ip(1), 6, 10), 0);
-        assert_eq!(limits.grant(7, ip(2), 6, 10), 6);
-        assert_eq!(limits.grant(7 + SECOND / 2, ip(1), 600, 10), 5);
-        assert_eq!(limits.grant(7 + 20 * SECOND, ip(1), 600, 10), 10);
-        assert_eq!(limits.grant(7, ip(1), 600, 0), 600);
+        assert_eq!(limits.grant_invitations(7, ip(1), 6, 10), 6);
+        assert_eq!(limits.grant_invitations(7, ip(1), 6, 10), 4);
+        assert_eq!(limits.grant_invitations(7, ip(1), 6, 10), 0);
+        assert_eq!(limits.grant_invitations(7, ip(2), 6, 10), 6);
+        assert_eq!(limits.grant_invitations(7 + SECOND / 2, ip(1), 600, 10), 5);
+        assert_eq!(
+            limits.grant_invitations(7 + 20 * SECOND, ip(1), 600, 10),
+            10
+        );
+        assert_eq!(limits.grant_invitations(7, ip(1), 600, 0), 600);
     }
 }

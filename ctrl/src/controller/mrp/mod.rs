@@ -32,10 +32,10 @@ use super::removal::Reason;
 use super::status::MrpStats;
 use super::timers::Timers;
 use super::Controller;
-use crate::topology::{HostIndex, Node as Place, SwitchIndex};
+use crate::topology::{HostIndex, Node as TopologyNode, SwitchIndex};
 use agent::{Agent, PacketKind, Stage};
 use agreement::Invitations;
-use claim::{Claim, ClaimKey, MOST_CLAIMS};
+use claim::{Claim, ClaimKey, MAX_CLAIMS};
 use frame::Received;
 pub(super) use growth::Growth;
 use limits::{Limits, Verdict};
@@ -68,7 +68,7 @@ impl Mrp {
         all.into_iter().flatten().min()
     }
 
-    /// Yields the agents that create a group, with their switches.
+    /// Yields the agents that create a group, each with its switch.
     fn agents_of(&self, mcst_id: Ipv4Addr) -> impl Iterator<Item = (SwitchIndex, &Agent)> {
         let all = (mcst_id, SwitchIndex(0))..=(mcst_id, SwitchIndex(usize::MAX));
         self.agents
@@ -101,15 +101,15 @@ impl Mrp {
 
     /// Removes the agents of a group, and returns the switches that may have leftover state.
     fn discard(&mut self, mcst_id: Ipv4Addr) -> BTreeSet<SwitchIndex> {
-        let mut doubtful = BTreeSet::new();
+        let mut possible_leftovers = BTreeSet::new();
         for switch in self.switches_of(mcst_id) {
             let agent = self.agents.remove(&(mcst_id, switch));
             if let Some(Stage::Creation(run)) = agent.map(|agent| agent.stage) {
-                doubtful.extend(run.end().1.doubtful);
+                possible_leftovers.extend(run.into_outcome().1.possible_leftovers);
             }
         }
         self.deadlines.clear(mcst_id);
-        doubtful
+        possible_leftovers
     }
 
     /// Removes the agents of a group that have not begun to write, and returns the switches of the others.
@@ -129,7 +129,7 @@ impl Mrp {
         self.agents_of(mcst_id).map(|(switch, _)| switch).collect()
     }
 
-    /// Removes the claim of a leader to a group address, and returns it.
+    /// Removes a registration that not all members have agreed to yet, and returns it.
     fn drop_claim(&mut self, key: ClaimKey) -> Option<Claim> {
         self.claim_deadlines.clear(key);
         self.limits.unclaim(key);
@@ -137,13 +137,14 @@ impl Mrp {
     }
 
     /// Removes the agents and the recorded leader of a registration for which no group was created.
-    fn give_up(&mut self, mcst_id: Ipv4Addr) {
+    fn discard_registration(&mut self, mcst_id: Ipv4Addr) {
         self.discard(mcst_id);
         self.limits.discard(mcst_id);
     }
 }
 
-/// Whether a node describes the member `spec`. Lengths of regions are not compared, as the tables do not contain them.
+/// Whether a node of a registration packet describes the member `spec`. Lengths of memory regions are not compared, because
+/// the tables of switches do not contain them.
 fn is_same(spec: &MemberSpec, node: &Node) -> bool {
     let place = |spec: &MemberSpec| spec.region.map(|region| (region.va, region.rkey));
     let named = frame::member_spec(node);
@@ -159,7 +160,11 @@ impl Controller {
     /// Number of claims, and of the nodes stored for them.
     #[cfg(test)]
     pub(super) fn claimed_in_band(&self) -> (usize, usize) {
-        let nodes = self.mrp.claims.values().map(|claim| claim.agent.count());
+        let nodes = self
+            .mrp
+            .claims
+            .values()
+            .map(|claim| claim.agent.node_count());
         (self.mrp.claims.len(), nodes.sum())
     }
 
@@ -169,11 +174,11 @@ impl Controller {
             // The host will retransmit it.
             return;
         }
-        let is_from_host = self.host_behind(switch, port).is_some();
+        let is_from_host = self.host_at_port(switch, port).is_some();
         let verdict = match is_from_host {
             true => self.pace(now, switch, port),
             // Packets from other switches are sent by their agents.
-            false => Verdict::Serve,
+            false => Verdict::Process,
         };
         if verdict == Verdict::Drop {
             return;
@@ -183,9 +188,10 @@ impl Controller {
             .as_ref()
             .filter(|r| !is_from_host && self.is_marker(r))
         {
-            return self.marker_in(now, (switch, port), marker.packet.initial_psn);
+            return self.marker_received(now, (switch, port), marker.packet.initial_psn);
         }
-        let Some(received) = received.filter(|r| self.is_from_right_place(switch, port, r)) else {
+        let Some(received) = received.filter(|r| self.is_from_permitted_port(switch, port, r))
+        else {
             self.mrp.stats.wrong += 1;
             return;
         };
@@ -219,21 +225,24 @@ impl Controller {
     fn pace(&mut self, now: u64, switch: SwitchIndex, port: u32) -> Verdict {
         let rate = self.config.mrp_rate;
         let verdict = self.mrp.limits.admit(now, (switch, port), rate);
-        self.mrp.stats.limited += u64::from(verdict != Verdict::Serve);
+        self.mrp.stats.limited += u64::from(verdict != Verdict::Process);
         verdict
     }
 
     /// Records the current leader of a group registered in band, for the limit of groups per host.
     pub(super) fn note_leader(&mut self, mcst_id: Ipv4Addr) {
-        let is_in_band = self.groups.get(&mcst_id).is_some_and(|r| r.group().in_band);
+        let is_in_band = self
+            .groups
+            .get(&mcst_id)
+            .is_some_and(|r| r.group().is_in_band);
         match self.leader_of(mcst_id).filter(|_| is_in_band) {
             Some(leader) => self.mrp.limits.lead(leader, mcst_id),
             None => self.mrp.limits.discard(mcst_id),
         }
     }
 
-    /// Maximum number of packets of one registration: that of all hosts, each with a memory region.
-    fn most_packets(&self) -> usize {
+    /// Maximum number of packets of one registration: enough for all hosts of the topology, each with a memory region.
+    fn max_packets(&self) -> usize {
         (NODES_OF_LONGEST * self.topology.hosts().len()).div_ceil(MAX_NODES - NODES_OF_LONGEST) + 1
     }
 
@@ -248,21 +257,25 @@ impl Controller {
 
     /// Whether a packet came in at a permitted port: from a host with its own source address, or from another switch with
     /// the address of the group's leader.
-    fn is_from_right_place(&self, switch: SwitchIndex, port: u32, received: &Received) -> bool {
+    fn is_from_permitted_port(&self, switch: SwitchIndex, port: u32, received: &Received) -> bool {
         let range = self.config.group_range;
         let leader = self.leader_of(received.destination);
         range.may_be_group(received.destination)
-            && match self.topology.behind(switch, port).map(|n| n.peer.node) {
-                Some(Place::Host(host)) => self.topology.host(host).ip == received.source,
-                Some(Place::Switch(_)) => leader == Some(received.source),
+            && match self
+                .topology
+                .neighbour_at(switch, port)
+                .map(|n| n.peer.node)
+            {
+                Some(TopologyNode::Host(host)) => self.topology.host(host).ip == received.source,
+                Some(TopologyNode::Switch(_)) => leader == Some(received.source),
                 None => false,
             }
     }
 
-    fn host_behind(&self, switch: SwitchIndex, port: u32) -> Option<HostIndex> {
-        match self.topology.behind(switch, port)?.peer.node {
-            Place::Host(host) => Some(host),
-            Place::Switch(_) => None,
+    fn host_at_port(&self, switch: SwitchIndex, port: u32) -> Option<HostIndex> {
+        match self.topology.neighbour_at(switch, port)?.peer.node {
+            TopologyNode::Host(host) => Some(host),
+            TopologyNode::Switch(_) => None,
         }
     }
 
@@ -301,10 +314,10 @@ impl Controller {
                 _ => return,
             },
         }
-        if self.host_behind(switch, port).is_some() && !self.groups.contains_key(&mcst_id) {
+        if self.host_at_port(switch, port).is_some() && !self.groups.contains_key(&mcst_id) {
             return self.mrp_claim(now, switch, port, received);
         }
-        if usize::from(received.packet.total) > self.most_packets() {
+        if usize::from(received.packet.total) > self.max_packets() {
             self.mrp.stats.wrong += 1;
             return;
         }
@@ -317,7 +330,7 @@ impl Controller {
             // The switch is reached by two paths: there is a loop.
             return self.mrp_fail(now, mcst_id, Refusal::Loop);
         }
-        match agent.take(&received.packet) {
+        match agent.add_packet(&received.packet) {
             PacketKind::Foreign => self.mrp.stats.wrong += 1,
             PacketKind::Repeated => {
                 self.mrp.stats.repeated += 1;
@@ -345,13 +358,13 @@ impl Controller {
         let (leader, mcst_id) = (received.source, received.destination);
         let packet = &received.packet;
         let key = (mcst_id, leader);
-        if usize::from(packet.total) > self.most_packets() {
+        if usize::from(packet.total) > self.max_packets() {
             self.mrp.drop_claim(key);
             return self.mrp_refuse(mcst_id, leader, Refusal::BadNodes);
         }
         if !self.mrp.claims.contains_key(&key) {
             let limit = self.config.groups_per_host;
-            if !self.mrp.limits.may_claim(key, limit, MOST_CLAIMS) {
+            if !self.mrp.limits.may_claim(key, limit, MAX_CLAIMS) {
                 return self.mrp_refuse(mcst_id, leader, Refusal::TooMany);
             }
             self.mrp.limits.claim(key);
@@ -360,11 +373,11 @@ impl Controller {
         let deadline = now + self.config.mrp_timeout_ns;
         let fresh = || Claim::new(switch, Agent::new(leader, port, packet));
         let claim = self.mrp.claims.entry(key).or_insert_with(fresh);
-        let mut part = claim.take(packet, most_nodes);
+        let mut part = claim.add_packet(packet, most_nodes);
         if part == Ok(PacketKind::Foreign) {
             // The leader has restarted.
             *claim = fresh();
-            part = claim.take(packet, most_nodes);
+            part = claim.add_packet(packet, most_nodes);
         }
         match part {
             Err(refusal) => {
@@ -374,7 +387,7 @@ impl Controller {
             Ok(PacketKind::Foreign) => self.mrp.stats.wrong += 1,
             Ok(PacketKind::Repeated) => {
                 self.mrp.stats.repeated += 1;
-                let missing = claim.missing_of(packet);
+                let missing = claim.missing_members(packet);
                 let interval = self.config.mrp_repeat_ns;
                 if !missing.is_empty() && claim.agent.may_repeat(now, packet.seq, interval) {
                     self.invite(now, mcst_id, leader, &missing);
@@ -468,7 +481,7 @@ impl Controller {
             Some(member) if is_same(&member.spec, node) => {
                 self.mrp.stats.repeated += 1;
                 let first = registration.group().initial_psn;
-                let psn = registration.joined_at(node.ip).unwrap_or(first);
+                let psn = registration.initial_psn_of_joined(node.ip).unwrap_or(first);
                 self.notify_joined(mcst_id, &member, psn);
             }
             _ => {

@@ -12,12 +12,13 @@ use crate::controller::Controller;
 use crate::topology::SwitchIndex;
 
 impl Controller {
-    /// Sends an agent's packets to the neighbours of its switch, except packets without a node for which `matters` is true.
+    /// Sends the registration packets of a switch's agent to its neighbours: those that contain a node for which
+    /// `is_wanted` is true.
     pub(super) fn mrp_forward(
         &mut self,
         switch: SwitchIndex,
         mcst_id: Ipv4Addr,
-        matters: impl Fn(&Node) -> bool,
+        is_wanted: impl Fn(&Node) -> bool,
     ) {
         let Some(agent) = self.mrp.agents.get(&(mcst_id, switch)) else {
             return;
@@ -27,7 +28,7 @@ impl Controller {
         for (port, downstream) in &agent.downstream {
             match downstream {
                 Downstream::Member(nodes) => {
-                    let nodes = nodes.iter().filter(|node| matters(node));
+                    let nodes = nodes.iter().filter(|node| is_wanted(node));
                     frames.extend(nodes.map(|node| {
                         let (register, psn) = (Kind::Register, initial_psn);
                         let frame = self.mrp_member_frame(register, mcst_id, leader, psn, node);
@@ -35,7 +36,7 @@ impl Controller {
                     }));
                 }
                 Downstream::Switch(packets) => {
-                    let packets = packets.iter().filter(|p| p.nodes.iter().any(&matters));
+                    let packets = packets.iter().filter(|p| p.nodes.iter().any(&is_wanted));
                     frames.extend(packets.map(|packet| {
                         let frame = frame::build(VIRTUAL_MAC, leader, mcst_id, packet);
                         (*port, frame)

@@ -68,7 +68,7 @@ impl FeedbackHeader {
     }
 
     /// Creates the header of an ACK or NAK that the controller sends. `group`: index of its group on the switch.
-    pub(super) fn of(group: u16, out: &PacketOut) -> FeedbackHeader {
+    pub(super) fn for_packet_out(group: u16, out: &PacketOut) -> FeedbackHeader {
         FeedbackHeader {
             group,
             port: out.port.and_then(|port| port.try_into().ok()).unwrap_or(0),
@@ -76,8 +76,8 @@ impl FeedbackHeader {
         }
     }
 
-    /// Builds the payload of a PacketOut: this header, then `frame`.
-    pub(super) fn before(&self, frame: &[u8]) -> Vec<u8> {
+    /// Builds the payload of a PacketOut: this header, followed by `frame`.
+    pub(super) fn prepended_to(&self, frame: &[u8]) -> Vec<u8> {
         let last_acked = self.last_acked.to_register();
         let header = contract::Feedback {
             group: self.group,

@@ -7,8 +7,8 @@
 //!            FATAL_NAK  a copy of a NAK forwarded to the source     ──▶ the member that sent it is removed
 //! ```
 //!
-//! Frames received together are answered together: [`Controller::punted`] records each, then
-//! [`Controller::reply_to_punted`] sends the replies once for each group on each switch.
+//! Frames received together are answered together: [`Controller::punted_frame`] records each, then
+//! [`Controller::reply_to_punted_frames`] sends the replies once for each group on each switch.
 //!
 //! No state survives a restart of a switch or of this controller. An aggregator starts from the feedback header of its first
 //! frame, and reads the remaining state from the switch. Until then it may acknowledge too little, but never too much. If
@@ -40,62 +40,63 @@ use crate::topology::SwitchIndex;
 use frame::{AckFrame, FeedbackHeader, Tags};
 
 /// Key of a group's part on one switch: the switch, and the group's index there.
-pub(super) type Part = (SwitchIndex, u16);
+pub(super) type PartIndex = (SwitchIndex, u16);
 
 /// Aggregator of a group's ACKs and NAKs on one switch, and its pending reads of registers.
 #[derive(Debug)]
-struct Punted {
+struct PartAggregator {
     mcst_id: Ipv4Addr,
     aggregator: Aggregator,
     /// Pending reads of path registers, with the port of each.
     reads: BTreeMap<TaskId, u32>,
-    /// Whether reads have completed since the last replies.
-    has_read: bool,
+    /// Whether all reads have completed since the last replies.
+    has_new_reads: bool,
 }
 
-/// State for packets that switches pass to the controller.
+/// State that the controller keeps to process frames that switches pass to it (punted frames).
 #[derive(Debug, Default)]
 pub(super) struct Punts {
-    parts: BTreeMap<Part, Punted>,
-    /// Parts with frames that are not answered yet.
-    unanswered: BTreeSet<Part>,
-    /// Parts whose registers were initialised over the current connection, and from which no frame has been received since.
-    fresh: BTreeSet<Part>,
+    aggregators: BTreeMap<PartIndex, PartAggregator>,
+    /// Parts of groups from which frames were received since the last call of [`Controller::reply_to_punted_frames`].
+    unanswered: BTreeSet<PartIndex>,
+    /// Parts of groups whose registers were initialised over the current connection, and from which no ACK or NAK has
+    /// been received since.
+    initialised: BTreeSet<PartIndex>,
     /// Members with queue pairs in the error state that are still to be removed, by group.
-    ended: BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>,
+    members_in_error: BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>,
     pub(super) stats: PuntStats,
 }
 
 impl Punts {
-    /// Discards the aggregator of a part whose registers are initialised.
-    pub(super) fn begin(&mut self, part: Part) {
-        self.parts.remove(&part);
-        self.fresh.insert(part);
+    /// Discards the aggregator of a part of a group, because the registers of the part are initialised.
+    pub(super) fn registers_initialised(&mut self, part: PartIndex) {
+        self.aggregators.remove(&part);
+        self.initialised.insert(part);
     }
 
     /// Discards the aggregators of a switch that may have lost its registers.
     pub(super) fn discard_switch(&mut self, switch: SwitchIndex) {
-        self.parts.retain(|(at, _), _| *at != switch);
-        self.fresh.retain(|(at, _)| *at != switch);
+        self.aggregators.retain(|(at, _), _| *at != switch);
+        self.initialised.retain(|(at, _)| *at != switch);
     }
 
     /// Number of aggregators, and of their pending reads.
     #[cfg(test)]
     pub(super) fn open(&self) -> (usize, usize) {
-        let reads = self.parts.values().map(|punted| punted.reads.len());
-        (self.parts.len(), reads.sum())
+        let reads = self.aggregators.values().map(|state| state.reads.len());
+        (self.aggregators.len(), reads.sum())
     }
 
     /// Discards the state of a removed group.
     pub(super) fn discard_group(&mut self, mcst_id: Ipv4Addr) {
-        self.parts.retain(|_, punted| punted.mcst_id != mcst_id);
-        self.ended.remove(&mcst_id);
+        self.aggregators.retain(|_, state| state.mcst_id != mcst_id);
+        self.members_in_error.remove(&mcst_id);
     }
 }
 
 impl Controller {
     /// Processes a frame of a group that a switch has passed to the controller.
-    pub(super) fn punted(
+    pub(super) fn punted_frame(
         &mut self,
         now: u64,
         switch: SwitchIndex,
@@ -139,12 +140,12 @@ impl Controller {
             (true, Feedback::Ack { psn, msn }) => Message::Probe(Point { psn, msn }),
             (true, Feedback::Nak { .. }) => return None,
         };
-        let is_other = |punted: &Punted| punted.mcst_id != mcst_id;
-        if self.punts.parts.get(&part).is_none_or(is_other) {
+        let is_other = |state: &PartAggregator| state.mcst_id != mcst_id;
+        if self.punts.aggregators.get(&part).is_none_or(is_other) {
             self.begin_aggregator(now, part, &ports, mcst_id, &header);
         }
-        let punted = self.punts.parts.get_mut(&part)?;
-        punted.aggregator.record(&PacketIn {
+        let state = self.punts.aggregators.get_mut(&part)?;
+        state.aggregator.record(&PacketIn {
             port,
             message,
             source: header.source(),
@@ -164,80 +165,90 @@ impl Controller {
     fn begin_aggregator(
         &mut self,
         now: u64,
-        part: Part,
+        part: PartIndex,
         ports: &[u32],
         mcst_id: Ipv4Addr,
         header: &FeedbackHeader,
     ) {
         let last_acked = header.last_acked.into();
-        let punted = Punted {
+        let state = PartAggregator {
             mcst_id,
             aggregator: Aggregator::new(Space::PSN, ports.iter().copied(), last_acked),
             reads: BTreeMap::new(),
-            has_read: false,
+            has_new_reads: false,
         };
-        self.punts.parts.insert(part, punted);
-        if self.punts.fresh.remove(&part) {
+        self.punts.aggregators.insert(part, state);
+        if self.punts.initialised.remove(&part) {
             // All acknowledgements since the initialisation of the registers were passed up.
             return;
         }
         self.read_paths(now, part, (0..=u8::MAX).zip(ports.iter().copied()));
     }
 
-    /// Reads from a switch what the paths of a part have acknowledged.
-    fn read_paths(&mut self, now: u64, part: Part, paths: impl IntoIterator<Item = (u8, u32)>) {
+    /// Reads from a switch the newest PSN that each of these paths of a group has acknowledged.
+    fn read_paths(
+        &mut self,
+        now: u64,
+        part: PartIndex,
+        paths: impl IntoIterator<Item = (u8, u32)>,
+    ) {
         let (switch, group) = part;
         for (path, port) in paths {
             let read = Task::Registers(registers::read(group, REGISTER_ACK, path));
             let id = self.submit(now, switch, Owner::Path(switch, group), read);
-            if let Some(punted) = self.punts.parts.get_mut(&part) {
-                punted.reads.insert(id, port);
+            if let Some(state) = self.punts.aggregators.get_mut(&part) {
+                state.reads.insert(id, port);
             }
         }
     }
 
-    /// Processes a path's register read from a switch.
-    pub(super) fn path_read(&mut self, part: Part, task: TaskId, result: Result<u64, SwitchError>) {
-        let Some(punted) = self.punts.parts.get_mut(&part) else {
+    /// Processes the newest acknowledged PSN of a path, read from a register of a switch.
+    pub(super) fn path_read(
+        &mut self,
+        part: PartIndex,
+        task: TaskId,
+        result: Result<u64, SwitchError>,
+    ) {
+        let Some(state) = self.punts.aggregators.get_mut(&part) else {
             return;
         };
-        let Some(port) = punted.reads.remove(&task) else {
+        let Some(port) = state.reads.remove(&task) else {
             // The read belongs to an earlier aggregator.
             return;
         };
         let Ok(value) = result else {
             // Without the value the group may stall; the next frame creates a new aggregator.
-            self.punts.parts.remove(&part);
+            self.punts.aggregators.remove(&part);
             return;
         };
-        punted.aggregator.update_path(port, (value >> 8) as u32);
-        if punted.reads.is_empty() {
-            punted.has_read = true;
+        state.aggregator.update_path(port, (value >> 8) as u32);
+        if state.reads.is_empty() {
+            state.has_new_reads = true;
             self.punts.unanswered.insert(part);
         }
     }
 
     /// Sends the replies to all frames since the last call.
-    pub(super) fn reply_to_punted(&mut self, now: u64) {
+    pub(super) fn reply_to_punted_frames(&mut self, now: u64) {
         for part in std::mem::take(&mut self.punts.unanswered) {
-            let Some(punted) = self.punts.parts.get_mut(&part) else {
+            let Some(state) = self.punts.aggregators.get_mut(&part) else {
                 continue;
             };
-            let replies = punted.aggregator.replies();
+            let replies = state.aggregator.replies();
             let stats = &mut self.punts.stats;
             stats.forwarded += u64::from(replies.forwarded.is_some());
             stats.probe_replies += replies.probe_replies.len() as u64;
             // Read registers of paths that lack the data of a probe; one round of reads at a time.
             let mut lagging = BTreeSet::new();
-            if punted.reads.is_empty() {
-                if !std::mem::take(&mut punted.has_read) {
-                    lagging = punted.aggregator.lagging();
+            if state.reads.is_empty() {
+                if !std::mem::take(&mut state.has_new_reads) {
+                    lagging = state.aggregator.lagging();
                 }
                 if lagging.is_empty() {
-                    punted.aggregator.give_up();
+                    state.aggregator.drop_probes();
                 }
             }
-            let mcst_id = punted.mcst_id;
+            let mcst_id = state.mcst_id;
             for out in replies {
                 self.send_feedback(mcst_id, part, &out);
             }
@@ -251,15 +262,15 @@ impl Controller {
         }
     }
 
-    /// Sends an ACK or NAK of a group, through the switch of the part.
-    fn send_feedback(&mut self, mcst_id: Ipv4Addr, part: Part, out: &PacketOut) {
+    /// Sends an ACK or NAK of a group through the switch of one of its parts.
+    fn send_feedback(&mut self, mcst_id: Ipv4Addr, part: PartIndex, out: &PacketOut) {
         let (switch, group) = part;
         let Some(registration) = self.groups.get(&mcst_id) else {
             return;
         };
         let virtual_qpn = registration.group().virtual_qpn;
         let frame = frame::feedback(mcst_id, virtual_qpn, out.feedback);
-        let payload = FeedbackHeader::of(group, out).before(&frame);
+        let payload = FeedbackHeader::for_packet_out(group, out).prepended_to(&frame);
         let to = PacketOutHeader {
             kind: PACKET_OUT_FEEDBACK,
             egress_port: 0,
@@ -315,27 +326,27 @@ impl Controller {
         drop(parts);
         if let Some(member) = self.member_at_port(mcst_id, switch, port) {
             self.punts.stats.fatal_naks += 1;
-            let ended = self.punts.ended.entry(mcst_id).or_default();
+            let ended = self.punts.members_in_error.entry(mcst_id).or_default();
             if ended.insert(member.spec.ip) {
                 let name = &self.topology.host(member.host).name;
                 let syndrome = frame.syndrome();
-                tracing::warn!(%mcst_id, "the queue pair of {name} has ended with syndrome {syndrome:#04x}");
-                self.prune_ended(now, mcst_id);
+                tracing::warn!(%mcst_id, "host {name}: the queue pair is in the error state; it sent a NAK with syndrome {syndrome:#04x}");
+                self.remove_members_in_error(now, mcst_id);
             }
         }
         Some(())
     }
 
     /// Removes the members whose queue pairs are in the error state. Called again after a pending change of the group.
-    pub(super) fn prune_ended(&mut self, now: u64, mcst_id: Ipv4Addr) {
+    pub(super) fn remove_members_in_error(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let Some(registration) = self.groups.get(&mcst_id) else {
-            self.punts.ended.remove(&mcst_id);
+            self.punts.members_in_error.remove(&mcst_id);
             return;
         };
         if !registration.is_at_rest() {
             return;
         }
-        let Some(ended) = self.punts.ended.remove(&mcst_id) else {
+        let Some(ended) = self.punts.members_in_error.remove(&mcst_id) else {
             return;
         };
         let members = registration.group().members.iter().map(|m| m.spec.ip);
@@ -349,12 +360,12 @@ impl Controller {
     /// Part of a group on a switch, and during a change the part that replaces it.
     fn parts_on(&self, mcst_id: Ipv4Addr, switch: SwitchIndex) -> impl Iterator<Item = &GroupPart> {
         let registration = self.groups.get(&mcst_id);
-        let now = registration.and_then(|r| r.group().on(switch));
-        let next = registration.and_then(|r| r.coming_on(switch));
+        let now = registration.and_then(|r| r.group().part_on(switch));
+        let next = registration.and_then(|r| r.new_part_on(switch));
         now.into_iter().chain(next)
     }
 
-    fn part(&self, mcst_id: Ipv4Addr, (switch, group): Part) -> Option<&GroupPart> {
+    fn part(&self, mcst_id: Ipv4Addr, (switch, group): PartIndex) -> Option<&GroupPart> {
         let mut parts = self.parts_on(mcst_id, switch);
         parts.find(|on| on.group_index == group)
     }

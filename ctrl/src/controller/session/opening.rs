@@ -11,7 +11,7 @@ use alfirk_p4runtime::p4::v1::{
 };
 use alfirk_p4runtime::{Code, Status};
 
-use super::{election_id, Context, Found, Notice, Output, Session, State};
+use super::{election_id, Context, InitialState, Notice, Output, Session, State};
 use crate::controller::error::SwitchError;
 use crate::controller::event::{Request, RequestId, Response};
 
@@ -23,7 +23,7 @@ pub(super) struct Reading {
     /// Read of meters; `None` for a new pipeline, whose meters have no rates.
     meters: Option<RequestId>,
     open: BTreeSet<RequestId>,
-    found: Found,
+    found: InitialState,
 }
 
 impl Session {
@@ -75,7 +75,7 @@ impl Session {
 
     /// Reads all entities of the switch. Tables, replication entries and meters need a call each, because some servers do not
     /// support reads of the latter two.
-    pub(super) fn read_back(&mut self, now: u64, context: &Context, kept: bool) {
+    pub(super) fn read_entities(&mut self, now: u64, context: &Context, has_kept_state: bool) {
         let tables = context.program.table_ids().into_iter().map(|table_id| {
             entity::Entity::TableEntry(TableEntry {
                 table_id,
@@ -93,14 +93,15 @@ impl Session {
         });
         let tables = self.read(tables);
         let engine = self.read(engine);
-        let meters = kept.then(|| self.read([context.program.punt_rates.wanted()]));
+        let meters =
+            has_kept_state.then(|| self.read([context.program.punt_rates.entities_to_read()]));
         self.reading = Some(Reading {
             tables,
             engine,
             meters,
             open: [tables, engine].into_iter().chain(meters).collect(),
-            found: Found {
-                kept,
+            found: InitialState {
+                has_kept_state,
                 entities: Vec::new(),
             },
         });
@@ -134,7 +135,7 @@ impl Session {
                 reading.found.entities.extend(entities);
             }
             // Entries that cannot be read are unreliable: load the pipeline again.
-            _ if request == reading.tables && reading.found.kept => {
+            _ if request == reading.tables && reading.found.has_kept_state => {
                 self.reading = None;
                 return self.load(now, context);
             }

@@ -8,7 +8,7 @@ use super::{packet_message, Context, Notice, Output, Session, TaskId};
 use crate::constants::{PACKET_OUT_REGISTERS, REGISTER_OP_READ};
 use crate::controller::error::SwitchError;
 use crate::controller::event::{RequestId, Response};
-use crate::controller::registers::{self, refusal, RegisterControl};
+use crate::controller::registers::{self, status_error, RegisterControl};
 use crate::tables::PacketOutHeader;
 
 /// Maximum number of pending register accesses: enough to keep a switch busy, few enough for replies within the timeout.
@@ -34,7 +34,9 @@ impl Session {
         let Some(reply) = registers::parse(&packet.payload) else {
             tracing::warn!(
                 switch = self.name,
-                "reply to a register access is too short"
+                "a reply to a register access has {} bytes, not {}",
+                packet.payload.len(),
+                RegisterControl::LEN
             );
             return;
         };
@@ -44,10 +46,10 @@ impl Session {
             if task.sent == 1 {
                 self.round_trip.measured(now.saturating_sub(task.since));
             }
-            if let Some(reason) = refusal(reply.status) {
+            if let Some(reason) = status_error(reply.status) {
                 let error = SwitchError::Registers {
                     switch: self.name.clone(),
-                    reason,
+                    reason: reason.to_owned(),
                 };
                 self.finish_register(reply.cookie, Err(error));
             } else if task.replies == task.sent || task.header.op == REGISTER_OP_READ {
@@ -59,7 +61,7 @@ impl Session {
         }
     }
 
-    /// Processes the reply to a read by P4Runtime.
+    /// Processes the reply to a Read of register cells by P4Runtime.
     pub(super) fn register_read(
         &mut self,
         context: &Context,
@@ -85,7 +87,10 @@ impl Session {
         let value = value.and_then(|value| {
             value.ok_or_else(|| SwitchError::Registers {
                 switch: self.name.clone(),
-                reason: "the reply to a Read lacks requested register cells",
+                reason: format!(
+                    "the reply to a Read lacks cells of register {} of group index {}; load the P4Info of the running pipeline",
+                    access.reg, access.group
+                ),
             })
         });
         self.notices.push_back(Notice::Done(task, value));
@@ -119,7 +124,7 @@ impl Session {
         for (cookie, value) in finished {
             let result = match value {
                 Some(value) => Ok(value),
-                None => Err(self.timed_out(context, "a register access")),
+                None => Err(self.timeout_error(context, "a register access")),
             };
             self.finish_register(cookie, result);
         }

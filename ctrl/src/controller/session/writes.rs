@@ -11,7 +11,7 @@ use crate::controller::event::{RequestId, Response};
 use crate::tables::Program;
 
 /// Ended tasks with their results.
-pub(super) type Done = Vec<(TaskId, Result<(), SwitchError>)>;
+pub(super) type EndedTasks = Vec<(TaskId, Result<(), SwitchError>)>;
 
 /// Queue of updates for a switch.
 #[derive(Debug, Default)]
@@ -81,12 +81,12 @@ impl Writes {
     }
 
     /// Takes the pending call, if its deadline has passed.
-    pub(super) fn take_late(&mut self, now: u64) -> Option<InFlight> {
+    pub(super) fn take_expired(&mut self, now: u64) -> Option<InFlight> {
         self.in_flight.take_if(|write| write.deadline <= now)
     }
 
     /// Fails all updates of a call, and returns the tasks that have thus ended.
-    pub(super) fn fail(&mut self, write: InFlight, error: &SwitchError) -> Done {
+    pub(super) fn fail(&mut self, write: InFlight, error: &SwitchError) -> EndedTasks {
         let tasks = write.updates.into_iter().map(|(task, _)| task);
         tasks
             .filter_map(|task| self.update_done(task, Err(error.clone())))
@@ -100,7 +100,7 @@ impl Writes {
         result: Result<Response, Status>,
         switch: &str,
         program: &Program,
-    ) -> Done {
+    ) -> EndedTasks {
         let Err(status) = result else {
             let tasks = write.updates.into_iter().map(|(task, _)| task);
             return tasks

@@ -70,7 +70,7 @@ impl FakeFabric {
             assert!(entered.insert(switch), "{switch:?} gets it twice");
             let ports = self.copies(switch).unwrap_or_default();
             for port in ports.into_iter().filter(|port| *port != ingress) {
-                let peer = topology.behind(switch, port).unwrap().peer;
+                let peer = topology.neighbour_at(switch, port).unwrap().peer;
                 match peer.node {
                     Node::Host(host) => assert!(got.insert(host.0)),
                     Node::Switch(next) => todo.push((next, peer.port)),
@@ -130,7 +130,13 @@ fn groups_are_rerouted_around_a_failed_link_and_back() {
         fabric.handle(Event::Link { link, is_up: false });
         fabric.assert_delivers(&[0, 7, 12]);
         for switch in fabric.controller.topology().switch_indexes() {
-            let behind = |port| fabric.controller.topology().behind(switch, port).unwrap();
+            let behind = |port| {
+                fabric
+                    .controller
+                    .topology()
+                    .neighbour_at(switch, port)
+                    .unwrap()
+            };
             let ports = fabric.copies(switch).unwrap_or_default();
             assert!(ports.into_iter().all(|port| behind(port).link != link));
         }

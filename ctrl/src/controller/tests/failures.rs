@@ -51,7 +51,7 @@ fn a_failed_undo_reports_both_errors() {
     assert_eq!(
         error.to_string(),
         "switch s1: table ingress.bridge_entry.members: insert was rejected: RESOURCE_EXHAUSTED: fake; \
-         undoing it failed and left entries on switches: \
+         undoing the request failed, and entries remain on switches until they reconnect: \
          switch s1: table ingress.group_lookup.mft: delete was rejected: RESOURCE_EXHAUSTED: fake"
     );
     // An index that may have stale entries is not reused before the switch reconnects.
@@ -79,7 +79,7 @@ fn a_failed_removal_reports_leftover_state() {
     fabric.switches[0].refuse = [0].into();
     assert_eq!(
         fabric.deregister(group.mcst_id).unwrap_err().to_string(),
-        "group 10.255.0.1 is removed, but its entries remain on switches: \
+        "group 10.255.0.1 is removed, but its entries remain on switches until they reconnect: \
          switch s1: table ingress.group_lookup.groups: delete was rejected: RESOURCE_EXHAUSTED: fake"
     );
 }

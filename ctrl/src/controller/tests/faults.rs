@@ -259,8 +259,8 @@ impl FakeFabric {
         let is_in_doubt = |fault: &Fault| {
             let is_refusal = matches!(fault.kind, Kind::Refuse | Kind::RefuseLast);
             // Removals and the clean-up of a change are not undone.
-            let is_firm = fault.procedure == Removal::NAME || fault.step == "clean up";
-            !is_refusal || is_firm || fault.is_undo
+            let is_irreversible = fault.procedure == Removal::NAME || fault.step == "clean up";
+            !is_refusal || is_irreversible || fault.is_undo
         };
         occurred.iter().any(is_in_doubt) || !controller.is_ready()
     }
@@ -379,7 +379,7 @@ const REROUTING: Scenario = Scenario {
         let group = &fabric.controller.status().groups[0];
         let on = group.switches.iter().find(|on| on.switch == "l1").unwrap();
         let up = on.ports.iter().find_map(|port| {
-            let neighbour = topology.behind(leaf, *port)?;
+            let neighbour = topology.neighbour_at(leaf, *port)?;
             let is_switch = matches!(neighbour.peer.node, crate::topology::Node::Switch(_));
             is_switch.then_some(neighbour.link)
         });

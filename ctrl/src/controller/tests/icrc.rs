@@ -3,7 +3,7 @@
 use alfirk_roce::icrc;
 use proptest::prelude::*;
 
-use super::super::bridge::{Bridges, GroupMember, Terms};
+use super::super::bridge::{BridgeParameters, Bridges, GroupMember};
 use super::super::capacity::Allocation;
 use super::super::group::{Group, GroupPart};
 use super::*;
@@ -98,21 +98,21 @@ proptest! {
             slots: (1..=4).zip(0..).collect(),
         };
         let mcst_id = Ipv4Addr::from(0x0aff_0000 | mcst);
-        let terms = Terms::new(mcst_id, VIRTUAL_QPN, Strategies::default());
+        let terms = BridgeParameters::new(mcst_id, VIRTUAL_QPN, Strategies::default());
         let bridges = Bridges::solve(&terms, &members).unwrap();
         let on = GroupPart::new(&topology, SwitchIndex(0), &allocation, 1..=4, &bridges);
         let group = Group {
-            patience: alfirk_roce::registration::Patience::UNKNOWN,
+            retry_timeout: alfirk_roce::registration::RetryTimeout::UNKNOWN,
             mcst_id,
             virtual_qpn: VIRTUAL_QPN,
-            in_band: false,
+            is_in_band: false,
             initial_psn: Psn::new(0),
             position: super::super::position::Position::before(Psn::new(1)),
             strategies: Strategies::default(),
             source: None,
             members: members.clone(),
             tree,
-            switches: vec![on.clone()],
+            parts: vec![on.clone()],
         };
         let updates = group.entries(&program, &on);
         // Order of the updates: four receivers, the multicast group, four members.

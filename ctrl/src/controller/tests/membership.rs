@@ -223,7 +223,11 @@ fn a_failed_member_is_removed_and_reported() {
 /// The slots of a group's receivers at a switch, by port.
 fn slots(fabric: &FakeFabric, mcst_id: Ipv4Addr, switch: &str) -> BTreeMap<u32, u32> {
     let group = fabric.controller.groups[&mcst_id].group();
-    group.on(fabric.switch(switch)).unwrap().slots().collect()
+    group
+        .part_on(fabric.switch(switch))
+        .unwrap()
+        .slots()
+        .collect()
 }
 
 #[test]

@@ -180,7 +180,7 @@ impl FakeFabric {
                 self.switches[switch.0].sent.push((port, frame));
                 continue;
             }
-            let behind = self.controller.topology().behind(switch, port);
+            let behind = self.controller.topology().neighbour_at(switch, port);
             let Some(behind) = behind.filter(|behind| !self.cut.contains(&behind.link)) else {
                 continue;
             };

@@ -11,7 +11,7 @@ use alfirk_p4runtime::p4::v1::{
 };
 use alfirk_roce::host::{Host, HostConfig};
 use alfirk_roce::registration::{
-    ExpectedGroup, GroupSpec, Leader, LeaderEvent, LeaderTiming, Member, MemberEvent, Patience,
+    ExpectedGroup, GroupSpec, Leader, LeaderEvent, LeaderTiming, Member, MemberEvent, RetryTimeout,
 };
 use alfirk_roce::wire::mrp::{self, Refusal};
 use alfirk_roce::wire::{arp, ethernet, ipv4};
@@ -42,7 +42,7 @@ pub(super) struct World {
     /// Hosts whose packets are all lost.
     pub(super) dead: BTreeSet<usize>,
     /// Timeouts of the queue pairs of all groups.
-    pub(super) patience: Patience,
+    pub(super) retry_timeout: RetryTimeout,
     /// Hosts that agree to no group.
     pub(super) unwilling: BTreeSet<usize>,
 }
@@ -74,7 +74,7 @@ impl World {
             doubling: 0,
             random: 1,
             dead: BTreeSet::new(),
-            patience: Patience::UNKNOWN,
+            retry_timeout: RetryTimeout::UNKNOWN,
             unwilling: BTreeSet::new(),
         }
     }
@@ -124,7 +124,7 @@ impl World {
             initial_psn: Psn::new(0xff_fff0),
             leader: self.node(hosts[0]),
             members: hosts[1..].iter().map(|h| self.hosts[*h].ip()).collect(),
-            patience: self.patience,
+            retry_timeout: self.retry_timeout,
         };
         let now = self.fabric.now;
         let mut leader = Leader::new(&mut self.hosts[hosts[0]], spec, TIMING);
@@ -223,7 +223,7 @@ impl World {
     }
 
     fn out_of(&mut self, switch: SwitchIndex, port: u32, frame: &[u8]) {
-        let peer = self.fabric.controller.topology().behind(switch, port);
+        let peer = self.fabric.controller.topology().neighbour_at(switch, port);
         match peer.unwrap().peer.node {
             Node::Host(host) => self.deliver(host.0, frame),
             Node::Switch(next) => self.hand_up(next, peer.unwrap().peer.port, frame),
@@ -678,12 +678,12 @@ fn a_failed_member_is_removed_in_half_of_the_queue_pairs_timeout() {
     use alfirk_roce::rc::AckTimeout;
     // With the controller's default timeouts it would take at least 3 s.
     for exponent in [13, 15, 17] {
-        let patience = Patience::new(AckTimeout::new(exponent), 7);
-        let limit = patience.limit_ns().unwrap();
+        let retry_timeout = RetryTimeout::new(AckTimeout::new(exponent), 7);
+        let limit = retry_timeout.shortest_ns().unwrap();
         let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
         fabric.said.clear();
         let mut world = World::over(fabric);
-        world.patience = patience;
+        world.retry_timeout = retry_timeout;
         let mut leader = world.leader(GROUP, &[0, 2, 3]);
         assert_eq!(world.run(0, &mut leader), LeaderEvent::Registered);
         for switch in 0..world.fabric.switches.len() {
@@ -695,7 +695,7 @@ fn a_failed_member_is_removed_in_half_of_the_queue_pairs_timeout() {
         world.fabric.switches[leaf.0].acked.insert((0, 0), 0x500);
         // The source waits before it reports a stall.
         let begun = world.fabric.now;
-        world.fabric.now += patience.stall_ns();
+        world.fabric.now += retry_timeout.stall_ns();
         let now = world.fabric.now;
         leader.stalled(&mut world.hosts[0], now);
         world.step(0, &mut leader);

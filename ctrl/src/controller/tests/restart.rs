@@ -111,7 +111,7 @@ fn a_transit_switch_recovers_its_state_from_other_switches() {
         let behind = fabric
             .controller
             .topology()
-            .behind(restarted, port)
+            .neighbour_at(restarted, port)
             .unwrap();
         let towards = match name {
             "s1" => leaf,

@@ -62,7 +62,7 @@ impl<'a> Routed<'a> {
                     ports[way % ports.len()]
                 }
             };
-            match self.topology.behind(at, port).unwrap().peer.node {
+            match self.topology.neighbour_at(at, port).unwrap().peer.node {
                 Node::Host(host) => return Fate::Delivered(host),
                 Node::Switch(next) => at = next,
             }

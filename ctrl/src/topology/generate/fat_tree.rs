@@ -1,6 +1,6 @@
 //! Generator of three-layer fat-trees of k-port switches (Al-Fares et al., SIGCOMM 2008), complete or with fewer pods.
 
-use super::{check, GenerateError, RuleBuilder};
+use super::{check, GenerateError, GeneratorBuilder};
 use crate::topology::{End, Topology};
 
 /// Generates a complete fat-tree: `k` pods of `k/2` edge and `k/2` aggregation switches, `(k/2)^2` core switches, `k^3/4` hosts.
@@ -71,8 +71,8 @@ impl FatTreeShape {
         if edges != half {
             name += &format!("-edges{edges}");
         }
-        let mut builder = RuleBuilder::new(name);
-        let layer = |builder: &mut RuleBuilder, letter: char| -> Vec<Vec<_>> {
+        let mut builder = GeneratorBuilder::new(name);
+        let layer = |builder: &mut GeneratorBuilder, letter: char| -> Vec<Vec<_>> {
             (1..=pods)
                 .map(|pod| {
                     (1..=edges)

@@ -1,6 +1,6 @@
 //! Generator of leaf-spine networks: two layers, every leaf switch linked to every spine switch.
 
-use super::{check, GenerateError, RuleBuilder};
+use super::{check, GenerateError, GeneratorBuilder};
 use crate::topology::{End, Topology};
 
 /// Generates `leaves` leaf switches (`l1`, ...) with `hosts_per_leaf` hosts each, all linked to `spines` spine switches
@@ -37,7 +37,8 @@ pub fn leaf_spine(
         "1 to 254",
     )?;
 
-    let mut builder = RuleBuilder::new(format!("leaf-spine-{leaves}x{spines}x{hosts_per_leaf}"));
+    let mut builder =
+        GeneratorBuilder::new(format!("leaf-spine-{leaves}x{spines}x{hosts_per_leaf}"));
     let leaf_switches: Vec<_> = (1..=leaves)
         .map(|i| builder.switch(format!("l{i}")))
         .collect();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{GenerateError, RuleBuilder};
+use super::{GenerateError, GeneratorBuilder};
 use crate::topology::n_tree::Shape;
 use crate::topology::{End, Topology};
 
@@ -13,7 +13,7 @@ use crate::topology::{End, Topology};
 /// digits.
 pub fn m_port_n_tree(m: u32, n: u32) -> Result<Topology, GenerateError> {
     let shape = Shape::new(m, n)?;
-    let mut builder = RuleBuilder::new(format!("m{m}-port-n{n}-tree"));
+    let mut builder = GeneratorBuilder::new(format!("m{m}-port-n{n}-tree"));
     let mut switches = BTreeMap::new();
     let mut before = 0;
     for label in shape.switches() {

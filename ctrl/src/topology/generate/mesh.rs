@@ -1,6 +1,6 @@
 //! Generator of full meshes: one switch per host, and a link between every two switches.
 
-use super::{check, GenerateError, RuleBuilder};
+use super::{check, GenerateError, GeneratorBuilder};
 use crate::topology::{End, Topology};
 
 /// Generates `hosts` switches (`s1`, ...) with one host each, every two of them linked.
@@ -10,7 +10,7 @@ use crate::topology::{End, Topology};
 pub fn mesh(hosts: u32) -> Result<Topology, GenerateError> {
     let good = (2..=255).contains(&hosts);
     check("mesh", "hosts", hosts, good, "2 to 255")?;
-    let mut builder = RuleBuilder::new(format!("mesh-{hosts}"));
+    let mut builder = GeneratorBuilder::new(format!("mesh-{hosts}"));
     let switches: Vec<_> = (1..=hosts)
         .map(|i| builder.switch(format!("s{i}")))
         .collect();

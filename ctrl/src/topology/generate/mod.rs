@@ -66,15 +66,15 @@ pub(super) fn check(
 }
 
 /// A [`Builder`] for generators: numbers hosts and switches, and panics on invalid arguments, which would be bugs.
-struct RuleBuilder {
+struct GeneratorBuilder {
     builder: Builder,
     switches: u64,
     hosts: u32,
 }
 
-impl RuleBuilder {
-    fn new(name: String) -> RuleBuilder {
-        RuleBuilder {
+impl GeneratorBuilder {
+    fn new(name: String) -> GeneratorBuilder {
+        GeneratorBuilder {
             builder: Builder::new(name, LinkAttributes::default()).expect("a good name"),
             switches: 0,
             hosts: 0,

@@ -1,11 +1,11 @@
 //! Generator of the smallest useful network.
 
-use super::RuleBuilder;
+use super::GeneratorBuilder;
 use crate::topology::{End, Topology};
 
 /// Generates one switch, `s1`, with four hosts on its ports 1 to 4.
 pub fn testbed() -> Topology {
-    let mut builder = RuleBuilder::new("testbed".to_owned());
+    let mut builder = GeneratorBuilder::new("testbed".to_owned());
     let switch = builder.switch("s1".to_owned());
     for n in 1..=4 {
         let host = builder.host([10, 0, 0, n]);

@@ -96,7 +96,9 @@ fn host_labels(topology: &Topology, shape: Shape) -> Result<Vec<HostLabel>, Stri
         let (mut switch, port) = topology.attachment(host);
         let mut digits = vec![port - 1];
         for _ in 1..shape.levels() {
-            let up = topology.behind(switch, shape.half() + 1).map(|n| n.peer);
+            let up = topology
+                .neighbour_at(switch, shape.half() + 1)
+                .map(|n| n.peer);
             match up.map(|peer| (peer.node, peer.port)) {
                 Some((Node::Switch(upper), port)) => {
                     digits.push(port - 1);
@@ -139,7 +141,7 @@ fn switch_labels(
             let Some(above) = shape.above(&label, port) else {
                 continue;
             };
-            match topology.behind(switch, port).map(|n| n.peer) {
+            match topology.neighbour_at(switch, port).map(|n| n.peer) {
                 Some(peer) if peer.port == above.port => match peer.node {
                     Node::Switch(upper) => labels.set_label(upper, above.switch)?,
                     Node::Host(_) => return Err(wrong_far_end(topology, switch, port)),
@@ -148,8 +150,11 @@ fn switch_labels(
             }
         }
     }
-    let all: Option<Vec<SwitchLabel>> = labels.by_switch.into_iter().collect();
-    all.ok_or_else(|| "some switches have no hosts below them".to_owned())
+    let switches = labels.by_switch.into_iter().zip(topology.switches());
+    let all = switches.map(|(label, switch)| {
+        label.ok_or_else(|| format!("switch {} has no hosts below it", switch.name))
+    });
+    all.collect()
 }
 
 struct Labels<'a> {

@@ -286,7 +286,7 @@ fn assert_labels_hold(topology: &Topology) -> NTree {
                     ingress: at.port,
                     egress,
                 });
-                at = topology.behind(switch, egress).unwrap().peer;
+                at = topology.neighbour_at(switch, egress).unwrap().peer;
             }
             assert_eq!(at.node, Node::Host(destination));
             assert_eq!(hops, shape.path(from, to));

@@ -15,29 +15,30 @@ use crate::job::error::JobError;
 use crate::report::Change;
 use crate::safeguard::{Decision, Safeguard, SafeguardConfig};
 
-/// Number of slices by which the source of an overlay may be ahead of the slowest receiver, at least. One for each
-/// member and twice the slices received since the last check are added. This keeps links busy. It is small, because
-/// these slices must arrive before the group is used again.
-const AHEAD: u32 = 8;
+/// Minimum number of slices by which the source of an overlay may be ahead of the slowest receiver. One slice for each
+/// member, and twice the slices received since the last check, are added. The lead keeps links busy. It is small,
+/// because its slices must arrive before the group is used again.
+const MIN_LEAD: u32 = 8;
 
-/// Reason for a new leg.
-pub(super) enum Reason {
-    /// The registration of the group was refused, for this reason.
-    Refused(String),
-    /// The group was slower than the safeguard permits, as this text describes.
-    Slow(String),
-    /// The group was granted again, after this number of refusals.
-    Well(u32),
+/// Reason why a transfer changes to another leg.
+pub(super) enum LegReason {
+    /// The registration of the group was refused, for the given reason.
+    GroupRefused(String),
+    /// The group was slower than the safeguard permits, as described by the text.
+    GroupSlow(String),
+    /// The group was granted again, after the given number of further refusals.
+    GroupGranted(u32),
 }
 
-/// Safeguard of a run, with the state of the overlay and the changes so far.
-pub(super) struct Watch {
+/// The safeguard of a run, the state of its overlay, and the changes between group and overlay so far.
+pub(super) struct SafeguardState {
     guard: Safeguard,
-    to: Algorithm,
+    overlay: Algorithm,
     posted_at: Option<u64>,
-    /// On an overlay: time of the last check in nanoseconds, and number of slices that all receivers held then.
-    looked: (u64, u32),
-    /// On an overlay: number of slices that the source may have posted.
+    /// While on an overlay: time of the last check in nanoseconds, and the number of slices that all receivers held at
+    /// that time.
+    last_check: (u64, u32),
+    /// While on an overlay: number of slices that the source may have posted.
     limit: u32,
     /// Number of refused requests for the group since the last change.
     refusals: u32,
@@ -49,7 +50,7 @@ impl Run<'_> {
     pub(super) fn run_with_safeguard(
         &mut self,
         reported: &mut MemberReports,
-        state: &mut Watch,
+        state: &mut SafeguardState,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
         let deadline = self.fabric.now().saturating_add(self.layout.time_limit());
@@ -57,10 +58,10 @@ impl Run<'_> {
         while reported.missing(&is_over).next().is_some() {
             let now = self.fabric.now();
             if now >= deadline {
-                return Err(self.too_late("is not done", reported.missing(&is_over)));
+                return Err(self.time_limit_error("is not done", reported.missing(&is_over)));
             }
             let mut until = deadline.min(state.guard.next().max(now + 1));
-            if !self.grouped {
+            if !self.uses_group {
                 until = until.min(self.pace(state)?);
             }
             self.step(reported, until, watch)?;
@@ -68,14 +69,19 @@ impl Run<'_> {
             if now < state.guard.next() || reported.missing(&is_over).next().is_none() {
                 continue;
             }
-            let acknowledged = match self.grouped {
+            let acknowledged = match self.uses_group {
                 true => self.acknowledged_bytes()?,
                 false => 0,
             };
             match state.guard.observe(now, acknowledged) {
                 Decision::Stay => {}
                 Decision::FallBack(why) => {
-                    self.fall_back(reported, state, Reason::Slow(why.to_string()), watch)?;
+                    self.fall_back(
+                        reported,
+                        state,
+                        LegReason::GroupSlow(why.to_string()),
+                        watch,
+                    )?;
                 }
                 Decision::Return => self.try_group(reported, state, watch)?,
             }
@@ -83,116 +89,120 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Leaves the group, if there is one, and continues on the overlay.
+    /// Leaves the group, if there is one, and continues on the overlay. Returns the time in nanoseconds at which the
+    /// source sent on the overlay.
     ///
-    /// Returns the time at which the source sent on the overlay, in nanoseconds.
     pub(super) fn fall_back(
         &mut self,
         reported: &mut MemberReports,
-        state: &mut Watch,
-        reason: Reason,
+        state: &mut SafeguardState,
+        reason: LegReason,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<u64, JobError> {
         let asked_at = self.fabric.now();
         let held = self.leave(reported, state, watch)?;
-        if self.grouped {
+        if self.uses_group {
             // The group is unused now. If it cannot be removed, it only occupies an entry until the controller ends.
             match self.deregister() {
                 Err(error) if error.leaves_members_alone() => {}
-                removed => self.on_fabric(removed)?,
+                removed => self.job_result(removed)?,
             }
-            self.grouped = false;
+            self.uses_group = false;
         }
-        self.layout.algorithm = state.to;
-        state.looked = (self.fabric.now(), fewest(&held));
-        state.limit = fewest(&held) + self.ahead();
+        self.layout.algorithm = state.overlay;
+        state.last_check = (self.fabric.now(), min_held(&held));
+        state.limit = min_held(&held) + self.min_lead();
         let leg = Leg {
-            algorithm: state.to,
+            algorithm: state.overlay,
             group: None,
             held,
             limit: Some(state.limit),
             survivors: None,
         };
-        let everywhere = fewest(&leg.held);
+        let everywhere = min_held(&leg.held);
         let began = self.begin(reported, state, leg, watch)?;
-        state.note(reason, (asked_at, began), (everywhere, self.slices()));
+        state.record_change(reason, (asked_at, began), (everywhere, self.slices()));
         state.guard.overlay_begins(began);
         Ok(began)
     }
 
-    /// Raises the number of slices that an overlay's source may have posted. Returns the time of the next check.
-    fn pace(&mut self, state: &mut Watch) -> Result<u64, JobError> {
+    /// Raises the number of slices that the source of an overlay may have posted, if the receivers have progressed.
+    /// Returns the time of the next check.
+    fn pace(&mut self, state: &mut SafeguardState) -> Result<u64, JobError> {
         let now = self.fabric.now();
-        let (looked_at, had) = state.looked;
+        let (checked_at, had) = state.last_check;
         let pause = (self.fabric.tick() / 4).max(1);
         if state.limit >= self.slices() {
             return Ok(u64::MAX);
         }
-        if now < looked_at + pause {
-            return Ok(looked_at + pause);
+        if now < checked_at + pause {
+            return Ok(checked_at + pause);
         }
         let mut held = self.slices();
         for &host in &self.layout.job.members[1..] {
-            let has = self.fabric.held(host);
-            held = held.min(self.on_fabric(has)?);
+            let has = self.fabric.held_slices(host);
+            held = held.min(self.job_result(has)?);
         }
-        state.looked = (now, held);
-        let limit = held + self.ahead() + 2 * held.saturating_sub(had);
+        state.last_check = (now, held);
+        let limit = held + self.min_lead() + 2 * held.saturating_sub(had);
         if limit > state.limit {
             state.limit = limit;
             let paced = self
                 .fabric
-                .act(self.layout.job.members[0], LegCommand::Pace { limit });
-            self.on_fabric(paced)?;
+                .execute_leg_command(self.layout.job.members[0], LegCommand::Pace { limit });
+            self.job_result(paced)?;
         }
         Ok(now + pause)
     }
 
-    fn ahead(&self) -> u32 {
-        AHEAD + self.layout.job.members.len() as u32
+    /// Minimum number of slices by which the source of the overlay may be ahead of the slowest receiver.
+    fn min_lead(&self) -> u32 {
+        MIN_LEAD + self.layout.job.members.len() as u32
     }
 
-    /// Requests a group while on the overlay, and changes to it if granted.
+    /// Requests the group again while the transfer runs on the overlay, and changes to the group if it is granted.
     fn try_group(
         &mut self,
         reported: &mut MemberReports,
-        state: &mut Watch,
+        state: &mut SafeguardState,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
         self.layout.generation += 1;
         let group = self.layout.group();
         let mut endpoints = Vec::new();
         for &host in &self.layout.job.members {
-            let made = self.fabric.endpoints(host, LegCommand::StandBy { group });
-            endpoints.extend(self.on_fabric(made)?);
+            let made = self
+                .fabric
+                .execute_for_endpoints(host, LegCommand::StandBy { group });
+            endpoints.extend(self.job_result(made)?);
         }
         match self.register(&endpoints) {
             Ok(()) => {}
             Err(error) if error.leaves_members_alone() => {
                 state.refusals += 1;
-                self.stop_notices()?;
+                self.discard_standby_queue_pairs()?;
                 state.guard.overlay_begins(self.fabric.now());
                 return Ok(());
             }
-            Err(error) => return self.on_fabric(Err(error)),
+            Err(error) => return self.job_result(Err(error)),
         }
         let asked_at = self.fabric.now();
         let paused = self
             .fabric
-            .limit(self.layout.job.members[0], LegCommand::Pause);
-        let limit = self.on_fabric(paused)?;
+            .execute_for_limit(self.layout.job.members[0], LegCommand::Pause);
+        let limit = self.job_result(paused)?;
         if limit >= self.slices() {
             // Everything is posted already, so the group is not needed.
             let removed = self.deregister();
-            self.on_fabric(removed)?;
-            self.stop_notices()?;
+            self.job_result(removed)?;
+            self.discard_standby_queue_pairs()?;
             state.guard.overlay_begins(self.fabric.now());
             return Ok(());
         }
         self.drain(reported, limit, watch)?;
         let held = self.leave(reported, state, watch)?;
         self.layout.algorithm = Algorithm::Alfirk;
-        self.grouped = true;
+        self.uses_group = true;
         let leg = Leg {
             algorithm: Algorithm::Alfirk,
             group: Some(group),
@@ -203,7 +213,7 @@ impl Run<'_> {
         let began = self.begin(reported, state, leg, watch)?;
         let refusals = std::mem::take(&mut state.refusals);
         let held = (limit, self.slices());
-        state.note(Reason::Well(refusals), (asked_at, began), held);
+        state.record_change(LegReason::GroupGranted(refusals), (asked_at, began), held);
         state.guard.group_begins(began, true);
         Ok(())
     }
@@ -219,14 +229,16 @@ impl Run<'_> {
         let members = self.layout.job.members.len();
         let mut rank = 1;
         while rank < members {
-            let held = self.fabric.held(self.layout.job.members[rank]);
-            if self.on_fabric(held)? >= limit {
+            let held = self.fabric.held_slices(self.layout.job.members[rank]);
+            if self.job_result(held)? >= limit {
                 rank += 1;
                 continue;
             }
             let now = self.fabric.now();
             if now >= deadline {
-                return Err(self.too_late("has not got what was sent", rank..members));
+                return Err(
+                    self.time_limit_error("has not received all sent slices", rank..members)
+                );
             }
             let soon = now.saturating_add(self.fabric.tick() / 8).max(now + 1);
             self.step(reported, soon.min(deadline), watch)?;
@@ -234,21 +246,21 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Makes all members leave the current leg, the root first. Returns the number of contiguous slices that each
-    /// holds.
+    /// Makes all members leave the current leg, the root first. Returns the number of slices, contiguous from the first
+    /// on, that each member holds.
     fn leave(
         &mut self,
         reported: &mut MemberReports,
-        state: &mut Watch,
+        state: &mut SafeguardState,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<Vec<u32>, JobError> {
         if state.posted_at.is_some() {
-            self.settle_cost()?;
+            self.add_leg_traffic()?;
         }
         reported.left.fill(None);
         for &host in &self.layout.job.members {
-            let left = self.fabric.act(host, LegCommand::Leave);
-            self.on_fabric(left)?;
+            let left = self.fabric.execute_leg_command(host, LegCommand::Leave);
+            self.job_result(left)?;
         }
         self.wait(
             reported,
@@ -266,11 +278,11 @@ impl Run<'_> {
         Ok(held.collect())
     }
 
-    /// Creates, connects and starts the queue pairs of a leg; returns its start time.
+    /// Creates, connects and starts the queue pairs of a new leg. Returns the leg's start time in nanoseconds.
     fn begin(
         &mut self,
         reported: &mut MemberReports,
-        state: &mut Watch,
+        state: &mut SafeguardState,
         leg: Leg,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<u64, JobError> {
@@ -280,21 +292,21 @@ impl Run<'_> {
         for &host in &self.layout.job.members {
             let resumed = self
                 .fabric
-                .endpoints(host, LegCommand::Resume { leg: leg.clone() });
-            endpoints.extend(self.on_fabric(resumed)?);
+                .execute_for_endpoints(host, LegCommand::Resume { leg: leg.clone() });
+            endpoints.extend(self.job_result(resumed)?);
         }
         self.connect(&self.layout.job.members, &endpoints)?;
         self.wait(reported, "is not connected", |t, rank| t.ready[rank], watch)?;
-        self.cost.before = self.traffic()?;
+        self.leg_traffic.before = self.traffic()?;
         for &host in &self.layout.job.members[1..] {
-            let proceeded = self.fabric.act(host, LegCommand::Proceed);
-            self.on_fabric(proceeded)?;
+            let proceeded = self.fabric.execute_leg_command(host, LegCommand::Proceed);
+            self.job_result(proceeded)?;
         }
         if state.posted_at.is_some() {
             let proceeded = self
                 .fabric
-                .act(self.layout.job.members[0], LegCommand::Proceed);
-            self.on_fabric(proceeded)?;
+                .execute_leg_command(self.layout.job.members[0], LegCommand::Proceed);
+            self.job_result(proceeded)?;
             return Ok(self.fabric.now());
         }
         let posted = self.start()?;
@@ -307,39 +319,41 @@ impl Run<'_> {
         let posted = self
             .fabric
             .start(self.layout.job.members[0], &self.layout.job.data);
-        let posted = self.on_fabric(posted)?;
+        let posted = self.job_result(posted)?;
         self.incidents.begin(posted);
         self.changes.begin(posted);
         Ok(posted)
     }
 
-    fn stop_notices(&mut self) -> Result<(), JobError> {
+    /// Makes all members discard the queue pairs that [`LegCommand::StandBy`] has created for a group.
+    fn discard_standby_queue_pairs(&mut self) -> Result<(), JobError> {
         for &host in &self.layout.job.members {
-            let done = self.fabric.act(host, LegCommand::StandDown);
-            self.on_fabric(done)?;
+            let done = self.fabric.execute_leg_command(host, LegCommand::StandDown);
+            self.job_result(done)?;
         }
         Ok(())
     }
 
-    /// Bytes of the source's packets that the group has acknowledged, assuming full packets.
+    /// Bytes of the source's messages that the group has acknowledged, assuming that all packets are full.
     fn acknowledged_bytes(&mut self) -> Result<u64, JobError> {
-        let packets = self.fabric.acknowledged(self.layout.job.members[0]);
-        Ok(self.on_fabric(packets)? * self.layout.job.mtu.bytes() as u64)
+        let packets = self.fabric.acknowledged_packets(self.layout.job.members[0]);
+        Ok(self.job_result(packets)? * self.layout.job.mtu.bytes() as u64)
     }
 
+    /// Number of slices of the data.
     fn slices(&self) -> u32 {
         self.spec.as_ref().map_or(1, |spec| spec.slices)
     }
 }
 
-impl Watch {
-    /// Creates the state before the group is requested; `to` is the overlay's algorithm.
-    pub(super) fn new(config: SafeguardConfig, to: Algorithm) -> Watch {
-        Watch {
+impl SafeguardState {
+    /// Creates the state before the group is requested. `overlay`: the algorithm that runs without the group.
+    pub(super) fn new(config: SafeguardConfig, overlay: Algorithm) -> SafeguardState {
+        SafeguardState {
             guard: Safeguard::new(config),
-            to,
+            overlay,
             posted_at: None,
-            looked: (0, 0),
+            last_check: (0, 0),
             limit: 0,
             refusals: 0,
             changes: Vec::new(),
@@ -357,12 +371,21 @@ impl Watch {
         self.changes
     }
 
-    fn note(&mut self, reason: Reason, (asked_at, began): (u64, u64), (held, slices): (u32, u32)) {
+    /// Records a change to another leg: its reason, the times of the decision and of the start, and the slices held
+    /// then and in total.
+    fn record_change(
+        &mut self,
+        reason: LegReason,
+        (asked_at, began): (u64, u64),
+        (held, slices): (u32, u32),
+    ) {
         let (to, why) = match reason {
-            Reason::Refused(why) => (self.to, why),
-            Reason::Slow(why) => (self.to, why),
-            Reason::Well(0) => (Algorithm::Alfirk, "the group is tried again".to_string()),
-            Reason::Well(refusals) => (
+            LegReason::GroupRefused(why) => (self.overlay, why),
+            LegReason::GroupSlow(why) => (self.overlay, why),
+            LegReason::GroupGranted(0) => {
+                (Algorithm::Alfirk, "the group is tried again".to_string())
+            }
+            LegReason::GroupGranted(refusals) => (
                 Algorithm::Alfirk,
                 format!("the group is granted, after {refusals} further refusals"),
             ),
@@ -378,7 +401,7 @@ impl Watch {
     }
 }
 
-/// Number of contiguous slices, from the first on, that every member holds.
-fn fewest(held: &[u32]) -> u32 {
+/// Number of slices that every member holds, contiguous from the first on.
+fn min_held(held: &[u32]) -> u32 {
     held.iter().copied().min().unwrap_or(0)
 }

@@ -8,7 +8,7 @@ use super::{MemberReports, Run};
 use crate::job::JobError;
 
 impl Run<'_> {
-    /// Whether the members continue without failed members.
+    /// Whether the members of this algorithm detect failed members themselves and continue without them.
     pub(super) fn removes_failed_members(&self) -> bool {
         self.layout.algorithm.needs_datagrams() && !self.layout.job.kills.is_empty()
     }
@@ -22,10 +22,10 @@ impl Run<'_> {
         let now = self.fabric.now();
         while let Some(victim) = self.incidents.take_due(now) {
             let killed = self.fabric.kill(victim);
-            self.on_fabric(killed)?;
+            self.job_result(killed)?;
         }
-        if reported.finished[0] && self.incidents.any() {
-            self.incidents.agreed(now, now);
+        if reported.finished[0] && self.incidents.has_any() {
+            self.incidents.record_agreement(now, now);
             for (rank, &host) in self.layout.job.members.iter().enumerate() {
                 reported.lost[rank] |= self.incidents.has_killed(host);
             }

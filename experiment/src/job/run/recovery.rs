@@ -17,18 +17,19 @@ use crate::fabric::Victim;
 use crate::job::error::JobError;
 
 impl Run<'_> {
-    /// Whether the group closes on a failure and continues without failed members.
+    /// Whether the group of this algorithm (RDMC) closes when a member fails, and the survivors continue in a new
+    /// group.
     pub(super) fn closes_on_failure(&self) -> bool {
         matches!(self.layout.algorithm, Algorithm::Rdmc(_)) && !self.layout.job.kills.is_empty()
     }
 
-    /// Makes the hosts, switches and links fail whose planned failure is due. After a failure, also detects a lack of
-    /// progress at all receivers.
+    /// Causes the failures that are due. After a failure, also treats a lack of progress at all receivers as a detected
+    /// failure.
     pub(super) fn fail_due_parts(&mut self, reported: &mut MemberReports) -> Result<(), JobError> {
         let now = self.fabric.now();
         while let Some(victim) = self.incidents.take_due(now) {
             let killed = self.fabric.kill(victim);
-            self.on_fabric(killed)?;
+            self.job_result(killed)?;
             if let Victim::Host(dead) = victim {
                 let rank = self
                     .layout
@@ -42,13 +43,13 @@ impl Run<'_> {
             }
             self.received.1 = now;
         }
-        if self.incidents.any() && now >= self.received.2 {
+        if self.incidents.has_any() && now >= self.received.2 {
             self.received.2 = now + self.fabric.tick();
             let bytes = self.progress()?.bytes;
             if bytes != self.received.0 {
                 (self.received.0, self.received.1) = (bytes, now);
             }
-            reported.broken |= now - self.received.1 >= self.fabric.stall_timeout();
+            reported.has_detected_failure |= now - self.received.1 >= self.fabric.stall_timeout();
         }
         Ok(())
     }
@@ -62,24 +63,24 @@ impl Run<'_> {
     ) -> Result<(), JobError> {
         if self.fabric.now() - self.layout.started_at > self.layout.time_limit() {
             let is_done = |t: &MemberReports, rank: usize| t.done[rank].is_some();
-            return Err(self.too_late("is not done", reported.missing(&is_done)));
+            return Err(self.time_limit_error("is not done", reported.missing(&is_done)));
         }
-        self.settle_cost()?;
+        self.add_leg_traffic()?;
         reported.left.fill(None);
         for &host in &self.survivors(reported) {
-            let left = self.fabric.act(host, LegCommand::Leave);
-            self.on_fabric(left)?;
+            let left = self.fabric.execute_leg_command(host, LegCommand::Leave);
+            self.job_result(left)?;
         }
         // Another member may fail meanwhile; the failure that is being handled is reset.
-        reported.broken = false;
+        reported.has_detected_failure = false;
         while reported.missing(&has_left).next().is_some() {
-            reported.broken = false;
+            reported.has_detected_failure = false;
             self.wait(reported, "has not left the group", has_left, watch)?;
         }
-        reported.broken = false;
+        reported.has_detected_failure = false;
         self.received.1 = self.fabric.now();
         let agreed_at = self.fabric.now();
-        let lacking = self.lacking(reported);
+        let lacking = self.unstable_slices(reported);
 
         let survivors = self.survivors(reported);
         if survivors.len() < 2 {
@@ -109,21 +110,22 @@ impl Run<'_> {
         for &host in &survivors {
             let resumed = self
                 .fabric
-                .endpoints(host, LegCommand::Resume { leg: leg.clone() });
-            endpoints.extend(self.on_fabric(resumed)?);
+                .execute_for_endpoints(host, LegCommand::Resume { leg: leg.clone() });
+            endpoints.extend(self.job_result(resumed)?);
         }
         self.connect(&survivors, &endpoints)?;
         self.wait(reported, "is not connected", |t, rank| t.ready[rank], watch)?;
-        self.cost.before = self.traffic()?;
-        if reported.broken {
+        self.leg_traffic.before = self.traffic()?;
+        if reported.has_detected_failure {
             return Ok(());
         }
         // The source starts last, when the others are ready.
         for &host in survivors[1..].iter().chain(&survivors[..1]) {
-            let proceeded = self.fabric.act(host, LegCommand::Proceed);
-            self.on_fabric(proceeded)?;
+            let proceeded = self.fabric.execute_leg_command(host, LegCommand::Proceed);
+            self.job_result(proceeded)?;
         }
-        self.incidents.agreed(agreed_at, self.fabric.now());
+        self.incidents
+            .record_agreement(agreed_at, self.fabric.now());
         Ok(())
     }
 
@@ -133,8 +135,8 @@ impl Run<'_> {
         alive.map(|(host, _)| *host).collect()
     }
 
-    /// The slices that not every survivor holds.
-    fn lacking(&self, reported: &MemberReports) -> Vec<u32> {
+    /// Slices that not every survivor holds, so that they must be sent again.
+    fn unstable_slices(&self, reported: &MemberReports) -> Vec<u32> {
         let slices = self.spec.as_ref().map_or(0, |spec| spec.slices);
         let mut lacking = BTreeSet::new();
         // The source, which is the first member, holds everything.

@@ -3,28 +3,28 @@
 use alfirk_ctrl::topology::HostIndex;
 use alfirk_roce::collective::Algorithm;
 
-use super::{bad, Kind, KindError, Values};
+use super::{value_error, Kind, KindError, Values};
 use crate::workload::{Flow, FlowAlgorithm, Phase, Workload};
 
-/// Bytes of one matrix element of HPL.
-const DOUBLE: u64 = 8;
+/// Bytes of a double, which is one matrix element of HPL.
+const ELEMENT_BYTES: u64 = 8;
 
 /// Lengths of HPL's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HplLengths {
-    /// Lengths in bytes, the same in all epochs.
+    /// Lengths in bytes of the panel and of the swapped rows, the same in all epochs.
     Fixed { panel: u64, swap: u64 },
     /// Lengths as in HPL for a matrix of order `n` in blocks of `nb`. They decrease from epoch to epoch.
     Matrix { n: u64, nb: u64 },
 }
 
 impl HplLengths {
-    /// Bytes of an epoch's panel, and of the rows that a column swaps.
+    /// Returns the bytes of an epoch's panel, and the bytes of the rows that a column swaps.
     ///
     /// HPL sends in one message the rows of the panel that a process holds, the factored block, its pivots, and one word
     /// (`HPL_pdpanel_init`: `L2`, `L1`, `DPIV`, `DINFO`). A column of processes sends the `nb` pivot rows of its part of the rest
     /// (`HPL_pdlaswp01T`: `U`). In HPL the process row with the factored block holds `nb` rows less; this model neglects that.
-    pub(super) fn in_epoch(self, epoch: u32, rows: u32, columns: u32) -> (u64, u64) {
+    pub(super) fn lengths_in_epoch(self, epoch: u32, rows: u32, columns: u32) -> (u64, u64) {
         match self {
             HplLengths::Fixed { panel, swap } => (panel, swap),
             HplLengths::Matrix { n, nb } => {
@@ -34,13 +34,14 @@ impl HplLengths {
                 let mine = left.div_ceil(rows.into());
                 let panel = mine * width + width * width + width + 1;
                 let swap = width * below.div_ceil(columns.into());
-                (panel * DOUBLE, swap * DOUBLE)
+                (panel * ELEMENT_BYTES, swap * ELEMENT_BYTES)
             }
         }
     }
 
-    /// Floating-point operations of a host in an epoch: the factorization of the panel, and its part of the update of the trailing matrix,
-    /// two operations for each element and column of the panel. Hosts without a panel wait for it, as in HPL without look-ahead.
+    /// Number of floating-point operations of a host in an epoch: the factorization of the panel, and the host's part
+    /// of the update of the trailing matrix, two operations for each element and column of the panel. Hosts without a
+    /// panel wait for it, as in HPL without look-ahead.
     fn operations(self, epoch: u32, rows: u32, columns: u32) -> u64 {
         let HplLengths::Matrix { n, nb } = self else {
             return 0;
@@ -79,7 +80,7 @@ pub(super) fn workload(
     };
     let mut phases = Vec::new();
     for epoch in 0..epochs {
-        let (panel, swap) = lengths.in_epoch(epoch, rows, columns);
+        let (panel, swap) = lengths.lengths_in_epoch(epoch, rows, columns);
         let number = match epochs {
             1 => String::new(),
             _ => format!(" {}", epoch + 1),
@@ -141,7 +142,7 @@ pub(super) fn read(values: &Values, bytes: u64) -> Result<Kind, KindError> {
     };
     let sides = grid.split_once('x').map(|(p, q)| (p.parse(), q.parse()));
     let Some((Ok(rows @ 1..=65_536), Ok(columns @ 1..=65_536))) = sides else {
-        return Err(bad("grid", grid, "give rows and columns, as 8x8"));
+        return Err(value_error("grid", grid, "give rows and columns, as 8x8"));
     };
     let fixed = values.has("panel") || values.has("swap");
     let lengths = match (values.has("n"), values.has("nb")) {
@@ -158,7 +159,9 @@ pub(super) fn read(values: &Values, bytes: u64) -> Result<Kind, KindError> {
     };
     let swap_by = match values.given.get("swap-by") {
         None => Algorithm::Long,
-        Some(name) => name.parse().map_err(|why| bad("swap-by", name, why))?,
+        Some(name) => name
+            .parse()
+            .map_err(|why| value_error("swap-by", name, why))?,
     };
     let gflops = match values.has("gflops") {
         false => None,

@@ -43,13 +43,13 @@ fn grid_of_one_row_has_nothing_to_swap() {
 #[test]
 fn hpl_messages_shrink_with_the_matrix() {
     let lengths = HplLengths::Matrix { n: 1_000, nb: 100 };
-    let first = lengths.in_epoch(0, 2, 4);
+    let first = lengths.lengths_in_epoch(0, 2, 4);
     // The first panel that HPL of hpcc 1.5 sends on such a grid, as traced.
     assert_eq!(first.0, 480_808);
     assert_eq!(first, (8 * (500 * 100 + 100 * 100 + 101), 8 * 100 * 225));
-    let last = lengths.in_epoch(9, 2, 4);
+    let last = lengths.lengths_in_epoch(9, 2, 4);
     assert_eq!(last, (8 * (50 * 100 + 100 * 100 + 101), 0));
-    assert_eq!(lengths.in_epoch(10, 2, 4).1, 0);
+    assert_eq!(lengths.lengths_in_epoch(10, 2, 4).1, 0);
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn flows_that_meet_at_a_receiver_share_it() {
 fn background_loads_every_phase() {
     let mut workload = kind("hpl:grid=2x2").workload(&hosts(5), 1).unwrap();
     let incast = kind("incast:senders=4").workload(&hosts(5), 1).unwrap();
-    workload.load(&incast);
+    workload.add_background(&incast);
     assert!(workload
         .phases
         .iter()

@@ -32,7 +32,7 @@ impl Buffers {
         }
     }
 
-    /// The first `bytes` bytes of buffer number `wr_id`; at most the whole buffer.
+    /// The first `bytes` bytes of buffer number `wr_id`, or the whole buffer if it is shorter.
     pub(super) fn read<'a>(&self, host: &'a dyn Verbs, wr_id: u64, bytes: u64) -> &'a [u8] {
         let start = wr_id.saturating_mul(self.len);
         let place = start as usize..(start + bytes.min(self.len)) as usize;

@@ -3,21 +3,21 @@
 use std::collections::VecDeque;
 
 use super::buffers::Buffers;
-use super::{Connections, Endpoint, MANAGER};
+use super::{ConnectionLifetime, Endpoint, MANAGER};
 use crate::binomial_ack::membership::Membership;
 use crate::binomial_ack::wire::{ManagementDatagram, HEADER_LEN};
 use crate::rc::{Completion, Operation, Payload, Remote, SendOperation, SendRequest};
 use crate::verbs::Verbs;
 use crate::wire::{Psn, QpNum};
 
-/// A connection to a member.
-pub(super) struct Outgoing {
+/// A connection over which this member sends packets to another member.
+pub(super) struct OutgoingConnection {
     pub(super) qpn: QpNum,
     pub(super) psn: Psn,
     pub(super) state: State,
-    /// Packets to be sent.
+    /// Packets that wait until the connection is established.
     pub(super) queue: VecDeque<Vec<u8>>,
-    /// Packets sent and not acknowledged.
+    /// Number of packets sent and not yet acknowledged.
     pub(super) in_flight: usize,
 }
 
@@ -28,8 +28,8 @@ pub(super) enum State {
     Connected,
 }
 
-/// A connection from a member.
-pub(super) struct Incoming {
+/// A connection over which another member sends packets to this one.
+pub(super) struct IncomingConnection {
     pub(super) from: u32,
     pub(super) remote_qpn: QpNum,
     pub(super) psn: Psn,
@@ -44,18 +44,18 @@ impl Endpoint {
         }
     }
 
-    /// The connection to a member, requested if there is none. `None` if the host has no queue pair left: the packet is then lost, and
-    /// repaired when it is missed.
+    /// Returns the connection to member `to`. Without one, creates a queue pair and requests the connection. `None` if
+    /// the host has no queue pair left. The packet is then lost, and the loss is repaired later.
     pub(super) fn connection(
         &mut self,
         host: &mut dyn Verbs,
         now: u64,
         to: u32,
-    ) -> Option<&mut Outgoing> {
+    ) -> Option<&mut OutgoingConnection> {
         if !self.outgoing.contains_key(&to) {
             let qpn = host.create_qp(self.config.rc).ok()?;
             let psn = host.view(qpn).map_or(Psn::new(0), |qp| qp.sq_psn);
-            let outgoing = Outgoing {
+            let outgoing = OutgoingConnection {
                 qpn,
                 psn,
                 state: State::Requested(now),
@@ -123,7 +123,7 @@ impl Endpoint {
         let (ip, _) = *self.addresses.get(&from)?;
         let qpn = host.create_qp(self.config.rc).ok()?;
         let psn = host.view(qpn)?.sq_psn;
-        let incoming = Incoming {
+        let incoming = IncomingConnection {
             from,
             remote_qpn,
             psn,
@@ -153,7 +153,7 @@ impl Endpoint {
         Some(())
     }
 
-    /// The longest packet of a connection in bytes.
+    /// Length in bytes of the longest packet that is sent over a connection.
     pub(super) fn packet_len(&self) -> u64 {
         let message = HEADER_LEN as u64 + self.config.node.max_message;
         message.max(Membership::wire_len(self.config.max_members))
@@ -202,7 +202,7 @@ impl Endpoint {
         outgoing.in_flight = outgoing.in_flight.saturating_sub(1);
         let is_done =
             completion.outcome.is_ok() && outgoing.in_flight == 0 && outgoing.queue.is_empty();
-        if is_done && self.config.connections == Connections::PerPacket {
+        if is_done && self.config.connections == ConnectionLifetime::PerPacket {
             self.drop_outgoing(host, member);
             let disconnect = ManagementDatagram::Disconnect { qpn };
             self.send_datagram(host, now, member, disconnect.emit());
@@ -237,7 +237,7 @@ impl Endpoint {
         &mut self,
         host: &mut dyn Verbs,
         from: u32,
-        which: impl Fn(&Incoming) -> bool,
+        which: impl Fn(&IncomingConnection) -> bool,
     ) {
         let found = self
             .incoming
@@ -255,8 +255,8 @@ impl Endpoint {
     }
 }
 
-impl Outgoing {
-    /// Posts the queued packets, once connected.
+impl OutgoingConnection {
+    /// Posts the queued packets to the queue pair, once the connection is established.
     pub(super) fn flush(&mut self, host: &mut dyn Verbs) {
         if !matches!(self.state, State::Connected) {
             return;

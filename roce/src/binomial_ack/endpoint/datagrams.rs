@@ -13,7 +13,12 @@ use crate::ud::{
 use crate::verbs::Verbs;
 
 impl Endpoint {
-    pub(super) fn datagram(&mut self, host: &mut dyn Verbs, now: u64, completion: &UdCompletion) {
+    pub(super) fn handle_datagram(
+        &mut self,
+        host: &mut dyn Verbs,
+        now: u64,
+        completion: &UdCompletion,
+    ) {
         let Ok(CompletedDatagram::Received { bytes, source, .. }) = completion.outcome else {
             return;
         };
@@ -28,7 +33,7 @@ impl Endpoint {
         let from = self.numbers.get(&address).copied();
         match (ManagementDatagram::parse(&packet), from) {
             (Some(ManagementDatagram::Join), _) => self.admit(host, now, address),
-            (Some(manage), Some(from)) => self.manage(host, now, from, source, manage),
+            (Some(manage), Some(from)) => self.handle_management(host, now, from, source, manage),
             (None, Some(from)) => {
                 if let Some(node) = &mut self.node {
                     // An invalid packet is treated as lost.
@@ -40,7 +45,7 @@ impl Endpoint {
         }
     }
 
-    pub(super) fn manage(
+    pub(super) fn handle_management(
         &mut self,
         host: &mut dyn Verbs,
         now: u64,
@@ -113,7 +118,8 @@ impl Endpoint {
         }
     }
 
-    /// Repeats the requests to members at `ip`, whose MAC address is now resolved.
+    /// Repeats the pending requests to members at `ip`, whose MAC address is now resolved: for connections and for
+    /// membership.
     pub(super) fn resolved(&mut self, host: &mut dyn Verbs, now: u64, ip: Ipv4Addr) {
         let is_there = |member: &u32| self.addresses.get(member).is_some_and(|(of, _)| *of == ip);
         let waiting = self.outgoing.iter().filter(|(member, outgoing)| {

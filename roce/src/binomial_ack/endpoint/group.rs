@@ -6,31 +6,31 @@ use std::net::Ipv4Addr;
 use super::{Endpoint, EndpointEvent, MANAGER};
 use crate::binomial_ack::membership::{Manager, Membership};
 use crate::binomial_ack::node::Node;
-use crate::binomial_ack::suspects::Due;
+use crate::binomial_ack::suspects::SuspectAction;
 use crate::binomial_ack::wire::ManagementDatagram;
 use crate::verbs::Verbs;
 use crate::wire::QpNum;
 
 /// The state of this host in the group.
 pub(super) enum Role {
-    Stranger,
+    NonMember,
     Manager(ManagerState),
-    /// Has requested to join, and becomes a member when a list names it. Holds the time of the next request in
-    /// nanoseconds.
+    /// The host has requested to join. It becomes a member when a list of members contains it. Holds the time in
+    /// nanoseconds at which the request is repeated.
     Joining(u64),
     Member,
-    /// Has requested to leave, and stays a member until a list does not name it. Holds the time of the next request in
-    /// nanoseconds.
+    /// The member has requested to leave. It stays a member until a list of members does not contain it. Holds the time
+    /// in nanoseconds at which the request is repeated.
     Leaving(u64),
 }
 
-/// The manager's state.
+/// State of the manager, the member that changes the membership.
 #[derive(Default)]
 pub(super) struct ManagerState {
     pub(super) manager: Manager,
-    /// Time in nanoseconds at which the next list is sent; `None` if the list has not changed.
+    /// Time in nanoseconds at which the next list of members is sent; `None` if the list has not changed.
     pub(super) due: Option<u64>,
-    /// Members that have left, which the next list must still reach.
+    /// Members that have left since the last list. The next list is sent to them, too.
     pub(super) leaving: BTreeSet<u32>,
 }
 
@@ -51,7 +51,7 @@ impl Endpoint {
                 *at = again;
                 ManagementDatagram::Leave
             }
-            Role::Stranger | Role::Manager(_) | Role::Member => return,
+            Role::NonMember | Role::Manager(_) | Role::Member => return,
         };
         self.send_datagram(host, now, MANAGER, manage.emit());
     }
@@ -75,7 +75,7 @@ impl Endpoint {
                 self.node = Some(Node::new(number, self.config.node));
                 self.role = Role::Member;
             }
-            (Role::Leaving(_) | Role::Member, None) => self.role = Role::Stranger,
+            (Role::Leaving(_) | Role::Member, None) => self.role = Role::NonMember,
             _ => {}
         }
         if !is_older {
@@ -86,8 +86,8 @@ impl Endpoint {
         }
     }
 
-    /// Releases the connections of members that a list does not name. The manager keeps those of leaving members until they have the
-    /// list.
+    /// Destroys the connections to members that `list` does not contain. The manager keeps its connections, because members
+    /// that leave still receive the list over them.
     pub(super) fn release_departed(&mut self, host: &mut dyn Verbs, list: &Membership) {
         let is_there = |number: u32| list.place(number).is_some();
         let numbers: Vec<u32> = self.addresses.keys().copied().collect();
@@ -100,7 +100,8 @@ impl Endpoint {
         }
     }
 
-    /// Starts to suspect a member from which no packet arrives.
+    /// Reports to the application that a member does not respond. Adds the member to the suspects if it is in the list of
+    /// members.
     pub(super) fn suspect(&mut self, now: u64, member: u32) {
         self.events.push_back(EndpointEvent::Silent { member });
         let knows_list = self.is_member();
@@ -109,27 +110,27 @@ impl Endpoint {
         }
     }
 
-    /// Executes an action about a suspect. The manager probes the suspect, or removes it. Other members report it to the
-    /// manager, or report to the application that the manager has failed.
-    pub(super) fn send_inquiry(&mut self, host: &mut dyn Verbs, now: u64, due: Due) {
+    /// Executes an action that is due for a suspected member. The manager probes the member, or removes it. Other
+    /// members report it to the manager, or report to the application that the manager has failed.
+    pub(super) fn send_inquiry(&mut self, host: &mut dyn Verbs, now: u64, due: SuspectAction) {
         let is_manager = matches!(self.role, Role::Manager(_));
         match (due, is_manager) {
-            (Due::Inquire(number), true) => {
+            (SuspectAction::Inquire(number), true) => {
                 self.send_datagram(host, now, number, ManagementDatagram::Probe.emit())
             }
-            (Due::Inquire(number), false) => {
+            (SuspectAction::Inquire(number), false) => {
                 let suspicion = ManagementDatagram::Suspect { number };
                 self.send_datagram(host, now, MANAGER, suspicion.emit());
             }
-            (Due::GiveUp(number), true) => self.expel(host, now, number),
-            (Due::GiveUp(_), false) => {
+            (SuspectAction::GiveUp(number), true) => self.expel(host, now, number),
+            (SuspectAction::GiveUp(_), false) => {
                 self.suspects.clear_all();
-                self.events.push_back(EndpointEvent::Abandoned);
+                self.events.push_back(EndpointEvent::ManagerFailed);
             }
         }
     }
 
-    /// At the manager: adds a host to the next list.
+    /// At the manager: adds a host to the group, so that the next list of members contains it.
     pub(super) fn admit(&mut self, host: &mut dyn Verbs, now: u64, address: (Ipv4Addr, QpNum)) {
         let Role::Manager(manager_state) = &mut self.role else {
             return;
@@ -160,7 +161,7 @@ impl Endpoint {
         self.record_address(number, address);
     }
 
-    /// At the manager: removes a member from the next list.
+    /// At the manager: removes a member from the group, so that the next list of members does not contain it.
     pub(super) fn dismiss(&mut self, now: u64, number: u32) {
         let Role::Manager(manager_state) = &mut self.role else {
             return;
@@ -174,7 +175,8 @@ impl Endpoint {
         manager_state.due = Some(now);
     }
 
-    /// Sends the present list to all members, and to the members that have left since the last list.
+    /// At the manager: sends the present list of members to all of them, and to the members that have left since the
+    /// last list.
     pub(super) fn publish(&mut self, host: &mut dyn Verbs, now: u64) {
         let Role::Manager(manager_state) = &mut self.role else {
             return;

@@ -37,16 +37,16 @@ use crate::ud::{UdConfig, UdDestination, UdPostError, UdSendRequest, GRH_LEN, MU
 use crate::verbs::Verbs;
 use crate::wire::{QpNum, RnrTimer};
 use buffers::Buffers;
-use connections::{Incoming, Outgoing, State};
+use connections::{IncomingConnection, OutgoingConnection, State};
 use group::{ManagerState, Role};
 
-/// The number of the manager, which is the first member.
+/// Member number of the manager, which is the first member of a group.
 const MANAGER: u32 = 0;
-/// Largest number of datagrams that one root has in flight, unless a single message is longer.
+/// Largest number of datagrams that one root (sender of messages) has in flight, unless a single message is longer.
 const WINDOW_SEGMENTS: u64 = 192;
-/// Number of receive buffers for management datagrams, in addition to those for one root's messages.
+/// Number of receive buffers for management datagrams, in addition to those for the messages of one root.
 const MANAGEMENT_BUFFERS: u64 = 64;
-/// Number of repairs (resent messages) to one child in the tree before the child is reported as silent.
+/// Number of times that a message is resent to one child in the tree before the child is reported as silent.
 const ATTEMPTS: u32 = 8;
 /// Number of receive buffers per connection, in addition to two for every message in flight. When none is left, RNR NAKs
 /// delay further packets.
@@ -55,9 +55,9 @@ const CONNECTION_BUFFERS: u64 = 4;
 /// time.
 const RNR_TIMER: RnrTimer = RnrTimer::new(1);
 
-/// The lifetime of a connection after its packets are sent.
+/// How long a connection between two members is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Connections {
+pub enum ConnectionLifetime {
     /// The connection is kept for the next packet.
     Retained,
     /// The connection is destroyed, and created again for the next packet, as in the paper's first implementation.
@@ -75,8 +75,8 @@ pub struct EndpointConfig {
     pub qkey: u32,
     /// Settings of the queue pairs between members.
     pub rc: RcConfig,
-    /// Whether connections between members are retained after a packet.
-    pub connections: Connections,
+    /// Whether connections between members are kept after a packet, or destroyed.
+    pub connections: ConnectionLifetime,
     /// Nanoseconds after which a connection or join request is repeated. The manager also collects requests for this time
     /// before it creates a list.
     pub connect_interval: u64,
@@ -85,8 +85,9 @@ pub struct EndpointConfig {
 }
 
 impl EndpointConfig {
-    /// Creates settings that fit queue pairs with the settings `rc`; connections are retained. Each level of the tree gets
-    /// the time of an ACK timeout. A root has at most a few hundred datagrams in flight, or one message if that is longer.
+    /// Creates settings that fit queue pairs with the settings `rc`; connections are retained. An acknowledgement has
+    /// the time of one ACK timeout for each level of the tree. A root has at most a few hundred datagrams in flight, or
+    /// one message if that is longer.
     pub fn new(
         group: Ipv4Addr,
         qkey: u32,
@@ -114,7 +115,7 @@ impl EndpointConfig {
                 rnr_timer: RNR_TIMER,
                 ..rc
             },
-            connections: Connections::Retained,
+            connections: ConnectionLifetime::Retained,
             connect_interval: timeout,
             max_members,
         }
@@ -124,7 +125,8 @@ impl EndpointConfig {
         2 * u64::from(self.node.window) + CONNECTION_BUFFERS
     }
 
-    /// Number of receive buffers for datagrams: what one root may have in flight, because UD has no flow control.
+    /// Number of receive buffers for datagrams: the largest number that one root has in flight, because UD has no flow
+    /// control.
     fn datagram_buffers(&self) -> u64 {
         let segments = self.node.segments(self.node.max_message);
         segments * u64::from(self.node.window.max(1)) + MANAGEMENT_BUFFERS
@@ -148,19 +150,19 @@ pub enum OpenError {
 /// Event that an endpoint reports to the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EndpointEvent {
-    /// A message of another member has arrived completely, as [`Effect::Delivered`].
+    /// A message of another member has arrived completely ([`Effect::Delivered`]).
     Delivered {
         /// Root and number of the message.
         id: MessageId,
         /// Bytes of the message.
         data: Arc<[u8]>,
     },
-    /// All members have a message of this member, as [`Effect::Completed`].
+    /// All members have a message that this member has sent ([`Effect::Completed`]).
     Completed {
         /// Number of the message, from 0.
         message: u32,
     },
-    /// A member does not respond, as [`Effect::Silent`], or the connection to it has failed. The manager will probe the
+    /// A member does not respond ([`Effect::Silent`]), or the connection to it has failed. The manager will probe the
     /// member.
     Silent {
         /// Number of the member.
@@ -168,31 +170,31 @@ pub enum EndpointEvent {
     },
     /// The manager has failed. Membership cannot change any more, and messages that failed members would forward are
     /// lost.
-    Abandoned,
+    ManagerFailed,
 }
 
-/// One member of a group on a host.
+/// One member of a group: the protocol on the queue pairs of a host.
 pub struct Endpoint {
     config: EndpointConfig,
     role: Role,
-    /// The protocol's state; `None` until a list names this member.
+    /// The protocol's state machine; `None` until a list of members contains this host.
     node: Option<Node>,
     ud_qpn: QpNum,
     /// Receive buffers for datagrams; `None` only while the endpoint is being created.
     buffers: Option<Buffers>,
-    /// Address and datagram queue pair of every member that has been in a list, by member number.
+    /// Address and datagram queue pair of every member that has been in a list of members, by member number.
     addresses: BTreeMap<u32, (Ipv4Addr, QpNum)>,
     /// Member number by address and datagram queue pair.
     numbers: BTreeMap<(Ipv4Addr, QpNum), u32>,
-    outgoing: BTreeMap<u32, Outgoing>,
-    incoming: BTreeMap<QpNum, Incoming>,
-    /// The members from which this member receives nothing; at the manager, those that any member has reported.
+    outgoing: BTreeMap<u32, OutgoingConnection>,
+    incoming: BTreeMap<QpNum, IncomingConnection>,
+    /// The members that do not respond to this member; at the manager, also those that another member has reported.
     suspects: Suspects,
     events: VecDeque<EndpointEvent>,
 }
 
 impl Endpoint {
-    /// Creates a datagram queue pair that is attached to the multicast group. The host is not a member before
+    /// Creates a datagram queue pair that is attached to the multicast group. The host becomes a member only by
     /// [`Endpoint::create_group`] or [`Endpoint::join`].
     pub fn open(host: &mut dyn Verbs, config: EndpointConfig) -> Result<Endpoint, OpenError> {
         let ud_qpn = host.create_ud_qp(UdConfig {
@@ -202,7 +204,7 @@ impl Endpoint {
         })?;
         let mut endpoint = Endpoint {
             config,
-            role: Role::Stranger,
+            role: Role::NonMember,
             node: None,
             ud_qpn,
             buffers: None,
@@ -237,7 +239,7 @@ impl Endpoint {
         GRH_LEN + self.config.node.mtu.bytes() as u64
     }
 
-    /// Number of the datagram queue pair, by which other members identify this one.
+    /// Number of the datagram queue pair. Other members identify this member by its IP address and this number.
     pub fn qpn(&self) -> QpNum {
         self.ud_qpn
     }
@@ -260,8 +262,9 @@ impl Endpoint {
         self.request_from_manager(host, now);
     }
 
-    /// Requests to leave the group. [`Endpoint::is_member`] turns false when the manager has removed this member. It
-    /// should leave only when no other member needs its messages: [`Endpoint::is_idle`]. The manager cannot leave.
+    /// Requests to leave the group. [`Endpoint::is_member`] turns false when the manager has removed this member. A
+    /// member should leave only when no other member needs its messages: [`Endpoint::may_leave`]. The manager cannot
+    /// leave.
     pub fn leave(&mut self, host: &mut dyn Verbs, now: u64) {
         if let Role::Joining(_) | Role::Member = self.role {
             self.role = Role::Leaving(now);
@@ -298,16 +301,17 @@ impl Endpoint {
         }
     }
 
-    /// State of the protocol; `None` until a list of members contains this host.
+    /// State machine of the protocol; `None` until a list of members contains this host.
     pub fn node(&self) -> Option<&Node> {
         self.node.as_ref()
     }
 
     /// Whether this member may leave: no other member can still need its messages, and all packets that it sent over
     /// connections are acknowledged.
-    pub fn is_idle(&self) -> bool {
-        let is_sent = |outgoing: &Outgoing| outgoing.queue.is_empty() && outgoing.in_flight == 0;
-        self.node.as_ref().is_none_or(Node::is_idle) && self.outgoing.values().all(is_sent)
+    pub fn may_leave(&self) -> bool {
+        let is_sent =
+            |outgoing: &OutgoingConnection| outgoing.queue.is_empty() && outgoing.in_flight == 0;
+        self.node.as_ref().is_none_or(Node::may_leave) && self.outgoing.values().all(is_sent)
     }
 
     /// Whether the newest list of members contains this host.
@@ -336,22 +340,23 @@ impl Endpoint {
         self.events.pop_front()
     }
 
-    /// Creates the connections to the neighbours in the tree of `root` in advance, if connections are retained.
+    /// Creates the connections to the parent and the children in the acknowledgement tree of `root` in advance, if
+    /// connections are retained.
     pub fn connect_tree(&mut self, host: &mut dyn Verbs, now: u64, root: u32) {
-        if self.config.connections == Connections::Retained {
+        if self.config.connections == ConnectionLifetime::Retained {
             for member in self.tree_neighbours(root) {
                 self.connection(host, now, member);
             }
         }
     }
 
-    /// Whether the connections to the neighbours in the tree of a root are established.
+    /// Whether the connections to the parent and the children in the acknowledgement tree of `root` are established.
     pub fn is_tree_connected(&self, root: u32) -> bool {
         let is_connected = |member: &u32| {
             let outgoing = self.outgoing.get(member);
             outgoing.is_some_and(|o| matches!(o.state, State::Connected))
         };
-        self.config.connections == Connections::PerPacket
+        self.config.connections == ConnectionLifetime::PerPacket
             || self.tree_neighbours(root).iter().all(is_connected)
     }
 
@@ -382,7 +387,7 @@ impl Endpoint {
         let of_role = match &self.role {
             Role::Joining(at) | Role::Leaving(at) => Some(*at),
             Role::Manager(manager_state) => manager_state.due,
-            Role::Stranger | Role::Member => None,
+            Role::NonMember | Role::Member => None,
         };
         let of_node = self.node.as_ref().and_then(Node::poll_timeout);
         let of_suspects = self.suspects.poll_timeout();
@@ -395,8 +400,7 @@ impl Endpoint {
         if let Some(node) = &mut self.node {
             node.handle_timeout(now);
         }
-        let is_due =
-            |outgoing: &Outgoing| matches!(outgoing.state, State::Requested(at) if at <= now);
+        let is_due = |outgoing: &OutgoingConnection| matches!(outgoing.state, State::Requested(at) if at <= now);
         let due = self.outgoing.iter().filter(|(_, o)| is_due(o));
         for member in due.map(|(member, _)| *member).collect::<Vec<_>>() {
             self.request_connection(host, now, member);
@@ -416,11 +420,12 @@ impl Endpoint {
         self.apply_effects(host, now);
     }
 
-    /// Handles an event of the host. Returns whether the event belongs to this member only.
+    /// Handles an event of the host. Returns true if the event concerns only this member, so that no other component
+    /// needs it.
     pub fn handle_event(&mut self, host: &mut dyn Verbs, now: u64, event: &HostEvent) -> bool {
         let is_ours = match event {
             HostEvent::Datagram(completion) if completion.qpn == self.ud_qpn => {
-                self.datagram(host, now, completion);
+                self.handle_datagram(host, now, completion);
                 true
             }
             HostEvent::Resolved { ip, is_known: true } => {

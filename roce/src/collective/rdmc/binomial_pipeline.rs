@@ -14,7 +14,7 @@
 
 use super::Send;
 
-/// Calls `note` for every send in which member `rank` takes part, in the order of steps.
+/// Calls `note` for every send in which member `rank` is sender or receiver, in the order of steps.
 pub(super) fn sends(members: u32, blocks: u32, rank: u32, mut note: impl FnMut(Send)) {
     let cube = Cube {
         members,
@@ -66,7 +66,7 @@ impl Cube {
         }
     }
 
-    /// Rank of the second member at a vertex; `None` if the vertex is not shared.
+    /// Rank of the second member at a hypercube vertex; `None` if the vertex has one member.
     fn second_member(&self, vertex: u32) -> Option<u32> {
         let rank = self.vertices() + vertex.checked_sub(1)?;
         (rank < self.members).then_some(rank)
@@ -76,15 +76,16 @@ impl Cube {
         vertex ^ (1 << (step % self.dimensions))
     }
 
-    /// The number of a vertex, with its bits rotated right so that the bit of the step's dimension is the lowest. In
-    /// the paper: σ(v, j mod d).
+    /// The number of a hypercube vertex, with its bits rotated right so that the bit of the step's dimension is the
+    /// lowest. In the paper: σ(v, j mod d).
     fn rotated(&self, vertex: u32, step: u32) -> u32 {
         let by = step % self.dimensions;
         let round = vertex << (self.dimensions - by);
         (vertex >> by | round) & (self.vertices() - 1)
     }
 
-    /// The block with the highest number at a vertex before a step; `None` if the vertex has no block.
+    /// The block with the highest number that the members of a hypercube vertex have before a step; `None` if they have
+    /// no block.
     fn newest(&self, vertex: u32, step: u32) -> Option<u32> {
         let last = self.blocks - 1;
         match self.rotated(vertex, step) {
@@ -96,14 +97,15 @@ impl Cube {
         }
     }
 
-    /// The block that a vertex sends to its neighbour in a step; `None` if it sends none.
+    /// The block that a hypercube vertex sends to its neighbour in a step; `None` if it sends none.
     fn sent_block(&self, vertex: u32, step: u32) -> Option<u32> {
         // The neighbour of the vertex that rotates to 1 is the root, which has every block.
         let to_root = self.rotated(vertex, step) == 1;
         self.newest(vertex, step).filter(|_| !to_root)
     }
 
-    /// The members of a vertex that send and receive in a step; twice the same member if the vertex is not shared.
+    /// The members of a hypercube vertex that send and receive in a step; twice the same member if the vertex is not
+    /// shared.
     fn sender_and_receiver(&self, vertex: u32, step: u32) -> (u32, u32) {
         let Some(second_member) = self.second_member(vertex) else {
             return (vertex, vertex);
@@ -119,7 +121,7 @@ impl Cube {
         }
     }
 
-    /// The send from a vertex to its neighbour in a step; `None` if the vertex sends no block to it.
+    /// The send from a vertex of the hypercube to its neighbour in a step; `None` if the vertex sends no block.
     fn between(&self, vertex: u32, step: u32) -> Option<Send> {
         if step >= self.cube_steps() {
             return None;

@@ -6,8 +6,8 @@
 use super::{binomial_pipeline, Send};
 use crate::collective::plan::Shape;
 
-/// Calls `note` for every send in which member `rank` takes part, with its layer: 0 between racks, 1 inside a rack.
-/// Does nothing if the member's rack is unknown.
+/// Calls `note` for every send in which member `rank` is sender or receiver, with its layer: 0 between racks, 1 inside
+/// a rack. Does nothing if the member's rack is unknown.
 pub(super) fn sends(shape: Shape<'_>, rank: u32, mut note: impl FnMut(u8, Send)) {
     let Some((rack, place, inside)) = shape.racks.of(rank) else {
         return;

@@ -28,7 +28,8 @@ pub enum Schedule {
     Hybrid,
 }
 
-/// One point-to-point send of a schedule. `step` is its round if all members ran in lockstep.
+/// One point-to-point send of a block in a schedule. `step` is the round in which it happens if all members run in
+/// lockstep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Send {
     step: u32,
@@ -38,8 +39,8 @@ struct Send {
 }
 
 impl Schedule {
-    /// A number of blocks with which every edge of the schedule carries a block. With it, queue pairs can be created
-    /// before the size is known.
+    /// A number of blocks that is large enough for every edge (connection) of the schedule to carry one. With it, queue
+    /// pairs can be created before the size is known.
     pub(super) fn blocks_on_all_edges(self, members: u32) -> u32 {
         match self {
             Schedule::Sequential | Schedule::Chain | Schedule::BinomialTree => 1,
@@ -64,7 +65,7 @@ pub(super) fn plan(schedule: Schedule, shape: Shape<'_>, rank: u32) -> Plan {
             for to in receivers {
                 (0..shape.slices).for_each(|block| {
                     let (from, step) = (0, step(to, block));
-                    note(
+                    add_send(
                         &mut draft,
                         0,
                         Send {
@@ -86,7 +87,7 @@ pub(super) fn plan(schedule: Schedule, shape: Shape<'_>, rank: u32) -> Plan {
             for from in links.into_iter().flatten() {
                 (0..shape.slices).for_each(|block| {
                     let (step, to) = (from + block, from + 1);
-                    note(
+                    add_send(
                         &mut draft,
                         0,
                         Send {
@@ -115,7 +116,7 @@ pub(super) fn plan(schedule: Schedule, shape: Shape<'_>, rank: u32) -> Plan {
             for (round, from, to) in pairs.filter(|(_, _, to)| *to < shape.members) {
                 (0..shape.slices).for_each(|block| {
                     let step = round * shape.slices + block;
-                    note(
+                    add_send(
                         &mut draft,
                         0,
                         Send {
@@ -131,12 +132,12 @@ pub(super) fn plan(schedule: Schedule, shape: Shape<'_>, rank: u32) -> Plan {
         }
         Schedule::BinomialPipeline => {
             binomial_pipeline::sends(shape.members, shape.slices, rank, |send| {
-                note(&mut draft, 0, send);
+                add_send(&mut draft, 0, send);
             });
             false
         }
         Schedule::Hybrid => {
-            hybrid::sends(shape, rank, |layer, send| note(&mut draft, layer, send));
+            hybrid::sends(shape, rank, |layer, send| add_send(&mut draft, layer, send));
             false
         }
     };
@@ -146,8 +147,8 @@ pub(super) fn plan(schedule: Schedule, shape: Shape<'_>, rank: u32) -> Plan {
     }
 }
 
-/// Adds a send to the plan of a member that sends or receives it. `layer`: priority of the send.
-fn note(draft: &mut Draft, layer: u8, send: Send) {
+/// Adds a send to the plan of the member that sends or receives it. `layer`: priority of the send.
+fn add_send(draft: &mut Draft, layer: u8, send: Send) {
     let Send {
         step,
         from,

@@ -296,15 +296,15 @@ fn follower_of_an_ended_announcement_becomes_an_event() {
         requests_reply: false,
     };
     let mut train = Train::new();
-    train.expect(&NumberedFrame(of(1, 5)), of(1, 5), 100);
+    train.record_announcement(&NumberedFrame(of(1, 5)), of(1, 5), 100);
     assert!(train.push(of(1, 6), 60).is_none());
     let ahead = train.end_train(7);
     assert_eq!((ahead.len(), ahead[0].0, ahead[0].1 .0), (1, 60, of(1, 6)));
-    train.expect(&NumberedFrame(of(2, 0)), of(2, 0), 1);
+    train.record_announcement(&NumberedFrame(of(2, 0)), of(2, 0), 1);
     assert!(train.end_train(7).is_empty());
     assert_eq!(train.push(of(1, 8), 80).unwrap().0, of(1, 8));
     // The node announces one follower of this flow.
-    train.expect(&NumberedFrame(of(2, 3)), of(2, 3), 1);
+    train.record_announcement(&NumberedFrame(of(2, 3)), of(2, 3), 1);
     assert!(train.push(of(2, 4), 90).is_none());
     assert_eq!(train.push(of(2, 5), 95).unwrap().0, of(2, 5));
 }

@@ -11,7 +11,7 @@
 //! data plane and pipelines differ only in computing time, and in the counters of tables and drops. The fast data plane
 //! keeps only the drop counters that reports show.
 
-mod group;
+mod fast_group;
 mod registers;
 mod tables;
 
@@ -34,7 +34,7 @@ use alfirk_roce::host::{Packet, RcFrame};
 use alfirk_roce::rc::RcHeaders;
 use alfirk_roce::wire::{aeth, bth, ethernet, ipv4, MacAddr, NakCode, Opcode, Psn, Syndrome};
 
-use group::FastGroup;
+use fast_group::FastGroup;
 use tables::Tables;
 
 use crate::engine::FlowPosition;
@@ -46,49 +46,50 @@ const CNP_PAYLOAD: usize = 16;
 pub(super) struct FastPlane {
     program: Program,
     tables: Tables,
-    /// Groups whose state is in the fast data plane and not in the registers, by group index.
+    /// Groups whose state is in the fast data plane instead of the registers, by group index.
     groups: BTreeMap<u16, FastGroup>,
     /// Indexes of the groups that only the pipelines can handle.
     pipeline_only: BTreeSet<u16>,
     /// Number of packets that the fast data plane has dropped since it last updated the pipelines' counters, by reason.
     /// Holds only reasons that reports show.
     drops: BTreeMap<Drop, u64>,
-    /// Number of data flows so far, from which each new flow gets its number.
+    /// Number of data flows so far, by which each new flow gets its number.
     flows: u64,
-    /// Number of the newest flow when the controller last wrote to the switch. Packets of this flow and older ones that
-    /// are still queued may be rewritten in another way than earlier packets of the same flow.
+    /// Number of the newest flow at the last write of the controller. Queued packets of this flow and older flows may
+    /// be rewritten differently from earlier packets of the same flow.
     past_flows: u64,
 }
 
 /// A packet that the fast data plane has queued at an output port.
 pub(super) struct QueuedPacket {
     pub(super) port: u32,
-    /// Length in bytes that counts towards the queue's limit, as in the pipelines.
+    /// Length in bytes that counts towards the limit of the queue, as in the pipelines.
     pub(super) len: usize,
     frame: Option<Arc<RcFrame>>,
     egress: Egress,
 }
 
 impl QueuedPacket {
-    /// Whether the packet sends no frame, and only updates the retransmission filter in egress.
+    /// Whether the packet sends no frame, and only updates the retransmission filter in the egress.
     pub(super) fn is_filter_update(&self) -> bool {
         self.frame.is_none()
     }
 }
 
+/// What the egress does with a queued packet.
 enum Egress {
-    /// The packet leaves as it is.
+    /// Sends the packet as it is.
     Unchanged,
-    /// The packet belongs to a multicast group; egress rewrites its headers for its receiver.
+    /// Rewrites the headers of a packet of a multicast group for its receiver.
     Bridge { group: u16 },
-    /// The retransmission filter of the group decides whether the packet leaves.
+    /// Sends the packet if the group's retransmission filter accepts it.
     Filter {
         group: u16,
         queued: aggregation::QueuedPacket,
     },
 }
 
-/// A packet that has passed the retransmission filter, and must still be rewritten.
+/// A packet that has passed the retransmission filter, and that must still be rewritten for its receiver.
 pub(super) struct FilteredPacket {
     port: u32,
     frame: Arc<RcFrame>,
@@ -96,19 +97,19 @@ pub(super) struct FilteredPacket {
 }
 
 impl FilteredPacket {
-    /// Length of the frame in bytes and its position in its flow, by which it may be sent as a follower. `None` for a
-    /// frame that is not part of a flow.
+    /// Length of the frame in bytes and its position in its flow, which are enough to send it as a follower (a frame
+    /// without visible effect). `None` for a frame that is not part of a flow.
     pub(super) fn follower(&self) -> Option<(usize, FlowPosition)> {
         Some((self.frame.frame_len(), flow_position(&self.frame)?))
     }
 }
 
-/// Error: the pipelines must handle this packet.
+/// Error for a packet that the compiled pipelines must handle; returns the packet.
 pub(super) struct NeedsPipeline(pub(super) Packet);
 
 impl FastPlane {
-    /// Creates a data plane for a program without entries. `flows`: number of flows so far; new flows get higher
-    /// numbers.
+    /// Creates the fast data plane of a program without table entries. `flows`: number of flows that were numbered so
+    /// far.
     pub(super) fn new(program: Program, flows: u64) -> FastPlane {
         FastPlane {
             program,
@@ -121,12 +122,13 @@ impl FastPlane {
         }
     }
 
-    /// Number of data flows so far.
+    /// Number of data flows that were numbered so far.
     pub(super) fn flows(&self) -> u64 {
         self.flows
     }
 
-    /// Writes the state of all groups and the drop counters to the pipelines, which are about to run.
+    /// Writes the state of all groups and the drop counters back to the registers, because the pipelines are about to
+    /// run.
     pub(super) fn write_back(&mut self, server: &mut Server) {
         for (index, group) in std::mem::take(&mut self.groups) {
             registers::store(
@@ -141,7 +143,7 @@ impl FastPlane {
         }
     }
 
-    /// Applies a write of the controller that the switch has accepted.
+    /// Applies a write request that the switch has accepted.
     pub(super) fn apply_write(&mut self, request: &WriteRequest) {
         self.pipeline_only.clear();
         self.past_flows = self.flows;
@@ -150,7 +152,7 @@ impl FastPlane {
         }
     }
 
-    /// Reads all entries again, after a write of which the switch has accepted an unknown part.
+    /// Reads all table entries again, after a write request of which the switch has accepted an unknown part.
     pub(super) fn read_all(&mut self, server: &Server, now: u64) {
         let pattern = |entity| Entity {
             entity: Some(entity),
@@ -186,8 +188,8 @@ impl FastPlane {
         self.tables.group_addresses().collect()
     }
 
-    /// State of a group, from the fast data plane or from the registers. `None` if there is no such group, if its
-    /// entries are incomplete, or if it has other strategies than `tree` and `neutral`.
+    /// Returns the state of a group, from the fast data plane or from the registers. `None` if there is no such group,
+    /// if its entries are incomplete, or if it has strategies other than `tree` and `neutral`.
     pub(super) fn read_group(&self, server: &Server, mcst_id: Ipv4Addr, now: u64) -> Option<Group> {
         let index = self.tables.group(mcst_id)?;
         if let Some(fast_group) = self.groups.get(&index) {
@@ -199,16 +201,17 @@ impl FastPlane {
         Some(fast_group.into_model())
     }
 
-    /// Processes a packet that arrives at `port`. Packets to be queued are added to `waiting` in order. `goes` tries to
-    /// send a copy at once as a follower, given its port, length and position in the flow. It is called for each copy
-    /// that certainly passes the egress, and returns whether the copy has left, so that it is not queued.
+    /// Processes a packet that arrives at `port`, and adds the copies to be queued to `waiting` in order. `send_follower` tries
+    /// to send a copy at once as a follower (a frame without visible effect), given its port, length and position in
+    /// the flow. It is called for each copy that certainly passes the egress. It returns whether it has sent the copy,
+    /// which is then not queued.
     pub(super) fn ingress(
         &mut self,
         server: &mut Server,
         port: u32,
         packet: Packet,
         now: u64,
-        goes: impl FnMut(u32, usize, FlowPosition) -> bool,
+        send_follower: impl FnMut(u32, usize, FlowPosition) -> bool,
         waiting: &mut Vec<QueuedPacket>,
     ) -> Result<(), NeedsPipeline> {
         let frame = match packet {
@@ -225,8 +228,8 @@ impl FastPlane {
         }
         let to = frame.outer.ipv4.destination;
         match self.tables.group(to) {
-            Some(index) if self.has_group(server, index, now) => {
-                self.group_ingress(port, index, frame, now, goes, waiting)
+            Some(index) if self.load_group(server, index, now) => {
+                self.group_ingress(port, index, frame, now, send_follower, waiting)
             }
             Some(_) => needs_pipeline(frame),
             None if to.is_multicast() => needs_pipeline(frame),
@@ -234,6 +237,7 @@ impl FastPlane {
         }
     }
 
+    /// Routes a unicast packet and adds it to `waiting`.
     fn unicast(
         &self,
         mut frame: Arc<RcFrame>,
@@ -252,7 +256,7 @@ impl FastPlane {
             }
             Some(Route::ToSwitch { port }) => Some(port),
             Some(Route::Ecmp { group, size, seed }) => {
-                let index = hash(seed, outer) % size.max(1);
+                let index = next_hop_hash(seed, outer) % size.max(1);
                 self.tables.next_hop(group, index)
             }
             Some(Route::NoRoute) | None => None,
@@ -270,9 +274,9 @@ impl FastPlane {
         Ok(())
     }
 
-    /// Loads the state of a group from the registers, unless the fast data plane has it already. Returns false if only
-    /// the pipelines can handle the group.
-    fn has_group(&mut self, server: &Server, index: u16, now: u64) -> bool {
+    /// Makes the state of a group available in the fast data plane: reads it from the registers unless it is there
+    /// already. Returns false if only the pipelines can handle the group.
+    fn load_group(&mut self, server: &Server, index: u16, now: u64) -> bool {
         if self.groups.contains_key(&index) {
             return true;
         }
@@ -291,19 +295,20 @@ impl FastPlane {
         true
     }
 
+    /// Processes a packet of a multicast group, whose state is in the fast data plane.
     fn group_ingress(
         &mut self,
         port: u32,
         index: u16,
         mut frame: Arc<RcFrame>,
         now: u64,
-        mut goes: impl FnMut(u32, usize, FlowPosition) -> bool,
+        mut send_follower: impl FnMut(u32, usize, FlowPosition) -> bool,
         waiting: &mut Vec<QueuedPacket>,
     ) -> Result<(), NeedsPipeline> {
         let Some(group) = self.groups.get_mut(&index) else {
             return needs_pipeline(frame);
         };
-        let kind = kind(&frame);
+        let kind = packet_kind(&frame);
         let Some(kind) = kind.filter(|kind| group.admits(port, &frame, *kind)) else {
             return needs_pipeline(frame);
         };
@@ -345,7 +350,7 @@ impl FastPlane {
                     ..
                 },
                 Some(place),
-            ) => !goes(group.model.ports()[path], len, place),
+            ) => !send_follower(group.model.ports()[path], len, place),
             _ => true,
         });
         let mut frame = Some(frame);
@@ -413,8 +418,8 @@ impl FastPlane {
         Ok(())
     }
 
-    /// Processes a packet that leaves its queue. Returns the packet to rewrite and send, if it passes the
-    /// retransmission filter.
+    /// Processes a packet that leaves its queue: applies the retransmission filter. Returns the packet that is to be
+    /// rewritten and sent; `None` if the filter discards it.
     pub(super) fn egress(
         &mut self,
         server: &mut Server,
@@ -455,8 +460,8 @@ impl FastPlane {
         Some(FilteredPacket { port, frame, group })
     }
 
-    /// Rewrites a packet for its receiver, and sets the congestion mark if needed. `depth`: number of packets that
-    /// remain in its queue.
+    /// Rewrites a packet for its receiver, and sets the congestion mark if the queue is long. `depth`: number of
+    /// packets that remain in the queue.
     pub(super) fn rewrite(
         &self,
         server: &mut Server,
@@ -479,12 +484,19 @@ impl FastPlane {
                 }
             }
         }
-        self.mark(server, port, depth, &mut frame);
+        self.mark_congestion(server, port, depth, &mut frame);
         Packet::Rc(frame)
     }
 
-    /// Sets the congestion mark on a packet if too many packets remain in its queue (`ecn_marking.p4`).
-    fn mark(&self, server: &mut Server, port: u32, depth: u32, frame: &mut Arc<RcFrame>) {
+    /// Sets the ECN congestion mark of a packet if `depth`, the number of packets that remain in its queue, is too
+    /// large (`ecn_marking.p4`).
+    fn mark_congestion(
+        &self,
+        server: &mut Server,
+        port: u32,
+        depth: u32,
+        frame: &mut Arc<RcFrame>,
+    ) {
         let ecn = frame.outer.ipv4.tos & ipv4::ECN_MASK;
         if ecn == contract::ECN_NOT_ECT || ecn == contract::ECN_CE {
             return;
@@ -517,20 +529,22 @@ fn flow_position(frame: &RcFrame) -> Option<FlowPosition> {
     })
 }
 
+/// Returns the error that passes a packet on to the pipelines.
 fn needs_pipeline(frame: Arc<RcFrame>) -> Result<(), NeedsPipeline> {
     Err(NeedsPipeline(Packet::Rc(frame)))
 }
 
-/// Kind of a packet of a group that the fast data plane handles.
+/// Kind of a group's packet, among those that the fast data plane handles.
 #[derive(Clone, Copy)]
 enum Kind {
     Data,
     Feedback(Feedback),
-    /// A CNP or a selective NAK. A fatal NAK also goes to the controller, so the pipelines handle it.
+    /// A CNP or a selective NAK. The pipelines handle a fatal NAK, because it also goes to the controller.
     Notice(Notice),
 }
 
-fn kind(frame: &RcFrame) -> Option<Kind> {
+/// Returns the kind of a group's packet; `None` if the pipelines must handle it.
+fn packet_kind(frame: &RcFrame) -> Option<Kind> {
     let headers = &frame.headers;
     let opcode = headers.bth.opcode;
     let payload = frame.payload.len();
@@ -560,8 +574,8 @@ fn virtual_mac() -> MacAddr {
     MacAddr(mac)
 }
 
-/// Hash by which one of several next hops is selected (`ipv4_routing.p4`).
-fn hash(seed: u16, outer: &alfirk_roce::host::Outer) -> u16 {
+/// Hash of a packet's addresses, by which one of several next hops is chosen (`ipv4_routing.p4`).
+fn next_hop_hash(seed: u16, outer: &alfirk_roce::host::Outer) -> u16 {
     let mut bytes = [0; 15];
     bytes[..2].copy_from_slice(&seed.to_be_bytes());
     bytes[2..6].copy_from_slice(&outer.ipv4.source.octets());
@@ -572,15 +586,15 @@ fn hash(seed: u16, outer: &alfirk_roce::host::Outer) -> u16 {
     alfirk_bmv2::crc16(&bytes)
 }
 
-/// Length in bytes with which a data packet that becomes an ACK for its sender counts towards the queue's limit. The
-/// payload is included, because the pipelines remove it only in egress.
+/// Length in bytes that counts towards the limit of the queue, for a data packet that becomes an ACK to its sender. It
+/// includes the payload, which the pipelines remove only in egress.
 fn ack_len(len: usize, headers: &RcHeaders) -> usize {
     use alfirk_roce::wire::{aeth, icrc, reth};
     let reth = headers.reth.map_or(0, |_| reth::HEADER_LEN);
     len + aeth::HEADER_LEN + icrc::TRAILER_LEN - reth
 }
 
-/// Changes a data packet into an ACK for its sender, without payload (`data_to_ack.p4`).
+/// Changes a data packet into an ACK to its sender, without payload (`data_to_ack.p4`).
 fn make_ack(frame: &mut RcFrame) {
     frame.place = None;
     let bth = bth::Repr {
@@ -595,7 +609,7 @@ fn make_ack(frame: &mut RcFrame) {
     feedback_frame(frame, contract::ACK_TTL);
 }
 
-/// Sets the header fields that are the same in all ACKs, NAKs and CNPs of a group (`feedback_frame.p4`).
+/// Sets the header fields that are equal in all ACKs, NAKs and CNPs of a group (`feedback_frame.p4`).
 fn feedback_frame(frame: &mut RcFrame, ttl: u8) {
     let outer = &mut frame.outer;
     outer.ethernet = ethernet::Repr {
@@ -625,9 +639,9 @@ fn feedback_frame(frame: &mut RcFrame, ttl: u8) {
     }
 }
 
-/// Writes PSN and AETH of a selective NAK. Towards a switch, where `last` is `None`, they are the lost PSN and the
-/// number of reports. Towards a host, `last` is its last acknowledged PSN. The PSN is then the one after `last`, so
-/// that the NAK acknowledges nothing.
+/// Writes PSN and AETH of a selective NAK. For a NAK to a switch, `last` is `None`, and the fields hold the lost PSN
+/// and the number of reports. For a NAK to a host, `last` is the host's last acknowledged PSN. The NAK's PSN is then
+/// the one after `last`, so that the NAK acknowledges nothing.
 fn write_selective_nak(headers: &mut RcHeaders, lost: u32, reports: u8, last: Option<u32>) {
     let syndrome = Syndrome::Nak(NakCode::Selective);
     let (psn, msn) = match last {
@@ -638,7 +652,7 @@ fn write_selective_nak(headers: &mut RcHeaders, lost: u32, reports: u8, last: Op
     headers.aeth = Some(aeth::Repr { syndrome, msn });
 }
 
-/// Drop counter of a CNP that is not forwarded, by reason.
+/// Returns the drop counter for a CNP that was not forwarded for this reason.
 fn cnp_drop(reason: CnpDrop) -> Drop {
     match reason {
         CnpDrop::Own => Drop::OwnCnp,
@@ -652,10 +666,10 @@ fn write_feedback(frame: &mut RcFrame, feedback: Feedback) {
     let (psn, aeth) = feedback.to_aeth();
     frame.headers.bth.psn = Psn::new(psn);
     frame.headers.aeth = Some(aeth);
-    frame.fit();
+    frame.set_lengths();
 }
 
-/// Whether a group's packet has come from another switch. Such packets have the group's address as their source.
+/// Whether a group's packet has come from another switch, which is recognised by the group's address as its source.
 fn is_between_switches(frame: &RcFrame, mcst_id: Ipv4Addr) -> bool {
     frame.outer.ipv4.source == mcst_id
 }

@@ -1,4 +1,4 @@
-//! Reads a group's state from the registers of the pipelines, and writes it back.
+//! Reads the state of a group from the registers of the compiled pipelines, and writes it back.
 //!
 //! A *path* of a group is a port of the switch that leads to members. The registers hold, for each path, the newest PSN
 //! and MSN that it has acknowledged; see [`alfirk_aggregation`].
@@ -9,29 +9,29 @@ use alfirk_aggregation::{
 };
 use alfirk_bmv2::{Counter, Switch};
 use alfirk_contract::{Drop, PATH_OF_SENDER};
-use alfirk_ctrl::tables::Delivery;
+use alfirk_ctrl::tables::ReceiverRewrite;
 
-use super::group::{BridgeExit, FastGroup, GroupEntries, Region};
+use super::fast_group::{BridgeExit, FastGroup, GroupEntries, Region};
 use crate::engine::PortMap;
 
-/// Number of bits of a PSN, and of an MSN.
+/// Number of bits of a PSN or an MSN.
 const PSN_BITS: u32 = 24;
 const PSN_MASK: u64 = (1 << PSN_BITS) - 1;
-/// Width in bits of a path's CNP count. It is in the low bits of the register cell, below the number of the time window
-/// in which the last CNP arrived.
+/// Width in bits of a path's CNP count in its register cell. The count is in the low bits; above it is the number of
+/// the time window in which the last CNP arrived.
 const CNP_BITS: u32 = 6;
-/// Mask of the window number in the register cell of a path, after the CNP count is shifted out.
+/// Mask of the window number in a path's register cell, once the cell is shifted right by the CNP count's width.
 const CNP_WINDOWS: u64 = (1 << 10) - 1;
 
-fn name(part: &str) -> String {
+fn register_name(part: &str) -> String {
     format!("ingress.ack_aggregate.{part}")
 }
 
-/// Register of losses that selective NAKs have reported; [`name`] completes the name.
+/// Name of the register that holds losses reported by selective NAKs; [`name`] adds the prefix.
 const LOSSES: &str = "selective_nak.losses";
 const FILTER: &str = "egress.retransmission_filter.acked";
 
-/// Reads a register cell. The register exists, because the controller has accepted the program.
+/// Reads a register cell. The register always exists, because the controller has accepted the program.
 fn read(switch: &Switch, register: &str, index: u64) -> u64 {
     let bytes = switch.read_register(register, index);
     let bytes = bytes.unwrap_or_default();
@@ -43,20 +43,20 @@ fn write(switch: &mut Switch, register: &str, index: u64, value: u64) {
     debug_assert!(written.is_ok(), "{register}: {written:?}");
 }
 
-/// Whether data of a group carries VLAN tags (`source_tags.p4`). Frames of the fast data plane have none.
+/// Whether packets of a group carry VLAN tags (`source_tags.p4`). The fast data plane does not support tags.
 pub(super) fn has_tags(switch: &Switch, group: u16) -> bool {
-    let tags = switch.read_register(&name("source_tags.tags"), group.into());
+    let tags = switch.read_register(&register_name("source_tags.tags"), group.into());
     tags.is_ok_and(|bytes| bytes.iter().any(|byte| *byte != 0))
 }
 
-/// Index of a path's cell in registers with one cell per group and path.
-fn slot(paths: u32, group: u16, path: usize) -> u64 {
+/// Index of the cell of a group's path, in registers that have one cell per group and path.
+fn path_cell(paths: u32, group: u16, path: usize) -> u64 {
     u64::from(group) * u64::from(paths) + path as u64
 }
 
-/// Register value of a path: PSN (24 bits), path number (8 bits), lower half of the MSN (16 bits); see `types.p4`. If
-/// `by_sender`, the path number is replaced by [`PATH_OF_SENDER`].
-fn word_bits(psn: u32, by_sender: bool, path: usize, msn: u32) -> u64 {
+/// Register value of a path's last acknowledgement: PSN (24 bits), path number (8 bits), lower half of the MSN (16
+/// bits); see `types.p4`. If `by_sender`, [`PATH_OF_SENDER`] replaces the path number.
+fn ack_register_value(psn: u32, by_sender: bool, path: usize, msn: u32) -> u64 {
     let path = match by_sender {
         true => u64::from(PATH_OF_SENDER),
         false => path as u64,
@@ -64,7 +64,7 @@ fn word_bits(psn: u32, by_sender: bool, path: usize, msn: u32) -> u64 {
     u64::from(psn) << 24 | path << 16 | u64::from(msn & 0xffff)
 }
 
-/// Reads a group's state from the registers. `now` is in microseconds.
+/// Reads the state of a group from the registers. `now`: time in microseconds.
 pub(super) fn load(
     switch: &Switch,
     paths: u32,
@@ -73,23 +73,23 @@ pub(super) fn load(
     now: u64,
 ) -> FastGroup {
     let group = u64::from(index);
-    let last_acked = read(switch, &name("agg"), group);
+    let last_acked = read(switch, &register_name("agg"), group);
     let last_acked = Point {
         psn: (last_acked >> PSN_BITS) as u32,
         msn: (last_acked & PSN_MASK) as u32,
     };
-    let nak = read(switch, &name("waiting_nak.nak"), group);
-    let senders = read(switch, &name("sender.senders"), group);
-    let worst = read(switch, &name("cnp_filter.worst"), group);
+    let nak = read(switch, &register_name("waiting_nak.nak"), group);
+    let senders = read(switch, &register_name("sender.senders"), group);
+    let worst = read(switch, &register_name("cnp_filter.worst"), group);
     let ports: Vec<u32> = entries.paths.iter().map(|path| path.port).collect();
     let numbers = 0..ports.len();
     let of_paths = |register: &str| -> Vec<u32> {
-        let cell = |path| read(switch, register, slot(paths, index, path)) as u32;
+        let cell = |path| read(switch, register, path_cell(paths, index, path)) as u32;
         numbers.clone().map(cell).collect()
     };
     let leaf = |path: usize| {
-        let child = name(&format!("leaves.child_{}", path % 4));
-        let word = read(switch, &child, slot(paths, index, path) / 4);
+        let child = register_name(&format!("leaves.child_{}", path % 4));
+        let word = read(switch, &child, path_cell(paths, index, path) / 4);
         // The register has the lower half of the MSN. The upper half is that of the MSN last acknowledged to the
         // source, or one more.
         let ahead = (word as u16).wrapping_sub(last_acked.msn as u16);
@@ -105,7 +105,11 @@ pub(super) fn load(
     let since =
         |register: u64, mask: u64| window.wrapping_sub(window.wrapping_sub(register) & mask);
     let congested = |path: usize| {
-        let cell = read(switch, &name("cnp_filter.paths"), slot(paths, index, path));
+        let cell = read(
+            switch,
+            &register_name("cnp_filter.paths"),
+            path_cell(paths, index, path),
+        );
         PathCongestion {
             window: since(cell >> CNP_BITS, CNP_WINDOWS),
             cnps: (cell & ((1 << CNP_BITS) - 1)) as u8,
@@ -116,9 +120,9 @@ pub(super) fn load(
         is_selective: entries.is_selective,
         ..Config::pipeline(Strategy::Tree)
     };
-    let losses = (0..config.losses).map(|slot| {
-        let cell = group * config.losses as u64 + slot as u64;
-        let loss = read(switch, &name(LOSSES), cell);
+    let losses = (0..config.loss_slots).map(|slot| {
+        let cell = group * config.loss_slots as u64 + slot as u64;
+        let loss = read(switch, &register_name(LOSSES), cell);
         ReportedLoss {
             psn: (loss >> 8) as u32,
             reports: loss as u8,
@@ -127,7 +131,7 @@ pub(super) fn load(
     let kept = SavedRegisters {
         last_acked: LastAcked {
             point: last_acked,
-            msn_base: read(switch, &name("last_acked.msn_bases"), group) as u32,
+            msn_base: read(switch, &register_name("last_acked.msn_bases"), group) as u32,
         },
         waiting_nak: WaitingNak {
             nak: (nak != 0).then_some(Nak {
@@ -139,7 +143,7 @@ pub(super) fn load(
         selective_nak: SelectiveNak::of(losses.collect()),
         source: (senders >> PSN_BITS != 0).then_some((senders >> PSN_BITS) as u32),
         sent: (senders & PSN_MASK) as u32,
-        acked: of_paths(&name("sender.acked")),
+        acked: of_paths(&register_name("sender.acked")),
         leaves: numbers.clone().map(leaf).collect(),
         filter: of_paths(FILTER),
         congested: numbers.clone().map(congested).collect(),
@@ -161,8 +165,8 @@ pub(super) fn load(
     FastGroup::new(entries, model, exits)
 }
 
-/// Reads how packets are rewritten for one receiver, with the memory region that the sender has announced.
-pub(super) fn exit(switch: &Switch, delivery: &Delivery) -> BridgeExit {
+/// Reads the rewrite for one receiver, with the memory region that the sender has announced.
+pub(super) fn exit(switch: &Switch, delivery: &ReceiverRewrite) -> BridgeExit {
     let slot = u64::from(delivery.slot);
     let region = |part: &str| read(switch, &format!("egress.memory_regions.{part}"), slot);
     let neutral = region("neutral");
@@ -177,44 +181,54 @@ pub(super) fn exit(switch: &Switch, delivery: &Delivery) -> BridgeExit {
     }
 }
 
-/// Writes a group's state to the registers, and adds its work to the counters.
+/// Writes the state of a group to the registers, and adds its work to the counters.
 pub(super) fn store(switch: &mut Switch, paths: u32, index: u16, group: FastGroup) {
     let model = group.into_model();
     let kept = model.saved_registers();
     let cell = u64::from(index);
     let last_acked =
         u64::from(kept.last_acked.point.psn) << PSN_BITS | u64::from(kept.last_acked.point.msn);
-    write(switch, &name("agg"), cell, last_acked);
+    write(switch, &register_name("agg"), cell, last_acked);
     let base = kept.last_acked.msn_base;
-    write(switch, &name("last_acked.msn_bases"), cell, base.into());
+    write(
+        switch,
+        &register_name("last_acked.msn_bases"),
+        cell,
+        base.into(),
+    );
     let nak = kept.waiting_nak;
     let nak = nak.nak.map_or(0, |nak| {
         u64::from(nak.syndrome) << PSN_BITS | u64::from(nak.psn)
     }) | u64::from(nak.is_sent) << 31;
-    write(switch, &name("waiting_nak.nak"), cell, nak);
+    write(switch, &register_name("waiting_nak.nak"), cell, nak);
     let losses = kept.selective_nak.slots();
     for (slot, loss) in losses.iter().enumerate() {
         let at = cell * losses.len() as u64 + slot as u64;
         let loss = u64::from(loss.psn) << 8 | u64::from(loss.reports);
-        write(switch, &name(LOSSES), at, loss);
+        write(switch, &register_name(LOSSES), at, loss);
     }
     let source = u64::from(kept.source.unwrap_or(0));
     let senders = source << PSN_BITS | u64::from(kept.sent);
-    write(switch, &name("sender.senders"), cell, senders);
+    write(switch, &register_name("sender.senders"), cell, senders);
     let worst = kept.most_congested.map_or(0, |(path, congested)| {
         (congested.window & 0xffff) << 16 | (path as u64) << 8 | u64::from(congested.cnps)
     });
-    write(switch, &name("cnp_filter.worst"), cell, worst);
+    write(switch, &register_name("cnp_filter.worst"), cell, worst);
     for (path, leaf) in kept.leaves.iter().enumerate() {
-        let at = slot(paths, index, path);
-        let child = name(&format!("leaves.child_{}", path % 4));
-        let word = word_bits(leaf.newest.psn, leaf.by_sender, path, leaf.newest.msn);
+        let at = path_cell(paths, index, path);
+        let child = register_name(&format!("leaves.child_{}", path % 4));
+        let word = ack_register_value(leaf.newest.psn, leaf.by_sender, path, leaf.newest.msn);
         write(switch, &child, at / 4, word);
-        write(switch, &name("sender.acked"), at, kept.acked[path].into());
+        write(
+            switch,
+            &register_name("sender.acked"),
+            at,
+            kept.acked[path].into(),
+        );
         write(switch, FILTER, at, kept.filter[path].into());
         let congested = kept.congested[path];
         let cnps = (congested.window & CNP_WINDOWS) << CNP_BITS | u64::from(congested.cnps);
-        write(switch, &name("cnp_filter.paths"), at, cnps);
+        write(switch, &register_name("cnp_filter.paths"), at, cnps);
     }
     store_tree(switch, paths, index, &model);
     let work = model.work;
@@ -228,11 +242,11 @@ pub(super) fn store(switch: &mut Switch, paths: u32, index: u16, group: FastGrou
     .enumerate()
     {
         // The counters of the strategy `tree` are the first.
-        count_packets(switch, &name("work"), at as u64, count);
+        count_packets(switch, &register_name("work"), at as u64, count);
     }
 }
 
-/// Writes the levels of the tree above the leaves: each child has the oldest PSN of its paths.
+/// Writes the inner levels of the group's minimum tree. Each inner node holds the oldest PSN of the paths below it.
 fn store_tree(switch: &mut Switch, paths: u32, index: u16, model: &Group) {
     let path_bits = paths.trailing_zeros();
     let count = model.ports().len();
@@ -244,7 +258,7 @@ fn store_tree(switch: &mut Switch, paths: u32, index: u16, model: &Group) {
                 continue;
             };
             let child = (first >> (2 * level)) & 3;
-            let register = name(&format!("tree.level_{level}.child_{child}"));
+            let register = register_name(&format!("tree.level_{level}.child_{child}"));
             let node = u64::from(index) << node_bits | (first >> (2 * level + 2)) as u64;
             let PathPsn {
                 psn,
@@ -256,14 +270,14 @@ fn store_tree(switch: &mut Switch, paths: u32, index: u16, model: &Group) {
                 switch,
                 &register,
                 node,
-                word_bits(psn, by_sender, path, msn),
+                ack_register_value(psn, by_sender, path, msn),
             );
         }
     }
 }
 
 /// Applies the retransmission filter to a packet of a group whose state is in the registers. Returns whether the packet
-/// leaves.
+/// leaves the switch.
 pub(super) fn filter(switch: &mut Switch, paths: u32, group: u16, queued: QueuedPacket) -> bool {
     let precedes = |a: u64, b: u32| Space::PSN.lt(a as u32, b);
     match queued {
@@ -271,9 +285,11 @@ pub(super) fn filter(switch: &mut Switch, paths: u32, group: u16, queued: Queued
             path,
             psn,
             is_retransmission,
-        } => !is_retransmission || precedes(read(switch, FILTER, slot(paths, group, path)), psn),
+        } => {
+            !is_retransmission || precedes(read(switch, FILTER, path_cell(paths, group, path)), psn)
+        }
         QueuedPacket::UpdateFilter { path, acked } => {
-            let at = slot(paths, group, path);
+            let at = path_cell(paths, group, path);
             if precedes(read(switch, FILTER, at), acked) {
                 write(switch, FILTER, at, acked.into());
             }

@@ -10,20 +10,21 @@ use alfirk_aggregation::Port;
 use alfirk_bmv2::Switch;
 use alfirk_ctrl::strategy::{IcrcMode, MinPsn};
 use alfirk_ctrl::tables::{
-    Attached, Delivery, GroupEntry, GroupKey, GroupName, Marking, MarkingPort, Member, MemberKey,
-    MftKey, NextHop, NextHopKey, PathEntry, Program, ReceiverKey, Route, RouteKey, Table,
+    GroupEntry, GroupKey, GroupName, HostPort, Marking, MarkingPort, Member, MemberKey, MftKey,
+    NextHop, NextHopKey, PathEntry, Program, ReceiverKey, ReceiverRewrite, Route, RouteKey, Table,
 };
 use alfirk_p4runtime::p4::v1::{
     entity, packet_replication_engine_entry as engine, replica, update, TableEntry, Update,
 };
 use alfirk_roce::rc::Recovery;
 
-use super::group::{BridgeExit, GroupEntries, Path};
+use super::fast_group::{BridgeExit, GroupEntries, GroupPath};
 use super::registers;
 
+/// The controller's table entries of one switch, as maps.
 #[derive(Default)]
 pub(super) struct Tables {
-    /// IPv4 address of the host at each port (source guard).
+    /// IPv4 address of the host at each port, which is the only valid source there (source guard).
     owners: BTreeMap<u32, Ipv4Addr>,
     markings: BTreeMap<u32, Marking>,
     /// Routes by prefix length, the longest first, and network address.
@@ -31,17 +32,17 @@ pub(super) struct Tables {
     /// Egress port of each next hop, by ECMP group and index in that group.
     next_hops: BTreeMap<(u16, u16), u32>,
     groups: BTreeMap<Ipv4Addr, GroupEntry>,
-    /// Paths of the groups, by group index and port.
+    /// Multicast forwarding table: path of each group at each port, by group index and port.
     mft: BTreeMap<(u16, u32), PathEntry>,
     members: BTreeMap<(u16, u32, Ipv4Addr), Member>,
-    /// Rewrites for receivers, by group index and port.
-    receivers: BTreeMap<(u16, u32), Delivery>,
-    /// Port and path number of each copy that the switch makes of a packet, by index of the group.
+    /// Rewrites of packets for receivers, by group index and port.
+    receivers: BTreeMap<(u16, u32), ReceiverRewrite>,
+    /// Copies that the switch makes of a packet of each group, as port and path number, by group index.
     replication: BTreeMap<u16, Vec<(u32, u32)>>,
 }
 
 impl Tables {
-    /// Applies an update that the switch has accepted.
+    /// Applies an update of a table that the switch has accepted.
     pub(super) fn apply(&mut self, program: &Program, update: &Update) {
         let is_deleted = update.r#type() == update::Type::Delete;
         let entity = update.entity.as_ref().and_then(|e| e.entity.as_ref());
@@ -135,7 +136,7 @@ impl Tables {
                 self.receivers.insert((group_index, port), to);
             }
         } else if id == program.source_guard.id() {
-            if let Some((Attached { port }, owner)) = program.source_guard.parse(entry) {
+            if let Some((HostPort { port }, owner)) = program.source_guard.parse(entry) {
                 self.owners.insert(port, owner);
             }
         } else if let Some((MarkingPort { port }, Some(marking))) = program.ecn_marking.parse(entry)
@@ -144,7 +145,7 @@ impl Tables {
         }
     }
 
-    /// Removes the entry with the key of `entry`, which has no action.
+    /// Removes the entry that has the key of `entry`; the action of `entry` is not set.
     fn remove(&mut self, program: &Program, entry: &TableEntry) {
         let is =
             |other: TableEntry| other.table_id == entry.table_id && other.r#match == entry.r#match;
@@ -187,7 +188,7 @@ impl Tables {
             });
         } else if id == program.source_guard.id() {
             self.owners
-                .retain(|&port, _| !is(program.source_guard.pattern(&Attached { port })));
+                .retain(|&port, _| !is(program.source_guard.pattern(&HostPort { port })));
         } else if let Some((MarkingPort { port }, _)) = program.ecn_marking.parse(entry) {
             self.markings.remove(&port);
         }
@@ -223,7 +224,8 @@ impl Tables {
         self.groups.keys().copied()
     }
 
-    /// All entries of a group. `None` if they are incomplete, or if its strategies are other than `tree` and `neutral`.
+    /// Returns all entries of a group. `None` if they are incomplete, or if the group has strategies other than `tree`
+    /// and `neutral`.
     pub(super) fn group_entries(&self, index: u16) -> Option<GroupEntries> {
         let mut entries = self
             .groups
@@ -254,7 +256,7 @@ impl Tables {
         if !is_known || !is_whole {
             return None;
         }
-        let path = |&(_, port, entry): &(u8, Port, PathEntry)| Path {
+        let path = |&(_, port, entry): &(u8, Port, PathEntry)| GroupPath {
             port,
             is_host: entry.is_host,
             members: self
@@ -273,7 +275,7 @@ impl Tables {
         })
     }
 
-    /// Rewrite for the receiver at a port; `None` if the port does not lead to one.
+    /// Returns the rewrite for the receiver at a port; `None` if the port does not lead to a receiver.
     pub(super) fn delivery(&self, switch: &Switch, index: u16, port: u32) -> Option<BridgeExit> {
         let delivery = self.receivers.get(&(index, port))?;
         Some(registers::exit(switch, delivery))

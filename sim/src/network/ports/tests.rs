@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::engine::{Engine, FaultProbabilities, LinkConfig, Node, NodeId};
-use crate::network::pfc::Sender;
+use crate::network::pfc::PausableQueue;
 
 const LOSSLESS: u8 = Pfc::USUAL_CLASS;
 
@@ -59,7 +59,7 @@ enum Station {
     },
     Host {
         backlog: VecDeque<Vec<u8>>,
-        sender: Option<Sender<Vec<u8>>>,
+        sender: Option<PausableQueue<Vec<u8>>>,
         received: Vec<(u64, Vec<u8>)>,
     },
 }
@@ -132,7 +132,9 @@ impl Node for Station {
             Station::Host {
                 received, sender, ..
             } => {
-                let is_pause = sender.as_mut().is_some_and(|s| s.takes(port, &frame, ctx));
+                let is_pause = sender
+                    .as_mut()
+                    .is_some_and(|s| s.apply_if_pause(port, &frame, ctx));
                 if !is_pause {
                     received.push((ctx.now(), frame));
                 }
@@ -185,7 +187,7 @@ impl TwoSwitches {
             .map(|host| {
                 let station = Station::Host {
                     backlog: VecDeque::new(),
-                    sender: obeys.map(Sender::new),
+                    sender: obeys.map(PausableQueue::new),
                     received: Vec::new(),
                 };
                 engine.add_node(&format!("h{host}"), station)

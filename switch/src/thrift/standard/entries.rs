@@ -9,7 +9,7 @@ use crate::thrift::{
 };
 use alfirk_bmv2::{EntryTarget, TableEntry, TableInfo};
 
-/// Priority that clients receive for entries of tables without priorities.
+/// Priority that is reported for an entry of a table without priorities.
 const NO_PRIORITY: i32 = -1;
 
 pub(super) fn action_entry(target: EntryTarget) -> BmActionEntry {
@@ -33,8 +33,8 @@ pub(super) fn action_entry(target: EntryTarget) -> BmActionEntry {
     }
 }
 
-/// Converts an entry to Thrift's form.
-pub(in super::super) fn shown(table: &TableInfo, entry: TableEntry, now: u64) -> BmMtEntry {
+/// Converts a table entry to Thrift's form. `now`: time in nanoseconds, for the time since the entry's last hit.
+pub(in super::super) fn entry_to_wire(table: &TableInfo, entry: TableEntry, now: u64) -> BmMtEntry {
     let ms = |ns: u64| i32::try_from(ns / 1_000_000).unwrap_or(i32::MAX);
     let life = (entry.idle_timeout > 0).then(|| BmMtEntryLife {
         timeout_ms: ms(entry.idle_timeout),
@@ -64,7 +64,9 @@ impl<P: Ports> EntryCalls for Runtime<'_, P> {
         let mut entries = self.switch().entries(table.id).map_err(codes::table)?;
         entries.sort_by_key(|entry| entry.handle.slot());
         let entries = entries.into_iter();
-        Ok(entries.map(|e| shown(&table.info, e, self.now)).collect())
+        Ok(entries
+            .map(|e| entry_to_wire(&table.info, e, self.now))
+            .collect())
     }
 
     fn bm_mt_get_entry(&mut self, _: i32, table: String, entry: i32) -> TableResult<BmMtEntry> {
@@ -72,7 +74,11 @@ impl<P: Ports> EntryCalls for Runtime<'_, P> {
             return Ok(BmMtEntry::default());
         };
         let entry = self.switch().entry(table.id, handle(entry));
-        Ok(shown(&table.info, entry.map_err(codes::table)?, self.now))
+        Ok(entry_to_wire(
+            &table.info,
+            entry.map_err(codes::table)?,
+            self.now,
+        ))
     }
 
     fn bm_mt_get_default_entry(&mut self, _: i32, table: String) -> TableResult<BmActionEntry> {
@@ -112,6 +118,6 @@ impl<P: Ports> EntryCalls for Runtime<'_, P> {
             .find_entry(table.id, &key, priority)
             .and_then(|entry| switch.entry(table.id, entry))
             .map_err(|_| TableOperationErrorCode::BadMatchKey)?;
-        Ok(shown(&table.info, entry, self.now))
+        Ok(entry_to_wire(&table.info, entry, self.now))
     }
 }

@@ -1,4 +1,4 @@
-//! Thrift requests for tables whose entries refer to members or groups of an action profile.
+//! Thrift requests about tables whose entries refer to members or groups of an action profile.
 
 use alfirk_thrift::standard::*;
 
@@ -10,7 +10,7 @@ use crate::thrift::{
 use alfirk_bmv2::EntryTarget;
 
 impl<P: Ports> Runtime<'_, P> {
-    /// Checks that a group is not empty, as an entry requires.
+    /// Fails if a group has no members; an entry must not refer to such a group.
     pub(super) fn check_filled(&self, table: &TableRef, group: i32) -> TableResult<()> {
         let Some(profile) = table.info.profile else {
             return Err(TableOperationErrorCode::Error.into());

@@ -1,4 +1,4 @@
-//! Thrift requests for learn lists: their buffers, and acknowledgements of clients.
+//! Thrift requests about learn lists (digests): their buffers, and acknowledgements of clients.
 
 use alfirk_thrift::standard::*;
 

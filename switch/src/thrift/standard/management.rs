@@ -12,7 +12,7 @@ use crate::thrift::{
 use alfirk_bmv2::{CrcParams, ManageError};
 
 impl<P: Ports> Runtime<'_, P> {
-    /// Returns the JSON text of the program.
+    /// Returns the JSON text of the program, from Thrift or P4Runtime.
     pub(in super::super) fn config_text(&self) -> Arc<str> {
         let from_p4runtime = self.server.device_config();
         let text = from_p4runtime.map(|text| Arc::from(&*text));

@@ -8,8 +8,8 @@ use crate::thrift::{
 };
 use alfirk_bmv2::MeterConfig;
 
-/// Converts the committed and the peak rate of a request to a meter configuration. The error code names the invalid
-/// part.
+/// Converts the committed rate and the peak rate of a request to a meter configuration. The error's code identifies the
+/// invalid part.
 pub(super) fn meter_config(
     rates: &[BmMeterRateConfig],
 ) -> Result<MeterConfig, MeterOperationErrorCode> {
@@ -36,7 +36,7 @@ pub(super) fn meter_config(
     })
 }
 
-/// Converts rates to Thrift's form; an empty list for a meter without rates, as in BMv2.
+/// Converts the rates of a meter to Thrift's form, which is an empty list for a meter without rates, as in BMv2.
 pub(super) fn meter_rates(config: Option<MeterConfig>) -> Vec<BmMeterRateConfig> {
     let rate = |per_second: u64, burst: u64| BmMeterRateConfig {
         units_per_micros: per_second as f64 / 1e6,
@@ -47,8 +47,8 @@ pub(super) fn meter_rates(config: Option<MeterConfig>) -> Vec<BmMeterRateConfig>
 }
 
 impl<P: Ports> Runtime<'_, P> {
-    /// Converts the rates of an array, after a check of the array's name.
-    pub(super) fn rates_of(
+    /// Converts the rates of a request for a meter array. First checks that the array exists.
+    pub(super) fn array_rates(
         &self,
         meter: &str,
         rates: &[BmMeterRateConfig],
@@ -69,7 +69,7 @@ impl<P: Ports> MeterCalls for Runtime<'_, P> {
         rates: Vec<BmMeterRateConfig>,
     ) -> Result<(), InvalidMeterOperation> {
         let now = self.now;
-        let config = self.rates_of(&meter, &rates)?;
+        let config = self.array_rates(&meter, &rates)?;
         let filled = self.switch_mut().fill_meter(&meter, Some(config), now);
         filled.map_err(codes::meter)
     }
@@ -82,7 +82,7 @@ impl<P: Ports> MeterCalls for Runtime<'_, P> {
         rates: Vec<BmMeterRateConfig>,
     ) -> Result<(), InvalidMeterOperation> {
         let now = self.now;
-        let config = self.rates_of(&meter, &rates)?;
+        let config = self.array_rates(&meter, &rates)?;
         let mut switch = self.switch_mut();
         let written = switch.write_meter(&meter, index as u64, Some(config), now);
         written.map_err(codes::meter)

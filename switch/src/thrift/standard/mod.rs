@@ -17,13 +17,13 @@ mod value_sets;
 use alfirk_bmv2_json::TableType;
 use alfirk_thrift::standard::{InvalidTableOperation, TableOperationErrorCode};
 
-pub(super) use self::{entries::shown, registers::register_value};
+pub(super) use self::{entries::entry_to_wire, registers::register_value};
 use super::codes;
 use alfirk_bmv2::{EntryHandle, Switch, TableId, TableInfo};
 
 type TableResult<T> = Result<T, InvalidTableOperation>;
 
-/// A table with its description.
+/// Id of a table, with the table's description.
 pub struct TableRef {
     pub(super) id: TableId,
     pub(super) info: TableInfo,
@@ -35,7 +35,7 @@ pub(super) fn find_table(switch: &Switch, table: &str) -> TableResult<TableRef> 
     Ok(TableRef { id, info })
 }
 
-/// Finds a table of one of the types `kinds`.
+/// Finds a table by name; fails if its type is not one of `kinds`.
 fn of_kind(switch: &Switch, table: &str, kinds: &[TableType]) -> TableResult<TableRef> {
     let table = find_table(switch, table)?;
     match kinds.contains(&table.info.kind) {
@@ -52,7 +52,7 @@ fn handle(entry: i32) -> EntryHandle {
     EntryHandle(entry as u32)
 }
 
-/// Converts a number that is signed in Thrift.
+/// Converts an id, which is a signed number in Thrift.
 fn id(number: i32) -> u32 {
     number as u32
 }

@@ -9,7 +9,7 @@ use crate::thrift::{
 };
 use alfirk_bmv2::{GroupMember, ProfileGroup, ProfileId, ProfileMember};
 
-pub(super) fn member_shown(member: ProfileMember) -> BmMtActProfMember {
+pub(super) fn member_to_wire(member: ProfileMember) -> BmMtActProfMember {
     BmMtActProfMember {
         mbr_handle: member.id as i32,
         action_name: member.action,
@@ -17,7 +17,7 @@ pub(super) fn member_shown(member: ProfileMember) -> BmMtActProfMember {
     }
 }
 
-pub(super) fn group_shown(group: ProfileGroup) -> BmMtActProfGroup {
+pub(super) fn group_to_wire(group: ProfileGroup) -> BmMtActProfGroup {
     let mut members: Vec<i32> = group.members.iter().map(|m| m.id as i32).collect();
     members.sort_unstable();
     BmMtActProfGroup {
@@ -170,7 +170,7 @@ impl<P: Ports> ProfileCalls for Runtime<'_, P> {
             return Ok(Vec::new());
         };
         let members = self.switch().members(profile).map_err(codes::table)?;
-        Ok(members.into_iter().map(member_shown).collect())
+        Ok(members.into_iter().map(member_to_wire).collect())
     }
 
     fn bm_mt_act_prof_get_member(
@@ -181,7 +181,7 @@ impl<P: Ports> ProfileCalls for Runtime<'_, P> {
     ) -> TableResult<BmMtActProfMember> {
         let profile = self.profile(&profile)?;
         let member = self.switch().member(profile, id(member));
-        Ok(member_shown(member.map_err(codes::table)?))
+        Ok(member_to_wire(member.map_err(codes::table)?))
     }
 
     fn bm_mt_act_prof_get_groups(
@@ -193,7 +193,7 @@ impl<P: Ports> ProfileCalls for Runtime<'_, P> {
             return Ok(Vec::new());
         };
         let groups = self.switch().groups(profile).map_err(codes::table)?;
-        Ok(groups.into_iter().map(group_shown).collect())
+        Ok(groups.into_iter().map(group_to_wire).collect())
     }
 
     fn bm_mt_act_prof_get_group(
@@ -203,6 +203,6 @@ impl<P: Ports> ProfileCalls for Runtime<'_, P> {
         group: i32,
     ) -> TableResult<BmMtActProfGroup> {
         let (_, group) = self.group(&profile, group)?;
-        Ok(group_shown(group))
+        Ok(group_to_wire(group))
     }
 }

@@ -7,7 +7,7 @@ use crate::thrift::{
     runtime::{Ports, Runtime},
 };
 
-/// Converts a cell of any width; values beyond a client's signed 64 bits saturate, as in BMv2.
+/// Converts the value of a register cell to 64 bits with sign. A larger value saturates, as in BMv2.
 pub(in super::super) fn register_value(bytes: &[u8]) -> i64 {
     let mut value: u64 = 0;
     for &byte in bytes {

@@ -8,7 +8,7 @@ use crate::thrift::runtime::{Ports, Runtime};
 use alfirk_bmv2::LoadedProgram;
 
 impl<P: Ports> Runtime<'_, P> {
-    /// Loads a program beside the running one; later requests refer to the new program.
+    /// Loads a program beside the running program. Later requests refer to the new program.
     pub(in super::super) fn load_beside(
         &mut self,
         program: Arc<LoadedProgram>,
@@ -22,6 +22,7 @@ impl<P: Ports> Runtime<'_, P> {
         Ok(())
     }
 
+    /// Fails if the switch does not allow Thrift clients to replace its program.
     pub(in super::super) fn check_swap(&self) -> Result<(), InvalidSwapOperation> {
         match self.settings.may_swap {
             true => Ok(()),

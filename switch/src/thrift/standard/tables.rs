@@ -9,7 +9,7 @@ use crate::thrift::{
 };
 use alfirk_bmv2::{EntryTarget, ManageError};
 
-/// Valid priorities of requests. Each corresponds to a P4Runtime priority, 2^31 - 1 minus the number, which must be at
+/// Valid priorities of requests. A priority p corresponds to the P4Runtime priority 2^31 - 1 - p, which must be at
 /// least 1.
 const PRIORITIES: std::ops::RangeInclusive<i32> = 0..=i32::MAX - 1;
 

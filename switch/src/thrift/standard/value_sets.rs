@@ -8,7 +8,7 @@ use crate::thrift::{
 };
 
 impl<P: Ports> Runtime<'_, P> {
-    /// Changes the members of a value set by the function `change`. Values that are wider than the set are rejected; BMv2
+    /// Changes the members of a value set by calling `change`. Rejects values that are wider than the set's key; BMv2
     /// accepts them, but they never match.
     pub(super) fn change_value_set(
         &mut self,

@@ -207,7 +207,9 @@ impl Lowering<'_> {
             for leaf in self.leaves(data, &bound.ty) {
                 let Some(scalar) = self.scalar(&leaf.ty) else {
                     if self.diagnostics.has_errors() {
-                        return Err(self.impossible(span, "data in front of a packet is no number"));
+                        return Err(
+                            self.impossible(span, "data in front of a packet is not a number")
+                        );
                     }
                     let message = format!(
                         "data in front of the packet must be numbers on this target, not {}",

@@ -29,25 +29,26 @@ pub const MAX_STALL_NS: u64 = 1_000_000_000;
 /// registers of all switches of the group's tree a few times.
 pub const MIN_DEAD_AFTER_NS: u64 = 50_000_000;
 
-/// Local ACK timeout and retry count of the queue pairs of a group, as verbs attributes.
+/// ACK timeout and retry count of a group's queue pairs, as verbs attributes. They determine how long a queue pair
+/// retransmits before it gives up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Patience {
+pub struct RetryTimeout {
     /// Exponent of the ACK timeout, 1 to 31: 4.096 µs times 2^`exponent`. 0: no timeout, or unknown.
     exponent: u8,
     /// Number of retries before the queue pair gives up, 0 to 7.
     retry_cnt: u8,
 }
 
-impl Patience {
+impl RetryTimeout {
     /// Value for queue pairs that never give up, or whose settings are unknown.
-    pub const UNKNOWN: Patience = Patience {
+    pub const UNKNOWN: RetryTimeout = RetryTimeout {
         exponent: 0,
         retry_cnt: 0,
     };
 
     /// Creates the value for queue pairs with this ACK timeout and `retry_cnt`, 0 to 7.
-    pub const fn new(timeout: AckTimeout, retry_cnt: u8) -> Patience {
-        Patience {
+    pub const fn new(timeout: AckTimeout, retry_cnt: u8) -> RetryTimeout {
+        RetryTimeout {
             exponent: timeout.exponent(),
             retry_cnt: retry_cnt & 7,
         }
@@ -55,8 +56,8 @@ impl Patience {
 
     /// Creates the value for queue pairs with the settings `config`, converted to verbs attributes as an RDMA card has
     /// them.
-    pub const fn of_card(config: &RcConfig) -> Patience {
-        Patience::new(config.ack_timeout, config.retries.attribute())
+    pub const fn of_card(config: &RcConfig) -> RetryTimeout {
+        RetryTimeout::new(config.ack_timeout, config.retries.attribute())
     }
 
     /// Encoding in the flags of a [`crate::wire::mrp::Kind::Register`]: the exponent in the upper five bits, the retry
@@ -65,16 +66,16 @@ impl Patience {
         self.exponent << 3 | self.retry_cnt
     }
 
-    /// Decodes [`Patience::bits`].
-    pub const fn from_bits(bits: u8) -> Patience {
-        Patience {
+    /// Decodes [`RetryTimeout::bits`].
+    pub const fn from_bits(bits: u8) -> RetryTimeout {
+        RetryTimeout {
             exponent: bits >> 3,
             retry_cnt: bits & 7,
         }
     }
 
     /// Shortest time until a queue pair with these settings may give up, in nanoseconds; `None` if never or unknown.
-    pub const fn limit_ns(self) -> Option<u64> {
+    pub const fn shortest_ns(self) -> Option<u64> {
         match AckTimeout::new(self.exponent).ns() {
             Some(timeout) => Some(timeout * (self.retry_cnt as u64 + 1)),
             None => None,
@@ -83,23 +84,24 @@ impl Patience {
 
     /// Longest time until a queue pair with these settings gives up, in nanoseconds; `None` if never or unknown. The
     /// specification allows each timeout to take four times as long.
-    pub const fn longest_limit_ns(self) -> Option<u64> {
-        match self.limit_ns() {
+    pub const fn longest_ns(self) -> Option<u64> {
+        match self.shortest_ns() {
             Some(limit) => Some(4 * limit),
             None => None,
         }
     }
 
-    /// Nanoseconds without an acknowledgement after which a source reports that its group makes no progress.
+    /// Nanoseconds without an acknowledgement after which the source reports to the fabric that its group makes no
+    /// progress.
     pub fn stall_ns(self) -> u64 {
-        self.limit_ns()
+        self.shortest_ns()
             .map_or(MAX_STALL_NS, |limit| (limit / 8).min(MAX_STALL_NS))
     }
 
     /// Nanoseconds without progress after which the fabric considers a member failed. `default_ns`: the fabric's default,
     /// which is the upper limit.
     pub fn dead_after_ns(self, default_ns: u64) -> u64 {
-        let Some(limit) = self.limit_ns() else {
+        let Some(limit) = self.shortest_ns() else {
             return default_ns;
         };
         (limit / 4).max(MIN_DEAD_AFTER_NS).min(default_ns)
@@ -113,22 +115,22 @@ impl Patience {
     }
 
     /// Whether a failed member is detected within half of the time until queue pairs give up. `default_ns`: see
-    /// [`Patience::dead_after_ns`].
+    /// [`RetryTimeout::dead_after_ns`].
     pub fn detects_in_time(self, default_ns: u64) -> bool {
-        let half = self.limit_ns().map(|limit| limit / 2);
+        let half = self.shortest_ns().map(|limit| limit / 2);
         half.is_none_or(|half| self.detection_ns(default_ns) <= half)
     }
 
-    /// The shortest ACK timeout that suits the number of retries: failed members are detected in time, and a member may
-    /// pause for `pause` nanoseconds. `default_ns`: see [`Patience::dead_after_ns`].
+    /// Shortest ACK timeout with which, for this number of retries, failed members are detected in time, and a member
+    /// may pause for `pause` nanoseconds. `default_ns`: see [`RetryTimeout::dead_after_ns`].
     pub fn timeout_for(self, default_ns: u64, pause: u64) -> AckTimeout {
         let fits = |exponent: &u8| {
-            let patience = Patience {
+            let retry_timeout = RetryTimeout {
                 exponent: *exponent,
                 ..self
             };
-            patience.detects_in_time(default_ns)
-                && patience.dead_after_ns(default_ns) >= pause.min(default_ns)
+            retry_timeout.detects_in_time(default_ns)
+                && retry_timeout.dead_after_ns(default_ns) >= pause.min(default_ns)
         };
         AckTimeout::new((1..31).find(fits).unwrap_or(31))
     }
@@ -144,38 +146,43 @@ mod tests {
     fn failures_are_detected_before_queue_pairs_with_long_enough_timeouts_give_up() {
         for exponent in 1..=31 {
             for retry_cnt in 0..=7 {
-                let patience = Patience::new(AckTimeout::new(exponent), retry_cnt);
-                assert_eq!(Patience::from_bits(patience.bits()), patience);
-                let limit = patience.limit_ns().unwrap();
+                let retry_timeout = RetryTimeout::new(AckTimeout::new(exponent), retry_cnt);
+                assert_eq!(RetryTimeout::from_bits(retry_timeout.bits()), retry_timeout);
+                let limit = retry_timeout.shortest_ns().unwrap();
                 // 50 ms are a quarter of the shortest limit that allows the fabric to detect failures in time.
                 let is_long = limit >= 4 * MIN_DEAD_AFTER_NS;
                 if is_long {
                     assert!(
-                        patience.detects_in_time(DEFAULT_DEAD_AFTER_NS),
-                        "{patience:?}"
+                        retry_timeout.detects_in_time(DEFAULT_DEAD_AFTER_NS),
+                        "{retry_timeout:?}"
                     );
-                    assert!(patience.detection_ns(DEFAULT_DEAD_AFTER_NS) <= limit / 2);
+                    assert!(retry_timeout.detection_ns(DEFAULT_DEAD_AFTER_NS) <= limit / 2);
                     // A sixteenth is left for the change of the group.
                     assert!(
-                        limit / 2 - patience.detection_ns(DEFAULT_DEAD_AFTER_NS) >= limit / 16 - 2
+                        limit / 2 - retry_timeout.detection_ns(DEFAULT_DEAD_AFTER_NS)
+                            >= limit / 16 - 2
                     );
                 }
-                let timeout = patience.timeout_for(DEFAULT_DEAD_AFTER_NS, 0);
-                assert!(Patience::new(timeout, retry_cnt).detects_in_time(DEFAULT_DEAD_AFTER_NS));
+                let timeout = retry_timeout.timeout_for(DEFAULT_DEAD_AFTER_NS, 0);
+                assert!(
+                    RetryTimeout::new(timeout, retry_cnt).detects_in_time(DEFAULT_DEAD_AFTER_NS)
+                );
             }
         }
     }
 
     #[test]
     fn a_failed_member_is_detected_before_a_card_with_134_ms_and_7_retries_gives_up() {
-        let card = Patience::new(AckTimeout::new(15), 7);
-        assert_eq!(card.limit_ns(), Some(1_073_741_824));
-        assert_eq!(card.longest_limit_ns(), Some(4_294_967_296));
+        let card = RetryTimeout::new(AckTimeout::new(15), 7);
+        assert_eq!(card.shortest_ns(), Some(1_073_741_824));
+        assert_eq!(card.longest_ns(), Some(4_294_967_296));
         assert_eq!(card.stall_ns(), 134_217_728);
         assert_eq!(card.dead_after_ns(DEFAULT_DEAD_AFTER_NS), 268_435_456);
         assert_eq!(card.detection_ns(DEFAULT_DEAD_AFTER_NS), 469_762_048);
         // With the fabric's default times, the card would have given up long before.
-        assert!(Patience::UNKNOWN.detection_ns(DEFAULT_DEAD_AFTER_NS) > card.limit_ns().unwrap());
+        assert!(
+            RetryTimeout::UNKNOWN.detection_ns(DEFAULT_DEAD_AFTER_NS) > card.shortest_ns().unwrap()
+        );
         // Members that pause for a second need a timeout of 537 ms.
         assert_eq!(
             card.timeout_for(DEFAULT_DEAD_AFTER_NS, 1_000_000_000),
@@ -185,14 +192,14 @@ mod tests {
 
     #[test]
     fn a_timeout_too_short_for_failure_detection_is_detected() {
-        let hasty = Patience::new(AckTimeout::new(10), 3);
-        assert_eq!(hasty.limit_ns(), Some(16_777_216));
+        let hasty = RetryTimeout::new(AckTimeout::new(10), 3);
+        assert_eq!(hasty.shortest_ns(), Some(16_777_216));
         assert!(!hasty.detects_in_time(DEFAULT_DEAD_AFTER_NS));
         assert_eq!(
             hasty.timeout_for(DEFAULT_DEAD_AFTER_NS, 0),
             AckTimeout::new(14)
         );
-        assert!(Patience::UNKNOWN.detects_in_time(DEFAULT_DEAD_AFTER_NS));
-        assert_eq!(Patience::UNKNOWN.limit_ns(), None);
+        assert!(RetryTimeout::UNKNOWN.detects_in_time(DEFAULT_DEAD_AFTER_NS));
+        assert_eq!(RetryTimeout::UNKNOWN.shortest_ns(), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Trace of a run for its interactive page (`alfirk view`), in the format of [`alfirk_view::trace`].
+//! Trace of a run for the interactive page of `alfirk view`, in the format of [`alfirk_view::trace`].
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,21 +18,21 @@ use super::{Record, Sink};
 use crate::engine::{Observation, Observer};
 use crate::frame::Frame;
 
-/// Name of the controller among the nodes of the trace.
+/// Name of the controller's node in the trace.
 pub const CONTROLLER: &str = "controller";
 
-/// Writes the trace of a whole run for its page.
+/// Writes the trace of a whole run, which the interactive page shows.
 pub struct PageTrace<W> {
     sink: Rc<RefCell<Sink<Writer<W>>>>,
-    /// Index of each node in the header of the trace, by name.
+    /// Index of each node in the trace's header, by the node's name.
     nodes: BTreeMap<String, usize>,
     space: Space,
-    /// Last written state of each group, by switch (index in the header) and group address.
+    /// State of each group as last written to the trace, by index of the switch in the header and group address.
     shown: BTreeMap<(usize, Ipv4Addr), (Vec<PathState>, Option<FeedbackState>)>,
 }
 
 /// Creates the header of a trace. Its nodes are the topology's hosts and switches, and the controller. `members`: hosts
-/// of the group, the source first.
+/// of the multicast group, the source first.
 pub fn header(topology: &Topology, title: &str, members: &[HostIndex]) -> Header {
     let hosts = topology.hosts().iter().map(|host| Node {
         name: host.name.clone(),
@@ -89,8 +89,8 @@ impl<W: Write + 'static> PageTrace<W> {
         Ok((watch, record))
     }
 
-    /// Creates the event for a group's new state (multicast forwarding table); `None` if it equals the state last
-    /// written.
+    /// Creates the event that shows a group's new state (multicast forwarding table); `None` if that equals the state
+    /// last written.
     fn mft(
         &mut self,
         t: u64,

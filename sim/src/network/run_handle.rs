@@ -1,9 +1,9 @@
-//! Access of other threads to a running network: its virtual time, and a stop flag.
+//! A handle by which other threads read the virtual time of a running network and stop the run.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// Virtual time and stop flag of a network. Clones refer to the same network.
+/// Handle of a running network, with its virtual time and a stop flag. Clones refer to the same network.
 #[derive(Debug, Clone, Default)]
 pub struct RunHandle(Arc<State>);
 
@@ -19,12 +19,12 @@ impl RunHandle {
         self.0.now.load(Ordering::Relaxed)
     }
 
-    /// Sets the virtual time.
+    /// Stores the virtual time in nanoseconds, for readers.
     pub fn set(&self, now: u64) {
         self.0.now.store(now, Ordering::Relaxed);
     }
 
-    /// Requests that the run stops with an error before its next event.
+    /// Requests that the run stop with an error before its next event.
     pub fn stop(&self) {
         self.0.stopped.store(true, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! A multicast group of which the fast data plane holds the state.
+//! A multicast group whose state is in the fast data plane.
 //!
 //! A *path* of a group is a port of the switch that leads to members.
 
@@ -8,46 +8,47 @@ use std::sync::Arc;
 
 use alfirk_aggregation::{Group, QueuedPacket};
 use alfirk_contract as contract;
-use alfirk_ctrl::tables::{Delivery, Member};
+use alfirk_ctrl::tables::{Member, ReceiverRewrite};
 use alfirk_roce::host::RcFrame;
 use alfirk_roce::wire::QpNum;
 
 use super::{is_between_switches, virtual_mac, Kind};
 use crate::engine::PortMap;
 
-/// Entries of the controller's tables for one group.
+/// Table entries of the controller for one group.
 pub(super) struct GroupEntries {
     pub(super) mcst_id: Ipv4Addr,
     pub(super) virtual_qpn: QpNum,
-    /// Number of packets that a source may send beyond the last acknowledged one; see
+    /// Number of packets that a source may send beyond the last acknowledged packet; see
     /// [`Config::window`](alfirk_aggregation::Config::window).
     pub(super) window: u32,
     /// Whether the group's queue pairs use selective repeat; see
     /// [`Config::is_selective`](alfirk_aggregation::Config::is_selective).
     pub(super) is_selective: bool,
     /// Paths of the group, indexed by path number.
-    pub(super) paths: Vec<Path>,
+    pub(super) paths: Vec<GroupPath>,
 }
 
-/// Path of a group: the members that the switch reaches through one port.
-pub(super) struct Path {
+/// One port through which a switch reaches members of a group, and these members.
+pub(super) struct GroupPath {
     pub(super) port: u32,
     pub(super) is_host: bool,
-    /// Members that the path leads to, by IPv4 address.
+    /// The members that the switch reaches through the port, by IPv4 address.
     pub(super) members: BTreeMap<Ipv4Addr, Member>,
-    /// Rewrite for the receiver at the port; `None` if the port leads to a switch, or to a host that does not receive.
-    pub(super) delivery: Option<Delivery>,
+    /// Rewrite of packets for the receiver at the port; `None` if the port leads to a switch, or to a host that does
+    /// not receive.
+    pub(super) delivery: Option<ReceiverRewrite>,
 }
 
 /// Rewrite of a group's packets for the receiver at one port (`bridge_exit.p4`, `memory_regions.p4`).
 pub(super) struct BridgeExit {
-    pub(super) delivery: Delivery,
-    /// Memory region of the receiver for the next WRITE, as announced by the sender.
+    pub(super) delivery: ReceiverRewrite,
+    /// Memory region of the receiver for the next WRITE, as the sender has announced it.
     pub(super) region: Region,
 }
 
-/// Changes to a WRITE for an announced memory region: values that are XORed into the header fields. `identification`
-/// and `source_port` compensate for the others, so that the ICRC stays valid.
+/// Values that are XORed into the header fields of a WRITE, so that it addresses an announced memory region.
+/// `identification` and `source_port` compensate for the other changes, so that the ICRC stays valid.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Region {
     pub(super) va: u64,
@@ -61,8 +62,8 @@ pub(super) struct FastGroup {
     entries: GroupEntries,
     pub(super) model: Group,
     exits: PortMap<BridgeExit, 0>,
-    /// Ingress port and headers of the last data packet, before the rewrite for a receiver. They show whether the next
-    /// packet continues its flow.
+    /// Ingress port and headers of the last data packet, before it was rewritten for receivers. They show whether the
+    /// next packet continues its flow.
     last: Option<(u32, Arc<RcFrame>)>,
 }
 
@@ -84,17 +85,16 @@ impl FastGroup {
         self.model
     }
 
-    fn path(&self, port: u32) -> Option<&Path> {
+    fn path(&self, port: u32) -> Option<&GroupPath> {
         self.entries.paths.iter().find(|path| path.port == port)
     }
 
-    /// Whether a port leads to the host of a receiver.
+    /// Whether a port leads to a host that receives.
     pub(super) fn is_to_host(&self, port: u32) -> bool {
         self.path(port).is_some_and(|path| path.delivery.is_some())
     }
 
-    /// Whether a packet that arrives at a port is one that the group accepts there (`group_lookup.p4`,
-    /// `bridge_entry.p4`).
+    /// Whether the group accepts a packet that arrives at this port (`group_lookup.p4`, `bridge_entry.p4`).
     pub(super) fn admits(&self, port: u32, frame: &RcFrame, kind: Kind) -> bool {
         let (bth, ip) = (&frame.headers.bth, &frame.outer.ipv4);
         let Some(path) = self.path(port) else {
@@ -113,7 +113,7 @@ impl FastGroup {
             && ip.ttl > 1
     }
 
-    /// Rewrites a packet at its entry into the fabric (`bridge_entry.p4`). The packet must have been admitted.
+    /// Rewrites a packet where it enters the fabric (`bridge_entry.p4`). The group must have accepted the packet.
     pub(super) fn enter(&self, port: u32, frame: &mut RcFrame) {
         let path = self.path(port).filter(|path| path.is_host);
         let ip = &mut frame.outer.ipv4;
@@ -125,9 +125,8 @@ impl FastGroup {
         ip.ttl -= 1;
     }
 
-    /// Sets the position of a data packet in its flow. The packet either continues the flow of the last packet, or
-    /// begins a new flow. A packet that cannot be part of a flow gets no position. All copies of a flow's packets are
-    /// rewritten alike.
+    /// Sets the position of a data packet in its flow. The packet continues the flow of the last packet, or begins a
+    /// new flow. A packet that cannot be part of a flow gets no position. Switches rewrite all packets of a flow alike.
     pub(super) fn set_flow_position(
         &mut self,
         port: u32,
@@ -150,14 +149,14 @@ impl FastGroup {
         }
     }
 
-    /// Applies the retransmission filter. Returns whether the queued packet leaves the switch.
+    /// Applies the retransmission filter to a queued packet. Returns whether the packet leaves the switch.
     pub(super) fn filter(&mut self, queued: QueuedPacket) -> bool {
         // With the strategy `tree`, the time does not matter after the queue.
         let (sent, _) = self.model.dequeue(queued, 0);
         sent.is_some()
     }
 
-    /// Rewrites a packet for the receiver at a port.
+    /// Rewrites a packet for the receiver at a port, if the port leads to one.
     pub(super) fn exit(&self, port: u32, frame: &mut Arc<RcFrame>) {
         if let Some(exit) = self.exits.get(port) {
             exit.apply(Arc::make_mut(frame));
@@ -166,6 +165,7 @@ impl FastGroup {
 }
 
 impl BridgeExit {
+    /// Applies these changes to the headers of a WRITE.
     pub(super) fn apply(&self, frame: &mut RcFrame) {
         let to = &self.delivery;
         let outer = &mut frame.outer;

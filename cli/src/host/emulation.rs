@@ -1,11 +1,11 @@
 //! Emulation of the delays and rates of a host's NIC, link and application.
 //!
 //! The delays are those of [`Model`], applied at the same points as in the simulator, so that a run on a slowed clock
-//! ([`alfirk_packet_io::Clock`]) can be compared with one in virtual time. Nothing here waits or reads a clock. All times are
-//! nanoseconds of the host's clock.
+//! ([`alfirk_packet_io::Clock`]) can be compared with one in virtual time. This module neither waits nor reads a clock.
+//! All times are nanoseconds of the host's clock.
 //!
-//! The event loop is late by the time that the system needs to wake a process up. Actions are stamped with the time when they
-//! were due, so that these delays do not accumulate.
+//! The event loop runs late by the wake-up latency of its process. Actions are stamped with the time when they were
+//! due, so that the latencies do not accumulate.
 
 use std::collections::VecDeque;
 
@@ -14,37 +14,37 @@ use alfirk_packet_io::link::LinkOptions;
 use alfirk_roce::host::{Host, HostEvent};
 use alfirk_sim::network::Model;
 
-/// Emulated NIC, link and application between a host's queue pairs and its interface.
-pub(super) struct Pace {
+/// Emulated NIC, link and application of a host: delays its frames between queue pairs and interface, and its events.
+pub(super) struct HostEmulation {
     model: Model,
     link: Link,
-    /// Earliest time at which the NIC may start its next frame.
+    /// Earliest time at which the NIC may start to send its next frame.
     next_frame_at: u64,
-    /// Whether the host may have a frame to send.
+    /// False if the host has no frame to send until its state changes.
     may_send: bool,
     /// Received frames that the NIC delays, each with the time at which the NIC acts on it.
     arrived: VecDeque<(u64, Vec<u8>)>,
-    /// Events on their way to the application.
+    /// Events that the application has not received yet.
     events: VecDeque<DelayedEvent>,
-    /// Time at which the application has handled every event so far.
-    free_at: u64,
-    /// Time up to which the host has been advanced, in nanoseconds; it never goes back.
-    at: u64,
+    /// Time at which the application has handled all previous events, and can handle the next.
+    application_free_at: u64,
+    /// Current time of the host's queue pairs, which may be earlier than the clock. It never decreases.
+    host_time: u64,
 }
 
-/// An event that is delivered to the application.
+/// An event of a queue pair on its way to the application.
 struct DelayedEvent {
-    /// Time at which the application sees the event.
+    /// Time at which the application has handled the event.
     seen_at: u64,
     /// Time at which a post in response to the event reaches the NIC.
     due: u64,
     event: HostEvent,
 }
 
-impl Pace {
+impl HostEmulation {
     /// Creates the emulation for a host with the delays of `model`, on a link with the properties `link`.
-    pub(super) fn new(model: Model, link: LinkOptions) -> Pace {
-        Pace {
+    pub(super) fn new(model: Model, link: LinkOptions) -> HostEmulation {
+        HostEmulation {
             model,
             // Such a link has no random faults, so the seeds are irrelevant.
             link: Link::new(link, 0, 0),
@@ -52,48 +52,51 @@ impl Pace {
             may_send: false,
             arrived: VecDeque::new(),
             events: VecDeque::new(),
-            free_at: 0,
-            at: 0,
+            application_free_at: 0,
+            host_time: 0,
         }
     }
 
-    /// Accepts a frame from the link.
-    pub(super) fn arrive(&mut self, now: u64, frame: &[u8]) {
+    /// Accepts a frame that the interface received at `now`.
+    pub(super) fn receive_frame(&mut self, now: u64, frame: &[u8]) {
         let due = now.saturating_add(self.model.nic_delay);
         self.arrived.push_back((due, frame.to_vec()));
     }
 
-    /// Advances the host's time before a change that is not caused by a frame.
-    pub(super) fn touch(&mut self, now: u64) {
-        self.at = self.at.max(now);
+    /// Advances the host's time to `now`; called before the application or a timer changes the host.
+    pub(super) fn advance_clock(&mut self, now: u64) {
+        self.host_time = self.host_time.max(now);
         self.may_send = true;
     }
 
-    /// Performs everything in NIC and host that is due by `now`.
+    /// Performs all actions of NIC and host that are due by `now`: received frames, timeouts and sends.
     pub(super) fn advance(&mut self, host: &mut Host, now: u64) {
         let is_due = |(due, _): &(u64, Vec<u8>)| *due <= now;
         while self.arrived.front().is_some_and(is_due) {
             let (due, frame) = self.arrived.pop_front().expect("checked above");
             self.send(host, due);
-            self.touch(due);
-            host.handle_frame(self.at, &frame);
+            self.advance_clock(due);
+            host.handle_frame(self.host_time, &frame);
             self.collect(host);
         }
         if let Some(due) = host.poll_timeout().filter(|due| *due <= now) {
             self.send(host, due);
-            self.touch(due);
-            host.handle_timeout(self.at);
+            self.advance_clock(due);
+            host.handle_timeout(self.host_time);
         }
         self.collect(host);
         self.send(host, now);
     }
 
-    /// Collects the host's events.
+    /// Moves the host's events to the queue for the application, with the times of their delivery.
     fn collect(&mut self, host: &mut Host) {
         while let Some(event) = host.poll_event() {
-            let handling = self.model.handling(event.received_bytes());
-            let seen_at = self.at.max(self.free_at).saturating_add(handling);
-            self.free_at = seen_at;
+            let handling = self.model.handling_ns(event.received_bytes());
+            let seen_at = self
+                .host_time
+                .max(self.application_free_at)
+                .saturating_add(handling);
+            self.application_free_at = seen_at;
             let due = seen_at.saturating_add(self.model.post_delay);
             self.events.push_back(DelayedEvent {
                 seen_at,
@@ -103,42 +106,47 @@ impl Pace {
         }
     }
 
-    /// Puts frames on the link, each when its transmission can start, up to `now`.
+    /// Puts frames of the host on the link while their transmission can start by `now`.
     fn send(&mut self, host: &mut Host, now: u64) {
         while self.may_send && self.can_send_at() <= now {
-            self.at = self.can_send_at();
-            let Some(frame) = host.poll_transmit(self.at) else {
+            self.host_time = self.can_send_at();
+            let Some(frame) = host.poll_transmit(self.host_time) else {
                 self.may_send = false;
                 return;
             };
-            self.next_frame_at = self.at.saturating_add(self.model.packet_interval);
-            self.link.push(self.at, frame);
+            self.next_frame_at = self.host_time.saturating_add(self.model.packet_interval);
+            self.link.push(self.host_time, frame);
         }
     }
 
+    /// Earliest time at which the next frame can start: link and NIC are idle.
     fn can_send_at(&self) -> u64 {
-        self.link.idle_at().max(self.next_frame_at).max(self.at)
+        self.link
+            .idle_at()
+            .max(self.next_frame_at)
+            .max(self.host_time)
     }
 
-    /// The next event on which the application may act at time `now`, and the time at which it saw the event; `None` if there is none.
+    /// Returns the next event to which the application's reaction is due by `now`, with the time at which the event was
+    /// handled; `None` if there is none.
     pub(super) fn next_event(&mut self, now: u64) -> Option<(u64, HostEvent)> {
         self.events.front().filter(|seen| seen.due <= now)?;
         let seen = self.events.pop_front()?;
-        self.touch(seen.due);
+        self.advance_clock(seen.due);
         Some((seen.seen_at, seen.event))
     }
 
-    /// The next frame that has reached the other end of the link by `now`; `None` if there is none.
+    /// Returns the next frame that has reached the other end of the emulated link by `now`; `None` if there is none.
     pub(super) fn next_frame(&mut self, now: u64) -> Option<Vec<u8>> {
         self.link.pop(now)
     }
 
-    /// Nanoseconds from the application's post of `bytes` until the NIC acts on it.
-    pub(super) fn posting(&self, bytes: u64) -> u64 {
-        self.model.posting(bytes)
+    /// Nanoseconds from the application's post of a message of `bytes` bytes until the NIC acts on it.
+    pub(super) fn post_delay(&self, bytes: u64) -> u64 {
+        self.model.posting_ns(bytes)
     }
 
-    /// Time of the next due action, in nanoseconds; `None` if none is pending.
+    /// Time at which [`HostEmulation::advance`] must be called next; `None` if nothing is pending.
     pub(super) fn poll_timeout(&self) -> Option<u64> {
         let sends = self.may_send.then(|| self.can_send_at());
         let arrived = self.arrived.front().map(|(due, _)| *due);
@@ -159,7 +167,7 @@ mod tests {
     use super::*;
 
     /// A host that answers ARP requests, on a link of 1 bit per nanosecond with a delay of 100 ns.
-    fn paced(model: Model) -> (Host, Pace) {
+    fn paced(model: Model) -> (Host, HostEmulation) {
         let mac = MacAddr([2, 0, 0, 0, 0, 1]);
         let config = HostConfig::new("h1", mac, [10, 0, 0, 1].into(), 8, 1500, 1);
         let link = LinkOptions {
@@ -168,14 +176,14 @@ mod tests {
             delay: Duration::from_nanos(100),
             ..LinkOptions::default()
         };
-        (Host::new(config).unwrap(), Pace::new(model, link))
+        (Host::new(config).unwrap(), HostEmulation::new(model, link))
     }
 
     fn model(nic_delay: u64) -> Model {
         Model {
             nic_delay,
             packet_interval: 0,
-            ..Model::named()[1].model
+            ..Model::named_models()[1].model
         }
     }
 
@@ -193,33 +201,33 @@ mod tests {
 
     #[test]
     fn replies_leave_after_nic_and_link() {
-        let (mut host, mut pace) = paced(model(250));
-        pace.arrive(1_000, &arp_request());
-        assert_eq!(pace.poll_timeout(), Some(1_250));
-        pace.advance(&mut host, 1_249);
-        assert_eq!(pace.next_frame(u64::MAX), None);
-        pace.advance(&mut host, 1_250);
+        let (mut host, mut emulation) = paced(model(250));
+        emulation.receive_frame(1_000, &arp_request());
+        assert_eq!(emulation.poll_timeout(), Some(1_250));
+        emulation.advance(&mut host, 1_249);
+        assert_eq!(emulation.next_frame(u64::MAX), None);
+        emulation.advance(&mut host, 1_250);
         let arrival = 1_250 + ON_LINK + 100;
-        assert_eq!(pace.next_frame(arrival - 1), None);
-        assert!(pace.next_frame(arrival).is_some());
+        assert_eq!(emulation.next_frame(arrival - 1), None);
+        assert!(emulation.next_frame(arrival).is_some());
     }
 
     #[test]
     fn late_work_is_stamped_with_its_due_time() {
         let arrivals = |late: bool| {
-            let (mut host, mut pace) = paced(model(250));
+            let (mut host, mut emulation) = paced(model(250));
             for at in [0, 10, 20_000] {
-                pace.arrive(at, &arp_request());
+                emulation.receive_frame(at, &arp_request());
             }
             if !late {
                 for now in (0..25_000).step_by(10) {
-                    pace.advance(&mut host, now);
+                    emulation.advance(&mut host, now);
                 }
             }
-            pace.advance(&mut host, 50_000);
+            emulation.advance(&mut host, 50_000);
             let mut found = Vec::new();
-            while let Some(at) = pace.link.poll_timeout() {
-                found.extend(pace.next_frame(at).map(|_| at));
+            while let Some(at) = emulation.link.poll_timeout() {
+                found.extend(emulation.next_frame(at).map(|_| at));
             }
             found
         };
