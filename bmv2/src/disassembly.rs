@@ -58,7 +58,7 @@ impl LoadedProgram {
         }
     }
 
-    /// Returns where control continues after a table.
+    /// Returns the text of the next instruction after a table: one per action, then those after a hit and a miss.
     fn exits(&self, table: u16) -> String {
         let table = &self.tables[usize::from(table)];
         let actions = table.actions.iter().map(|(action, next)| {
@@ -75,15 +75,16 @@ impl LoadedProgram {
     }
 }
 
-/// Appends a line.
+/// Appends a line to the text of the disassembly.
 fn line(text: &mut String, line: std::fmt::Arguments) {
     writeln!(text, "{line}").expect("a String takes everything");
 }
 
-/// Names of operands in a part of the code.
+/// Names of the operands of instructions: fields, parameters and temporaries. A part of the code, such as an action,
+/// has its own names of parameters.
 struct Names<'a> {
     program: &'a LoadedProgram,
-    /// Names of words.
+    /// Name of each of the packet's 64-bit words, such as `ipv4.ttl`.
     words: Vec<String>,
 }
 
@@ -149,7 +150,7 @@ impl<'a> Names<'a> {
         Names { program, words }
     }
 
-    /// Returns the text of an instruction at `pc`.
+    /// Returns the disassembly of one instruction; `pc` is its position, from which jump targets are computed.
     fn instruction(&self, op: FusedOp, pc: Pc) -> String {
         let mut text = String::new();
         let mut rest = op.text();
@@ -177,7 +178,8 @@ impl<'a> Names<'a> {
         word.cloned().unwrap_or_else(|| format!("w{slot}"))
     }
 
-    /// Returns the text of an operand. `index` selects an element of an operand that is a pair.
+    /// Returns the text of an operand of the instruction at `pc`. For an operand that is a pair, `index` (0 or 1)
+    /// selects one of the two.
     fn operand(&self, operand: Operand, index: usize, pc: Pc) -> String {
         let program = self.program;
         let layout = &program.layout;
@@ -242,7 +244,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Returns a name of a stack: that of its first element without the index.
+    /// Returns the name of a header stack, which is that of its first element without `[0]`.
     fn stack(&self, stack: u16) -> String {
         let layout = &self.program.layout;
         let first = layout.stacks[usize::from(stack)].headers.first();
@@ -253,7 +255,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Returns the field of a stack's elements, as the field of the first one.
+    /// Returns the name of a field of a stack's elements, which is that of the field in element 0.
     fn element(&self, element: u16) -> String {
         self.word(self.program.elements[usize::from(element)].start)
     }
@@ -350,7 +352,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Returns a constant as text: small numbers in decimal.
+/// Formats a constant: in decimal up to 9999, in hexadecimal with `0x` above.
 fn constant(value: u64) -> String {
     match value {
         0..=9999 => value.to_string(),

@@ -10,8 +10,8 @@ use crate::trace::TraceLine;
 use alfirk_packet_io::frame::SplitFrame;
 use std::sync::Arc;
 
-/// Effects of [`Switch::ingress`](crate::Switch::ingress) and [`Switch::egress`](crate::Switch::egress). The switch
-/// appends to the lists; the caller takes from them.
+/// Effects of processing packets by [`Switch::ingress`](crate::Switch::ingress) and
+/// [`Switch::egress`](crate::Switch::egress). The switch appends to the lists; the caller takes from them.
 #[derive(Debug, Default)]
 pub struct Effects {
     /// Packets for the queues of their egress ports, in order.
@@ -24,11 +24,12 @@ pub struct Effects {
     pub dropped: Vec<DropReason>,
     /// Texts of `log_msg` calls and of failed assertions.
     pub logs: Vec<String>,
-    /// Trace lines, when the switch traces.
+    /// Steps of packets, if tracing is on ([`Switch::set_trace`](crate::Switch::set_trace)).
     pub trace: Vec<TraceLine>,
-    /// Log lines in BMv2's format, when the switch logs.
+    /// Log lines in BMv2's format, if the log is on ([`Switch::set_log`](crate::Switch::set_log)).
     pub log: Vec<LogLine>,
-    /// Buffers of frames that are no longer used. The switch takes from and adds to them, to avoid allocations.
+    /// Buffers of frames that are no longer in use. The switch takes buffers from this list and adds to it, to avoid
+    /// allocations.
     pub spare: Vec<Vec<u8>>,
 }
 
@@ -58,23 +59,23 @@ pub struct Queued {
     pub port: u32,
     /// Priority of the queue, from `standard_metadata.priority` or the clone session; the highest is served first.
     pub priority: u8,
-    /// Estimated length on the wire in bytes, for the queue's depth in bytes.
+    /// Estimated length of the frame in bytes, by which the caller can compute the queue's depth in bytes.
     pub len: usize,
     /// Number of the program load (1 for the first program, then counting up) under which the packet was received.
     pub(crate) generation: u64,
     pub(crate) packet: QueuedPacket,
 }
 
-/// The contents of a queued packet.
+/// The contents of a queue entry: the packet, or one of several copies of a shared packet.
 #[derive(Debug)]
 pub(crate) enum QueuedPacket {
-    /// A packet that no other queue entry shares.
+    /// A packet whose data no other queue entry shares.
     Own(Box<Packet>),
-    /// One of several copies, which differ only in these values while they are queued. Each is created when it leaves
-    /// its queue, so that it reuses the memory of the previous copy.
+    /// One of several copies of a packet, which share its data while they are queued and differ only in these two
+    /// values. The copy is created when it leaves its queue, in the memory of the previous copy.
     Copy {
         of: Arc<SharedPacket>,
-        /// Replication id.
+        /// Replication id of the copy (`egress_rid`).
         rid: u16,
         /// Number of the copy in traces and the log.
         copy: u32,
@@ -90,11 +91,12 @@ pub(crate) struct SharedPacket(pub Box<Packet>);
 pub(crate) struct Packet {
     /// Values of the P4 fields, the action parameters and temporaries, in 64-bit words at the positions of `Layout`.
     pub words: Box<[u64]>,
-    /// Bytes of the received frame, shared by all copies. `None` only in spare packets.
+    /// Bytes of the received frame, shared by all copies of the packet. `None` only in pooled packets that are not in
+    /// use.
     pub frame: Option<Arc<Frame>>,
-    /// Offset in bytes of the payload, which follows the parsed headers, in the frame.
+    /// Offset of the payload in the received frame, in bytes. The payload follows the parsed headers.
     pub payload: usize,
-    /// State of processing that is not in P4 fields, such as requested clones.
+    /// State of processing that no P4 field holds, such as requested clones.
     pub ctx: Context,
 }
 

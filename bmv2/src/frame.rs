@@ -4,7 +4,7 @@ use crate::exec::big::Big;
 use alfirk_packet_io::frame::{SplitFrame, Tail};
 use std::sync::{Arc, OnceLock};
 
-/// Padding after the frame's bytes, so that eight bytes can be read at any offset.
+/// Number of padding bytes after a frame, which allow reading eight bytes at any offset.
 const PAD: usize = 8;
 
 /// The bytes of a received frame, followed by padding.
@@ -17,7 +17,7 @@ pub(crate) struct Frame {
     /// Number of bytes in `bytes` that belong to the frame, without padding.
     head_len: usize,
     tail: Option<Arc<Tail>>,
-    /// All bytes contiguously, with padding; computed on demand.
+    /// All bytes of head and tail contiguously, with padding. Computed when the tail is read.
     whole: OnceLock<Vec<u8>>,
 }
 
@@ -62,15 +62,15 @@ impl Frame {
         self.tail.is_some()
     }
 
-    /// Drops the shared tail.
+    /// Releases the shared tail of the frame.
     pub fn release_tail(&mut self) {
         if self.tail.take().is_some() {
             self.whole.take();
         }
     }
 
-    /// Moves the bytes to an output frame, with `headers` in place of the first `parsed` bytes. Keeps the buffer
-    /// `out` for the next frame. Bytes whose position does not change are not moved.
+    /// Moves the bytes to an output frame, with `headers` in place of the first `parsed` bytes. Keeps the buffer `out`
+    /// for the next frame. Bytes that stay at their offset are not moved.
     pub fn take_output(&mut self, parsed: usize, headers: &[u8], mut out: Vec<u8>) -> SplitFrame {
         if headers.len() != parsed || parsed > self.head_len {
             return self.copy_with_headers(parsed, headers, out);
@@ -123,7 +123,7 @@ impl Frame {
         })
     }
 
-    /// Returns the bytes up to `end` or beyond, and padding after them. `end` must be within the frame.
+    /// Returns at least the first `end` bytes of the frame, followed by padding. `end` must be within the frame.
     #[inline]
     fn up_to(&self, end: usize) -> &[u8] {
         match end <= self.head_len || self.tail.is_none() {
@@ -132,7 +132,7 @@ impl Frame {
         }
     }
 
-    /// Returns `len` bytes from `offset`, which must be within the frame, and eight bytes more.
+    /// Returns `len` bytes from byte `offset` on, and eight more bytes. The `len` bytes must be within the frame.
     #[inline]
     pub fn padded(&self, offset: usize, len: usize) -> &[u8] {
         &self.up_to(offset + len)[offset..]
@@ -176,7 +176,7 @@ pub(crate) struct Rest<'a> {
 }
 
 impl<'a> Rest<'a> {
-    /// No bytes.
+    /// An empty rest, for code that runs without a frame.
     pub const NONE: Rest<'static> = Rest { frame: None, at: 0 };
 
     /// Returns the bytes after the first `at` ones.

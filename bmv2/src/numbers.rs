@@ -31,12 +31,12 @@ pub(crate) fn shortest(words: &[u64]) -> Vec<u8> {
     bytes[zeros.min(bytes.len().saturating_sub(1))..].to_vec()
 }
 
-/// Returns a mask of the low `bits` bits.
+/// Returns a number of `bits` ones: a mask of the low bits.
 pub(crate) fn ones(bits: u32) -> Words {
     prefix(bits, bits)
 }
 
-/// Returns a mask of the upper `len` of `bits` bits.
+/// Returns a prefix mask: of `bits` bits, the upper `len` are one.
 pub(crate) fn prefix(bits: u32, len: u32) -> Words {
     let n = (bits as usize).div_ceil(64).max(1);
     let below = |bits: u32, i: usize| match (bits as usize).saturating_sub(64 * i) {

@@ -142,7 +142,7 @@ struct Group {
 /// Maximum number of a clone session; BMv2 uses 15 bits.
 pub const MAX_SESSION: u32 = 0x7fff;
 
-/// Constant that BMv2 uses as hash to choose a port of a link aggregation group.
+/// Hash value by which a port of a link aggregation group is chosen; BMv2 uses this constant, too.
 const LAG_HASH: usize = 0xff;
 
 impl Pre {
@@ -410,7 +410,7 @@ impl Pre {
         Some(old)
     }
 
-    /// Recomputes the copies of a group.
+    /// Recomputes the list of copies of a group after a change of its nodes.
     fn refresh(&mut self, group: u32) {
         let Some(g) = self.groups.get(&group) else {
             return;
@@ -469,7 +469,7 @@ impl Pre {
     }
 }
 
-/// Returns an error if `need` objects are more than the limit.
+/// Checks that `need` objects of a kind do not exceed the limit.
 fn check_limit(what: &'static str, need: usize, limit: usize) -> Result<(), PreError> {
     match need > limit {
         true => Err(PreError::Full { what, limit }),

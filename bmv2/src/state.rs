@@ -35,7 +35,7 @@ pub(crate) struct State {
     pub headers: Vec<u8>,
     /// Records the steps of packets, if tracing or the log is on.
     pub recorder: Option<Box<Recorder>>,
-    /// Buffer for lists of copies, reused to avoid allocations.
+    /// Buffer for lists of a packet's copies, reused to avoid allocations.
     pub scratch: Vec<Replica>,
 }
 
@@ -95,7 +95,7 @@ impl State {
         state
     }
 
-    /// Adds `change` to the number of uses of a member or group that is the target of an entry.
+    /// Adds `change` to the number of references to the member or group that is the target of an entry.
     pub fn count_use(&mut self, profile: usize, target: &Target, change: isize) {
         let profile = &mut self.profiles[profile];
         let uses = match target {

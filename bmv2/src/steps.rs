@@ -8,18 +8,18 @@
 use crate::tables::{EntryTarget, KeyMatch, TableEntry};
 use std::fmt::{self, Display, Formatter};
 
-/// Severity of a log line, with BMv2's names of levels.
+/// Severity of a log line, with BMv2's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Details that explain a step.
     Trace,
     /// A step of a packet.
     Debug,
-    /// A message of the program.
+    /// A text that the P4 program itself logs, by `log_msg`.
     Info,
-    /// A step that probably is a mistake of the program or control plane.
+    /// A step that probably is a mistake in the P4 program or of the control plane.
     Warn,
-    /// A failure of a step.
+    /// A step that failed.
     Error,
 }
 
@@ -50,7 +50,7 @@ pub enum Step {
     Extract(String),
     /// The parser extracts the header of this name, which has a varbit field.
     ExtractVarbit(String),
-    /// A parser state evaluates its `select`.
+    /// A parser state evaluates the key of its `select`.
     Key {
         /// Name of the state.
         state: String,
@@ -70,7 +70,7 @@ pub enum Step {
     Verified {
         /// Name of the checksum.
         checksum: String,
-        /// Whether the field had the computed value.
+        /// Whether the checksum field had the computed value.
         right: bool,
     },
     /// A checksum was not verified.
@@ -80,7 +80,7 @@ pub enum Step {
         /// Reason, as the end of a sentence.
         why: &'static str,
     },
-    /// The parser and the verification of checksums have ended.
+    /// The parser has ended, and checksums have been verified.
     ParserEnd,
     /// The pipeline of this name, `ingress` or `egress`, starts.
     PipelineStart(&'static str),
@@ -92,14 +92,14 @@ pub enum Step {
     Apply(String),
     /// A table looks up a key: name and value of each key field.
     LookUp(Vec<(String, String)>),
-    /// An entry matched.
+    /// An entry of a table matched the packet.
     Hit {
         /// Name of the table.
         table: String,
         /// Handle of the entry, as in BMv2.
         handle: u32,
     },
-    /// The entry that matched.
+    /// Contents of the entry that matched, logged after [`Step::Hit`].
     Entry {
         /// Handle of the entry, as in BMv2.
         handle: u32,
@@ -143,11 +143,11 @@ pub enum Step {
     },
     /// The packet is cloned at the end of this pipeline.
     Cloning(&'static str),
-    /// A clone gets its destination.
+    /// The destination of a clone was determined.
     CloneTo {
-        /// Kind of destination, as in BMv2's log.
+        /// Kind of the destination in BMv2's log: `egress port` or `MGID`, the id of a multicast group.
         what: &'static str,
-        /// Number of the port or group.
+        /// Number of the port or of the multicast group.
         number: u32,
     },
     /// A digest is sent to the control plane.
@@ -159,7 +159,7 @@ pub enum Step {
     Resubmit,
     /// Ingress has ended with this value of `egress_spec`.
     EgressPort(u64),
-    /// The packet is dropped, because its priority is not below the number of queues.
+    /// The packet is dropped, because its priority is not below the number of queues per port.
     Priority,
     /// The packet is dropped at the end of this pipeline.
     Dropped(&'static str),
@@ -169,7 +169,7 @@ pub enum Step {
     Updated {
         /// Name of the checksum.
         checksum: String,
-        /// Whether its condition holds, so that the field is written.
+        /// Whether the condition of the checksum holds, so that its field is updated.
         met: bool,
     },
     /// The deparser emits the header of this name.
@@ -187,7 +187,7 @@ pub enum Step {
     },
 }
 
-/// A key field of a table, for printing entries.
+/// A key field of a table, by which the log prints entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryKey {
     /// Name of the key field.

@@ -56,7 +56,7 @@ impl Default for SwitchOptions {
     }
 }
 
-/// Values of `standard_metadata.instance_type`.
+/// Values of v1model's `standard_metadata.instance_type`.
 mod instance {
     pub const NORMAL: u64 = 0;
     pub const INGRESS_CLONE: u64 = 1;
@@ -69,7 +69,7 @@ mod instance {
 /// Limit of resubmissions per packet. BMv2 has none, but processes other packets between them.
 const MAX_RESUBMITS: u32 = 1000;
 
-/// Limit of egress passes by [`Switch::process`] per frame.
+/// Maximum number of egress passes per frame in [`Switch::process`]. Recirculations and copies cause further passes.
 const MAX_PASSES: u32 = 10_000;
 
 /// Maximum length of a recirculated frame in bytes; longer than any received frame.
@@ -91,14 +91,14 @@ pub struct Switch {
     pool: Pool,
 }
 
-/// A loaded program with its state.
+/// A loaded program, and the state that belongs to it.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub program: Arc<LoadedProgram>,
     pub state: State,
 }
 
-/// The parts of a switch that processing a packet needs, borrowed separately.
+/// The parts of a switch that are needed to process a packet. They are borrowed separately from each other.
 pub(crate) struct Processor<'a> {
     pub program: &'a LoadedProgram,
     pub state: &'a mut State,
@@ -106,7 +106,7 @@ pub(crate) struct Processor<'a> {
     drop_port: u32,
     pub cpu_port: Option<u32>,
     pub priority_queues: u32,
-    /// Number of frames recirculated within this call.
+    /// Number of recirculated frames in this call of the switch.
     pub recirculated: u32,
     generation: u64,
 }
@@ -163,14 +163,16 @@ impl Switch {
         self.record();
     }
 
-    /// Adds the current program's frames to the log's count, which continues with the next program.
+    /// Adds the number of frames of the current program to the count of logged frames. The next program continues this
+    /// count.
     fn count_logged(&mut self) {
         let state = self.loaded.as_ref().map(|loaded| &loaded.state);
         let recorder = state.and_then(|state| state.recorder.as_ref());
         self.logged += recorder.map_or(0, |recorder| recorder.packets);
     }
 
-    /// Replaces the recorder of traces and the log after a change of the settings or the program.
+    /// Creates a new recorder of traces and log lines, or removes it. Called after a change of the settings or the
+    /// program.
     fn record(&mut self) {
         let (traces, logs, logged) = (self.traces, self.logs, self.logged);
         if let Some(loaded) = &mut self.loaded {
@@ -334,13 +336,15 @@ impl Processor<'_> {
         }
     }
 
-    /// Sets the numbers of a copy for traces and the log: that of the packet, and that of the copy.
+    /// Sets the numbers by which traces and the log identify a copy: `of`, the number of the packet, and the next
+    /// number of a copy of it.
     pub fn number_copy(&mut self, copy: &mut Packet, of: u64) {
         copy.ctx.number = of;
         copy.ctx.copy = self.copy_number(copy, of);
     }
 
-    /// Returns the number of the next copy of a packet, if copies are numbered.
+    /// Returns the number of the next copy of the packet with number `of`. If the switch records nothing, returns the
+    /// copy number that `packet` has already.
     fn copy_number(&mut self, packet: &Packet, of: u64) -> u32 {
         match &mut self.state.recorder {
             Some(recorder) => recorder.copy_number(of),
@@ -348,7 +352,7 @@ impl Processor<'_> {
         }
     }
 
-    /// Records the changed fields of the packet, if the switch traces.
+    /// Records the fields that the packet has changed, if the switch traces.
     #[inline]
     fn record_changes(&mut self, packet: &Packet) {
         if let Some(recorder) = &mut self.state.recorder {
@@ -499,7 +503,7 @@ impl Processor<'_> {
         fx.dropped.push(reason);
     }
 
-    /// Copies the fields of a field list from one packet's words to another's.
+    /// Copies the fields of a field list from the words `from` to the words `to`.
     fn keep(&self, from: &[u64], to: &mut [u64], list: u32) {
         for item in self.program.field_lists.get(&list).into_iter().flatten() {
             let range = usize::from(item.slot)..usize::from(item.slot) + usize::from(item.words);

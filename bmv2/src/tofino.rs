@@ -22,17 +22,17 @@ use crate::steps::Step;
 use crate::switch::Processor;
 use crate::trace::TraceEvent;
 
-/// Value of `ucast_egress_port` that means no port.
+/// Value of `ucast_egress_port` by which the packet has no egress port.
 const NO_PORT: u64 = 0x1ff;
 
-/// Bits of `drop_ctl`.
+/// Bits of Tofino's `drop_ctl` metadata field.
 mod drop {
     pub const UNICAST_MULTICAST_RESUBMIT: u64 = 1;
     pub const COPY_TO_CPU: u64 = 2;
     pub const MIRROR: u64 = 4;
 }
 
-/// Bits of `parser_err`.
+/// Bits of Tofino's `parser_err` metadata field.
 mod parser_error {
     pub const NO_MATCH: u64 = 0x0001;
     pub const PARTIAL_HEADER: u64 = 0x0002;
@@ -40,8 +40,8 @@ mod parser_error {
     pub const TIMEOUT: u64 = 0x0008;
 }
 
-/// Limit of resubmissions per packet, and of recirculations without a queue. The chip has none, but processes other
-/// packets between them.
+/// Maximum number of resubmissions per packet, and of recirculations without a queue. The chip has no limit, but
+/// processes other packets between them.
 const MAX_ROUNDS: u32 = 1000;
 
 impl Chip {
@@ -366,7 +366,7 @@ impl Processor<'_> {
         self.send(tofino, port, bytes, now, fx);
     }
 
-    /// Sends a frame, or recirculates it.
+    /// Sends a frame to a port, or recirculates it if the port is a recirculation port.
     fn send(&mut self, tofino: &Tofino, port: u32, frame: Vec<u8>, now: u64, fx: &mut Effects) {
         if tofino.chip.recirculates(port) {
             if frame.len() > crate::switch::MAX_RECIRCULATED {
@@ -423,7 +423,7 @@ impl Processor<'_> {
         bits == 0 || field.is_some()
     }
 
-    /// Runs a control and the code of its deparser. Returns false when the packet was dropped.
+    /// Runs the control of ingress or egress, and the code of its deparser. Returns false when the packet was dropped.
     fn tofino_gress(
         &mut self,
         gress: &Gress,
@@ -472,8 +472,8 @@ impl Processor<'_> {
         bytes
     }
 
-    /// Returns a header's bytes as the parser expects them; `zeros` zero bytes if the program does not declare the
-    /// header.
+    /// Returns the bytes of a metadata header as the parser expects them. If the program does not declare the header,
+    /// they are `zeros` zero bytes.
     fn header_bytes(&mut self, packet: &Packet, header: Option<u16>, zeros: usize) -> Vec<u8> {
         let Some(header) = header else {
             return vec![0; zeros];
@@ -485,7 +485,8 @@ impl Processor<'_> {
         bytes
     }
 
-    /// Returns the bytes that a mirror or resubmission adds in front of a packet.
+    /// Returns the header that a mirror or resubmission adds in front of a packet: the concatenated fields of a field
+    /// list.
     fn front(&self, tofino: &Tofino, packet: &Packet, list: u32) -> Vec<u8> {
         let Some(front) = tofino.fronts.get(&list) else {
             return Vec::new();

@@ -76,7 +76,7 @@ pub enum TraceEvent {
         port: u32,
         /// Priority of the queue; the highest is served first.
         priority: u8,
-        /// Replication id; 0 for packets that are not multicast.
+        /// Replication id of the copy; 0 for packets that are not multicast.
         rid: u64,
     },
     /// Egress started.
@@ -116,7 +116,7 @@ pub struct NamedValue {
     pub value: String,
 }
 
-/// Terminal colours; all empty for plain text.
+/// Terminal escape codes by colour; all empty for plain text.
 struct Colors {
     strong: &'static str,
     name: &'static str,
@@ -256,7 +256,7 @@ pub(crate) struct Recorder {
     pub packets: u64,
     /// Number of the packet whose steps are being recorded.
     packet: u64,
-    /// The packet's words when changes were last recorded.
+    /// The words of the packet whose steps are being recorded, at the time of the last record of changes.
     seen: Vec<u64>,
     states: Vec<String>,
     /// Whether traces are recorded.
@@ -273,11 +273,11 @@ pub(crate) struct Recorder {
     pub log: Vec<LogLine>,
 }
 
-/// Number of packets whose copies are counted; with more packets in the switch, copy numbers may repeat.
+/// Number of packets for which copies are counted. With more packets in the switch, the numbers of copies may repeat.
 const COUNTED_PACKETS: usize = 4096;
 
-/// Limit of lines between two calls that take them; further ones are discarded. Without it, a program that loops would
-/// fill the memory.
+/// Maximum number of recorded lines between two calls that take them. Further lines are discarded, so that a program
+/// that loops does not fill the memory.
 const MAX_LINES: usize = 10_000;
 
 impl Recorder {
@@ -312,7 +312,7 @@ impl Recorder {
         number
     }
 
-    /// Returns the number of the next copy of a packet.
+    /// Returns the number of the next copy of a packet, counted from 1; 0 if the log is off.
     pub fn copy_number(&mut self, packet: u64) -> u32 {
         self.copies_of(packet).map_or(0, |copies| {
             *copies += 1;

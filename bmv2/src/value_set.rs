@@ -1,4 +1,4 @@
-//! Parser value sets, in the form that the parser compares.
+//! Parser value sets, in the form that the parser compares with its key.
 
 use crate::frame::Frame;
 use crate::program::{CaseOn, KeyPart, LoadedProgram};
@@ -9,20 +9,21 @@ use rustc_hash::FxHashSet;
 pub(crate) struct ValueSetState {
     /// Unpadded members in the order of insertion.
     pub members: Vec<Vec<u8>>,
-    /// Members padded and masked, one list for every use of the set in the parser.
+    /// Members padded and masked: one list for each combination of key widths and mask with which a `select` uses the
+    /// set.
     pub shadows: Vec<Shadow>,
 }
 
-/// Members of a value set, padded and masked for one use in the parser.
+/// Members of a value set, padded and masked for the `select`s that have these key widths and this mask.
 #[derive(Clone, Debug)]
 pub(crate) struct Shadow {
-    /// Widths of the parts of the key, in bits.
+    /// Width of each part of the `select` key, in bits.
     pub bits: Vec<u32>,
     pub mask: Option<Vec<u8>>,
     pub values: FxHashSet<Vec<u8>>,
 }
 
-/// Creates empty value sets, with a shadow for every use in the parser.
+/// Creates empty value sets, with one list of padded members for each form of key with which a `select` uses the set.
 pub(crate) fn value_sets(program: &LoadedProgram) -> Vec<ValueSetState> {
     let mut sets = vec![ValueSetState::default(); program.vsets.len()];
     let tofino = (program.tofino.iter()).flat_map(|of| [&of.ingress.parser, &of.egress.parser]);

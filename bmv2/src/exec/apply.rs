@@ -11,8 +11,8 @@ use crate::steps::{padded_hex, short_hex, EntryKey, Step};
 use crate::tables::{ActionRef, EntryHandle, Target};
 use crate::trace::{NamedValue, TraceEvent};
 
-/// Value that a miss stores in the field for the index of the matching entry (used by direct registers). It is larger
-/// than any index.
+/// Value stored in the field that receives the index of the matching entry, after a table miss. Direct registers use
+/// this field; the value is larger than any index.
 const NO_ENTRY: u64 = u32::MAX as u64;
 
 /// Looks up the packet in a table, and stores the arguments of the entry's action. Returns the action's code, if an
@@ -26,7 +26,7 @@ pub(super) fn apply(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Option
 }
 
 #[cold]
-/// Like [`look_up`], and records the table in traces and the log.
+/// Looks up the packet in a table as [`look_up`] does, and records the table in traces and the log.
 fn apply_recorded(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
     let program = vm.program;
     let table = &program.tables[at];
@@ -118,7 +118,7 @@ fn log_lookup(vm: &mut Interpreter, phv: &[u64], at: usize, found: Option<u32>) 
     vm.state.recorder = Some(recorder);
 }
 
-/// Implements [`apply`] without recording.
+/// Looks up the packet in a table, without recording. Arguments and results are those of [`apply`].
 #[inline(always)]
 fn look_up(vm: &mut Interpreter, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
     let Interpreter {

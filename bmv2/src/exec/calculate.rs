@@ -7,7 +7,7 @@ use crate::externs::random::Random;
 use crate::frame::Rest;
 use crate::program::{Calculation, Input, JoinedInputs, Layout};
 
-/// Maximum number of inputs stored by `round_robin_consistent`.
+/// Maximum number of packets' inputs that the hash algorithm `round_robin_consistent` stores.
 const MAX_SEEN: usize = 1 << 20;
 
 impl JoinedInputs {

@@ -106,7 +106,7 @@ fn emit_varbit(h: &Header, phv: &[u64], out: &mut [u8]) -> usize {
     bytes.len()
 }
 
-/// Writes the low `bits` bits of `value` at the bit `offset`; the bytes must be zero there.
+/// Writes the low `bits` bits of `value` to `bytes`, from bit `offset` on. These bits must be zero before.
 #[inline]
 fn put(bytes: &mut [u8], offset: usize, bits: u32, value: u64) {
     if bits == 0 {

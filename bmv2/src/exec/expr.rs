@@ -11,7 +11,7 @@ use crate::program::{Layout, LoadedProgram};
 use crate::state::State;
 use std::cmp::Ordering;
 
-/// Evaluates an expression.
+/// Evaluates an expression for a packet with the words `phv`, in unbounded integers.
 pub fn eval(node: &Node, program: &LoadedProgram, state: &State, phv: &[u64]) -> Big {
     let value = |node: &Node| eval(node, program, state, phv);
     let element = |element: u16, index: u64| {
@@ -78,7 +78,7 @@ fn layout(program: &LoadedProgram) -> &Layout {
     &program.layout
 }
 
-/// Executes an operation of `LoadedProgram::bigs`.
+/// Evaluates an expression in unbounded integers, and stores its value in the destination of the operation.
 pub fn run_big(op: &BigOp, program: &LoadedProgram, state: &mut State, phv: &mut [u64]) {
     let value = eval(&op.node, program, state, phv);
     match &op.dest {

@@ -178,7 +178,8 @@ pub struct StackWords {
 }
 
 impl StackWords {
-    /// Returns the position of a header stack or a stack of unions; the latter are numbered after the former.
+    /// Returns the position of a stack of headers or of header unions. The numbers of stacks of unions follow those of
+    /// stacks of headers.
     pub fn of(layout: &Layout, stack: u16) -> StackWords {
         let at = usize::from(stack);
         match layout.stacks.get(at) {

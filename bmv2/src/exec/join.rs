@@ -6,29 +6,30 @@
 use super::ops::Slot;
 use super::words::words_of;
 
-/// Number of bytes after the last one that [`Join::write`] may overwrite, as it writes whole chunks.
+/// Number of bytes after the concatenated fields that [`Join::write`] may overwrite, since it writes in chunks of 8
+/// bytes.
 pub const SLACK: usize = 8;
 
-/// Concatenated fields, first field first, most significant bit first.
+/// Plan for concatenating fields bit by bit: first field first, most significant bit first.
 #[derive(Clone, Debug, Default)]
 pub struct Join {
     parts: Vec<Part>,
     bytes: usize,
 }
 
-/// A part of a field within a chunk. The chunk's first bit is the most significant one.
+/// A part of a field within a chunk of 8 bytes. The first bit of the chunk is the most significant one.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     mask: u64,
     slot: Slot,
-    /// Left rotation of the masked bits; no bit wraps around.
+    /// Number of bits by which the masked bits are rotated to the left. No bit wraps around the word.
     left: u8,
-    /// Length of the chunk in bytes if this is its last part, else 0.
+    /// Length of the chunk in bytes in the last part of a chunk; 0 in all other parts.
     bytes: u8,
 }
 
 impl Join {
-    /// Creates the plan for fields, each given by its first word and its width, at least 1 bit.
+    /// Creates the plan for concatenating fields. Each is given by its first word and its width of at least 1 bit.
     pub fn new(fields: impl IntoIterator<Item = (Slot, u32)>) -> Join {
         let mut parts: Vec<Part> = Vec::new();
         let mut at = 0usize;
@@ -70,12 +71,12 @@ impl Join {
         }
     }
 
-    /// Returns the length in bytes; the last byte is padded with zeros.
+    /// Returns the length of the concatenated fields in bytes. The last byte is padded with zeros.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Calls `each` with every chunk and its number of bytes.
+    /// Calls `each` with every chunk of the concatenated fields, left-aligned in a word, and its number of bytes.
     #[inline]
     fn chunks(&self, phv: &[u64], mut each: impl FnMut(u64, usize)) {
         let mut chunk = 0;
@@ -88,8 +89,8 @@ impl Join {
         }
     }
 
-    /// Writes the bytes to the front of `out`, which must have [`SLACK`] more bytes; their contents are undefined
-    /// afterwards.
+    /// Writes the concatenated fields to the front of `out`, which must have [`SLACK`] more bytes. The contents of
+    /// those are undefined afterwards.
     #[inline]
     pub fn write(&self, phv: &[u64], out: &mut [u8]) {
         let mut at = 0;
@@ -99,7 +100,8 @@ impl Join {
         });
     }
 
-    /// Returns the one's complement sum of the bytes as big-endian 16-bit words, not folded.
+    /// Returns the one's complement sum of the concatenated fields, as big-endian 16-bit words. The sum is not folded
+    /// to 16 bits.
     #[inline]
     pub fn sum(&self, phv: &[u64]) -> u64 {
         let mut sum = 0;
@@ -109,13 +111,13 @@ impl Join {
     }
 }
 
-/// Positions of the fields of a header, for reading them from its bytes.
+/// Plan for reading the fields of a header from its bytes.
 #[derive(Clone, Debug, Default)]
 pub struct FieldReader {
     fields: Vec<WordPosition>,
 }
 
-/// Position of a word of a field: within eight bytes from `byte` on.
+/// Position, in a header, of one 64-bit word of a field. The word is within the eight bytes that start at byte `byte`.
 #[derive(Clone, Copy, Debug)]
 struct WordPosition {
     byte: u32,
@@ -126,8 +128,8 @@ struct WordPosition {
 }
 
 impl FieldReader {
-    /// Creates the plan for fields, each given by offset in bits, first word, width in bits and sign. `None` when a
-    /// word of a field spreads over nine bytes.
+    /// Creates the plan for reading fields. Each is given by its offset in bits, its first word, its width in bits, and
+    /// whether it is signed. `None` when a word of a field spreads over nine bytes.
     pub fn new(fields: impl IntoIterator<Item = (u32, Slot, u32, bool)>) -> Option<FieldReader> {
         let mut reader = FieldReader::default();
         for (offset, slot, bits, signed) in fields {
@@ -151,7 +153,8 @@ impl FieldReader {
         Some(reader)
     }
 
-    /// Reads the fields. `bytes` must have eight bytes more than the header.
+    /// Reads the fields of a header from `bytes` to the words `phv`. `bytes` must have eight bytes more than the
+    /// header.
     #[inline]
     pub fn read(&self, bytes: &[u8], phv: &mut [u64]) {
         for field in &self.fields {

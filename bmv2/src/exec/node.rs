@@ -9,7 +9,7 @@ use super::ops::Slot;
 #[derive(Clone, Debug)]
 pub struct Node {
     pub kind: Kind,
-    /// Minimum and maximum value; `None` if unknown or beyond 128 bits.
+    /// Minimum and maximum value of the expression; `None` if they are unknown or beyond 128 bits.
     pub range: Option<(i128, i128)>,
 }
 
@@ -22,12 +22,12 @@ pub enum Kind {
         bits: u32,
         signed: bool,
     },
-    /// A field of a stack element.
+    /// A field of the stack element at an index that is an expression.
     Element {
         element: u16,
         index: Box<Node>,
     },
-    /// A field of the last stack element.
+    /// A field of the last valid element of a stack (`last` in a parser).
     Last {
         element: u16,
         next: Slot,
@@ -40,7 +40,7 @@ pub enum Kind {
     Unary(Unary, Box<Node>),
     Binary(Binary, Box<Node>, Box<Node>),
     Ternary(Box<Node>, Box<Node>, Box<Node>),
-    /// Conversion to a width in bits.
+    /// Conversion to a width, given in bits.
     Cast(Cast, u32, Box<Node>),
     HeaderEq(u16, u16),
     UnionEq(u16, u16),
@@ -107,7 +107,7 @@ impl Element {
     }
 }
 
-/// An expression in unbounded integers, with the destination of its result.
+/// An expression that is evaluated in unbounded integers, and the destination of its value.
 #[derive(Clone, Debug)]
 pub struct BigOp {
     pub node: Node,
@@ -116,7 +116,7 @@ pub struct BigOp {
 
 #[derive(Clone, Debug)]
 pub enum BigDest {
-    /// A temporary, which receives the value modulo 2^64.
+    /// A temporary, which receives the low 64 bits of the value.
     Word(Slot),
     /// A field, which receives the value wrapped to its width.
     Field {

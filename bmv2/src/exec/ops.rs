@@ -10,10 +10,10 @@
 //! sign-extended if the field is signed. A wider field occupies several, least significant word first. A temporary
 //! holds a value modulo 2^64.
 
-/// Index into the packet's words.
+/// Index into the array of a packet's 64-bit words: fields, action parameters, temporaries and constants.
 pub type Slot = u16;
 
-/// Index of an instruction in `LoadedProgram::code`.
+/// Position of an instruction in `LoadedProgram::code`.
 pub type Pc = u32;
 
 /// Passes the table of instructions to the macro `$callback`.
@@ -574,33 +574,33 @@ roles! {
     MayDef(Slot);
     /// A word that is written, if the program has it.
     OptionalDef(Option<Slot>);
-    /// The first of [`Operand::Count`] words that are written.
+    /// The first of several consecutive words that are written; [`Operand::Count`] has their number.
     DefWords(Slot);
     /// A word that is read.
     Word(Slot);
-    /// The first of [`Operand::Count`] words that are read.
+    /// The first of several consecutive words that are read; [`Operand::Count`] has their number.
     Words(Slot);
-    /// Number of words.
+    /// Number of consecutive words, for [`Operand::DefWords`] and [`Operand::Words`].
     Count(u16);
     /// Number of bits, 1 to 64.
     Width(u8);
     /// Position of a bit, 0 to 63.
     Bit(u8);
-    /// Two positions or numbers of bits.
+    /// Two positions of bits, or two numbers of bits.
     BitPair([u8; 2]);
     /// Value of a bit.
     BitValue(bool);
-    /// Comparison operator.
+    /// Comparison operator of a conditional jump.
     Test(super::Test);
     /// `==` if true, `!=` if false.
     Equality(bool);
-    /// Two of [`Operand::Equality`].
+    /// Two comparison operators: `==` if true, `!=` if false.
     Equalities([bool; 2]);
     /// Target of a jump.
     Target(Pc);
-    /// Target of a jump, counted forward from the next instruction.
+    /// Target of a jump, as the number of instructions after the next one.
     Offset(u16);
-    /// Two of [`Operand::Offset`].
+    /// Two jump targets, each as the number of instructions after the next one.
     Offsets([u16; 2]);
     /// A header instance.
     Header(u16);
@@ -610,11 +610,11 @@ roles! {
     Stack(u16);
     /// A stack of header unions.
     UnionStack(u16);
-    /// A stack of headers or of unions; those of unions are numbered after those of headers.
+    /// A stack of headers or of header unions. The numbers of stacks of unions follow those of stacks of headers.
     AnyStack(u16);
     /// A field of the elements of a stack.
     Element(u16);
-    /// An operation on a stack element.
+    /// A header operation on a stack element whose index is computed at run time.
     DynHeader(u16);
     /// A register array.
     Register(u16);
@@ -628,7 +628,7 @@ roles! {
     Table(u16);
     /// An action.
     Action(u16);
-    /// An expression in unbounded integers.
+    /// An expression that is evaluated in unbounded integers.
     Big(u32);
     /// A log message.
     LogMessage(u16);
@@ -636,30 +636,30 @@ roles! {
     Assertion(u16);
     /// A source location of a register access.
     Site(u16);
-    /// A note for the log.
+    /// Text of a condition or primitive that is written to the log.
     Note(u16);
 }
 
-/// What an instruction changes besides the words that it writes as operands.
+/// A change that an instruction makes besides writing its operand words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// May drop the packet.
     Drop,
     /// Changes words of headers: validity, fields, stacks.
     Headers,
-    /// Changes words that are not operands.
+    /// Changes words that are not operands of the instruction.
     Words,
     /// Applies a table.
     Tables,
     /// Reads or changes state of extern objects: registers, counters, meters, hashes, random numbers.
     Externs,
-    /// Changes the packet's requests: clone, resubmission, recirculation, digest, length, exit.
+    /// Changes what the packet has requested: clone, resubmission, recirculation, digest, truncation or exit.
     Packet,
     /// Writes to the log.
     Log,
 }
 
-/// The value of a word, as a function of other words.
+/// The computed value of an instruction, as a function of the words that it reads.
 #[derive(Clone, Copy, Debug)]
 pub enum KnownValue {
     /// The word `a`.
@@ -691,7 +691,7 @@ pub enum KnownValue {
 }
 
 impl KnownValue {
-    /// Returns the words that determine the value. One may occur twice.
+    /// Returns the words on which the value depends. One word may occur twice.
     pub fn words(self) -> [Slot; 3] {
         match self {
             KnownValue::Copy { a } | KnownValue::Field { a, .. } => [a; 3],
@@ -706,13 +706,13 @@ impl KnownValue {
 pub enum Flow {
     /// At the next instruction.
     Next,
-    /// At the target.
+    /// At the target of an unconditional jump.
     Jump { to: Pc },
-    /// At the next instruction or at the target.
+    /// At the next instruction or at the target of a conditional jump.
     Branch(Branch),
-    /// At an instruction that the table determines, possibly after an action.
+    /// At an instruction that the table determines by hit, miss and action. An action may run before.
     Table { table: u16 },
-    /// At the next instruction, after an action.
+    /// At the next instruction, after an action has run.
     Call,
     /// At the next instruction, unless the pipeline ends.
     MayEnd,
@@ -723,7 +723,7 @@ pub enum Flow {
 }
 
 impl Flow {
-    /// Returns the flow of a jump to `to` unless a comparison holds.
+    /// Returns the flow of a conditional jump to `to` that is taken unless the comparison holds.
     fn unless(a: Slot, test: Test, b: Slot, to: Pc) -> Flow {
         // Inequality is the negation of equality, so that facts about one decide the other.
         let (test, falls_through_on) = match test {
@@ -752,7 +752,8 @@ impl Flow {
     }
 }
 
-/// A conditional jump: its condition, the outcome with which control falls through, and the target of the jump.
+/// A conditional jump: its condition, the outcome with which the next instruction is executed, and the target of the
+/// jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Branch {
     pub condition: Condition,
@@ -760,14 +761,14 @@ pub struct Branch {
     pub to: Pc,
 }
 
-/// Condition of a jump.
+/// Condition of a conditional jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Condition {
     /// Comparison of two words.
     Order { a: Slot, b: Slot, test: Test },
-    /// See `Op::JumpUnlessBits`.
+    /// Comparison of selected bits of a word with another word, as in `Op::JumpUnlessBits`.
     Bits { a: Slot, low: u8, bits: u8, b: Slot },
-    /// See `Op::JumpUnlessSubBit`.
+    /// Test of one bit of a difference, as in `Op::JumpUnlessSubBit`.
     SubBit {
         a: Slot,
         low_a: u8,
@@ -812,7 +813,7 @@ impl Test {
     }
 }
 
-/// `Some` for an operand of the role `Result`.
+/// Expands to `Some` of the operand if its role is `Result`, else to `None`.
 macro_rules! result {
     (Result $field:ident) => {
         Some($field)
@@ -822,7 +823,7 @@ macro_rules! result {
     };
 }
 
-/// `Some` for an operand of the role `Target`.
+/// Expands to `Some` of the operand if its role is `Target`, else to `None`.
 macro_rules! target {
     (Target $field:ident) => {
         Some($field)
@@ -832,7 +833,7 @@ macro_rules! target {
     };
 }
 
-/// Generates the instructions and what is known about them from the table.
+/// Generates the types of instructions, and the functions that describe them, from the table [`for_each_op`].
 macro_rules! instructions {
     (
         names ($zero:ident)
@@ -852,15 +853,15 @@ macro_rules! instructions {
             fuses [$($x_of:ident),*], run $x_run:expr;
         )* }
     ) => {
-        /// An instruction, as the loader emits it.
+        /// An instruction before fusion, as the loader emits it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Op {
             $($(#[doc = $f_doc])* $f $({ $($f_field: role::$f_role),* })?,)*
             $($(#[doc = $r_doc])* $r $({ $($r_field: role::$r_role),* })?,)*
         }
 
-        /// An instruction, as the interpreter executes it: one of [`Op`], or a fused one, which has the effect of
-        /// several consecutive ones and skips them.
+        /// An instruction as the interpreter executes it: one of [`Op`], or a fused instruction. A fused instruction
+        /// has the effect of several consecutive ones and skips them.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum FusedOp {
             $($(#[doc = $f_doc])* $f $({ $($f_field: role::$f_role),* })?,)*
@@ -878,7 +879,7 @@ macro_rules! instructions {
         }
 
         impl Op {
-            /// Returns the effects besides the words that are written as operands.
+            /// Returns the changes that the instruction makes besides writing its operand words.
             pub fn effects(self) -> &'static [Effect] {
                 match self {
                     $(Op::$f { .. } => &[$(Effect::$f_effect),*],)*
@@ -886,7 +887,8 @@ macro_rules! instructions {
                 }
             }
 
-            /// Returns the word that is computed and its value, if the dataflow facts follow the value.
+            /// Returns the word that the instruction computes, with its value. `None` if the dataflow facts do not
+            /// follow the value.
             #[allow(unused_variables)]
             pub fn value(self) -> Option<(Slot, KnownValue)> {
                 match self {
@@ -895,7 +897,7 @@ macro_rules! instructions {
                 }
             }
 
-            /// Returns where control continues. `zero` is the word of the constant 0.
+            /// Returns where control continues after the instruction. `zero` is the word of the constant 0.
             #[allow(unused_variables)]
             pub fn flow(self, $zero: Slot) -> Flow {
                 match self {
@@ -924,7 +926,7 @@ macro_rules! instructions {
         }
 
         impl FusedOp {
-            /// Returns the text of a disassembly, with the names of operands in braces.
+            /// Returns the instruction's text for a disassembly, with the names of its operands in braces.
             pub fn text(self) -> &'static str {
                 match self {
                     $(FusedOp::$f { .. } => $f_text,)*
@@ -950,7 +952,7 @@ macro_rules! instructions {
             }
         }
 
-        /// The table as text, for the book: instructions of the loader, and fused ones.
+        /// The table of instructions as text, for the book: those that the loader emits, and the fused ones.
         #[cfg(test)]
         pub const ROWS: (&[Row], &[Row]) = (
             &[
@@ -1003,7 +1005,7 @@ pub struct Row {
     pub text: &'static str,
     /// Name and role of each operand.
     pub operands: &'static [(&'static str, &'static str)],
-    /// Effects; for a fused instruction, the instructions that it replaces.
+    /// Effects of the instruction; for a fused one, the instructions that it replaces.
     pub notes: &'static [&'static str],
 }
 

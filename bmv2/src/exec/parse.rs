@@ -11,7 +11,7 @@ use crate::state::State;
 use crate::steps::{padded_hex, Step};
 use crate::value_set::ValueSetState;
 
-/// Limit of parser states per packet; beyond it the parser ends with `ParserTimeout`.
+/// Maximum number of parser states per packet. Beyond it, the parser ends with the error `ParserTimeout`.
 const MAX_STATES: u32 = 4096;
 
 /// Runs the parser and the verification of checksums. Returns the offset of the payload; an error is stored in the
@@ -43,7 +43,7 @@ pub(crate) fn parse(
     cursor
 }
 
-/// Runs a parser. Returns the number of the error constant, and the offset of the payload.
+/// Runs a parser on a frame. Returns the number of the parser error, and the offset of the payload in bytes.
 pub(crate) fn parse_with(
     program: &LoadedProgram,
     parser: &program::Parser,
@@ -128,7 +128,7 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    /// Runs states from the start state on. Returns the number of the error constant.
+    /// Runs parser states, beginning at the start state, until the parser ends. Returns the number of the parser error.
     fn run(&mut self, state: &mut State, ctx: &mut Context) -> u64 {
         let parser = self.parser;
         let mut at = parser.start;
@@ -330,7 +330,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Extracts a header whose variable-length field has `varbit_bits` bits.
+    /// Extracts a header whose variable-length field is `varbit_bits` bits long.
     #[inline]
     fn extract(&mut self, header: u16, varbit_bits: u64) -> Result<(), u64> {
         let layout = &self.program.layout;
@@ -435,7 +435,7 @@ impl Parser<'_> {
         Ok(parse_state.default)
     }
 
-    /// Returns a part of the key as a number.
+    /// Returns a part of the key of a `select` as a number.
     fn part(&self, part: &KeyPart) -> Result<Big, u64> {
         let layout = &self.program.layout;
         let last = |next: u16, start: usize, stride: usize, offset: u16| {

@@ -23,7 +23,7 @@ pub(crate) struct Context {
     pub copy: u32,
     /// Length of the received packet in bytes, used by counters and byte meters.
     pub ingress_length: usize,
-    /// Current length in bytes, after headers were added and removed.
+    /// Current length of the packet in bytes. Headers that were added or removed change it.
     pub length: i64,
     /// Requested clone, if any.
     pub clone: Option<CloneRequest>,
@@ -37,8 +37,8 @@ pub(crate) struct Context {
     pub truncate: Option<u64>,
     /// Whether `exit` was executed.
     pub exit: bool,
-    /// Register and source location of each access in the current gress (ingress or egress), for targets that allow one
-    /// access per register.
+    /// Register and source location of each register access in the current gress (ingress or egress). Tofino allows one
+    /// access per register, gress and packet.
     pub accessed: Vec<(u16, u16)>,
     /// Reason for which the packet must be dropped, if any.
     pub fault: Option<DropReason>,
@@ -64,7 +64,7 @@ impl Context {
         self.clear_requests();
     }
 
-    /// Clears what primitives requested (clone, resubmission, drop, ...), and the log messages.
+    /// Clears the requests of primitives (clone, resubmission, drop, ...) and the log messages.
     pub fn clear_requests(&mut self) {
         self.clone = None;
         self.resubmit = 0;
@@ -221,14 +221,14 @@ pub(crate) fn field(a: u64, low: u8, bits: u8) -> u64 {
     a >> (low & 63) & u64::MAX >> (64u8.wrapping_sub(bits) & 63)
 }
 
-/// Returns a bit of the difference of two shifted numbers.
+/// Returns bit `bit` of `(a >> low_a) - (b >> low_b)`, modulo 2^64.
 #[inline(always)]
 fn sub_bit(a: u64, low_a: u8, b: u64, low_b: u8, bit: u8) -> u64 {
     let difference = (a >> (low_a & 63)).wrapping_sub(b >> (low_b & 63));
     difference >> (bit & 63) & 1
 }
 
-/// Interpreter state besides the packet's words.
+/// State of the interpreter, except for the packet's words.
 pub(super) struct Interpreter<'a> {
     pub program: &'a LoadedProgram,
     pub state: &'a mut State,
@@ -241,7 +241,8 @@ pub(super) struct Interpreter<'a> {
 }
 
 impl Interpreter<'_> {
-    /// Counts a step that could be part of a loop. Returns true beyond the limit.
+    /// Counts a jump, call or table that could be part of a loop. Returns true beyond [`MAX_STEPS`]; the packet must be
+    /// dropped then.
     #[inline(always)]
     fn is_endless(&mut self) -> bool {
         self.steps += 1;
@@ -253,8 +254,8 @@ impl Interpreter<'_> {
     }
 }
 
-/// Evaluates a condition and returns its outcome: runs the code that computes its word, if there is any, and reads the
-/// word.
+/// Evaluates a condition and returns its outcome. `code` computes the condition, if it is not a field; `slot` is the
+/// word with the outcome.
 #[inline]
 pub(crate) fn test(
     program: &LoadedProgram,

@@ -1,4 +1,4 @@
-//! Rare instructions of the interpreter ([`super::run`]).
+//! Instructions that are rarely executed, separated from the interpreter's loop ([`super::run`]).
 
 use super::expr::run_big;
 use super::headers::{self, StackWords};
@@ -15,11 +15,11 @@ use crate::steps::Step;
 /// Limit of log messages per packet and pipeline; further ones are discarded.
 const MAX_LOGS: usize = 1000;
 
-/// Signal that the packet must be dropped.
+/// Error of an instruction: the packet must be dropped.
 pub(super) struct Halt;
 
 impl Interpreter<'_> {
-    /// Executes a rare instruction.
+    /// Executes an instruction that is not in the interpreter's loop because it is rare.
     #[inline(never)]
     pub(super) fn step(&mut self, phv: &mut [u64], op: FusedOp) -> Result<(), Halt> {
         macro_rules! vm {
@@ -67,7 +67,7 @@ impl Interpreter<'_> {
         Ok(())
     }
 
-    /// Meters the packet; returns its colour. `None` beyond the array.
+    /// Meters the packet with a cell of a meter array, and returns its colour. `None` for an index beyond the array.
     fn meter(&mut self, array: u16, cell: u64, before: u64) -> Option<u64> {
         let kind = self.program.meters[usize::from(array)].kind;
         let cells = &mut self.state.meters[usize::from(array)];
@@ -76,7 +76,8 @@ impl Interpreter<'_> {
         Some(cell.execute(kind, length, now, Color::of(before)) as u64)
     }
 
-    /// Filters a value. Configuration and state of the filter are each given by register array and index.
+    /// Applies a low-pass filter (Tofino's `Lpf`) to a value, and returns the filter's output. `spec` is the cell of
+    /// the configuration and `memory` that of the state; each is given by register array and index.
     fn filter(&mut self, spec: (u16, u64), memory: (u16, u64), value: u64) -> u64 {
         let spec = Spec::of(&self.state.registers[usize::from(spec.0)].read(spec.1));
         let cells = &mut self.state.registers[usize::from(memory.0)];
@@ -98,7 +99,7 @@ impl Interpreter<'_> {
         )
     }
 
-    /// Records a register access; a second one for the same packet is a fault.
+    /// Records a register access. A second access to the register for the same packet is a fault, as on Tofino.
     fn access_register(&mut self, array: u16, site: u16) -> Result<(), Halt> {
         let program = self.program;
         let before = self.ctx.accessed.iter().find(|(known, _)| *known == array);
@@ -140,7 +141,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Drops the packet and logs the assertion unless it holds.
+    /// Checks the condition of an `assert` or `assume`. If it does not hold, drops the packet and logs the assertion.
     fn assert(&mut self, holds: bool, index: u16) -> Result<(), Halt> {
         if holds {
             return Ok(());
@@ -152,7 +153,7 @@ impl Interpreter<'_> {
     }
 }
 
-/// Logs a note: the text of a condition or primitive, stored when the program was loaded.
+/// Logs the text of a condition or primitive, which was stored when the program was loaded.
 #[cold]
 fn note(program: &LoadedProgram, state: &mut State, phv: &[u64], index: u16) {
     let Some(mut recorder) = state.recorder.take() else {

@@ -1,46 +1,47 @@
-//! Low-pass filters (`Lpf` of Tofino): an exponential moving average of a value, or a decaying sum of amounts, with a
-//! time constant for each direction.
+//! Low-pass filters (`Lpf` of Tofino): an exponential moving average of values, or a decaying sum of amounts. The
+//! average has two time constants, for rising and falling values.
 //!
-//! Between two calls at a distance of `t`, the stored value decays by the factor `exp(-t / T)`. All computations use
-//! integers, so that results are the same on all machines.
+//! Over a time `t` between two calls, the stored value decays by the factor `exp(-t / T)` for the time constant `T`.
+//! All computations use integers, so that results are the same on all machines.
 
 use crate::exec::big::Big;
 
-/// Configuration of a filter, decoded from its 80-bit register cell, whose layout the compiler's `Lpf` defines.
+/// Configuration of a low-pass filter, decoded from its 80-bit register cell. The compiler's `Lpf` defines the layout
+/// of the cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spec {
     kind: Kind,
-    /// Time constant for values above the mean, in nanoseconds.
+    /// Time constant of the average for values above it, in nanoseconds.
     gain: u64,
-    /// Time constant in nanoseconds: for values below the mean, or of the decaying sum ([`Kind::Rate`]).
+    /// Time constant in nanoseconds: of the average for values below it, or of the decaying sum ([`Kind::Rate`]).
     decay: u64,
-    /// Right shift of results, in bits.
+    /// Number of bits by which the output is shifted to the right.
     scale: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Kind {
-    /// The result is the value itself.
+    /// No filtering: the output is the input.
     #[default]
     Off,
-    /// The moving average of values.
+    /// The output is the moving average of the inputs.
     Sample,
-    /// The decaying sum of amounts.
+    /// The output is the decaying sum of the inputs.
     Rate,
 }
 
-/// State of a filter, stored in a 128-bit register cell.
+/// State of a low-pass filter, stored in a 128-bit register cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Memory {
-    /// The mean or sum, as a fixed-point number with [`POINT`] fractional bits.
+    /// The average or sum, as a fixed-point number with [`POINT`] fractional bits.
     mean: u64,
-    /// Time of the last call in nanoseconds.
+    /// Time of the last input in nanoseconds.
     at: u64,
 }
 
-/// Number of fractional bits.
+/// Number of fractional bits of the stored average or sum.
 const POINT: u32 = 16;
-/// Width of results in bits.
+/// Width of inputs and outputs in bits.
 const RESULT_BITS: u32 = 32;
 
 impl Spec {
@@ -58,7 +59,7 @@ impl Spec {
         }
     }
 
-    /// Returns the result for a value at time `now` in nanoseconds.
+    /// Adds an input at time `now` in nanoseconds, and returns the filter's output.
     pub(crate) fn apply(self, memory: &mut Memory, value: u64, now: u64) -> u64 {
         let value = value & ((1 << RESULT_BITS) - 1);
         if self.kind == Kind::Off {
@@ -90,7 +91,7 @@ impl Memory {
     }
 }
 
-/// Returns `amount * exp(-elapsed / constant)`; 0 if the constant is 0.
+/// Returns `amount * exp(-elapsed / constant)`, or 0 if the constant is 0. `constant` is the time constant.
 fn decayed(amount: u64, elapsed: u64, constant: u64) -> u64 {
     if constant == 0 {
         return 0;

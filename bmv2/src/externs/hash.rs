@@ -75,10 +75,10 @@ impl Algorithm {
     }
 }
 
-/// State of an algorithm between packets.
+/// State of a hash or checksum algorithm that is kept between packets.
 #[derive(Clone, Debug, Default)]
 pub struct HashState {
-    /// Parameters of a custom CRC that the control plane has set; `None` for the program's.
+    /// Parameters of a custom CRC that the control plane has set; `None` to use those of the program.
     pub(crate) crc: Option<CrcParams>,
     pub(crate) next: u64,
     pub(crate) seen: FxHashMap<Vec<u8>, u64>,
@@ -88,7 +88,7 @@ pub struct HashState {
 #[derive(Clone, Debug, Default)]
 pub struct BitBuffer {
     pub(crate) bytes: Vec<u8>,
-    /// Bits of an incomplete last byte, left-aligned.
+    /// Bits of the incomplete last byte, left-aligned.
     pending: u64,
     pending_bits: u32,
 }

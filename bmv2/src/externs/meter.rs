@@ -1,5 +1,5 @@
-//! Two-rate three-colour markers (RFC 2698) in packets or bytes; colour-blind, or colour-aware for packets that have a
-//! colour.
+//! Two-rate three-colour markers (RFC 2698), which meter packets or bytes. A packet that already has a colour is
+//! metered in colour-aware mode, others in colour-blind mode.
 
 use alfirk_bmv2_json::MeterType;
 
@@ -38,7 +38,7 @@ impl Color {
     }
 }
 
-/// A meter cell. Without a configuration all packets are green.
+/// A two-rate three-colour meter for one cell or table entry. Without a configuration all packets are green.
 #[derive(Clone, Debug, Default)]
 pub struct Meter {
     config: Option<Box<Buckets>>,
@@ -51,7 +51,7 @@ struct Buckets {
     peak: Bucket,
 }
 
-/// A token bucket. Tokens are in millionths, so that rates below one per microsecond accumulate.
+/// A token bucket. Tokens are in millionths of a packet or byte, so that rates below one per microsecond accumulate.
 #[derive(Clone, Debug)]
 struct Bucket {
     tokens: u128,
@@ -78,12 +78,12 @@ impl Bucket {
 }
 
 impl Meter {
-    /// Returns the rates, if they were set.
+    /// Returns the meter's rates and burst sizes; `None` if they were not set.
     pub fn config(&self) -> Option<MeterConfig> {
         self.config.as_ref().map(|b| b.config)
     }
 
-    /// Sets rates, with full buckets, or removes them.
+    /// Sets the rates, and fills the buckets; `None` removes the rates.
     pub fn configure(&mut self, config: Option<MeterConfig>, now_us: u64) {
         self.config = config.map(|config| {
             let full = |burst: u64| Bucket {
@@ -98,8 +98,8 @@ impl Meter {
         });
     }
 
-    /// Meters a packet and returns its colour. `before`: the colour that an earlier meter gave to the packet, green if
-    /// there was none; the result is never better.
+    /// Meters a packet and returns its colour. `before` is the colour that an earlier meter gave to the packet, or
+    /// green. The result is never better than `before`.
     pub(crate) fn execute(
         &mut self,
         kind: MeterType,

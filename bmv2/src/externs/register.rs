@@ -17,7 +17,7 @@ pub struct Register {
     words: usize,
     /// Number of cells.
     size: usize,
-    /// Pages of cells; empty while all of their cells are zero. The last one may be shorter.
+    /// Pages of cells. The vector of a page is empty while all of its cells are zero; the last page may be shorter.
     pages: Vec<Box<[u64]>>,
 }
 
@@ -61,7 +61,8 @@ impl Register {
         }
     }
 
-    /// Returns the words of a cell for writing, and allocates its page if necessary; `None` outside of the array.
+    /// Returns the words of a cell for writing, and allocates its page if necessary. `None` for an index beyond the
+    /// array.
     #[cold]
     fn touch(&mut self, index: u64) -> Option<&mut [u64]> {
         let (page, cell) = place(index).filter(|_| index < self.size as u64)?;
@@ -73,7 +74,7 @@ impl Register {
         page.get_mut(cell * self.words..(cell + 1) * self.words)
     }
 
-    /// Returns a cell of any width; zero outside of the array.
+    /// Returns a cell of any width; zero for an index beyond the array.
     pub(crate) fn read(&self, index: u64) -> Big {
         let words = place(index).and_then(|(page, cell)| {
             let page = self.pages.get(page)?;

@@ -54,7 +54,8 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Returns the number of an action by its id in the file.
+    /// Returns the number of an action, which is given by its id in the JSON file. `at` is the referring object, for
+    /// messages.
     pub(super) fn action_by_id(&self, id: i64, at: &str) -> Result<u16, LoadError> {
         let position = self.actions.iter().position(|a| a.id == id);
         position
@@ -126,7 +127,7 @@ impl Loader<'_> {
         })
     }
 
-    /// Compiles a primitive other than a jump.
+    /// Compiles a call of a primitive that is not a jump.
     fn primitive(
         &mut self,
         primitive: &Primitive,
@@ -324,7 +325,7 @@ impl Loader<'_> {
         }
     }
 
-    /// Emits an instruction that implements a whole primitive.
+    /// Emits the single instruction that implements a primitive.
     fn emit_one(&mut self, op: Op) -> Result<(), LoadError> {
         self.emit(op);
         Ok(())
@@ -378,7 +379,8 @@ impl Loader<'_> {
         self.emit_one(Op::AssignUnionStack { d, s })
     }
 
-    /// Resolves a stack of headers or of unions. Stacks of unions are numbered after those of headers.
+    /// Resolves a stack of headers or of header unions. The numbers of stacks of unions follow those of stacks of
+    /// headers.
     fn any_stack_arg(&self, stack: &Expr, scope: Scope) -> Result<u16, LoadError> {
         match stack.unwrapped() {
             expr @ Expr::HeaderUnionStack(_) => {
@@ -541,7 +543,7 @@ impl Loader<'_> {
         self.emit_one(Op::Log { index })
     }
 
-    /// Compiles `assert` and `assume`; `text` is the message of a failure.
+    /// Compiles an `assert` or `assume`. `text` is the message that is logged when the condition does not hold.
     fn assertion(&mut self, condition: &Expr, text: String, scope: Scope) -> Result<(), LoadError> {
         let cond = self.node(condition, scope)?;
         let a = self.low(&cond)?;
@@ -566,7 +568,7 @@ impl Loader<'_> {
         self.emit_one(Op::RegisterAccess { array, site })
     }
 
-    /// Resolves a register array; `otherwise` is the message for another operand.
+    /// Resolves an operand that must be a register array. `otherwise` is the error message for any other operand.
     fn register_arg(&self, expr: &Expr, otherwise: &str, scope: Scope) -> Result<u16, LoadError> {
         match expr.unwrapped() {
             Expr::RegisterArray(name) => {
@@ -782,7 +784,7 @@ pub(super) fn located(
     }
 }
 
-/// Returns a word as an operand of `bits` bits.
+/// Returns an expression that reads an unsigned number of `bits` bits from a word.
 fn word(slot: Slot, bits: u32) -> Node {
     Node::new(Kind::Field {
         slot,
@@ -801,8 +803,7 @@ fn first(header: &HeaderRef, scope: Scope) -> Result<u16, LoadError> {
     }
 }
 
-/// Returns a known primitive that has too many operands without the superfluous ones, which are ignored; `None` for
-/// others.
+/// Removes the superfluous operands of a known primitive, since they are ignored. `None` for any other primitive.
 fn without_extra_operands(primitive: &Primitive) -> Option<Primitive> {
     let Primitive::Other { name, operands } = primitive else {
         return None;

@@ -24,7 +24,7 @@ impl Loader<'_> {
     }
 }
 
-/// Returns the conjunction or disjunction inside of conversions, if the value is one.
+/// Returns the conjunction or disjunction that a value consists of, apart from conversions; `None` for other values.
 fn compound(value: &Node) -> Option<&Node> {
     match &value.kind {
         Kind::Binary(Binary::And | Binary::Or, ..) => Some(value),

@@ -7,11 +7,11 @@ use crate::exec::node::{Binary, Cast, Element, Kind, Node, Unary};
 use crate::exec::ops::Slot;
 use alfirk_bmv2_json::{decode_hex, Expr, FieldRef, Op, Operator};
 
-/// A header, or a stack element selected at run time.
+/// A header that is known at load time, or a stack element whose index is computed at run time.
 pub(super) enum HeaderRef {
     Static(u16),
     Dynamic {
-        /// The headers that the index may select.
+        /// The headers among which the index selects, such as the elements of a stack.
         headers: Vec<u16>,
         stride: usize,
         index: Node,
@@ -148,7 +148,7 @@ fn range(kind: &Kind) -> Option<(i128, i128)> {
     }
 }
 
-/// Returns the smallest range of a power of two, signed if necessary, that includes both ranges.
+/// Returns the smallest range of a `bit` or `int` type that includes both ranges; a signed one if a bound is negative.
 fn signed_hull(a: (i128, i128), b: (i128, i128)) -> (i128, i128) {
     let reach = [a.0, a.1, b.0, b.1]
         .map(|v| if v < 0 { !v } else { v })
@@ -564,7 +564,7 @@ impl Loader<'_> {
         (stack.headers.clone(), stack.stride)
     }
 
-    /// Returns the same member of all unions of a stack.
+    /// Returns, for each union of a stack, the header at the position `member` of the union.
     pub(super) fn union_stack_headers(&self, stack: u16, member: usize) -> Vec<u16> {
         let unions = &self.layout.union_stacks[usize::from(stack)].unions;
         let member = |u: &u16| {
@@ -597,7 +597,7 @@ impl Loader<'_> {
         })
     }
 
-    /// Resolves a field of the elements of a stack.
+    /// Resolves a field that all elements of a stack have.
     fn element(
         &mut self,
         headers: &[u16],

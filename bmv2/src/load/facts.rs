@@ -5,10 +5,10 @@ use crate::exec::ops::{Condition, Effect, KnownValue, Op, Operand, Slot, Test};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Maximum number of values stored as excluded for a word.
+/// Maximum number of excluded values that are stored for a word (see `WordFact::Not`).
 const MAX_EXCLUDED: usize = 8;
 
-/// Constant words with their values.
+/// Words that hold constants, with their values.
 pub(super) type Constants = FxHashMap<Slot, u64>;
 
 /// Words that an instruction or an action may write.
@@ -85,15 +85,15 @@ pub(super) fn writes(op: Op) -> Writes {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum WordFact {
     Is(u64),
-    /// The word has none of these values, which are sorted.
+    /// The word has none of these values. The list is sorted.
     Not(Vec<u64>),
 }
 
-/// What is known at one point of the code: about the values of words, and about the outcomes of conditions.
+/// Dataflow facts that hold at one point of the code: values of words, and outcomes of conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Facts {
     words: BTreeMap<Slot, WordFact>,
-    /// Outcomes of conditions that do not determine the value of a word.
+    /// Outcomes of conditions that facts about single words cannot express.
     outcomes: BTreeMap<Condition, bool>,
 }
 
@@ -141,7 +141,7 @@ impl Facts {
         known.or_else(|| self.outcomes.get(&condition).copied())
     }
 
-    /// Adds the outcome of a condition whose outcome was unknown.
+    /// Adds the fact that a condition has this outcome. The outcome must have been unknown.
     pub fn assume(&mut self, condition: Condition, outcome: bool, constants: &Constants) {
         let pair = match condition {
             Condition::Order {
@@ -171,7 +171,7 @@ impl Facts {
         }
     }
 
-    /// Transfer function of an instruction other than a jump.
+    /// Transfer function of the dataflow analysis, for an instruction that is not a jump.
     pub fn transfer(&mut self, op: Op, constants: &Constants) {
         let Some((d, computed)) = op.value() else {
             return self.invalidate(&writes(op));
@@ -221,7 +221,7 @@ impl Facts {
         }
     }
 
-    /// Keeps only the facts about words and conditions for which the predicates `word` and `condition` are true.
+    /// Keeps only the facts about words for which `word` is true, and about conditions for which `condition` is true.
     pub fn restrict(
         &mut self,
         word: impl Fn(&Slot) -> bool,
@@ -257,7 +257,7 @@ impl Facts {
         *self != before
     }
 
-    /// Returns whether `other` implies all of these facts.
+    /// Returns whether each of these facts follows from `other`.
     pub fn is_implied_by(&self, other: &Facts) -> bool {
         let word = |(slot, known): (&Slot, &WordFact)| match (known, other.words.get(slot)) {
             (WordFact::Is(a), Some(WordFact::Is(b))) => a == b,

@@ -34,7 +34,7 @@ fn fill(code: &[Op]) -> Option<FusedOp> {
     (n >= 4 && is_apart).then_some(FusedOp::Fill { d, a, n })
 }
 
-/// Returns the words of a move.
+/// Returns the destination and the source of a move; `None` for other instructions.
 fn as_move(op: Op) -> Option<(Slot, Slot)> {
     let Op::Mov { d, a } = op else {
         return None;
@@ -73,7 +73,7 @@ fn move_and_test(code: &[Op], here: usize, zero: Slot) -> Option<FusedOp> {
         })
 }
 
-/// Fuses two selections of bits.
+/// Fuses two instructions that select bits.
 fn bits(first: Op, second: Op) -> Option<FusedOp> {
     let Op::Bits { d, a, low, bits } = first else {
         return None;
@@ -115,7 +115,7 @@ fn condition(op: Op, zero: Slot) -> Option<(Slot, Slot, bool, Pc)> {
     }
 }
 
-/// Returns the forward distance of a jump from the instruction after `here`, if it is positive.
+/// Returns the distance of a forward jump from the instruction after `here` to `to`; `None` for a backward jump.
 fn forward(here: usize, to: Pc) -> Option<u16> {
     let offset = (to as usize).checked_sub(here + 1).filter(|n| *n > 0)?;
     u16::try_from(offset).ok()
@@ -175,7 +175,8 @@ fn read_and_compare(here: usize, first: Op, second: Op, zero: Slot) -> Option<Fu
     }
 }
 
-/// Returns the instruction alone, in the form with the fewest decisions.
+/// Returns an instruction without fusion. An instruction with several modes gets the variant for its mode, which the
+/// interpreter executes with fewer tests.
 fn single(op: Op) -> FusedOp {
     match op {
         Op::JumpIfNot {

@@ -12,16 +12,17 @@ use crate::exec::ops::{Branch, Condition, Flow as OpFlow, Op, Pc, Slot};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Maximum number of versions per block. Further facts use the version for the facts common to all paths.
+/// Maximum number of versions of one block. Beyond it, the version for the facts common to all paths is used.
 const MAX_VERSIONS: usize = 24;
 
-/// Number of versions per block that use all facts; further ones use only facts about frequently tested words.
+/// Maximum number of versions of one block that use all facts. Further versions use only facts about frequently tested
+/// words.
 const MAX_EXACT_VERSIONS: usize = 4;
 
-/// Number of conditions on a word from which on the word counts as frequently tested.
+/// Minimum number of conditions on a word for it to count as frequently tested.
 const FREQUENT: usize = 10;
 
-/// Limit of all versions, as a multiple of the number of blocks: bounds the growth of the code.
+/// Maximum number of versions of all blocks, as a multiple of the number of blocks. It limits the growth of the code.
 const MAX_GROWTH: usize = 8;
 
 /// Maximum length of a pipeline in instructions; longer ones are not threaded, to bound the loading time.
@@ -30,7 +31,7 @@ const MAX_LENGTH: usize = 1 << 13;
 /// Effect of a table on the packet's words and on control flow.
 pub(super) struct TableEffect {
     pub writes: Writes,
-    /// Possible next instructions.
+    /// Instructions that may follow the table.
     pub next: Vec<Pc>,
 }
 
@@ -40,7 +41,7 @@ pub(super) struct Flow<'a> {
     /// Index of the pipeline's first instruction in the program's code.
     pub base: Pc,
     pub start: Pc,
-    /// Effects of the pipeline's tables, by number of the table.
+    /// Effect of each table of the pipeline, by the table's number.
     pub tables: BTreeMap<u16, TableEffect>,
     pub constants: Constants,
     pub zero: Slot,
@@ -49,9 +50,9 @@ pub(super) struct Flow<'a> {
 /// A pipeline after jump threading.
 pub(super) struct Threaded {
     pub code: Vec<Op>,
-    /// For each instruction, the position of the one that it replaces.
+    /// For each instruction after jump threading, the position of the original one.
     pub origins: Vec<Pc>,
-    /// New positions of the start and of the targets of tables.
+    /// New positions of the pipeline's start and of the instructions to which tables lead, by their old positions.
     pub at: FxHashMap<Pc, Pc>,
 }
 
@@ -146,13 +147,13 @@ impl Flow<'_> {
     }
 }
 
-/// Backward dataflow analysis: words and conditions that the code after each instruction may test.
+/// Backward dataflow analysis: the words and conditions that code after each instruction may test. Each has a bit.
 struct LiveFacts {
     base: Pc,
     /// Bit index of each word and condition.
     words: FxHashMap<Slot, usize>,
     conditions: FxHashMap<Condition, usize>,
-    /// Bits that a write to a word clears: its own, and those of the conditions that read the word.
+    /// Bits that are cleared by a write to a word: the word's own bit, and those of the conditions that read the word.
     bits_of_word: FxHashMap<Slot, Vec<usize>>,
     bits: Vec<Vec<u64>>,
 }
@@ -214,7 +215,8 @@ impl LiveFacts {
         }
     }
 
-    /// Clears the bits of a word that is written. Returns true if its value was live.
+    /// Clears the bits of a word that is written. Returns true if the word was live: code after the instruction may
+    /// test it.
     fn remove(&self, bits: &mut [u64], slot: Slot) -> bool {
         let live = self.words.get(&slot).is_some_and(|bit| has(bits, *bit));
         for bit in self.bits_of_word.get(&slot).into_iter().flatten() {
@@ -268,7 +270,7 @@ impl LiveFacts {
         words
     }
 
-    /// Removes facts that are not live at an instruction.
+    /// Removes facts about words and conditions that are not live at an instruction.
     fn restrict(&self, facts: &mut Facts, pc: Pc) {
         let Some(bits) = self.bits.get((pc - self.base) as usize) else {
             return;
@@ -350,7 +352,7 @@ fn facts_on_all_paths(flow: &Flow, live: &LiveFacts) -> FxHashMap<Pc, Facts> {
     known
 }
 
-/// A version of a block, specialised to facts at its start.
+/// A version of a basic block, specialised to facts that hold at its start.
 struct BlockVersion {
     facts: Facts,
     at: Option<Pc>,
@@ -362,12 +364,12 @@ struct JumpThreader<'a> {
     on_all_paths: &'a FxHashMap<Pc, Facts>,
     leaders: BTreeSet<Pc>,
     code: Vec<Op>,
-    /// For each instruction of `code`, the position of the one that it replaces.
+    /// For each instruction of `code`, the position of the original instruction.
     origins: Vec<Pc>,
     versions: FxHashMap<Pc, Vec<BlockVersion>>,
-    /// Number of versions of all blocks.
+    /// Total number of versions of all blocks.
     version_count: usize,
-    /// New jumps to patch, with the versions they lead to.
+    /// New jumps whose targets must be set, each with the block version that it leads to.
     fixes: Vec<(usize, (Pc, usize))>,
     waiting: VecDeque<(Pc, usize)>,
     by_value: FxHashMap<u64, Slot>,
@@ -441,7 +443,7 @@ impl JumpThreader<'_> {
         version
     }
 
-    /// Emits the code of a block version, and of the blocks that follow up to the next branch.
+    /// Emits the code of a block version, and of the blocks that follow it up to the next branch.
     fn emit(&mut self, version: (Pc, usize)) {
         let here = self.here();
         let first = self
@@ -519,7 +521,7 @@ impl JumpThreader<'_> {
         }
     }
 
-    /// Appends an instruction that replaces the one at `pc` of the original code.
+    /// Appends an instruction that replaces the original one at `pc`.
     fn push(&mut self, op: Op, pc: Pc) {
         self.code.push(op);
         self.origins.push(pc);

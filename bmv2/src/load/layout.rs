@@ -361,7 +361,8 @@ impl Loader<'_> {
         })
     }
 
-    /// Resolves a field by the target's name for it: an alias, or a field of that name. `None` if there is neither.
+    /// Resolves the metadata field `header.field`: by an alias of this name in the JSON file, else by the names of
+    /// header and field. `None` if there is neither.
     pub(super) fn meta(&self, header: &str, field: &str) -> Result<Option<Meta>, LoadError> {
         let wanted = FieldRef::new(header, field);
         let name = wanted.to_string();

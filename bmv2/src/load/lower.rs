@@ -13,7 +13,7 @@ use crate::exec::words::words_of;
 use std::borrow::Cow;
 
 impl Loader<'_> {
-    /// Emits code for a node's value modulo 2^64; returns the word that holds it.
+    /// Emits code that computes the low 64 bits of a node's value. Returns the word of the result.
     pub(super) fn low(&mut self, node: &Node) -> Result<Slot, LoadError> {
         match self.try_low(node)? {
             Some(slot) => Ok(slot),
@@ -21,7 +21,8 @@ impl Loader<'_> {
         }
     }
 
-    /// Emits code for a node's exact value; returns the word that holds it, or `None` if the value may not fit a word.
+    /// Emits code that computes the exact value of a node. Returns the word of the result, or `None` if the value may
+    /// not fit a word.
     pub(super) fn exact(&mut self, node: &Node) -> Result<Option<Slot>, LoadError> {
         if node.is_u64() || node.is_i64() {
             self.low(node).map(Some)
@@ -30,7 +31,7 @@ impl Loader<'_> {
         }
     }
 
-    /// Emits code for an index or amount: an unsigned word, where values that do not fit become `u64::MAX`.
+    /// Emits code that computes an index or amount as an unsigned word. A value that does not fit becomes `u64::MAX`.
     pub(super) fn amount(&mut self, node: &Node) -> Result<Slot, LoadError> {
         if node.is_u64() {
             return self.low(node);
@@ -273,7 +274,8 @@ impl Loader<'_> {
         Ok(op.result_mut().copied())
     }
 
-    /// Emits code for the operands of an operation modulo 2^64. Returns a word for its result, and those of the operands.
+    /// Emits code for the operands of an operation modulo 2^64. Returns a new word for the operation's result, and the
+    /// words of both operands.
     fn words_of_binary(&mut self, a: &Node, b: &Node) -> Result<(Slot, Slot, Slot), LoadError> {
         let (a, b) = (self.low(a)?, self.low(b)?);
         Ok((self.temp()?, a, b))
@@ -397,7 +399,8 @@ impl Loader<'_> {
         Ok(Some(d))
     }
 
-    /// Emits code for the two numbers of a [`DifferenceBit`]. Returns the word of each, and its lowest bit that is used.
+    /// Emits code for the two numbers of a [`DifferenceBit`]. Returns the word of each, and the lowest bit that is used
+    /// of each.
     fn difference_operands(
         &mut self,
         bit: &DifferenceBit,
@@ -471,7 +474,8 @@ impl Loader<'_> {
         Ok(Some((self.low(a)?, self.low(b)?, test)))
     }
 
-    /// Emits code that jumps when a boolean is `wanted`, and falls through otherwise. Returns the jumps to patch.
+    /// Emits code that jumps if a boolean equals `wanted`, and else continues at the next instruction. Returns the
+    /// jumps whose targets must be set.
     pub(super) fn branch(&mut self, node: &Node, wanted: bool) -> Result<Vec<usize>, LoadError> {
         match &node.kind {
             Kind::Const(value) => {
@@ -534,7 +538,7 @@ impl Loader<'_> {
         Ok(vec![self.emit(op)])
     }
 
-    /// Patches jumps to lead to the next instruction to be emitted.
+    /// Sets the target of jumps to the instruction that is emitted next.
     pub(super) fn land(&mut self, jumps: Vec<usize>) {
         let here = self.pc();
         for jump in jumps {
@@ -542,7 +546,7 @@ impl Loader<'_> {
         }
     }
 
-    /// Emits code that assigns a value, wrapped to the target's width.
+    /// Emits code that assigns a value to a field or register cell, wrapped to the width of the target.
     pub(super) fn assign(&mut self, dest: Dest, value: &Node) -> Result<(), LoadError> {
         match dest {
             // A field of width 0 has no value.
@@ -574,7 +578,7 @@ impl Loader<'_> {
         }
     }
 
-    /// Returns the value saturated to the field's width, if the field saturates.
+    /// Returns the value saturated to the field's width, if the field is one that saturates; else the value.
     fn saturated<'n>(&self, slot: Slot, bits: u32, signed: bool, value: &'n Node) -> Cow<'n, Node> {
         if !self.saturating.contains(&slot) {
             return Cow::Borrowed(value);

@@ -40,7 +40,8 @@ type Names = FxHashMap<String, u16>;
 /// Optional passes of the loader. None of them changes the behaviour of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadOptions {
-    /// Adds notes about conditions and primitives for [the log](crate::steps). Jumps are not threaded then.
+    /// Adds notes to the code, by which conditions and primitives are written to [the log](crate::steps). Jumps are not
+    /// threaded then.
     pub notes: bool,
     /// Removes conditions with known outcomes.
     pub thread_jumps: bool,
@@ -91,14 +92,14 @@ struct Loader<'a> {
     constants: FxHashMap<u64, Slot>,
     /// Word shared by all fields of width 0: always zero, never written.
     void: Slot,
-    /// First words of saturating fields.
+    /// First words of the fields that saturate instead of wrapping.
     saturating: FxHashSet<Slot>,
     /// Temporaries of the statement being compiled, reused by the next one.
     temps: Vec<Slot>,
     temps_used: usize,
 }
 
-/// Context of an expression: its location for messages, and the meaning of references to parameters.
+/// Context in which an expression is resolved: its location for messages, and the meaning of references to parameters.
 #[derive(Clone, Copy)]
 struct Scope<'a> {
     at: &'a str,
@@ -152,7 +153,7 @@ impl LoadedProgram {
         load(&BmV2Json::from_text(text)?, options)
     }
 
-    /// Loads a parsed program with or without the optional passes of the loader.
+    /// Loads a parsed program with the chosen optional passes of the loader.
     ///
     /// # Errors
     /// As [`LoadedProgram::from_json`].
@@ -272,7 +273,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Allocates `n` words.
+    /// Allocates `n` consecutive words of the packet, and returns the first.
     fn words(&mut self, n: usize) -> Result<Slot, LoadError> {
         let start = self.layout.initial.len();
         let need = start + n;
@@ -299,7 +300,7 @@ impl<'a> Loader<'a> {
         Ok(slot)
     }
 
-    /// Returns the words of a wide constant, allocating them if necessary.
+    /// Returns the first word of a constant wider than 64 bits, allocating its words if necessary.
     fn wide_constant(&mut self, words: &[u64]) -> Result<Slot, LoadError> {
         let slot = self.words(words.len())?;
         self.layout.initial[usize::from(slot)..][..words.len()].copy_from_slice(words);
@@ -315,7 +316,8 @@ impl<'a> Loader<'a> {
         Ok(self.temps[self.temps_used - 1])
     }
 
-    /// Begins a part of the code, such as an action, for disassembly.
+    /// Starts a named part of the code, such as an action, under which a disassembly lists the instructions that
+    /// follow.
     fn begin(&mut self, name: String) {
         let pc = self.pc();
         self.listing.parts.push((pc, name));
@@ -342,7 +344,8 @@ impl<'a> Loader<'a> {
         self.code.len() - 1
     }
 
-    /// Emits a note for the log, if the program is loaded with notes. Notes beyond the limit are omitted.
+    /// Emits an instruction that writes a note to the log, if the program is loaded with notes. Notes beyond the limit
+    /// are omitted.
     fn note(&mut self, note: impl FnOnce() -> Note) {
         if !self.options.notes {
             return;
@@ -353,7 +356,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Sets the target of the jump at `at`.
+    /// Sets the target of the jump at position `at` of the code.
     fn patch(&mut self, at: usize, to: Pc) {
         *target(&mut self.code[at]) = to;
     }
@@ -414,7 +417,7 @@ fn find(names: &Names, what: &'static str, name: &str, at: &str) -> Result<u16, 
         })
 }
 
-/// Numbers objects by name; a duplicate name is an error.
+/// Assigns numbers to objects in the order of the file, by name. A duplicate name is an error.
 fn number<'a>(
     what: &'static str,
     names: impl Iterator<Item = &'a str>,

@@ -14,7 +14,7 @@ use crate::program::{
 use alfirk_bmv2_json::{CrcParameters, Expr, FieldList};
 use rustc_hash::FxHashMap;
 
-/// Limit of the state of all registers, counters and meters, in words (2 GiB).
+/// Maximum total size of all registers, counters and meters, in 64-bit words (2 GiB).
 const MAX_STATE_WORDS: u64 = 1 << 28;
 
 impl Loader<'_> {
@@ -227,7 +227,8 @@ impl Loader<'_> {
         })
     }
 
-    /// Plans the concatenation of inputs to a byte string; `None` if an input has a variable length.
+    /// Creates the plan for concatenating the inputs of a calculation to a byte string. `None` if an input has a
+    /// variable length.
     fn joined(&mut self, inputs: &[Input]) -> Result<Option<JoinedInputs>, LoadError> {
         let mut fields = Vec::new();
         let mut all_valid = Vec::new();
@@ -391,7 +392,8 @@ impl Loader<'_> {
         Ok((verify, update))
     }
 
-    /// Emits separate code for a value; returns its start and the word of the result.
+    /// Emits the code of an expression as a separate routine. Returns its first instruction, and the word of its
+    /// result.
     pub(super) fn compile_value(&mut self, node: &Node) -> Result<(Pc, Slot), LoadError> {
         let code = self.pc();
         let slot = self.low(node)?;
@@ -400,7 +402,7 @@ impl Loader<'_> {
         Ok((code, slot))
     }
 
-    /// Emits separate code for a number of bits; negative and too large values become `u64::MAX`.
+    /// Emits the code of a number of bits as a separate routine. Negative and too large values become `u64::MAX`.
     pub(super) fn compile_amount(&mut self, node: &Node) -> Result<(Pc, Slot), LoadError> {
         let code = self.pc();
         let slot = self.amount(node)?;

@@ -272,8 +272,9 @@ impl Loader<'_> {
         }
     }
 
-    /// Compiles the length of a variable-length field, which in P4_14 is an expression of the header's own fields. Returns
-    /// the code and the word of its result in bits; `None` for a header without such an expression.
+    /// Compiles the length of a variable-length field. In P4_14 it is an expression of earlier fields of the same
+    /// header. Returns the first instruction, and the word of the result in bits. `None` for a header without such an
+    /// expression.
     fn vl_length(&mut self, header: u16, scope: Scope) -> Result<Option<(u32, u16)>, LoadError> {
         let h = &self.layout.headers[usize::from(header)];
         let (type_id, fields) = (h.type_id, h.fields.clone());
@@ -338,7 +339,7 @@ impl Loader<'_> {
         })
     }
 
-    /// Returns the right-aligned bytes of a case's value or mask.
+    /// Returns the value or mask of a `select` case as right-aligned bytes.
     fn key_value(&self, text: &str, bytes: usize, scope: Scope) -> Result<Vec<u8>, LoadError> {
         let (negative, value) = decode_hex(text).map_err(|e| scope.invalid(e.to_string()))?;
         let zeros = value.iter().take_while(|b| **b == 0).count();

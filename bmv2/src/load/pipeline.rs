@@ -14,7 +14,7 @@ use alfirk_bmv2_json::{
 };
 use rustc_hash::FxHashMap;
 
-/// Result of loading the pipelines.
+/// The compiled pipelines, and their tables and action profiles.
 pub(super) struct Pipelines {
     /// First instructions of pipelines, by name.
     pub starts: Vec<(String, Pc)>,
@@ -90,7 +90,7 @@ impl<'a> Loader<'a> {
         })
     }
 
-    /// Compiles a control flow. Returns its first instruction and those of its nodes.
+    /// Compiles the control flow of a pipeline. Returns the first instruction, and the position of each node's code.
     fn compile_flow(
         &mut self,
         pipeline: &'a Pipeline,
@@ -146,7 +146,7 @@ impl<'a> Loader<'a> {
         Ok((start, flow.labels))
     }
 
-    /// Compiles a node and its successors up to the next branch.
+    /// Compiles a node and the nodes that follow it, up to the next branch or to a node that is compiled already.
     fn chain(
         &mut self,
         first: Option<&'a str>,
@@ -230,8 +230,8 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Compiles a table without a key whose action is always the same, which compilers generate for plain statements,
-    /// as an inlined action. Returns the next node in this case.
+    /// Compiles a table as an inlined action, if it has no key and its action is always the same. Compilers generate
+    /// such tables for plain statements. Returns the next node; the outer `None` means that the table was not inlined.
     fn inline(&mut self, table: &'a json::Table) -> Result<Option<Option<&'a str>>, LoadError> {
         let plain = table.key.is_empty()
             && table.kind == TableType::Simple
@@ -614,7 +614,7 @@ impl<'a> Loader<'a> {
 
 struct Flow<'a> {
     labels: Labels<'a>,
-    /// Jumps to patch, with the nodes they lead to.
+    /// Jumps whose targets must be set, each with the name of the node that it leads to.
     fixes: Vec<(usize, &'a str)>,
     pending: Vec<&'a str>,
 }
@@ -647,7 +647,7 @@ fn condition(json: &json::Conditional, holds: bool) -> Note {
     Note::Text(located(json.source_info.as_ref(), text, none))
 }
 
-/// Determines the match type of a table from its keys. It must agree with `stated`, the one in the file.
+/// Determines the match type of a table from its keys. It must agree with the match type in the file, `stated`.
 fn match_type(keys: &[Key], stated: MatchType, scope: Scope) -> Result<MatchType, LoadError> {
     let count = |wanted: MatchType| keys.iter().filter(|k| k.match_type == wanted).count();
     let needed = if count(MatchType::Range) > 0 {

@@ -3,7 +3,7 @@
 use crate::exec::big::Big;
 use crate::exec::node::{Binary, Kind, Node, Unary};
 
-/// Shifts by greater constants are not simplified.
+/// Maximum constant amount of a shift that is simplified, in bits.
 const MAX_SHIFT: u64 = 1024;
 
 /// Creates a node or a simpler one with the same value. Its operands must be simplified already.
@@ -54,7 +54,7 @@ fn plain(op: Binary, a: Node, b: Node) -> Node {
     Node::of(Kind::Binary(op, Box::new(a), Box::new(b)))
 }
 
-/// Simplifies `a & mask` to a single mask.
+/// Simplifies the expression `a & mask`; nested masks are combined.
 fn masked(a: Node, mask: Big) -> Node {
     if let (Some((low, high)), Some(mask)) = (a.range, mask.to_i128()) {
         let is_solid = mask >= 0 && mask & mask.wrapping_add(1) == 0;
@@ -75,7 +75,7 @@ fn masked(a: Node, mask: Big) -> Node {
     }
 }
 
-/// Simplifies `a >> n` to a single shift followed by masks.
+/// Simplifies the expression `a >> n`; nested shifts are combined, and masks are applied after the shift.
 fn shifted(a: Node, n: u64) -> Node {
     let by = |n| Node::constant(Big::from_u64(n));
     match a.kind {

@@ -98,7 +98,7 @@ impl Loader<'_> {
         })
     }
 
-    /// Returns the header that contains the field of an alias; `None` if the program has no such alias.
+    /// Returns the header that contains the field with an alias; `None` if the program does not define the alias.
     fn header_of(&self, alias: &str) -> Result<Option<u16>, LoadError> {
         let Some(field) = self.aliases.get(alias) else {
             return Ok(None);
@@ -107,7 +107,8 @@ impl Loader<'_> {
         Ok(Some(header))
     }
 
-    /// Plans the encoding of field lists as bytes in front of a packet.
+    /// Creates the plan for each header that a mirror or resubmission adds in front of a packet, by the number of its
+    /// field list.
     fn fronts(&self) -> Result<FxHashMap<u32, Front>, LoadError> {
         let mut fronts = FxHashMap::default();
         for list in &self.json.field_lists {

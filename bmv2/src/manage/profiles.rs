@@ -225,7 +225,8 @@ impl Switch {
         self.put_group(profile, group, true, None)
     }
 
-    /// Adds a group in place of `replaced`. The caller removes that group afterwards, so its size is not counted.
+    /// Adds a group that will replace the group `replaced`. The caller removes that group afterwards, so its size is
+    /// not counted.
     ///
     /// # Errors
     /// As [`Switch::insert_group`].
@@ -246,7 +247,7 @@ impl Switch {
         self.put_group(profile, group, false, None)
     }
 
-    /// Adds (`new`) or changes a group.
+    /// Adds a group if `new` is true, else changes an existing one.
     fn put_group(
         &mut self,
         profile: ProfileId,
@@ -376,7 +377,8 @@ fn lowest_free(is_taken: impl Fn(u32) -> bool) -> u32 {
     (0..u32::MAX).find(|&id| !is_taken(id)).unwrap_or(u32::MAX)
 }
 
-/// Checks that a group fits the limits once groups of size `freed` are removed.
+/// Checks a new or changed group against the limits of group sizes. `freed` is the size of the group that it replaces,
+/// which does not count.
 fn check_size(name: &str, state: &ProfileState, group: &ProfileGroup, freed: u64) -> Result<()> {
     let limits = state.limits;
     let (profile, unit) = (|| name.to_owned(), limits.unit());

@@ -78,13 +78,13 @@ pub struct ParamInfo {
 type Result<T> = std::result::Result<T, ManageError>;
 
 impl Switch {
-    /// Returns the loaded program and its state.
+    /// Returns the loaded program and its state; an error if no program is loaded.
     pub(super) fn parts(&self) -> Result<(&LoadedProgram, &State)> {
         let Loaded { program, state } = self.loaded.as_ref().ok_or(ManageError::NoProgram)?;
         Ok((program, state))
     }
 
-    /// Returns the loaded program and its state for changes.
+    /// Returns the loaded program and its mutable state; an error if no program is loaded.
     pub(super) fn parts_mut(&mut self) -> Result<(&LoadedProgram, &mut State)> {
         let Loaded { program, state } = self.loaded.as_mut().ok_or(ManageError::NoProgram)?;
         Ok((program, state))
@@ -617,7 +617,7 @@ fn check_changeable(table: &Table, entries: &TableState) -> Result<()> {
     }
 }
 
-/// Checks that an entry is not const; the entry need not exist.
+/// Checks that an entry may be changed because it is not const. A handle without an entry passes.
 fn check_entry_changeable(table: &Table, entries: &TableState, entry: EntryHandle) -> Result<()> {
     check_changeable(table, entries)?;
     match entries.is_const(entry) {
@@ -695,7 +695,7 @@ fn check_target(
     }
 }
 
-/// Checks an action and its arguments. The result's `next` is not set.
+/// Checks an action and its arguments, and converts them to the form that tables store. The result's `next` is not set.
 pub(super) fn check_action(
     program: &LoadedProgram,
     action: u16,

@@ -12,27 +12,27 @@ pub struct Calculation {
     pub(crate) algorithm: Algorithm,
     pub(crate) inputs: Vec<Input>,
     pub(crate) payload: bool,
-    /// Plan for the usual case that all headers are valid; `None` if inputs have a variable length.
+    /// Plan for concatenating the inputs when all their headers are valid; `None` if an input has a variable length.
     pub(crate) joined: Option<JoinedInputs>,
 }
 
-/// Plan for concatenating all inputs at once.
+/// Plan for concatenating all inputs of a calculation.
 #[derive(Clone, Debug)]
 pub(crate) struct JoinedInputs {
-    /// Words that must be non-zero for all inputs to be present.
+    /// Words with the validity of the inputs' headers. The plan can be used only if all are non-zero.
     pub valid: Vec<Slot>,
     pub join: Join,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Input {
-    /// A field, which is omitted when `valid` is a word that is zero.
+    /// A field. It is omitted from the inputs if its header is invalid: `valid` is the word with the validity.
     Field {
         slot: Slot,
         bits: u32,
         valid: Option<Slot>,
     },
-    /// The present bits of a variable-length field.
+    /// The used bits of a variable-length field.
     Varbit {
         slot: Slot,
         length: Slot,

@@ -2,7 +2,7 @@
 
 use crate::exec::ops::Slot;
 
-/// Words of v1model's standard metadata fields, if the program has them.
+/// Locations of v1model's standard metadata fields in the packet's words. `None` for a field that the program lacks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Intrinsic {
     pub ingress_port: Option<Meta>,
@@ -21,7 +21,7 @@ pub(crate) struct Intrinsic {
     pub qid: Option<Meta>,
 }
 
-/// Queueing metadata, which BMv2 fills only if a program declares all four fields.
+/// Locations of the queueing metadata. BMv2 fills them only if a program declares all four fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Queueing {
     pub enq_timestamp: Meta,
@@ -30,23 +30,25 @@ pub(crate) struct Queueing {
     pub deq_qdepth: Meta,
 }
 
-/// A metadata field of at most 64 bits.
+/// Location of a metadata field of at most 64 bits: its word, and a mask of its width.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meta {
     pub slot: Slot,
     pub mask: u64,
 }
 
-/// Words of Tofino's intrinsic metadata of ingress, if the program has them.
+/// Locations, in the packet's words, of the intrinsic metadata fields of Tofino's ingress. `None` for a field that the
+/// program lacks.
 #[derive(Clone, Debug)]
 pub(crate) struct IngressMetadata {
-    /// Header in front of a packet at the parser.
+    /// Number of the header with the metadata that the ingress parser finds in front of a packet.
     pub header: Option<u16>,
     pub ingress_port: Option<Meta>,
     pub resubmit_flag: Option<Meta>,
     pub mac_tstamp: Option<Meta>,
     pub global_tstamp: Option<Meta>,
-    /// `None` if the program does not read it; packets with parser errors are then dropped.
+    /// Error code of the parser. If the program does not read the field (`None`), packets with parser errors are
+    /// dropped.
     pub parser_err: Option<Meta>,
     pub drop_ctl: Option<Meta>,
     pub ucast_egress_port: Option<Meta>,
@@ -60,7 +62,8 @@ pub(crate) struct IngressMetadata {
     pub rid: Option<Meta>,
 }
 
-/// Words of Tofino's intrinsic metadata of egress, if the program has them.
+/// Locations, in the packet's words, of the intrinsic metadata fields of Tofino's egress. `None` for a field that the
+/// program lacks.
 #[derive(Clone, Debug)]
 pub(crate) struct EgressMetadata {
     pub header: Option<u16>,

@@ -5,23 +5,23 @@ use crate::exec::ops::Slot;
 use crate::exec::words::words_of;
 use std::ops::Range;
 
-/// Positions of all values in the packet's words.
+/// Positions of headers, metadata, parameters and constants in a packet's 64-bit words.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
     pub headers: Vec<Header>,
     pub stacks: Vec<Stack>,
     pub unions: Vec<Union>,
     pub union_stacks: Vec<UnionStack>,
-    /// End of metadata, which occupies the words from 0 on.
+    /// Word after the metadata, which occupies the words from 0 on.
     pub metadata_end: usize,
-    /// End of the packet's state: headers, validity bits and stack counters follow the metadata.
+    /// Word after the packet's state, which consists of metadata, headers, validity bits and stack counters.
     pub state_end: usize,
-    /// Large variable-length fields, by position. Words beyond their current length are zero, so copying and
-    /// clearing a packet skips them.
+    /// Large variable-length fields, in the order of their words. The words beyond a field's current length are zero,
+    /// so copying and clearing a packet skips them.
     pub varbits: Vec<Varbit>,
     /// First word of the parameters of the running action.
     pub params: Slot,
-    /// Initial words: zeros, and the constants.
+    /// Values with which a packet's words start: the constants of the program, and zeros.
     pub initial: Vec<u64>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Header {
     pub name: String,
     pub type_id: usize,
     pub metadata: bool,
-    /// Word of the validity bit. Metadata is always valid and has no such word.
+    /// Word of the validity bit. Metadata has no such word, since it is always valid.
     pub valid: Slot,
     /// First word of the fields.
     pub start: Slot,
@@ -70,10 +70,10 @@ pub(crate) struct Header {
     pub varbit: Option<Varbit>,
     pub union: Option<u16>,
     pub plan: Vec<FieldPlan>,
-    /// Plan for writing in chunks of eight bytes; `None` with a variable-length field.
+    /// Plan for writing the header to a frame; `None` if it has a variable-length field.
     pub join: Option<Join>,
-    /// Plan for reading in chunks of eight bytes; `None` with a variable-length field, or if a word spreads over nine
-    /// bytes.
+    /// Plan for reading the header from a frame; `None` if it has a variable-length field, or if a word of a field
+    /// spreads over nine bytes.
     pub cut: Option<FieldReader>,
     /// Whether the fields fill whole bytes, so that the header can be extracted and emitted.
     pub whole_bytes: bool,
@@ -113,13 +113,13 @@ impl Varbit {
     }
 }
 
-/// Position of a field on the wire. Offsets after a varbit are for an empty varbit.
+/// Position of a field in the header's bytes. The offset of a field after a varbit is that for an empty varbit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldPlan {
     pub slot: Slot,
     pub bits: u32,
     pub signed: bool,
-    /// Position relative to the varbit.
+    /// Whether the field precedes the header's varbit, is the varbit, or follows it.
     pub place: Place,
     pub offset: u32,
 }
@@ -134,11 +134,11 @@ pub(crate) enum Place {
 #[derive(Debug)]
 pub(crate) struct Stack {
     pub headers: Vec<u16>,
-    /// Words from one element to the next.
+    /// Number of words from one element to the next.
     pub stride: usize,
-    /// First word of element 0 (its validity).
+    /// First word of element 0, which is its validity bit.
     pub start: usize,
-    /// Word with the index of the next element.
+    /// Word that holds the index of the next element (`nextIndex`).
     pub next: Slot,
 }
 

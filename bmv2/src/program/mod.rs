@@ -87,7 +87,7 @@ pub(crate) struct LogMessage {
     pub args: Vec<Node>,
 }
 
-/// A condition or primitive that a program writes to the log at run time.
+/// A text that a program loaded with notes writes to the log at run time. It describes a condition or a primitive.
 #[derive(Clone, Debug)]
 pub(crate) enum Note {
     Text(String),
@@ -103,14 +103,15 @@ pub(crate) enum Note {
 pub(crate) struct Checksum {
     pub name: String,
     pub calculation: u16,
-    /// Code that computes the condition, if any, and the word that holds it.
+    /// Condition under which the checksum is verified or updated: the code that computes it, if any, and its word.
+    /// `None` for an unconditional checksum.
     pub condition: Option<(Option<Pc>, Slot)>,
     pub header: u16,
     pub slot: Slot,
     pub bits: u32,
 }
 
-/// A field or constant kept by clone, resubmit or recirculate.
+/// A field, or a constant, whose value a clone, resubmitted or recirculated packet keeps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ListItem {
     pub slot: Slot,
@@ -129,7 +130,7 @@ pub(crate) struct Action {
     pub name: String,
     pub id: i64,
     pub params: Vec<Param>,
-    /// Number of words of all parameters.
+    /// Number of 64-bit words of all parameters together.
     pub words: usize,
     pub code: Pc,
 }
@@ -138,7 +139,7 @@ pub(crate) struct Action {
 pub(crate) struct Param {
     pub name: String,
     pub bits: u32,
-    /// Offset of the first word after `Layout::params`.
+    /// Index of the parameter's first word, counted from `Layout::params`.
     pub offset: usize,
 }
 
@@ -153,16 +154,16 @@ pub(crate) struct Table {
     pub support_timeout: bool,
     pub direct_meter: Option<DirectMeter>,
     pub direct_registers: Vec<DirectRegister>,
-    /// Allowed actions, with the next instruction of each.
+    /// Actions that entries may have, each with the next instruction after it.
     pub actions: Vec<(u16, Pc)>,
-    /// Next instruction after a hit, if it does not depend on the action.
+    /// Next instruction after a hit, if it is the same for all actions.
     pub on_hit: Option<Pc>,
     pub on_miss: Option<Pc>,
-    /// Next instruction after a miss without any action.
+    /// Next instruction after a miss, if the table has no default action.
     pub after_miss: Pc,
     pub profile: Option<u16>,
     pub default: Option<DefaultAction>,
-    /// Initial entries of the program.
+    /// Entries that the program defines.
     pub entries: Vec<InitialEntry>,
     /// Whether the control plane can neither add nor change entries.
     pub const_entries: bool,
@@ -170,7 +171,7 @@ pub(crate) struct Table {
     pub ranked: bool,
 }
 
-/// An initial entry of the program.
+/// A table entry that the program defines.
 #[derive(Clone, Debug)]
 pub(crate) struct InitialEntry {
     pub entry: NewEntry,
@@ -199,7 +200,7 @@ pub(crate) struct DirectMeter {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DirectRegister {
     pub array: u16,
-    /// Word that receives the index of the entry that was hit.
+    /// Word that receives the index of the entry that matched.
     pub slot: Slot,
 }
 
@@ -253,7 +254,7 @@ pub(crate) struct ValueSet {
 }
 
 impl Profile {
-    /// Returns the limits of group sizes that the program defines.
+    /// Returns the limits of the selector's group sizes that the program defines.
     pub fn group_limits(&self) -> GroupLimits {
         GroupLimits {
             size: match self.selector {
@@ -266,7 +267,8 @@ impl Profile {
 }
 
 impl Table {
-    /// Returns whether entries have priorities: several may match one packet, and prefix lengths do not decide.
+    /// Returns whether the table's entries have priorities, since several may match one packet and prefix lengths do
+    /// not decide.
     pub fn has_priorities(&self) -> bool {
         matches!(
             self.match_type,

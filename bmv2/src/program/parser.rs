@@ -9,7 +9,7 @@ pub(crate) struct Parser {
     pub errors: ParserErrors,
 }
 
-/// Numbers of the core library's errors in this program.
+/// Numbers that this program assigns to the errors of the core library.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ParserErrors {
     pub no_error: u64,
@@ -27,15 +27,16 @@ pub(crate) struct ParseState {
     pub name: String,
     pub steps: Vec<ParserStep>,
     pub key: Vec<KeyPart>,
-    /// Length of the key in bytes; each part is padded to whole bytes.
+    /// Length of the key of the `select` in bytes; each part is padded to whole bytes.
     pub key_bytes: usize,
-    /// Number of bytes that the key's lookaheads need.
+    /// Number of bytes after the parser's position that the lookaheads in the key read.
     pub lookahead_bytes: usize,
     pub cases: Vec<Case>,
     pub default: Option<u16>,
 }
 
-/// A statement of the parser. An expression is code that ends in `Return` and leaves its result in a word.
+/// A statement of a parser state. An expression in it is separate code, which ends in `Return` and leaves its result in
+/// a word.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ParserStep {
     Extract {
@@ -46,7 +47,7 @@ pub(crate) enum ParserStep {
         code: Pc,
         bits: Slot,
     },
-    /// The length is an expression of the header's own first fields (P4_14).
+    /// Extracts a header with a varbit, whose length is an expression of earlier fields of the same header (P4_14).
     ExtractOwnVl {
         header: u16,
         code: Pc,
@@ -70,7 +71,7 @@ pub(crate) enum ParserStep {
         code: Pc,
         bits: Slot,
     },
-    /// Assignments and primitives.
+    /// Executes code: assignments and primitives.
     Code {
         code: Pc,
     },
@@ -101,7 +102,7 @@ pub(crate) enum KeyPart {
         slot: Slot,
         bits: u32,
     },
-    /// A field of the last element, by its offset from the element's start.
+    /// A field of the last valid element of a stack, at `offset` words from the element's start.
     StackLast {
         stack: u16,
         offset: u16,
@@ -137,7 +138,7 @@ pub(crate) struct Case {
 
 #[derive(Debug)]
 pub(crate) enum CaseOn {
-    /// Keys of up to 8 bytes.
+    /// A value and mask for a key of up to 8 bytes.
     Word {
         value: u64,
         mask: u64,
@@ -154,10 +155,10 @@ pub(crate) enum CaseOn {
 
 #[derive(Debug, Default)]
 pub(crate) struct Deparser {
-    /// Headers in order, each with the word of its validity.
+    /// Headers in the order in which they are emitted, each with the word of its validity bit.
     pub order: Vec<(Slot, u16)>,
-    /// Maximum length of all headers in bytes.
+    /// Maximum total length of all headers in bytes.
     pub max_bytes: usize,
-    /// First instruction of the deparser's primitives; `None` if it has none.
+    /// First instruction of the deparser's statements; `None` if it has none.
     pub code: Option<Pc>,
 }

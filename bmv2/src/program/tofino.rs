@@ -6,14 +6,14 @@ use crate::exec::join::Join;
 use crate::exec::ops::Pc;
 use rustc_hash::FxHashMap;
 
-/// Chip that a program is for.
+/// Chip for which a program was compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chip {
     Tofino,
     Tofino2,
 }
 
-/// A program of the Tofino Native Architecture.
+/// The parts of a program for the Tofino Native Architecture.
 #[derive(Debug)]
 pub(crate) struct Tofino {
     pub chip: Chip,
@@ -21,16 +21,16 @@ pub(crate) struct Tofino {
     pub egress: Gress,
     pub ingress_metadata: IngressMetadata,
     pub egress_metadata: EgressMetadata,
-    /// Plans for encoding field lists in front of mirrored and resubmitted packets.
+    /// Plans for the headers that mirrors and resubmissions add in front of packets, by the number of the field list.
     pub fronts: FxHashMap<u32, Front>,
 }
 
-/// Ingress or egress.
+/// The compiled ingress or egress of a program for Tofino.
 #[derive(Debug)]
 pub(crate) struct Gress {
     pub parser: Parser,
     pub control: Pc,
-    /// Code of the deparser besides emitting headers.
+    /// First instruction of the deparser's code, which runs before headers are emitted.
     pub deparse: Pc,
     pub deparser: Deparser,
 }

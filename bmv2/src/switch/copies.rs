@@ -10,7 +10,7 @@ use crate::pre::{CloneSession, Replica};
 use crate::steps::Step;
 use crate::trace::TraceEvent;
 
-/// Limit of enqueued packets per frame; more than a multicast group of every port needs.
+/// Maximum number of packets that one frame can enqueue. A multicast group with every port needs fewer.
 const MAX_ENQUEUED: usize = 1 << 16;
 
 /// Destination of a packet: the fields of a [`Queued`] except the packet.
@@ -54,8 +54,8 @@ impl Processor<'_> {
         }
     }
 
-    /// Returns the queue of a packet, or of its copy with this replication id. Records a drop and returns `None` if
-    /// the packet must be dropped.
+    /// Returns the queue of a packet, or of its copy with the replication id `rid`. If the packet must be dropped,
+    /// records this and returns `None`.
     fn queue_of(
         &mut self,
         port: u32,
@@ -104,7 +104,7 @@ impl Processor<'_> {
         self.state.scratch = replicas;
     }
 
-    /// Enqueues one copy per replica.
+    /// Enqueues one copy of the packet for each replica.
     fn replicate(
         &mut self,
         replicas: &[Replica],
@@ -190,7 +190,7 @@ impl Processor<'_> {
         self.send_clones(&session, copy, fx);
     }
 
-    /// Resets the clone's metadata except for the fields of a list, and sets its instance type.
+    /// Resets the metadata of a clone, except for the fields of the field list. Sets the instance type to `what`.
     fn reset_clone_metadata(&self, list: u32, packet: &Packet, clone: &mut Packet, what: u64) {
         let program = self.program;
         clone.ctx.clear_requests();

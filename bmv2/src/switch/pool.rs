@@ -9,13 +9,13 @@ use crate::exec::run::Context;
 use crate::frame::Frame;
 use crate::program::LoadedProgram;
 
-/// Maximum number of pooled packets.
+/// Maximum number of packets in a pool.
 const POOL: usize = 4096;
 
 /// Maximum number of output buffers kept by [`Switch::ingress_owned`](crate::Switch::ingress_owned).
 const SPARE: usize = 256;
 
-/// Buffers of packets that were sent or dropped.
+/// Pool of buffers of packets that were sent or dropped, for reuse.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     // Boxed, since packets are moved as boxes.
@@ -42,7 +42,7 @@ impl Pool {
         }
     }
 
-    /// Copies a packet, without parameters and temporaries.
+    /// Copies a packet, except for its action parameters and temporaries.
     pub(super) fn copy(&mut self, packet: &Packet, program: &LoadedProgram) -> Box<Packet> {
         match self.packets.pop() {
             Some(mut copy) => {
@@ -56,7 +56,7 @@ impl Pool {
         }
     }
 
-    /// Copies received bytes into a pooled frame.
+    /// Copies received bytes to a frame from the pool.
     pub fn frame(&mut self, bytes: &[u8]) -> Arc<Frame> {
         let mut frame = self.frames.pop().unwrap_or_default();
         match Arc::get_mut(&mut frame) {

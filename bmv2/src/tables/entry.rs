@@ -4,7 +4,7 @@ use crate::exec::ops::Pc;
 use crate::numbers::Words;
 use smallvec::SmallVec;
 
-/// A validated key field: matches if `field & mask == value`, and the field is within `range`.
+/// A validated key field. It matches a packet's field if `field & mask == value`, and the field is within `range`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewKey {
     /// Value; for a range, the common prefix of all values in it.
@@ -17,16 +17,16 @@ pub(crate) struct NewKey {
     pub prefix_len: u32,
 }
 
-/// An action with its arguments, ready to run.
+/// An action with its arguments, in the form in which the interpreter calls it.
 #[derive(Clone, Debug)]
 pub(crate) struct ActionRef {
     /// Index of the action in the program.
     pub action: u16,
     /// First instruction of the action.
     pub code: Pc,
-    /// Instruction to continue with after the table; not set for members of profiles.
+    /// Next instruction after the table. Not set for members of action profiles.
     pub next: Pc,
-    /// Words of all arguments, in the order of the parameters.
+    /// Arguments of the action as 64-bit words, in the order of the parameters.
     pub args: SmallVec<[u64; 4]>,
 }
 

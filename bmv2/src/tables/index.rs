@@ -1,4 +1,4 @@
-//! Lookup structures.
+//! Lookup structures of tables.
 //!
 //! Exact keys use a hash table, and lpm keys one hash table per prefix length. Ternary and range keys use tuple
 //! space search. A range is looked up by the common prefix of its values; only ranges that cross the same power of
@@ -12,11 +12,11 @@ use rustc_hash::FxHashMap;
 use smallvec::{smallvec, SmallVec};
 use std::{collections::BTreeMap, hash::Hash};
 
-/// A packed key of one or several words.
+/// A packet's or entry's key, packed into one or several words.
 pub(crate) trait PackedKey: Clone + Eq + Hash {
     fn from_wide(key: WideKey) -> Self;
     fn and(&self, mask: &Self) -> Self;
-    /// Returns the words of one field, for range checks.
+    /// Returns the words of one field of the key, for range checks.
     fn field(&self, packing: &Packing, part: usize) -> Words;
 }
 
@@ -53,11 +53,11 @@ impl PackedKey for WideKey {
     }
 }
 
-/// An entry, in the form in which it is added to and removed from an [`Index`].
+/// A table entry, in the form in which it is added to and removed from an [`Index`].
 pub(crate) struct IndexedEntry<'a> {
     pub keys: &'a [NewKey],
     pub priority: i32,
-    /// Insertion order: of equal priorities the older entry wins.
+    /// Number of earlier insertions into the table: of equal priorities the older entry wins.
     pub age: u64,
     pub handle: u32,
 }
@@ -65,9 +65,9 @@ pub(crate) struct IndexedEntry<'a> {
 #[derive(Clone, Debug)]
 pub(crate) enum Index<K> {
     Exact(FxHashMap<K, u32>),
-    /// Hash tables per prefix length, longest first.
+    /// One hash table per prefix length, longest prefix first.
     Lpm(Vec<Prefixes<K>>),
-    /// Tuples, best priority first.
+    /// Tuples of tuple space search, best priority first.
     Tuples(Vec<Tuple<K>>),
 }
 
@@ -82,12 +82,13 @@ pub(crate) struct Prefixes<K> {
 #[derive(Clone, Debug)]
 pub(crate) struct Tuple<K> {
     mask: K,
-    /// Smallest priority of the entries. The tuple is not searched after a match with a smaller one.
+    /// Smallest priority of the entries, which is the best one. A lookup skips the tuple after a match with a smaller
+    /// priority.
     best: i32,
     /// Number of entries per priority.
     priorities: BTreeMap<i32, u32>,
-    /// Entries by masked key, best first. A key has several only with ranges, or when entries of the program shadow
-    /// each other.
+    /// Entries by masked key, best first. Several entries have the same key only if they have ranges, or if an entry of
+    /// the program shadows another one.
     entries: FxHashMap<K, SmallVec<[Candidate; 1]>>,
 }
 
@@ -95,7 +96,7 @@ pub(crate) struct Tuple<K> {
 struct Candidate {
     rank: (i32, u64),
     handle: u32,
-    /// Position and both ends of each range field.
+    /// Range fields of the entry: the position of each in the key, and its lower and upper bound.
     ranges: Box<[(usize, Words, Words)]>,
 }
 
@@ -248,8 +249,8 @@ impl<K: PackedKey> Index<K> {
         }
     }
 
-    /// Returns the entry with the same values and prefix lengths. `None` for tuples, whose entries may also differ
-    /// in masks and priorities.
+    /// Returns the handle of the entry with the same values and prefix lengths. Always `None` for an index with tuples,
+    /// whose entries may also differ in masks and priorities.
     pub(crate) fn same(&self, keys: &[NewKey], packing: &Packing) -> Option<u32> {
         let key = || K::from_wide(packing.pack(keys.iter().map(|k| &k.value)));
         match self {

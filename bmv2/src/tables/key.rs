@@ -25,7 +25,7 @@ pub enum KeyMatch {
     Ternary {
         /// The value; bits outside of the mask are 0.
         value: Vec<u8>,
-        /// Bits to compare are 1.
+        /// Mask in which the bits to compare are 1.
         mask: Vec<u8>,
     },
     /// The field is within a range.
@@ -182,16 +182,16 @@ impl NewKey {
     }
 }
 
-/// Layout of a table's key as packed words, which lookups hash and compare.
+/// Layout of a table's key in the packed words that lookups hash and compare.
 #[derive(Clone, Debug)]
 pub(crate) struct Packing {
     /// Key fields in the table's order.
     pub parts: Vec<Part>,
-    /// Whether all fields together fit one 64-bit word.
+    /// Whether all key fields together fit one 64-bit word.
     pub one_word: bool,
 }
 
-/// A key field within the packed key.
+/// Position of a key field in the packet and in the packed key.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     /// Index of the field's first word in the packet's words.
@@ -200,9 +200,10 @@ pub(crate) struct Part {
     pub bits: u32,
     /// Number of words of the field.
     pub words: usize,
-    /// Mask applied to the packet's field: ones for its width, and the mask that the program defines for the key.
+    /// Mask applied to the packet's field: ones for its width, combined with the mask that the program defines for the
+    /// key.
     pub mask: Words,
-    /// First word of the mask.
+    /// Least significant word of the mask.
     pub low_mask: u64,
     /// Offset in bits from the right in a one-word key; in words from the left in a wide key.
     pub offset: u32,

@@ -28,7 +28,7 @@ pub struct ProfileGroup {
 /// A member within a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupMember {
-    /// [`ProfileMember::id`].
+    /// Id of the member, as in [`ProfileMember::id`].
     pub id: u32,
     /// Weight, which is proportional to the share of hash values that choose the member.
     pub weight: u32,
@@ -75,7 +75,7 @@ impl GroupLimits {
         }
     }
 
-    /// Returns the unit of sizes, for messages.
+    /// Returns the unit of group sizes for messages, such as members.
     pub fn unit(&self) -> &'static str {
         match self.counts_members {
             true => "number of members",
@@ -84,7 +84,7 @@ impl GroupLimits {
     }
 }
 
-/// State of a member: its action, ready to run, and the number of references to it.
+/// State of a member: its action in the form that the interpreter calls, and the number of references to it.
 #[derive(Clone, Debug)]
 pub(crate) struct MemberState {
     pub action: ActionRef,

@@ -78,17 +78,17 @@ pub struct TableEntry {
     pub last_hit: u64,
 }
 
-/// The part of an entry that packets access.
+/// The part of a table entry that packets read or write.
 #[derive(Clone, Debug)]
 struct HotEntry {
     target: Target,
     counter: Counter,
     last_hit: u64,
-    /// Whether no packet has hit the entry.
+    /// Whether the entry has not matched any packet yet.
     is_new: bool,
 }
 
-/// The part of an entry that only the control plane accesses.
+/// The part of a table entry that only the control plane accesses.
 #[derive(Clone, Debug)]
 struct ColdEntry {
     keys: Box<[NewKey]>,
@@ -101,7 +101,7 @@ struct ColdEntry {
     is_const: bool,
 }
 
-/// Lookup structure for keys of one word, or of several.
+/// Lookup structure of a table: for keys that fit one word, or for wider ones.
 #[derive(Clone, Debug)]
 enum AnyIndex {
     Word(Index<u64>),
@@ -116,11 +116,11 @@ pub(crate) struct TableState {
     hot: Vec<HotEntry>,
     cold: Vec<Option<ColdEntry>>,
     meters: Vec<Meter>,
-    /// Number of previous entries of each slot, modulo 256.
+    /// Number of previous entries of each slot, modulo 256. It is the upper byte of handles.
     versions: Vec<u8>,
     /// Free slots below `hot.len()`.
     free: BinaryHeap<Reverse<u32>>,
-    /// Number of entries.
+    /// Number of entries in the table.
     live: usize,
     /// Slots of entries by [`identity`], in tables with priorities; other tables use `index`.
     handles: FxHashMap<Vec<u64>, u32>,
@@ -187,7 +187,7 @@ impl TableState {
         })
     }
 
-    /// Returns the slot of the entry that matches the packet, without counting a hit; `None` on a miss.
+    /// Returns the slot of the entry that matches the packet. The hit is not counted. `None` on a miss.
     #[inline]
     pub(crate) fn peek(&self, phv: &[u64]) -> Option<u32> {
         match &self.index {
@@ -219,7 +219,7 @@ impl TableState {
         EntryHandle::new(slot, version.copied().unwrap_or(0))
     }
 
-    /// Returns whether the slot of a handle has another entry now.
+    /// Returns whether the slot of a handle is used by another entry now.
     pub(crate) fn is_stale(&self, handle: EntryHandle) -> bool {
         let now = self.cold.get(handle.slot() as usize);
         now.is_some_and(Option::is_some) && self.cold(handle).is_none()
@@ -324,7 +324,7 @@ impl TableState {
         self.cold[slot].as_ref()
     }
 
-    /// Returns the slot of a handle, unless another entry uses it now.
+    /// Returns the slot of a handle; `None` if another entry uses it now.
     fn slot(&self, handle: EntryHandle) -> Option<usize> {
         let slot = handle.slot() as usize;
         (*self.versions.get(slot)? == handle.version()).then_some(slot)
@@ -453,7 +453,8 @@ impl TableState {
     }
 }
 
-/// Returns the identity of an entry: values, masks, ranges and, if the table has priorities, the priority.
+/// Returns the identity of an entry, in which any two entries of a table differ: values, masks, ranges and, if the
+/// table has priorities, the priority.
 pub(crate) fn identity(table: &Table, keys: &[NewKey], priority: i32) -> Vec<u64> {
     let mut identity = Vec::with_capacity(keys.len() * 2 + 1);
     for key in keys {

@@ -66,7 +66,7 @@ impl<'a> Loader<'a> {
         Ok(start)
     }
 
-    /// Returns the effect that a table may have, whatever its entries are.
+    /// Returns the effect that applying a table may have, for any entries.
     fn table_effect(&self, table: &json::Table, labels: &Labels, zero: Slot) -> TableEffect {
         let nexts = table.next_tables.iter().map(|(_, next)| next);
         let nexts = nexts.chain([&table.base_default_next]);
