@@ -1,4 +1,4 @@
-//! Compiles `proto/` without protoc: protox parses, prost and tonic generate code.
+//! Compiles the protobuf files in `proto/` without protoc: protox parses them, prost and tonic generate Rust code.
 
 // The rules of the pure cores (tools/check-pure) do not apply to build scripts.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -7,7 +7,7 @@ use std::{env, error::Error, fs, path::PathBuf};
 
 use protox::prost::Message;
 
-/// The P4Info file, whose descriptors are also written separately.
+/// The protobuf file of P4Info. Its descriptors are also written to a separate file.
 const P4INFO: &str = "p4/config/v1/p4info.proto";
 
 const FILES: [&str; 8] = [

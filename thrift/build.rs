@@ -1,4 +1,4 @@
-//! Generates Rust from `idl/`: types, client and server side of each service.
+//! Generates Rust from the Thrift interface files in `idl/`: types, client and server side of each service.
 
 // The rules of the pure cores (tools/check-pure) do not apply to build scripts.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]

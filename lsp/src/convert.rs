@@ -10,7 +10,8 @@ use lsp_types as lsp;
 
 use crate::position::{range_of, uri_of};
 
-/// The diagnostics of a program, by file. `book`: address of the book, for links to the explanations of codes.
+/// Converts the compiler's diagnostics of a program, grouped by file. `book` is the address of the book, for links to
+/// the explanations of codes.
 pub fn diagnostics(
     analysis: &Analysis,
     main: &Path,
@@ -80,7 +81,8 @@ fn of_diagnostic(
     }
 }
 
-/// The address of the page that explains a code: in the book, or without `book` a copy of the page in a temporary file.
+/// Returns the address of the page that explains a diagnostic's code. It is in the book; without `book`, it is a copy
+/// of the page in a temporary file.
 fn page_uri(page: Page, book: Option<&str>) -> Option<lsp::Uri> {
     let Some(book) = book else {
         return uri_of(&write_embedded(
@@ -97,7 +99,7 @@ fn page_uri(page: Page, book: Option<&str>) -> Option<lsp::Uri> {
     address.parse().ok()
 }
 
-/// The quick fixes of all diagnostics within a range.
+/// Returns the quick fixes of all diagnostics that overlap a range of a file.
 pub fn code_actions(
     analysis: &Analysis,
     path: &Path,
@@ -145,7 +147,7 @@ pub fn code_actions(
     actions
 }
 
-/// A workspace edit that replaces each span by the same text.
+/// Creates a workspace edit that replaces each span by the same text.
 pub fn edit(
     sources: &SourceMap,
     spans: impl IntoIterator<Item = Span>,
@@ -172,7 +174,7 @@ pub fn edit(
     })
 }
 
-/// The location of a span, in a file that the editor can open; `None` if there is no such file.
+/// Returns the location of a span in a file that the editor can open; `None` if there is no such file.
 pub fn location(sources: &SourceMap, span: Span) -> Option<lsp::Location> {
     Some(lsp::Location {
         uri: uri_of(&path_of_span(sources, span)?)?,
@@ -193,7 +195,8 @@ fn path_of_span(sources: &SourceMap, span: Span) -> Option<PathBuf> {
     }
 }
 
-/// Writes a file that is built into the command to the folder for temporary files, so that editors can open it.
+/// Writes a file that is built into the executable to the folder for temporary files, so that editors can open it.
+/// Returns its path.
 fn write_embedded(kind: &str, name: &str, text: &str) -> Option<PathBuf> {
     let folder = format!("alfirk-{kind}-{}", env!("CARGO_PKG_VERSION"));
     let folder = std::env::temp_dir().join(folder);
@@ -211,7 +214,7 @@ fn write_embedded(kind: &str, name: &str, text: &str) -> Option<PathBuf> {
     }
 }
 
-/// A symbol of the outline, with its children.
+/// Converts a symbol of the outline, with its children.
 pub fn symbol(symbol: &Symbol, sources: &SourceMap) -> lsp::DocumentSymbol {
     let children: Vec<_> = symbol
         .children
@@ -248,7 +251,7 @@ pub fn symbol(symbol: &Symbol, sources: &SourceMap) -> lsp::DocumentSymbol {
     }
 }
 
-/// Converts completion items, which are sorted by likelihood.
+/// Converts completion items. The order of the items, by likelihood, is kept.
 pub fn completions(found: Vec<Completion>) -> Vec<lsp::CompletionItem> {
     let items = found.into_iter().enumerate();
     items

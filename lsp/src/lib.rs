@@ -1,8 +1,9 @@
 //! The language server for P4_16: diagnostics, fixes, hovers, navigation, completion and formatting in editors.
 //!
-//! The crate implements the Language Server Protocol, version 3.17; the compiler (`alfirk_compiler::ide`) analyses the programs.
-//! [`Server`] is a state machine: it takes one message and returns the messages to send. It reads files through a [`SourceLoader`];
-//! texts that are open in the editor take precedence. [`run`] serves a channel, and [`run_stdio`] standard input and output.
+//! The crate implements the Language Server Protocol, version 3.17; the compiler (`alfirk_compiler::ide`) analyses the
+//! programs. [`Server`] is a state machine: it takes one message and returns the messages to send. It reads files
+//! through a [`SourceLoader`]; texts that are open in the editor take precedence. [`run`] serves a channel, and
+//! [`run_stdio`] standard input and output.
 //!
 //! [`SourceLoader`]: alfirk_compiler::preproc::SourceLoader
 
@@ -21,7 +22,7 @@ use alfirk_compiler::on_deep_stack;
 use alfirk_compiler::preproc::DiskLoader;
 use lsp_server::{Connection, Message};
 
-/// The reason why the server ended without `shutdown` and `exit`.
+/// Reason for which the language server ended without the requests `shutdown` and `exit`.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The editor did not begin with `initialize`, or disconnected without `exit`.
@@ -32,7 +33,7 @@ pub enum Error {
     Io(#[from] io::Error),
 }
 
-/// Serves the editor on standard input and output until it exits.
+/// Runs the language server on standard input and output, until the editor exits.
 ///
 /// # Errors
 /// The input is not a message of the protocol, or the editor disconnected without `exit`.
@@ -45,7 +46,7 @@ pub fn run_stdio() -> Result<(), Error> {
     }
 }
 
-/// Serves an editor until it exits.
+/// Runs the language server on a connection to an editor, until the editor exits.
 ///
 /// # Errors
 /// The editor did not begin with `initialize`, or disconnected without `exit`.

@@ -1,4 +1,5 @@
-//! Converts paths and positions. In the protocol, a file is a URI, and a position is a line and a UTF-16 code unit, both from 0.
+//! Converts paths and positions. In the protocol, a file is a URI, and a position is a line and a UTF-16 code unit,
+//! both from 0.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -9,7 +10,7 @@ use alfirk_compiler::diag::{SourceFile, SourceMap, Span};
 use lsp_types::{Position, Range, Uri};
 use percent_encoding::{percent_decode_str, percent_encode, AsciiSet, NON_ALPHANUMERIC};
 
-/// The path of a `file:` URI, percent-decoded; `None` for other schemes.
+/// Returns the path of a `file:` URI, percent-decoded; `None` for other schemes.
 pub fn path_of(uri: &Uri) -> Option<PathBuf> {
     let rest = uri.as_str().strip_prefix("file://")?;
     // Skip the host name, which is usually empty.
@@ -18,7 +19,8 @@ pub fn path_of(uri: &Uri) -> Option<PathBuf> {
     Some(PathBuf::from(OsString::from_vec(decoded)))
 }
 
-/// Bytes that are percent-encoded: all but letters, digits, `/` and the unreserved `-._~` (RFC 3986, section 2.3).
+/// Bytes that are percent-encoded in URIs: all but letters, digits, `/` and the unreserved `-._~` (RFC 3986, section
+/// 2.3).
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'/')
     .remove(b'-')
@@ -26,13 +28,14 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
-/// The `file:` URI of a path; `None` if it is not a valid URI.
+/// Returns the `file:` URI of a path; `None` if the path cannot be expressed as a URI.
 pub fn uri_of(path: &Path) -> Option<Uri> {
     let path = percent_encode(path.as_os_str().as_bytes(), ESCAPED);
     Uri::from_str(&format!("file://{path}")).ok()
 }
 
-/// The byte offset of a position in a text. A position beyond the end of its line or of the text is that end.
+/// Returns the byte offset of a position in a text. For a position beyond the end of its line or of the text, it is
+/// that end.
 pub fn offset_of(text: &str, position: Position) -> usize {
     let mut start = 0;
     for _ in 0..position.line {
@@ -53,7 +56,7 @@ pub fn offset_of(text: &str, position: Position) -> usize {
     start + line.len()
 }
 
-/// The position of the byte at `offset` of a file.
+/// Returns the position (line and UTF-16 code unit) of the byte at `offset` of a file.
 pub fn position_of(file: &SourceFile, offset: u32) -> Position {
     let line = file.line_index(offset);
     let start = file.line_start(line) as usize;
@@ -64,7 +67,7 @@ pub fn position_of(file: &SourceFile, offset: u32) -> Position {
     }
 }
 
-/// The range of a span in its file.
+/// Returns the range of a span in its file.
 pub fn range_of(sources: &SourceMap, span: Span) -> Range {
     let file = sources.file(span.file);
     Range {
@@ -73,7 +76,7 @@ pub fn range_of(sources: &SourceMap, span: Span) -> Range {
     }
 }
 
-/// The range of a whole text.
+/// Returns the range from the start to the end of a text.
 pub fn whole_range(text: &str) -> Range {
     let lines = text.bytes().filter(|byte| *byte == b'\n').count() as u32;
     let last = text.rsplit('\n').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The include graph, which shows the program that a file is part of.
+//! The include graph of P4 files. It determines to which program a file belongs.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -11,7 +11,7 @@ use alfirk_compiler::preproc::{normalize, MacroOption, SourceLoader};
 
 use crate::settings::Settings;
 
-/// Maximum number of P4 files that are searched in the open folders.
+/// Maximum number of P4 files that are read in the open folders.
 const MAX_FILES: usize = 4_000;
 
 /// A document that is open in the editor.
@@ -23,7 +23,7 @@ pub struct Document {
     pub version: i32,
 }
 
-/// A loader that returns the editor's text for open files, and reads other files with `disk`.
+/// A source loader that returns the editor's text for open files. It reads other files with the loader `disk`.
 pub struct Files {
     /// Documents that are open in the editor, by path.
     pub open: BTreeMap<PathBuf, Document>,
@@ -49,14 +49,14 @@ impl SourceLoader for Files {
 pub struct Includes {
     /// File names in the `#include` directives of each file.
     included_names: BTreeMap<PathBuf, Vec<String>>,
-    /// For each file, the files that include it.
+    /// For each file, the files that include it directly.
     includers: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
-    /// Files that contain the instance `main`.
+    /// Files that declare the instance `main`.
     mains: BTreeSet<PathBuf>,
 }
 
 impl Includes {
-    /// Builds the graph of all P4 files in `folders` and of the open files.
+    /// Builds the include graph of all P4 files in `folders` and of the files that are open in the editor.
     pub fn of(folders: &[PathBuf], files: &Files, settings: &Settings) -> Includes {
         let mut found: BTreeSet<PathBuf> = files.open.keys().cloned().collect();
         for folder in folders {
@@ -87,8 +87,8 @@ impl Includes {
         includes
     }
 
-    /// The main file of the program that contains a file: the file itself, or the nearest main file that includes it, open ones first. A
-    /// file that no main file includes is its own main file.
+    /// Returns the main file of the program to which a file belongs. This is the file itself, or the nearest main file
+    /// that includes it; open files take precedence. A file that no main file includes is its own main file.
     pub fn main_of(&self, path: &Path, files: &Files) -> PathBuf {
         if self.mains.contains(path) {
             return path.to_owned();
@@ -110,12 +110,12 @@ impl Includes {
         any.map_or_else(|| path.to_owned(), |path| path.to_path_buf())
     }
 
-    /// Whether a file contains the instance `main`.
+    /// Returns whether a file declares the instance `main`.
     pub fn is_main(&self, path: &Path) -> bool {
         self.mains.contains(path)
     }
 
-    /// The architecture of a program, from the file names that it includes; v1model by default.
+    /// Returns the architecture of a program, by the names of the files that it includes; v1model by default.
     fn arch(&self, main: &Path) -> Arch {
         let mut seen = BTreeSet::new();
         let mut next = vec![main.to_owned()];
@@ -138,7 +138,7 @@ impl Includes {
         arch
     }
 
-    /// The compiler options for a program.
+    /// Returns the compiler options for the program with the main file `main`.
     pub fn options(&self, main: &Path, folders: &[PathBuf], settings: &Settings) -> CompileOptions {
         let mut options = CompileOptions::new(main);
         options.preprocessor.include_dirs = dirs(folders, settings);
@@ -166,7 +166,7 @@ fn dirs(folders: &[PathBuf], settings: &Settings) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The file names in the `#include` directives of a text.
+/// Iterates over the file names in the `#include` directives of a text.
 fn included_names(text: &str) -> impl Iterator<Item = String> + '_ {
     text.lines().filter_map(|line| {
         let rest = line.trim_start().strip_prefix('#')?.trim_start();
@@ -181,7 +181,7 @@ fn included_names(text: &str) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// Whether a text declares an instance named `main`, judged by the tokens around the name.
+/// Returns whether a text declares an instance named `main`, judged by the tokens around the name.
 fn declares_main(text: &str) -> bool {
     text.match_indices("main").any(|(at, word)| {
         let before = text[..at].trim_end();

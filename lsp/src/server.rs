@@ -27,17 +27,17 @@ pub struct Server {
     settings: Settings,
     /// The include graph, valid until a file is opened, closed or saved.
     includes: Option<Includes>,
-    /// Analyses of programs in their current state, by main file.
+    /// Results of analysing programs in their current state, by main file.
     programs: BTreeMap<PathBuf, Analysis>,
-    /// Files whose programs changed since their diagnostics were last published.
+    /// Files in programs that have changed since the diagnostics of the file were last published.
     dirty: BTreeSet<PathBuf>,
-    /// Files with published diagnostics, by main file of their program.
+    /// Files for which diagnostics are published, by main file of their program.
     published: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
     /// Messages to the editor that are not sent yet.
     outbox: Vec<Message>,
 }
 
-/// A position in a file of a program.
+/// A position in a file of an analysed program.
 struct Cursor {
     file: FileId,
     offset: u32,
@@ -110,7 +110,7 @@ impl Server {
         (server, result)
     }
 
-    /// Handles a message from the editor and returns the messages to send.
+    /// Handles a message from the editor, and returns the messages to send to the editor.
     pub fn handle(&mut self, message: Message) -> Vec<Message> {
         match message {
             Message::Request(request) => {
@@ -124,7 +124,8 @@ impl Server {
         std::mem::take(&mut self.outbox)
     }
 
-    /// Publishes the diagnostics of changed programs: returns the messages to send. Call it when no message from the editor is waiting.
+    /// Analyses changed programs, and returns the messages that publish their diagnostics. To be called when no message
+    /// from the editor is waiting.
     pub fn idle(&mut self) -> Vec<Message> {
         let mains: BTreeSet<PathBuf> = std::mem::take(&mut self.dirty)
             .iter()
@@ -496,7 +497,8 @@ impl Server {
         Ok(convert::edit(&analysis.sources, spans, &params.new_name))
     }
 
-    /// The position that a request refers to, and the analysed program; `None` if the file is not part of a readable program.
+    /// Returns the position to which a request refers, and the analysis of the program; `None` if the program cannot be
+    /// read or does not contain the file.
     fn at(&mut self, at: &lsp::TextDocumentPositionParams) -> Option<(Cursor, &Analysis)> {
         let path = file_of(&at.text_document.uri)?;
         let main = self.main_of(&path);
@@ -534,7 +536,7 @@ impl Server {
         )
     }
 
-    /// The analysis of a main file's program; `None` if the file cannot be read.
+    /// Returns the analysis of the program with this main file; `None` if the file cannot be read.
     fn program(&mut self, main: &Path) -> Option<&Analysis> {
         if !self.programs.contains_key(main) {
             let options = self.options(main);

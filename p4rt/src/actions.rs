@@ -9,7 +9,8 @@ use super::{
     translation::Use,
 };
 
-/// Checks an action for a table. Returns the action's name, and its arguments in the order of the parameters.
+/// Checks an action of a request against the actions of a table. Returns the action's name, and its arguments in the
+/// order of the parameters.
 pub fn check_action(
     schema: &Schema,
     table: &Table,

@@ -13,15 +13,16 @@ use alfirk_p4runtime::{
 
 use super::event::ClientId;
 
-/// Limit of connected clients per role; further ones are rejected with RESOURCE_EXHAUSTED.
+/// Maximum number of connected clients per role. Further clients are rejected with RESOURCE_EXHAUSTED.
 pub const MAX_CLIENTS_PER_ROLE: usize = 256;
-/// Limit of roles per device. A role's highest election id is kept after its last client has disconnected.
+/// Maximum number of roles per device. Roles are counted even without clients, since a role's highest election id is
+/// kept after its last client has disconnected.
 pub const MAX_ROLES: usize = 1024;
 /// Maximum length of a role's name, in bytes.
 pub const MAX_ROLE_NAME: usize = 256;
 
-/// Identifies a role by name, or by the number that clients used before P4Runtime 1.3. The default role has
-/// neither.
+/// Identifies a role: by its name, or by the number that clients used before P4Runtime 1.3. The default role has
+/// neither name nor number.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RoleKey {
     name: String,
@@ -50,10 +51,10 @@ impl RoleKey {
     }
 }
 
-/// An action on a client's stream. The owner of the streams executes all actions in order.
+/// An action on a client's stream, which the owner of the streams executes. Actions are executed in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamAction {
-    /// Notify a client about the primary.
+    /// Send a client a notification about the primary.
     Send(ClientId, MasterArbitrationUpdate),
     /// End a client's stream with an error.
     Close(ClientId, Status),
@@ -81,7 +82,7 @@ pub struct Arbitration {
 }
 
 impl Arbitration {
-    /// Creates the state without clients.
+    /// Creates the arbitration state of a device that has no clients yet.
     pub fn new(device_id: u64) -> Arbitration {
         Arbitration {
             device_id,
@@ -124,7 +125,8 @@ impl Arbitration {
         }
     }
 
-    /// Removes a client whose stream has ended; if it was a primary, the other clients of its role are notified.
+    /// Removes a client whose stream has ended. If it was a primary, returns notifications for the other clients of its
+    /// role.
     pub fn close(&mut self, client: ClientId) -> Vec<StreamAction> {
         let Some(session) = self.sessions.remove(&client) else {
             return Vec::new();
@@ -139,7 +141,7 @@ impl Arbitration {
         self.advise_all(&session.role)
     }
 
-    /// Checks by the role and election id whether a client may change the switch (§ 12).
+    /// Checks whether a client may change the switch (§ 12): its role and election id must be those of a primary.
     ///
     /// # Errors
     /// NOT_FOUND for a role that no client has requested, PERMISSION_DENIED to every client but its primary.
@@ -254,7 +256,7 @@ impl Arbitration {
         Ok(())
     }
 
-    /// Notifies all clients of a role: backups first and the new primary last, as § 5.3 orders them.
+    /// Returns notifications for all clients of a role. The new primary is notified last, as § 5.3 requires.
     fn advise_all(&self, role: &RoleKey) -> Vec<StreamAction> {
         let primary = self.roles.get(role).and_then(|state| state.primary);
         let backups = self

@@ -17,7 +17,7 @@ use super::{
     translation::Use,
 };
 
-/// Converts the index of a request to a range of cells; an unset index selects all cells of the array.
+/// Converts the index of a request to a range of array cells. A request without an index refers to all cells.
 fn cells(
     what: &str,
     array: &Array,
@@ -57,7 +57,8 @@ fn cells(
     Ok(index..index + 1)
 }
 
-/// Returns the index of a cell as the controller sees it, which differs if the type of the index is translated.
+/// Returns the index of a cell in the form of P4Runtime messages. It differs from the cell's number if the index has a
+/// translated type.
 fn index(array: &Array, cell: u64) -> Option<Index> {
     let own = array.index.as_ref().map(|of| {
         let own = of.controller_value(&bytestring::encode(cell));
@@ -67,7 +68,7 @@ fn index(array: &Array, cell: u64) -> Option<Index> {
     Some(Index { index })
 }
 
-/// Returns the arrays that a read selects: the one with the id, or all arrays of the device for id 0.
+/// Returns the arrays that a read selects: the one with the id `id`, or all arrays if the id is 0.
 fn selected<'a, T>(
     what: &str,
     all: &'a std::collections::BTreeMap<u32, T>,
@@ -174,11 +175,11 @@ pub fn read_meters(view: View<'_>, filter: &MeterEntry, found: EntityVisitor<'_>
     Ok(())
 }
 
-/// Maximum width, in bits, of a register cell with several fields.
+/// Maximum width of a register cell that is a struct, in bits.
 const MAX_CELL_BITS: usize = 128;
 
-/// Checks the cell type of a register. Cells of v1model registers are single numbers. Tofino's may be structs, whose
-/// fields are concatenated into one number, the first field in the highest bits.
+/// Checks that the server supports the cell type of a register. Cells of v1model registers are single numbers. Tofino's
+/// may be structs, whose fields are concatenated into one number, the first field in the highest bits.
 fn check_register(register: &Register) -> UpdateResult {
     let name = &register.array.name;
     match &register.data {
@@ -190,7 +191,8 @@ fn check_register(register: &Register) -> UpdateResult {
     }
 }
 
-/// Splits a register cell into the fields of its struct, which have these widths in bits, in canonical form.
+/// Splits a register cell into the fields of its struct. `widths` are the widths of the fields in bits. The results are
+/// in canonical form.
 fn split(cell: &[u8], widths: &[usize]) -> Vec<Vec<u8>> {
     if let [_] = widths {
         return vec![cell.to_vec()];
@@ -207,7 +209,7 @@ fn split(cell: &[u8], widths: &[usize]) -> Vec<Vec<u8>> {
     widths.iter().map(field).collect()
 }
 
-/// Concatenates the fields of a struct, which have these widths in bits, to one register cell.
+/// Concatenates the fields of a struct to one register cell. `widths` are the widths of the fields in bits.
 fn joined(fields: &[Vec<u8>], widths: &[usize]) -> Vec<u8> {
     if let [one] = fields {
         return one.clone();
@@ -289,7 +291,7 @@ pub fn read_registers(
     Ok(())
 }
 
-/// Returns whether register data are zero, the initial value.
+/// Returns whether the value of a register cell is zero, which is its initial value.
 pub fn is_zero(data: &P4Data) -> bool {
     match &data.data {
         Some(Data::Bitstring(bytes) | Data::EnumValue(bytes)) => bytes.iter().all(|b| *b == 0),

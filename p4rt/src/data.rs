@@ -1,5 +1,5 @@
-//! Values of P4 types (P4Runtime § 8.4.3), and their flat fields: the numbers of which a value consists in the switch
-//! core.
+//! Values of P4 types (P4Runtime § 8.4.3), and their flat fields. The flat fields are the numbers of which a value
+//! consists in the switch core, the crate `alfirk_bmv2`.
 //!
 //! The BMv2 compiler flattens structs and tuples into their members, makes a `bool` one bit wide and numbers the
 //! members of an enum from 0. Headers, unions and stacks occur in neither registers nor digests of v1model; such a type
@@ -24,28 +24,29 @@ use super::translation::{Translation, TranslationError, Translations, Use};
 /// A P4 type, with the names of its parts resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DataType {
-    /// `bit<W>`.
+    /// `bit<W>`, with its width in bits.
     Bits(usize),
-    /// `int<W>`: an unsigned W-bit number in flat fields; in messages two's complement in the fewest bytes (§ 8.4).
+    /// `int<W>`, with its width in bits. A flat field contains the value as an unsigned W-bit number, a message as
+    /// two's complement in the fewest bytes (§ 8.4).
     Int(usize),
     /// `bool`.
     Bool,
     /// An enum without an underlying type: its members in order.
     Enum(Vec<String>),
-    /// An enum with an underlying `bit<W>`.
+    /// An enum with an underlying `bit<W>`, with its width in bits.
     SerializableEnum(usize),
     /// A struct: the types of its members in order.
     Struct(Vec<DataType>),
     /// A tuple: the types of its members in order.
     Tuple(Vec<DataType>),
-    /// A translated type; encoded in messages as in match keys.
+    /// A translated type. Its values are encoded in messages as in match keys.
     Translated(Arc<Translation>),
 }
 
 /// Error of a type or a value.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DataError {
-    /// The switch does not store values of this type.
+    /// The switch cannot store values of this type.
     #[error("this target cannot store {0}")]
     Unsupported(&'static str),
     /// `type_info` does not define a type of this name.
@@ -80,7 +81,8 @@ pub enum DataError {
 }
 
 const MAX_DEPTH: usize = 64;
-/// Limit of nodes per type. Types refer to each other by name, so a short `type_info` can describe an endless type.
+/// Maximum number of nodes of one type. Types refer to each other by name, so a short `type_info` can describe an
+/// endless type.
 const MAX_NODES: usize = 4096;
 /// Width, in bits, that p4c gives to enums without an underlying type.
 const ENUM_BITS: usize = 32;
@@ -167,7 +169,7 @@ impl DataType {
         })
     }
 
-    /// Returns the number of flat fields.
+    /// Returns the number of flat fields of a value of the type.
     pub fn fields(&self) -> usize {
         match self {
             DataType::Struct(members) | DataType::Tuple(members) => {
@@ -177,7 +179,7 @@ impl DataType {
         }
     }
 
-    /// Returns the width of each flat field, in bits.
+    /// Returns the width of each flat field of the type, in bits.
     pub fn widths(&self) -> Vec<usize> {
         match self {
             DataType::Struct(members) | DataType::Tuple(members) => {
@@ -192,7 +194,7 @@ impl DataType {
         }
     }
 
-    /// Builds a value from its flat fields; missing fields are zero.
+    /// Builds a message value from its flat fields. Missing fields are zero.
     pub fn unflatten<'a>(&self, fields: &mut impl Iterator<Item = &'a [u8]>) -> P4Data {
         let data = match self {
             DataType::Struct(members) => Data::Struct(P4StructLike {
@@ -227,7 +229,7 @@ impl DataType {
         }
     }
 
-    /// Splits a value into its flat fields, in canonical form.
+    /// Splits a message value into its flat fields, which are in canonical form.
     pub fn flatten(&self, value: &P4Data) -> Result<Vec<Vec<u8>>, DataError> {
         let mut fields = Vec::with_capacity(self.fields());
         self.flatten_into(value, &mut fields)?;

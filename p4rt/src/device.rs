@@ -1,4 +1,4 @@
-//! A switch with its pipeline, to which requests apply.
+//! A switch, and the P4Runtime state of its pipeline.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,15 +14,16 @@ use super::{
 };
 use alfirk_bmv2::Switch;
 
-/// A switch with the P4Runtime state of its pipeline.
+/// A switch, and the P4Runtime state of its pipeline. A server has one device that processes packets, and at times one
+/// that is saved for COMMIT.
 #[derive(Debug)]
 pub struct Device {
     pub switch: Switch,
-    /// `None` until a controller has set a config.
+    /// State of the pipeline; `None` until a controller has set a pipeline config.
     pub pipeline: Option<Pipeline>,
 }
 
-/// P4Runtime state of a running or saved program, beyond the switch core's own state.
+/// P4Runtime state of a program, in addition to the state that the switch core stores.
 #[derive(Debug)]
 pub struct Pipeline {
     pub schema: Arc<Schema>,
@@ -37,14 +38,14 @@ pub struct Pipeline {
 }
 
 impl Device {
-    /// Returns the switch and its pipeline, or the status for requests before a config is set.
+    /// Returns the switch and its pipeline. An error if no pipeline config is set.
     pub fn configured(&self) -> Result<(&Switch, &Pipeline), Status> {
         let pipeline = self.pipeline.as_ref().ok_or_else(no_pipeline)?;
         Ok((&self.switch, pipeline))
     }
 }
 
-/// Status of reads and writes before a config is set.
+/// Returns the status of reads and writes while no pipeline config is set.
 pub fn no_pipeline() -> Status {
     Status::new(
         Code::FailedPrecondition,

@@ -1,19 +1,19 @@
-//! Digest lists: buffering, duplicates and acknowledgements (P4Runtime § 9.8).
+//! Digest lists: buffers messages, suppresses duplicates, and handles acknowledgements (P4Runtime § 9.8).
 
 use std::collections::BTreeMap;
 
 use alfirk_p4runtime::p4::v1::digest_entry::Config;
 use rustc_hash::FxHashSet;
 
-/// Maximum number of messages per list when the controller sets no limit.
+/// Maximum number of messages in a digest list if the controller sets no limit.
 pub const MAX_LIST_SIZE: usize = 4096;
-/// Limit of unacknowledged messages per digest; the oldest lists are dropped first.
+/// Maximum number of unacknowledged messages per digest. Beyond it, the oldest lists are discarded.
 pub const MAX_CACHED: usize = 65_536;
 
 /// One digest message: its flat fields in canonical form.
 pub type Message = Vec<Vec<u8>>;
 
-/// A list that is ready to be sent to the primary.
+/// A digest list that is ready to be sent to the primary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadyList {
     pub digest: u32,
@@ -30,7 +30,7 @@ struct SentList {
 #[derive(Clone, Debug)]
 struct DigestState {
     config: Config,
-    /// Arrival time of the first waiting message, in nanoseconds.
+    /// Arrival time of the first message that waits to be sent, in nanoseconds.
     since: u64,
     waiting: Vec<Message>,
     unacknowledged: BTreeMap<u64, SentList>,
@@ -39,7 +39,7 @@ struct DigestState {
     next_list: u64,
 }
 
-/// Digests enabled by the controller.
+/// State of all digests that a controller has enabled.
 #[derive(Clone, Debug, Default)]
 pub struct Digests {
     states: BTreeMap<u32, DigestState>,
@@ -74,13 +74,13 @@ impl Digests {
         }
     }
 
-    /// Disables a digest and drops its waiting messages. Returns whether it was enabled.
+    /// Disables a digest and discards the messages that wait to be sent. Returns whether the digest was enabled.
     pub fn disable(&mut self, digest: u32) -> bool {
         self.states.remove(&digest).is_some()
     }
 
-    /// Adds a message of the data plane, unless it is a duplicate. Returns the list of messages to send when this message
-    /// fills the list, or when messages need not wait.
+    /// Adds a message of the data plane, unless it is a duplicate. Returns the list to send, if the message fills it or
+    /// messages need not wait.
     pub fn add(&mut self, digest: u32, message: Message, now: u64) -> Option<ReadyList> {
         let state = self.states.get_mut(&digest)?;
         state.discard_expired(now);
@@ -99,7 +99,7 @@ impl Digests {
         full.then(|| state.take(digest, now))
     }
 
-    /// Handles the acknowledgement of a list. Returns false when the digest is not enabled.
+    /// Handles the acknowledgement of a digest list. Returns false when the digest is not enabled.
     pub fn acknowledge(&mut self, digest: u32, list: u64) -> bool {
         let Some(state) = self.states.get_mut(&digest) else {
             return false;
@@ -108,7 +108,8 @@ impl Digests {
         true
     }
 
-    /// Handles the acknowledgement of single messages of a list; indexes beyond its end are ignored.
+    /// Handles the acknowledgement of some messages of a digest list, given by their indexes. Indexes beyond the end of
+    /// the list are ignored.
     pub fn acknowledge_some(&mut self, digest: u32, list: u64, messages: &[usize]) {
         let Some(state) = self.states.get_mut(&digest) else {
             return;
@@ -121,7 +122,7 @@ impl Digests {
         }
     }
 
-    /// Returns the lists whose first message has waited for the configured time.
+    /// Returns the digest lists that are due: their first message has waited for the configured time.
     pub fn handle_timeout(&mut self, now: u64) -> Vec<ReadyList> {
         let mut ready = Vec::new();
         for (&digest, state) in &mut self.states {

@@ -103,14 +103,14 @@ pub fn read_meters(
 
 /// A kind of direct resource: counters or meters, one per table entry.
 struct Resource {
-    /// Returns whether a table has the resource.
+    /// Returns whether a table has the direct resource.
     belongs_to: fn(&Table) -> bool,
-    /// Sets the field of a table entry that requests the resource in a read.
+    /// Sets the field of a `TableEntry` by which a read requests the direct resource.
     request: fn(&mut TableEntry),
 }
 
 impl Resource {
-    /// Reads entries with the resource: those of all tables, those of one table, or a single entry.
+    /// Reads table entries with their direct resource: those of all tables, those of one table, or a single entry.
     fn read(
         &self,
         view: View<'_>,
@@ -157,7 +157,7 @@ impl Resource {
     }
 }
 
-/// Reduces an entry to the fields that identify it.
+/// Returns an entry with only the fields that identify it: table, match and priority.
 fn key_of(entry: TableEntry) -> TableEntry {
     TableEntry {
         table_id: entry.table_id,

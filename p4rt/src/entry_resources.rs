@@ -13,7 +13,7 @@ use super::{
 };
 use alfirk_bmv2::{EntryHandle, TableId};
 
-/// Checks the direct resources of an entry to be written.
+/// Checks the direct counter and meter of a table entry to be written.
 pub fn check(scope: &Scope<'_>, table: &Table, entry: &TableEntry) -> UpdateResult {
     let what = format!("table {}", table.name);
     reject_meter_counters(&what, entry.meter_counter_data.as_ref())?;

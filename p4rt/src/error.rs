@@ -4,7 +4,7 @@ use alfirk_p4runtime::{Code, Status};
 
 use alfirk_bmv2::ManageError;
 
-/// Result of one update, or of one entity read.
+/// Result of one update of a Write, or of one entity of a Read.
 pub type UpdateResult<T = ()> = Result<T, Status>;
 
 /// Creates INVALID_ARGUMENT: the request is invalid in every state of the switch.

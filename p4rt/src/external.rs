@@ -17,19 +17,19 @@ use super::{
 use alfirk_bmv2::{Change, LoadedProgram, ProfileId, Switch, TableId};
 
 impl Server {
-    /// Returns the switch that reads and writes refer to. It is the one with the saved or loaded program that does not run
-    /// yet, if there is one, else the running one.
+    /// Returns the switch to which reads and writes refer. This is the one with a saved or loaded program that does not
+    /// run yet, if there is one, else the one that processes packets.
     pub fn target_switch(&self) -> &Switch {
         &self.target().switch
     }
 
-    /// Returns the switch that reads and writes refer to, for changes by another service.
+    /// Returns the switch to which reads and writes refer, so that another control service can change it.
     pub fn target_switch_mut(&mut self) -> SwitchWriter<'_> {
         SwitchWriter::new(self.target_mut())
     }
 
-    /// Returns the switch that handles packets, for changes by another service. Reads show entries written this way,
-    /// but without metadata.
+    /// Returns the switch that processes packets, so that another control service can change it. P4Runtime reads show
+    /// entries written this way, but without metadata.
     pub fn switch_mut(&mut self) -> SwitchWriter<'_> {
         SwitchWriter::new(&mut self.active)
     }
@@ -40,8 +40,8 @@ impl Server {
         pipeline::device_text(&pipeline.config.p4_device_config).ok()
     }
 
-    /// Loads a program beside the running one, with the same multicast groups and clone sessions. Returns false when a
-    /// program has been loaded already.
+    /// Loads a program without starting it, while the old program continues to run. Multicast groups and clone sessions
+    /// are copied. Returns false when another program waits for its start already.
     pub fn load_beside(&mut self, program: Arc<LoadedProgram>) -> bool {
         if self.saved.is_some() {
             return false;
@@ -58,7 +58,7 @@ impl Server {
         true
     }
 
-    /// Starts the program that was loaded beside the running one. Returns false when there is none.
+    /// Starts the program that [`Server::load_beside`] has loaded. Returns false when there is none.
     pub fn swap(&mut self) -> bool {
         let saved = self.saved.take();
         let is_there = saved.is_some();
@@ -68,7 +68,8 @@ impl Server {
         is_there
     }
 
-    /// Handles Thrift's acknowledgement of a digest list, or of the `messages` with these indexes.
+    /// Handles the acknowledgement of a digest list by a Thrift client: of the messages with the indexes `messages`, or
+    /// of all messages.
     pub fn acknowledge_digests(&mut self, list_id: u32, list: u64, messages: Option<&[usize]>) {
         self.with_digest(list_id, |digests, digest| match messages {
             Some(messages) => digests.acknowledge_some(digest, list, messages),
@@ -88,7 +89,7 @@ impl Server {
         });
     }
 
-    /// Sets the maximum length of a digest's lists, if a controller has enabled the digest.
+    /// Sets the maximum number of messages in a digest's lists, if a controller has enabled the digest.
     pub fn set_digest_list_size(&mut self, list_id: u32, messages: i32) {
         self.with_digest(list_id, |digests, digest| {
             if let Some(mut config) = digests.config(digest) {
@@ -98,7 +99,8 @@ impl Server {
         });
     }
 
-    /// Calls `f` with the digest of one of the program's field lists, if it is enabled.
+    /// Calls `f` with the digests and the id of the digest that belongs to a learn list of the program, if the P4Info
+    /// has such a digest.
     fn with_digest(&mut self, list_id: u32, f: impl FnOnce(&mut super::digests::Digests, u32)) {
         let Some(name) = self.active.switch.learn_list(list_id) else {
             return;
@@ -146,7 +148,7 @@ impl Drop for SwitchWriter<'_> {
 }
 
 impl Device {
-    /// Discards what P4Runtime holds of an object that another service has changed.
+    /// Discards the data that P4Runtime holds for an object that another service has changed.
     fn follow(&mut self, change: &Change) {
         let Some(pipeline) = &mut self.pipeline else {
             return;

@@ -15,8 +15,8 @@ use super::{
 };
 use alfirk_bmv2::KeyMatch;
 
-/// Checks the fields of a request and returns them in the key's order. Omitted fields match every value. Translated
-/// values are converted to the data plane's.
+/// Checks the match fields of a request, and returns them in the order of the table's key. Omitted fields match every
+/// value. Values of translated types are converted to the data plane's.
 pub fn parse(
     owner: &str,
     fields: &[Field],
@@ -58,7 +58,8 @@ pub fn parse(
         .collect()
 }
 
-/// Converts a core key to P4Runtime's canonical form, without the fields that match every value.
+/// Converts a key of the switch core to match fields in P4Runtime's canonical form. Fields that match every value are
+/// omitted.
 pub fn print(fields: &[Field], key: &[KeyMatch]) -> Vec<FieldMatch> {
     fields
         .iter()
@@ -226,7 +227,7 @@ fn translated(
     }
 }
 
-/// Converts a field whose values are translated to its message; the inverse of [`translated`]. `None` for a field that
+/// Converts a key field with a translated type to a match field; the inverse of [`translated`]. `None` for a field that
 /// matches more than one value.
 fn print_translated(
     field: &Field,
@@ -312,12 +313,12 @@ fn print_field(field: &Field, key: &KeyMatch) -> Option<field_match::FieldMatchT
     })
 }
 
-/// Returns whether the mask has exactly the lowest `bits` bits set.
+/// Returns whether exactly the lowest `bits` bits of the mask are set.
 fn is_mask(mask: &[u8], bits: usize) -> bool {
     !mask.is_empty() && bytestring::canonical(mask) == ones(bits)
 }
 
-/// Returns the greatest value of a field, in canonical form.
+/// Returns the greatest value of a field of `bits` bits, in canonical form.
 fn ones(bits: usize) -> Vec<u8> {
     let mut bytes = vec![0xff; bits.div_ceil(8).max(1)];
     bytes[0] = match bits % 8 {
@@ -328,7 +329,7 @@ fn ones(bits: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns the number of trailing zero bits; `usize::MAX` for zero.
+/// Returns the number of trailing zero bits of a big-endian number; `usize::MAX` for zero.
 fn trailing_zeros(value: &[u8]) -> usize {
     match value.iter().rposition(|&byte| byte != 0) {
         Some(last) => (value.len() - 1 - last) * 8 + value[last].trailing_zeros() as usize,
@@ -336,7 +337,7 @@ fn trailing_zeros(value: &[u8]) -> usize {
     }
 }
 
-/// Returns whether every bit of the value is set in the mask; both are canonical.
+/// Returns whether every bit that is set in the value is set in the mask, too. Both are in canonical form.
 fn is_within(value: &[u8], mask: &[u8]) -> bool {
     value == [0]
         || value.len() <= mask.len()

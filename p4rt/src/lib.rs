@@ -58,11 +58,11 @@ pub use self::{
 use alfirk_bmv2::{steps::LogLine, trace::TraceLine, Effects, QueueState, Queued, Switch};
 use alfirk_packet_io::frame::SplitFrame;
 
-/// Maximum number of pending events with packets for queues. Without this limit a program that copies its copies
-/// would exhaust the memory.
+/// Maximum number of [`Event::Enqueue`] events that wait for [`Server::poll`]. Without this limit, a program that
+/// copies its copies would exhaust the memory.
 const MAX_WAITING: usize = 1 << 16;
 
-/// Number of used frame buffers kept for reuse.
+/// Maximum number of used frame buffers that are kept for reuse.
 const MAX_SPARE: usize = 256;
 
 /// The P4Runtime version in the reply to Capabilities.
@@ -71,34 +71,34 @@ pub const API_VERSION: &str = "1.5.0";
 /// The P4Runtime server of one switch.
 #[derive(Debug)]
 pub struct Server {
-    /// Device that processes packets.
+    /// The device that processes packets.
     active: Device,
-    /// Device saved by VERIFY_AND_SAVE, if any; target of reads and writes until COMMIT.
+    /// Device that was saved by VERIFY_AND_SAVE, if any. Reads and writes refer to it until COMMIT.
     saved: Option<Device>,
     arbitration: Arbitration,
     streams: BTreeSet<ClientId>,
     next_client: u64,
-    /// Ports that are down, for watch ports.
+    /// Ports whose link is down. Members with such a watch port get no packets, and backups replace such replicas.
     down: BTreeSet<u32>,
-    /// Wall-clock time at time 0, in nanoseconds since the Unix epoch.
+    /// Wall-clock time at which the server's time is 0, in nanoseconds since the Unix epoch.
     epoch: u64,
     events: VecDeque<Event>,
-    /// Number of pending events with packets for queues.
+    /// Number of [`Event::Enqueue`] events that wait for [`Server::poll`].
     waiting: usize,
     effects: Effects,
     counters: Counters,
     programs: Programs,
 }
 
-/// Packet counters beyond those of the program.
+/// Packet counters of the server; those of the P4 program are in the switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets sent to controllers, one per packet and controller.
     pub packet_ins: u64,
     /// Packets accepted from controllers.
     pub packet_outs: u64,
-    /// Packets for the CPU port that could not be delivered: no primary, no pipeline, or shorter than the packet_in
-    /// header.
+    /// Packets sent to the CPU port that could not be delivered to a controller, because there is no primary or no
+    /// pipeline, or the packet is shorter than the packet_in header.
     pub packet_ins_lost: u64,
     /// Packets that the pipeline dropped, by [`DropReason::name`](alfirk_bmv2::DropReason::name).
     pub drops: BTreeMap<&'static str, u64>,
@@ -111,7 +111,7 @@ impl Server {
         Server::with_programs(switch, Programs::default())
     }
 
-    /// Creates a server that shares loaded programs with other servers of the same `programs`.
+    /// Creates a server that loads programs through a cache, which several servers can share.
     pub fn with_programs(switch: Switch, programs: Programs) -> Server {
         let arbitration = Arbitration::new(switch.options().device_id);
         Server {
@@ -133,7 +133,8 @@ impl Server {
         }
     }
 
-    /// Creates a server for a new switch with the same options, without program, entries, registers and clients.
+    /// Creates a server for a new switch with the same options. The new switch has neither program nor state, and the
+    /// server has no clients.
     pub fn fresh_copy(&self) -> Server {
         let switch = Switch::new(self.switch().options().clone());
         Server::with_programs(switch, self.programs.clone())
@@ -149,8 +150,8 @@ impl Server {
         &self.counters
     }
 
-    /// Sets the wall-clock time at time 0, in nanoseconds since the Unix epoch. Only timestamps of stream messages
-    /// depend on it.
+    /// Sets the wall-clock time at which the server's time is 0, in nanoseconds since the Unix epoch. Only timestamps
+    /// of stream messages depend on it.
     pub fn set_epoch(&mut self, epoch: u64) {
         self.epoch = epoch;
     }
@@ -228,7 +229,7 @@ impl Server {
         self.take_effects(now);
     }
 
-    /// Processes a packet of [`Event::Enqueue`] that has reached the head of its queue.
+    /// Processes a packet of [`Event::Enqueue`] that leaves its queue.
     pub fn dequeue(&mut self, packet: Queued, now: u64, queue: QueueState) {
         self.active
             .switch
@@ -236,7 +237,7 @@ impl Server {
         self.take_effects(now);
     }
 
-    /// Takes the buffers of sent frames of [`Event::Output`] for reuse. Calling this is optional.
+    /// Takes over the buffers of frames that were sent ([`Event::Output`]), for reuse. Calling this is optional.
     pub fn recycle(&mut self, frames: &mut Vec<Vec<u8>>) {
         let room = MAX_SPARE.saturating_sub(self.effects.spare.len());
         frames.truncate(room);
@@ -255,12 +256,13 @@ impl Server {
         self.events.iter()
     }
 
-    /// Takes the trace of packets since the last call, when tracing is on; see [`Switch::set_trace`].
+    /// Returns the trace of packets since the last call, and clears it. It is empty unless tracing is on
+    /// ([`Switch::set_trace`]).
     pub fn take_trace(&mut self) -> Vec<TraceLine> {
         std::mem::take(&mut self.effects.trace)
     }
 
-    /// Takes the log lines since the last call; see [`Switch::set_log`].
+    /// Returns the log lines since the last call, and clears them. See [`Switch::set_log`].
     pub fn take_log(&mut self) -> Vec<LogLine> {
         std::mem::take(&mut self.effects.log)
     }
@@ -276,7 +278,7 @@ impl Server {
         ))
     }
 
-    /// Returns the device that reads and writes refer to.
+    /// Returns the device to which reads and writes refer.
     fn target(&self) -> &Device {
         self.saved.as_ref().unwrap_or(&self.active)
     }

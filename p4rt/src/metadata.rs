@@ -1,4 +1,4 @@
-//! State of P4Runtime that the switch core does not store: metadata and original messages of controllers.
+//! Data of P4Runtime objects that the switch core does not store: the controllers' metadata and original messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use alfirk_bmv2::EntryHandle;
 pub struct TableMetadata {
     pub(super) entries: FxHashMap<(u32, EntryHandle), EntryMetadata>,
     pub(super) defaults: FxHashMap<u32, EntryMetadata>,
-    /// Tables whose default entry has been set by a controller.
+    /// Ids of the tables whose default entry was set by a controller.
     pub(super) defaults_set: FxHashSet<u32>,
 }
 
@@ -41,19 +41,20 @@ impl EntryMetadata {
 }
 
 impl TableMetadata {
-    /// Returns whether the default entry is still the program's.
+    /// Returns whether a table's default entry is still the one that the program defines.
     pub fn is_initial_default(&self, table: u32) -> bool {
         !self.defaults_set.contains(&table)
     }
 
-    /// Iterates over the one-shot groups of all entries, with their table ids.
+    /// Iterates over the groups that were created for entries with an action set (one-shots), with the ids of their
+    /// tables.
     pub fn one_shots(&self) -> impl Iterator<Item = (u32, &OneShot)> {
         self.entries
             .iter()
             .filter_map(|((table, _), metadata)| Some((*table, metadata.one_shot.as_ref()?)))
     }
 
-    /// Records whether a controller has set the table's default entry (`is_set`), or it is the program's own.
+    /// Records who set a table's default entry: a controller (`is_set`) or the program.
     pub(super) fn mark_default(&mut self, table: u32, is_set: bool) {
         self.defaults.remove(&table);
         match is_set {
@@ -70,20 +71,21 @@ impl TableMetadata {
     }
 }
 
-/// Members, groups and one-shots of action profiles, as the controllers wrote them.
+/// Members, groups and one-shots of action profiles, as the controllers wrote them. A one-shot is a table entry with
+/// its own set of actions.
 #[derive(Debug, Default)]
 pub struct ProfileMetadata {
     pub(super) members: BTreeMap<(u32, u32), ActionProfileMember>,
     pub(super) groups: BTreeMap<(u32, u32), ActionProfileGroup>,
-    /// Ports that are down.
+    /// Ports whose link is down.
     pub(super) down: BTreeSet<u32>,
-    /// Number of one-shots per profile.
+    /// Number of one-shots per action profile, by the profile's id.
     pub(super) one_shots: BTreeMap<u32, usize>,
     pub(super) next_id: u32,
 }
 
 impl ProfileMetadata {
-    /// Creates an empty store, with these ports down.
+    /// Creates an empty store. `down` are the ports whose link is down.
     pub fn new(down: BTreeSet<u32>) -> ProfileMetadata {
         ProfileMetadata {
             down,
@@ -104,26 +106,26 @@ impl ProfileMetadata {
     }
 }
 
-/// Group and members that were created for the action set of one entry (P4Runtime § 9.2.3).
+/// The group and members that the server created for the action set of one table entry (P4Runtime § 9.2.3).
 #[derive(Clone, Debug, PartialEq)]
 pub struct OneShot {
     pub group: u32,
     pub(super) members: Vec<u32>,
-    /// The action set as it was written, for reads.
+    /// The action set as the controller wrote it, which reads return.
     pub set: ActionProfileActionSet,
 }
 
-/// Multicast groups and clone sessions as they were written.
+/// Multicast groups and clone sessions, as the controllers wrote them.
 #[derive(Clone, Debug)]
 pub struct PreMetadata {
     pub(super) groups: BTreeMap<u32, MulticastGroupEntry>,
     pub(super) sessions: BTreeMap<u32, CloneSessionEntry>,
-    /// Ports that are down.
+    /// Ports whose link is down.
     pub(super) down: BTreeSet<u32>,
 }
 
 impl PreMetadata {
-    /// Creates an empty store, with these ports down.
+    /// Creates an empty store. `down` are the ports whose link is down.
     pub fn new(down: BTreeSet<u32>) -> PreMetadata {
         PreMetadata {
             groups: BTreeMap::new(),

@@ -18,7 +18,7 @@ use std::{borrow::Cow, sync::Arc};
 use super::translation::{self, Translation, Translations, Use};
 use alfirk_bmv2::LoadedProgram;
 
-/// The packet-in or packet-out header.
+/// Layout of the packet-in or packet-out header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ControllerHeader {
     fields: Vec<Field>,
@@ -122,8 +122,8 @@ impl ControllerHeader {
         }
     }
 
-    /// Removes the header of a packet that left through the CPU port; `None` when the packet is shorter than the
-    /// header.
+    /// Removes the header of a packet that left the switch through the CPU port, and returns its fields and the
+    /// payload. `None` when the packet is shorter than the header.
     pub fn decode(&self, frame: &[u8]) -> Option<PacketIn> {
         let payload = frame.get(self.bytes..)?.to_vec();
         let metadata = self

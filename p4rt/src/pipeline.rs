@@ -25,7 +25,7 @@ use super::{
 };
 use alfirk_bmv2::{LoadedProgram, Switch};
 
-/// A verified config that the switch can run.
+/// A verified pipeline config, with its loaded program.
 struct VerifiedConfig {
     program: Arc<LoadedProgram>,
     schema: Schema,
@@ -57,8 +57,8 @@ fn verify(
     })
 }
 
-/// Returns the BMv2 JSON of a device config. The config is the text itself, or a `p4.tmp.P4DeviceConfig` with the
-/// text, which p4runtime_lib and others send. Such a message never begins with a brace.
+/// Returns the BMv2 JSON in a device config. The config is the JSON text itself, or a `p4.tmp.P4DeviceConfig` that
+/// contains it, which p4runtime_lib and others send. Such a message never begins with a brace.
 pub(super) fn device_text(config: &[u8]) -> Result<Cow<'_, str>, Status> {
     if config.trim_ascii_start().starts_with(b"{") {
         let text = std::str::from_utf8(config)
@@ -75,7 +75,7 @@ pub(super) fn device_text(config: &[u8]) -> Result<Cow<'_, str>, Status> {
 }
 
 impl VerifiedConfig {
-    /// Creates a device that runs the config, with only the initial entries.
+    /// Creates a device that runs the config. It has only the entries that the program defines.
     fn into_device(self, server: &Server) -> Device {
         let mut switch = Switch::new(server.active.switch.options().clone());
         switch.load(self.program);
@@ -153,7 +153,8 @@ impl Server {
         Ok(())
     }
 
-    /// Makes the device the active one. The core drops packets that were queued under the old program.
+    /// Makes a device the one that processes packets. The switch core drops packets that were queued under the old
+    /// program.
     pub(super) fn commit(&mut self, device: Device) {
         self.active.switch.adopt(device.switch);
         self.active.pipeline = device.pipeline;
@@ -186,7 +187,7 @@ impl Server {
     }
 }
 
-/// Writes all state of the old device to the new one.
+/// Writes everything that controllers have written to the old device to the new one.
 fn replay(old: &Device, new: &mut Device, now: u64) -> Result<(), Status> {
     // Registers and queued packets may hold translated values, so the new device takes over the old mappings.
     if let (Some(old), Some(new)) = (&old.pipeline, &new.pipeline) {

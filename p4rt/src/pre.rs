@@ -18,9 +18,10 @@ use super::{
 };
 use alfirk_bmv2::{CloneSession, PreError, Replica, MAX_SESSION};
 
-/// Maximum number of a group and instance: v1model's `mcast_grp` and `egress_rid` have 16 bits.
+/// Maximum number of a multicast group, and of a replica's instance: v1model's `mcast_grp` and `egress_rid` have 16
+/// bits.
 const MAX_GROUP: u32 = 0xffff;
-/// Maximum class of service: v1model's `priority` has 3 bits.
+/// Maximum class of service of a clone session: v1model's `priority` has 3 bits.
 const MAX_CLASS: u32 = 7;
 
 pub fn write_group(scope: &mut Scope<'_>, kind: Type, group: &MulticastGroupEntry) -> UpdateResult {
@@ -142,7 +143,7 @@ pub fn read_sessions(
     Ok(())
 }
 
-/// Converts replicas of the switch core to P4Runtime messages.
+/// Converts replicas from the switch core's form to P4Runtime messages.
 fn shown(replicas: &[Replica]) -> Vec<ReplicaMessage> {
     let replica = |replica: &Replica| ReplicaMessage {
         port_kind: Some(PortKind::Port(
@@ -206,8 +207,9 @@ fn core_session(
     })
 }
 
-/// Returns the copies that a group makes while the ports `down` are down. Each replica with its backups gives one
-/// copy, at the first port that is up. If all are down, the replica's own port is used, and the copy is lost there.
+/// Returns the copies that a multicast group makes while the ports `down` are down. A replica gives one copy, at the
+/// first port that is up: its own, or one of its backups. If all are down, the copy is sent to the replica's own port
+/// and lost there.
 fn replicas(
     cpu_port: Option<u32>,
     down: &BTreeSet<u32>,
@@ -258,7 +260,7 @@ fn port_of(cpu_port: Option<u32>, name: &str, bytes: &[u8]) -> UpdateResult<u32>
     real_port(cpu_port, name, port as u32)
 }
 
-/// Resolves a port number; SDN_PORT_CPU means the CPU port.
+/// Converts a port number of a request to that of the switch: SDN_PORT_CPU becomes the CPU port.
 fn real_port(cpu_port: Option<u32>, name: &str, port: u32) -> UpdateResult<u32> {
     if port != SdnPort::Cpu as i32 as u32 {
         return Ok(port);
@@ -272,7 +274,8 @@ fn rid_of(name: &str, instance: u32) -> UpdateResult<u16> {
 }
 
 impl Device {
-    /// Updates groups and sessions after a port change: replaces replicas by backups, or restores them.
+    /// Updates multicast groups and clone sessions after a link change of a port: replaces replicas by their backups,
+    /// or restores them.
     pub(super) fn refresh_replicas(&mut self, down: &BTreeSet<u32>) {
         let Some(pipeline) = &mut self.pipeline else {
             return;

@@ -39,7 +39,7 @@ fn profile(schema: &Schema, id: u32) -> UpdateResult<(&Profile, ProfileId)> {
     Ok((profile, core))
 }
 
-/// Checks that the tables of a profile use either one-shots, or members and groups (§ 9.2.3).
+/// Checks that all tables of an action profile use one-shots, or all use members and groups (§ 9.2.3).
 pub fn check_one_shot_use(scope: &Scope<'_>, table: &Table, one_shot: bool) -> UpdateResult {
     let metadata = &scope.pipeline.profiles;
     let conflict = if one_shot {
@@ -61,7 +61,7 @@ pub fn check_one_shot_use(scope: &Scope<'_>, table: &Table, one_shot: bool) -> U
     Ok(())
 }
 
-/// Returns the table of the profile that has the most actions.
+/// Returns the table with the most actions, among those that use the profile.
 fn table_of<'a>(schema: &'a Schema, profile: &Profile) -> UpdateResult<&'a Table> {
     let tables = profile.tables.iter().filter_map(|id| schema.tables.get(id));
     let table = tables.max_by_key(|table| table.actions.len());
@@ -84,7 +84,7 @@ fn core_member(
     Ok(ProfileMember { id, action, args })
 }
 
-/// Checks that a member or group was written through P4Runtime and not created for a one-shot.
+/// Checks that a member or group was written through P4Runtime, and was not created by the server for a one-shot.
 fn check_written(
     metadata: &ProfileMetadata,
     (profile, id): (u32, u32),
@@ -298,7 +298,7 @@ fn watch_port(name: &str, watch: Option<&WatchKind>) -> UpdateResult<Option<u32>
     }
 }
 
-/// Creates the members and the group of an action set, which replace the group `replaced`.
+/// Creates the members and the group for the action set of a one-shot. They replace those of the group `replaced`.
 pub fn create_one_shot(
     scope: &mut Scope<'_>,
     table: &Table,
@@ -391,7 +391,7 @@ pub fn create_one_shot(
     Ok(created)
 }
 
-/// Returns the action set with its actions in canonical form.
+/// Returns an action set with its actions in canonical form.
 fn canonical(
     schema: &Schema,
     set: &ActionProfileActionSet,
@@ -404,7 +404,7 @@ fn canonical(
     set
 }
 
-/// Removes the group and members of a one-shot to which no entry refers any more.
+/// Removes the group and the members of a one-shot, when no entry refers to them any more.
 pub fn remove_one_shot(scope: &mut Scope<'_>, profile_id: u32, one_shot: &OneShot) {
     let schema = scope.pipeline.schema.clone();
     let Ok((_, core)) = profile(&schema, profile_id) else {
@@ -483,8 +483,8 @@ pub fn read_groups(
     Ok(())
 }
 
-/// A profile whose members may come from outside P4Runtime. Profiles with one-shots are excluded: their members are not
-/// shown.
+/// An action profile whose members may have been written by other services than P4Runtime. Profiles with one-shots are
+/// excluded, since their members are not shown.
 struct ExternalProfile {
     id: u32,
     core: ProfileId,
@@ -504,7 +504,7 @@ fn matches(wanted: u32, id: u32) -> bool {
     wanted == 0 || wanted == id
 }
 
-/// Members or groups selected by a request: one, those of a profile, or all; id 0 is the wildcard.
+/// The members or groups that a read selects: a single one, those of a profile, or all. Id 0 selects all.
 struct Selection {
     profile: u32,
     id: u32,
@@ -525,7 +525,7 @@ impl Selection {
         })
     }
 
-    /// Selects among the objects written through P4Runtime, by profile and id.
+    /// Returns the selected objects among those written through P4Runtime. Keys are pairs of profile id and object id.
     fn written<'b, T>(
         &'b self,
         objects: &'b BTreeMap<(u32, u32), T>,
@@ -543,7 +543,7 @@ impl Selection {
 }
 
 impl Device {
-    /// Updates groups after a change of a watch port: excludes members whose port is down, or restores them.
+    /// Updates groups after a link change of a watch port: excludes members whose port is down, or restores them.
     pub(super) fn refresh_watched(&mut self, port: u32, down: &BTreeSet<u32>) {
         let Some(pipeline) = &mut self.pipeline else {
             return;

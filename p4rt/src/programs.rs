@@ -1,11 +1,11 @@
-//! Programs shared by several servers of one process.
+//! A cache of loaded programs, shared by several servers of one process.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use alfirk_bmv2::{LoadError, LoadedProgram};
 
-/// Cache of loaded programs by their text. Servers that share a cache load each text once. Clones refer to the same
-/// cache. A program is dropped with the last switch that runs it.
+/// Cache of loaded programs, by their JSON text. Servers that share a cache load each text once. Clones refer to the
+/// same cache. A program is freed with the last switch that runs it.
 #[derive(Clone, Debug, Default)]
 pub struct Programs {
     programs: Arc<Mutex<Vec<CachedProgram>>>,
@@ -19,7 +19,7 @@ struct CachedProgram {
 }
 
 impl Programs {
-    /// Creates a cache of programs with log notes; see [`LoadedProgram::with_notes`].
+    /// Creates a cache whose programs write conditions and primitives to the log; see [`LoadedProgram::with_notes`].
     pub fn with_notes() -> Programs {
         Programs {
             with_notes: true,
@@ -27,7 +27,7 @@ impl Programs {
         }
     }
 
-    /// Returns the program of a text, loading it if necessary.
+    /// Returns the program with this JSON text, loading it if necessary.
     ///
     /// # Errors
     /// As [`LoadedProgram::from_json`].

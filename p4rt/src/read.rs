@@ -24,11 +24,11 @@ use super::{
 };
 use alfirk_bmv2::EntryHandle;
 
-/// Size of one part of a response, in bytes; gRPC clients reject messages above 4 MiB.
+/// Size from which on a part of a response is passed on, in bytes. gRPC clients reject messages above 4 MiB.
 const PART_BYTES: usize = 256 << 10;
 
-/// A read in progress. [`Server::begin_read`] starts it, and [`Server::continue_read`] advances it; between the
-/// steps a driver can process packets.
+/// A read in progress. [`Server::begin_read`] starts it, and [`Server::continue_read`] processes its next entities;
+/// packets can be processed in between.
 #[derive(Debug)]
 pub struct PendingRead {
     request: ReadRequest,
@@ -38,19 +38,19 @@ pub struct PendingRead {
 /// Progress of a read.
 #[derive(Debug, Default)]
 struct Progress {
-    /// One status per filter processed so far.
+    /// One status for each filter (entity of the request) processed so far.
     errors: Vec<Error>,
     failed: bool,
-    /// Table entries that the current filter selects, and the number of those processed. `None` if the filter does not
-    /// iterate over tables.
+    /// Table entries that the current filter selects, and the number of them that were processed. `None` if the filter
+    /// does not select table entries.
     walk: Option<(Vec<(u32, EntryHandle)>, usize)>,
-    /// Entities found and not yet passed to the caller.
+    /// Entities that were read and not yet passed to the caller.
     part: ReadResponse,
     bytes: usize,
 }
 
 impl Server {
-    /// Reads entities and passes them to `take` in parts of moderate size.
+    /// Reads entities, and passes them to `take` in parts that are below the message limit of gRPC clients.
     ///
     /// # Errors
     /// One status per request, with an error per entity in its details when some could be read.
@@ -144,8 +144,8 @@ impl Progress {
         Some(Ok(()))
     }
 
-    /// Advances one filter: by up to `max` entities if it iterates over tables, else to its end. Subtracts the
-    /// number of processed entities from `max`.
+    /// Processes one filter of a read: up to `max` of its table entries, or all other entities. Subtracts the number of
+    /// processed entities from `max`.
     fn advance_filter(
         &mut self,
         view: View<'_>,
@@ -274,7 +274,7 @@ pub(super) fn deletions(device: &Device, now: u64) -> UpdateResult<Vec<Update>> 
     Ok(updates.collect())
 }
 
-/// Returns everything that controllers have written, as updates for a fresh pipeline.
+/// Returns everything that controllers have written, as updates that would write the same to a fresh pipeline.
 pub(super) fn snapshot(device: &Device, now: u64) -> UpdateResult<Vec<Update>> {
     let (switch, pipeline) = device.configured()?;
     let view = View {
@@ -323,7 +323,8 @@ pub(super) fn snapshot(device: &Device, now: u64) -> UpdateResult<Vec<Update>> {
     Ok(updates)
 }
 
-/// Returns whether an entity was written by a controller and not by the program. Zero cells need no writing.
+/// Returns whether an entity was written by a controller and not by the program. Register cells and counters that are
+/// zero do not count, since they need not be written.
 fn is_written(kind: &Kind, pipeline: &Pipeline) -> bool {
     match kind {
         Kind::TableEntry(entry) if entry.is_default_action => {

@@ -1,4 +1,4 @@
-//! A P4Info, checked against its program and indexed by id.
+//! An index of a P4Info's objects by id, checked against the program.
 //!
 //! P4Info identifies objects by id, the switch core by name. [`Schema`] maps between them, and has what is needed
 //! to check a request. Objects that the compiler has optimised away are in the P4Info, but not in the device config
@@ -25,7 +25,7 @@ use alfirk_bmv2::{ActionInfo, GroupLimits, LoadedProgram, ProfileId, TableId, Ta
 /// Error in a P4Info, or contradiction between a P4Info and a program.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SchemaError {
-    /// An object without an id, or two with the same id.
+    /// An object has no id, or two have the same id.
     #[error("p4info: {kind} {name}: id {id:#010x} is zero or used twice")]
     BadId {
         /// Kind of the object: "table", "action", ...
@@ -45,7 +45,7 @@ pub enum SchemaError {
         /// Id of the missing object.
         id: u32,
     },
-    /// A table or action that differs between the P4Info and the program.
+    /// A table or action of the P4Info differs from that of the program.
     #[error("p4info and device config do not match: {name}: {why}")]
     Mismatch {
         /// Name of the object.
@@ -53,10 +53,10 @@ pub enum SchemaError {
         /// The difference.
         why: String,
     },
-    /// Invalid mappings of translated values in the program.
+    /// The program defines invalid mappings for values of a translated type.
     #[error("p4info: {0}")]
     Mapping(#[from] MappingError),
-    /// No table of the P4Info is in the device configuration.
+    /// No table of the P4Info exists in the device config.
     #[error("p4info and device config do not match: they have no table in common")]
     NoCommonTable,
 }
@@ -76,7 +76,7 @@ pub enum MatchKind {
 pub struct Field {
     pub id: u32,
     pub name: String,
-    /// Width in bits; the program's when that is narrower, or when values are translated.
+    /// Width in bits. It is the program's, if that is narrower than P4Info's or values are translated.
     pub bits: usize,
     pub kind: MatchKind,
     /// Whether the field is a header's validity bit.
@@ -92,7 +92,7 @@ pub struct ActionUse {
     pub scope: Scope,
 }
 
-/// A table of the P4Info.
+/// A table of the P4Info, with what is needed to check requests.
 #[derive(Clone, Debug)]
 pub struct Table {
     pub id: u32,
@@ -100,17 +100,17 @@ pub struct Table {
     pub fields: Vec<Field>,
     pub actions: Vec<ActionUse>,
     pub const_default: bool,
-    /// Id of the action profile; 0 for a direct table.
+    /// Id of the action profile or selector; 0 for a direct table.
     pub profile: u32,
     pub direct_counter: Option<u32>,
     pub direct_meter: Option<u32>,
     pub idle_timeouts: bool,
-    /// Whether the table has only const entries of the program.
+    /// Whether all entries of the table are const entries of the program.
     pub is_const: bool,
     /// Whether the table has initial entries that controllers may change. BMv2's JSON format cannot express this and marks
     /// the entries as const, so the server releases them.
     pub is_released: bool,
-    /// Whether entries need priorities: a key field is ternary, range or optional.
+    /// Whether entries must have a priority, because a key field is ternary, range or optional.
     pub needs_priorities: bool,
     /// `core priority = priority_base - P4Runtime priority`: in the core the smallest priority wins, in P4Runtime
     /// the largest.
@@ -119,7 +119,7 @@ pub struct Table {
     /// whose `const entries` have ranks as priorities, the first of n entries has priority n in P4Runtime, as in
     /// p4c.
     pub priority_base: i32,
-    /// The table in the program; `None` when it was optimised out.
+    /// Id of the table in the switch core; `None` if the compiler has removed the table.
     pub core: Option<TableId>,
 }
 
@@ -147,20 +147,21 @@ pub struct Profile {
     pub name: String,
     pub tables: Vec<u32>,
     pub with_selector: bool,
-    /// Limit of the sum of weights or members; 0 for no limit.
+    /// Maximum size of all groups together, in weights or members; 0 for no limit.
     pub size: u64,
-    /// Limit per group; 0 for no limit.
+    /// Maximum size of one group, in weights or members; 0 for no limit.
     pub max_group_size: i32,
-    /// `Some` if sizes count members instead of weights: the maximum weight, 0 for no limit.
+    /// `Some` if the size of a group is its number of members instead of the sum of weights. The value is the maximum
+    /// weight of a member; 0 for no limit.
     pub sum_of_members: Option<i32>,
     pub weights_disallowed: bool,
-    /// Group limits for the switch core, which also counts groups from outside P4Runtime.
+    /// Group limits for the switch core, which also apply to groups that other services write.
     pub limits: GroupLimits,
-    /// The profile in the program; `None` when it was optimised out.
+    /// Id of the profile in the switch core; `None` if the compiler has removed the profile.
     pub core: Option<ProfileId>,
 }
 
-/// A counter, meter or register array.
+/// Properties that counter, meter and register arrays have in common.
 #[derive(Clone, Debug)]
 pub struct Array {
     pub id: u32,
@@ -179,7 +180,7 @@ pub struct Meter {
     pub kind: meter_spec::Type,
 }
 
-/// A register array.
+/// A register array of the P4Info.
 #[derive(Clone, Debug)]
 pub struct Register {
     pub array: Array,
@@ -202,7 +203,7 @@ pub struct ValueSet {
     pub present: bool,
 }
 
-/// All objects of a pipeline, by id.
+/// All objects of a P4Info, by id.
 #[derive(Clone, Debug, Default)]
 pub struct Schema {
     pub tables: BTreeMap<u32, Table>,
@@ -216,7 +217,7 @@ pub struct Schema {
     pub registers: BTreeMap<u32, Register>,
     pub digests: BTreeMap<u32, Digest>,
     pub value_sets: BTreeMap<u32, ValueSet>,
-    /// The translated types.
+    /// The translated types of the P4Info, by name.
     pub translations: Translations,
     pub packet_in: Option<ControllerHeader>,
     pub packet_out: Option<ControllerHeader>,
@@ -224,11 +225,11 @@ pub struct Schema {
     digest_ids: FxHashMap<String, u32>,
 }
 
-/// The inputs of a schema that is being built, and the ids used so far.
+/// State of reading a P4Info: its inputs, and the object ids found so far.
 struct Reading<'a> {
     info: &'a P4Info,
     program: &'a LoadedProgram,
-    /// Ids used so far.
+    /// Object ids found so far.
     ids: Ids,
 }
 
@@ -278,7 +279,7 @@ impl Schema {
         self.actions.get(&self.action_id(name)?)
     }
 
-    /// Returns whether entries of a table can have translated values.
+    /// Returns whether a match field or action parameter of a table has a translated type.
     pub fn translates(&self, table: &Table) -> bool {
         let fields = table.fields.iter().map(|field| &field.translation);
         let actions = table
@@ -523,7 +524,7 @@ impl Schema {
 }
 
 impl Action {
-    /// Compares the action with the program's, and reduces parameter widths to the program's where those are
+    /// Checks the action against that of the program. Reduces the widths of parameters to the program's where those are
     /// narrower.
     fn check(&mut self, in_program: &ActionInfo) -> Result<(), SchemaError> {
         if in_program.params.len() != self.params.len() {
@@ -573,7 +574,7 @@ impl Array {
     }
 }
 
-/// Ids used so far; they must be unique over all kinds of objects (§ 6.3).
+/// Object ids found so far. They must be unique over all kinds of objects (§ 6.3).
 #[derive(Default)]
 struct Ids(BTreeSet<u32>);
 
@@ -595,8 +596,8 @@ fn width(bitwidth: i32) -> usize {
     usize::try_from(bitwidth).unwrap_or(0)
 }
 
-/// Sets the widths of a value set's translated fields, which P4Info lacks. They are taken from other objects of the
-/// type. A single unknown field gets the bits that the other fields leave.
+/// Sets the widths of a value set's fields with translated types, which P4Info lacks. They are taken from other objects
+/// with the same type. If one field remains unknown, it gets the bits that the other fields leave.
 fn set_widths(fields: &mut [Field], all: usize) {
     let is_unknown = |field: &Field| {
         let of = field.translation.as_ref();
@@ -621,8 +622,8 @@ fn set_widths(fields: &mut [Field], all: usize) {
     }
 }
 
-/// Returns the width of a number that is not translated: the narrower one of P4Info's (the controller's) and the
-/// program's. A width of 0 means that P4Info has a string.
+/// Returns the width of a number that is not translated: P4Info's (`info`) or the program's, whichever is narrower. A
+/// width of 0 in P4Info means that the value is a string.
 fn narrow(info: usize, program: usize) -> usize {
     if info == 0 {
         program

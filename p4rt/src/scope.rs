@@ -26,14 +26,14 @@ pub struct View<'a> {
 /// Callback that receives each entity that a read finds.
 pub type EntityVisitor<'a> = &'a mut dyn FnMut(Kind);
 
-/// Returns the entity of a message; an unset one is INVALID_ARGUMENT.
+/// Returns the kind and contents of an entity. An entity that is not set is an INVALID_ARGUMENT error.
 pub fn entity(entity: Option<&Entity>) -> UpdateResult<&Kind> {
     entity
         .and_then(|entity| entity.entity.as_ref())
         .ok_or_else(|| invalid("entity is unset or of an unknown kind"))
 }
 
-/// Rejects INSERT and DELETE of an object that always exists.
+/// Rejects an INSERT or DELETE of an object that always exists and can only be modified.
 pub fn only_modify(kind: Type, what: &str) -> UpdateResult {
     if kind == Type::Modify {
         Ok(())

@@ -21,7 +21,7 @@ use super::{
 use alfirk_bmv2::DropReason;
 
 impl Server {
-    /// Handles a new stream of a client.
+    /// Handles a new stream of a client, and returns the client's id.
     pub fn stream_open(&mut self) -> ClientId {
         let client = ClientId(self.next_client);
         self.next_client += 1;
@@ -29,7 +29,7 @@ impl Server {
         client
     }
 
-    /// Handles the end of a client's stream. Entries and other objects that the client wrote stay.
+    /// Handles the end of a client's stream. Table entries and other objects that the client wrote remain.
     pub fn stream_close(&mut self, client: ClientId) {
         if self.streams.remove(&client) {
             let actions = self.arbitration.close(client);
@@ -37,7 +37,7 @@ impl Server {
         }
     }
 
-    /// Handles a message of a client's stream.
+    /// Handles a message that was received on a client's stream.
     pub fn stream_message(&mut self, client: ClientId, message: StreamMessageRequest, now: u64) {
         if !self.streams.contains(&client) {
             return;
@@ -109,7 +109,7 @@ impl Server {
         digests.into_iter().chain(pipeline.idle_check).min()
     }
 
-    /// Sends digest lists whose timeout has passed, and notifications of idle entries.
+    /// Handles timeouts: sends digest lists that are due, and notifications of idle entries.
     pub fn handle_timeout(&mut self, now: u64) {
         let Some(pipeline) = &mut self.active.pipeline else {
             return;
@@ -203,7 +203,7 @@ impl Server {
         ))
     }
 
-    /// Converts the effects of a packet to events.
+    /// Converts the effects of processing a packet to events.
     pub(super) fn take_effects(&mut self, now: u64) {
         for packet in self.effects.enqueued.drain(..) {
             if self.waiting < MAX_WAITING {

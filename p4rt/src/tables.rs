@@ -20,7 +20,7 @@ use super::{
 };
 use alfirk_bmv2::{EntryHandle, EntryTarget, KeyMatch, Switch, TableEntry as CoreEntry, TableId};
 
-/// Finds a table by its id. Returns it with its id in the switch core.
+/// Returns the table with this id in P4Info, and its id in the switch core.
 pub fn table(schema: &Schema, id: u32) -> UpdateResult<(&Table, TableId)> {
     let table = schema
         .tables
@@ -32,7 +32,7 @@ pub fn table(schema: &Schema, id: u32) -> UpdateResult<(&Table, TableId)> {
     Ok((table, core))
 }
 
-/// Converts the key and priority of an entry to those of the switch core.
+/// Converts the key and priority of a message to those of the switch core.
 pub fn key(table: &Table, entry: &TableEntry, how: Use) -> UpdateResult<(Vec<KeyMatch>, i32)> {
     let name = &table.name;
     let key = keys::parse(&format!("table {name}"), &table.fields, &entry.r#match, how)?;
@@ -64,7 +64,7 @@ fn shown_priority(table: &Table, core: i32) -> i32 {
     }
 }
 
-/// Returns the handle of the entry with this key.
+/// Returns the handle of the entry that has the key and priority of a message.
 pub fn find(
     switch: &Switch,
     table: &Table,
@@ -118,8 +118,8 @@ pub fn write(scope: &mut Scope<'_>, kind: Type, entry: &TableEntry) -> UpdateRes
     }
 }
 
-/// Checks an entry's timeout and timestamps. Clients compare the messages, so they equal those of PI, the server of
-/// `simple_switch_grpc`.
+/// Checks the idle timeout and timestamps of an entry to be written. Clients compare error messages, so these equal
+/// those of PI, the server of `simple_switch_grpc`.
 fn check_times(table: &Table, entry: &TableEntry) -> UpdateResult {
     check_no_last_hit(entry)?;
     if entry.idle_timeout_ns < 0 {
@@ -240,7 +240,7 @@ fn discard_one_shot(scope: &mut Scope<'_>, table: &Table, handle: EntryHandle) {
     }
 }
 
-/// Discards the metadata of an entry, and its one-shot group, if any.
+/// Discards the metadata of an entry. If the entry is a one-shot, also removes its group.
 pub(super) fn discard_metadata(
     switch: &mut Switch,
     pipeline: &mut Pipeline,
@@ -339,8 +339,8 @@ fn write_default(
     Ok(())
 }
 
-/// Converts the action of an entry to the switch core's form. For a one-shot (an entry with its own action set), creates
-/// members and a group, which replaces the group `replaced`.
+/// Converts the action of an entry to the switch core's form. For an entry with its own action set (a one-shot),
+/// creates members and a group, which replaces the group `replaced`.
 fn target(
     scope: &mut Scope<'_>,
     table: &Table,
@@ -396,7 +396,8 @@ fn show_target(
     })
 }
 
-/// Converts key, action and metadata of an entry to a message, without the fields that only some requests ask for.
+/// Converts an entry to a message with key, action and metadata. Fields that only some reads request, such as counters,
+/// are omitted.
 fn show(pipeline: &Pipeline, table: &Table, entry: &CoreEntry) -> TableEntry {
     let note = pipeline.tables.entries.get(&(table.id, entry.handle));
     TableEntry {
@@ -416,7 +417,7 @@ fn show(pipeline: &Pipeline, table: &Table, entry: &CoreEntry) -> TableEntry {
     }
 }
 
-/// Reads all entries selected by a filter, in one step.
+/// Reads all table entries that a filter selects, in one step.
 pub fn read(view: View<'_>, filter: &TableEntry, found: EntityVisitor<'_>) -> UpdateResult {
     if let Some(entries) = walk(view, filter)? {
         return read_entries(view, filter, &entries, found);
@@ -441,7 +442,8 @@ pub fn read(view: View<'_>, filter: &TableEntry, found: EntityVisitor<'_>) -> Up
     Ok(())
 }
 
-/// Returns the entries, with their table ids, of a filter without a key; `None` for other filters, which select few.
+/// Returns table ids and handles of the entries that a filter without a key selects. `None` for a filter with a key or
+/// for default entries, which selects few entries.
 pub fn walk(view: View<'_>, filter: &TableEntry) -> UpdateResult<Option<Vec<(u32, EntryHandle)>>> {
     reject_meter_counters("table entry", filter.meter_counter_data.as_ref())?;
     let tables = filtered(view, filter)?;
@@ -459,7 +461,7 @@ pub fn walk(view: View<'_>, filter: &TableEntry) -> UpdateResult<Option<Vec<(u32
     Ok(Some(entries))
 }
 
-/// Reads some of the entries that [`walk`] has returned.
+/// Reads some of the entries that [`walk`] has returned, if they match the filter.
 pub fn read_entries(
     view: View<'_>,
     filter: &TableEntry,
@@ -474,7 +476,7 @@ pub fn read_entries(
     Ok(())
 }
 
-/// Returns the table that a filter names, or all tables.
+/// Returns the table of a filter, or all tables if the filter has no table id.
 fn filtered<'a>(view: View<'a>, filter: &TableEntry) -> UpdateResult<Vec<&'a Table>> {
     if filter.table_id == 0 {
         return Ok(view.pipeline.schema.tables.values().collect());
@@ -489,7 +491,7 @@ fn filtered<'a>(view: View<'a>, filter: &TableEntry) -> UpdateResult<Vec<&'a Tab
     Ok(vec![table])
 }
 
-/// Reports an entry if the filter's other fields match, with the resources that the filter requests.
+/// Passes an entry to the visitor, if it matches the filter. Adds the counter and meter data that the filter requests.
 fn emit(
     view: View<'_>,
     table: &Table,
@@ -554,7 +556,8 @@ fn show_default(view: View<'_>, table: &Table, core: TableId) -> UpdateResult<Ta
     })
 }
 
-/// Reads the one entry with this key, whole, with its direct resources. Unlike in a read, an empty key is an exact key.
+/// Reads the single entry with this key, with all of its fields and direct resources. Unlike in a read, an empty key
+/// does not select all entries.
 pub fn read_exactly(view: View<'_>, entry: &TableEntry, found: EntityVisitor<'_>) -> UpdateResult {
     let (table, core) = table(&view.pipeline.schema, entry.table_id)?;
     if entry.is_default_action {
@@ -578,7 +581,8 @@ pub fn read_exactly(view: View<'_>, entry: &TableEntry, found: EntityVisitor<'_>
     Ok(())
 }
 
-/// Returns the program's initial entries that controllers have deleted, in the form in which requests name them.
+/// Returns the entries of the program that controllers have deleted, with the key and priority by which a message
+/// identifies them.
 pub fn deleted_initial_entries(view: View<'_>) -> UpdateResult<Vec<TableEntry>> {
     let mut deleted = Vec::new();
     for table in view.pipeline.schema.tables.values() {
@@ -598,7 +602,7 @@ pub fn deleted_initial_entries(view: View<'_>) -> UpdateResult<Vec<TableEntry>> 
     Ok(deleted)
 }
 
-/// Returns the entries whose idle timeout has passed, by table, and the time of the next check.
+/// Returns the entries whose idle timeout has expired, by table, and the time of the next check in nanoseconds.
 pub fn take_idle(
     switch: &mut Switch,
     pipeline: &Pipeline,

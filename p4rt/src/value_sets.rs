@@ -74,7 +74,7 @@ pub fn read(view: View<'_>, filter: &ValueSetEntry, found: EntityVisitor<'_>) ->
     Ok(())
 }
 
-/// Returns the members of a set that was filled from outside P4Runtime.
+/// Returns the members of a parser value set that another service than P4Runtime has written.
 fn external_members(view: View<'_>, set: &ValueSet) -> Vec<ValueSetMember> {
     let values = view.switch.value_set(&set.name).unwrap_or_default();
     let member = |value: &Vec<u8>| {
@@ -95,8 +95,8 @@ fn external_members(view: View<'_>, set: &ValueSet) -> Vec<ValueSetMember> {
     values.iter().map(member).collect()
 }
 
-/// Extracts `count` bits of a big-endian number, of which the lowest is bit `end` (0 is the least significant). The
-/// result is in canonical form.
+/// Extracts `count` bits of a big-endian number. Bit `end`, counted from the least significant bit 0, is the lowest of
+/// them. The result is in canonical form.
 fn bits(value: &[u8], end: usize, count: usize) -> Vec<u8> {
     let mut taken = vec![0; count.div_ceil(8).max(1)];
     for bit in 0..count {

@@ -21,23 +21,23 @@ use super::{
     tables, translation, value_sets, Server,
 };
 
-/// A batch in progress. [`Server::begin_write`] starts it, and [`Server::continue_write`] advances it; between the
-/// steps a driver can process packets.
+/// A batch of updates in progress. [`Server::begin_write`] starts it, and [`Server::continue_write`] applies its next
+/// updates; packets can be processed in between.
 #[derive(Debug)]
 pub struct PendingWrite {
     request: WriteRequest,
     progress: Progress,
 }
 
-/// Progress of a batch.
+/// Progress of a batch of updates.
 #[derive(Debug)]
 struct Progress {
     atomicity: Atomicity,
-    /// Updates processed, failed ones included.
+    /// Number of updates processed so far, including failed ones.
     done: usize,
-    /// One status per update; empty while none has failed.
+    /// One status per update of the batch; empty while no update has failed.
     errors: Vec<Error>,
-    /// Updates that undo those applied so far, to be applied from last to first.
+    /// Updates that undo those applied so far. They must be applied from last to first.
     undo: Vec<Update>,
 }
 
@@ -143,7 +143,8 @@ impl Progress {
     }
 }
 
-/// Undoes updates, the last one first. This succeeds, since it restores a previous state.
+/// Applies updates that restore the state before the batch, the last one first. They cannot fail, since that state was
+/// valid.
 fn roll_back(device: &mut Device, undo: Vec<Update>, now: u64) {
     for update in undo.iter().rev() {
         if let Err(status) = apply_update(device, update, now) {
@@ -177,7 +178,7 @@ fn abort(mut errors: Vec<Error>, updates: usize) -> Status {
     status
 }
 
-/// Applies one update. When a translated type has run out of values, unused ones are freed and the update is retried.
+/// Applies one update. If a translated type has run out of data plane values, frees unused ones and tries again.
 pub(super) fn apply_update(device: &mut Device, update: &Update, now: u64) -> UpdateResult {
     let result = try_update(device, update, now);
     let is_exhausted =

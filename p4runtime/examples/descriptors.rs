@@ -1,4 +1,4 @@
-//! Writes the encoded descriptor set to standard output, for tests in other languages.
+//! Writes the encoded descriptors of all P4Runtime messages to standard output, for tests in other languages.
 
 use std::io::{self, Write};
 

@@ -32,7 +32,7 @@ pub fn canonical(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// Returns whether `bytes` is in canonical form.
+/// Returns whether the bytes have no leading zeros, and are at least one byte.
 pub fn is_canonical(bytes: &[u8]) -> bool {
     !bytes.is_empty() && canonical(bytes).len() == bytes.len()
 }
@@ -42,7 +42,7 @@ pub fn encode(value: impl Into<u128>) -> Vec<u8> {
     canonical(&value.into().to_be_bytes()).to_vec()
 }
 
-/// Returns the number of significant bits; 0 for zero.
+/// Returns the number of significant bits of a big-endian number; 0 for zero.
 pub fn significant_bits(bytes: &[u8]) -> usize {
     let bytes = canonical(bytes);
     match bytes.first() {
@@ -51,7 +51,7 @@ pub fn significant_bits(bytes: &[u8]) -> usize {
     }
 }
 
-/// Checks that `bytes` is a value of `bit<width>`, in canonical form or not.
+/// Checks that `bytes` is a value of `bit<width>`. Leading zeros are allowed.
 pub fn check(bytes: &[u8], width: usize) -> Result<(), BytestringError> {
     if bytes.is_empty() {
         return Err(BytestringError::Empty);
@@ -63,7 +63,7 @@ pub fn check(bytes: &[u8], width: usize) -> Result<(), BytestringError> {
     Ok(())
 }
 
-/// Decodes a number of at most `width` bits (and at most 128).
+/// Decodes a big-endian number of at most `width` bits, and at most 128 bits.
 pub fn decode(bytes: &[u8], width: usize) -> Result<u128, BytestringError> {
     check(bytes, width.min(128))?;
     Ok(canonical(bytes)
@@ -71,7 +71,7 @@ pub fn decode(bytes: &[u8], width: usize) -> Result<u128, BytestringError> {
         .fold(0, |value, &byte| value << 8 | u128::from(byte)))
 }
 
-/// Returns the value in exactly `ceil(width / 8)` bytes.
+/// Converts a big-endian number to exactly `ceil(width / 8)` bytes. An error if it is too wide.
 pub fn pad(bytes: &[u8], width: usize) -> Result<Vec<u8>, BytestringError> {
     check(bytes, width)?;
     let bytes = canonical(bytes);

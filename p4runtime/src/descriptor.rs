@@ -1,4 +1,4 @@
-//! Descriptors of all messages, for reflection.
+//! Protobuf descriptors of all P4Runtime messages, for reflection.
 
 use std::sync::OnceLock;
 
@@ -10,19 +10,19 @@ use crate::p4::config::v1::P4Info;
 /// An encoded `google.protobuf.FileDescriptorSet` of every file in `proto/` and their imports.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
-/// Returns the decoded [`FILE_DESCRIPTOR_SET`].
+/// Returns the descriptors of all messages, decoded from [`FILE_DESCRIPTOR_SET`].
 pub fn pool() -> &'static DescriptorPool {
     static POOL: OnceLock<DescriptorPool> = OnceLock::new();
     POOL.get_or_init(|| decode(FILE_DESCRIPTOR_SET))
 }
 
-/// Returns the descriptor of a generated message.
+/// Returns the protobuf descriptor of a generated message type.
 pub fn of<M: Name>() -> MessageDescriptor {
     find::<M>(pool())
 }
 
-/// Returns the descriptor of a message from P4Info's files alone, or from all files if it is not there. Decoding
-/// the descriptors of P4Runtime would take longer than to print a P4Info.
+/// Returns the protobuf descriptor of a message type, preferably from P4Info's files alone. Decoding the descriptors of
+/// all P4Runtime files would take longer than printing a P4Info.
 pub fn of_p4info<M: Name>() -> MessageDescriptor {
     static P4INFO: OnceLock<DescriptorPool> = OnceLock::new();
     const SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/p4info_descriptors.bin"));

@@ -1,4 +1,5 @@
-//! Proto3 JSON, as p4c writes `*.p4info.json`: camel case, 64-bit numbers as strings, bytes in base64.
+//! Proto3 JSON of messages, in the form in which p4c writes `*.p4info.json`: camel case, 64-bit numbers as strings,
+//! bytes in base64.
 
 use prost::{Message, Name};
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor};
@@ -7,17 +8,17 @@ use thiserror::Error;
 
 use crate::descriptor;
 
-/// Error of JSON that is not a message of the expected type.
+/// Error of parsing JSON that is not a message of the expected type.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("not a {message} in JSON: {reason}")]
 pub struct ParseError {
     /// Full name of the expected message, such as `p4.config.v1.P4Info`.
     pub message: String,
-    /// The error, with its line and column.
+    /// The cause of the error, with line and column.
     pub reason: String,
 }
 
-/// Prints a message, indented by two spaces.
+/// Prints a message as JSON, indented by two spaces.
 pub fn to_string<M: Message + Name>(message: &M) -> String {
     serde_json::to_string_pretty(&to_value(message)).expect("a JSON value prints")
 }
@@ -31,7 +32,7 @@ pub fn to_value<M: Message + Name>(message: &M) -> Value {
     value
 }
 
-/// Parses proto3 JSON; accepts both camel case and original field names.
+/// Parses a message from proto3 JSON. Field names may be in camel case or as in the protobuf files.
 pub fn parse<M: Message + Name + Default>(text: &str) -> Result<M, ParseError> {
     let error = |reason: String| ParseError {
         message: M::full_name(),
@@ -44,7 +45,7 @@ pub fn parse<M: Message + Name + Default>(text: &str) -> Result<M, ParseError> {
     dynamic.transcode_to().map_err(|e| error(e.to_string()))
 }
 
-/// Sorts maps, which the reflection library keeps in hash order, so that output is deterministic.
+/// Sorts map fields by key. The reflection library keeps them in hash order, which would make the output random.
 fn sort_maps(value: &mut Value, message: &MessageDescriptor) {
     let Value::Object(members) = value else {
         return;

@@ -31,7 +31,7 @@ pub use protocol::{alfirk, google, p4};
 
 pub use google::rpc::{Code, Status};
 
-/// Packs a message into an `Any`, with the type URL that the official libraries write.
+/// Packs a message into a protobuf `Any`. The type URL is in the form that the official libraries write.
 pub fn pack<M: Message + Name>(message: &M) -> Any {
     Any {
         type_url: format!("type.googleapis.com/{}", M::full_name()),

@@ -35,12 +35,12 @@ impl Status {
         }
     }
 
-    /// Returns the code as an enum; an unassigned number is UNKNOWN.
+    /// Returns the status code as an enum; UNKNOWN for a number that is not assigned.
     pub fn canonical_code(&self) -> Code {
         Code::try_from(self.code).unwrap_or(Code::Unknown)
     }
 
-    /// Returns the errors of a Write, one per update; empty for other statuses.
+    /// Returns the errors of a failed Write, one per update. Empty for a status of another call.
     pub fn update_errors(&self) -> Vec<v1::Error> {
         self.details
             .iter()
@@ -64,12 +64,12 @@ impl fmt::Display for Status {
 impl std::error::Error for Status {}
 
 impl v1::Error {
-    /// Creates the result of an update that succeeded.
+    /// Creates the error entry of an update that succeeded, with code 0.
     pub fn ok() -> v1::Error {
         v1::Error::default()
     }
 
-    /// Converts the error to a status.
+    /// Converts the error of an update to a status.
     pub fn to_status(&self) -> Status {
         Status {
             code: self.canonical_code,
@@ -96,7 +96,8 @@ fn is_a<M: Name>(type_url: &str) -> bool {
 
 #[cfg(feature = "grpc")]
 impl From<Status> for tonic::Status {
-    /// Encodes the whole status into `grpc-status-details-bin`, from which clients read the details.
+    /// Converts a status for gRPC. The whole status is encoded in `grpc-status-details-bin`, from which clients read
+    /// the details.
     fn from(status: Status) -> tonic::Status {
         let code = tonic::Code::from_i32(status.code);
         let message = status.message.clone();

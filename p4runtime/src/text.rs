@@ -1,4 +1,4 @@
-//! Protobuf text format, as p4c writes `*.p4info.txt`.
+//! Protobuf text format, in the form in which p4c writes `*.p4info.txt`.
 //!
 //! Output equals that of the official text printer: fields by number, one line per scalar, a block per message, maps by
 //! key, `Any` expanded where its type is known.
@@ -11,17 +11,17 @@ use thiserror::Error;
 
 use crate::descriptor;
 
-/// Error of text that is not a message of the expected type.
+/// Error of parsing text that is not a message of the expected type.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("not a {message} in text format: {reason}")]
 pub struct ParseError {
     /// Full name of the expected message, such as `p4.config.v1.P4Info`.
     pub message: String,
-    /// The error, with its position.
+    /// The cause of the error, with its position in the text.
     pub reason: String,
 }
 
-/// Prints a message; ends with a newline unless the message is empty.
+/// Prints a message in text format. The text ends with a newline, unless the message is empty.
 pub fn to_string<M: Message + Name>(message: &M) -> String {
     let mut out = String::new();
     let message = descriptor::to_dynamic(message, descriptor::of_p4info::<M>());
@@ -29,7 +29,7 @@ pub fn to_string<M: Message + Name>(message: &M) -> String {
     out
 }
 
-/// Parses text format, including comments, lists and `<>` blocks.
+/// Parses a message from text format. Comments, lists and `<>` blocks are supported.
 pub fn parse<M: Message + Name + Default>(text: &str) -> Result<M, ParseError> {
     let error = |reason: String| ParseError {
         message: M::full_name(),

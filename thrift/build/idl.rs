@@ -2,7 +2,7 @@
 //! `///` comments are kept. A comment `//: NAME` within a service begins a part, whose methods get a trait of that
 //! name.
 
-/// A parsed file.
+/// A parsed Thrift interface file.
 #[derive(Default)]
 pub struct Document {
     pub typedefs: Vec<(String, Type)>,
@@ -33,13 +33,13 @@ pub struct Field {
 
 pub struct Function {
     pub docs: Vec<String>,
-    /// The part of the service that the method belongs to, if the service has parts.
+    /// The part of the service to which the method belongs; `None` if the service has no parts.
     pub part: Option<String>,
     pub name: String,
     /// Return type; `None` for void.
     pub returns: Option<Type>,
     pub args: Vec<Field>,
-    /// At most one exception.
+    /// Exceptions that the method may throw; at most one.
     pub throws: Vec<Field>,
 }
 
@@ -63,7 +63,7 @@ struct Parser {
     at: usize,
 }
 
-/// Parses an interface file.
+/// Parses a Thrift interface file.
 ///
 /// # Errors
 /// The line number, and what was expected there.

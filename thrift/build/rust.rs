@@ -1,4 +1,5 @@
-//! Generates Rust from a parsed interface file; the traits it uses are in `src/wire.rs` and `src/client.rs`.
+//! Generates Rust from a parsed Thrift interface file. The generated code uses traits in `src/wire.rs` and
+//! `src/client.rs`.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,7 @@ use quote::{format_ident, quote};
 
 use crate::idl::{Document, Enum, Field, Function, Struct, Type};
 
-/// Generates the module of one service with the name `service`.
+/// Generates the Rust module of the service named `service`.
 ///
 /// # Errors
 /// A description, for a file whose translation is not a Rust module, or an exception that has other fields than a code.
@@ -29,7 +30,7 @@ pub fn generate(document: &Document, service: &str) -> Result<String, String> {
     let handler = handler(&types, &document.functions);
     let client = client(&types, &document.functions);
     let module = quote! {
-        /// Name of the service, which clients put before the method's name.
+        /// Name of the service. Clients send it before the name of the method.
         pub const NAME: &str = #service;
         #(#enums)*
         #(#structs)*
@@ -44,7 +45,7 @@ pub fn generate(document: &Document, service: &str) -> Result<String, String> {
     Ok(prettyplease::unparse(&file))
 }
 
-/// Types in Rust, with typedefs resolved.
+/// Converts types of an interface file to Rust types. The map contains the typedefs.
 struct Types<'a>(BTreeMap<&'a str, &'a Type>);
 
 impl Types<'_> {
@@ -84,7 +85,7 @@ impl Types<'_> {
         }
     }
 
-    /// Whether a field is a string that is always present: callers may pass a `&str`.
+    /// Returns whether a field is a string that is always present. Callers may pass a `&str` for it.
     fn is_string(&self, field: &Field) -> bool {
         self.field(field).to_string() == "String"
     }
@@ -101,7 +102,7 @@ fn camel(name: &str) -> String {
     out
 }
 
-/// The identifier of a method or field, or of a type by its name.
+/// Converts a name of a method, field or type to a Rust identifier.
 fn ident(name: &str) -> Ident {
     match name {
         "type" => Ident::new_raw(name, Span::call_site()),
@@ -109,7 +110,8 @@ fn ident(name: &str) -> Ident {
     }
 }
 
-/// The identifier of a variant, or of the structure of a method's arguments.
+/// Converts a constant's or method's name to the Rust identifier of a variant, or of the struct of the method's
+/// arguments.
 fn variant(name: &str) -> Ident {
     ident(&camel(name))
 }
@@ -139,7 +141,7 @@ fn enumeration(e: &Enum) -> TokenStream {
             #(#first #variants = #numbers,)*
         }
         impl #name {
-            /// Returns the constant's name in the interface file.
+            /// Returns the constant's name in the Thrift interface file.
             pub fn name(self) -> &'static str {
                 match self {
                     #(#name::#variants => #texts,)*
@@ -261,13 +263,13 @@ fn calls(functions: &[Function]) -> TokenStream {
         }
     });
     quote! {
-        /// A call of one of the service's methods, with its arguments.
+        /// A call of one of the service's methods, with the arguments.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Call {
             #(#variants(#variants),)*
         }
         impl Call {
-            /// Names of all methods.
+            /// Names of all methods of the service.
             pub const METHODS: &'static [&'static str] = &[#(#names),*];
             /// Decodes the arguments of a method; `None` for an unknown method.
             ///
@@ -279,7 +281,7 @@ fn calls(functions: &[Function]) -> TokenStream {
                     _ => return Ok(None),
                 }))
             }
-            /// Calls the handler's method with the arguments.
+            /// Executes the call: passes the arguments to the handler's method, and returns its result.
             pub fn run(self, handler: &mut (impl Handler + ?Sized)) -> Reply {
                 match self {
                     #(#runs,)*
@@ -301,13 +303,13 @@ fn replies(types: &Types<'_>, functions: &[Function]) -> TokenStream {
         )),
     });
     quote! {
-        /// The result of one of the service's methods.
+        /// The result of a call of one of the service's methods.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Reply {
             #(#variants(#results),)*
         }
         impl Reply {
-            /// Encodes the result.
+            /// Encodes the result of the call.
             ///
             /// # Errors
             /// When the transport fails.
@@ -320,7 +322,7 @@ fn replies(types: &Types<'_>, functions: &[Function]) -> TokenStream {
     }
 }
 
-/// Returns the result type of a handler's method.
+/// Returns the Rust type of the result of a method in the handler trait.
 fn result(types: &Types<'_>, f: &Function) -> TokenStream {
     let ok = types.returned(f);
     match f.throws.first() {
@@ -332,7 +334,8 @@ fn result(types: &Types<'_>, f: &Function) -> TokenStream {
     }
 }
 
-/// Generates one trait for all methods, or one per part of the service and one that combines them.
+/// Generates the trait that a server implements: one for all methods, or one per part of the service and one that
+/// combines them.
 fn handler(types: &Types<'_>, functions: &[Function]) -> TokenStream {
     let parts: Vec<&[Function]> = functions.chunk_by(|a, b| a.part == b.part).collect();
     let names = parts
@@ -349,7 +352,7 @@ fn handler(types: &Types<'_>, functions: &[Function]) -> TokenStream {
             quote!(#docs fn #method(&mut self #(, #args)*) -> #result;)
         });
         quote! {
-            /// Methods of the service, or of a part of it, as a server implements them.
+            /// Methods of the service, or of a part of it. A server implements the trait.
             pub trait #name {
                 #(#methods)*
             }
@@ -358,7 +361,7 @@ fn handler(types: &Types<'_>, functions: &[Function]) -> TokenStream {
     let is_one_trait = matches!(&names[..], [name] if name == "Handler");
     let combined = (!is_one_trait).then(|| {
         quote! {
-            /// All methods of the service, as a server implements them.
+            /// All methods of the service. A server implements the traits of which it consists.
             pub trait Handler: #(#names)+* {}
             impl<T: #(#names)+*> Handler for T {}
         }
@@ -406,7 +409,7 @@ fn client(types: &Types<'_>, functions: &[Function]) -> TokenStream {
         }
     });
     quote! {
-        /// Calls a server's methods, one at a time.
+        /// Client of the service: calls the methods of a server, one at a time.
         pub struct Client<'a>(pub(crate) &'a mut Connection);
         impl Client<'_> {
             #(#methods)*

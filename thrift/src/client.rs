@@ -1,4 +1,4 @@
-//! The client's side of a connection.
+//! The client's side of a Thrift connection.
 
 use std::{
     convert::Infallible,
@@ -20,10 +20,10 @@ use crate::{
     wire::{read_result, Wire},
 };
 
-/// Error of a call.
+/// Error of a call of a Thrift method.
 #[derive(Debug, Error)]
 pub enum Failure<E> {
-    /// The server rejected the request, with an exception of the interface.
+    /// The server rejected the request with an exception that the interface defines.
     #[error("{0}")]
     Refused(E),
     /// The server does not have the method or service, or could not parse the request.
@@ -53,7 +53,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to a server.
+    /// Connects to a switch's Thrift server.
     ///
     /// # Errors
     /// Errors of the system, if no address accepts the connection.
@@ -61,7 +61,7 @@ impl Connection {
         Connection::over(TcpStream::connect(address)?)
     }
 
-    /// Uses a stream that is already connected.
+    /// Creates the client's side of a connection from a connected TCP stream.
     ///
     /// # Errors
     /// When the stream's handle cannot be duplicated.
@@ -77,22 +77,22 @@ impl Connection {
         })
     }
 
-    /// The service "standard".
+    /// Returns a client of the service "standard": tables, arrays, learning, configurations and ports.
     pub fn standard(&mut self) -> standard::Client<'_> {
         standard::Client(self)
     }
 
-    /// The service "simple_pre", which BMv2's simple_switch does not have.
+    /// Returns a client of the service "simple_pre": multicast groups. BMv2's simple_switch does not have this service.
     pub fn simple_pre(&mut self) -> simple_pre::Client<'_> {
         simple_pre::Client(self)
     }
 
-    /// The service "simple_pre_lag".
+    /// Returns a client of the service "simple_pre_lag": multicast groups with link aggregation.
     pub fn simple_pre_lag(&mut self) -> simple_pre_lag::Client<'_> {
         simple_pre_lag::Client(self)
     }
 
-    /// The service "simple_switch".
+    /// Returns a client of the service "simple_switch": clones, queues and clocks.
     pub fn simple_switch(&mut self) -> simple_switch::Client<'_> {
         simple_switch::Client(self)
     }
@@ -163,7 +163,7 @@ impl Connection {
     }
 }
 
-/// Exception type of a method that has none; no field is parsed as one.
+/// `Infallible` stands for the exception of a method that declares none. A received exception is an error.
 impl Wire for Infallible {
     const TYPE: thrift::protocol::TType = thrift::protocol::TType::Stop;
     fn read(_: &mut dyn TInputProtocol) -> thrift::Result<Self> {

@@ -14,18 +14,18 @@ use thrift::{
 
 use crate::{simple_pre, simple_pre_lag, simple_switch, standard};
 
-/// Maximum size of a request in bytes; keys and arguments are short.
+/// Maximum size of a request without a program in bytes. Keys and arguments are short.
 const MAX_REQUEST: u64 = 4 << 20;
-/// Maximum size in bytes of a request that contains a program.
+/// Maximum size of a request with a program in bytes.
 const MAX_PROGRAM: u64 = 64 << 20;
-/// Maximum length of a list in a request.
+/// Maximum number of elements of a list or map in a request.
 const MAX_LIST: usize = 1 << 16;
-/// Maximum size of a message's header in bytes.
+/// Maximum size of a message's header in bytes. The header contains the name of the method.
 const MAX_HEADER: u64 = 256;
 
 macro_rules! services {
     ($($variant:ident: $module:ident),*) => {
-        /// A request to one of the services.
+        /// A request to one of the services, decoded.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Call {
             $(
@@ -51,7 +51,7 @@ macro_rules! services {
                 })
             }
 
-            /// Executes the request.
+            /// Executes the request: calls the handler's method, and returns the reply to send.
             pub fn run<H>(self, handler: &mut H) -> Reply
             where
                 H: $($module::Handler +)*,
@@ -79,7 +79,7 @@ services! {
     SimpleSwitch: simple_switch
 }
 
-/// Identifies the request that a reply belongs to.
+/// Identifies a request, so that its reply can be sent later.
 #[derive(Clone, Debug)]
 pub struct Ticket {
     name: String,
@@ -88,22 +88,22 @@ pub struct Ticket {
     expects_reply: bool,
 }
 
-/// Result of waiting for a client's request.
+/// Result of waiting for a request of a client.
 #[derive(Debug)]
 pub enum Incoming {
-    /// A request, with the ticket of its reply.
+    /// A request, with the ticket by which its reply is sent.
     Request(Ticket, Box<Call>),
     /// The client closed the connection.
     End,
 }
 
-/// The server's side of one client's connection.
+/// The server's side of the connection of one client: receives requests and sends replies.
 pub struct Requests<R: Read, W: Write> {
     input: TBinaryInputProtocol<Bounded<BufReader<R>>>,
     output: TBinaryOutputProtocol<BufWriter<W>>,
 }
 
-/// A stream with a limit of bytes that may still be read.
+/// A stream of which at most `left` more bytes may be read.
 struct Bounded<R> {
     inner: R,
     left: u64,
@@ -126,7 +126,7 @@ impl<R: Read> Read for Bounded<R> {
 }
 
 impl<R: Read, W: Write> Requests<R, W> {
-    /// Creates the server's side of a new connection.
+    /// Creates the server's side of a new connection from its input and output streams.
     pub fn new(input: R, output: W) -> Self {
         let config = TConfiguration::builder()
             .max_string_size(Some(MAX_PROGRAM as usize))
@@ -144,7 +144,7 @@ impl<R: Read, W: Write> Requests<R, W> {
         }
     }
 
-    /// Waits for the next request. Requests for unknown methods are rejected here.
+    /// Waits for the next request. A request for an unknown method is rejected here, and the next one is awaited.
     ///
     /// # Errors
     /// When the bytes are not a valid request, or the connection broke. The connection cannot be used any more. The
@@ -217,7 +217,7 @@ impl<R: Read, W: Write> Requests<R, W> {
         self.output.flush()
     }
 
-    /// Rejects a request that cannot be executed at all.
+    /// Rejects a request that the server cannot execute. The client receives `why` as an exception.
     ///
     /// # Errors
     /// When the connection broke.
@@ -251,7 +251,7 @@ impl<R: Read, W: Write> Requests<R, W> {
         self.output.flush()
     }
 
-    /// Sends an exception to the client, and returns the error that ends the connection.
+    /// Sends an exception to the client for a request that ends the connection. Returns the error for the caller.
     fn refuse(&mut self, ticket: &Ticket, kind: ApplicationErrorKind, why: String) -> Error {
         // The connection ends even if this fails.
         let _ = self.exception(ticket, kind, why.clone());

@@ -1,4 +1,4 @@
-//! Encoding and decoding of the interface files' types.
+//! Encoding and decoding of the types of Thrift's interface files.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,19 @@ use thrift::{
     ProtocolError, ProtocolErrorKind, Result,
 };
 
-/// Maximum capacity reserved for a container before its elements arrive; the sender may claim any length.
+/// Maximum capacity that is reserved for a list or map before its elements are received. The sender may claim any
+/// length.
 const RESERVED: i32 = 256;
 
-/// A type of the interface files.
+/// A type of the interface files, which can be sent and received.
 pub trait Wire: Sized {
-    /// Thrift's type id, which precedes fields and elements.
+    /// Thrift's id of the type. It is sent before fields, and before the elements of lists and maps.
     const TYPE: TType;
-    /// Decodes a value.
+    /// Decodes a value that was received.
     fn read(p: &mut dyn TInputProtocol) -> Result<Self>;
-    /// Encodes the value.
+    /// Encodes a value to be sent.
     fn write(&self, p: &mut dyn TOutputProtocol) -> Result<()>;
-    /// Returns the value of a result without fields; `None` if a value is required.
+    /// Returns the value of a method's result that has no fields. This is `Some` only for `void` methods.
     fn absent() -> Option<Self> {
         None
     }
@@ -51,7 +52,7 @@ scalar!(String, String, read_string, |p, value| p
     .write_string(value));
 scalar!(Vec<u8>, String, read_bytes, |p, value| p.write_bytes(value));
 
-/// The result of a `void` method has no fields.
+/// The value of a `void` method, whose result has no fields.
 impl Wire for () {
     const TYPE: TType = TType::Void;
     fn read(_: &mut dyn TInputProtocol) -> Result<Self> {
@@ -116,7 +117,7 @@ impl<K: Wire + Ord, V: Wire> Wire for BTreeMap<K, V> {
     }
 }
 
-/// Decodes a structure: `read` consumes each field or skips it.
+/// Decodes a structure. Calls `read` for each field with its id and type; `read` must decode the field or skip it.
 pub fn read_fields(
     p: &mut dyn TInputProtocol,
     mut read: impl FnMut(&mut dyn TInputProtocol, i16, TType) -> Result<()>,
@@ -132,7 +133,7 @@ pub fn read_fields(
     }
 }
 
-/// Encodes one field of a structure.
+/// Encodes one field of a structure, with its name, id and type.
 pub fn write_field<T: Wire>(
     p: &mut dyn TOutputProtocol,
     name: &str,
@@ -144,7 +145,7 @@ pub fn write_field<T: Wire>(
     p.write_field_end()
 }
 
-/// Encodes the result of a method: its value as field 0, or its exception as field 1.
+/// Encodes the result of a method: its return value as field 0, or its exception as field 1.
 pub fn write_result<T: Wire, E: Wire>(
     p: &mut dyn TOutputProtocol,
     value: Option<&T>,
@@ -160,7 +161,7 @@ pub fn write_result<T: Wire, E: Wire>(
     p.write_struct_end()
 }
 
-/// Decodes a result that [`write_result`] encoded. A result without fields is that of a `void` method.
+/// Decodes the result of a method, as [`write_result`] encodes it. For a `void` method the result has no value.
 pub fn read_result<T: Wire, E: Wire>(
     p: &mut dyn TInputProtocol,
 ) -> Result<std::result::Result<Option<T>, E>> {
@@ -176,7 +177,7 @@ pub fn read_result<T: Wire, E: Wire>(
     Ok(result)
 }
 
-/// Returns the error for a number that is not a constant of the enum.
+/// Returns the error for a received number that is not a constant of the enum `name`.
 pub fn no_such(name: &str, number: i32) -> thrift::Error {
     invalid(format!("{number} is not a value of {name}"))
 }

@@ -115,7 +115,8 @@ fn condition(op: Op, zero: Slot) -> Option<(Slot, Slot, bool, Pc)> {
     }
 }
 
-/// Returns the distance of a forward jump from the instruction after `here` to `to`; `None` for a backward jump.
+/// Returns the distance of a forward jump from the instruction after `here` to `to`; `None` if the jump is not forward,
+/// or too long.
 fn forward(here: usize, to: Pc) -> Option<u16> {
     let offset = (to as usize).checked_sub(here + 1).filter(|n| *n > 0)?;
     u16::try_from(offset).ok()

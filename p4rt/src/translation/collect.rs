@@ -1,4 +1,4 @@
-//! Garbage collection of data plane values of translated types that no written object uses any more.
+//! Garbage collection for translated types: frees data plane values that no object uses any more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::{
 };
 use alfirk_bmv2::{EntryTarget, KeyMatch};
 
-/// Data plane values in use, by the name of their type.
+/// Data plane values that objects use, by the name of the translated type.
 #[derive(Default)]
 struct UsedValues<'a>(BTreeMap<&'a str, BTreeSet<Vec<u8>>>);
 
@@ -38,7 +38,7 @@ impl<'a> UsedValues<'a> {
     }
 }
 
-/// Frees the data plane values that no entry, member or value set uses, if a type has run out of values since the last
+/// Frees the unused data plane values of translated types, if one of the types has run out of values since the last
 /// collection. Returns whether it did.
 pub fn collect(device: &Device) -> bool {
     let Some(pipeline) = &device.pipeline else {
@@ -96,7 +96,8 @@ fn of_table<'a>(device: &Device, schema: &'a Schema, table: &'a Table, used: &mu
     }
 }
 
-/// Reserves the data plane values that the program's own entries use, so that they are not allocated.
+/// Reserves the data plane values that the program's own entries use, so that they are not allocated for controllers'
+/// values.
 pub fn reserve(device: &Device) {
     let Some(pipeline) = &device.pipeline else {
         return;

@@ -9,7 +9,7 @@ use super::Form;
 
 const ANNOTATION: &str = "@p4runtime_translation_mappings";
 
-/// Error in a program's mappings.
+/// Error in the mappings that a program defines for a translated type.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MappingError {
     #[error("type {name}: {ANNOTATION}: expected pairs of a value of the controller ({expected}) and a number, as in {{ {{ {example}, 5 }} }}, found {found}")]
@@ -30,10 +30,10 @@ enum Token {
     Sign(char),
 }
 
-/// A controller's value with the data plane's.
+/// A controller's value, and the data plane's value to which it maps.
 pub type Pair = (Vec<u8>, Vec<u8>);
 
-/// Parses the pairs of an annotation, both values in canonical form. Returns no pairs for another annotation.
+/// Parses an annotation to pairs of values in canonical form. Returns no pairs if it is not a mappings annotation.
 pub fn parse(name: &str, form: Form, annotation: &str) -> Result<Vec<Pair>, MappingError> {
     let Some(body) = annotation.trim().strip_prefix(ANNOTATION) else {
         return Ok(Vec::new());

@@ -40,10 +40,10 @@ const MAX_STRING: usize = 4096;
 /// Number of allocations before the first garbage collection.
 const FIRST_LIMIT: usize = 4096;
 
-/// Maximum width of automatically allocated values, in bits; values of wider types have leading zeros.
+/// Maximum width of automatically allocated data plane values, in bits. Values of wider types have leading zeros.
 const MAX_ALLOCATED_BITS: usize = 127;
 
-/// Form of the controller's values.
+/// Form of a translated type's values in the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// UTF-8 strings.
@@ -52,7 +52,7 @@ pub enum Form {
     Bits(usize),
 }
 
-/// One translated type.
+/// A translated type, with the mapping between the controller's values and the data plane's.
 #[derive(Debug)]
 pub struct Translation {
     name: String,
@@ -60,31 +60,31 @@ pub struct Translation {
     maps: Mutex<Maps>,
 }
 
-/// The mapping in both directions. All values are in canonical form.
+/// Mapping between controller's and data plane's values, in both directions. All values are in canonical form.
 #[derive(Clone, Debug, Default)]
 struct Maps {
-    /// Width of the type in the data plane; `None` while no object of the type is known.
+    /// Width of data plane values in bits; `None` while no object with the type is known.
     bits: Option<usize>,
     to_data: FxHashMap<Vec<u8>, Vec<u8>>,
     to_controller: FxHashMap<Vec<u8>, Vec<u8>>,
     /// Data plane values of the mappings that the program defines. They are never freed.
     pinned: FxHashSet<Vec<u8>>,
-    /// Candidates tried for allocation since the last collection.
+    /// Number of candidates tried for allocation since the last collection.
     tried: u128,
-    /// Number of mappings from which on an allocation fails, which triggers a collection.
+    /// Maximum number of mappings. Beyond it, an allocation fails, which triggers a collection.
     limit: usize,
-    /// Whether an allocation has failed since the last collection.
+    /// Whether the allocation of a value has failed since the last collection.
     is_exhausted: bool,
 }
 
-/// Error of translating a value.
+/// Error of translating a value between controller and data plane.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TranslationError {
     #[error("a value of type {0} must be UTF-8 text (@p4runtime_translation)")]
     NotText(String),
     #[error("a string of type {name} has {bytes} bytes; the limit is {MAX_STRING}")]
     TooLong { name: String, bytes: usize },
-    /// A number that does not fit the controller's width.
+    /// A number that does not fit the width of the controller's values.
     #[error("{error} (type {name})")]
     Bytes {
         name: String,
@@ -120,16 +120,16 @@ impl TranslationError {
     }
 }
 
-/// Whether translation may allocate a value.
+/// Purpose of a translation, which determines whether a data plane value may be allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// For a write: allocates a value if there is none.
+    /// A write: allocates a data plane value if the controller's value has none.
     Write,
-    /// For a lookup: never allocates.
+    /// A lookup: never allocates a value.
     Find,
 }
 
-/// Reads the translated types of a P4Info.
+/// Returns the translated types of a P4Info, by name.
 ///
 /// # Errors
 /// When a program's own mappings cannot be parsed or contradict each other.
@@ -180,7 +180,7 @@ impl Translation {
         self.maps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a mapping of the program.
+    /// Adds a mapping that the program defines.
     fn pin(&self, controller: Vec<u8>, data: Vec<u8>) -> Result<(), MappingError> {
         let mut maps = self.maps();
         if maps.to_data.contains_key(&controller) || maps.to_controller.contains_key(&data) {
@@ -199,7 +199,7 @@ impl Translation {
         self.form
     }
 
-    /// Returns the width in the data plane, in bits, or the controller's width while the former is unknown.
+    /// Returns the width of data plane values in bits, or that of the controller's values while the former is unknown.
     pub fn bits(&self) -> usize {
         match (self.maps().bits, self.form) {
             (Some(bits), _) | (None, Form::Bits(bits)) => bits,
@@ -207,18 +207,18 @@ impl Translation {
         }
     }
 
-    /// Returns whether the width in the data plane is known.
+    /// Returns whether the width of data plane values is known.
     pub fn has_width(&self) -> bool {
         self.maps().bits.is_some()
     }
 
-    /// Sets the width in the data plane, in bits, when an object of the type is found.
+    /// Sets the width of data plane values in bits, when an object with the type is found.
     pub fn set_width(&self, bits: usize) {
         let known = &mut self.maps().bits;
         *known = Some(known.map_or(bits, |known| known.min(bits)));
     }
 
-    /// Returns whether every value maps to itself: numbers that fit the data plane's width `bits`.
+    /// Returns whether every value maps to itself. This holds for numbers that fit the data plane's width `bits`.
     pub fn is_identity(&self, bits: usize) -> bool {
         matches!(self.form, Form::Bits(own) if own <= bits) && self.maps().pinned.is_empty()
     }
@@ -273,7 +273,7 @@ impl Translation {
         own
     }
 
-    /// Maps a data plane value that the program uses, so that it is not allocated.
+    /// Maps a data plane value that the program itself uses, so that it is not allocated for another controller's value.
     pub fn reserve(&self, data: &[u8]) {
         let own = self.controller_value(data);
         let data = bytestring::canonical(if data.is_empty() { &[0] } else { data });
@@ -302,7 +302,7 @@ impl Translation {
         }
     }
 
-    /// Frees the values that are not used, except those of the program's mappings.
+    /// Frees the data plane values for which `is_used` is false, except those of the program's mappings.
     fn retain(&self, is_used: impl Fn(&[u8]) -> bool) {
         let mut maps = self.maps();
         let kept = |data: &Vec<u8>| maps.pinned.contains(data) || is_used(data);
@@ -325,7 +325,7 @@ impl Translation {
         maps.limit = FIRST_LIMIT.max(maps.to_data.len().saturating_mul(2));
     }
 
-    /// Returns whether an allocation has failed since the last collection.
+    /// Returns whether the allocation of a value has failed since the last collection.
     fn is_exhausted(&self) -> bool {
         self.maps().is_exhausted
     }
@@ -363,7 +363,7 @@ impl Translation {
         (fits && !maps.to_controller.contains_key(&data)).then_some(data)
     }
 
-    /// Returns the default controller's value of a data plane value: the number itself.
+    /// Returns the controller's value of a data plane value without a mapping: the number itself.
     fn identity_name(&self, data: &[u8]) -> Vec<u8> {
         match self.form {
             Form::Bits(_) => data.to_vec(),
@@ -404,7 +404,7 @@ impl Translation {
         })
     }
 
-    /// Formats a controller's value for messages.
+    /// Formats a controller's value for error messages.
     fn text(&self, value: &[u8]) -> String {
         match self.form {
             Form::Strings => format!("{:?}", String::from_utf8_lossy(value)),
