@@ -29,7 +29,7 @@ fn exact(bencher: Bencher, entries: u32) {
     });
 }
 
-/// Prefixes of 24 to 32 bits.
+/// Measures lookups of an lpm key, with prefixes of 24 to 32 bits.
 #[divan::bench(args = SIZES, sample_count = 30)]
 fn lpm(bencher: Bencher, entries: u32) {
     lookups(bencher, entries, 1, "ingress.by_lpm", |i| {
@@ -42,7 +42,7 @@ fn lpm(bencher: Bencher, entries: u32) {
     });
 }
 
-/// Sixteen combinations of masks.
+/// Measures lookups of a ternary key, with sixteen combinations of masks.
 #[divan::bench(args = SIZES, sample_count = 30)]
 fn ternary(bencher: Bencher, entries: u32) {
     lookups(bencher, entries, 2, "ingress.by_ternary", |i| {
@@ -58,7 +58,7 @@ fn ternary(bencher: Bencher, entries: u32) {
     });
 }
 
-/// Ranges of up to 4,096 values out of 2^32.
+/// Measures lookups of a range key, with ranges of up to 4,096 values out of 2^32.
 #[divan::bench(args = SIZES, sample_count = 30)]
 fn range(bencher: Bencher, entries: u32) {
     lookups(bencher, entries, 3, "ingress.by_range", |i| {

@@ -37,7 +37,7 @@ fn memory() {
     );
 }
 
-/// Returns the memory of this process in bytes.
+/// Returns the resident memory of this process in bytes.
 fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux has /proc/self/statm");
     let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok());

@@ -16,11 +16,11 @@ use std::sync::Arc;
 pub struct Effects {
     /// Packets for the queues of their egress ports, in order.
     pub enqueued: Vec<Queued>,
-    /// Frames to send.
+    /// Frames to send, each with its egress port.
     pub output: Vec<Output>,
-    /// `digest` messages.
+    /// Messages for the control plane, which `digest` calls have sent.
     pub digests: Vec<Digest>,
-    /// Reason of each dropped packet.
+    /// Reason for each packet that was dropped, in order.
     pub dropped: Vec<DropReason>,
     /// Texts of `log_msg` calls and of failed assertions.
     pub logs: Vec<String>,
@@ -34,7 +34,7 @@ pub struct Effects {
 }
 
 impl Effects {
-    /// Clears everything but the spare buffers.
+    /// Clears all lists except the spare buffers.
     pub fn clear(&mut self) {
         self.enqueued.clear();
         self.output.clear();
@@ -52,7 +52,7 @@ impl Effects {
     }
 }
 
-/// A packet between ingress and egress.
+/// A packet that waits in a queue between ingress and egress.
 #[derive(Debug)]
 pub struct Queued {
     /// Egress port in whose queue the packet waits.
@@ -77,16 +77,16 @@ pub(crate) enum QueuedPacket {
         of: Arc<SharedPacket>,
         /// Replication id of the copy (`egress_rid`).
         rid: u16,
-        /// Number of the copy in traces and the log.
+        /// Number that identifies the copy in traces and the log.
         copy: u32,
     },
 }
 
-/// A packet shared by its queued copies.
+/// A packet that is shared by its queued copies.
 #[derive(Debug)]
 pub(crate) struct SharedPacket(pub Box<Packet>);
 
-/// A packet within the switch.
+/// A packet that the switch processes or that waits in a queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
     /// Values of the P4 fields, the action parameters and temporaries, in 64-bit words at the positions of `Layout`.
@@ -115,10 +115,10 @@ impl Packet {
     }
 }
 
-/// State of the queue when a packet leaves it.
+/// State of a queue at the time when a packet leaves it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueState {
-    /// Time of enqueueing, in nanoseconds.
+    /// Time at which the packet was enqueued, in nanoseconds since the switch started.
     pub enq_timestamp: u64,
     /// Number of packets in the queue when the packet was enqueued.
     pub enq_qdepth: u32,
@@ -129,7 +129,7 @@ pub struct QueueState {
 /// A frame that leaves the switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// Egress port.
+    /// Egress port to which the frame is sent.
     pub port: u32,
     /// The frame; it has a tail if the packet was received with one by
     /// [`Switch::ingress_owned`](crate::Switch::ingress_owned).
@@ -147,7 +147,7 @@ pub struct Digest {
     pub fields: Vec<Vec<u8>>,
 }
 
-/// Sets a metadata field, if the program has it.
+/// Sets a metadata field; does nothing if the program does not have the field.
 pub(crate) fn set(words: &mut [u64], field: Option<Meta>, value: u64) {
     if let Some(field) = field {
         words[slot(field.slot)] = value & field.mask;

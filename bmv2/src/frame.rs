@@ -38,7 +38,7 @@ impl Frame {
         frame
     }
 
-    /// Replaces the contents, reusing the buffer.
+    /// Replaces the contents of the frame by a copy of `bytes`, reusing the buffer.
     pub fn fill(&mut self, bytes: &[u8]) {
         self.release_tail();
         self.bytes.clear();
@@ -179,7 +179,7 @@ impl<'a> Rest<'a> {
     /// An empty rest, for code that runs without a frame.
     pub const NONE: Rest<'static> = Rest { frame: None, at: 0 };
 
-    /// Returns the bytes after the first `at` ones.
+    /// Returns the bytes of a frame from byte `at` to the end.
     pub fn new(frame: &'a Frame, at: usize) -> Rest<'a> {
         let frame = Some(frame);
         Rest { frame, at }

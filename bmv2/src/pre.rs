@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// One copy of a packet.
+/// A copy of a packet that the replication engine creates: its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Replica {
     /// Egress port of the copy.
@@ -25,22 +25,22 @@ pub struct NodeHandle(pub u32);
 /// Error of a change of multicast groups or clone sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PreError {
-    /// A group with this number exists.
+    /// The multicast group cannot be created, since it exists already.
     #[error("multicast group {0} exists already")]
     GroupExists(u32),
-    /// No group has this number.
+    /// The multicast group does not exist.
     #[error("multicast group {0} does not exist")]
     NoGroup(u32),
     /// Group 0 cannot be set, since 0 in `mcast_grp` means unicast.
     #[error("multicast group 0 is reserved: it means no multicast, and cannot be set")]
     GroupZero,
-    /// No node has this handle.
+    /// The multicast node with this handle does not exist.
     #[error("multicast node {} does not exist", .0 .0)]
     NoNode(NodeHandle),
     /// The node is in a group, and a node can be in one group only.
     #[error("multicast node {} is in a group already; dissociate it first", .0 .0)]
     Associated(NodeHandle),
-    /// The node is not in this group.
+    /// The multicast node is not in the group from which it is to be removed.
     #[error("multicast node {} is not in group {group}", .node.0)]
     NotAssociated {
         /// Handle of the node.
@@ -51,7 +51,7 @@ pub enum PreError {
     /// The number of the clone session is above [`MAX_SESSION`].
     #[error("clone session {0} is above 32767")]
     SessionOutOfRange(u32),
-    /// No clone session has this number.
+    /// The clone session does not exist.
     #[error("clone session {0} does not exist")]
     NoSession(u32),
     /// A limit of [`PreLimits`] is reached.
@@ -59,7 +59,7 @@ pub enum PreError {
     Full {
         /// Kind of the limited objects.
         what: &'static str,
-        /// Maximum number.
+        /// Maximum number of objects of this kind.
         limit: usize,
     },
 }
@@ -69,7 +69,7 @@ pub enum PreError {
 pub struct Node {
     /// Replication id of the copies.
     pub rid: u16,
-    /// Ports, in ascending order.
+    /// Egress ports of the node's copies, in ascending order.
     pub ports: Vec<u32>,
     /// Link aggregation groups, in ascending order; one port of each gets a copy.
     pub lags: Vec<u16>,
@@ -82,7 +82,7 @@ pub struct Node {
 /// A clone session: destinations and length of clones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CloneSession {
-    /// Copies to ports.
+    /// Clones to create, each with its egress port.
     pub replicas: Vec<Replica>,
     /// Multicast group whose copies are made in addition (`mirroring_add_mc`), if any.
     pub group: Option<u32>,
@@ -115,17 +115,17 @@ impl Default for PreLimits {
 #[derive(Clone, Debug, Default)]
 pub struct Pre {
     pub(crate) limits: PreLimits,
-    /// Groups by number.
+    /// Multicast groups by their number.
     groups: FxHashMap<u32, Group>,
     nodes: BTreeMap<NodeHandle, Node>,
-    /// Unused handles below `next_node`.
+    /// Handles below `next_node` that no node uses.
     free_nodes: BinaryHeap<Reverse<u32>>,
     next_node: u32,
     /// Ports of link aggregation groups by their number.
     lags: BTreeMap<u16, Vec<u32>>,
     /// Tofino: ports excluded for packets of a `level2_exclusion_id`, at nodes with their `rid`.
     pruned: BTreeMap<u16, Vec<u32>>,
-    /// Clone sessions by number.
+    /// Clone sessions by their number.
     sessions: FxHashMap<u32, CloneSession>,
     pub(crate) changes: Changes,
 }
@@ -133,7 +133,7 @@ pub struct Pre {
 /// A multicast group.
 #[derive(Clone, Debug, Default)]
 struct Group {
-    /// Nodes in the order of their association.
+    /// Handles of the group's nodes, in the order in which they were added.
     nodes: Vec<NodeHandle>,
     /// All copies of the group, computed when it changes.
     replicas: Vec<Replica>,
@@ -371,7 +371,7 @@ impl Pre {
         Ok(())
     }
 
-    /// Returns the numbers of all groups, ascending.
+    /// Returns the numbers of all multicast groups, in ascending order.
     pub fn groups(&self) -> Vec<u32> {
         let mut groups: Vec<_> = self.groups.keys().copied().collect();
         groups.sort_unstable();
@@ -383,7 +383,7 @@ impl Pre {
         self.groups.get(&group).map(|g| &g.nodes[..])
     }
 
-    /// Iterates over all nodes, by handle.
+    /// Iterates over all multicast nodes, in the order of their handles.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = (NodeHandle, &Node)> {
         self.nodes.iter().map(|(&handle, node)| (handle, node))
     }
@@ -461,7 +461,7 @@ impl Pre {
         self.sessions.get(&id)
     }
 
-    /// Returns the numbers of all sessions, ascending.
+    /// Returns the numbers of all clone sessions, in ascending order.
     pub fn sessions(&self) -> Vec<u32> {
         let mut sessions: Vec<_> = self.sessions.keys().copied().collect();
         sessions.sort_unstable();

@@ -19,7 +19,7 @@ pub(crate) struct State {
     pub tables: Vec<TableState>,
     pub profiles: Vec<ProfileState>,
     pub registers: Vec<Register>,
-    /// Number of register reads and writes by packets.
+    /// Number of times that packets have read or written register cells.
     pub register_accesses: u64,
     pub counters: Vec<Vec<Counter>>,
     pub meters: Vec<Vec<Meter>>,

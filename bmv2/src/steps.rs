@@ -13,7 +13,7 @@ use std::fmt::{self, Display, Formatter};
 pub enum Level {
     /// Details that explain a step.
     Trace,
-    /// A step of a packet.
+    /// A normal step of a packet.
     Debug,
     /// A text that the P4 program itself logs, by `log_msg`.
     Info,
@@ -30,7 +30,7 @@ pub struct LogLine {
     pub packet: u64,
     /// Number of the copy: 0 for the received packet, counted from 1 for its copies.
     pub copy: u32,
-    /// The logged step.
+    /// The step of the packet that the line reports.
     pub step: Step,
 }
 
@@ -61,7 +61,7 @@ pub enum Step {
     NoKey(String),
     /// The parser has finished.
     Parsed {
-        /// Number of bytes extracted or skipped.
+        /// Number of bytes of the packet that the parser extracted or skipped.
         bytes: usize,
     },
     /// The parser failed with the error constant of this name.
@@ -77,7 +77,7 @@ pub enum Step {
     NotVerified {
         /// Name of the checksum.
         checksum: String,
-        /// Reason, as the end of a sentence.
+        /// Reason why the checksum was not verified, as the end of a sentence.
         why: &'static str,
     },
     /// The parser has ended, and checksums have been verified.
@@ -88,7 +88,7 @@ pub enum Step {
     PipelineEnd(&'static str),
     /// An `exit` statement has ended the pipeline.
     Exit,
-    /// The table of this name is applied.
+    /// The table of this name is applied to the packet.
     Apply(String),
     /// A table looks up a key: name and value of each key field.
     LookUp(Vec<(String, String)>),
@@ -114,7 +114,7 @@ pub enum Step {
     Action {
         /// Name of the action; `None` on a miss without default action.
         name: Option<String>,
-        /// Argument values.
+        /// Argument values of the action, in the order of the parameters.
         args: Vec<String>,
     },
     /// The text of a condition or primitive, written by a program that was loaded with notes.
@@ -127,7 +127,7 @@ pub enum Step {
         what: &'static str,
         /// Name of the array.
         name: String,
-        /// Number of its cells.
+        /// Number of cells of the array.
         size: usize,
         /// Index that the packet used.
         index: u64,
@@ -136,7 +136,7 @@ pub enum Step {
     Multicast,
     /// The multicast group of this number does not exist.
     NoGroup(u32),
-    /// A copy of a multicast packet is created.
+    /// A copy of the packet is created for a multicast group.
     Replicate {
         /// Egress port of the copy.
         port: u32,
@@ -152,7 +152,7 @@ pub enum Step {
     },
     /// A digest is sent to the control plane.
     Learn {
-        /// Id of the learn list.
+        /// Id of the learn list, which is the list of fields that the digest contains.
         list: u32,
     },
     /// The packet is resubmitted to ingress.
@@ -165,7 +165,7 @@ pub enum Step {
     Dropped(&'static str),
     /// The deparser starts.
     DeparserStart,
-    /// The deparser reaches a checksum.
+    /// The deparser reaches a checksum to update.
     Updated {
         /// Name of the checksum.
         checksum: String,
@@ -192,7 +192,7 @@ pub enum Step {
 pub struct EntryKey {
     /// Name of the key field.
     pub name: String,
-    /// Width in bits.
+    /// Width of the key field in bits.
     pub bits: u32,
 }
 

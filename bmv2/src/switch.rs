@@ -36,9 +36,9 @@ pub struct SwitchOptions {
     pub priority_queues: u32,
     /// Limits of multicast groups and their nodes.
     pub pre_limits: PreLimits,
-    /// Whether P4Runtime may replace the program.
+    /// Whether P4Runtime may replace the running program.
     pub may_swap: bool,
-    /// Seed of random numbers.
+    /// Seed of the switch's random numbers.
     pub seed: u64,
 }
 
@@ -82,9 +82,9 @@ pub struct Switch {
     pub(crate) loaded: Option<Loaded>,
     /// Number of program loads, which identifies packets of an older program.
     generation: u64,
-    /// Whether traces are recorded.
+    /// Whether traces of packets are recorded.
     traces: bool,
-    /// Whether the log is recorded.
+    /// Whether the packet log is recorded.
     logs: bool,
     /// Number of frames logged under previous programs.
     logged: u64,
@@ -125,7 +125,7 @@ impl Switch {
         }
     }
 
-    /// Returns the options of [`Switch::new`].
+    /// Returns the options that [`Switch::new`] received.
     pub fn options(&self) -> &SwitchOptions {
         &self.options
     }
@@ -181,7 +181,7 @@ impl Switch {
         }
     }
 
-    /// Returns the program, if one is loaded.
+    /// Returns the loaded program; `None` if there is none.
     pub fn program(&self) -> Option<&Arc<LoadedProgram>> {
         self.loaded.as_ref().map(|loaded| &loaded.program)
     }
@@ -227,8 +227,9 @@ impl Switch {
         m.frame_in(port, frame, now, fx);
     }
 
-    /// Like [`Switch::ingress`], but takes over the frame's buffer instead of copying it. A pooled buffer that this frees
-    /// is added to `fx.spare`. A tail that the program does not parse is shared with the sent frames.
+    /// Processes a received frame in parser and ingress, as [`Switch::ingress`] does, but takes over the frame's buffer
+    /// instead of copying it. A pooled buffer that this frees is added to `fx.spare`. A tail that the program does not
+    /// parse is shared with the sent frames.
     pub fn ingress_owned(
         &mut self,
         port: u32,
@@ -271,7 +272,8 @@ impl Switch {
             .collect()
     }
 
-    /// Like [`Switch::process`], but adds all effects to `fx`.
+    /// Processes a frame in ingress and egress with empty queues, as [`Switch::process`] does, but adds all effects to
+    /// `fx`.
     pub fn process_into(&mut self, port: u32, frame: &[u8], now: u64, fx: &mut Effects) {
         self.ingress(port, frame, now, fx);
         let mut passes = 0;
@@ -438,7 +440,7 @@ impl Processor<'_> {
         self.drop(packet, DropReason::EndlessLoop, fx);
     }
 
-    /// Parses the frame into headers.
+    /// Runs the parser on the packet's frame.
     fn parse(&mut self, packet: &mut Packet, now: u64) {
         packet.ctx.start(packet.frame().len(), now);
         if let Packet {
@@ -458,7 +460,7 @@ impl Processor<'_> {
         }
     }
 
-    /// Runs a pipeline, and records its effects.
+    /// Runs the code of a pipeline on a packet, and records traces and log lines.
     pub fn run_pipeline(&mut self, packet: &mut Packet, name: &'static str, start: Pc) {
         self.log(|| Step::PipelineStart(name));
         self.run(packet, start);
@@ -489,13 +491,13 @@ impl Processor<'_> {
         );
     }
 
-    /// Drops a packet.
+    /// Drops a packet: records the reason, and returns the packet's buffers to the pool.
     pub fn drop(&mut self, packet: Box<Packet>, reason: DropReason, fx: &mut Effects) {
         self.record_drop(reason, fx);
         self.pool.recycle(packet);
     }
 
-    /// Records a drop in the effects and the trace.
+    /// Adds the reason for a drop to the effects and the trace.
     fn record_drop(&mut self, reason: DropReason, fx: &mut Effects) {
         self.record(|| TraceEvent::Dropped {
             reason: reason.name(),
@@ -559,7 +561,7 @@ impl Processor<'_> {
             set(words, intrinsic.qid, u64::from(priority));
         }
         set(words, intrinsic.egress_port, u64::from(port));
-        // Any value other than the drop port.
+        // Not the drop port, so that the packet is sent unless egress drops it.
         set(words, intrinsic.egress_spec, u64::from(self.drop_port) + 1);
         set(words, intrinsic.packet_length, ctx.length as u64);
 

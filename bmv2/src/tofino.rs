@@ -67,7 +67,7 @@ impl Chip {
 const INGRESS_METADATA_BYTES: usize = 8;
 
 impl Processor<'_> {
-    /// Processes a frame received on a port.
+    /// Processes a frame that was received on a port, in ingress up to the queues.
     pub(crate) fn tofino_in(
         &mut self,
         tofino: &Tofino,
@@ -94,8 +94,8 @@ impl Processor<'_> {
         fx.dropped.push(DropReason::EndlessLoop);
     }
 
-    /// Runs one pass of ingress. If the packet is resubmitted, returns the resubmitted data, and the packet's number for
-    /// traces.
+    /// Runs one pass of ingress. If the packet is resubmitted, returns the resubmitted data, and the packet's number
+    /// for traces.
     fn tofino_ingress(
         &mut self,
         tofino: &Tofino,
@@ -302,7 +302,7 @@ impl Processor<'_> {
         }
     }
 
-    /// Processes a dequeued packet in egress.
+    /// Processes a packet that leaves its queue, in egress.
     pub(crate) fn tofino_egress(
         &mut self,
         tofino: &Tofino,
@@ -453,7 +453,7 @@ impl Processor<'_> {
         }
     }
 
-    /// Returns the packet as the deparser writes it.
+    /// Runs the deparser, and returns the bytes of the packet that it emits.
     fn tofino_deparse(&mut self, gress: &Gress, packet: &mut Packet) -> Vec<u8> {
         let Packet {
             words,

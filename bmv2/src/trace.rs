@@ -11,12 +11,12 @@ use crate::steps::{LogLine, Step};
 use serde::Serialize;
 use std::fmt::{self, Write};
 
-/// One step of one packet.
+/// A line of a trace: one step of one packet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TraceLine {
     /// Number of the received frame since tracing began, from 1; copies have the number of the original.
     pub packet: u64,
-    /// The step.
+    /// The step of the packet.
     #[serde(flatten)]
     pub event: TraceEvent,
 }
@@ -32,7 +32,7 @@ pub enum TraceEvent {
         /// Length of the frame in bytes.
         bytes: usize,
     },
-    /// The parser has ended.
+    /// The parser has finished parsing the packet.
     Parsed {
         /// Names of the states that the parser visited, in order.
         states: Vec<String>,
@@ -44,13 +44,13 @@ pub enum TraceEvent {
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// A table was applied.
+    /// A table was applied to the packet.
     Table {
         /// Name of the table.
         table: String,
         /// Name and value of each key field.
         key: Vec<NamedValue>,
-        /// Whether an entry matched.
+        /// Whether an entry of the table matched.
         hit: bool,
         /// Handle of the matching entry, on a hit.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,9 +65,9 @@ pub enum TraceEvent {
     Changed {
         /// Name of the field, as `header.field`.
         field: String,
-        /// Value when changes were last recorded.
+        /// Value of the field when changes were last recorded.
         before: String,
-        /// Value now.
+        /// Value of the field after the change.
         after: String,
     },
     /// Ingress enqueued the packet, or a copy of it, for a port.
@@ -79,7 +79,7 @@ pub enum TraceEvent {
         /// Replication id of the copy; 0 for packets that are not multicast.
         rid: u64,
     },
-    /// Egress started.
+    /// Egress started to process the packet.
     Egress {
         /// Egress port.
         port: u32,
@@ -102,12 +102,12 @@ pub enum TraceEvent {
     },
     /// The packet was dropped; see [`DropReason::name`](crate::DropReason::name).
     Dropped {
-        /// Name of the reason.
+        /// Name of the reason for the drop.
         reason: &'static str,
     },
 }
 
-/// A value with its name.
+/// Name and value of a key field or action argument.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NamedValue {
     /// Name of the key field or parameter.
@@ -259,13 +259,13 @@ pub(crate) struct Recorder {
     /// The words of the packet whose steps are being recorded, at the time of the last record of changes.
     seen: Vec<u64>,
     states: Vec<String>,
-    /// Whether traces are recorded.
+    /// Whether traces of packets are recorded.
     pub traces: bool,
-    /// Whether the log is recorded.
+    /// Whether the packet log is recorded.
     pub logs: bool,
     /// Number of frames logged under previous programs.
     pub logged: u64,
-    /// Number of the packet's copy in the log.
+    /// Number by which the log identifies the copy whose steps are being recorded.
     copy: u32,
     /// Number of copies made of each packet, for the last [`COUNTED_PACKETS`] packets.
     copies: Vec<u32>,
@@ -291,7 +291,7 @@ impl Recorder {
         }
     }
 
-    /// Records a log step, if the log is on.
+    /// Records a step for the log, if the log is on.
     #[inline]
     pub fn log(&mut self, step: impl FnOnce() -> Step) {
         if self.logs && self.log.len() < MAX_LINES {

@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 /// Members of a parser value set: as the control plane wrote them, and as the parser compares them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ValueSetState {
-    /// Unpadded members in the order of insertion.
+    /// Members without padding, in the order of insertion.
     pub members: Vec<Vec<u8>>,
     /// Members padded and masked: one list for each combination of key widths and mask with which a `select` uses the
     /// set.

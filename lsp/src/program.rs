@@ -17,9 +17,9 @@ const MAX_FILES: usize = 4_000;
 /// A document that is open in the editor.
 #[derive(Debug)]
 pub struct Document {
-    /// Current text in the editor.
+    /// Current text of the document in the editor.
     pub text: String,
-    /// Version of the text, assigned by the editor.
+    /// Version of the document's text, assigned by the editor.
     pub version: i32,
 }
 

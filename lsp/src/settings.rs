@@ -15,7 +15,7 @@ pub struct Settings {
     pub arch: Option<String>,
     /// Folders to search for included files, relative to the open folder.
     pub include_dirs: Vec<PathBuf>,
-    /// Macros to define, as `NAME` or `NAME=VALUE`.
+    /// Preprocessor macros to define, as `NAME` or `NAME=VALUE`.
     pub defines: Vec<String>,
     /// Address of the book, whose page `errors.html` explains the codes. Default: diagnostics link to copies of the
     /// pages.

@@ -43,7 +43,7 @@ pub enum DataType {
     Translated(Arc<Translation>),
 }
 
-/// Error of a type or a value.
+/// Error of a P4 type, or of a value that does not fit its type.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DataError {
     /// The switch cannot store values of this type.
@@ -55,18 +55,18 @@ pub enum DataError {
     /// A type that contains itself, is nested too deeply, or has more than `MAX_NODES` nodes.
     #[error("type contains itself or has too many members")]
     TooLarge,
-    /// The value does not have the form of the type.
+    /// The value does not have the form that its type requires.
     #[error("value is not a {expected}")]
     Mismatch {
-        /// The form that the type requires.
+        /// The form that the type requires, such as `struct`.
         expected: &'static str,
     },
     /// A struct or tuple value with a wrong number of members.
     #[error("value has {got} members, type has {expected}")]
     Members {
-        /// Number of members of the type.
+        /// Number of members that the type has.
         expected: usize,
-        /// Number of members of the value.
+        /// Number of members that the value has.
         got: usize,
     },
     /// A byte string that is empty or too wide.
@@ -88,7 +88,7 @@ const MAX_NODES: usize = 4096;
 const ENUM_BITS: usize = 32;
 
 impl DataType {
-    /// Resolves a type of a P4Info.
+    /// Resolves the names in a type of a P4Info.
     pub fn new(
         spec: &P4DataTypeSpec,
         types: &P4TypeInfo,

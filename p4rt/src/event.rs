@@ -14,7 +14,7 @@ pub struct ClientId(pub u64);
 pub enum Event {
     /// Put a packet into the queue of its port, and return it by [`crate::Server::dequeue`] when it leaves.
     Enqueue(Queued),
-    /// Send a frame.
+    /// Send a frame to a port.
     Output {
         /// Egress port; a frame for a port without a link is lost.
         port: u32,

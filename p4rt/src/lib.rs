@@ -95,7 +95,7 @@ pub struct Server {
 pub struct Counters {
     /// Packets sent to controllers, one per packet and controller.
     pub packet_ins: u64,
-    /// Packets accepted from controllers.
+    /// Packets that controllers sent and the server accepted.
     pub packet_outs: u64,
     /// Packets sent to the CPU port that could not be delivered to a controller, because there is no primary or no
     /// pipeline, or the packet is shorter than the packet_in header.
@@ -145,7 +145,7 @@ impl Server {
         &self.active.switch
     }
 
-    /// Returns the counters since the start.
+    /// Returns the packet counters since the start of the server.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -220,8 +220,8 @@ impl Server {
         self.take_effects(now);
     }
 
-    /// Processes a received frame without copying it. The frame's buffer is reused for a sent frame, and sent frames share
-    /// its tail.
+    /// Processes a received frame without copying it. The frame's buffer is reused for a sent frame, and sent frames
+    /// share its tail.
     pub fn take_frame_in(&mut self, port: u32, frame: impl Into<SplitFrame>, now: u64) {
         self.active
             .switch

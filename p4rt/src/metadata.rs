@@ -10,7 +10,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use alfirk_bmv2::EntryHandle;
 
-/// Data of table entries that the switch core does not store, such as the controller's metadata. Most entries have none.
+/// Data of table entries that the switch core does not store, such as the controller's metadata. Most entries have
+/// none.
 #[derive(Debug, Default)]
 pub struct TableMetadata {
     pub(super) entries: FxHashMap<(u32, EntryHandle), EntryMetadata>,

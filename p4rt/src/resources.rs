@@ -36,7 +36,7 @@ pub fn show_meter(config: MeterConfig) -> MeterMessage {
     }
 }
 
-/// Checks a meter's rates for its type (§ 9.4).
+/// Checks a meter's rates and burst sizes for its type (§ 9.4), and converts them to the switch core's form.
 pub fn parse_meter(
     what: &str,
     kind: meter_spec::Type,

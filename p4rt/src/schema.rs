@@ -32,7 +32,7 @@ pub enum SchemaError {
         kind: &'static str,
         /// Name of the object.
         name: String,
-        /// The id in question.
+        /// The id that is zero or used twice.
         id: u32,
     },
     /// A reference to an object that does not exist.
@@ -48,9 +48,9 @@ pub enum SchemaError {
     /// A table or action of the P4Info differs from that of the program.
     #[error("p4info and device config do not match: {name}: {why}")]
     Mismatch {
-        /// Name of the object.
+        /// Name of the table or action.
         name: String,
-        /// The difference.
+        /// Description of the difference.
         why: String,
     },
     /// The program defines invalid mappings for values of a translated type.
@@ -71,7 +71,7 @@ pub enum MatchKind {
     Optional,
 }
 
-/// A key field of a table.
+/// A match field of a table's key.
 #[derive(Clone, Debug)]
 pub struct Field {
     pub id: u32,
@@ -85,7 +85,7 @@ pub struct Field {
     pub translation: Option<Arc<Translation>>,
 }
 
-/// An action of a table.
+/// An action that entries of a table may have.
 #[derive(Clone, Copy, Debug)]
 pub struct ActionUse {
     pub id: u32,
@@ -107,8 +107,8 @@ pub struct Table {
     pub idle_timeouts: bool,
     /// Whether all entries of the table are const entries of the program.
     pub is_const: bool,
-    /// Whether the table has initial entries that controllers may change. BMv2's JSON format cannot express this and marks
-    /// the entries as const, so the server releases them.
+    /// Whether the table has initial entries that controllers may change. BMv2's JSON format cannot express this and
+    /// marks the entries as const, so the server releases them.
     pub is_released: bool,
     /// Whether entries must have a priority, because a key field is ternary, range or optional.
     pub needs_priorities: bool,
@@ -140,7 +140,7 @@ pub struct Param {
     pub translation: Option<Arc<Translation>>,
 }
 
-/// An action profile or selector.
+/// An action profile or action selector of the P4Info.
 #[derive(Clone, Debug)]
 pub struct Profile {
     pub id: u32,
@@ -166,14 +166,14 @@ pub struct Profile {
 pub struct Array {
     pub id: u32,
     pub name: String,
-    /// Number of cells.
+    /// Number of cells of the array.
     pub size: u64,
     pub present: bool,
     /// Translation of the array's index, if its type is translated.
     pub index: Option<Arc<Translation>>,
 }
 
-/// A meter array or direct meter.
+/// A meter array or direct meter of the P4Info.
 #[derive(Clone, Debug)]
 pub struct Meter {
     pub array: Array,
@@ -194,7 +194,7 @@ pub struct Digest {
     pub data: Result<DataType, DataError>,
 }
 
-/// A parser value set.
+/// A parser value set of the P4Info.
 #[derive(Clone, Debug)]
 pub struct ValueSet {
     pub name: String,
@@ -210,7 +210,7 @@ pub struct Schema {
     pub actions: BTreeMap<u32, Action>,
     pub profiles: BTreeMap<u32, Profile>,
     pub counters: BTreeMap<u32, Array>,
-    /// Ids of direct counters.
+    /// Ids of the P4Info's direct counters.
     pub direct_counters: BTreeSet<u32>,
     pub meters: BTreeMap<u32, Meter>,
     pub direct_meters: BTreeMap<u32, meter_spec::Type>,

@@ -8,14 +8,14 @@ use super::{
 };
 use alfirk_bmv2::Switch;
 
-/// The state that one update may change.
+/// The state of a device that one update may read and change.
 pub struct Scope<'a> {
     pub switch: &'a mut Switch,
     pub pipeline: &'a mut Pipeline,
     pub now: u64,
 }
 
-/// The state that one read accesses.
+/// The state of a device that one read accesses.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     pub switch: &'a Switch,

@@ -102,7 +102,8 @@ impl Server {
         }
     }
 
-    /// Returns the time in nanoseconds at which [`Server::handle_timeout`] must be called next; `None` if nothing is due.
+    /// Returns the time in nanoseconds at which [`Server::handle_timeout`] must be called next; `None` if nothing is
+    /// due.
     pub fn poll_timeout(&self) -> Option<u64> {
         let pipeline = self.active.pipeline.as_ref()?;
         let digests = pipeline.digests.poll_timeout();
@@ -228,7 +229,7 @@ impl Server {
         }
         let is_all = to_cpu.is_empty() && self.effects.logs.is_empty();
         if is_all && self.effects.digests.is_empty() {
-            // The common case.
+            // Most packets have no effects other than frames, queue entries and drops.
             return;
         }
         for line in self.effects.logs.drain(..) {

@@ -258,7 +258,8 @@ pub(super) fn discard_metadata(
     }
 }
 
-/// Schedules a check for idle entries at the earliest time at which an entry with this timeout, in nanoseconds, may be idle.
+/// Schedules a check for idle entries at the earliest time at which an entry with this timeout, in nanoseconds, may be
+/// idle.
 fn schedule_idle_check(scope: &mut Scope<'_>, timeout: u64) {
     if timeout > 0 {
         let due = scope.now.saturating_add(timeout);

@@ -9,7 +9,7 @@ use thiserror::Error;
 /// Error of a byte string that is not a valid value of its field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BytestringError {
-    /// The empty string is not a value.
+    /// The byte string is empty. Even zero has one byte.
     #[error("byte string is empty; zero is written as one zero byte")]
     Empty,
     /// The value has more significant bits than the field.
@@ -37,7 +37,7 @@ pub fn is_canonical(bytes: &[u8]) -> bool {
     !bytes.is_empty() && canonical(bytes).len() == bytes.len()
 }
 
-/// Encodes a number in canonical form.
+/// Encodes a number as a byte string in canonical form.
 pub fn encode(value: impl Into<u128>) -> Vec<u8> {
     canonical(&value.into().to_be_bytes()).to_vec()
 }

@@ -7,7 +7,7 @@ use prost::{Message, Name};
 use crate::{p4::v1, pack, Code, Status};
 
 impl Status {
-    /// Creates a status without details.
+    /// Creates a gRPC status without details.
     pub fn new(code: Code, message: impl Into<String>) -> Status {
         Status {
             code: code.into(),

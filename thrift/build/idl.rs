@@ -36,7 +36,7 @@ pub struct Function {
     /// The part of the service to which the method belongs; `None` if the service has no parts.
     pub part: Option<String>,
     pub name: String,
-    /// Return type; `None` for void.
+    /// Return type of the method; `None` for void.
     pub returns: Option<Type>,
     pub args: Vec<Field>,
     /// Exceptions that the method may throw; at most one.

@@ -91,7 +91,7 @@ impl Types<'_> {
     }
 }
 
-/// Converts `BMC_NODE` or `bmc_node` to `BmcNode`.
+/// Converts a name to camel case: `BMC_NODE` or `bmc_node` to `BmcNode`.
 fn camel(name: &str) -> String {
     let mut out = String::new();
     for part in name.split('_') {

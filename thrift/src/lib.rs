@@ -1,4 +1,5 @@
-//! BMv2's runtime services over Thrift, as `simple_switch` serves them: tables, arrays, multicast groups, clones, queues.
+//! BMv2's runtime services over Thrift, as `simple_switch` serves them: tables, arrays, multicast groups, clones,
+//! queues.
 //!
 //! `idl/` declares the services. The build generates a module for each, with its types, a [`Call`](standard::Call) and
 //! a [`Reply`](standard::Reply) for each method, a `Handler` trait for servers and a `Client`. This crate has neither

@@ -9,7 +9,7 @@ use alfirk_compiler::driver::{compile, CompileOptions};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Loads a program of the workspace.
+/// Compiles and loads a P4 program of this repository.
 pub fn program(source: &str) -> LoadedProgram {
     LoadedProgram::from_typed(&json(source)).unwrap_or_else(|e| panic!("{source}: {e}"))
 }

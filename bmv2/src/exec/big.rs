@@ -11,7 +11,7 @@ use num_traits::{One, Zero};
 /// Maximum width of the result of a left shift or product, in bits; no field is wider. Higher bits are truncated.
 const MAX_BITS: u32 = 64 * 2048;
 
-/// A signed integer.
+/// A signed integer of any width.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Big(BigInt);
 
@@ -128,7 +128,7 @@ impl Big {
         Big(&self.0 << amount).limited()
     }
 
-    /// Shifts right, rounding towards minus infinity.
+    /// Shifts the number right by `amount` bits, rounding towards minus infinity.
     pub fn shr(&self, amount: u64) -> Big {
         Big(&self.0 >> amount)
     }
@@ -161,7 +161,7 @@ impl Big {
         Big(self.0.clone().clamp(min, max))
     }
 
-    /// Truncates a result to [`MAX_BITS`].
+    /// Truncates the result of an operation to [`MAX_BITS`].
     fn limited(self) -> Big {
         if self.0.bits() < u64::from(MAX_BITS) {
             self
@@ -175,7 +175,7 @@ fn power_of_two(bits: u32) -> BigInt {
     BigInt::one() << bits
 }
 
-/// Formats in decimal.
+/// Formats the number in decimal.
 impl std::fmt::Display for Big {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         self.0.fmt(f)

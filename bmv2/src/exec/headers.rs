@@ -167,11 +167,11 @@ pub fn assign_union_stack(layout: &Layout, phv: &mut [u64], dest: u16, source: u
 /// Position of a stack in the packet's words.
 #[derive(Clone, Copy, Debug)]
 pub struct StackWords {
-    /// First word of element 0.
+    /// First word of element 0 of the stack.
     pub start: usize,
-    /// Number of words per element.
+    /// Number of words from one element of the stack to the next.
     pub stride: usize,
-    /// Number of elements.
+    /// Number of elements of the stack.
     pub count: usize,
     /// Word that holds the index of the next element.
     pub next: usize,

@@ -34,7 +34,7 @@ impl Join {
         let mut parts: Vec<Part> = Vec::new();
         let mut at = 0usize;
         for (slot, bits) in fields {
-            // Words from the left; the first may be partly used.
+            // From the most significant word down. Only this first word may be partly used.
             for i in (0..words_of(bits)).rev() {
                 let n = (bits - 64 * i as u32).min(64);
                 let slot = slot + i as Slot;

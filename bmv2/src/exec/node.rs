@@ -81,13 +81,13 @@ pub enum Binary {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cast {
-    /// Wraps to a signed number.
+    /// Wraps to a signed number of this width.
     TwoComp,
     SatUnsigned,
     SatSigned,
 }
 
-/// A field of the elements of a stack.
+/// A field that all elements of a stack have.
 #[derive(Clone, Copy, Debug)]
 pub struct Element {
     /// First word of the field in element 0.

@@ -379,7 +379,7 @@ impl Parser<'_> {
                     KeyPart::Field { slot, .. } => self.phv[usize::from(slot)],
                     _ => self.part(part)?.low(),
                 };
-                // A part of 57 to 64 bits is the only one.
+                // A part of 57 to 64 bits fills the key of 8 bytes, so it is the only part.
                 key = if bits > 56 {
                     wrap(value, bits, false)
                 } else {
@@ -510,7 +510,7 @@ fn extract_field_by_field(
             }
             continue;
         }
-        // Words from the right.
+        // From the least significant word up.
         let mut left = bits;
         let mut word = slot;
         while left > 0 {

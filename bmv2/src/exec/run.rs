@@ -17,7 +17,7 @@ const MAX_STEPS: u32 = 100_000;
 pub(crate) struct Context {
     /// Time in nanoseconds since the switch started.
     pub now: u64,
-    /// Number of the packet in traces and the log.
+    /// Number that identifies the packet in traces and the log.
     pub number: u64,
     /// Number of the packet's copy in traces and the log.
     pub copy: u32,
@@ -25,7 +25,7 @@ pub(crate) struct Context {
     pub ingress_length: usize,
     /// Current length of the packet in bytes. Headers that were added or removed change it.
     pub length: i64,
-    /// Requested clone, if any.
+    /// Clone that the packet has requested, if any.
     pub clone: Option<CloneRequest>,
     /// Field list of a requested resubmission; 0 for no request.
     pub resubmit: u32,
@@ -35,7 +35,7 @@ pub(crate) struct Context {
     pub digest: u32,
     /// Maximum length of the output frame in bytes (`truncate`); `None` for no limit.
     pub truncate: Option<u64>,
-    /// Whether `exit` was executed.
+    /// Whether the packet has executed `exit`.
     pub exit: bool,
     /// Register and source location of each register access in the current gress (ingress or egress). Tofino allows one
     /// access per register, gress and packet.
@@ -51,7 +51,7 @@ pub(crate) struct Context {
 pub(crate) struct CloneRequest {
     /// Number of the clone session.
     pub session: u32,
-    /// Field list whose fields the clone keeps.
+    /// Number of the field list with the fields whose values the clone keeps.
     pub list: u32,
 }
 

@@ -12,7 +12,7 @@ pub fn param_words(bits: u32) -> usize {
     words_of(bits).max(1)
 }
 
-/// Reads a field as a number.
+/// Reads a field of any width from the packet's words as a number.
 pub fn read_field(phv: &[u64], slot: usize, bits: u32, signed: bool) -> Big {
     match (bits, signed) {
         (0, _) => Big::default(),

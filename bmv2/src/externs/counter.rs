@@ -3,7 +3,7 @@
 /// The two counts of a counter cell or a table entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counter {
-    /// Number of packets; wraps around at 2^64.
+    /// Number of counted packets; wraps around at 2^64.
     pub packets: u64,
     /// Sum of the packets' lengths when they entered the switch, in bytes.
     pub bytes: u64,

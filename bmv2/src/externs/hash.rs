@@ -17,7 +17,7 @@ pub enum Algorithm {
     Csum16,
     Xor16,
     Xor32,
-    /// Identity: the first eight bytes of the input.
+    /// The identity function: the result is the first eight bytes of the input.
     Identity,
     Random,
     RoundRobin,
@@ -25,7 +25,7 @@ pub enum Algorithm {
     Xxh64,
 }
 
-/// A CRC in Williams' Rocksoft model.
+/// Parameters of a CRC in Williams' Rocksoft model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrcParams {
     /// Width of the CRC: 8, 16, 32 or 64 bits.
@@ -84,7 +84,7 @@ pub struct HashState {
     pub(crate) seen: FxHashMap<Vec<u8>, u64>,
 }
 
-/// Reused buffer of concatenated input bits.
+/// Buffer in which the inputs of an algorithm are concatenated bit by bit. It is reused to avoid allocations.
 #[derive(Clone, Debug, Default)]
 pub struct BitBuffer {
     pub(crate) bytes: Vec<u8>,
@@ -220,7 +220,7 @@ const CRC16_REFLECTED: [u16; 256] = {
     table
 };
 
-/// Computes any CRC, bit by bit.
+/// Computes a CRC with any parameters, bit by bit.
 pub(crate) fn crc(params: &CrcParams, bytes: &[u8]) -> u64 {
     let mask = u64::MAX >> (64 - params.bits);
     let top = 1u64 << (params.bits - 1);
@@ -257,7 +257,7 @@ fn xor(bytes: &[u8], n: usize) -> u64 {
     })
 }
 
-/// XXH64 with seed 0.
+/// Computes the hash XXH64 with seed 0.
 fn xxh64(bytes: &[u8]) -> u64 {
     const P1: u64 = 0x9e37_79b1_85eb_ca87;
     const P2: u64 = 0xc2b2_ae3d_27d4_eb4f;

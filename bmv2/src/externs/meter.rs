@@ -19,11 +19,11 @@ pub struct MeterConfig {
 /// Colour of a packet; the discriminant is the value in P4 programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Color {
-    /// Within the committed rate and burst.
+    /// The packet is within the committed rate and burst size.
     Green = 0,
     /// Above the committed, within the peak rate and burst.
     Yellow = 1,
-    /// Above the peak rate and burst.
+    /// The packet exceeds the peak rate and burst size.
     Red = 2,
 }
 
@@ -55,7 +55,7 @@ struct Buckets {
 #[derive(Clone, Debug)]
 struct Bucket {
     tokens: u128,
-    /// Time of the last refill in microseconds.
+    /// Time at which tokens were last added, in microseconds.
     at: u64,
 }
 

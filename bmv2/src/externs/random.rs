@@ -27,7 +27,7 @@ impl Random {
         let Some(count) = span.checked_add(1) else {
             return self.next();
         };
-        // Rejecting the incomplete last interval keeps all values equally likely (Lemire).
+        // Rejecting values of the incomplete last interval makes all results equally likely (Lemire).
         let threshold = count.wrapping_neg() % count;
         loop {
             let product = u128::from(self.next()) * u128::from(count);

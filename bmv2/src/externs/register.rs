@@ -15,7 +15,7 @@ const PAGE: usize = 1 << PAGE_BITS;
 pub struct Register {
     bits: u32,
     words: usize,
-    /// Number of cells.
+    /// Number of cells of the array.
     size: usize,
     /// Pages of cells. The vector of a page is empty while all of its cells are zero; the last page may be shorter.
     pages: Vec<Box<[u64]>>,

@@ -29,9 +29,9 @@ pub enum LoadError {
     /// Two objects of one kind have the same name.
     #[error("two {what}s are named {name:?}")]
     Duplicate {
-        /// Kind of the objects.
+        /// Kind of the two objects, such as `table`.
         what: &'static str,
-        /// Name of both objects.
+        /// Name that both objects have.
         name: String,
     },
     /// An object is malformed, or has a property that this switch does not support.
@@ -47,9 +47,9 @@ pub enum LoadError {
     TooLarge {
         /// Kind of the limited objects.
         what: &'static str,
-        /// Number in the program.
+        /// Number of such objects in the program.
         need: u64,
-        /// Maximum number.
+        /// Maximum number of such objects.
         limit: u64,
     },
 }

@@ -26,7 +26,7 @@ pub(super) enum Dest {
 }
 
 impl Node {
-    /// Creates a simplified node with its value range.
+    /// Creates an expression node and simplifies it. The range of its values is computed.
     pub(super) fn new(kind: Kind) -> Node {
         simplified(kind)
     }
@@ -168,7 +168,7 @@ fn signed_hull(a: (i128, i128), b: (i128, i128)) -> (i128, i128) {
 }
 
 impl Loader<'_> {
-    /// Resolves an expression.
+    /// Resolves the names in an expression of the JSON file.
     pub(super) fn node(&mut self, expr: &Expr, scope: Scope) -> Result<Node, LoadError> {
         Ok(match expr.unwrapped() {
             Expr::Hexstr { value, .. } => Node::constant(self.hex(value, scope)?),
@@ -452,7 +452,7 @@ impl Loader<'_> {
         )))
     }
 
-    /// Resolves a header operand.
+    /// Resolves an operand that is a header.
     pub(super) fn header_ref(&mut self, expr: &Expr, scope: Scope) -> Result<HeaderRef, LoadError> {
         match expr.unwrapped() {
             Expr::Header(name) => Ok(HeaderRef::Static(self.header(name, scope.at)?)),
@@ -672,7 +672,7 @@ impl Loader<'_> {
             .try_for_each(|(a, b)| self.same_type(*a, *b, scope))
     }
 
-    /// Resolves the target of an assignment.
+    /// Resolves the names in the target of an assignment.
     pub(super) fn dest(&mut self, expr: &Expr, scope: Scope) -> Result<Dest, LoadError> {
         let node = self.node(expr, scope)?;
         match node.kind {

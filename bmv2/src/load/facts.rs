@@ -98,7 +98,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// Returns the value of a word, if known.
+    /// Returns the value of a word if it is known at this point of the code.
     pub fn value(&self, slot: Slot, constants: &Constants) -> Option<u64> {
         match (constants.get(&slot), self.words.get(&slot)) {
             (Some(value), _) | (_, Some(WordFact::Is(value))) => Some(*value),
@@ -119,7 +119,7 @@ impl Facts {
         }
     }
 
-    /// Returns the outcome of a condition, if known.
+    /// Returns the outcome of a condition if it is known at this point of the code.
     pub fn outcome(&self, condition: Condition, constants: &Constants) -> Option<bool> {
         let known = match condition {
             Condition::Order {
@@ -272,7 +272,7 @@ impl Facts {
                 .all(|(condition, outcome)| other.outcomes.get(condition) == Some(outcome))
     }
 
-    /// Returns the number of facts.
+    /// Returns the number of facts: known values and outcomes.
     pub fn len(&self) -> usize {
         self.words.len() + self.outcomes.len()
     }

@@ -47,7 +47,7 @@ pub(super) struct Flow<'a> {
     pub zero: Slot,
 }
 
-/// A pipeline after jump threading.
+/// The code of a pipeline after jump threading.
 pub(super) struct Threaded {
     pub code: Vec<Op>,
     /// For each instruction after jump threading, the position of the original one.
@@ -150,7 +150,7 @@ impl Flow<'_> {
 /// Backward dataflow analysis: the words and conditions that code after each instruction may test. Each has a bit.
 struct LiveFacts {
     base: Pc,
-    /// Bit index of each word and condition.
+    /// Index of each word's bit in the bit sets.
     words: FxHashMap<Slot, usize>,
     conditions: FxHashMap<Condition, usize>,
     /// Bits that are cleared by a write to a word: the word's own bit, and those of the conditions that read the word.
@@ -373,7 +373,7 @@ struct JumpThreader<'a> {
     fixes: Vec<(usize, (Pc, usize))>,
     waiting: VecDeque<(Pc, usize)>,
     by_value: FxHashMap<u64, Slot>,
-    /// Number of conditions that test each word.
+    /// Number of conditions of the pipeline that test each word.
     test_counts: FxHashMap<Slot, usize>,
 }
 

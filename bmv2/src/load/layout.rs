@@ -173,8 +173,8 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Returns the variable-length fields of more than `MIN_WORDS` words, in the order of their words. Fields in stacks are
-    /// excluded, because push and pop move their elements.
+    /// Returns the variable-length fields of more than `MIN_WORDS` words, in the order of their words. Fields in stacks
+    /// are excluded, because push and pop move their elements.
     fn large_varbits(&self) -> Vec<Varbit> {
         const MIN_WORDS: usize = 8;
         let (stacks, layout) = (&self.layout.stacks, &self.layout);

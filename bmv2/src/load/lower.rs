@@ -281,8 +281,8 @@ impl Loader<'_> {
         Ok((self.temp()?, a, b))
     }
 
-    /// Emits code for an operation that one special instruction implements, such as the selection of bits. Returns the word
-    /// of the result; `None` for other operations.
+    /// Emits code for an operation that one special instruction implements, such as the selection of bits. Returns the
+    /// word of the result; `None` for other operations.
     fn pattern(&mut self, op: Binary, a: &Node, b: &Node) -> Result<Option<Slot>, LoadError> {
         let mut op = match op {
             Binary::BitAnd | Binary::Shr => {
@@ -350,8 +350,8 @@ impl Loader<'_> {
         Ok(op.result_mut().copied())
     }
 
-    /// Emits one instruction for a conjunction or disjunction of which one operand is `==` or `!=`. Returns the word of the
-    /// result; `None` for other operations.
+    /// Emits one instruction for a conjunction or disjunction of which one operand is `==` or `!=`. Returns the word of
+    /// the result; `None` for other operations.
     fn with_comparison(
         &mut self,
         op: Binary,
@@ -408,8 +408,8 @@ impl Loader<'_> {
         Ok((self.low(bit.a)?, bit.low_a, self.low(bit.b)?, bit.low_b))
     }
 
-    /// Emits a conditional jump for the comparison of bits of a field (`node`) with a constant (`other`). Returns the jumps
-    /// to patch; `None` for other operands.
+    /// Emits a conditional jump for the comparison of bits of a field (`node`) with a constant (`other`). Returns the
+    /// jumps to patch; `None` for other operands.
     fn branch_on_bits(
         &mut self,
         node: &Node,
@@ -793,7 +793,7 @@ fn node_bits(node: &Node) -> u8 {
     }
 }
 
-/// Returns the negation of a comparison.
+/// Returns a comparison that holds exactly when the given one does not.
 fn negate(a: Slot, b: Slot, test: Test) -> (Slot, Slot, Test) {
     match test {
         Test::Eq => (a, b, Test::Ne),

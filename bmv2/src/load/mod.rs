@@ -43,9 +43,9 @@ pub struct LoadOptions {
     /// Adds notes to the code, by which conditions and primitives are written to [the log](crate::steps). Jumps are not
     /// threaded then.
     pub notes: bool,
-    /// Removes conditions with known outcomes.
+    /// Removes conditional jumps whose outcome is known (jump threading).
     pub thread_jumps: bool,
-    /// Fuses consecutive instructions.
+    /// Replaces consecutive instructions by fused ones.
     pub fuse: bool,
 }
 
@@ -60,7 +60,7 @@ impl Default for LoadOptions {
     }
 }
 
-/// State of loading a program.
+/// State of compiling a program from its JSON.
 struct Loader<'a> {
     json: &'a BmV2Json,
     layout: Layout,
@@ -103,7 +103,7 @@ struct Loader<'a> {
 #[derive(Clone, Copy)]
 struct Scope<'a> {
     at: &'a str,
-    /// Parameters of the enclosing action.
+    /// Parameters of the action that contains the expression.
     params: &'a [Param],
     /// Fields of the header whose length is computed (P4_14).
     fields: &'a [Field],

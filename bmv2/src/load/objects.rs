@@ -240,7 +240,7 @@ impl Loader<'_> {
                     *valid
                 }
                 Input::Const { words, bits } => {
-                    // Words from the left; the first may be partly used.
+                    // From the most significant word down. Only this first word may be partly used.
                     for i in (0..words_of(*bits)).rev() {
                         let slot = self.constant(words[i])?;
                         fields.push((slot, (bits - 64 * i as u32).min(64)));

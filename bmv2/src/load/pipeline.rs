@@ -16,14 +16,14 @@ use rustc_hash::FxHashMap;
 
 /// The compiled pipelines, and their tables and action profiles.
 pub(super) struct Pipelines {
-    /// First instructions of pipelines, by name.
+    /// First instruction of each pipeline, with the pipeline's name.
     pub starts: Vec<(String, Pc)>,
     pub tables: Vec<Table>,
     pub profiles: Vec<Profile>,
 }
 
 impl Pipelines {
-    /// Returns the first instruction of a pipeline.
+    /// Returns the first instruction of the pipeline with this name.
     pub fn start(&self, name: &str) -> Result<Pc, LoadError> {
         let known = self.starts.iter().rev().find(|(known, _)| known == name);
         known
@@ -32,10 +32,10 @@ impl Pipelines {
     }
 }
 
-/// A node of a control flow in the JSON.
+/// A node of a pipeline's control flow in the JSON file.
 #[derive(Clone, Copy)]
 enum Node<'a> {
-    /// A table, with its number over all pipelines.
+    /// A table, with its number among the tables of all pipelines.
     Table(u16, &'a json::Table),
     Conditional(&'a json::Conditional),
     Call(&'a json::ActionCall),
@@ -240,7 +240,7 @@ impl<'a> Loader<'a> {
             && table.direct_registers.is_empty()
             && table.entries.is_none();
         let default = match &table.default_entry {
-            // The log contains every table.
+            // With notes, the log must contain every table, so no table is inlined.
             _ if self.options.notes => return Ok(None),
             Some(default) if plain && default.action_entry_const => default,
             _ => return Ok(None),

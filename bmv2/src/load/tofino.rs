@@ -142,8 +142,8 @@ impl Loader<'_> {
         })
     }
 
-    /// Resolves the metadata that code shared with simple_switch uses: the number of a packet's copy, for traces, and the
-    /// ingress port.
+    /// Resolves the metadata that code shared with simple_switch uses: the number of a packet's copy, for traces, and
+    /// the ingress port.
     pub(super) fn tofino_intrinsic(&self) -> Result<Intrinsic, LoadError> {
         let egress_rid: Option<Meta> = self.meta("egress_intrinsic_metadata", "egress_rid")?;
         let ingress_port = self.meta("ingress_intrinsic_metadata", "ingress_port")?;

@@ -10,7 +10,7 @@ use crate::{tables::EntryHandle, Switch};
 pub enum Change {
     /// A table entry was deleted, or its action or action profile member was replaced.
     Entry {
-        /// The table.
+        /// The table with the entry.
         table: TableId,
         /// The entry's handle, which a later entry may get.
         entry: EntryHandle,
@@ -19,16 +19,16 @@ pub enum Change {
     IdleTimeout,
     /// The default action of a table was set, or restored to the program's own.
     Default {
-        /// The table.
+        /// The table whose default action was set.
         table: TableId,
         /// Whether the program's own default action was restored.
         is_restored: bool,
     },
     /// A member of an action profile was modified or deleted.
     Member {
-        /// The action profile.
+        /// The action profile with the member.
         profile: ProfileId,
-        /// Number of the member.
+        /// Id of the member.
         id: u32,
     },
     /// A group of an action profile was modified or deleted.
@@ -77,8 +77,8 @@ impl Switch {
         }
     }
 
-    /// Returns the changes since [`Switch::observe_changes`]: those of multicast groups and clone sessions last, else in
-    /// order. Nothing more is recorded.
+    /// Returns the changes since [`Switch::observe_changes`]: those of multicast groups and clone sessions last, else
+    /// in order. Nothing more is recorded.
     pub fn take_changes(&mut self) -> Vec<Change> {
         let Ok((_, state)) = self.parts_mut() else {
             return Vec::new();

@@ -28,7 +28,7 @@ pub struct RegisterInfo {
 pub struct CounterInfo {
     /// Full name of the counter array.
     pub name: String,
-    /// Number of counters; 0 for a direct counter.
+    /// Number of counters of an indirect array; 0 for a direct counter.
     pub size: usize,
     /// Table of a direct counter; `None` for an indirect one.
     pub table: Option<TableId>,
@@ -39,9 +39,9 @@ pub struct CounterInfo {
 pub struct MeterInfo {
     /// Full name of the meter array.
     pub name: String,
-    /// Number of meters; 0 for a direct meter.
+    /// Number of meters of an indirect array; 0 for a direct meter.
     pub size: usize,
-    /// Whether rates count packets or bytes.
+    /// Unit of the meter's rates: packets or bytes.
     pub unit: MeterType,
     /// Table of a direct meter; `None` for an indirect one.
     pub table: Option<TableId>,

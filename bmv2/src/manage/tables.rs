@@ -24,7 +24,7 @@ pub struct TableInfo {
     pub keys: Vec<KeyInfo>,
     /// Actions that entries may have.
     pub actions: Vec<ActionId>,
-    /// Maximum number of entries.
+    /// Maximum number of entries of the table.
     pub size: u64,
     /// Whether entries have priorities: a key field is ternary, range or optional.
     pub has_priorities: bool,
@@ -38,9 +38,9 @@ pub struct TableInfo {
     pub kind: TableType,
     /// Action profile of an indirect table; `None` for a simple one.
     pub profile: Option<ProfileId>,
-    /// Whether each entry has a counter.
+    /// Whether the table has a direct counter: one for each entry.
     pub direct_counter: bool,
-    /// Whether each entry has a meter.
+    /// Whether the table has a direct meter: one for each entry.
     pub direct_meter: bool,
     /// Whether entries may have an idle timeout.
     pub idle_timeout: bool,
@@ -51,9 +51,9 @@ pub struct TableInfo {
 pub struct KeyInfo {
     /// Name of the key field in BMv2 JSON.
     pub name: String,
-    /// Width in bits; 1 for a header's validity.
+    /// Width of the key field in bits; 1 for a header's validity.
     pub bits: u32,
-    /// Match kind of the field.
+    /// Match kind of the key field.
     pub match_type: MatchType,
 }
 
@@ -69,9 +69,9 @@ pub struct ActionInfo {
 /// Properties of an action parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamInfo {
-    /// Name in the P4 source.
+    /// Name of the parameter in the P4 source.
     pub name: String,
-    /// Width in bits.
+    /// Width of the parameter in bits.
     pub bits: u32,
 }
 

@@ -7,7 +7,7 @@ use crate::externs::hash::Algorithm;
 /// A calculation of the program, or the hash of an action selector.
 #[derive(Clone, Debug)]
 pub struct Calculation {
-    /// Name; empty for the hash of a selector.
+    /// Name of the calculation; empty for the hash of an action selector.
     pub(crate) name: String,
     pub(crate) algorithm: Algorithm,
     pub(crate) inputs: Vec<Input>,

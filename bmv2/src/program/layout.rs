@@ -26,7 +26,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Sets a packet's state to zero.
+    /// Sets the packet's headers, metadata and stack counters to zero.
     pub fn clear(&self, words: &mut [u64]) {
         let mut at = 0;
         for varbit in &self.varbits {
@@ -60,9 +60,9 @@ pub(crate) struct Header {
     pub metadata: bool,
     /// Word of the validity bit. Metadata has no such word, since it is always valid.
     pub valid: Slot,
-    /// First word of the fields.
+    /// First word of the header's fields.
     pub start: Slot,
-    /// Word after the last one of the fields.
+    /// Word after the last word of the header's fields.
     pub end: Slot,
     pub fields: Vec<Field>,
     /// Length on the wire in bytes without the variable-length field.
@@ -83,7 +83,7 @@ pub(crate) struct Header {
 pub(crate) struct Field {
     pub name: String,
     pub slot: Slot,
-    /// Width in bits; the maximum one for a varbit.
+    /// Width of the field in bits; the maximum width for a varbit.
     pub bits: u32,
     pub signed: bool,
     pub varbit: bool,
@@ -94,7 +94,7 @@ pub(crate) struct Field {
 pub(crate) struct Varbit {
     pub slot: Slot,
     pub max_bits: u32,
-    /// Word that holds the current length in bits.
+    /// Word that holds the current length of the field in bits.
     pub length: Slot,
 }
 

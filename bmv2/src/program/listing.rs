@@ -3,7 +3,7 @@
 use crate::exec::ops::{Pc, Slot};
 use alfirk_bmv2_json::SourceInfo;
 
-/// Index of a source line that is unknown.
+/// Value of a source line's index that means unknown.
 const UNKNOWN: u32 = u32::MAX;
 
 /// Origin of each instruction, and the parts of the code.
@@ -11,7 +11,7 @@ const UNKNOWN: u32 = u32::MAX;
 pub(crate) struct Listing {
     /// First instruction of each part, such as an action, and its name, in ascending order.
     pub parts: Vec<(Pc, String)>,
-    /// Words that hold constants.
+    /// Words of a packet that hold constants of the program.
     pub constants: Vec<Slot>,
     lines: Vec<SourceLine>,
     /// For each instruction, the index of its source line.
@@ -24,7 +24,7 @@ pub(crate) struct Listing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SourceLine {
     pub file: String,
-    /// Number of the line, from 1.
+    /// Number of the line in its file, counted from 1.
     pub line: u64,
     pub fragment: String,
 }

@@ -62,14 +62,14 @@ pub struct LoadedProgram {
     pub(crate) tofino: Option<Tofino>,
     /// Source locations of register accesses, for messages.
     pub(crate) access_sites: Vec<String>,
-    /// Origin of the code, for disassembly.
+    /// Origin of the instructions, for disassembly: source lines and named parts of the code.
     pub(crate) listing: Listing,
     /// Notes for the log; empty unless the program was loaded with notes.
     pub(crate) notes: Vec<Note>,
 }
 
 impl LoadedProgram {
-    /// Returns the name of an error constant.
+    /// Returns the name of the P4 error constant with this number.
     pub(crate) fn error_name(&self, code: u64) -> String {
         let name = self.errors.iter().find(|(_, number)| *number == code);
         name.map_or_else(|| number(&[code]), |(name, _)| name.clone())
@@ -226,7 +226,7 @@ pub(crate) struct RegisterArray {
     pub name: String,
     pub size: usize,
     pub bits: u32,
-    /// Initial value of all cells.
+    /// Initial value of all cells of the array.
     pub initial: Big,
 }
 

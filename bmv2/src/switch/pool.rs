@@ -9,7 +9,7 @@ use crate::exec::run::Context;
 use crate::frame::Frame;
 use crate::program::LoadedProgram;
 
-/// Maximum number of packets in a pool.
+/// Maximum number of packets in the pool.
 const POOL: usize = 4096;
 
 /// Maximum number of output buffers kept by [`Switch::ingress_owned`](crate::Switch::ingress_owned).

@@ -46,10 +46,10 @@ pub(crate) enum Target {
 pub(crate) struct NewEntry {
     /// Values of the key fields, in the table's order.
     pub keys: Vec<NewKey>,
-    /// Priority: the smallest number wins.
+    /// Priority of the entry: the smallest number wins.
     pub priority: i32,
-    /// Effect on packets that match.
+    /// Effect of the entry on packets that match.
     pub target: Target,
-    /// Idle timeout in nanoseconds; 0 for none.
+    /// Idle timeout of the entry in nanoseconds; 0 for none.
     pub idle_timeout: u64,
 }

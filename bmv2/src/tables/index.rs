@@ -85,7 +85,7 @@ pub(crate) struct Tuple<K> {
     /// Smallest priority of the entries, which is the best one. A lookup skips the tuple after a match with a smaller
     /// priority.
     best: i32,
-    /// Number of entries per priority.
+    /// Number of the tuple's entries for each priority.
     priorities: BTreeMap<i32, u32>,
     /// Entries by masked key, best first. Several entries have the same key only if they have ranges, or if an entry of
     /// the program shadows another one.

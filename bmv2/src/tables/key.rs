@@ -9,33 +9,33 @@ use smallvec::SmallVec;
 /// Value of one key field in an entry. Numbers are big-endian bytes of any length whose value fits the field.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KeyMatch {
-    /// All bits are equal.
+    /// Matches a field that equals the value.
     Exact {
-        /// The value.
+        /// The value that the field must have.
         value: Vec<u8>,
     },
-    /// The leading bits are equal.
+    /// Matches a field that begins with a prefix.
     Lpm {
         /// The prefix, in the width of the field; bits after the prefix are 0.
         value: Vec<u8>,
         /// Length of the prefix in bits.
         prefix_len: u32,
     },
-    /// The bits under the mask are equal.
+    /// Matches a field that equals the value in all bits of the mask.
     Ternary {
-        /// The value; bits outside of the mask are 0.
+        /// The value that the field must have under the mask; bits outside of the mask are 0.
         value: Vec<u8>,
         /// Mask in which the bits to compare are 1.
         mask: Vec<u8>,
     },
-    /// The field is within a range.
+    /// Matches a field that is within a range.
     Range {
-        /// Lower bound, included.
+        /// Lower bound of the range, included.
         low: Vec<u8>,
-        /// Upper bound, included.
+        /// Upper bound of the range, included.
         high: Vec<u8>,
     },
-    /// The header's validity.
+    /// Matches a header by its validity.
     Valid {
         /// Whether the header must be valid.
         value: bool,
@@ -198,18 +198,18 @@ pub(crate) struct Part {
     pub slot: usize,
     /// Width of the field in bits.
     pub bits: u32,
-    /// Number of words of the field.
+    /// Number of the field's words in the packet.
     pub words: usize,
     /// Mask applied to the packet's field: ones for its width, combined with the mask that the program defines for the
     /// key.
     pub mask: Words,
-    /// Least significant word of the mask.
+    /// Least significant word of `mask`.
     pub low_mask: u64,
     /// Offset in bits from the right in a one-word key; in words from the left in a wide key.
     pub offset: u32,
 }
 
-/// A packed key of several words.
+/// A packed key that needs several words.
 pub(crate) type WideKey = SmallVec<[u64; 4]>;
 
 impl Packing {

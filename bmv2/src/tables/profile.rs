@@ -25,7 +25,7 @@ pub struct ProfileGroup {
     pub max_size: u32,
 }
 
-/// A member within a group.
+/// A member of a selector's group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupMember {
     /// Id of the member, as in [`ProfileMember::id`].
@@ -36,7 +36,7 @@ pub struct GroupMember {
     pub active: bool,
 }
 
-/// Members and groups of an action profile.
+/// State of an action profile: its members and groups.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProfileState {
     pub members: FxHashMap<u32, MemberState>,
@@ -55,7 +55,7 @@ impl ProfileState {
     }
 }
 
-/// Limits of the sizes of a selector's groups.
+/// Limits of the group sizes of an action selector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupLimits {
     /// Maximum total size of all groups; 0 for no limit.
@@ -98,7 +98,7 @@ pub(crate) struct GroupState {
     pub group: ProfileGroup,
     /// The active members in ascending order of ids: sum of the weights up to this member, and id.
     choices: Vec<(u64, u32)>,
-    /// Sum of the weights of active members.
+    /// Sum of the weights of the group's active members.
     total: u64,
     /// Number of table entries that refer to the group.
     pub uses: usize,

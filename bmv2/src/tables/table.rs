@@ -55,7 +55,7 @@ pub enum EntryTarget {
     Group(u32),
 }
 
-/// A table entry in the control plane's form.
+/// A table entry in the form that the control plane reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableEntry {
     /// Handle of the entry.
@@ -64,15 +64,15 @@ pub struct TableEntry {
     pub key: Vec<super::KeyMatch>,
     /// Priority: the smallest number wins, as in BMv2. 0 in tables without priorities.
     pub priority: i32,
-    /// Effect on packets that match.
+    /// Effect of the entry on packets that match.
     pub target: EntryTarget,
     /// Whether the program declares the entry const.
     pub is_const: bool,
-    /// Counter, in a table with a direct counter.
+    /// Counts of the entry; `None` if the table has no direct counter.
     pub counter: Option<Counter>,
-    /// Meter rates, in a table with a direct meter.
+    /// Meter rates of the entry; `None` if the table has no direct meter, or no rates are set.
     pub meter: Option<crate::externs::meter::MeterConfig>,
-    /// Idle timeout in nanoseconds; 0 for none.
+    /// Idle timeout of the entry in nanoseconds; 0 for none.
     pub idle_timeout: u64,
     /// Time of the last hit, or of the insertion, in nanoseconds since the switch started.
     pub last_hit: u64,
@@ -108,7 +108,7 @@ enum AnyIndex {
     Wide(Index<WideKey>),
 }
 
-/// Entries and default action of a table.
+/// State of a table: its entries and default action.
 #[derive(Clone, Debug)]
 pub(crate) struct TableState {
     packing: Packing,
@@ -118,13 +118,13 @@ pub(crate) struct TableState {
     meters: Vec<Meter>,
     /// Number of previous entries of each slot, modulo 256. It is the upper byte of handles.
     versions: Vec<u8>,
-    /// Free slots below `hot.len()`.
+    /// Slots below `hot.len()` that no entry uses.
     free: BinaryHeap<Reverse<u32>>,
     /// Number of entries in the table.
     live: usize,
     /// Slots of entries by [`identity`], in tables with priorities; other tables use `index`.
     handles: FxHashMap<Vec<u64>, u32>,
-    /// Number of entries inserted so far.
+    /// Number of entries that were ever inserted into the table.
     age: u64,
     /// Whether the control plane cannot change the entries.
     pub is_fixed: bool,
@@ -133,7 +133,7 @@ pub(crate) struct TableState {
     pub default_target: Option<Target>,
 }
 
-/// Result of a lookup.
+/// The entry that a lookup has found.
 pub(crate) struct LookupResult<'a> {
     pub target: &'a Target,
     pub meter: Option<&'a mut Meter>,
@@ -389,8 +389,8 @@ impl TableState {
         Some(())
     }
 
-    /// Returns the entries that had no hit during their idle timeout, and the earliest time at which there can be more. An
-    /// entry is returned again after every further timeout. Times are in nanoseconds.
+    /// Returns the entries that had no hit during their idle timeout, and the earliest time at which there can be more.
+    /// An entry is returned again after every further timeout. Times are in nanoseconds.
     pub(crate) fn idle(&mut self, now: u64) -> (Vec<EntryHandle>, Option<u64>) {
         let (mut idle, mut next) = (Vec::new(), None::<u64>);
         for (slot, cold) in self.cold.iter_mut().enumerate() {

@@ -34,7 +34,7 @@ pub use mappings::MappingError;
 /// The translated types of a P4Info, by name.
 pub type Translations = BTreeMap<String, Arc<Translation>>;
 
-/// Maximum length of a string, in bytes.
+/// Maximum length of a controller's value that is a string, in bytes.
 const MAX_STRING: usize = 4096;
 
 /// Number of allocations before the first garbage collection.
@@ -273,7 +273,8 @@ impl Translation {
         own
     }
 
-    /// Maps a data plane value that the program itself uses, so that it is not allocated for another controller's value.
+    /// Maps a data plane value that the program itself uses, so that it is not allocated for another controller's
+    /// value.
     pub fn reserve(&self, data: &[u8]) {
         let own = self.controller_value(data);
         let data = bytestring::canonical(if data.is_empty() { &[0] } else { data });
@@ -446,7 +447,7 @@ fn number_of(text: &[u8]) -> Option<Vec<u8>> {
     Some(bytestring::encode(text.parse::<u128>().ok()?))
 }
 
-/// Returns the number plus 1, in canonical form.
+/// Returns a number plus 1, in canonical form.
 fn successor(number: &[u8]) -> Vec<u8> {
     let mut next = number.to_vec();
     for byte in next.iter_mut().rev() {

@@ -18,7 +18,7 @@ impl<'a> Loader<'a> {
         pipeline: &'a Pipeline,
         table_names: &Names,
     ) -> Result<Pc, LoadError> {
-        // The log contains every condition.
+        // With notes, the log must contain every condition, so none is removed.
         if self.options.notes || !self.options.thread_jumps {
             return Ok(start);
         }
