@@ -1,4 +1,4 @@
-//! `alfirk p4c` as a command of its own.
+//! The compiler command `alfirk p4c` as a program of its own, without the other commands of `alfirk`.
 
 fn main() {
     #[derive(clap::Parser)]

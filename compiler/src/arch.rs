@@ -22,10 +22,10 @@ impl Arch {
     /// Tofino Native Architecture, for Tofino 1. Programs are checked for the chip and compiled for the software model; bf-p4c compiles them
     /// for the chip.
     pub const TNA: Arch = Arch(&TNA);
-    /// Tofino Native Architecture for Tofino 2, as [`Arch::TNA`].
+    /// Tofino Native Architecture for Tofino 2; programs are checked and compiled as for [`Arch::TNA`].
     pub const T2NA: Arch = Arch(&T2NA);
 
-    /// The architecture of a target that the command line does not know.
+    /// For tests: the architecture of a target that `--arch` and `--target` cannot select.
     #[cfg(test)]
     pub(crate) const fn unlisted(target: &'static dyn Target) -> Arch {
         Arch(target)
@@ -69,7 +69,7 @@ impl Arch {
         }
     }
 
-    /// The target, which has everything that depends on the architecture.
+    /// The target of the architecture, which implements everything that depends on the architecture.
     pub(crate) fn target(self) -> &'static dyn Target {
         self.0
     }
@@ -152,7 +152,8 @@ impl std::fmt::Debug for Arch {
     }
 }
 
-/// A help for a program that uses a declaration of the shipped file `file`, if an `#include` of the file is not enough.
+/// The remedy for an undeclared name that the shipped file `file` declares, if an `#include` of the file is not enough;
+/// otherwise `None`.
 pub(crate) fn include_help(file: &str) -> Option<String> {
     ALL.iter().find_map(|arch| arch.0.include_help(file))
 }
@@ -163,7 +164,7 @@ pub(crate) fn versioned_header(file: &str) -> Option<VersionedHeader> {
     headers.into_iter().find(|header| header.file == file)
 }
 
-/// The names as an enumeration: `a, b or c`.
+/// Joins names for a message: `a, b or c`.
 fn one_of(names: &[&str]) -> String {
     match names {
         [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),

@@ -21,7 +21,7 @@ pub struct Actions<'a> {
 }
 
 impl<'a> Actions<'a> {
-    /// Writes the actions of a program, whose positions are their ids.
+    /// Lowers the actions of a program. The id of an action is its position.
     pub fn of(program: &'a FlatProgram) -> Self {
         let exprs = Exprs::new(program);
         let list: Vec<_> = (program.objects.actions.iter())
@@ -109,20 +109,20 @@ enum Target {
     After(Label),
     /// The start of a loop.
     Before(Label),
-    /// A target generated for an `if`, by its number.
+    /// A jump target within the code of an `if`, by its number.
     Local(usize),
-    /// After the last primitive.
+    /// The end of the action, after its last primitive.
     End,
 }
 
 /// An action under construction.
 struct Code<'a> {
     exprs: Exprs<'a>,
-    /// The primitives so far.
+    /// The primitives generated so far.
     list: Vec<json::PrimitiveCall>,
     /// Positions of the jump targets.
     targets: BTreeMap<Target, usize>,
-    /// Positions of jumps, with their targets, whose positions [`Code::resolve`] sets.
+    /// Jumps: the position of each in `list`, and its target. [`Code::resolve`] fills in the targets' positions.
     jumps: Vec<(usize, Target)>,
 }
 

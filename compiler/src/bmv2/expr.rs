@@ -52,7 +52,7 @@ impl<'a> Exprs<'a> {
         }
     }
 
-    /// The value that a table key matches.
+    /// A reference to what a table key matches: a field, or the validity bit of a header or union.
     pub fn key_target(&self, target: &KeyTarget) -> json::FieldRef {
         let storage = &self.program.objects.storage;
         match target {

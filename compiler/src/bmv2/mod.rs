@@ -20,7 +20,8 @@ use alfirk_bmv2_json as json;
 
 use crate::ir::{FlatProgram, Source};
 
-/// Writes a program as BMv2 JSON. `architecture` is its name for the switch; `None` for the switch's default.
+/// Writes a program as BMv2 JSON. `architecture`: the architecture's name in the JSON; `None` for the switch's default
+/// architecture.
 pub fn emit(program: &FlatProgram, architecture: Option<&str>) -> json::BmV2Json {
     let mut actions = action::Actions::of(program);
     let mut names = pipeline::NodeNames::default();
@@ -70,7 +71,7 @@ pub fn emit(program: &FlatProgram, architecture: Option<&str>) -> json::BmV2Json
     }
 }
 
-/// The names, each with its position as its value.
+/// Pairs each name with its position, from 0, as its number.
 fn numbered(names: &[String]) -> Vec<(String, u64)> {
     names
         .iter()

@@ -15,7 +15,7 @@ use crate::ir::{
     FlatProgram, MeterUnit,
 };
 
-/// Fields as expressions.
+/// Translates fields to BMv2 expressions.
 fn fields(program: &FlatProgram, fields: &[FieldRef]) -> Vec<json::Expr> {
     let exprs = Exprs::new(program);
     fields.iter().map(|field| exprs.field(*field)).collect()

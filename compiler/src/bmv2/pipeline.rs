@@ -138,7 +138,7 @@ struct Site<'a> {
 #[derive(Default)]
 struct Graph<'a> {
     nodes: Vec<Node<'a>>,
-    /// Successors of the enclosing blocks and loops, the targets of breaks.
+    /// For each enclosing block or loop, the node after it, to which its breaks lead.
     after: BTreeMap<Label, Next>,
     /// Tables with several applications, each with its node and its applications.
     shared: BTreeMap<TableId, (usize, Vec<Site<'a>>)>,

@@ -293,7 +293,8 @@ impl Diagnostics {
         self.report_error(Diagnostic::internal(self.pass, span, what))
     }
 
-    /// The proof that an error was reported, or an internal error if there is none. For cases that only an earlier error can cause.
+    /// Returns the proof that an error was reported. If there is none, reports an internal error, as only an earlier
+    /// error can cause the case `what`.
     pub fn follow_up(&mut self, span: Option<Span>, what: impl Into<String>) -> ErrorReported {
         match self.error_reported() {
             Some(reported) => reported,

@@ -343,7 +343,7 @@ impl StepArgs {
         })
     }
 
-    /// The words for the dependency rule for make, which is written to the folder of the file `beside`.
+    /// The command-line words that request a dependency rule for make, written to the folder of the file `beside`.
     fn rule_words(&self, beside: &Path) -> Vec<OsString> {
         let hidden = &self.hidden;
         let flags = [
@@ -372,7 +372,7 @@ impl StepArgs {
         words
     }
 
-    /// The words for options that p4c-bm2-ss has under the same name.
+    /// The command-line words for options that p4c-bm2-ss has under the same name.
     fn compiler_words(&self) -> Vec<OsString> {
         let hidden = &self.hidden;
         let mut words: Vec<OsString> = Vec::new();

@@ -520,7 +520,7 @@ impl Layout<'_, '_> {
 }
 
 impl State {
-    /// Whether a colon at this level ends a label or a key.
+    /// Whether the innermost open bracket is a block or a list, where a colon ends a label or a key.
     fn top_is_block_or_list(&mut self) -> bool {
         matches!(self.top().bracket, Bracket::Block | Bracket::List)
     }
@@ -531,7 +531,7 @@ impl State {
 struct Line {
     /// Width in columns, without a comment at the end.
     width: usize,
-    /// First brace of a block on the line, which can be split into several lines.
+    /// Index of the piece that opens the first block on the line, which can be split into several lines.
     block_on_one_line: Option<usize>,
     /// The best position for a line break: depth of brackets, precedence of the operator, and index of the piece after the break.
     best: Option<(usize, u32, usize)>,

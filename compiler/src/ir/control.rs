@@ -1,4 +1,4 @@
-//! Data that only P4Info needs: types, annotations, controller headers and the package.
+//! Data that only P4Info needs: types, annotations, controller headers and the description of the program.
 
 use std::collections::BTreeMap;
 

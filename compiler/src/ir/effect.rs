@@ -132,7 +132,7 @@ pub enum Primitive {
     },
     /// `Lpf.execute`: a low-pass filter.
     Filter(Box<Filter>),
-    /// `counter.count`: increments a cell by the packet.
+    /// `counter.count`: counts the packet in a cell.
     Count {
         /// The counter array.
         counter: CounterId,
@@ -207,7 +207,7 @@ pub enum Primitive {
     },
     /// `assert`: the switch stops if the condition is false.
     Assert(Expr),
-    /// `assume`: as `assert` for the switch; a verifier takes the condition for granted.
+    /// `assume`: the switch treats it like `assert`; a verifier may rely on the condition.
     Assume(Expr),
     /// A method or function of an extern that the compiler does not know (`--emit-externs`).
     Extern {
@@ -249,7 +249,7 @@ pub enum ExternOperand {
 }
 
 impl Effect {
-    /// The expressions that are evaluated.
+    /// The expressions that the effect evaluates.
     pub fn exprs(&self) -> Vec<&Expr> {
         match self {
             Effect::Assign { value, .. } => vec![value],
@@ -269,7 +269,7 @@ impl Effect {
 }
 
 impl Primitive {
-    /// The expressions that are evaluated.
+    /// The expressions that the primitive evaluates.
     pub fn exprs(&self) -> Vec<&Expr> {
         match self {
             Primitive::RegisterRead { index, .. } | Primitive::Count { index, .. } => vec![index],

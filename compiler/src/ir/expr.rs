@@ -16,7 +16,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// Width in storage, in bits.
+    /// Width in bits of a stored value of this type.
     pub fn width(self) -> u32 {
         match self {
             Scalar::Bool => 1,

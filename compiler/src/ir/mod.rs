@@ -124,8 +124,8 @@ pub struct Source {
 /// A match-action pipeline: a control between a parser and a deparser.
 #[derive(Clone, Debug, Default)]
 pub struct Pipeline {
-    /// Name of the block for the target: such as `ingress`. Also the statements of a deparser, if they form a
-    /// pipeline of their own.
+    /// The target's name for the pipeline, such as `ingress`. A pipeline that consists of a deparser's statements has
+    /// the name of the deparser.
     pub name: &'static str,
     /// Statements of the control's `apply` block.
     pub body: Vec<Stmt>,
@@ -136,7 +136,7 @@ pub struct Pipeline {
 /// A deparser.
 #[derive(Clone, Debug, Default)]
 pub struct Deparser {
-    /// Name of the block for the target.
+    /// The target's name for the deparser.
     pub name: &'static str,
     /// Headers in the order in which they are emitted.
     pub headers: Vec<HeaderId>,

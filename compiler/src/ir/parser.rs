@@ -54,7 +54,7 @@ pub enum Take {
 }
 
 impl Take {
-    /// The expressions that are evaluated.
+    /// The expressions that the operation evaluates.
     pub fn exprs(&self) -> Vec<&Expr> {
         match self {
             Take::Extract { varbit_bits, .. }
@@ -78,7 +78,7 @@ pub enum StateRef {
 /// A parser. It begins in state 0.
 #[derive(Clone, Debug, Default)]
 pub struct Parser {
-    /// Name of the block for the target.
+    /// The target's name for the parser.
     pub name: &'static str,
     /// All states, by [`StateId`].
     pub states: Vec<ParseState>,

@@ -19,11 +19,11 @@ pub struct Stmt<Kind = StmtKind> {
     pub source: Source,
 }
 
-/// A form of statements: what they may be at a stage of lowering, besides the statements of all stages.
+/// A stage of lowering, which defines the statements that exist only at this stage, in addition to those of all stages.
 pub trait Form: Clone + Debug + PartialEq {
-    /// Statements that only this form has.
+    /// Statements that exist only at this stage.
     type Own: Clone + Debug + PartialEq + Exprs;
-    /// Data of table applications that only this form has.
+    /// Data of table applications that exists only at this stage.
     type Application: Clone + Debug + PartialEq + Exprs;
 }
 
@@ -33,7 +33,7 @@ pub trait Exprs {
     fn exprs(&self) -> Vec<&Expr>;
 }
 
-/// The form of the finished IR, which has no statements of its own.
+/// The last stage of lowering, the finished IR, which has only the statements of all stages.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Flat {}
 
@@ -61,7 +61,7 @@ impl Exprs for Site {
     }
 }
 
-/// The kind of a statement in a control or action, in the form `F`.
+/// The kind of a statement in a control or action, at the stage of lowering `F`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StmtKind<F: Form = Flat> {
     /// A store or a call, as also allowed in parsers.
@@ -97,7 +97,7 @@ pub enum StmtKind<F: Form = Flat> {
     Exit,
     /// Applies a table; only in controls.
     Apply(Box<Apply<F>>),
-    /// A statement that only this form has.
+    /// A statement that exists only at the stage of lowering `F`.
     Own(F::Own),
 }
 
@@ -108,7 +108,7 @@ pub struct Apply<F: Form = Flat> {
     pub table: TableId,
     /// The statements that depend on the result.
     pub then: Follow<Stmt<StmtKind<F>>>,
-    /// Data that only this form has.
+    /// Data that exists only at the stage of lowering `F`.
     pub own: F::Application,
 }
 
@@ -221,7 +221,7 @@ impl<F: Form> StmtKind<F> {
     }
 }
 
-/// Visits all statements of a body in pre-order, including nested ones: the one traversal of statements, in any form.
+/// Visits all statements of a body in pre-order, including nested ones, at any stage of lowering.
 pub fn walk<'s, F: Form>(
     body: &'s [Stmt<StmtKind<F>>],
     visit: &mut impl FnMut(&'s Stmt<StmtKind<F>>),

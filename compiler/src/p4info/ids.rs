@@ -21,7 +21,7 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// Adds an object with its explicit id, unless it exists.
+    /// Adds an object, unless it was added before. `id`: the number in its annotation `@id`, if any.
     pub fn add(&mut self, prefix: Prefix, name: &str, id: Option<u32>) {
         if self.known.insert((prefix as i32, name.to_owned())) {
             self.list.push((prefix, name.to_owned(), id));
@@ -90,7 +90,7 @@ impl Symbols {
 /// Aliases of objects: shortest unambiguous suffixes of their names.
 #[derive(Debug, Default)]
 pub struct Aliases {
-    /// Number of names with each suffix of whole parts.
+    /// For each suffix of the names, from a dot or the start on: the number of names that end with it.
     endings: BTreeMap<String, u32>,
 }
 

@@ -12,7 +12,7 @@ use super::inlined::{BlockCode, InlinedProgram, Stmt, StmtKind};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::{walk, Effect, Expr, FieldRef};
 
-/// Reports divisions that remain at run time.
+/// Reports divisions at run time, except those whose operands may be constant.
 pub fn refuse(program: &InlinedProgram, diagnostics: &mut Diagnostics) {
     if program.divisions.is_empty() {
         return;

@@ -67,7 +67,8 @@ pub fn lower(program: &mut InlinedProgram, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// The keys of the target entries for an entry, several if ranges are split. `None` after a reported error.
+/// Converts the keyset of an entry to the keys of the target's entries: several if ranges are split. `None` after a
+/// reported error.
 fn keys(
     entry: &WrittenEntry,
     keys: &[Key],
@@ -189,7 +190,7 @@ fn prefix_length(bits: &BigInt, width: u32) -> Option<u32> {
     (prefix == *bits).then_some(set)
 }
 
-/// The match kind in P4.
+/// Name of the match kind in P4, such as `lpm`.
 fn kind_name(kind: &MatchKind) -> &'static str {
     match kind {
         MatchKind::Exact => "exact",
@@ -205,7 +206,8 @@ fn needs_no_priority(key: &Key) -> bool {
     matches!(key.kind, MatchKind::Exact | MatchKind::Lpm)
 }
 
-/// Whether the switch gets ranks as priorities, as from p4c: for constant entries without priorities in the program.
+/// Whether the switch's priorities of the entries are their positions, as in p4c: for a constant list with `@priority`,
+/// or without priorities.
 fn is_ranked(written: &TableEntries) -> bool {
     let list = &written.list;
     let annotated = list.iter().any(|entry| entry.annotated_priority.is_some());

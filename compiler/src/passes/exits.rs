@@ -82,7 +82,7 @@ fn collect(
     });
 }
 
-/// Lowers the body of an action.
+/// Lowers the body of an action. `exit`: the statements that replace each `exit`.
 fn action(
     body: Vec<inlined::Stmt>,
     exit: Exit,

@@ -17,7 +17,7 @@ use crate::ir::{
 use crate::names::Names;
 use crate::sema::Type;
 
-/// The form of statements before the IR is finished.
+/// The stage of lowering before the IR is finished. It has statements that later passes replace ([`Pending`]).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Inlined {}
 
@@ -166,7 +166,7 @@ pub enum BlockCode {
 /// A block of the package.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// Name of the block for the target.
+    /// The target's name for the block.
     pub name: &'static str,
     /// Source position of the parser or control.
     pub source: Source,

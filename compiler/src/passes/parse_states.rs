@@ -72,7 +72,7 @@ struct StateGraph<'d> {
     diagnostics: &'d mut Diagnostics,
     states: Vec<DraftState>,
     names: Names,
-    /// States after the enclosing blocks and loops, the targets of breaks.
+    /// For each enclosing block or loop, the state after it, to which its breaks lead.
     after: BTreeMap<Label, StateId>,
 }
 

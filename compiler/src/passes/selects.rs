@@ -64,7 +64,8 @@ struct EndStates {
 }
 
 impl EndStates {
-    /// The target of a transition in the IR.
+    /// Converts the target of a transition to a state of the IR. Transitions that reject lead to the rejecting state,
+    /// or to the end of parsing if rejected packets continue. `from`: source position of the transition's state.
     fn resolve(&mut self, next: Next, from: &Source) -> StateRef {
         match next {
             Next::State(id) => StateRef::State(id),
@@ -104,7 +105,7 @@ fn no_match(states: &[State<Transition>], errors: &[String], source: Source) -> 
     }
 }
 
-/// Lowers a transition of the state at `from`.
+/// Lowers a transition. `from`: source position of its state.
 fn transition(
     written: inlined::Transition,
     from: &Source,

@@ -28,7 +28,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks arguments without parameters, after an error in the callee.
+    /// Checks each argument by itself, without a parameter type, after an error in the callee.
     pub fn check_args_alone(&mut self, args: &[Arg]) {
         for arg in args {
             if !matches!(arg.value.kind, ExprKind::DontCare(_)) {

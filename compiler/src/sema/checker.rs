@@ -71,7 +71,7 @@ pub(super) struct Checker<'a> {
     pub layouts: FxHashMap<Type, Option<Layout>>,
     /// Sum of the sizes of all constant values so far, in bytes; limited to `MAX_CONSTANT_BYTES`.
     pub constant_bytes: u64,
-    /// Number of further unknown names for which a similar name is searched.
+    /// Remaining number of unknown names for which a similar name is searched.
     suggestions: u32,
 }
 
@@ -142,7 +142,7 @@ impl<'a> Checker<'a> {
         self.diagnostics.error(code, span, message)
     }
 
-    /// The type of a node after a reported error. Without one, it is an internal error.
+    /// The type of a node after a reported error. If no error was reported, reports an internal error.
     pub fn invalid(&mut self) -> Type {
         let what = "a type is missing without an error";
         Type::Invalid(self.diagnostics.follow_up(None, what))

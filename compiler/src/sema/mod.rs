@@ -59,7 +59,7 @@ pub struct Checked {
     pub errors: Option<ErrorReported>,
 }
 
-/// As [`check`], but returns the typed program in spite of errors. For editors.
+/// Checks a program like [`check`], but returns the typed program in spite of errors, for editors.
 pub fn check_despite_errors(
     program: P4Program,
     arch: Arch,

@@ -1,11 +1,13 @@
-//! The border of targets.
+//! The interface between the compiler and its targets.
 //!
-//! [`Target`] is all that the compiler asks of an architecture: names, properties of tables, match kinds, the blocks of the package, layout
-//! of metadata, externs, limits and the back end. Each architecture is implemented in a folder here. No other module names an architecture,
-//! except the list of architectures in [`crate::arch`], the options of the driver, and the files that the preprocessor ships.
+//! [`Target`] has everything of the compiler that depends on the architecture: names, properties of tables, match
+//! kinds, the blocks of the package, layout of metadata, externs, limits and the back end. Each architecture is
+//! implemented in a folder here. No other module names an architecture, except the list of architectures in
+//! [`crate::arch`], the options of the driver, and the files that the preprocessor ships.
 //!
-//! [`v1model`] is p4c's architecture for BMv2. [`tofino`] has the two Tofino Native Architectures, with the report of pipeline stages. A
-//! third one, with the shape of PSA, is in `tests`: it shows the parts of an architecture in their smallest form.
+//! [`v1model`] is p4c's architecture for BMv2. [`tofino`] has the two Tofino Native Architectures, with the report of
+//! pipeline stages. A third architecture, similar to PSA, is in `tests`: a minimal example of all parts of an
+//! architecture.
 
 pub mod tofino;
 pub mod v1model;
@@ -32,9 +34,10 @@ use crate::preproc;
 use crate::sema::CheckedProgram;
 use crate::syntax::ast::{Instantiation, P4Program};
 
-/// An architecture and its target.
+/// An architecture with its target.
 ///
-/// Methods are in the order of the phases that call them. A method with a default is needed only by targets that differ from it.
+/// Methods are in the order of the phases that call them. A method with a default implementation is overridden only by
+/// targets that need something else.
 pub trait Target: Debug + Sync {
     /// Name of the architecture, for `--arch`, messages and P4Info. Unique.
     fn name(&self) -> &'static str;
@@ -53,7 +56,8 @@ pub trait Target: Debug + Sync {
         None
     }
 
-    /// A help for a program that uses a declaration of the shipped file `file` of this architecture, if an `#include` is not enough.
+    /// The remedy for an undeclared name that the shipped file `file` of this architecture declares, if an `#include`
+    /// of the file is not enough; otherwise `None`.
     fn include_help(&self, _file: &str) -> Option<String> {
         None
     }
@@ -67,7 +71,7 @@ pub trait Target: Debug + Sync {
     /// Names of the table properties whose values are extern objects, which [`Target::attach`] or the compiler attaches to the table.
     fn object_properties(&self) -> &'static [&'static str];
 
-    /// Reports the operations of a checked program that the target's hardware cannot execute.
+    /// Reports operations of a type-checked program that the target's hardware cannot execute.
     fn check_operations(&self, _program: &CheckedProgram, _diagnostics: &mut Diagnostics) {}
 
     /// Names of the type and of the instance of the header for variables that are not headers.
@@ -78,7 +82,7 @@ pub trait Target: Debug + Sync {
     /// Elaborates the blocks of the package instance `main`, in the order of processing, with bindings of their parameters.
     fn elaborate(&self, elaborator: &mut Elaborator<'_>, main: &Rc<Instantiation>);
 
-    /// Use of key elements with a match kind; `None` if the target does not support the match kind.
+    /// How a table uses key elements with a match kind; `None` if the target does not support the match kind.
     fn key_use(&self, match_kind: &str) -> Option<KeyUse> {
         Some(match match_kind {
             "exact" => KeyUse::Match(MatchKind::Exact),
@@ -168,7 +172,7 @@ pub trait Target: Debug + Sync {
     fn emit(&self, program: &FlatProgram) -> BmV2Json;
 }
 
-/// A header of an architecture whose version the including program chooses.
+/// A header file of an architecture, whose version the including program chooses by a macro.
 #[derive(Clone, Copy, Debug)]
 pub struct VersionedHeader {
     /// Name of the file.
@@ -212,7 +216,7 @@ impl TableProperty {
     }
 }
 
-/// Use of a key element.
+/// How a table uses a key element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyUse {
     /// Entries match the element.

@@ -58,13 +58,14 @@ impl Builder<'_> {
         self.error(Code::TARGET, span, message).into()
     }
 
-    /// The reason of a construct that is skipped because the program is only checked.
+    /// Records that a construct is skipped because the program is only checked. Returns the reason for its placeholder.
     pub fn skip(&mut self) -> Absent {
         self.skips = true;
         Absent(Reason::OnlyChecked)
     }
 
-    /// A case that only an earlier placeholder can cause. Without one, it is an internal error of the current pass.
+    /// The reason for a placeholder in a case that only an earlier error or skipped construct can cause. Without one,
+    /// reports the case as an internal error of the current pass.
     pub fn impossible(&mut self, span: impl Into<Option<Span>>, what: &str) -> Absent {
         match self.diagnostics.error_reported() {
             Some(reported) => reported.into(),
@@ -73,17 +74,20 @@ impl Builder<'_> {
         }
     }
 
-    /// The placeholder of a value that is missing because of an earlier placeholder: see [`Builder::impossible`].
+    /// The placeholder of a value in a case that only an earlier error or skipped construct can cause: see
+    /// [`Builder::impossible`].
     pub fn no_data(&mut self, span: impl Into<Option<Span>>, what: &str) -> Data {
         Data::Invalid(self.impossible(span, what))
     }
 
-    /// The placeholder of a place that is missing because of an earlier placeholder: see [`Builder::impossible`].
+    /// The placeholder of a place in a case that only an earlier error or skipped construct can cause: see
+    /// [`Builder::impossible`].
     pub fn no_place(&mut self, span: impl Into<Option<Span>>, what: &str) -> Place {
         Place::Invalid(self.impossible(span, what))
     }
 
-    /// The value in a place that can be read as a whole.
+    /// The value in a place. The place must be one that can be read as a whole; for others, the result is a
+    /// placeholder.
     pub fn value_of(&mut self, place: &Place, span: impl Into<Option<Span>>) -> Data {
         match place.value() {
             Some(data) => data,

@@ -105,7 +105,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A value that a place of its type cannot store: a placeholder, or an internal error.
+    /// Reports an internal error for a value that cannot be stored in a place of its type, unless it is a placeholder.
     fn not_stored(&mut self, data: &Data, span: Span) {
         if !matches!(data, Data::Invalid(_)) {
             self.impossible(span, "a value does not fit the place that stores it");

@@ -52,7 +52,7 @@ pub struct Builder<'a> {
     pub out: Vec<Stmt>,
     /// Number of parts generated so far: see [`growth`].
     parts_made: usize,
-    /// The error of an exceeded limit of generated parts.
+    /// An error if the number of generated parts exceeds [`growth::MAX_PARTS`].
     limit: Result<(), ErrorReported>,
     /// Cached number of parts by type, for the growth limit.
     type_parts: FxHashMap<Type, usize>,

@@ -83,7 +83,7 @@ impl Elaborator<'_> {
         frame
     }
 
-    /// An application of the parser of `frame`, without states.
+    /// Creates an application of the parser whose environment is `frame`, with no states elaborated yet.
     fn new_run(&self, frame: Rc<Frame>, prefix: String, accept: Next) -> ParserRun {
         let body = frame
             .parser

@@ -158,7 +158,7 @@ fn has_last(body: &[Stmt], stack: &Place) -> bool {
     decided == Some(Proof::Exists)
 }
 
-/// The effect of a statement, including nested ones.
+/// The effect of a statement, including nested ones, on the knowledge that `stack` has a last element.
 fn proof(stmt: &Stmt, stack: &Place) -> Proof {
     if let Some(known) = simple_proof(&stmt.kind, stack) {
         return known;
@@ -183,7 +183,8 @@ fn proof(stmt: &Stmt, stack: &Place) -> Proof {
     }
 }
 
-/// The effect of a statement without nested ones; `None` if it does not access the stack.
+/// The effect of a statement, without nested ones, on the knowledge that `stack` has a last element; `None` if it does
+/// not access the stack.
 fn simple_proof(kind: &StmtKind, stack: &Place) -> Option<Proof> {
     match (kind, stack) {
         (StmtKind::Own(Pending::Take(Take::ExtractNext { target, .. })), Place::Stack(id))

@@ -188,7 +188,7 @@ impl Target for Tofino {
         direct_cells::finish(program, diagnostics);
     }
 
-    /// A rejected packet needs a parser error, by which the model drops it.
+    /// False: the model drops a rejected packet by its parser error, before the control.
     fn continues_after_reject(&self) -> bool {
         false
     }

@@ -109,7 +109,7 @@ impl Target for V1Model {
         externs::control_kind(extern_type)
     }
 
-    /// Calls store results in `out` arguments, also with `--emit-externs`.
+    /// False: extern calls store results in `out` arguments, also with `--emit-externs`.
     fn calls_have_results(&self) -> bool {
         false
     }

@@ -50,7 +50,8 @@ impl Lowering<'_> {
             .push(DirectCells { register, entry });
     }
 
-    /// The register with the cells of a direct object, and the field with the index of the hit entry. `None` for other objects.
+    /// The register that holds the cells of a direct object, and the field with the index of the hit entry. `None` for
+    /// other objects.
     fn direct_cells(&self, id: ObjectId) -> Option<(RegisterId, FieldRef)> {
         match &self.tofino().objects[id] {
             Object::DirectRegister { register, entry } => Some((*register, *entry)),

@@ -39,13 +39,13 @@ pub struct State {
 pub type ObjectId = usize;
 
 impl Lowering<'_> {
-    /// The state that only Tofino needs.
+    /// The part of the lowering's state that only Tofino has.
     fn tofino(&self) -> &State {
         let state = self.state.downcast_ref();
         state.expect("the target made the state")
     }
 
-    /// The state that only Tofino needs.
+    /// The part of the lowering's state that only Tofino has, to be changed.
     fn tofino_mut(&mut self) -> &mut State {
         let state = self.state.downcast_mut();
         state.expect("the target made the state")

@@ -20,7 +20,7 @@ const ROW_CHOICE_BITS: u64 = 10;
 /// Width of a hash distribution unit in bits.
 pub const HASH_UNIT_BITS: u64 = 16;
 
-/// Memories of an array of `cells` cells of `bits` bits.
+/// SRAM blocks and map RAMs of an array of `cells` cells of `bits` bits each.
 pub fn memories(cells: u64, bits: u64) -> Resources {
     let blocks = blocks(cells, bits);
     Resources {

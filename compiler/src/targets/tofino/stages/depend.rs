@@ -139,8 +139,8 @@ fn write_disjoint_bits(one: &Step, other: &Step, location: &Location) -> bool {
     }
 }
 
-/// Fields that `other`, at `position`, has written when `step` runs. If `step` runs only after one outcome of `other`, the fields that this
-/// outcome writes.
+/// Locations that the step `other`, at position `position`, may have written before `step` runs. If `step` runs only
+/// after one outcome of `other`, only the locations that this outcome writes.
 fn writes_before<'s>(other: &'s Step, position: usize, step: &Step) -> &'s BTreeSet<Location> {
     let way = step
         .control_dependencies

@@ -21,9 +21,9 @@ const MAX_PACKED: u64 = 9;
 const MAX_WIDTH: u64 = 8;
 /// Number of ghost bits: bits of a key that select the row, so that they need not be stored in it.
 const GHOST_BITS: u64 = 10;
-/// Minimum number of ways of an exact match: cuckoo hashing with four ways reaches a load of 90 %.
+/// Minimum number of hash ways of an exact match: cuckoo hashing with four ways reaches a load of 90 %.
 const MIN_WAYS: u64 = 4;
-/// Maximum number of ways of an exact match.
+/// Maximum number of hash ways of an exact match.
 const MAX_WAYS: u64 = 6;
 /// Maximum number of key bits beyond the ghost bits with which the key itself is the address, without a hash function.
 const IDENTITY_BITS: u64 = 8;
@@ -216,7 +216,8 @@ impl Shape {
         })]
     }
 
-    /// The SRAM blocks of all ways of an exact match, and its hash bits. `rows` blocks hold all entries with a packing of `packed` entries.
+    /// Number of SRAM blocks of all hash ways of an exact match, and number of its hash bits. `rows`: blocks that all
+    /// entries take; `packed`: entries that are packed together.
     fn ways(&self, rows: u64, packed: u64, values: ActionDataSplit) -> (u64, u64) {
         if let Some(ways) = self.ways {
             return annotated_ways(ways.clamp(1, MAX_WAYS), rows);
@@ -344,7 +345,7 @@ impl Shape {
     }
 }
 
-/// Resources that consist of SRAM blocks alone.
+/// An amount of SRAM blocks, without other resources.
 fn blocks(sram: u64) -> Resources {
     Resources {
         sram,
@@ -415,7 +416,8 @@ fn action_data(bytes: u64, sets: u64) -> u64 {
     }
 }
 
-/// The blocks of `ways` ways that together have at least `rows` blocks, a power of two per way, and their hash bits.
+/// Number of SRAM blocks and of hash bits of `ways` hash ways. Each way has a power of two of blocks, and all together
+/// at least `rows` blocks.
 fn annotated_ways(ways: u64, rows: u64) -> (u64, u64) {
     let (mut left, mut blocks, mut hash_bits) = (rows, 0, 0);
     for more in (1..=ways).rev() {

@@ -306,7 +306,8 @@ fn place_step(
     Some((stage, last.max(stage + step.length.max(1) - 1)))
 }
 
-/// Number of bytes that a step adds to a crossbar of a stage, where earlier steps have already put the fields `there`.
+/// Number of bytes that the fields in `needs` add to a crossbar of the stage. Fields in `there`, which earlier steps
+/// have put on the crossbar, add none.
 fn new_crossbar_bytes(
     needs: &BTreeMap<Location, u64>,
     there: &BTreeSet<(u32, Location)>,

@@ -33,7 +33,7 @@ struct Overwritten<'a> {
     dead: Vec<Span>,
 }
 
-/// A parameter, or a member of one.
+/// The target of an assignment: a parameter of `apply`, or a member of one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Target {
     param: DeclId,
@@ -48,16 +48,17 @@ impl Target {
     }
 }
 
-/// Targets that every path from a point assigns before it reads them.
+/// The dead assignment targets at a program point: every path from the point assigns them before it reads them.
 type Targets = BTreeSet<Target>;
 
 impl Overwritten<'_> {
-    /// The targets at the start of a block, given those at its end (`behind`).
+    /// Returns the dead assignment targets at the start of a block. `behind`: the dead targets at its end.
     fn block(&mut self, block: &Block, behind: Targets) -> Targets {
         (block.stmts.iter().rev()).fold(behind, |behind, stmt| self.statement(stmt, behind))
     }
 
-    /// The targets before a statement, given those after it (`behind`). Records the statement if it is a dead assignment.
+    /// Returns the dead assignment targets before a statement, and records the statement if it is a dead assignment.
+    /// `behind`: the dead targets after the statement.
     fn statement(&mut self, stmt: &Stmt, mut behind: Targets) -> Targets {
         match &stmt.kind {
             StmtKind::Empty => behind,
@@ -106,7 +107,7 @@ impl Overwritten<'_> {
         }
     }
 
-    /// The parameter or member that an expression denotes; `None` if the expression is anything else.
+    /// The assignment target that an expression denotes: a parameter or a member of one. `None` for other expressions.
     fn target(&self, expr: &Expr) -> Option<Target> {
         let mut members = Vec::new();
         let mut root = expr;
@@ -123,7 +124,8 @@ impl Overwritten<'_> {
         }
     }
 
-    /// Removes the targets that an expression reads: also those of which it reads a member, or that are members of what it reads.
+    /// Removes from `targets` those that an expression reads, in whole or in part, and those that are members of what
+    /// it reads.
     fn read(&self, targets: &mut Targets, expr: &Expr) {
         if targets.is_empty() {
             return;
@@ -137,12 +139,12 @@ impl Overwritten<'_> {
     }
 }
 
-/// Whether a target, or the whole that it is a member of, is among the targets.
+/// Whether `targets` contains `target`, or a whole that `target` is a member of.
 fn is_covered(targets: &Targets, target: &Target) -> bool {
     targets.iter().any(|whole| whole.covers(target))
 }
 
-/// The targets that both sets cover.
+/// The assignment targets that are dead in both sets.
 fn on_both(a: &Targets, b: &Targets) -> Targets {
     let of_a = a.iter().filter(|target| is_covered(b, target));
     let of_b = b.iter().filter(|target| is_covered(a, target));

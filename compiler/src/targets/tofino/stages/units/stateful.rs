@@ -22,7 +22,8 @@ const INSTRUCTIONS: usize = 2;
 /// The comparisons and assignments found so far in the `apply` method of a RegisterAction.
 #[derive(Default)]
 struct Found {
-    /// Comparisons by their text, in a form that is equal for a comparison and its negation, with the first source position.
+    /// Source position of the first occurrence of each comparison, by the comparison's text. A comparison and its
+    /// negation have the same text.
     comparisons: BTreeMap<String, Span>,
     /// Assignments by the text of their lvalue.
     assigned: BTreeMap<String, Vec<Assigned>>,
@@ -273,7 +274,8 @@ impl Units<'_> {
         }
     }
 
-    /// Reports one side of a comparison that is not a sum of the cell, a field and constants.
+    /// Checks one side of a comparison. A stateful ALU compares a sum of the cell, a field and constants; other
+    /// operators in `expr` are reported.
     fn alu_compared(&mut self, expr: &Expr, found: &Found) {
         if self.is_constant(expr) {
             return;
@@ -322,7 +324,8 @@ impl Units<'_> {
         }
     }
 
-    /// Reports an assigned value that no instruction computes. `is_result` if it is assigned to a result and not to the cell.
+    /// Checks an assigned value, and reports it if no instruction of the stateful ALU computes it. `is_result`: whether
+    /// it is assigned to a result of the access instead of to the cell.
     fn alu_value(&mut self, value: &Expr, found: &mut Found, is_result: bool) {
         if self.is_constant(value) {
             return;
