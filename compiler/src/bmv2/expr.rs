@@ -66,7 +66,7 @@ impl<'a> Exprs<'a> {
         }
     }
 
-    /// A field as a value or as the target of an assignment.
+    /// Translates a field to an expression: as a value, or as the target of an assignment.
     pub fn field(&self, place: impl Into<FieldPlace>) -> json::Expr {
         let place = place.into();
         let storage = &self.program.objects.storage;
@@ -84,7 +84,7 @@ impl<'a> Exprs<'a> {
         }
     }
 
-    /// A whole header, in an expression.
+    /// Translates a whole header to an expression.
     pub fn header(&self, place: HeaderPlace) -> json::Expr {
         let storage = &self.program.objects.storage;
         match place {
@@ -103,7 +103,7 @@ impl<'a> Exprs<'a> {
         }
     }
 
-    /// A whole header as an operand of a primitive.
+    /// Translates a whole header to an operand of a primitive.
     pub fn header_operand(&self, place: HeaderPlace) -> json::Expr {
         match place {
             HeaderPlace::Fixed(_) => self.header(place),
@@ -111,12 +111,12 @@ impl<'a> Exprs<'a> {
         }
     }
 
-    /// A whole header stack.
+    /// Translates a whole header stack to an expression.
     pub fn stack(&self, stack: StackId) -> json::Expr {
         json::Expr::HeaderStack(self.program.objects.storage.stack(stack).name.clone())
     }
 
-    /// A whole stack of unions.
+    /// Translates a whole stack of unions to an expression.
     pub fn union_stack(&self, stack: UnionStackId) -> json::Expr {
         json::Expr::HeaderUnionStack(self.program.objects.storage.union_stack(stack).name.clone())
     }
@@ -126,7 +126,7 @@ impl<'a> Exprs<'a> {
         json::Expr::unary(Op::LastStackIndex, self.stack(stack))
     }
 
-    /// A number as an operand of a primitive; booleans become 0 and 1.
+    /// Translates a number or boolean to an operand of a primitive; booleans become 0 and 1.
     pub fn operand(&self, expr: &Expr) -> json::Expr {
         match expr {
             Expr::Number { .. } => self.expr(expr),
@@ -144,7 +144,7 @@ impl<'a> Exprs<'a> {
         }
     }
 
-    /// An expression as a number; booleans become 0 and 1.
+    /// Translates an expression to a number; booleans become 0 and 1.
     pub fn number(&self, expr: &Expr) -> json::Expr {
         match (expr, expr.scalar()) {
             (Expr::Field { place, .. }, _) => self.field(*place),
@@ -154,7 +154,7 @@ impl<'a> Exprs<'a> {
         }
     }
 
-    /// An expression, which is a boolean if its type is `bool`.
+    /// Translates an expression; the result is a boolean if the type of `expr` is `bool`.
     pub fn expr(&self, expr: &Expr) -> json::Expr {
         match expr {
             Expr::Number { value, ty } => json::Expr::hex(hex(value, ty.width())),
@@ -344,12 +344,12 @@ fn saturated(value: json::Expr, ty: Option<Scalar>) -> json::Expr {
     }
 }
 
-/// A conversion of a number to `width` bits by the operator `op`.
+/// Applies the operator `op`, which converts a number to `width` bits.
 fn with_width(op: Op, value: json::Expr, width: u32) -> json::Expr {
     json::Expr::binary(op, value, json::Expr::hex(hex(&BigInt::from(width), 32)))
 }
 
-/// A number in hexadecimal with the digits of whole bytes, such as `0x00ff` for 255 with a width of 16 bits.
+/// Writes a number in hexadecimal with the digits of whole bytes, such as `0x00ff` for 255 with a width of 16 bits.
 pub fn hex(value: &BigInt, width: u32) -> String {
     let digits = (width.div_ceil(8).max(1) * 2) as usize;
     let sign = if value.sign() == Sign::Minus { "-" } else { "" };

@@ -56,7 +56,7 @@ enum Item {
     Header(Header),
 }
 
-/// A header: fields in order of the wire, whose widths add up to whole bytes.
+/// A header to export. Its fields are in wire order, and their widths add up to whole bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Header {
     name: String,
@@ -101,8 +101,9 @@ struct Width {
 }
 
 impl Constants {
-    /// Finds the constants, enums and headers to export. Constants of type `int` and those of more than 128 bits are omitted, as the
-    /// output languages have no type for them. Headers are omitted if a field is of another kind or signed, or if they end within a byte.
+    /// Finds the constants, enums and headers to export. Omitted are constants of type `int` or of more than 128 bits,
+    /// for which the output languages have no type. Also omitted are headers that end within a byte, or with a field
+    /// that is not an unsigned number of at most 128 bits.
     pub fn of(program: &CheckedProgram, sources: &SourceMap) -> Constants {
         let finder = Finder { program, sources };
         let decls = program.program.decls.iter();

@@ -358,7 +358,8 @@ impl MarkFinder<'_, '_> {
         false
     }
 
-    /// Whether braces may stay on one line: those of a table property, and a block of at most one statement.
+    /// Whether the braces at `open` and `close` may stay on one line: braces of a table property, or of a block of at
+    /// most one statement.
     fn may_stay_on_one_line(&self, open: usize, close: usize) -> bool {
         let inside = &self.pieces[open + 1..close];
         let is_property = self.before(open) == Some(Assign);

@@ -10,10 +10,11 @@ use super::types::byte_string;
 use super::{ids::field_ids, symbols_of};
 use crate::ir::{Entry, EntryKey, Key, MatchKind, ObjectKind, Objects, Table};
 
-/// A write request with one insertion for each entry of the tables that are visible to the control plane, in source order.
+/// A write request with one insertion for each entry of the tables that are visible to the control plane, in source
+/// order.
 ///
-/// Values have as many bytes as their type, as p4c writes them. Priorities are those of the program; without them, the first entry has
-/// the largest. They are written only for tables that need them: P4Runtime rejects them elsewhere.
+/// Values have as many bytes as their type, as p4c writes them. Priorities are those of the program; if the program has
+/// none, the first entry has the largest. Only tables that need priorities have them: P4Runtime rejects them elsewhere.
 pub fn entries(program: &Objects) -> p4::WriteRequest {
     let mut symbols = symbols_of(program);
     // Duplicate ids are reported when the P4Info is generated.

@@ -93,7 +93,7 @@ impl Constants {
     }
 }
 
-/// Bodies whose assignments are executed: those of parsers, controls and actions.
+/// The bodies whose assignments are searched: those of parsers, controls and actions.
 fn bodies(program: &InlinedProgram) -> impl Iterator<Item = &Vec<Stmt>> {
     let states = program.blocks.iter().flat_map(|block| match &block.code {
         BlockCode::Parser(states) => &states[..],

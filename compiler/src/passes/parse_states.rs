@@ -248,7 +248,8 @@ fn skip_empty_states(states: &mut [DraftState]) {
     }
 }
 
-/// Merges a state into its only predecessor if the predecessor has an unconditional transition and one of both is generated.
+/// Merges a state into its only predecessor, if the predecessor's transition is unconditional and at least one of the
+/// two states is generated.
 fn merge_states(states: &mut [DraftState]) {
     let mut incoming = vec![0usize; states.len()];
     incoming[0] = 1;

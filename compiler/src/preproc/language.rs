@@ -59,7 +59,7 @@ impl Preprocessor<'_> {
         whole
     }
 
-    /// Converts `text` to tokens of P4. `text` is the text of token `whole`, or its end.
+    /// Converts `text` to tokens of P4. `text`: the text of the token `whole`, or the end of that text.
     fn emit_text(&mut self, text: &str, whole: &Token, out: &mut Vec<Token>) {
         let parts = lex_language(text, &mut self.names);
         // If the text is not literally in a file, all parts get the span of the whole.

@@ -60,7 +60,8 @@ impl Args {
 }
 
 impl Preprocessor<'_> {
-    /// Applies the options `-D` and `-U`. Each definition is its own source file, so that diagnostics can show it.
+    /// Applies the options `-D` and `-U`. Each `-D` becomes a source file of its own, so that diagnostics can show its
+    /// text.
     pub(super) fn define_from_options(&mut self) {
         for option in self.options.macros.clone() {
             match option {

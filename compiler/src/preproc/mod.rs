@@ -132,7 +132,8 @@ struct Conditional {
     span: Span,
     /// Whether the current branch is active.
     active: bool,
-    /// Whether no further branch can be active: one was, or the whole group is in an inactive branch.
+    /// Whether no further branch of the group can be active: an earlier branch was active, or the whole group is in an
+    /// inactive branch.
     done: bool,
     /// Whether `#else` has occurred.
     in_else: bool,

@@ -99,7 +99,8 @@ impl Preprocessor<'_> {
         out
     }
 
-    /// The operand at the start of `rest`, the rest of a body. `beside_paste`: whether `##` precedes it.
+    /// Parses the operand at the start of `rest`, the remaining tokens of a macro's body. `beside_paste`: whether `##`
+    /// precedes it.
     fn operand(&mut self, rest: &[Token], beside_paste: bool, call: &mut Call) -> Operand {
         let token = &rest[0];
         let one = |tokens, from_argument| Operand {

@@ -155,7 +155,8 @@ pub enum DefKind {
 pub struct CallInfo {
     /// The called declaration.
     pub callee: Callee,
-    /// Type arguments in order of the callee's type parameters; for constructors those of the type.
+    /// Type arguments in order of the callee's type parameters. For a constructor, these are the type parameters of the
+    /// constructed type.
     pub type_args: Vec<Type>,
     /// The bound parameters, in order of declaration. A reference to an action in a table's list binds only the parameters with a
     /// direction. Entries and default actions bind all parameters.

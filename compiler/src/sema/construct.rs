@@ -161,7 +161,8 @@ impl Checker<'_> {
         resolved
     }
 
-    /// Reports an instance without a name of an extern with abstract methods. Only named instances can have a body that implements them.
+    /// Reports an unnamed instance of an extern with abstract methods: only a named instance can have a body that
+    /// implements them.
     pub fn reject_abstract(&mut self, ty: &Type, span: Span) {
         let Type::Extern(n) = ty else { return };
         let DefKind::Extern(ext) = self.def(n.id).clone() else {

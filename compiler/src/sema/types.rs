@@ -315,7 +315,7 @@ impl Type {
 pub struct Substitution(Vec<(DeclId, Type)>);
 
 impl Substitution {
-    /// Maps the type parameters to the types, in order; surplus ones of either are ignored.
+    /// Maps the type parameters to the types, in order. If one list is longer, its further elements are ignored.
     pub fn new(
         params: impl IntoIterator<Item = DeclId>,
         args: impl IntoIterator<Item = Type>,

@@ -9,8 +9,8 @@ use crate::passes::inlined::{fits_in_action, Stmt, StmtKind};
 use crate::sema::Type;
 
 impl Builder<'_> {
-    /// Copies a number or boolean to a new variable, so that later writes to its fields do not change it. Constants and action parameters
-    /// need no copy.
+    /// Copies a number or boolean to a new variable, so that later writes to the fields that the value reads do not
+    /// change it. Constants and action parameters need no copy.
     pub fn save_value(&mut self, value: ir::Expr, span: Span, scope: &str) -> ir::Expr {
         match value.scalar() {
             Some(ty) if !value.is_constant() && !matches!(value, ir::Expr::Param { .. }) => {

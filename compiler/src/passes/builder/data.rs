@@ -12,7 +12,8 @@ use crate::ir::{
 };
 use crate::syntax::ast::Name;
 
-/// A value of any type. Its fields are read where it is used, so it is outdated once one of them is written.
+/// A value of any type, in terms of the fields that hold it. The fields are read where the value is used, so a write to
+/// one of them before that use changes the value.
 #[derive(Clone, Debug, Default)]
 pub enum Data {
     /// No value: the result of a call without a result, or one that is stored already.

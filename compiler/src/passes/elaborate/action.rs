@@ -110,7 +110,8 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Binds the parameters without a direction, which the control plane sets, to their positions, and returns them.
+    /// Binds each parameter without a direction, which the control plane sets, to its position. Returns these
+    /// parameters.
     fn run_time_params(&mut self, decl: &ActionDecl, callee: &Frame) -> Vec<ir::Param> {
         let mut params = Vec::new();
         for param in decl

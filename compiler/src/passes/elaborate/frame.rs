@@ -57,7 +57,7 @@ pub struct ControlInstance {
     /// Whether the program has several applications of the instance. Arguments are then copied to variables of the instance, so that its
     /// tables have the same key fields in all applications.
     pub shared: Cell<bool>,
-    /// Data of the first application, which later ones reuse.
+    /// Data of the first application of the instance, which later applications reuse.
     pub state: RefCell<ControlState>,
 }
 

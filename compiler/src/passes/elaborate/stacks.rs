@@ -27,8 +27,8 @@ enum Proof {
 }
 
 impl Elaborator<'_> {
-    /// The storage of `stack.next` outside `extract`: the element at `nextIndex`. Emits a bounds check, on whose failure the parser rejects.
-    /// Places other than a next element are returned unchanged.
+    /// The storage of `stack.next` outside `extract`: the element at `nextIndex`. Emits a bounds check; the parser
+    /// rejects the packet if the check fails. Places other than a next element are returned unchanged.
     pub fn next_element(&mut self, next: Place, span: Span, frame: &Rc<Frame>) -> Place {
         let storage = &self.program.storage;
         let (stack, elements): (Place, Vec<Place>) = match next {
@@ -64,7 +64,8 @@ impl Elaborator<'_> {
         }
     }
 
-    /// The storage of `stack.last`. Emits a check, on whose failure the parser rejects, unless the stack is known to have a last element.
+    /// The storage of `stack.last`. Unless the stack is known to have a last element, emits a check; the parser rejects
+    /// the packet if the check fails.
     pub fn last_element(&mut self, stack: Place, span: Span) -> Place {
         let (last, size) = match stack {
             Place::Stack(id) => (

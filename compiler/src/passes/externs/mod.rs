@@ -54,7 +54,7 @@ pub enum LoweredObject {
     Own(usize),
     /// An object of an extern that the compiler does not know, kept with `--emit-externs`.
     Other(ExternInstanceId),
-    /// An object that could not be lowered.
+    /// An object that could not be lowered, with the reason.
     Invalid(Absent),
 }
 

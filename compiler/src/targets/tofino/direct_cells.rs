@@ -9,7 +9,8 @@ use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::{RegisterId, TableId};
 use crate::passes::inlined::InlinedProgram;
 
-/// Sets the sizes of direct registers to those of their tables, and reports accesses without a hit entry.
+/// Sets the sizes of direct registers to those of their tables. Reports accesses outside the actions of the register's
+/// table, where no hit entry selects the cell.
 pub fn finish(program: &mut InlinedProgram, diagnostics: &mut Diagnostics) {
     let mut owners: Vec<(RegisterId, TableId)> = Vec::new();
     let objects = &mut program.objects;

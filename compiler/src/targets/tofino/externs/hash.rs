@@ -14,7 +14,7 @@ use crate::syntax::ast::BinaryOp;
 
 /// Type of an Internet checksum.
 const SUM: Scalar = Scalar::Bit(16);
-/// The ones' complement sum of data with a correct checksum.
+/// The ones' complement sum over data that includes a correct Internet checksum.
 const ALL_ONES: u32 = 0xffff;
 
 impl Lowering<'_> {

@@ -135,8 +135,8 @@ impl Shape {
         })
     }
 
-    /// The possible divisions of an entry's action data. The first has all data in separate rows. Each further one has more data in the
-    /// match entry.
+    /// The possible divisions of an entry's action data between separate rows and the match entry. The first has all
+    /// data in separate rows; each further one has more data in the match entry.
     fn action_data_splits(&self) -> Vec<ActionDataSplit> {
         let slots: Vec<Vec<(u64, u64)>> = self.data.iter().map(|bits| slots(bits)).collect();
         let sum = |slots: &[(u64, u64)]| slots.iter().map(|(slot, _)| slot).sum::<u64>();
@@ -367,7 +367,8 @@ fn slots(bits: &[u64]) -> Vec<(u64, u64)> {
     slots
 }
 
-/// Moves action data from separate rows into the entry until `bytes` bytes per entry suffice for the rest. `None` if the entry is too small.
+/// Moves action data from separate rows into the match entry until the rest takes at most `bytes` bytes per entry in
+/// the rows. `None` if the match entry is too small.
 fn move_into_entry(actions: &[Vec<(u64, u64)>], bytes: u64) -> Option<ActionDataSplit> {
     let mut left = ActionDataSplit {
         bytes: 0,
@@ -398,7 +399,8 @@ fn move_into_entry(actions: &[Vec<(u64, u64)>], bytes: u64) -> Option<ActionData
     Some(left)
 }
 
-/// Bytes that an entry's action data takes in rows: a power of two if it fits in a row, else whole rows.
+/// Number of bytes that `bytes` bytes of an entry's action data take in rows: a power of two if they fit in a row, else
+/// whole rows.
 fn row_bytes(bytes: u64) -> u64 {
     match bytes {
         0 => 0,

@@ -26,7 +26,7 @@ pub struct Effect {
     pub results: BTreeSet<Location>,
     /// Number of stages that the chain of operations needs.
     pub length: u32,
-    /// Resources without those of the objects.
+    /// Resources of the action or statement itself, without those of the accessed objects.
     pub takes: Resources,
     /// Registers that are accessed.
     pub registers: BTreeSet<RegisterId>,

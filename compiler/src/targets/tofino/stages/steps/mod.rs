@@ -161,14 +161,14 @@ impl Collector<'_> {
         }
     }
 
-    /// Removes one read of a field from the remaining ones.
+    /// Decrements the number of remaining reads of a field.
     fn remove_read(&mut self, field: FieldRef) {
         if let Some(count) = self.remaining_reads.get_mut(&field) {
             *count = count.saturating_sub(1);
         }
     }
 
-    /// Removes the reads of an expression from the remaining ones.
+    /// Decrements the number of remaining reads of each field in an expression.
     fn remove_reads_in(&mut self, expr: &Expr) {
         expr.walk(&mut |expr| {
             if let Expr::Field { place, .. } = expr {
@@ -515,7 +515,8 @@ impl Collector<'_> {
             .collect()
     }
 
-    /// Prepares for a write of locations: discards pending copies to them, and adds steps for pending copies from them.
+    /// Updates the pending copies before a write to `locations`: discards copies to these locations, and adds steps for
+    /// copies from them.
     fn invalidate_copies(&mut self, locations: &BTreeSet<Location>) {
         for location in locations {
             if let Location::Field(field) = location {

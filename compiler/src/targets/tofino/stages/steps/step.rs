@@ -83,7 +83,7 @@ pub struct Step {
     pub min_stage: u32,
     /// Control dependencies: pairs of the position of a deciding step and its outcome, outermost first.
     pub control_dependencies: Vec<(usize, u32)>,
-    /// Resources without those of the objects and of the crossbars.
+    /// Resources of the step itself, without those of the accessed objects and of the crossbars.
     pub takes: Resources,
     /// Inputs on the exact match crossbar, each with its number of bytes. Steps in the same stage share them.
     pub exact: BTreeMap<Location, u64>,
