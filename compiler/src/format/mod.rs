@@ -80,7 +80,7 @@ fn same_piece(before: &Piece<'_>, after: &Piece<'_>) -> bool {
         }
 }
 
-/// A line without carriage returns at its end.
+/// Removes carriage returns from the end of a line.
 fn without_carriage_returns(line: &str) -> &str {
     line.trim_end_matches('\r')
 }

@@ -53,7 +53,8 @@ pub enum RenameError {
 }
 
 impl Analysis {
-    /// Analyses a program. The phases recurse as deeply as it nests: call this with a large stack.
+    /// Analyses a program. The phases recurse as deeply as the program is nested, so call this function on a large
+    /// stack.
     ///
     /// # Errors
     /// The main file cannot be read.

@@ -146,12 +146,12 @@ impl Key {
 /// The permitted uses of an action in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ActionScope {
-    /// In entries and as the default action.
+    /// Allowed in entries and as the default action.
     #[default]
     TableAndDefault,
-    /// Only in entries: `@tableonly`.
+    /// Allowed only in entries: `@tableonly`.
     TableOnly,
-    /// Only as the default action: `@defaultonly`.
+    /// Allowed only as the default action: `@defaultonly`.
     DefaultOnly,
 }
 
@@ -160,7 +160,7 @@ pub enum ActionScope {
 pub struct ActionRef {
     /// The listed action.
     pub action: ActionId,
-    /// Its permitted uses in this table.
+    /// Permitted uses of the action in this table.
     pub scope: ActionScope,
     /// Unstructured annotations of the list element, as written.
     pub annotations: Vec<String>,
@@ -175,7 +175,7 @@ pub struct DefaultAction {
     pub action: ActionId,
     /// Values of the action's run-time parameters, in the order of [`Action::params`].
     pub args: Vec<BigInt>,
-    /// Whether it is declared `const`, so that the control plane cannot change it.
+    /// Whether the default action is declared `const`, so that the control plane cannot change it.
     pub constant: bool,
 }
 
@@ -276,7 +276,8 @@ impl Table {
     }
 }
 
-/// Division of a table into partitions, of which a lookup searches one. An exact part of the key or a TCAM of prefixes selects it.
+/// Division of a table into partitions. A lookup searches one partition, which an exact part of the key or a TCAM of
+/// prefixes selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Partitions {
     /// Number of partitions.
@@ -396,9 +397,10 @@ pub struct ActionProfile {
     pub groups: u64,
     /// Meaning of the sizes of an action selector; `None` if the program does not set it.
     pub semantics: Option<SizeSemantics>,
-    /// The member selection; `None` for an action profile. Set when the first table that uses it is compiled.
+    /// How an action selector selects a member; `None` for an action profile. Set when the first table that uses the
+    /// selector is compiled.
     pub selector: Option<Selector>,
-    /// Tables with this implementation.
+    /// Tables whose `implementation` is this action profile or selector.
     pub tables: Vec<TableId>,
 }
 
@@ -502,7 +504,7 @@ pub enum CalculationInput {
         /// Width in bits.
         width: u32,
     },
-    /// The payload, preceded by all headers after the last one named.
+    /// The payload, preceded by all headers after the last header that the inputs name.
     Payload,
 }
 
@@ -522,7 +524,7 @@ pub struct Calculation {
 pub struct Checksum {
     /// True if the checksum is verified after the parser; false if it is updated before the deparser.
     pub verify: bool,
-    /// The checksum is verified or updated only if this is true.
+    /// Condition under which the checksum is verified or updated.
     pub condition: Expr,
     /// The field that holds the checksum.
     pub target: FieldRef,

@@ -53,13 +53,14 @@ pub struct Options {
     pub include_dirs: Vec<PathBuf>,
     /// `-D` and `-U`, in order of the command line.
     pub macros: Vec<MacroOption>,
-    /// Do not define `__TARGET_BMV2__`, as in the preprocessor step of the p4c driver.
+    /// Whether to leave `__TARGET_BMV2__` undefined, as in the preprocessor step of the p4c driver.
     pub without_target: bool,
-    /// `--nocpp`: the text is already preprocessed. Line markers are applied, other lines that begin with `#` are ignored.
+    /// `--nocpp`: whether the text is already preprocessed. Line markers are applied, and other lines that begin with
+    /// `#` are ignored.
     pub only_line_markers: bool,
     /// The time of `__DATE__` and `__TIME__`, in UTC. Default: 1970.
     pub now: Option<SystemTime>,
-    /// `-MG`: missing files are not errors.
+    /// `-MG`: whether missing files are assumed to be generated later, and are not errors.
     pub missing_are_generated: bool,
 }
 
@@ -145,7 +146,8 @@ struct OpenFile {
     id: FileId,
     tokens: Rc<[Token]>,
     pos: usize,
-    /// Index of the `-I` folder with the file; `None` for others. Start of the search for `#include_next`.
+    /// Index of the `-I` folder that contains the file, after which `#include_next` starts its search; `None` for files
+    /// in other folders.
     folder: Option<usize>,
     conditionals: Vec<Conditional>,
 }

@@ -114,7 +114,7 @@ pub trait Target: Debug + Sync {
         None
     }
 
-    /// State of the lowering of externs that only this target needs ([`Lowering::state`]).
+    /// Creates the state that only this target needs while externs are lowered ([`Lowering::state`]).
     fn lowering_state(&self) -> Box<dyn Any> {
         Box::new(())
     }
@@ -138,7 +138,7 @@ pub trait Target: Debug + Sync {
         false
     }
 
-    /// Checks and completes the inlined program.
+    /// Runs the target's own pass over the inlined program, which checks and completes it.
     fn finish_inlined(&self, _program: &mut InlinedProgram, _diagnostics: &mut Diagnostics) {}
 
     /// Whether a packet that a parser rejects by `transition reject` continues to the control after the parser.
@@ -147,7 +147,7 @@ pub trait Target: Debug + Sync {
     /// The statements that deparsers may contain, besides `emit`.
     fn deparser_form(&self) -> DeparserForm;
 
-    /// Completes the program in the IR.
+    /// Runs the target's own pass over the finished IR, which completes it.
     fn finish(&self, _program: &mut FlatProgram) {}
 
     /// Reports objects and statements that exceed the target's hardware.
@@ -205,7 +205,8 @@ pub enum PropertyValue {
     PositiveNumber,
     /// An extern object.
     Object,
-    /// An extern object whose type has a name with this prefix. With other values, the property is unknown.
+    /// An extern object whose type has a name with this prefix. With any other value, the compiler treats the property
+    /// as unknown.
     ObjectNamed(&'static str),
 }
 

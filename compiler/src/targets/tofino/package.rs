@@ -19,7 +19,7 @@ use crate::passes::externs::call::Region;
 use crate::sema::{CallInfo, Callee, DefKind, Resolution, Type};
 use crate::syntax::ast::{Arg, Expr, ExprKind, Instantiation, Param};
 
-/// Names of the blocks of a gress for the target.
+/// The target's names for the blocks of a gress (ingress or egress).
 struct Names {
     /// `ingress` or `egress`, the prefix of names of headers and metadata.
     prefix: &'static str,
@@ -43,7 +43,7 @@ const GRESSES: [Names; 2] = [
     },
 ];
 
-/// Bindings of the parameters that the blocks of a gress share.
+/// Bindings of the parameters that the blocks of a gress (ingress or egress) share.
 struct Gress {
     headers: Binding,
     /// The user metadata.
@@ -140,7 +140,7 @@ impl<'a> Elaborator<'a> {
         }
     }
 
-    /// Elaborates the parser, control and deparser of a gress.
+    /// Elaborates the parser, control and deparser of a gress (ingress or egress).
     fn gress(
         &mut self,
         names: &Names,
@@ -209,7 +209,8 @@ impl<'a> Elaborator<'a> {
         bindings
     }
 
-    /// The storage of a gress for intrinsic metadata of a type. It is created on first use, with an alias for each field.
+    /// The storage of a gress (ingress or egress) for intrinsic metadata of the type `ty`. It is created on first use,
+    /// with an alias for each field.
     fn intrinsic_metadata(&mut self, gress: &mut Gress, ty: &Type) -> Place {
         let Some(nominal) = ty.nominal() else {
             return self.no_place(None, "intrinsic metadata has a type without a name");

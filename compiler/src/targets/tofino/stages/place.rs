@@ -172,7 +172,8 @@ fn schedule(
     }
 }
 
-/// A logical table that statements share: the stage, the gress, and the control dependencies of its statements.
+/// A logical table that statements share: its stage, `ingress` or `egress`, and the control dependencies of its
+/// statements.
 type SharedTable = (u32, &'static str, Vec<(usize, u32)>);
 
 /// The resources that the steps placed so far use.
