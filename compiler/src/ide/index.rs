@@ -116,7 +116,7 @@ pub(super) fn is_at(span: Span, offset: u32) -> bool {
 struct IndexBuilder<'a> {
     checked: &'a CheckedProgram,
     out: Index,
-    /// States of the enclosing parser.
+    /// States of the enclosing parser, by name.
     states: FxHashMap<Name, DeclId>,
 }
 

@@ -54,7 +54,7 @@ pub enum IdError {
 /// Generates the P4Info of a program.
 ///
 /// # Errors
-/// All conflicts of explicit ids.
+/// Explicit ids (`@id`) are invalid or conflict; all such errors are returned.
 pub fn emit(program: &Objects) -> Result<p4::P4Info, Vec<IdError>> {
     let mut writer = Writer {
         program,

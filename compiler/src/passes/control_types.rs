@@ -39,7 +39,7 @@ pub fn describe(
     objects.control_types = describer.types;
 }
 
-/// The state of the pass.
+/// Collects the descriptions of types, controller headers and the package for the control plane.
 struct Describer<'a> {
     checked: &'a CheckedProgram,
     sources: &'a SourceMap,

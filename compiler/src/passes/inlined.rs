@@ -170,7 +170,7 @@ pub struct Block {
     pub name: &'static str,
     /// Source position of the parser or control.
     pub source: Source,
-    /// The statements or states.
+    /// The statements of the control, or the states of the parser.
     pub code: BlockCode,
 }
 

@@ -26,7 +26,7 @@ pub fn store_conditions(program: &mut InlinedProgram) {
     }
 }
 
-/// The state of the pass.
+/// Stores conditions and keys of parser states in new variables.
 struct Fields<'p> {
     objects: &'p mut Objects,
     names: &'p mut Names,

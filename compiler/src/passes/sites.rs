@@ -18,7 +18,8 @@ use crate::names::Names;
 /// Width in bits of the number of an application: far more applications of a table than hand-written programs have.
 const SITE_BITS: u32 = 16;
 
-/// Sets a variable before each application of a table that has several.
+/// Emits, before each application of a table with several applications, a store of the application's number in a
+/// variable.
 pub fn number_sites(
     pipelines: &mut [Pipeline],
     objects: &mut Objects,

@@ -67,7 +67,7 @@ pub(super) struct Checker<'a> {
     pub checked_specializations: FxHashSet<Type>,
     /// Whether a type may be part of a header, cached by type.
     pub header_parts: FxHashMap<Type, bool>,
-    /// Sizes by type; `None` for types without a size. A cache of `layout`.
+    /// Cached sizes of types; `None` for types without a size.
     pub layouts: FxHashMap<Type, Option<Layout>>,
     /// Sum of the sizes of all constant values so far, in bytes; limited to `MAX_CONSTANT_BYTES`.
     pub constant_bytes: u64,

@@ -122,7 +122,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The type of a place that can be sliced, a number or boolean.
+    /// The type of the number or boolean in a place. The place must be one that can be sliced.
     fn place_type(&self, place: &Place) -> Type {
         match place {
             Place::Scalar(_, Scalar::Bool) => Type::Bool,

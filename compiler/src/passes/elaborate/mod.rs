@@ -51,7 +51,7 @@ use crate::sema::{DefKind, Substitution, Type};
 use crate::stack::levels;
 use crate::syntax::ast::{Decl, DeclId, Expr, ExprId, ExprKind, TypeRef};
 
-/// State of the elaboration.
+/// The elaboration of a program: the output so far, and the context of the current statement.
 pub struct Elaborator<'a> {
     /// The program under construction.
     build: Builder<'a>,

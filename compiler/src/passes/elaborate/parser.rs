@@ -282,7 +282,7 @@ impl Elaborator<'_> {
         self.enter_parser(&instance, copied, info, call, span, frame);
     }
 
-    /// Whether the current parser calls a sub-parser with different arguments.
+    /// Whether the calls of a sub-parser in the current parser differ in their arguments.
     fn has_several_argument_lists(&mut self, sub_parser: &Expr, frame: &Rc<Frame>) -> bool {
         let (Resolution::Decl(id), Some(caller)) =
             (self.checked.resolution(sub_parser), frame.parser.clone())

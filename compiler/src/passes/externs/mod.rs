@@ -38,19 +38,19 @@ use splice::Lowered;
 /// An extern object after lowering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoweredObject {
-    /// `counter`.
+    /// A counter array.
     Counter(CounterId),
-    /// `direct_counter`.
+    /// A direct counter, with a cell for each entry of a table.
     DirectCounter(CounterId),
-    /// `meter`.
+    /// A meter array.
     Meter(MeterId),
-    /// `direct_meter`.
+    /// A direct meter, with a cell for each entry of a table.
     DirectMeter(MeterId),
-    /// `register`.
+    /// A register array.
     Register(RegisterId),
-    /// `action_profile` or `action_selector`.
+    /// An action profile or action selector.
     ActionProfile(ActionProfileId),
-    /// An object that only the target knows, by its position in the target's state ([`Lowering::state`]).
+    /// An object of an extern that only the target has, by its position in the target's state ([`Lowering::state`]).
     Own(usize),
     /// An object of an extern that the compiler does not know, kept with `--emit-externs`.
     Other(ExternInstanceId),
@@ -58,7 +58,7 @@ pub enum LoweredObject {
     Invalid(Absent),
 }
 
-/// State of the pass.
+/// The lowering of extern objects and calls: results so far, and data that calls share.
 pub struct Lowering<'a> {
     build: Builder<'a>,
     /// The block that contains the current call.

@@ -12,9 +12,9 @@ use super::call::{Argument, ExternArg};
 /// The lowered calls of a program, by [`crate::ir::CallId`].
 #[derive(Default)]
 pub struct Lowered {
-    /// Statements of each call.
+    /// Statements that replace each call.
     pub code: Vec<Vec<Stmt>>,
-    /// Result of each call; `None` for a call without a scalar result.
+    /// Value that replaces the result of each call; `None` for a call without a scalar result.
     pub results: Vec<Option<Expr>>,
 }
 

@@ -43,7 +43,7 @@ pub fn check(program: &InlinedProgram, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// A forward dataflow analysis over structured bodies.
+/// A forward dataflow analysis of the registers that a packet may have accessed.
 struct Check<'p> {
     program: &'p InlinedProgram,
     diagnostics: &'p mut Diagnostics,

@@ -24,7 +24,7 @@ use crate::ir::{MeterId, RegisterId, TableId};
 use crate::passes::externs::{LoweredObject, Lowering};
 use crate::sema::Type;
 
-/// State of the lowering that only Tofino needs.
+/// Data that only Tofino needs while externs are lowered.
 #[derive(Default)]
 pub struct State {
     /// Objects without an equivalent in v1model.

@@ -24,9 +24,9 @@ pub enum Object {
     },
     /// `Hash`; `None` is the identity.
     Hash { algorithm: Option<Algorithm> },
-    /// `CRCPolynomial`.
+    /// An object of the extern `CRCPolynomial`.
     Polynomial(CrcParameters),
-    /// `Random`.
+    /// An object of the extern `Random`.
     Random,
     /// `Checksum`. `sum` is the variable with the sum so far; `None` before the first call.
     Checksum { sum: Option<FieldRef> },
@@ -37,7 +37,7 @@ pub enum Object {
     },
     /// `RegisterParam`: a register of one cell.
     RegisterParam(RegisterId),
-    /// `MathUnit`.
+    /// An object of the extern `MathUnit`.
     MathUnit(MathUnit),
     /// `ParserCounter`. `fields` are the variables of the current counter and of the stack below it; empty before the first call.
     ParserCounter { fields: Vec<FieldRef> },
@@ -61,9 +61,9 @@ pub enum Object {
         /// Result of `execute` if the packet is not to be dropped.
         no_drop: BigInt,
     },
-    /// `Mirror`.
+    /// An object of the extern `Mirror`.
     Mirror,
-    /// `Resubmit`.
+    /// An object of the extern `Resubmit`.
     Resubmit,
     /// `Digest`, by its control-plane name.
     Digest(String),
@@ -311,7 +311,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// The unit for the constructor arguments of a `MathUnit`; `None` if they are not constant.
+    /// The math unit that the constructor arguments of a `MathUnit` describe; `None` if they are not constant.
     fn math_unit(&mut self, args: &[ExternArg]) -> Option<MathUnit> {
         let signed = |wanted: &str| number(args, wanted).and_then(|n| i32::try_from(n).ok());
         if let Some(op) = enum_argument(self, args, "op") {

@@ -20,7 +20,7 @@ pub fn refuse(program: &FlatProgram, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// A forward dataflow analysis over the structured body of a pipeline.
+/// A forward dataflow analysis of the tables that a packet may have applied in a pipeline.
 struct PathAnalysis<'a> {
     program: &'a FlatProgram,
     diagnostics: &'a mut Diagnostics,

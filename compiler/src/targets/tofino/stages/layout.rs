@@ -58,7 +58,7 @@ pub enum Match {
 /// The properties of a table that determine its memories.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// The lookup method.
+    /// The lookup method of the table.
     pub method: Match,
     /// Width of the key in bits.
     pub key_bits: u64,

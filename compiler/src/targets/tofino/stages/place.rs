@@ -192,7 +192,7 @@ struct PartialSchedule {
 }
 
 impl PartialSchedule {
-    /// The resources that placed steps use in a stage, as a reference for adding to them.
+    /// A mutable reference to the resources that placed steps use in a stage.
     fn stage_mut(&mut self, stage: u32) -> &mut Resources {
         let stage = stage as usize;
         if self.used.len() <= stage {

@@ -43,8 +43,8 @@ impl Lowering<'_> {
         );
     }
 
-    /// The field list for the argument at `position`, which is the number of a `@field_list` or a struct of fields. An empty list if there is
-    /// no such argument. Lists with the same fields are shared.
+    /// The field list that the argument at `position` selects, by the number of a `@field_list` or as a struct of
+    /// fields. Without such an argument, the list is empty. Lists with the same fields are shared.
     pub fn field_list(&mut self, args: &[ExternArg], position: usize, span: Span) -> FieldListId {
         let (name, fields) = match args.get(position) {
             None => ("empty".to_owned(), Vec::new()),

@@ -71,7 +71,7 @@ pub struct Step {
     pub byte: Option<Byte>,
     /// For a table, the writes by outcome; empty for other steps.
     pub outcomes: Vec<BTreeSet<Location>>,
-    /// The mask of the written bits, if the step writes a slice of a field.
+    /// The field and the mask of the written bits, if the step writes a slice of a field.
     pub slice: Option<(Location, BigInt)>,
     /// Written locations that hold the result of a register, hash or meter, on which the action can do one more operation.
     pub results: BTreeSet<Location>,

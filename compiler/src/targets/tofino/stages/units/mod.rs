@@ -50,7 +50,7 @@ enum Around {
     Action,
 }
 
-/// The state of the check.
+/// The check of a program's operations against the units of a stage.
 struct Units<'a> {
     checked: &'a CheckedProgram,
     arch: Arch,

@@ -26,7 +26,7 @@ pub(super) fn dead_assignments(
     analysis.dead
 }
 
-/// The state of the liveness analysis.
+/// The liveness analysis of an `apply` method's parameters, with the dead assignments found so far.
 struct Overwritten<'a> {
     checked: &'a CheckedProgram,
     params: BTreeSet<DeclId>,
