@@ -4,7 +4,7 @@ use alfirk_bmv2_json as json;
 
 use crate::ir::{FieldWidth, FlatProgram, HeaderType};
 
-/// All header types. Types of metadata are padded to whole bytes, as BMv2 requires.
+/// Writes all header types. Types of metadata are padded to whole bytes, as BMv2 requires.
 pub fn types(program: &FlatProgram) -> Vec<json::HeaderType> {
     let storage = &program.objects.storage;
     storage
@@ -55,7 +55,7 @@ fn header_type(ty: &HeaderType, id: i64, metadata: bool) -> json::HeaderType {
     }
 }
 
-/// All header instances.
+/// Writes all header instances.
 pub fn instances(program: &FlatProgram) -> Vec<json::Header> {
     let storage = &program.objects.storage;
     (storage.headers.iter().enumerate())
@@ -70,7 +70,7 @@ pub fn instances(program: &FlatProgram) -> Vec<json::Header> {
         .collect()
 }
 
-/// All header stacks.
+/// Writes all header stacks.
 pub fn stacks(program: &FlatProgram) -> Vec<json::HeaderStack> {
     let storage = &program.objects.storage;
     (storage.stacks.iter().enumerate())
@@ -88,7 +88,7 @@ pub fn stacks(program: &FlatProgram) -> Vec<json::HeaderStack> {
         .collect()
 }
 
-/// All header union types.
+/// Writes all header union types.
 pub fn union_types(program: &FlatProgram) -> Vec<json::HeaderUnionType> {
     let storage = &program.objects.storage;
     (storage.union_types.iter().enumerate())
@@ -102,7 +102,7 @@ pub fn union_types(program: &FlatProgram) -> Vec<json::HeaderUnionType> {
         .collect()
 }
 
-/// All header unions, including the elements of stacks.
+/// Writes all header unions, including the elements of stacks.
 pub fn unions(program: &FlatProgram) -> Vec<json::HeaderUnion> {
     let storage = &program.objects.storage;
     (storage.unions.iter().enumerate())
@@ -120,7 +120,7 @@ pub fn unions(program: &FlatProgram) -> Vec<json::HeaderUnion> {
         .collect()
 }
 
-/// All stacks of header unions.
+/// Writes all stacks of header unions.
 pub fn union_stacks(program: &FlatProgram) -> Vec<json::HeaderUnionStack> {
     let storage = &program.objects.storage;
     (storage.union_stacks.iter().enumerate())
@@ -138,7 +138,7 @@ pub fn union_stacks(program: &FlatProgram) -> Vec<json::HeaderUnionStack> {
         .collect()
 }
 
-/// The target's names for fields that it reads or writes, with the fields.
+/// Writes the aliases: the target's names for fields that it reads or writes, each with its field.
 pub fn aliases(program: &FlatProgram) -> Vec<(String, json::FieldRef)> {
     let storage = &program.objects.storage;
     (program.objects.aliases.iter())

@@ -21,7 +21,8 @@ fn fields(program: &FlatProgram, fields: &[FieldRef]) -> Vec<json::Expr> {
     fields.iter().map(|field| exprs.field(*field)).collect()
 }
 
-/// Field lists that clone, resubmit and recirculate preserve. Ids start at 1, as 0 means "not called" for the switch.
+/// Writes the field lists that clone, resubmit and recirculate preserve. Ids start at 1, as 0 means "not called" for
+/// the switch.
 pub fn field_lists(program: &FlatProgram) -> Vec<json::FieldList> {
     (program.objects.field_lists.iter().zip(1..))
         .map(|(list, id)| json::FieldList {
@@ -33,7 +34,7 @@ pub fn field_lists(program: &FlatProgram) -> Vec<json::FieldList> {
         .collect()
 }
 
-/// Field lists of digests. Ids start at 1, as 0 means "not called" for the switch.
+/// Writes the field lists of digests. Ids start at 1, as 0 means "not called" for the switch.
 pub fn learn_lists(program: &FlatProgram) -> Vec<json::FieldList> {
     (program.objects.digests.iter().zip(1..))
         .map(|(digest, id)| json::FieldList {
@@ -45,7 +46,7 @@ pub fn learn_lists(program: &FlatProgram) -> Vec<json::FieldList> {
         .collect()
 }
 
-/// Parser value sets.
+/// Writes all parser value sets.
 pub fn value_sets(program: &FlatProgram) -> Vec<json::ParseVset> {
     (program.objects.value_sets.iter().zip(0..))
         .map(|(set, id)| json::ParseVset {
@@ -57,7 +58,7 @@ pub fn value_sets(program: &FlatProgram) -> Vec<json::ParseVset> {
         .collect()
 }
 
-/// The deparsers.
+/// Writes all deparsers.
 pub fn deparsers(program: &FlatProgram) -> Vec<json::Deparser> {
     (program.deparsers.iter().zip(0..))
         .map(|(deparser, id)| json::Deparser {
@@ -74,7 +75,7 @@ pub fn deparsers(program: &FlatProgram) -> Vec<json::Deparser> {
         .collect()
 }
 
-/// Meter arrays and direct meters. Direct meters without a table are omitted.
+/// Writes all meter arrays, and the direct meters of tables. Direct meters without a table are omitted.
 pub fn meters(program: &FlatProgram) -> Vec<json::MeterArray> {
     let exprs = Exprs::new(program);
     (program.objects.meters.iter().zip(0..))
@@ -100,7 +101,7 @@ pub fn meters(program: &FlatProgram) -> Vec<json::MeterArray> {
         .collect()
 }
 
-/// Counter arrays and direct counters. Direct counters without a table are omitted.
+/// Writes all counter arrays, and the direct counters of tables. Direct counters without a table are omitted.
 pub fn counters(program: &FlatProgram) -> Vec<json::CounterArray> {
     (program.objects.counters.iter().zip(0..))
         .filter(|(counter, _)| !counter.direct || counter.table.is_some())
@@ -117,7 +118,7 @@ pub fn counters(program: &FlatProgram) -> Vec<json::CounterArray> {
         .collect()
 }
 
-/// Register arrays.
+/// Writes all register arrays.
 pub fn registers(program: &FlatProgram) -> Vec<json::RegisterArray> {
     (program.objects.registers.iter().zip(0..))
         .map(|(register, id)| json::RegisterArray {
@@ -132,7 +133,7 @@ pub fn registers(program: &FlatProgram) -> Vec<json::RegisterArray> {
         .collect()
 }
 
-/// Hashes and checksums, in p4c's order.
+/// Writes all hashes and checksums, in p4c's order.
 pub fn calculations(program: &FlatProgram) -> Vec<json::Calculation> {
     let exprs = Exprs::new(program);
     let ids = (0..program.objects.calculations.len()).map(CalculationId::from);
@@ -180,7 +181,7 @@ fn crc(of: CrcParameters) -> json::CrcParameters {
     }
 }
 
-/// Checksums that are updated, then those that are verified.
+/// Writes the checksums that are updated, then those that are verified.
 pub fn checksums(program: &FlatProgram) -> Vec<json::Checksum> {
     let exprs = Exprs::new(program);
     (calculation::updates_first(program).enumerate())
@@ -205,7 +206,7 @@ pub fn checksums(program: &FlatProgram) -> Vec<json::Checksum> {
         .collect()
 }
 
-/// Instances of extern objects that are not part of v1model.
+/// Writes the instances of extern objects that are not part of v1model.
 pub fn extern_instances(program: &FlatProgram) -> Vec<json::ExternInstance> {
     (program.objects.extern_instances.iter().zip(0..))
         .map(|(instance, id)| json::ExternInstance {

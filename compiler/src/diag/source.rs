@@ -43,9 +43,9 @@ impl Span {
         self.file == other.file && self.lo <= other.lo && other.hi <= self.hi
     }
 
-    /// The smallest span that covers both. If they are in different files, as for a construct that begins in an included file, the result
-    /// is the first span. A span of several tokens of a macro has no origin, as an error in it is usually an error in the use of the
-    /// macro.
+    /// The smallest span that covers this span and `end`. If they are in different files, as for a construct that
+    /// begins in an included file, the result is this span. A span of several tokens of a macro has no origin, as an
+    /// error in it is usually an error in the use of the macro.
     pub fn to(self, end: Span) -> Span {
         if self.file != end.file {
             return self;

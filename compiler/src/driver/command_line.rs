@@ -17,7 +17,7 @@ const SEVERAL_LETTERS: [(&str, bool); 11] = [
     ("-Xlinker", true),
 ];
 
-/// Options with an optional value in the same word.
+/// Options with an optional value in the same word, each with the long option that replaces it.
 const OPTIONAL_VALUE: [(&str, &str); 2] = [("-O", "--O="), ("-W", "--W=")];
 
 /// Options whose value is in the same word or the next one; the next word may begin with a dash.

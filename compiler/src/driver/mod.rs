@@ -390,7 +390,7 @@ impl Session {
         })
     }
 
-    /// The results after the parser.
+    /// Runs the phases after the parser, as far as the goals need them, and returns their results.
     fn outputs(&mut self, tree: P4Program, goals: Goals) -> Result<Outputs, ErrorReported> {
         let checked = self.checked_tree(tree)?;
         let constants = goals

@@ -10,7 +10,7 @@ pub struct Listing<'p> {
 }
 
 impl<'p> Listing<'p> {
-    /// The positions of a program's objects.
+    /// Determines the positions of a program's objects.
     pub fn of(program: &'p Objects) -> Listing<'p> {
         let mut positions = BTreeMap::new();
         for (position, (kind, name)) in program.listing.iter().enumerate() {

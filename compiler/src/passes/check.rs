@@ -164,9 +164,10 @@ enum BodyKind {
     Parser,
     Control,
     Action,
-    /// The pass `checksums` reports statements that the target does not support.
+    /// A control that verifies or updates checksums. The pass `checksums` reports statements that the target does not
+    /// support.
     Checksums,
-    /// The pass `deparsers` reports statements that the target does not support.
+    /// A deparser. The pass `deparsers` reports statements that the target does not support.
     Deparser,
 }
 

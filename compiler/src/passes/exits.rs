@@ -224,7 +224,7 @@ fn exit_if_set(flag: FieldRef, copies: Vec<Stmt>, source: &Source) -> Stmt {
     statement(kind, source)
 }
 
-/// A store to the exit flag.
+/// Creates a statement that stores `value` in the exit flag.
 fn set(flag: FieldRef, value: bool, source: &Source) -> Stmt {
     let effect = Effect::Assign {
         target: flag.into(),

@@ -393,7 +393,7 @@ impl<'a> FlowAnalysis<'a> {
         self.state = after;
     }
 
-    /// Refines the validity of headers by a condition.
+    /// Updates the validity of headers after a test of `condition`. `holds`: the outcome of the test.
     fn assume(&mut self, condition: &'a Expr, holds: bool) {
         match &condition.kind {
             ExprKind::Unary(UnaryOp::Not, inner) => self.assume(inner, !holds),

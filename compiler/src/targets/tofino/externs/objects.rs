@@ -41,7 +41,7 @@ pub enum Object {
     MathUnit(MathUnit),
     /// `ParserCounter`. `fields` are the variables of the current counter and of the stack below it; empty before the first call.
     ParserCounter { fields: Vec<FieldRef> },
-    /// `Lpf` or `DirectLpf`.
+    /// An object of the extern `Lpf` or `DirectLpf`.
     Lpf {
         /// Register with the configurations.
         spec: RegisterId,
@@ -50,7 +50,7 @@ pub enum Object {
         /// For a `DirectLpf`, the field with the index of the hit entry; `None` for an `Lpf`.
         entry: Option<FieldRef>,
     },
-    /// `Wred` or `DirectWred`.
+    /// An object of the extern `Wred` or `DirectWred`.
     Wred {
         /// Register with the profiles; a `DirectWred` has one profile for all entries.
         thresholds: RegisterId,

@@ -278,18 +278,18 @@ impl Units<'_> {
 /// The purpose for which an action uses a unit that works only on a hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HitUnit {
-    /// A hash of packet fields as a value.
+    /// Computing a hash of packet fields as a value.
     Hash,
-    /// A hash of packet fields as the index of a cell.
+    /// Computing a hash of packet fields as the index of a cell.
     Index,
-    /// A hash by annotation: values of a block with `@in_hash`.
+    /// Computing the values of a block with the annotation `@in_hash`.
     Annotated,
-    /// A random number.
+    /// Drawing a random number.
     Random,
 }
 
 impl HitUnit {
-    /// A predicate for messages, whose subject is the action.
+    /// The predicate of a message about the unit, such as "draws a random number"; the action is the subject.
     fn predicate(self) -> &'static str {
         match self {
             HitUnit::Hash => "computes a hash",
