@@ -6,7 +6,7 @@ use alfirk_ctrl::topology::{HostIndex, LinkIndex};
 
 /// A time interval in which a link loses frames.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outage {
+pub struct LossInterval {
     /// Index of the link in the topology.
     pub link: LinkIndex,
     /// Loss probability per frame and direction.
@@ -48,7 +48,7 @@ pub(super) struct Changes {
 
 impl Changes {
     /// Creates the list of changes: for each outage its start and its end, for each suspension its start.
-    pub(super) fn new(outages: &[Outage], suspensions: &[Suspension]) -> Changes {
+    pub(super) fn new(outages: &[LossInterval], suspensions: &[Suspension]) -> Changes {
         let losses = outages.iter().flat_map(|outage| {
             let ends = outage.until.map(|until| (until, None));
             let changes = [Some((outage.from, Some(outage.loss))), ends];
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn changes_are_due_in_order_after_the_post() {
-        let outage = |link, from, until| Outage {
+        let outage = |link, from, until| LossInterval {
             link: LinkIndex(link),
             loss: 0.5,
             from,

@@ -17,7 +17,7 @@ mod safeguard;
 pub mod stream;
 pub mod workload;
 
-pub use changes::{Outage, Suspension};
+pub use changes::{LossInterval, Suspension};
 pub use fabric::{
     Fabric, FabricError, FlowControl, GroupChange, PausedLink, SharedFabric, Traffic, Victim,
 };

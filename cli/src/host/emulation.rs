@@ -136,8 +136,9 @@ impl HostEmulation {
         Some((seen.seen_at, seen.event))
     }
 
-    /// Returns the next frame that has reached the other end of the emulated link by `now`; `None` if there is none.
-    pub(super) fn next_frame(&mut self, now: u64) -> Option<Vec<u8>> {
+    /// Removes and returns the next sent frame that has crossed the emulated link by `now` and is to be put on the real
+    /// interface; `None` if there is none.
+    pub(super) fn next_sent_frame(&mut self, now: u64) -> Option<Vec<u8>> {
         self.link.pop(now)
     }
 
@@ -205,11 +206,11 @@ mod tests {
         emulation.receive_frame(1_000, &arp_request());
         assert_eq!(emulation.poll_timeout(), Some(1_250));
         emulation.advance(&mut host, 1_249);
-        assert_eq!(emulation.next_frame(u64::MAX), None);
+        assert_eq!(emulation.next_sent_frame(u64::MAX), None);
         emulation.advance(&mut host, 1_250);
         let arrival = 1_250 + ON_LINK + 100;
-        assert_eq!(emulation.next_frame(arrival - 1), None);
-        assert!(emulation.next_frame(arrival).is_some());
+        assert_eq!(emulation.next_sent_frame(arrival - 1), None);
+        assert!(emulation.next_sent_frame(arrival).is_some());
     }
 
     #[test]
@@ -227,7 +228,7 @@ mod tests {
             emulation.advance(&mut host, 50_000);
             let mut found = Vec::new();
             while let Some(at) = emulation.link.poll_timeout() {
-                found.extend(emulation.next_frame(at).map(|_| at));
+                found.extend(emulation.next_sent_frame(at).map(|_| at));
             }
             found
         };

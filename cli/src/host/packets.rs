@@ -125,7 +125,7 @@ impl Station for PacketStation {
         }
         while self.unsent.len() < BATCH {
             let next = match &mut self.emulation {
-                Some(emulation) => emulation.next_frame(now),
+                Some(emulation) => emulation.next_sent_frame(now),
                 None => self.host.poll_transmit(now),
             };
             match next {

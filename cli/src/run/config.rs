@@ -87,7 +87,7 @@ pub struct Config {
     pub web: Option<SocketAddr>,
 }
 
-/// Loss probabilities for the whole run. Losses during a limited time are the [`alfirk_experiment::Outage`]s of the
+/// Loss probabilities for the whole run. Losses during a limited time are the [`alfirk_experiment::LossInterval`]s of the
 /// job.
 #[derive(Debug)]
 pub struct Loss {

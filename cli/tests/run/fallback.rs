@@ -8,7 +8,7 @@ use alfirk_ctrl::strategy::Strategies;
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{fat_tree, leaf_spine, testbed, HostIndex, LinkIndex, Topology};
 use alfirk_experiment::{
-    run_algorithm, Change, Fabric, FabricError, GroupChange, Job, MemberEvent, Outage,
+    run_algorithm, Change, Fabric, FabricError, GroupChange, Job, MemberEvent, LossInterval,
     ProcessingTimes, Registration, Row, SafeguardConfig, Traffic, Victim,
 };
 use alfirk_roce::collective::{
@@ -41,8 +41,8 @@ fn guarded(members: usize, size: usize, seed: u64) -> Job {
 }
 
 /// A host's link loses frames during an interval.
-fn outage(topology: &Topology, host: usize, loss: f64, from: u64, until: u64) -> Outage {
-    Outage {
+fn outage(topology: &Topology, host: usize, loss: f64, from: u64, until: u64) -> LossInterval {
+    LossInterval {
         link: topology.uplink(HostIndex(host)).link,
         loss,
         from,
@@ -159,7 +159,7 @@ fn random_temporary_faults_neither_lose_nor_duplicate_data() {
         let topology = fat_tree(4).unwrap();
         let fallbacks = [Algorithm::Chain, Algorithm::Binomial, Algorithm::Unicast];
         let draw = |n: u64| (seed * 7919 + n * 104_729) % 1_000;
-        let outages = (0..3).map(|n| Outage {
+        let outages = (0..3).map(|n| LossInterval {
             link: LinkIndex(draw(n) as usize % topology.links().len()),
             loss: [0.02, 0.2, 1.0][draw(n + 3) as usize % 3],
             from: draw(n + 6) * US,

@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use super::pool::Pool;
 use crate::tables::Sizes;
 
-/// Group indexes, receiver slots and table entries of one switch: how many exist, and which are allocated to group parts.
+/// Allocation of one switch's group indexes, receiver slots (see the module) and table entries: how many exist, and which
+/// of them the entries of each group on this switch use.
 #[derive(Debug)]
 pub(super) struct Capacity {
     indexes: Pool,

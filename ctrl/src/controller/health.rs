@@ -425,7 +425,8 @@ impl Controller {
             .dead_after_ns(self.config.dead_member_ns.max(needed))
     }
 
-    /// Interval between readings of a group without progress, in nanoseconds.
+    /// Interval in nanoseconds at which the controller reads the registers of a group's switches (the newest acknowledged
+    /// PSN of each path), while the group makes no progress.
     fn probe_interval(&self, mcst_id: Ipv4Addr) -> u64 {
         let group = self.groups.get(&mcst_id).map(|r| r.group());
         let failure_timeout = group.map_or(u64::MAX, |group| self.failure_timeout(group));

@@ -4,7 +4,7 @@
 //! port of the tree except its ingress port. A [`Policy`] chooses among equal-cost ports; [`PortLoads`] has the number of
 //! groups that use each port.
 
-mod cyclic;
+mod cyclic_multicast;
 mod load;
 mod policy;
 mod spanning;

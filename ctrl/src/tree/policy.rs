@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{cyclic, spanning, View};
+use super::{cyclic_multicast, spanning, View};
 use crate::topology::n_tree::{NTree, NotAnNTree};
 use crate::topology::{HostIndex, SwitchIndex, Topology};
 
@@ -114,7 +114,7 @@ impl Planner {
     ) -> u32 {
         match self {
             Planner::ReuseLeastLoaded => view.least_loaded(at, member, has_port),
-            Planner::Cyclic(labels) => cyclic::port(view, labels, at, leader, member),
+            Planner::Cyclic(labels) => cyclic_multicast::port(view, labels, at, leader, member),
             Planner::Spanning => spanning::port(view, at, member, has_port),
         }
     }

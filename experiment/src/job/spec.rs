@@ -17,7 +17,7 @@ use alfirk_roce::rc::{AckTimeout, PathMtu, Recovery, Retries};
 use alfirk_roce::wire::Psn;
 use serde::Serialize;
 
-use crate::changes::{Outage, Suspension};
+use crate::changes::{LossInterval, Suspension};
 use crate::fabric::Victim;
 use crate::safeguard::SafeguardConfig;
 
@@ -82,11 +82,12 @@ pub struct Job {
     pub registration: Registration,
     /// Algorithm to use if the group cannot be registered. If `None`, the job then fails.
     pub fallback: Option<Algorithm>,
-    /// When to leave a registered group for the fallback and when to return, also after a failed registration. Never if `None`, or without a
-    /// fallback. Not for groups whose source changes.
+    /// Conditions for the change from the registered group to `fallback`, and back. If the registration has failed, the
+    /// job begins with the fallback and returns by the same conditions. `None`: no change during the transfer. Ignored
+    /// without a fallback and for groups whose source changes.
     pub safeguard: Option<SafeguardConfig>,
     /// Time intervals in which links lose frames.
-    pub outages: Vec<Outage>,
+    pub outages: Vec<LossInterval>,
     /// Time intervals in which applications are suspended; only in virtual time.
     pub suspensions: Vec<Suspension>,
     /// Failures to cause during the transfer.

@@ -449,8 +449,9 @@ impl<M, F: Frame> Core<M, F> {
             .fold(self.now, u64::max)
     }
 
-    /// Whether a departing frame may be treated as a follower. This requires that there are no observers, and that no
-    /// link has gone down since the start.
+    /// Whether frames that follow one another on a link may be stored as a train: one event for the first frame, with
+    /// the arrival times of the others. This requires that there are no observers, and that no link has gone down since
+    /// the start of the simulation.
     pub(super) fn has_trains(&self) -> bool {
         !self.has_outages && !self.is_observed()
     }

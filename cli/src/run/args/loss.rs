@@ -1,7 +1,7 @@
 //! Parses `--loss`: `0.001` is a loss probability for every link, `s1-h3:0.2@1ms-5ms` one for a link during a time.
 
 use alfirk_ctrl::topology::{LinkIndex, Topology};
-use alfirk_experiment::Outage;
+use alfirk_experiment::LossInterval;
 
 use super::quantity::span;
 use crate::exit::Failure;
@@ -18,7 +18,7 @@ pub struct Losses {
     /// Loss probability of links of core switches; `None` if it is that of `everywhere`.
     pub core: Option<f64>,
     /// Losses of single links, each during a limited time.
-    pub outages: Vec<Outage>,
+    pub outages: Vec<LossInterval>,
     /// Values of `--loss` for core links and single links, as given on the command line, for the report.
     pub names: Vec<String>,
 }
@@ -77,7 +77,7 @@ impl Losses {
                 ));
             }
             let (from, until) = span("--loss", time, refuse)?;
-            losses.outages.push(Outage {
+            losses.outages.push(LossInterval {
                 link,
                 loss,
                 from,

@@ -103,8 +103,8 @@ pub struct CrossingLink {
 }
 
 impl NetworkSpec {
-    /// Creates the specification of the whole network. `scale`: how many times slower than real time its clock runs;
-    /// `None` for links without rates.
+    /// Creates the specification of the whole network. `scale`: how many times slower than real time the network's clock
+    /// runs. `None`: the clock is real time, and links have neither rates nor delays.
     pub fn new(config: &Config, scale: Option<NonZeroU32>) -> NetworkSpec {
         let model =
             || hardware::show(config.model).unwrap_or_else(|| Model::DEFAULT_NAME.to_owned());
