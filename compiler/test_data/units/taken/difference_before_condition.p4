@@ -1,7 +1,8 @@
 #include "before.p4"
+    action subtract() { md.m16 = hdr.d.a16 |-| hdr.d.b16; }
     apply {
         ig_tm_md.ucast_egress_port = 1;
-        md.m16 = hdr.d.a16 |-| hdr.d.b16;
+        subtract();
         if (md.m16 == 0) {
             hdr.d.a8 = 1;
         }

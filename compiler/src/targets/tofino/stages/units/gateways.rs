@@ -10,6 +10,7 @@ use num_bigint::BigInt;
 use num_traits::{One, Zero};
 
 use super::Units;
+use crate::diag::Span;
 use crate::sema::{BuiltinMethod, Callee};
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, UnaryOp};
 use crate::syntax::print::print_expr;
@@ -115,7 +116,15 @@ impl Units<'_> {
                     false => Some([left, right].concat()),
                 }
             }
-            _ => Some(self.comparison(condition, holds)),
+            _ => match self.forwarded(condition) {
+                Some(value) => {
+                    let outer = self.forwarded_to.replace(self.place(condition));
+                    let rows = self.rows(&value, holds);
+                    self.forwarded_to = outer;
+                    rows
+                }
+                None => Some(self.comparison(condition, holds)),
+            },
         }
     }
 
@@ -189,7 +198,7 @@ impl Units<'_> {
             BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => {
                 let Some(constant) = constant else {
                     self.cannot(
-                        expr.span,
+                        self.place(expr),
                         format!(
                             "a gateway of {} compares two fields for equality only: one side of `{}` must be a constant",
                             self.chip(),
@@ -222,7 +231,7 @@ impl Units<'_> {
                     }],
                     Range::Bits(bits) => {
                         self.cannot(
-                            expr.span,
+                            self.place(expr),
                             format!(
                                 "`{}` compares {bits} bits by `{}`, and a gateway of {} at most {HASH_BITS}",
                                 print_expr(expr),
@@ -261,11 +270,27 @@ impl Units<'_> {
         )
     }
 
+    /// The place of an expression in a condition: of a forwarded expression, the place of the field that it replaces.
+    fn place(&self, expr: &Expr) -> Span {
+        self.forwarded_to.unwrap_or(expr.span)
+    }
+
     /// Whether one side of a comparison is a field or a slice of a field. Reports an arithmetic expression, for which a gateway has no ALU.
     fn operand(&mut self, expr: &Expr) -> bool {
         let op = match &expr.kind {
             ExprKind::Cast(_, arg) => return self.operand(arg),
             ExprKind::Slice { base, .. } => return self.operand(base),
+            ExprKind::Name(_) | ExprKind::Member(..) => {
+                return match self.forwarded(expr) {
+                    Some(value) => {
+                        let outer = self.forwarded_to.replace(self.place(expr));
+                        let is_operand = self.operand(&value);
+                        self.forwarded_to = outer;
+                        is_operand
+                    }
+                    None => true,
+                }
+            }
             ExprKind::Binary(BinaryOp::BitAnd, a, b)
                 if self.is_constant(a) || self.is_constant(b) =>
             {
@@ -298,9 +323,9 @@ impl Units<'_> {
             print_expr(expr)
         );
         self.cannot(
-            expr.span,
+            self.place(expr),
             message,
-            "assign it to a metadata field before, and compare that",
+            "assign it to a metadata field in an action that is called before, and compare that field; an assignment outside of actions is forwarded to the condition",
         );
         false
     }

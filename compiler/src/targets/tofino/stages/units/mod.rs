@@ -7,6 +7,7 @@
 //! the allocation of containers or on a constructor argument.
 //! Code that no pipeline reaches ([`reachable`]) is not checked.
 
+mod forwarding;
 mod gateways;
 mod hashes;
 mod operations;
@@ -17,6 +18,7 @@ mod stateful;
 use num_bigint::BigInt;
 use rustc_hash::FxHashSet;
 
+use self::forwarding::Forwarded;
 use self::reachable::constant_bool;
 use crate::arch::Arch;
 use crate::diag::{Code, Diagnostic, Diagnostics, Span};
@@ -32,6 +34,8 @@ pub fn refuse(checked: &CheckedProgram, arch: Arch, diagnostics: &mut Diagnostic
         arch,
         diagnostics,
         reachable: reachable::reachable(checked),
+        forwarded: Forwarded::new(),
+        forwarded_to: None,
     };
     for decl in &checked.program.decls {
         match decl {
@@ -57,6 +61,10 @@ struct Units<'a> {
     diagnostics: &'a mut Diagnostics,
     /// Declarations that `main` reaches; `None` without a `main`, where all are checked.
     reachable: Option<FxHashSet<DeclId>>,
+    /// Expressions that conditions at the current statement of an `apply` block contain in place of fields.
+    forwarded: Forwarded,
+    /// Place of the condition in which the check has replaced a field by the expression that was assigned to it.
+    forwarded_to: Option<Span>,
 }
 
 impl Units<'_> {
@@ -71,6 +79,7 @@ impl Units<'_> {
         for decl in &body.locals {
             self.local(decl);
         }
+        self.forwarded.clear();
         self.block(&body.apply, Around::Apply);
     }
 
@@ -94,6 +103,15 @@ impl Units<'_> {
     fn block(&mut self, block: &Block, around: Around) {
         for stmt in &block.stmts {
             self.statement(stmt, around);
+            if around == Around::Apply {
+                self.forward(stmt);
+            }
+        }
+        // Variables of the block end with it.
+        for stmt in &block.stmts {
+            if let StmtKind::Var(variable) = &stmt.kind {
+                self.forwarded.remove(variable.name.name.as_ref());
+            }
         }
     }
 
@@ -118,27 +136,59 @@ impl Units<'_> {
                 otherwise,
             } => {
                 match around {
-                    Around::Apply => self.gateway(condition),
+                    Around::Apply => {
+                        self.called(condition);
+                        self.gateway(condition);
+                    }
                     Around::Action => self.condition_in_action(condition),
                 }
                 let constant = constant_bool(self.checked, condition);
+                let before = self.forwarded.clone();
                 if constant != Some(false) {
                     self.statement(then, around);
                 }
+                self.forwarded.clone_from(&before);
                 if let Some(otherwise) = otherwise.as_ref().filter(|_| constant != Some(true)) {
                     self.statement(otherwise, around);
                 }
+                self.forwarded = before;
             }
             StmtKind::Block(block) => self.block(block, around),
-            StmtKind::Switch { cases, .. } => {
+            StmtKind::Switch { subject, cases } => {
+                self.called(subject);
+                let before = self.forwarded.clone();
                 for body in cases.iter().filter_map(|case| case.body.as_ref()) {
                     self.block(body, around);
+                    self.forwarded.clone_from(&before);
                 }
             }
             StmtKind::For { body, .. } | StmtKind::ForIn { body, .. } => {
+                // A later iteration reads what an earlier one has written.
+                self.executed(stmt);
+                let before = self.forwarded.clone();
                 self.statement(body, around);
+                self.forwarded = before;
             }
             _ => {}
+        }
+    }
+
+    /// Updates the forwarded expressions after a statement of an `apply` block.
+    fn forward(&mut self, stmt: &Stmt) {
+        match &stmt.kind {
+            StmtKind::Assign { left, op, right } => {
+                self.called(right);
+                self.assigned(left, op.is_none().then_some(right));
+            }
+            StmtKind::Var(variable) => {
+                if let Some(init) = &variable.init {
+                    self.called(init);
+                }
+                self.declared(variable);
+            }
+            // Its statements have been processed.
+            StmtKind::Block(_) => {}
+            _ => self.executed(stmt),
         }
     }
 

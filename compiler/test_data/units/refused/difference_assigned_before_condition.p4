@@ -1,0 +1,11 @@
+#include "before.p4"
+    apply {
+        ig_tm_md.ucast_egress_port = 1;
+        md.m16 = hdr.d.a16 |-| hdr.d.b16;
+        if (md.m16 == 0) { // refused
+            hdr.d.a8 = 1;
+        }
+    }
+}
+
+#include "after.p4"
