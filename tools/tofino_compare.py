@@ -31,7 +31,8 @@ INCLUDES = "P4C_16_INCLUDE_PATH"
 ERROR = re.compile(r"\berror(\[\w+\])?:|Compiler Bug|terminated", re.I)
 SWITCH = re.compile(r"^\s*Switch\s*(<[^;]*>)?\s*\(", re.M)
 
-# The compared resources: our name (Resources in compiler/src/targets/tofino/stages/chip.rs), and bf-p4c's in resources.json.
+# The compared resources: our name (Resources in compiler/src/targets/tofino/stages/chip.rs),
+# and the name in resources.json of bf-p4c.
 COMPARED = (
     ("SRAM", "sram", "rams", "srams"),
     ("TCAM", "tcam", "tcams", "tcams"),

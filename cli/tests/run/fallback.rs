@@ -8,7 +8,7 @@ use alfirk_ctrl::strategy::Strategies;
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{fat_tree, leaf_spine, testbed, HostIndex, LinkIndex, Topology};
 use alfirk_experiment::{
-    run_algorithm, Change, Fabric, FabricError, GroupChange, Job, MemberEvent, LossInterval,
+    run_algorithm, Change, Fabric, FabricError, GroupChange, Job, LossInterval, MemberEvent,
     ProcessingTimes, Registration, Row, SafeguardConfig, Traffic, Victim,
 };
 use alfirk_roce::collective::{
