@@ -57,7 +57,7 @@ pub enum ParserOp {
     /// Skip bits.
     Advance(Expr),
     /// Execute a primitive of actions, such as `assign`.
-    Primitive(PrimitiveCall),
+    Primitive(Box<PrimitiveCall>),
 }
 
 /// Header that `extract` writes.

@@ -26,7 +26,7 @@ pub type Pc = u32;
 /// - the name, and each operand with its role, which determines its type ([`role`]);
 /// - the text of a disassembly, with operands in braces;
 /// - `effects`: what the instruction changes besides the words that it writes ([`Effect`]);
-/// - `value`: the word that it computes, if the dataflow facts follow its value ([`KnownValue`]);
+/// - `value`: the word that it computes, if the dataflow facts follow its value ([`Computation`]);
 /// - `flow`: the next instruction ([`Flow`]); `zero` is the word of the constant 0;
 /// - `run`: the code of the interpreter. `w!` is a word, `phv!` are all words, and `vm!` is the `Interpreter`. In the
 ///   loop, `jump!`, `skip!` and `read!` are as in [`super::run`]; in a rare instruction, `?` drops the packet.
@@ -36,11 +36,11 @@ names (zero)
 frequent {
     /// Copies a word. Several moves may write the result of a choice, one on each path.
     Mov { d: Def, a: Word } "{d} := {a}",
-        effects [], value Some((d, KnownValue::Copy { a })), flow Flow::Next,
+        effects [], value Some((d, Computation::Copy { a })), flow Flow::Next,
         run w!(d) = w!(a);
     /// Selects the low bits, zero-extended.
     Mask { d: Result, a: Word, bits: Width } "{d} := {a}[0 +: {bits}]",
-        effects [], value Some((d, KnownValue::Field { a, low: 0, bits })), flow Flow::Next,
+        effects [], value Some((d, Computation::Field { a, low: 0, bits })), flow Flow::Next,
         run w!(d) = wrap(w!(a), u32::from(bits), false);
     /// Adds modulo 2^64.
     Add { d: Result, a: Word, b: Word } "{d} := {a} + {b}",
@@ -52,15 +52,15 @@ frequent {
         run w!(d) = w!(a).wrapping_sub(w!(b));
     /// Bitwise and.
     And { d: Result, a: Word, b: Word } "{d} := {a} & {b}",
-        effects [], value Some((d, KnownValue::Binary { a, b, of: |a, b| a & b })), flow Flow::Next,
+        effects [], value Some((d, Computation::Binary { a, b, of: |a, b| a & b })), flow Flow::Next,
         run w!(d) = w!(a) & w!(b);
     /// Bitwise or.
     Or { d: Result, a: Word, b: Word } "{d} := {a} | {b}",
-        effects [], value Some((d, KnownValue::Binary { a, b, of: |a, b| a | b })), flow Flow::Next,
+        effects [], value Some((d, Computation::Binary { a, b, of: |a, b| a | b })), flow Flow::Next,
         run w!(d) = w!(a) | w!(b);
     /// Bitwise exclusive or.
     Xor { d: Result, a: Word, b: Word } "{d} := {a} ^ {b}",
-        effects [], value Some((d, KnownValue::Binary { a, b, of: |a, b| a ^ b })), flow Flow::Next,
+        effects [], value Some((d, Computation::Binary { a, b, of: |a, b| a ^ b })), flow Flow::Next,
         run w!(d) = w!(a) ^ w!(b);
     /// Shifts to the left; zero for a shift by 64 or more.
     Shl { d: Result, a: Word, b: Word } "{d} := {a} << {b}",
@@ -73,7 +73,7 @@ frequent {
 
     /// Selects bits, zero-extended.
     Bits { d: Result, a: Word, low: Bit, bits: Width } "{d} := {a}[{low} +: {bits}]",
-        effects [], value Some((d, KnownValue::Field { a, low, bits })), flow Flow::Next,
+        effects [], value Some((d, Computation::Field { a, low, bits })), flow Flow::Next,
         run w!(d) = field(w!(a), low, bits);
     /// Selects the low bits of a sum.
     AddBits { d: Result, a: Word, b: Word, bits: Width } "{d} := ({a} + {b})[0 +: {bits}]",
@@ -96,19 +96,19 @@ frequent {
 
     /// Tests equality.
     Eq { d: Result, a: Word, b: Word } "{d} := {a} == {b}",
-        effects [], value Some((d, KnownValue::Equal { a, b, equal: true })), flow Flow::Next,
+        effects [], value Some((d, Computation::Equal { a, b, equal: true })), flow Flow::Next,
         run w!(d) = u64::from(w!(a) == w!(b));
     /// Tests inequality.
     Ne { d: Result, a: Word, b: Word } "{d} := {a} != {b}",
-        effects [], value Some((d, KnownValue::Equal { a, b, equal: false })), flow Flow::Next,
+        effects [], value Some((d, Computation::Equal { a, b, equal: false })), flow Flow::Next,
         run w!(d) = u64::from(w!(a) != w!(b));
     /// Tests whether a number is less than another one, unsigned.
     LtU { d: Result, a: Word, b: Word } "{d} := {a} <u {b}",
-        effects [], value Some((d, KnownValue::Binary { a, b, of: |a, b| u64::from(a < b) })), flow Flow::Next,
+        effects [], value Some((d, Computation::Binary { a, b, of: |a, b| u64::from(a < b) })), flow Flow::Next,
         run w!(d) = u64::from(w!(a) < w!(b));
     /// Tests whether a number is at most another one, unsigned.
     LeU { d: Result, a: Word, b: Word } "{d} := {a} <=u {b}",
-        effects [], value Some((d, KnownValue::Binary { a, b, of: |a, b| u64::from(a <= b) })), flow Flow::Next,
+        effects [], value Some((d, Computation::Binary { a, b, of: |a, b| u64::from(a <= b) })), flow Flow::Next,
         run w!(d) = u64::from(w!(a) <= w!(b));
     /// Tests whether a number is less than another one, signed.
     LtS { d: Result, a: Word, b: Word } "{d} := {a} <s {b}",
@@ -120,19 +120,19 @@ frequent {
         run w!(d) = u64::from(w!(a) as i64 <= w!(b) as i64);
     /// Conjunction of a word and an equality.
     AndEq { d: Result, x: Word, a: Word, b: Word } "{d} := {x} & ({a} == {b})",
-        effects [], value Some((d, KnownValue::AndEqual { x, a, b, equal: true })), flow Flow::Next,
+        effects [], value Some((d, Computation::AndEqual { x, a, b, equal: true })), flow Flow::Next,
         run w!(d) = w!(x) & u64::from(w!(a) == w!(b));
     /// Conjunction of a word and an inequality.
     AndNe { d: Result, x: Word, a: Word, b: Word } "{d} := {x} & ({a} != {b})",
-        effects [], value Some((d, KnownValue::AndEqual { x, a, b, equal: false })), flow Flow::Next,
+        effects [], value Some((d, Computation::AndEqual { x, a, b, equal: false })), flow Flow::Next,
         run w!(d) = w!(x) & u64::from(w!(a) != w!(b));
     /// Disjunction of a word and an equality.
     OrEq { d: Result, x: Word, a: Word, b: Word } "{d} := {x} | ({a} == {b})",
-        effects [], value Some((d, KnownValue::OrEqual { x, a, b, equal: true })), flow Flow::Next,
+        effects [], value Some((d, Computation::OrEqual { x, a, b, equal: true })), flow Flow::Next,
         run w!(d) = w!(x) | u64::from(w!(a) == w!(b));
     /// Disjunction of a word and an inequality.
     OrNe { d: Result, x: Word, a: Word, b: Word } "{d} := {x} | ({a} != {b})",
-        effects [], value Some((d, KnownValue::OrEqual { x, a, b, equal: false })), flow Flow::Next,
+        effects [], value Some((d, Computation::OrEqual { x, a, b, equal: false })), flow Flow::Next,
         run w!(d) = w!(x) | u64::from(w!(a) != w!(b));
 
     /// Jumps.
@@ -661,7 +661,7 @@ pub enum Effect {
 
 /// The computed value of an instruction, as a function of the words that it reads.
 #[derive(Clone, Copy, Debug)]
-pub enum KnownValue {
+pub enum Computation {
     /// The word `a`.
     Copy { a: Slot },
     /// Bits `low` to `low + bits - 1` of `a`.
@@ -690,13 +690,15 @@ pub enum KnownValue {
     },
 }
 
-impl KnownValue {
+impl Computation {
     /// Returns the words on which the value depends. One word may occur twice.
     pub fn words(self) -> [Slot; 3] {
         match self {
-            KnownValue::Copy { a } | KnownValue::Field { a, .. } => [a; 3],
-            KnownValue::Binary { a, b, .. } | KnownValue::Equal { a, b, .. } => [a, b, b],
-            KnownValue::AndEqual { x, a, b, .. } | KnownValue::OrEqual { x, a, b, .. } => [x, a, b],
+            Computation::Copy { a } | Computation::Field { a, .. } => [a; 3],
+            Computation::Binary { a, b, .. } | Computation::Equal { a, b, .. } => [a, b, b],
+            Computation::AndEqual { x, a, b, .. } | Computation::OrEqual { x, a, b, .. } => {
+                [x, a, b]
+            }
         }
     }
 }
@@ -890,7 +892,7 @@ macro_rules! instructions {
             /// Returns the word that the instruction computes, with its value. `None` if the dataflow facts do not
             /// follow the value.
             #[allow(unused_variables)]
-            pub fn value(self) -> Option<(Slot, KnownValue)> {
+            pub fn value(self) -> Option<(Slot, Computation)> {
                 match self {
                     $(Op::$f $({ $($f_field),* })? => $f_value,)*
                     $(Op::$r $({ $($r_field),* })? => $r_value,)*

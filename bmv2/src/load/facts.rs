@@ -1,7 +1,7 @@
 //! Dataflow facts about a packet's words (fields and temporaries): values of words, and outcomes of conditions, that
 //! hold at a point of a pipeline. They follow from the conditions and assignments on the paths to this point.
 
-use crate::exec::ops::{Condition, Effect, KnownValue, Op, Operand, Slot, Test};
+use crate::exec::ops::{Computation, Condition, Effect, Op, Operand, Slot, Test};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -182,23 +182,23 @@ impl Facts {
             equal.map(|equal| u64::from(equal == wanted))
         };
         let known = match computed {
-            KnownValue::Copy { a } => match value(a) {
+            Computation::Copy { a } => match value(a) {
                 None => self.words.get(&a).cloned(),
                 value => value.map(WordFact::Is),
             },
-            KnownValue::Field { a, low, bits } => value(a)
+            Computation::Field { a, low, bits } => value(a)
                 .map(|a| crate::exec::run::field(a, low, bits))
                 .map(WordFact::Is),
-            KnownValue::Binary { a, b, of } => value(a)
+            Computation::Binary { a, b, of } => value(a)
                 .zip(value(b))
                 .map(|(a, b)| of(a, b))
                 .map(WordFact::Is),
-            KnownValue::Equal { a, b, equal } => test(a, b, equal).map(WordFact::Is),
-            KnownValue::AndEqual { x, a, b, equal } => match (value(x), test(a, b, equal)) {
+            Computation::Equal { a, b, equal } => test(a, b, equal).map(WordFact::Is),
+            Computation::AndEqual { x, a, b, equal } => match (value(x), test(a, b, equal)) {
                 (Some(0), _) | (_, Some(0)) => Some(WordFact::Is(0)),
                 (x, y) => x.zip(y).map(|(x, y)| WordFact::Is(x & y)),
             },
-            KnownValue::OrEqual { x, a, b, equal } => {
+            Computation::OrEqual { x, a, b, equal } => {
                 let both = value(x).zip(test(a, b, equal));
                 both.map(|(x, y)| WordFact::Is(x | y))
             }

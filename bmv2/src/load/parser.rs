@@ -189,7 +189,7 @@ impl Loader<'_> {
             }
             ParserOp::Primitive(primitive) => {
                 let code = self.pc();
-                self.compile_primitives(std::slice::from_ref(primitive), scope)?;
+                self.compile_primitives(std::slice::from_ref(&**primitive), scope)?;
                 self.end_code(code, steps);
             }
         }

@@ -171,7 +171,7 @@ impl States<'_> {
                 ParserOp::Set(self.exprs.field(*target), self.set_operand(value))
             }
             ParserStmtKind::Effect(what) => {
-                ParserOp::Primitive(effect(self.exprs, what, &stmt.source))
+                ParserOp::Primitive(Box::new(effect(self.exprs, what, &stmt.source)))
             }
         }
     }
