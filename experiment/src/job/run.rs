@@ -193,7 +193,7 @@ impl Run<'_> {
                 }
             }
             (GroupOutcome::Refused { why, .. }, Some(guard)) => {
-                let reason = LegReason::GroupRefused(why);
+                let reason = LegReason::Refused(why);
                 posted_at = vec![self.fall_back(&mut reported, guard, reason, watch)?];
             }
             (GroupOutcome::Refused { why, to }, None) => {

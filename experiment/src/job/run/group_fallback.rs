@@ -23,11 +23,11 @@ const MIN_LEAD: u32 = 8;
 /// Reason why a transfer changes to another leg.
 pub(super) enum LegReason {
     /// The registration of the group was refused, for the given reason.
-    GroupRefused(String),
+    Refused(String),
     /// The group was slower than the safeguard permits, as described by the text.
-    GroupSlow(String),
+    Slow(String),
     /// The group was granted again, after the given number of further refusals.
-    GroupGranted(u32),
+    Granted(u32),
 }
 
 /// The safeguard of a run, the state of its overlay, and the changes between group and overlay so far.
@@ -79,7 +79,7 @@ impl Run<'_> {
                     self.fall_back(
                         reported,
                         state,
-                        LegReason::GroupSlow(why.to_string()),
+                        LegReason::Slow(why.to_string()),
                         watch,
                     )?;
                 }
@@ -213,7 +213,7 @@ impl Run<'_> {
         let began = self.begin(reported, state, leg, watch)?;
         let refusals = std::mem::take(&mut state.refusals);
         let held = (limit, self.slices());
-        state.record_change(LegReason::GroupGranted(refusals), (asked_at, began), held);
+        state.record_change(LegReason::Granted(refusals), (asked_at, began), held);
         state.guard.group_begins(began, true);
         Ok(())
     }
@@ -380,12 +380,12 @@ impl SafeguardState {
         (held, slices): (u32, u32),
     ) {
         let (to, why) = match reason {
-            LegReason::GroupRefused(why) => (self.overlay, why),
-            LegReason::GroupSlow(why) => (self.overlay, why),
-            LegReason::GroupGranted(0) => {
+            LegReason::Refused(why) => (self.overlay, why),
+            LegReason::Slow(why) => (self.overlay, why),
+            LegReason::Granted(0) => {
                 (Algorithm::Alfirk, "the group is tried again".to_string())
             }
-            LegReason::GroupGranted(refusals) => (
+            LegReason::Granted(refusals) => (
                 Algorithm::Alfirk,
                 format!("the group is granted, after {refusals} further refusals"),
             ),
