@@ -125,7 +125,7 @@ mod tests {
         for (text, why) in [
             ("h2", "write it as"),
             ("h9:from:ack:1", "no host h9"),
-            ("h2:at:ack:1", "neither"),
+            ("h2:at:ack:1", "expected `from` or `to`"),
             ("h2:to:cnp:1", "unknown kind"),
             ("h2:to:ack:0", "from 1"),
             ("h2:to:ack:1-x", "from 1"),
