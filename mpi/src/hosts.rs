@@ -378,7 +378,8 @@ impl Leader {
     }
 }
 
-/// Value of [`Leader::barriers`] once the group has ended at all leaders.
+/// Value of [`Leader::barriers`] that marks the end: no leader uses the multicast group any more, and transfers go
+/// through the underlying MPI.
 const GIVEN_UP: u64 = u64::MAX;
 
 /// Encodes the notice of a source whose group has failed: the number of the barrier in which it failed, and whether all

@@ -150,7 +150,7 @@ impl Flow<'_> {
 /// Backward dataflow analysis: the words and conditions that code after each instruction may test. Each has a bit.
 struct LiveFacts {
     base: Pc,
-    /// Index of each word's bit in the bit sets.
+    /// Position of each word's bit in the bit sets of live words.
     words: FxHashMap<Slot, usize>,
     conditions: FxHashMap<Condition, usize>,
     /// Bits that are cleared by a write to a word: the word's own bit, and those of the conditions that read the word.

@@ -267,7 +267,7 @@ impl Packing {
         packed
     }
 
-    /// Packs the values or masks of an entry in the same layout.
+    /// Packs the values or the masks of an entry as the key of a packet is packed, so that they can be compared.
     pub(crate) fn pack<'a>(&self, fields: impl Iterator<Item = &'a Words>) -> WideKey {
         if !self.one_word {
             return fields.flat_map(|words| words.iter().copied()).collect();

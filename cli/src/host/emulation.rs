@@ -14,7 +14,8 @@ use alfirk_packet_io::link::LinkOptions;
 use alfirk_roce::host::{Host, HostEvent};
 use alfirk_sim::network::Model;
 
-/// Emulated NIC, link and application of a host: delays its frames between queue pairs and interface, and its events.
+/// Emulated NIC, link and application of a host. It delays frames between the queue pairs and the interface, and the
+/// events of queue pairs (completions, received messages) until the application handles them.
 pub(super) struct HostEmulation {
     model: Model,
     link: Link,
@@ -147,7 +148,8 @@ impl HostEmulation {
         self.model.posting_ns(bytes)
     }
 
-    /// Time at which [`HostEmulation::advance`] must be called next; `None` if nothing is pending.
+    /// Time of the emulation's next action (frame to send, frame that arrives, event to handle); `None` if nothing is
+    /// pending. Timers of the host itself are not included.
     pub(super) fn poll_timeout(&self) -> Option<u64> {
         let sends = self.may_send.then(|| self.can_send_at());
         let arrived = self.arrived.front().map(|(due, _)| *due);

@@ -565,7 +565,8 @@ impl Contention {
         Contention::of_streams(network.topology, streams.iter())
     }
 
-    /// Finds the overloaded links of these streams.
+    /// Adds up the rates of the streams on each link and direction. Returns the links on which the sum is more than the
+    /// link's rate, with the number of streams on each.
     fn of_streams<'s>(
         topology: &Topology,
         streams: impl Iterator<Item = &'s Stream> + Clone,
@@ -661,8 +662,8 @@ fn streams_of(
     (0..count).map(of).collect()
 }
 
-/// Derives the limits of each member towards single other members. Empty for a member that sends to one member only, or
-/// whose paths do not differ.
+/// Computes, for each member, its limit of the sending rate towards each other member. Empty for a member that sends to
+/// one member only, or whose limits are all equal.
 fn to_members_of(
     network: &Network<'_>,
     streams: &[Vec<Stream>],

@@ -234,7 +234,7 @@ impl<F: Frame> Train<F> {
         }
     }
 
-    /// Whether any follower has arrived by the time `now`.
+    /// Whether at least one follower (a frame of the train after its first) has arrived by `now`, in nanoseconds.
     #[inline]
     pub(super) fn is_due(&self, now: u64) -> bool {
         self.arrivals.front().is_some_and(|at| *at <= now)

@@ -86,7 +86,8 @@ pub struct MininetFabric {
     network: Box<dyn Network>,
     /// Network namespace of switches and controller; `None` if it is that of this process.
     _namespace: Option<Namespace>,
-    /// The command's state for progress and signals; a received signal ends waits.
+    /// State of the running command, shared with its display of progress and its signal handler. A received signal
+    /// interrupts the waits of this fabric.
     runs: Arc<Runs>,
     /// Registers the network for removal by force if this process ends early. Dropped after the network.
     _guard: NetworkGuard,

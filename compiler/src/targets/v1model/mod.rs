@@ -95,7 +95,7 @@ impl Target for V1Model {
         elaborator.v1model(main);
     }
 
-    /// The field `packet_length` of `standard_metadata`.
+    /// Returns an expression that reads the field `packet_length` of `standard_metadata`.
     fn packet_length(&self, build: &mut Builder<'_>, span: Span) -> Data {
         let header = STANDARD_METADATA;
         let ty = build.program.storage.header_type(header);

@@ -157,7 +157,7 @@ impl Controller {
         self.mrp.stats
     }
 
-    /// Number of claims, and of the nodes stored for them.
+    /// Number of registrations in band that have not ended, and the number of member entries (nodes) that they store.
     #[cfg(test)]
     pub(super) fn claimed_in_band(&self) -> (usize, usize) {
         let nodes = self

@@ -76,12 +76,7 @@ impl Run<'_> {
             match state.guard.observe(now, acknowledged) {
                 Decision::Stay => {}
                 Decision::FallBack(why) => {
-                    self.fall_back(
-                        reported,
-                        state,
-                        LegReason::Slow(why.to_string()),
-                        watch,
-                    )?;
+                    self.fall_back(reported, state, LegReason::Slow(why.to_string()), watch)?;
                 }
                 Decision::Return => self.try_group(reported, state, watch)?,
             }
@@ -382,9 +377,7 @@ impl SafeguardState {
         let (to, why) = match reason {
             LegReason::Refused(why) => (self.overlay, why),
             LegReason::Slow(why) => (self.overlay, why),
-            LegReason::Granted(0) => {
-                (Algorithm::Alfirk, "the group is tried again".to_string())
-            }
+            LegReason::Granted(0) => (Algorithm::Alfirk, "the group is tried again".to_string()),
             LegReason::Granted(refusals) => (
                 Algorithm::Alfirk,
                 format!("the group is granted, after {refusals} further refusals"),

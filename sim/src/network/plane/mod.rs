@@ -97,8 +97,8 @@ pub(super) struct FilteredPacket {
 }
 
 impl FilteredPacket {
-    /// Length of the frame in bytes and its position in its flow, which are enough to send it as a follower (a frame
-    /// without visible effect). `None` for a frame that is not part of a flow.
+    /// Length of the frame in bytes and its position in its flow. They are enough to send the frame as a follower: a frame
+    /// of a train of alike frames, which has no event of its own in the simulation. `None` for a frame that is not part of a flow.
     pub(super) fn follower(&self) -> Option<(usize, FlowPosition)> {
         Some((self.frame.frame_len(), flow_position(&self.frame)?))
     }

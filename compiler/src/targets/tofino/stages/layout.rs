@@ -72,7 +72,8 @@ pub struct Shape {
     pub overhead: u64,
     /// Widths in bits of the action data of an entry, by action.
     pub data: Vec<Vec<u64>>,
-    /// Whether actions use hashes or random numbers, which replace immediate data in the entry.
+    /// Whether actions use hashes or random numbers. These reach the ALUs by the bus of immediate action data, so entries of
+    /// the table cannot hold immediate data.
     pub hashes: bool,
     /// TCAM rows per entry of a ternary match in the worst case of its ranges.
     pub rows_of_range: u64,
