@@ -19,7 +19,7 @@ pub(crate) const VERBOSE: &str = "ALFIRK_MPI_VERBOSE";
 /// Maximum length of a message in bytes, which is the most that MPI_Pack supports at a time.
 pub(crate) const MAX_LENGTH: u64 = i32::MAX as u64;
 
-/// Default of [`Settings::copy`], in bytes. Up to this length, copying was faster than registering memory on guests
+/// Default of [`Settings::max_copied`], in bytes. Up to this length, copying was faster than registering memory on guests
 /// with rdma_rxe; `interop/run speed` measures both.
 const DEFAULT_COPY: u64 = 64 << 10;
 
