@@ -1,4 +1,4 @@
-//! Runs a [`Controller`](crate::Controller) with the system clock and with gRPC connections to switches.
+//! Runs a [`Controller`] with the system clock and with gRPC connections to switches.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;

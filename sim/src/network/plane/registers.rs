@@ -27,7 +27,7 @@ fn register_name(part: &str) -> String {
     format!("ingress.ack_aggregate.{part}")
 }
 
-/// Name of the register that holds losses reported by selective NAKs; [`name`] adds the prefix.
+/// Name of the register that holds losses reported by selective NAKs; [`register_name`] adds the prefix.
 const LOSSES: &str = "selective_nak.losses";
 const FILTER: &str = "egress.retransmission_filter.acked";
 
