@@ -30,6 +30,7 @@ from alfirk_ptf.packets import (
     with_changed_bytes,
 )
 from alfirk_ptf.target import TARGET, UNTAGGED_SURPLUS, only_v1model
+from ptf import testutils
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
@@ -45,7 +46,7 @@ _BTH_AT = 14 + 28
 #: Ports per reason in the meter of packets to the controller.
 _METERED_PORTS = 512
 _MRP_PORT = 4790
-#: Length of a CNP window in seconds, and maximum number of CNPs of a path in it.
+#: Length of a CNP window in seconds of the switch's clock, and maximum number of CNPs of a path in it.
 _CNP_WINDOW, _CNP_LIMIT = 1024e-6, 63
 #: Part of the maximum that a window gets: on v1model, half of the count remains for the next window.
 _CNP_SHARE = 1 if TARGET.is_tofino else 0.5
@@ -358,6 +359,7 @@ class CnpsPerPathAreRateLimited(CnpTest):
     burst = 200
 
     def runTest(self) -> None:
+        window = _CNP_WINDOW * int(testutils.test_param_get("time_scale"))
         before = self.drops(Drop.CNP_LIMITED)
         frames = [self.cnp(2).frame()] * self.burst
         deadline = time.monotonic() + TIMEOUT
@@ -367,7 +369,7 @@ class CnpsPerPathAreRateLimited(CnpTest):
             begin = time.monotonic()
             self.send(2, *frames)
             passed = len(self.collect(2).get(1, []))
-            windows = 2 + (time.monotonic() - begin) / _CNP_WINDOW
+            windows = 2 + (time.monotonic() - begin) / window
             self.assertGreater(passed, 0)
             self.assertLess(passed, _CNP_LIMIT + windows * (_CNP_LIMIT + 1) * _CNP_SHARE)
 
