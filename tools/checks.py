@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from typing import NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv" / "bin"
@@ -382,6 +383,15 @@ class Runner:
             return process
 
 
+def stop_by_signal() -> None:
+    """End the running checks on SIGTERM, as on an interrupt."""
+
+    def stop(*_: object) -> NoReturn:
+        raise SystemExit(128 + signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, stop)
+
+
 def main() -> int:
     """Run the selected checks; 1 if one has failed."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -389,6 +399,7 @@ def main() -> int:
     arguments.add_argument("--json", action="store_true", help="end with a JSON object instead of a line")
     options = arguments.parse_args()
 
+    stop_by_signal()
     root = namespaces_work()
     runner = Runner(TARGET / "checks")
     total = Count()

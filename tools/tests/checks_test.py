@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -113,6 +115,25 @@ def interrupt_ends_all_lanes(tmp_path: Path) -> None:
     begin = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         runner.run_stage([interrupt(), slow])
+    assert time.monotonic() - begin < 100
+    assert not (tmp_path / "next").exists()
+
+
+def sigterm_ends_all_lanes(tmp_path: Path) -> None:
+    def signalled() -> Iterator[checks.Check]:
+        yield checks.Check("first", ["true"])
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    runner = checks.Runner(tmp_path)
+    slow = [checks.Check("slow", ["sleep", "1000"]), checks.Check("next", ["touch", str(tmp_path / "next")])]
+    begin = time.monotonic()
+    checks.stop_by_signal()
+    try:
+        with pytest.raises(SystemExit):
+            runner.run_stage([signalled(), slow])
+    finally:
+        signal.signal(signal.SIGTERM, before)
     assert time.monotonic() - begin < 100
     assert not (tmp_path / "next").exists()
 
