@@ -102,3 +102,39 @@ fn similar_supported_operations_are_accepted() {
     }
     assert!(wrong.is_empty(), "{wrong}");
 }
+
+/// Exit code of `p4c` for Tofino for a control with this `apply` block, between the common start and end of the programs.
+fn code_of_block(block: &str) -> u8 {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let program = folder.path().join("program.p4");
+    let text = format!(
+        "#include \"before.p4\"\napply {{\nig_tm_md.ucast_egress_port = 1;\n{block}}}\n}}\n#include \"after.p4\"\n"
+    );
+    fs::write(&program, text).expect("the program can be written");
+    let data = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/test_data/units");
+    let path = program.to_str().expect("the path is text");
+    p4c(&["--arch", "tna", data, path]).0
+}
+
+#[test]
+fn variables_with_equal_names_are_forwarded_separately() {
+    let difference = "bit<16> x = hdr.d.a16 - hdr.d.b16;\nhdr.d.c16 = x;\n";
+    let condition = "if (x == 0) { hdr.d.a8 = 1; }\n";
+    let shadowing = format!("bit<16> x = hdr.d.a16;\n{{\n{difference}}}\n{condition}");
+    assert_eq!(code_of_block(&shadowing), 0);
+    let shadowed =
+        format!("{difference}{{\nbit<16> x = hdr.d.a16;\nhdr.d.d16 = x;\n}}\n{condition}");
+    assert_eq!(code_of_block(&shadowed), 1);
+}
+
+#[test]
+fn long_chains_of_assignments_are_checked() {
+    let mut doubled = String::from("bool x0 = false;\n");
+    for i in 1..=60 {
+        doubled += &format!("bool x{i} = x{0} && x{0};\n", i - 1);
+    }
+    doubled += "if (x60) { hdr.d.b8 = 1; }\n";
+    assert_eq!(code_of_block(&doubled), 0);
+    let many = "hdr.d.a16 = hdr.d.b16;\nhdr.d.b16 = hdr.d.c16;\n".repeat(3_000);
+    assert_eq!(code_of_block(&many), 0);
+}

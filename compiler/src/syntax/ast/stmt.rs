@@ -91,6 +91,82 @@ pub enum StmtKind {
     Invalid,
 }
 
+/// A direct part of a statement, see [`StmtKind::for_each_part`].
+pub enum StmtPart<'a> {
+    /// The left side of an assignment.
+    Lvalue(&'a Expr),
+    /// An expression that is evaluated: an assigned value, a call, a condition or the subject of a `switch`.
+    Expr(&'a Expr),
+    /// A statement of a branch, a block, a case or a loop.
+    Stmt(&'a Stmt),
+    /// A declared variable, also that of a loop.
+    Var(&'a Rc<VarDecl>),
+    /// A declared instance.
+    Instantiation(&'a Rc<Instantiation>),
+}
+
+impl StmtKind {
+    /// Calls `visit` for each direct part of the statement in source order, without constants and the labels of cases.
+    pub fn for_each_part<'a>(&'a self, visit: &mut impl FnMut(StmtPart<'a>)) {
+        match self {
+            StmtKind::Assign { left, right, .. } => {
+                visit(StmtPart::Lvalue(left));
+                visit(StmtPart::Expr(right));
+            }
+            StmtKind::Call(value) | StmtKind::Return(Some(value)) => visit(StmtPart::Expr(value)),
+            StmtKind::If {
+                condition,
+                then,
+                otherwise,
+            } => {
+                visit(StmtPart::Expr(condition));
+                visit(StmtPart::Stmt(then));
+                if let Some(otherwise) = otherwise {
+                    visit(StmtPart::Stmt(otherwise));
+                }
+            }
+            StmtKind::Block(block) => block.for_each_stmt(visit),
+            StmtKind::Switch { subject, cases } => {
+                visit(StmtPart::Expr(subject));
+                for body in cases.iter().filter_map(|case| case.body.as_ref()) {
+                    body.for_each_stmt(visit);
+                }
+            }
+            StmtKind::For {
+                init,
+                condition,
+                update,
+                body,
+                ..
+            } => {
+                init.iter().for_each(|stmt| visit(StmtPart::Stmt(stmt)));
+                visit(StmtPart::Expr(condition));
+                update.iter().for_each(|stmt| visit(StmtPart::Stmt(stmt)));
+                visit(StmtPart::Stmt(body));
+            }
+            StmtKind::ForIn {
+                variable,
+                collection,
+                body,
+                ..
+            } => {
+                visit(StmtPart::Var(variable));
+                visit(StmtPart::Expr(collection));
+                visit(StmtPart::Stmt(body));
+            }
+            StmtKind::Var(variable) => visit(StmtPart::Var(variable)),
+            StmtKind::Instantiation(instance) => visit(StmtPart::Instantiation(instance)),
+            StmtKind::Empty
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(None)
+            | StmtKind::Exit
+            | StmtKind::Const(_)
+            | StmtKind::Invalid => {}
+        }
+    }
+}
+
 /// A block statement `{ ... }`, with annotations before it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
@@ -100,6 +176,14 @@ pub struct Block {
     pub stmts: Vec<Stmt>,
     /// Range of source text from brace to brace.
     pub span: Span,
+}
+
+impl Block {
+    fn for_each_stmt<'a>(&'a self, visit: &mut impl FnMut(StmtPart<'a>)) {
+        self.stmts
+            .iter()
+            .for_each(|stmt| visit(StmtPart::Stmt(stmt)));
+    }
 }
 
 /// A case of a `switch`: `label: { ... }`, or `label:` to fall through.

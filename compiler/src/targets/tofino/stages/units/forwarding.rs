@@ -4,155 +4,140 @@
 //! writes the field or an operand of the expression. A gateway then has to evaluate that expression: after `md.x = a - b;`, the condition
 //! `md.x == 0` needs an ALU, as `a - b == 0` does. The body of an action is a boundary: what an action assigns is read from the field.
 
-use std::collections::BTreeMap;
+use std::rc::Rc;
 
+use super::lvalue::Target;
 use super::Units;
-use crate::sema::{Callee, DefKind};
+use crate::sema::{Callee, CheckedProgram, DefKind};
 use crate::syntax::ast::{
-    Block, DeclId, Expr, ExprKind, Stmt, StmtKind, TableDecl, TablePropertyValue, VarDecl,
+    Block, DeclId, Expr, ExprKind, Stmt, StmtPart, TableDecl, TablePropertyValue, VarDecl,
 };
-use crate::syntax::print::print_expr;
 
-/// The assigned expressions that reads at the current statement are replaced by, each by the text of its target (`md.x`).
-pub(super) type Forwarded = BTreeMap<String, Expr>;
+/// Maximum number of assignments that are remembered; the oldest is forgotten for another, and its field read.
+const MAX_ASSIGNMENTS: usize = 1_000;
+
+/// The assignments whose expressions replace reads at the current statement, in the order of execution.
+#[derive(Clone, Default)]
+pub(super) struct Forwarded(Vec<Rc<Assignment>>);
+
+/// An assignment of an expression of operators to a field or variable.
+struct Assignment {
+    target: Target,
+    value: Expr,
+    /// The fields and variables that `value` reads.
+    reads: Vec<Target>,
+}
+
+impl Forwarded {
+    /// Removes the assignments that a write of `target` invalidates: those to it, and those whose expressions read it.
+    fn written(&mut self, target: &Target) {
+        self.0.retain(|assignment| {
+            !assignment.target.overlaps(target)
+                && !assignment.reads.iter().any(|read| read.overlaps(target))
+        });
+    }
+
+    fn all_written(&mut self, targets: &[Target]) {
+        targets.iter().for_each(|target| self.written(target));
+    }
+
+    /// Removes the assignments to a variable or its members.
+    pub(super) fn ended(&mut self, variable: DeclId) {
+        self.0
+            .retain(|assignment| assignment.target.decl != variable);
+    }
+
+    fn record(&mut self, checked: &CheckedProgram, target: Target, value: Option<&Expr>) {
+        self.written(&target);
+        let Some(value) = value else { return };
+        let mut reads = Vec::new();
+        if !operands(checked, value, &mut reads) || reads.iter().any(|read| read.overlaps(&target))
+        {
+            return;
+        }
+        if self.0.len() == MAX_ASSIGNMENTS {
+            self.0.remove(0);
+        }
+        self.0.push(Rc::new(Assignment {
+            target,
+            value: value.clone(),
+            reads,
+        }));
+    }
+}
 
 impl Units<'_> {
     /// The expression that a read of a field or variable is replaced by; `None` if the field is read.
     pub(super) fn forwarded(&self, read: &Expr) -> Option<Expr> {
-        match read.kind {
-            ExprKind::Name(_) | ExprKind::Member(..) => {
-                self.forwarded.get(&print_expr(read)).cloned()
-            }
-            _ => None,
-        }
+        let target = Target::of(self.checked, read)?;
+        let assignment = (self.forwarded.0.iter()).find(|assigned| assigned.target == target)?;
+        Some(assignment.value.clone())
     }
 
-    /// Records the assignment of `value` to `target`; without a value, only that the target is written.
-    pub(super) fn assigned(&mut self, target: &Expr, value: Option<&Expr>) {
-        let whole = lvalue(target);
-        let value = value.filter(|_| std::ptr::eq(whole, target));
-        self.record(print_expr(whole), value);
+    /// Records the assignment of `value` to `lvalue`; without a value, only that it is written.
+    pub(super) fn assigned(&mut self, lvalue: &Expr, value: Option<&Expr>) {
+        if let Some(target) = Target::of(self.checked, lvalue) {
+            self.forwarded.record(self.checked, target, value);
+        } else if let Some(target) = Target::written_by(self.checked, lvalue) {
+            self.forwarded.written(&target);
+        }
     }
 
     /// Records the declaration of a variable.
     pub(super) fn declared(&mut self, variable: &VarDecl) {
-        self.record(variable.name.name.to_string(), variable.init.as_ref());
-    }
-
-    fn record(&mut self, target: String, value: Option<&Expr>) {
-        self.written(&target);
-        let mut reads = Vec::new();
-        let value = value.filter(|value| operands(value, &mut reads));
-        if let Some(value) = value.filter(|_| !reads.iter().any(|read| overlap(read, &target))) {
-            self.forwarded.insert(target, value.clone());
-        }
-    }
-
-    /// Removes the expressions that a write of `target` invalidates: those assigned to it, and those that read it.
-    fn written(&mut self, target: &str) {
-        self.forwarded.retain(|text, value| {
-            let mut reads = vec![text.clone()];
-            operands(value, &mut reads);
-            !reads.iter().any(|read| overlap(read, target))
-        });
+        let target = Target::variable(variable.id);
+        self.forwarded
+            .record(self.checked, target, variable.init.as_ref());
     }
 
     /// Removes the expressions that the calls in an expression invalidate.
     pub(super) fn called(&mut self, expr: &Expr) {
         let mut targets = Vec::new();
         self.targets_of_calls(expr, &mut targets);
-        targets.iter().for_each(|target| self.written(target));
+        self.forwarded.all_written(&targets);
     }
 
     /// Removes the expressions that a statement, such as a branch, may invalidate.
     pub(super) fn executed(&mut self, stmt: &Stmt) {
         let mut targets = Vec::new();
         self.targets_of_statement(stmt, &mut targets);
-        targets.iter().for_each(|target| self.written(target));
+        self.forwarded.all_written(&targets);
     }
 
     /// Adds the targets that a block may write.
-    fn targets_of_block(&self, block: &Block, targets: &mut Vec<String>) {
+    fn targets_of_block(&self, block: &Block, targets: &mut Vec<Target>) {
         for stmt in &block.stmts {
             self.targets_of_statement(stmt, targets);
         }
     }
 
     /// Adds the targets that a statement may write.
-    fn targets_of_statement(&self, stmt: &Stmt, targets: &mut Vec<String>) {
-        match &stmt.kind {
-            StmtKind::Assign { left, right, .. } => {
-                targets.push(print_expr(lvalue(left)));
-                self.targets_of_calls(right, targets);
-            }
-            StmtKind::Var(variable) => {
-                targets.push(variable.name.name.to_string());
+    fn targets_of_statement(&self, stmt: &Stmt, targets: &mut Vec<Target>) {
+        stmt.kind.for_each_part(&mut |part| match part {
+            StmtPart::Lvalue(lvalue) => targets.extend(Target::written_by(self.checked, lvalue)),
+            StmtPart::Expr(expr) => self.targets_of_calls(expr, targets),
+            StmtPart::Stmt(stmt) => self.targets_of_statement(stmt, targets),
+            StmtPart::Var(variable) => {
+                targets.push(Target::variable(variable.id));
                 if let Some(init) = &variable.init {
                     self.targets_of_calls(init, targets);
                 }
             }
-            StmtKind::Call(call) | StmtKind::Return(Some(call)) => {
-                self.targets_of_calls(call, targets);
-            }
-            StmtKind::If {
-                condition,
-                then,
-                otherwise,
-            } => {
-                self.targets_of_calls(condition, targets);
-                self.targets_of_statement(then, targets);
-                if let Some(otherwise) = otherwise {
-                    self.targets_of_statement(otherwise, targets);
-                }
-            }
-            StmtKind::Block(block) => self.targets_of_block(block, targets),
-            StmtKind::Switch { subject, cases } => {
-                self.targets_of_calls(subject, targets);
-                for body in cases.iter().filter_map(|case| case.body.as_ref()) {
-                    self.targets_of_block(body, targets);
-                }
-            }
-            StmtKind::For {
-                init,
-                condition,
-                update,
-                body,
-                ..
-            } => {
-                for stmt in init.iter().chain(update) {
-                    self.targets_of_statement(stmt, targets);
-                }
-                self.targets_of_calls(condition, targets);
-                self.targets_of_statement(body, targets);
-            }
-            StmtKind::ForIn {
-                collection, body, ..
-            } => {
-                self.targets_of_calls(collection, targets);
-                self.targets_of_statement(body, targets);
-            }
-            StmtKind::Empty
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Return(None)
-            | StmtKind::Exit
-            | StmtKind::Const(_)
-            | StmtKind::Instantiation(_)
-            | StmtKind::Invalid => {}
-        }
+            StmtPart::Instantiation(_) => {}
+        });
     }
 
     /// Adds the targets that the calls in an expression may write: the object of a method, all arguments, and what actions assign.
-    fn targets_of_calls(&self, expr: &Expr, targets: &mut Vec<String>) {
+    fn targets_of_calls(&self, expr: &Expr, targets: &mut Vec<Target>) {
         expr.walk(&mut |part| {
             let ExprKind::Call(call) = &part.kind else {
                 return;
             };
             if let ExprKind::Member(object, _) = &call.callee.kind {
-                targets.push(print_expr(object));
+                targets.extend(Target::written_by(self.checked, object));
             }
             for arg in &call.args {
-                targets.push(print_expr(lvalue(&arg.value)));
+                targets.extend(Target::written_by(self.checked, &arg.value));
             }
             match self.checked.call(part.id).map(|info| info.callee) {
                 Some(Callee::Action(action)) => self.targets_of_action(action, targets),
@@ -167,7 +152,7 @@ impl Units<'_> {
     }
 
     /// Adds the targets that the actions of a table may write.
-    fn targets_of_table(&self, table: &TableDecl, targets: &mut Vec<String>) {
+    fn targets_of_table(&self, table: &TableDecl, targets: &mut Vec<Target>) {
         for property in &table.properties {
             if let TablePropertyValue::Actions(actions) = &property.value {
                 for action in actions {
@@ -177,47 +162,31 @@ impl Units<'_> {
                         self.targets_of_action(id, targets);
                     }
                     for arg in action.args.iter().flatten() {
-                        targets.push(print_expr(lvalue(&arg.value)));
+                        targets.extend(Target::written_by(self.checked, &arg.value));
                     }
                 }
             }
         }
     }
 
-    fn targets_of_action(&self, action: DeclId, targets: &mut Vec<String>) {
+    fn targets_of_action(&self, action: DeclId, targets: &mut Vec<Target>) {
         if let DefKind::Action(action) = &self.checked.def(action).kind {
             self.targets_of_block(&action.body, targets);
         }
     }
 }
 
-/// The field or variable that a write of an lvalue changes: of a slice or an element of a stack, the whole.
-fn lvalue(expr: &Expr) -> &Expr {
-    match &expr.kind {
-        ExprKind::Slice { base, .. } => lvalue(base),
-        ExprKind::Index(base, _) => lvalue(base),
-        _ => expr,
-    }
-}
-
 /// Adds the fields and variables that an expression of operators reads. Returns whether it has only operators, names and constants.
-fn operands(expr: &Expr, reads: &mut Vec<String>) -> bool {
+fn operands(checked: &CheckedProgram, expr: &Expr, reads: &mut Vec<Target>) -> bool {
     match &expr.kind {
         ExprKind::Int(_) | ExprKind::Bool(_) => true,
         ExprKind::Name(_) | ExprKind::Member(..) => {
-            reads.push(print_expr(expr));
+            reads.extend(Target::of(checked, expr));
             true
         }
-        ExprKind::Unary(_, arg) | ExprKind::Cast(_, arg) => operands(arg, reads),
-        ExprKind::Slice { base, .. } => operands(base, reads),
-        ExprKind::Binary(_, a, b) => operands(a, reads) & operands(b, reads),
+        ExprKind::Unary(_, arg) | ExprKind::Cast(_, arg) => operands(checked, arg, reads),
+        ExprKind::Slice { base, .. } => operands(checked, base, reads),
+        ExprKind::Binary(_, a, b) => operands(checked, a, reads) & operands(checked, b, reads),
         _ => false,
     }
-}
-
-/// Whether two targets are equal, or one contains the other.
-fn overlap(a: &str, b: &str) -> bool {
-    let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
-    let rest = long.strip_prefix(short);
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }

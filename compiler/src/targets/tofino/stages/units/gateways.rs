@@ -21,6 +21,9 @@ const CROSSBAR_BITS: u32 = 32;
 const HASH_BITS: u32 = 12;
 /// Maximum number of rows of a condition that is checked; a condition with more rows is accepted unchecked.
 const MOST_ROWS: usize = 64;
+/// Maximum number of fields in a condition that are replaced by the expressions assigned to them; others are read. A variable that is
+/// assigned from itself again and again would otherwise double the condition each time.
+const MAX_REPLACEMENTS: usize = 64;
 
 /// The inputs of a conjunction: for each kind of comparison, the compared fields with their numbers of compared bits.
 #[derive(Clone, Debug, Default)]
@@ -62,6 +65,7 @@ impl Units<'_> {
             return;
         }
         let errors = self.diagnostics.error_count();
+        self.replacements = 0;
         let rows = self.rows(condition, true);
         if self.diagnostics.error_count() > errors {
             return;
@@ -116,13 +120,8 @@ impl Units<'_> {
                     false => Some([left, right].concat()),
                 }
             }
-            _ => match self.forwarded(condition) {
-                Some(value) => {
-                    let outer = self.forwarded_to.replace(self.place(condition));
-                    let rows = self.rows(&value, holds);
-                    self.forwarded_to = outer;
-                    rows
-                }
+            _ => match self.replaced(condition, |units, value| units.rows(value, holds)) {
+                Some(rows) => rows,
                 None => Some(self.comparison(condition, holds)),
             },
         }
@@ -270,6 +269,19 @@ impl Units<'_> {
         )
     }
 
+    /// Applies `check` to the expression that replaces the read of a field; `None` if the field is read.
+    fn replaced<T>(&mut self, read: &Expr, check: impl FnOnce(&mut Self, &Expr) -> T) -> Option<T> {
+        if self.replacements == MAX_REPLACEMENTS {
+            return None;
+        }
+        let value = self.forwarded(read)?;
+        self.replacements += 1;
+        let outer = self.forwarded_to.replace(self.place(read));
+        let result = check(self, &value);
+        self.forwarded_to = outer;
+        Some(result)
+    }
+
     /// The place of an expression in a condition: of a forwarded expression, the place of the field that it replaces.
     fn place(&self, expr: &Expr) -> Span {
         self.forwarded_to.unwrap_or(expr.span)
@@ -281,15 +293,7 @@ impl Units<'_> {
             ExprKind::Cast(_, arg) => return self.operand(arg),
             ExprKind::Slice { base, .. } => return self.operand(base),
             ExprKind::Name(_) | ExprKind::Member(..) => {
-                return match self.forwarded(expr) {
-                    Some(value) => {
-                        let outer = self.forwarded_to.replace(self.place(expr));
-                        let is_operand = self.operand(&value);
-                        self.forwarded_to = outer;
-                        is_operand
-                    }
-                    None => true,
-                }
+                return self.replaced(expr, Units::operand).unwrap_or(true);
             }
             ExprKind::Binary(BinaryOp::BitAnd, a, b)
                 if self.is_constant(a) || self.is_constant(b) =>

@@ -10,6 +10,7 @@
 mod forwarding;
 mod gateways;
 mod hashes;
+mod lvalue;
 mod operations;
 mod overwritten;
 mod reachable;
@@ -34,8 +35,9 @@ pub fn refuse(checked: &CheckedProgram, arch: Arch, diagnostics: &mut Diagnostic
         arch,
         diagnostics,
         reachable: reachable::reachable(checked),
-        forwarded: Forwarded::new(),
+        forwarded: Forwarded::default(),
         forwarded_to: None,
+        replacements: 0,
     };
     for decl in &checked.program.decls {
         match decl {
@@ -65,6 +67,8 @@ struct Units<'a> {
     forwarded: Forwarded,
     /// Place of the condition in which the check has replaced a field by the expression that was assigned to it.
     forwarded_to: Option<Span>,
+    /// Number of fields that were replaced in the current condition.
+    replacements: usize,
 }
 
 impl Units<'_> {
@@ -79,8 +83,8 @@ impl Units<'_> {
         for decl in &body.locals {
             self.local(decl);
         }
-        self.forwarded.clear();
         self.block(&body.apply, Around::Apply);
+        self.forwarded = Forwarded::default();
     }
 
     fn local(&mut self, decl: &Decl) {
@@ -110,7 +114,7 @@ impl Units<'_> {
         // Variables of the block end with it.
         for stmt in &block.stmts {
             if let StmtKind::Var(variable) = &stmt.kind {
-                self.forwarded.remove(variable.name.name.as_ref());
+                self.forwarded.ended(variable.id);
             }
         }
     }

@@ -5,9 +5,10 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use super::lvalue::Target;
 use crate::diag::Span;
-use crate::sema::{CheckedProgram, Resolution};
-use crate::syntax::ast::{Block, DeclId, Expr, ExprKind, Name, Param, Stmt, StmtKind};
+use crate::sema::CheckedProgram;
+use crate::syntax::ast::{Block, DeclId, Expr, ExprKind, Param, Stmt, StmtKind};
 
 /// Spans of the dead assignments to parameters in the body of an `apply`.
 ///
@@ -31,21 +32,6 @@ struct Overwritten<'a> {
     checked: &'a CheckedProgram,
     params: BTreeSet<DeclId>,
     dead: Vec<Span>,
-}
-
-/// The target of an assignment: a parameter of `apply`, or a member of one.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Target {
-    param: DeclId,
-    /// Names of the members from the parameter inwards; empty for the whole parameter.
-    members: Vec<Name>,
-}
-
-impl Target {
-    /// Whether this target is `other` or contains it as a member.
-    fn covers(&self, other: &Target) -> bool {
-        self.param == other.param && other.members.starts_with(&self.members)
-    }
 }
 
 /// The dead assignment targets at a program point: every path from the point assigns them before it reads them.
@@ -107,21 +93,9 @@ impl Overwritten<'_> {
         }
     }
 
-    /// The assignment target that an expression denotes: a parameter or a member of one. `None` for other expressions.
+    /// The parameter, or the member of one, that an expression denotes; `None` for other expressions.
     fn target(&self, expr: &Expr) -> Option<Target> {
-        let mut members = Vec::new();
-        let mut root = expr;
-        while let ExprKind::Member(base, member) = &root.kind {
-            members.push(member.name.clone());
-            root = base;
-        }
-        members.reverse();
-        match (&root.kind, self.checked.resolution(root)) {
-            (ExprKind::Name(_), Resolution::Decl(param)) if self.params.contains(&param) => {
-                Some(Target { param, members })
-            }
-            _ => None,
-        }
+        Target::of(self.checked, expr).filter(|target| self.params.contains(&target.decl))
     }
 
     /// Removes from `targets` those that an expression reads, in whole or in part, and those that are members of what
@@ -131,7 +105,7 @@ impl Overwritten<'_> {
             return;
         }
         match self.target(expr) {
-            Some(read) => targets.retain(|target| !target.covers(&read) && !read.covers(target)),
+            Some(read) => targets.retain(|target| !target.overlaps(&read)),
             None => expr
                 .kind
                 .for_each_child(&mut |part| self.read(targets, part)),

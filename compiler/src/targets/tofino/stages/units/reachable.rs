@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 
 use crate::sema::{Callee, CheckedProgram, DefKind, Resolution};
 use crate::syntax::ast::{
-    ActionRef, Block, Decl, DeclId, Expr, ExprId, ExprKind, FunctionDecl, Stmt, StmtKind,
+    ActionRef, Block, Decl, DeclId, Expr, ExprId, ExprKind, FunctionDecl, Stmt, StmtKind, StmtPart,
     TableDecl, TablePropertyValue,
 };
 
@@ -127,55 +127,25 @@ impl Search<'_> {
     }
 
     fn statement(&mut self, stmt: &Stmt) {
-        match &stmt.kind {
-            StmtKind::Assign { left, right, .. } => {
-                self.expr(left);
-                self.expr(right);
-            }
-            StmtKind::Call(value) | StmtKind::Return(Some(value)) => self.expr(value),
+        let never = match &stmt.kind {
             StmtKind::If {
                 condition,
                 then,
                 otherwise,
-            } => {
-                self.expr(condition);
-                let constant = constant_bool(self.checked, condition);
-                if constant != Some(false) {
-                    self.statement(then);
-                }
-                if let Some(otherwise) = otherwise.as_ref().filter(|_| constant != Some(true)) {
-                    self.statement(otherwise);
-                }
-            }
-            StmtKind::Block(block) => self.block(block),
-            StmtKind::Switch { subject, cases } => {
-                self.expr(subject);
-                for body in cases.iter().filter_map(|case| case.body.as_ref()) {
-                    self.block(body);
-                }
-            }
-            StmtKind::For {
-                init,
-                condition,
-                update,
-                body,
-                ..
-            } => {
-                init.iter().for_each(|stmt| self.statement(stmt));
-                self.expr(condition);
-                update.iter().for_each(|stmt| self.statement(stmt));
-                self.statement(body);
-            }
-            StmtKind::ForIn {
-                collection, body, ..
-            } => {
-                self.expr(collection);
-                self.statement(body);
-            }
-            StmtKind::Var(variable) => self.add(variable.id),
-            StmtKind::Instantiation(instance) => self.add(instance.id),
-            _ => {}
-        }
+            } => match constant_bool(self.checked, condition) {
+                Some(true) => otherwise.as_deref(),
+                Some(false) => Some(&**then),
+                None => None,
+            },
+            _ => None,
+        };
+        stmt.kind.for_each_part(&mut |part| match part {
+            StmtPart::Lvalue(expr) | StmtPart::Expr(expr) => self.expr(expr),
+            StmtPart::Stmt(part) if never.is_some_and(|never| std::ptr::eq(never, part)) => {}
+            StmtPart::Stmt(part) => self.statement(part),
+            StmtPart::Var(variable) => self.add(variable.id),
+            StmtPart::Instantiation(instance) => self.add(instance.id),
+        });
     }
 
     /// Adds the declarations that an expression names or calls.
