@@ -3,13 +3,32 @@
 use crate::exec::node::{BigDest, Binary, Cast, Kind, Node, Unary};
 use crate::exec::ops::{FusedOp, Operand, Pc, Slot, Test};
 use crate::exec::words::{param_words, words_of};
-use crate::program::{DynHeaderOp, DynRef, LoadedProgram, Param};
+use crate::program::{DynHeaderOp, DynRef, Listing, LoadedProgram, Param};
+use crate::LoadError;
 use std::fmt::Write;
 
-impl LoadedProgram {
-    /// Returns the program's code as text: each action, parse state and pipeline with its instructions, their
-    /// positions, and the source lines from which they come.
-    pub fn disassemble(&self) -> String {
+/// Returns the code of a program, which is BMv2 JSON, as text: each action, parse state and pipeline with its
+/// instructions, their positions, and the source lines from which they come.
+///
+/// # Errors
+/// As [`LoadedProgram::from_json`].
+pub fn disassemble(json: &str) -> Result<String, LoadError> {
+    let (program, listing) = LoadedProgram::with_listing(json)?;
+    let program = Disassembly {
+        program: &program,
+        listing: &listing,
+    };
+    Ok(program.text())
+}
+
+/// A program with the origin of its code.
+struct Disassembly<'a> {
+    program: &'a LoadedProgram,
+    listing: &'a Listing,
+}
+
+impl<'a> Disassembly<'a> {
+    fn text(&self) -> String {
         let mut text = String::from(
             "# An instruction with several parts is fused: it has the effect of the next ones too, and skips them.\n",
         );
@@ -17,7 +36,7 @@ impl LoadedProgram {
         for (i, (start, name)) in parts.iter().enumerate() {
             let end = parts
                 .get(i + 1)
-                .map_or(self.code.len() as Pc, |next| next.0);
+                .map_or(self.program.code.len() as Pc, |next| next.0);
             if *start < end {
                 self.part(&mut text, name, *start, end);
             }
@@ -26,7 +45,11 @@ impl LoadedProgram {
     }
 
     fn part(&self, text: &mut String, name: &str, start: Pc, end: Pc) {
-        let action = self.actions.iter().find(|action| action.code == start);
+        let action = self
+            .program
+            .actions
+            .iter()
+            .find(|action| action.code == start);
         let params = action.map_or(&[][..], |action| &action.params);
         let names = Names::of(self, params);
         let list: Vec<String> = params
@@ -48,7 +71,7 @@ impl LoadedProgram {
                 }
                 last = source;
             }
-            let op = self.code[pc as usize];
+            let op = self.program.code[pc as usize];
             line(text, format_args!("{pc:6}  {}", names.instruction(op, pc)));
             op.operands(|_, operand| {
                 if let Operand::Table(table) = operand {
@@ -60,9 +83,9 @@ impl LoadedProgram {
 
     /// Returns the text of the next instruction after a table: one per action, then those after a hit and a miss.
     fn exits(&self, table: u16) -> String {
-        let table = &self.tables[usize::from(table)];
+        let table = &self.program.tables[usize::from(table)];
         let actions = table.actions.iter().map(|(action, next)| {
-            let name = &self.actions[usize::from(*action)].name;
+            let name = &self.program.actions[usize::from(*action)].name;
             format!("{name} -> {next}")
         });
         let hit = table.on_hit.map(|next| format!("hit -> {next}"));
@@ -89,7 +112,8 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    fn of(program: &'a LoadedProgram, params: &[Param]) -> Names<'a> {
+    fn of(disassembly: &Disassembly<'a>, params: &[Param]) -> Names<'a> {
+        let Disassembly { program, listing } = *disassembly;
         let layout = &program.layout;
         let count = layout.initial.len();
         let mut words: Vec<String> = (0..count).map(|slot| format!("t{slot}")).collect();
@@ -143,7 +167,7 @@ impl<'a> Names<'a> {
         for (i, stack) in layout.union_stacks.iter().enumerate() {
             name(usize::from(stack.next), 1, format!("unions{i}.next"));
         }
-        for &slot in &program.listing.constants {
+        for &slot in &listing.constants {
             let value = layout.initial[usize::from(slot)];
             name(usize::from(slot), 1, constant(value));
         }

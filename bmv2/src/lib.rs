@@ -25,6 +25,7 @@ mod tofino;
 pub mod trace;
 mod value_set;
 
+pub use disassembly::disassemble;
 pub use drop_reason::DropReason;
 pub use effects::{Digest, Effects, Output, QueueState, Queued};
 pub use externs::counter::Counter;

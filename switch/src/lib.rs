@@ -62,7 +62,7 @@ use self::{
     command::{Command, CommandSender},
     engine::{Engine, PortSetup},
 };
-use alfirk_bmv2::{LoadedProgram, Switch};
+use alfirk_bmv2::Switch;
 use alfirk_p4rt::{Programs, Server};
 
 /// Maximum size of a gRPC request in bytes; pipeline configs of a few megabytes are common.
@@ -212,8 +212,7 @@ fn bad(path: &Path, why: &dyn std::fmt::Display) -> SwitchError {
 /// # Errors
 /// [`SwitchError::BadInput`] if the file is not a program.
 pub fn disassemble(path: &Path) -> Result<String, SwitchError> {
-    let program = LoadedProgram::from_json(&read(path)?).map_err(|error| bad(path, &error))?;
-    Ok(program.disassemble())
+    alfirk_bmv2::disassemble(&read(path)?).map_err(|error| bad(path, &error))
 }
 
 fn grpc_server(config: &Config) -> Result<GrpcServer, SwitchError> {

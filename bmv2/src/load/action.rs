@@ -31,7 +31,7 @@ impl Loader<'_> {
                 });
                 words += param_words(bits);
             }
-            self.begin(at.clone());
+            self.begin(|| at.clone());
             let code = self.pc();
             self.note(|| Note::Text(format!("Action {}", action.name)));
             self.compile_primitives(

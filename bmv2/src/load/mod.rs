@@ -87,7 +87,8 @@ struct Loader<'a> {
     asserts: Vec<String>,
     access_sites: Vec<String>,
     options: LoadOptions,
-    listing: Listing,
+    /// Origin of the code, if it is wanted.
+    listing: Option<Listing>,
     notes: Vec<Note>,
     constants: FxHashMap<u64, Slot>,
     /// Word shared by all fields of width 0: always zero, never written.
@@ -160,16 +161,33 @@ impl LoadedProgram {
     pub fn with_options(json: &BmV2Json, options: LoadOptions) -> Result<LoadedProgram, LoadError> {
         load(json, options)
     }
+
+    /// Loads a program together with the origin of its code.
+    pub(crate) fn with_listing(text: &str) -> Result<(LoadedProgram, Listing), LoadError> {
+        let json = BmV2Json::from_text(text)?;
+        let listing = Some(Listing::default());
+        let (program, listing) = load_listed(&json, LoadOptions::default(), listing)?;
+        Ok((program, listing.unwrap_or_default()))
+    }
 }
 
 pub(crate) fn load(json: &BmV2Json, options: LoadOptions) -> Result<LoadedProgram, LoadError> {
+    Ok(load_listed(json, options, None)?.0)
+}
+
+/// Loads a program. A `listing` is returned with the origin of its code.
+fn load_listed(
+    json: &BmV2Json,
+    options: LoadOptions,
+    listing: Option<Listing>,
+) -> Result<(LoadedProgram, Option<Listing>), LoadError> {
     if let Some(meta) = &json.meta {
         if meta.version.0 != BmV2Json::VERSION.0 {
             let (major, minor) = meta.version;
             return Err(LoadError::Version { major, minor });
         }
     }
-    let mut loader = Loader::new(json, options);
+    let mut loader = Loader::new(json, options, listing);
     loader.place_headers()?;
     let chip = loader.chip()?;
     let intrinsic = match chip {
@@ -193,12 +211,14 @@ pub(crate) fn load(json: &BmV2Json, options: LoadOptions) -> Result<LoadedProgra
         None => None,
     };
     let zero = loader.constant(0)?;
-    loader.listing.constants = loader.constants.values().copied().collect();
+    if let Some(listing) = &mut loader.listing {
+        listing.constants = loader.constants.values().copied().collect();
+    }
     let code = match options.fuse {
         true => fuse::fuse(&loader.code, zero),
         false => loader.code.iter().copied().map(FusedOp::from).collect(),
     };
-    Ok(LoadedProgram {
+    let program = LoadedProgram {
         parser,
         ingress: pipelines.start("ingress")?,
         egress: pipelines.start("egress")?,
@@ -222,17 +242,17 @@ pub(crate) fn load(json: &BmV2Json, options: LoadOptions) -> Result<LoadedProgra
         logs: loader.logs,
         asserts: loader.asserts,
         notes: loader.notes,
-        listing: loader.listing,
         actions: loader.actions,
         registers: loader.registers,
         counters: loader.counters,
         meters: loader.meters,
         vsets: loader.vsets,
-    })
+    };
+    Ok((program, loader.listing))
 }
 
 impl<'a> Loader<'a> {
-    fn new(json: &'a BmV2Json, options: LoadOptions) -> Loader<'a> {
+    fn new(json: &'a BmV2Json, options: LoadOptions, listing: Option<Listing>) -> Loader<'a> {
         Loader {
             json,
             layout: Layout::default(),
@@ -263,7 +283,7 @@ impl<'a> Loader<'a> {
             asserts: Vec::new(),
             access_sites: Vec::new(),
             options,
-            listing: Listing::default(),
+            listing,
             notes: Vec::new(),
             constants: FxHashMap::default(),
             void: 0,
@@ -318,15 +338,19 @@ impl<'a> Loader<'a> {
 
     /// Starts a named part of the code, such as an action, under which a disassembly lists the instructions that
     /// follow.
-    fn begin(&mut self, name: String) {
+    fn begin(&mut self, name: impl FnOnce() -> String) {
         let pc = self.pc();
-        self.listing.parts.push((pc, name));
-        self.listing.enter(None);
+        if let Some(listing) = &mut self.listing {
+            listing.parts.push((pc, name()));
+            listing.enter(None);
+        }
     }
 
     /// Sets the position in the P4 source of the instructions that follow.
     fn locate(&mut self, info: Option<&SourceInfo>) {
-        self.listing.enter(info);
+        if let Some(listing) = &mut self.listing {
+            listing.enter(info);
+        }
     }
 
     /// Frees all temporaries for the next statement.
@@ -340,7 +364,9 @@ impl<'a> Loader<'a> {
 
     fn emit(&mut self, op: Op) -> usize {
         self.code.push(op);
-        self.listing.push();
+        if let Some(listing) = &mut self.listing {
+            listing.push();
+        }
         self.code.len() - 1
     }
 

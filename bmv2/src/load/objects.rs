@@ -348,7 +348,7 @@ impl Loader<'_> {
         let (mut verify, mut update) = (Vec::new(), Vec::new());
         for checksum in &self.json.checksums {
             let at = format!("checksum {}", checksum.name);
-            self.begin(at.clone());
+            self.begin(|| at.clone());
             let calculation = find(
                 &self.calculation_names,
                 "calculation",

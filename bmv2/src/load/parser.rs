@@ -32,7 +32,7 @@ impl Loader<'_> {
         let mut states = Vec::new();
         for state in &parser.parse_states {
             let at = format!("parse state {}", state.name);
-            self.begin(at.clone());
+            self.begin(|| at.clone());
             let scope = Scope::plain(&at);
             let mut steps = Vec::new();
             for op in &state.parser_ops {
@@ -402,7 +402,7 @@ impl Loader<'_> {
         let code = match deparser.primitives.is_empty() {
             true => None,
             false => {
-                self.begin(format!("deparser {name}"));
+                self.begin(|| format!("deparser {name}"));
                 let code = self.pc();
                 self.compile_primitives(&deparser.primitives, Scope::plain(name))?;
                 self.locate(None);

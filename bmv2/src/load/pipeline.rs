@@ -71,10 +71,14 @@ impl<'a> Loader<'a> {
         let mut tables = Vec::new();
         let mut starts = Vec::new();
         for pipeline in all() {
-            self.begin(String::new());
+            self.begin(String::new);
             let (start, mut labels) = self.compile_flow(pipeline, &table_names)?;
             let start = self.thread_jumps(start, &mut labels, pipeline, &table_names)?;
-            if let Some((_, name)) = self.listing.parts.last_mut() {
+            let part = self
+                .listing
+                .as_mut()
+                .and_then(|listing| listing.parts.last_mut());
+            if let Some((_, name)) = part {
                 *name = format!("pipeline {} from {start}", pipeline.name);
             }
             for table in &pipeline.tables {

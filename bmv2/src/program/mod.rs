@@ -62,8 +62,6 @@ pub struct LoadedProgram {
     pub(crate) tofino: Option<Tofino>,
     /// Source locations of register accesses, for messages.
     pub(crate) access_sites: Vec<String>,
-    /// Origin of the instructions, for disassembly: source lines and named parts of the code.
-    pub(crate) listing: Listing,
     /// Notes for the log; empty unless the program was loaded with notes.
     pub(crate) notes: Vec<Note>,
 }

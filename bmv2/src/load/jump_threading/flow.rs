@@ -56,7 +56,9 @@ impl<'a> Loader<'a> {
         };
         self.code.truncate(base as usize);
         self.code.extend(code);
-        self.listing.replace(base, &origins);
+        if let Some(listing) = &mut self.listing {
+            listing.replace(base, &origins);
+        }
         // Nodes without a new position are unreachable, so any position is valid.
         let start = at.get(&start).copied().unwrap_or(base);
         labels.end = at.get(&labels.end).copied().unwrap_or(base);
