@@ -13,7 +13,7 @@ use crate::syntax::ast::{
     Block, DeclId, Expr, ExprKind, Stmt, StmtPart, TableDecl, TablePropertyValue, VarDecl,
 };
 
-/// Maximum number of assignments that are remembered; the oldest is forgotten for another, and its field read.
+/// Maximum number of assignments that are remembered; another one discards the oldest, whose field is then read.
 const MAX_ASSIGNMENTS: usize = 1_000;
 
 /// The assignments whose expressions replace reads at the current statement, in the order of execution.
