@@ -315,7 +315,8 @@ impl TofinoGroup {
         [record].into_iter().chain(forward).collect()
     }
 
-    /// Stores a NAK as pending, unless the pending NAK has an older PSN or, at the same PSN, at least as long a delay.
+    /// Stores a NAK as pending. A pending NAK whose PSN is after the minimum is kept instead if its PSN is older than that
+    /// of the new one, or equal and its RNR delay is at least as long.
     fn store_pending_nak(&mut self, minimum: u32, nak: Nak) {
         let space = self.space;
         let is_kept = self.waiting.is_some_and(|waiting| {

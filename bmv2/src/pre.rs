@@ -187,7 +187,7 @@ impl Pre {
     ///
     /// # Errors
     /// When the node is unknown.
-    pub fn exclude(&mut self, node: NodeHandle, xid: Option<u16>) -> Result<(), PreError> {
+    pub fn set_exclusion_id(&mut self, node: NodeHandle, xid: Option<u16>) -> Result<(), PreError> {
         let node_of = self.nodes.get_mut(&node).ok_or(PreError::NoNode(node))?;
         node_of.xid = xid;
         Ok(())
@@ -521,7 +521,7 @@ mod tests {
         let b = pre.create_node(20, &[2, 3], &[]).unwrap();
         pre.associate(1, a).unwrap();
         pre.associate(1, b).unwrap();
-        pre.exclude(a, Some(7)).unwrap();
+        pre.set_exclusion_id(a, Some(7)).unwrap();
         pre.prune(5, &[2]);
         let copies = |pre: &Pre, of| -> Vec<(u32, u16)> {
             let copies = pre.replicas_without(1, of).unwrap();
@@ -540,7 +540,7 @@ mod tests {
             copies(&pre, (0, 30, 5)),
             [(1, 10), (2, 10), (2, 20), (3, 20)]
         );
-        pre.exclude(a, None).unwrap();
+        pre.set_exclusion_id(a, None).unwrap();
         pre.prune(5, &[]);
         assert_eq!(
             copies(&pre, (7, 10, 5)),
@@ -548,7 +548,7 @@ mod tests {
         );
         assert_eq!(pre.replicas_without(2, (0, 0, 0)), None);
         assert_eq!(
-            pre.exclude(NodeHandle(9), None),
+            pre.set_exclusion_id(NodeHandle(9), None),
             Err(PreError::NoNode(NodeHandle(9)))
         );
     }

@@ -164,7 +164,7 @@ pub trait Fabric {
         Ok(None)
     }
 
-    /// Reads the packet counters of the switches.
+    /// Reads the packet counters of the pipelines, summed over all switches.
     fn counts(&mut self) -> Result<Counts, FabricError>;
 
     /// Measured round trip in nanoseconds between the controller and the farthest switch; 0 if not measured.

@@ -141,7 +141,7 @@ impl Target for Local {
         let node = found.next().map(|(handle, _)| handle);
         drop(found);
         match node {
-            Some(node) => pre.exclude(node, Some(xid)).map_err(to_text),
+            Some(node) => pre.set_exclusion_id(node, Some(xid)).map_err(to_text),
             None => Ok(()),
         }
     }

@@ -40,14 +40,14 @@ struct Job {
     frames: Vec<Vec<u8>>,
 }
 
-/// A batch that was sent, with the number of frames that the kernel accepted.
+/// A batch of frames that the kernel has processed, with the result.
 #[derive(Debug)]
 pub struct SentBatch {
     /// Port number.
     pub port: u32,
     /// The frames, whose buffers may be reused.
     pub frames: Vec<Vec<u8>>,
-    /// Number of frames that the kernel accepted.
+    /// Number of frames that the kernel accepted or dropped, and whether the others must wait.
     pub sent: SendOutcome,
 }
 

@@ -218,8 +218,8 @@ impl Device {
         }
     }
 
-    /// Handles the completions of one queue pair. Must also be called after posting, because completions before the
-    /// last arming of the queue cause no event.
+    /// Handles the completions of one queue pair, and posts its queued work requests. Arms the completion queue first, so
+    /// that each later completion causes an event.
     fn drain(&mut self, qpn: QpNum) {
         if let Some(qp) = self.qps.get_mut(&qpn) {
             qp.drain(&self.context, &mut self.memory, &mut self.events);

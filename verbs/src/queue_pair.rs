@@ -346,14 +346,17 @@ impl QueuePair {
         events: &mut VecDeque<HostEvent>,
     ) {
         if let Err(error) = self.handle.arm() {
-            tracing::warn!("queue pair {}: {error}", self.qpn);
+            tracing::warn!(
+                "queue pair {}: cannot arm the completion queue: {error}",
+                self.qpn
+            );
         }
         let mut failure = None;
         let mut found = Vec::new();
         loop {
             found.clear();
             if let Err(error) = self.handle.poll(&mut found) {
-                tracing::warn!("queue pair {}: {error}", self.qpn);
+                tracing::warn!("queue pair {}: cannot read completions: {error}", self.qpn);
             }
             if found.is_empty() {
                 break;

@@ -58,7 +58,7 @@ impl Interpreter<'_> {
             ) => {
                 match op {
                     $(FusedOp::$r $({ $($r_field),* })? => { $r_run; })*
-                    // The loop executes these, and passes only the others.
+                    // Never reached: the loop of `run` executes these itself.
                     $(FusedOp::$f { .. })|* | $(FusedOp::$x { .. })|* => {}
                 }
             };

@@ -467,7 +467,9 @@ impl<'a> Loader<'a> {
         };
         let (_, field) = self.field(target, scope.at)?;
         if !(1..=64).contains(&field.bits) || field.varbit {
-            return Err(scope.invalid(format!("direct meter {name} cannot write to {target}")));
+            return Err(scope.invalid(format!(
+                "direct meter {name}: result target {target} is not a field of 1 to 64 bits"
+            )));
         }
         let precolor = match &json.precolor {
             Some(precolor) => Some(self.word_field(precolor, scope)?),

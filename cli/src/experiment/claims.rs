@@ -87,9 +87,9 @@ impl Finding<'_> {
     /// The published ratio as text.
     pub fn published_text(&self) -> String {
         match self.claim.paper {
-            Published::Most(most) => ratio(most),
-            Published::Range(least, most) => range(least, most),
-            Published::Above(least) => format!("above {}", ratio(least)),
+            Published::Most(most) => ratio_text(most),
+            Published::Range(least, most) => range_text(least, most),
+            Published::Above(least) => format!("above {}", ratio_text(least)),
         }
     }
 
@@ -147,8 +147,8 @@ impl Published {
     /// Formats measured ratios in the form of the published value: a single ratio or a range.
     fn show(self, ratios: Stats) -> String {
         match self {
-            Published::Most(_) => ratio(ratios.most),
-            Published::Range(..) | Published::Above(_) => range(ratios.least, ratios.most),
+            Published::Most(_) => ratio_text(ratios.most),
+            Published::Range(..) | Published::Above(_) => range_text(ratios.least, ratios.most),
         }
     }
 }
@@ -190,7 +190,7 @@ impl Dependence<'_> {
         let show = |ratios: Stats| claim.paper.show(ratios);
         let mut text = format!("{about}: {} at {first}, {} at {last}", show(from), show(to));
         for (paper, at) in self.reached(claim) {
-            let paper = ratio(paper);
+            let paper = ratio_text(paper);
             text += &match at {
                 Some(at) => format!("; the paper's {paper} {at}"),
                 None => format!("; the paper's {paper} at none of them"),
@@ -201,7 +201,7 @@ impl Dependence<'_> {
 }
 
 /// Formats a ratio with 2 decimals, with 1 from 10 on, and with none from 100 on.
-pub fn ratio(number: f64) -> String {
+pub fn ratio_text(number: f64) -> String {
     match number {
         100.0.. => format!("{number:.0}"),
         10.0.. => format!("{number:.1}"),
@@ -209,10 +209,10 @@ pub fn ratio(number: f64) -> String {
     }
 }
 
-fn range(least: f64, most: f64) -> String {
-    match ratio(least) == ratio(most) {
-        true => ratio(most),
-        false => format!("{} to {}", ratio(least), ratio(most)),
+fn range_text(least: f64, most: f64) -> String {
+    match ratio_text(least) == ratio_text(most) {
+        true => ratio_text(most),
+        false => format!("{} to {}", ratio_text(least), ratio_text(most)),
     }
 }
 

@@ -176,7 +176,7 @@ impl<'s> LinePlot<'s> {
         let line = coordinates.filter_map(|(name, place)| Some((*place, at(name)?)));
         let lines = vec![("measured", line.collect())];
         let ends = finding.claim.paper.ends().into_iter();
-        let published = ends.map(|end| (format!("paper: {}", claims::ratio(end)), end));
+        let published = ends.map(|end| (format!("paper: {}", claims::ratio_text(end)), end));
         let published: Vec<(String, f64)> = published.collect();
         LinePlot {
             title: finding.claim.text.clone(),

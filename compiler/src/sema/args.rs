@@ -302,7 +302,7 @@ impl Checker<'_> {
                         format!("expected `{ty}`, found `{have}`"),
                     )
                     .label(format!(
-                        "`{word}` parameter `{}` must have exactly this type",
+                        "`{word}` argument `{}` must be exactly `{ty}`",
                         param.name
                     )),
                 );

@@ -64,7 +64,7 @@ fn mask(len: u8) -> u32 {
 pub enum Destination {
     /// A host: packets are forwarded to it.
     Host(HostIndex),
-    /// The switch to which a host is attached, where packets are dropped unless a longer prefix matches.
+    /// Several hosts: packets are forwarded to the switch of this one, which drops them unless a longer prefix matches.
     Towards(HostIndex),
     /// No destination: packets are dropped.
     Nowhere,

@@ -144,7 +144,7 @@ pub struct SenderSettings {
     pub window: Option<u32>,
     /// Time without an acknowledgement after which a queue pair retransmits.
     pub ack_timeout: Option<AckTimeout>,
-    /// ACK timeouts in a row until a queue pair fails.
+    /// Number of ACK timeouts in a row that a queue pair survives; the next one fails it.
     pub retries: Option<Retries>,
     /// Pacing rate of request packets, see [`Pace`].
     pub pace: Pace,

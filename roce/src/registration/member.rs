@@ -29,7 +29,8 @@ pub enum MemberEvent {
     },
 }
 
-/// A group in which a queue pair of this host may be registered, as its leader has announced outside of MRP.
+/// A group in which its leader may register a queue pair of this host. The leader has announced it to the host over another
+/// channel than the registration protocol (MRP).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpectedGroup {
     /// IPv4 address of the group (McstID).

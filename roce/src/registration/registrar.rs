@@ -52,7 +52,8 @@ impl Registrar {
         self.leader.as_mut()
     }
 
-    /// Reports to the fabric that a group to which this host sends makes no progress, as its leader or as a member.
+    /// Reports to the fabric that a group to which this host sends makes no progress. The host reports it as the leader if it
+    /// leads the group, otherwise as a member.
     pub fn stalled(&mut self, host: &mut dyn Verbs, now: u64, mcst_id: Ipv4Addr) {
         match (&mut self.leader, &self.member) {
             (Some(leader), _) if leader.mcst_id() == mcst_id => leader.stalled(host, now),

@@ -86,7 +86,7 @@ impl Args {
         let flags = &self.driver;
         let is_hostile = !self.faults.hostile.is_empty();
         let Some(scale) = flags.scale else {
-            // Guests, hostile hosts and running networks use the machine's clock.
+            // By default no scale where something uses the machine's clock: guests, hostile hosts, a running network.
             let is_slow = flags.driver == Driver::Mininet
                 && flags.attach.is_none()
                 && flags.guests.is_empty()

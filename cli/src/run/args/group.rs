@@ -62,7 +62,7 @@ pub(super) struct GroupArgs {
     #[arg(long, value_name = "TIME", help_heading = "Queue pairs", value_parser = |text: &str| TIME.parse(text))]
     ack_timeout: Option<u64>,
 
-    /// ACK timeouts in a row until a queue pair fails, 0 to 7; 7 means no limit
+    /// ACK timeouts in a row that a queue pair survives, 0 to 7; 7 means no limit
     #[arg(long, value_name = "N", help_heading = "Queue pairs", value_parser = clap::value_parser!(u8).range(..=7))]
     retry_count: Option<u8>,
 

@@ -24,8 +24,8 @@ pub(super) struct MemberArgs {
     #[arg(long, value_name = "HOST")]
     pub(super) source: Option<String>,
 
-    /// Number ranks from the source on and wrap around, as MPI does for a root other than rank 0; otherwise the other hosts follow in the
-    /// order of the topology
+    /// Take the hosts of the group from the source on, and wrap around after the last host, as MPI numbers ranks for a root other than
+    /// rank 0; otherwise the other hosts follow in the order of the topology
     #[arg(long)]
     pub(super) rotate: bool,
 

@@ -341,7 +341,7 @@ impl Elaborator<'_> {
                 .filter_map(|case| case.body.as_ref())
                 .map(|block| self.applications(&block.stmts, id))
                 .sum(),
-            // A loop may be unrolled, with an application in each iteration.
+            // Twice stands for more than once: an unrolled loop applies the instance in each iteration.
             Ast::For { body, .. } | Ast::ForIn { body, .. } => {
                 self.applications_in(body, id).saturating_mul(2)
             }

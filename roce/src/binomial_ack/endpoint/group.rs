@@ -56,8 +56,9 @@ impl Endpoint {
         self.send_datagram(host, now, MANAGER, manage.emit());
     }
 
-    /// Processes a list of members from the manager: records the addresses, and becomes a member if the list contains this
-    /// host. An older list only adds addresses.
+    /// Processes a list of members from the manager: records the addresses, becomes a member if the list contains this host
+    /// and ceases to be one if it does not, and destroys the connections to hosts that are not in the list. An older list
+    /// only adds addresses.
     pub(super) fn handle_list(&mut self, host: &mut dyn Verbs, now: u64, list: Membership) {
         for member in &list.members {
             self.record_address(member.number, (member.ip, member.qpn));
