@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: Format of marks, as in labs/shared/*.p4.
 ETHERTYPE_LAB = 0x88B6
 KIND_MARK = 0xFF
-#: Time limit in seconds for a frame.
+#: Time limit in seconds until the mark arrives at a port, after all frames sent before it.
 TIMEOUT = 10.0
 
 _ETH_P_ALL = 3

@@ -10,7 +10,7 @@ pub const MAX_LIST_SIZE: usize = 4096;
 /// Maximum number of unacknowledged messages per digest. Beyond it, the oldest lists are discarded.
 pub const MAX_CACHED: usize = 65_536;
 
-/// One digest message: its flat fields in canonical form.
+/// One digest message: the numbers of its value, with structs flattened, each as a canonical byte string.
 pub type Message = Vec<Vec<u8>>;
 
 /// A digest list that is ready to be sent to the primary.

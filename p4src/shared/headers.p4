@@ -139,8 +139,8 @@ header cnp_t {
     bit<128> reserved;
 }
 
-// XOR differences between the sender's virtual address and R_Key and those of a receiver's memory region, with the
-// constants that keep the ICRC of a packet with a RETH valid (memory_regions.p4).
+// XOR differences from the sender's virtual address and R_Key to those of a receiver's memory region, for the RETH of a
+// WRITE. The XOR constants for the IPv4 identification and the UDP source port keep the ICRC valid (memory_regions.p4).
 header mr_info_t {
     bit<64> va_xor;
     bit<32> rkey_xor;

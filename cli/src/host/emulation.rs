@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     /// A host that answers ARP requests, on a link of 1 bit per nanosecond with a delay of 100 ns.
-    fn paced(model: Model) -> (Host, HostEmulation) {
+    fn host_on_link(model: Model) -> (Host, HostEmulation) {
         let mac = MacAddr([2, 0, 0, 0, 0, 1]);
         let config = HostConfig::new("h1", mac, [10, 0, 0, 1].into(), 8, 1500, 1);
         let link = LinkOptions {
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn replies_leave_after_nic_and_link() {
-        let (mut host, mut emulation) = paced(model(250));
+        let (mut host, mut emulation) = host_on_link(model(250));
         emulation.receive_frame(1_000, &arp_request());
         assert_eq!(emulation.poll_timeout(), Some(1_250));
         emulation.advance(&mut host, 1_249);
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn late_work_is_stamped_with_its_due_time() {
         let arrivals = |late: bool| {
-            let (mut host, mut emulation) = paced(model(250));
+            let (mut host, mut emulation) = host_on_link(model(250));
             for at in [0, 10, 20_000] {
                 emulation.receive_frame(at, &arp_request());
             }

@@ -45,7 +45,7 @@ pub(super) struct Core<M, F> {
     epoch_end: u64,
     /// End of the current window in nanoseconds, or of the last interval that needed no window.
     pub(super) window_end: u64,
-    /// Number of events in the agenda that nodes have already handled ahead of time.
+    /// Number of events that nodes have handled ahead of time and whose recorded effects are not applied yet.
     pub(super) ahead: usize,
 }
 

@@ -193,7 +193,8 @@ impl<F: ClassifiedFrame> PausableQueue<F> {
         true
     }
 
-    /// Counts a stop that has expired. Must be called at [`PausableQueue::poll_timeout`], whether the link is idle or not.
+    /// Adds the duration of an expired stop to the port's pause time. Must be called at [`PausableQueue::poll_timeout`],
+    /// even while the link is busy.
     pub(super) fn handle_timeout<M>(&mut self, port: u32, ctx: &mut Context<'_, M, F>) {
         let over = self.stopped.expire(ctx.now());
         ctx.count_paused(port, over.unwrap_or(0));

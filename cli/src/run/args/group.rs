@@ -72,7 +72,7 @@ pub(super) struct GroupArgs {
 
     /// ECN marking by queue length: none up to KMIN, all from KMAX on, and with a probability that rises to PMAX in between. Lengths in
     /// packets (16,64,0.1) or bytes (20KiB,200KiB,0.01); a single length marks all from there on [default: with --congestion dcqcn
-    /// 16,64,0.1; less where a queue is shorter than 1 MiB]
+    /// 16,64,0.1; less where a queue is shorter than 256 packets of the MTU]
     #[arg(long, value_name = "KMIN,KMAX,PMAX", help_heading = "Queue pairs")]
     ecn: Option<EcnThresholds>,
 }

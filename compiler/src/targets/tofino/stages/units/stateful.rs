@@ -297,7 +297,7 @@ impl Units<'_> {
                 self.cannot(
                     expr.span,
                     message,
-                    "it compares a sum of the cell, a field and a constant; compute what is of the packet alone before",
+                    "it compares the sum of the cell, a field and a constant; compute operands that do not use the cell before the RegisterAction",
                 );
             }
             ExprKind::Slice { base, .. } => {
@@ -414,7 +414,7 @@ impl Units<'_> {
                             "an instruction of the stateful ALU of {chip} has one operation, and `{}` is a second one beside `{symbol}`",
                             print_expr(inner)
                         ),
-                        "compute what is of the packet alone before, or what is of the result alone behind; only `|` joins two operations",
+                        "compute operands that do not use the cell before the RegisterAction, or what uses only its result after it; only `|` joins two operations",
                     );
                 }
                 _ => {}
