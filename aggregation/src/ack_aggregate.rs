@@ -208,7 +208,10 @@ impl Group {
             Notice::SelectiveNak { psn, .. } => self.sender.has_sent(space, psn),
             // A receiver rejects a request only before it has acknowledged that request.
             Notice::FatalNak { nak, .. } => {
-                self.sender.has_sent(space, nak.psn)
+                // As in the pipeline, it is the packet before the request that must have been sent.
+                let before = space.previous(nak.psn);
+                before != self.sender.sent
+                    && self.sender.has_sent(space, before)
                     && space.lt(self.sender.acked[from_path], nak.psn)
             }
         };
