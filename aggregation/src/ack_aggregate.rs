@@ -97,7 +97,10 @@ impl Group {
                 self.walk_on_data(from_path, now);
             } else if space.lt(self.walk.last_minimum, psn) {
                 let search = self.start_probe((port, data_point), now);
-                queued.extend(search.map(|search| self.recirculate(search, None)));
+                queued.extend(search.map(|search| QueuedPacket::Recirculate {
+                    search,
+                    filter_update: None,
+                }));
             }
         }
         let minimum = self.known_minimum();
@@ -107,13 +110,12 @@ impl Group {
         }
         self.waiting_nak.clear_stale(space, minimum.psn);
         if !space.lt(minimum.psn, psn) {
-            if config.flaw != Flaw::DroppedTailAck {
+            if config.flaw() != Flaw::DroppedTailAck {
                 queued.push(self.ack_of_old_data((port, data_point), minimum));
             }
             return None;
         }
         if config.strategy == Strategy::Punt && !is_new {
-            self.work.punts += 1;
             let data_point = Point {
                 msn: self.last_acked.extend_msn(space, data_point.msn),
                 ..data_point
@@ -137,13 +139,13 @@ impl Group {
         };
         let acked = feedback.acked(space);
         let is_sent = self.sender.feedback(space, from_path, acked.psn);
-        if !is_sent && config.flaw != Flaw::AnyAck {
+        if !is_sent && config.flaw() != Flaw::AnyAck {
             return Vec::new();
         }
         // A NAK of the next unsent PSN acknowledges all packets sent.
         let feedback = match feedback {
             Feedback::Nak { .. }
-                if acked.psn == self.sender.sent && config.flaw != Flaw::NakOfUnsent =>
+                if acked.psn == self.sender.sent && config.flaw() != Flaw::NakOfUnsent =>
             {
                 Feedback::ack(acked)
             }
@@ -151,9 +153,7 @@ impl Group {
         };
         let is_new = self.leaves.would_advance(space, from_path, acked.psn);
         let is_accepted = self.leaves.record_acked(space, from_path, acked);
-        self.work.feedback += 1;
         if config.strategy == Strategy::Punt {
-            self.work.punts += 1;
             self.waiting_nak
                 .clear_stale(space, self.last_acked.point.psn);
             return vec![QueuedPacket::Punt {
@@ -173,14 +173,17 @@ impl Group {
         }
         self.waiting_nak.clear_stale(space, minimum.psn);
         if let Feedback::Nak { nak, .. } = feedback {
-            if config.flaw == Flaw::CoveredNak {
+            if config.flaw() == Flaw::CoveredNak {
                 return self.forward_at_once(feedback);
             }
             self.waiting_nak
                 .record(space, minimum.psn, nak, is_accepted);
         }
         if let Some(search) = recirculated {
-            return vec![self.recirculate(search, Some((from_path, acked.psn)))];
+            return vec![QueuedPacket::Recirculate {
+                search,
+                filter_update: Some((from_path, acked.psn)),
+            }];
         }
         if acked.psn == minimum.psn {
             minimum.msn = self.plausible_msn(minimum.psn, acked.msn);
@@ -205,11 +208,14 @@ impl Group {
             Notice::SelectiveNak { psn, .. } => self.sender.has_sent(space, psn),
             // A receiver rejects a request only before it has acknowledged that request.
             Notice::FatalNak { nak, .. } => {
-                self.sender.has_sent(space, nak.psn)
+                // As in the pipeline, it is the packet before the request that must have been sent.
+                let before = space.previous(nak.psn);
+                before != self.sender.sent
+                    && self.sender.has_sent(space, before)
                     && space.lt(self.sender.acked[from_path], nak.psn)
             }
         };
-        let flaw = self.constants.config.flaw;
+        let flaw = self.constants.config.flaw();
         if !is_sent {
             return Vec::new();
         }
@@ -264,7 +270,7 @@ impl Group {
     /// The reason why the filter drops the CNP; `None` if the group has no source yet or `port` is not one of its
     /// paths.
     pub fn cnp(&mut self, port: Port, now: u64) -> Result<QueuedPacket, Option<CnpDrop>> {
-        let (space, flaw) = (self.space(), self.constants.config.flaw);
+        let (space, flaw) = (self.space(), self.constants.config.flaw());
         let from_path = self.path_at(port).ok_or(None)?;
         self.waiting_nak
             .clear_stale(space, self.last_acked.point.psn);
@@ -308,7 +314,10 @@ impl Group {
             WalkStep::Recirculate(search) => {
                 self.waiting_nak
                     .clear_stale(space, self.last_acked.point.psn);
-                vec![self.recirculate(search, None)]
+                vec![QueuedPacket::Recirculate {
+                    search,
+                    filter_update: None,
+                }]
             }
             WalkStep::Found(oldest_path) => {
                 let minimum = self.minimum_point(oldest_path);
@@ -353,23 +362,10 @@ impl Group {
         let space = self.space();
         let feedback = final_feedback(space, minimum, &mut self.last_acked, &mut self.waiting_nak)?;
         let port = self.sender.source?;
-        self.work.forwarded += 1;
         Some(QueuedPacket::Transmit(SentPacket::Feedback {
             port,
             feedback,
         }))
-    }
-
-    fn recirculate(
-        &mut self,
-        search: MinSearch,
-        filter_update: Option<(usize, u32)>,
-    ) -> QueuedPacket {
-        self.work.recirculations += 1;
-        QueuedPacket::Recirculate {
-            search,
-            filter_update,
-        }
     }
 
     /// Processes an ACK or NAK from `port` with headers that a receiver would reject: a VLAN tag, or a wrong TTL,
@@ -382,7 +378,7 @@ impl Group {
         now: u64,
     ) -> Vec<QueuedPacket> {
         let mut queued = self.feedback(port, feedback, now);
-        if self.constants.config.flaw == Flaw::KeptHeaders {
+        if self.constants.config.flaw() == Flaw::KeptHeaders {
             queued.retain(|queued| {
                 !matches!(queued, QueuedPacket::Transmit(SentPacket::Feedback { .. }))
             });
@@ -435,7 +431,7 @@ impl Group {
     }
 
     fn plausible_msn(&self, psn: u32, msn: u32) -> u32 {
-        match self.constants.config.flaw {
+        match self.constants.config.flaw() {
             Flaw::AnyMsn => msn,
             _ => self.last_acked.plausible_msn(self.space(), psn, msn),
         }

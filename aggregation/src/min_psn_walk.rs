@@ -68,7 +68,7 @@ impl Group {
 
     fn mark_dirty(&mut self) {
         if let Some(busy) = &mut self.walk.running {
-            busy.is_dirty = self.constants.config.flaw != Flaw::IgnoredAdvance;
+            busy.is_dirty = self.constants.config.flaw() != Flaw::IgnoredAdvance;
         }
     }
 
@@ -103,7 +103,7 @@ impl Group {
     /// newer than all that the path had acknowledged or sent. A repeated PSN does not mark a running walk as dirty, because
     /// the walk might then never end.
     pub(super) fn walk_on_ack(&mut self, from_path: usize, is_new: bool, now: u64) -> WalkStep {
-        let is_new = is_new || self.constants.config.flaw == Flaw::EqualAckDirties;
+        let is_new = is_new || self.constants.config.flaw() == Flaw::EqualAckDirties;
         if self.is_walk_alive(now) {
             if is_new && self.walk.trigger == Some(from_path) {
                 self.mark_dirty();

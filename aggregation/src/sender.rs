@@ -43,7 +43,7 @@ impl Sender {
         psn: u32,
         last_acked: u32,
     ) -> Option<bool> {
-        let (space, flaw) = (config.space, config.flaw);
+        let (space, flaw) = (config.space, config.flaw());
         let has_all = !space.lt(self.acked[path], self.sent);
         let is_next = psn == space.next(self.sent) && has_all;
         let is_any =

@@ -33,6 +33,7 @@ pub struct Config {
     /// Whether the group's queue pairs use selective repeat. If not, selective NAKs are dropped.
     pub is_selective: bool,
     /// Deliberate bug that a test must find; [`Flaw::None`] otherwise.
+    #[cfg(any(test, feature = "flaws"))]
     pub flaw: Flaw,
 }
 
@@ -47,8 +48,18 @@ impl Config {
             loss_slots: 64,
             window: DEFAULT_WINDOW,
             is_selective: false,
+            #[cfg(any(test, feature = "flaws"))]
             flaw: Flaw::None,
         }
+    }
+
+    /// The deliberate bug of the rules: [`Flaw::None`] without the feature `flaws`, which only tests enable.
+    #[inline]
+    pub(crate) fn flaw(&self) -> Flaw {
+        #[cfg(any(test, feature = "flaws"))]
+        return self.flaw;
+        #[cfg(not(any(test, feature = "flaws")))]
+        Flaw::None
     }
 }
 
@@ -63,7 +74,8 @@ pub enum Strategy {
     Punt,
 }
 
-/// A deliberate bug in the rules of aggregation, to test that the model checker and the comparisons find it.
+/// A deliberate bug in the rules of aggregation, to test that the model checker and the comparisons find it. Groups can
+/// have one only with the feature `flaws`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Flaw {
     /// No bug: the rules are correct.

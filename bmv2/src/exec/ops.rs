@@ -840,17 +840,17 @@ macro_rules! instructions {
     (
         names ($zero:ident)
         frequent { $(
-            $(#[doc = $f_doc:literal])*
+            $(#[doc = $f_doc:literal])+
             $f:ident $({ $($f_field:ident: $f_role:ident),* })? $f_text:literal,
             effects [$($f_effect:ident),*], value $f_value:expr, flow $f_flow:expr, run $f_run:expr;
         )* }
         rare { $(
-            $(#[doc = $r_doc:literal])*
+            $(#[doc = $r_doc:literal])+
             $r:ident $({ $($r_field:ident: $r_role:ident),* })? $r_text:literal,
             effects [$($r_effect:ident),*], value $r_value:expr, flow $r_flow:expr, run $r_run:expr;
         )* }
         fused { $(
-            $(#[doc = $x_doc:literal])*
+            $(#[doc = $x_doc:literal])+
             $x:ident { $($x_field:ident: $x_role:ident),* } $x_text:literal,
             fuses [$($x_of:ident),*], run $x_run:expr;
         )* }
@@ -858,17 +858,17 @@ macro_rules! instructions {
         /// An instruction before fusion, as the loader emits it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Op {
-            $($(#[doc = $f_doc])* $f $({ $($f_field: role::$f_role),* })?,)*
-            $($(#[doc = $r_doc])* $r $({ $($r_field: role::$r_role),* })?,)*
+            $($(#[doc = $f_doc])+ $f $({ $($f_field: role::$f_role),* })?,)*
+            $($(#[doc = $r_doc])+ $r $({ $($r_field: role::$r_role),* })?,)*
         }
 
         /// An instruction as the interpreter executes it: one of [`Op`], or a fused instruction. A fused instruction
         /// has the effect of several consecutive ones and skips them.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum FusedOp {
-            $($(#[doc = $f_doc])* $f $({ $($f_field: role::$f_role),* })?,)*
-            $($(#[doc = $r_doc])* $r $({ $($r_field: role::$r_role),* })?,)*
-            $($(#[doc = $x_doc])* $x { $($x_field: role::$x_role),* },)*
+            $($(#[doc = $f_doc])+ $f $({ $($f_field: role::$f_role),* })?,)*
+            $($(#[doc = $r_doc])+ $r $({ $($r_field: role::$r_role),* })?,)*
+            $($(#[doc = $x_doc])+ $x { $($x_field: role::$x_role),* },)*
         }
 
         impl From<Op> for FusedOp {
@@ -960,14 +960,14 @@ macro_rules! instructions {
             &[
                 $(Row {
                     name: stringify!($f),
-                    documentation: concat!($($f_doc),*),
+                    documentation: concat!($($f_doc),+),
                     text: $f_text,
                     operands: &[$($((stringify!($f_field), stringify!($f_role))),*)?],
                     notes: &[$(stringify!($f_effect)),*],
                 },)*
                 $(Row {
                     name: stringify!($r),
-                    documentation: concat!($($r_doc),*),
+                    documentation: concat!($($r_doc),+),
                     text: $r_text,
                     operands: &[$($((stringify!($r_field), stringify!($r_role))),*)?],
                     notes: &[$(stringify!($r_effect)),*],
@@ -975,7 +975,7 @@ macro_rules! instructions {
             ],
             &[$(Row {
                 name: stringify!($x),
-                documentation: concat!($($x_doc),*),
+                documentation: concat!($($x_doc),+),
                 text: $x_text,
                 operands: &[$((stringify!($x_field), stringify!($x_role))),*],
                 notes: &[$(stringify!($x_of)),*],

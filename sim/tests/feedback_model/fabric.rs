@@ -181,7 +181,7 @@ impl World {
     }
 
     /// Newest PSN of each path on a switch.
-    fn words(&self, switch: usize) -> Vec<u32> {
+    pub fn words(&self, switch: usize) -> Vec<u32> {
         let leaves = match &self.switches[switch] {
             Rules::V1model(group) => group.leaves.iter(),
             Rules::Tofino(group) => group.leaves.iter(),
@@ -300,14 +300,22 @@ impl ModelFabric {
             && world.hosts.iter().enumerate().all(has_all)
     }
 
-    /// Host at a port.
-    fn host_at(&self, switch: usize, port: Port) -> Option<usize> {
+    /// The other end of the link at a switch's port.
+    pub fn far_end(&self, switch: usize, port: Port) -> Option<End> {
         let ends = self.links.iter().flat_map(|&(a, b)| [(a, b), (b, a)]);
-        let mut hosts = ends.filter_map(|ends| match ends {
-            (End::Switch(at, of), End::Host(host)) if (at, of) == (switch, port) => Some(host),
+        let mut far = ends.filter_map(|(near, far)| match near {
+            End::Switch(at, of) if (at, of) == (switch, port) => Some(far),
             _ => None,
         });
-        hosts.next()
+        far.next()
+    }
+
+    /// Host at a port.
+    fn host_at(&self, switch: usize, port: Port) -> Option<usize> {
+        match self.far_end(switch, port)? {
+            End::Host(host) => Some(host),
+            End::Switch(..) => None,
+        }
     }
 
     pub fn leaf_of(&self, host: usize) -> (usize, Port) {
@@ -577,7 +585,7 @@ impl ModelFabric {
                 }
             }
         }
-        self.is_complete(&world)
+        self.is_complete(&world) || self.waits_for_faulty_member(&world)
     }
 }
 
@@ -679,7 +687,7 @@ impl Model for ModelFabric {
         }
         if world.switch_restarts < self.switch_restarts {
             let all = (0..self.switches).flat_map(|switch| {
-                let knowledge = self.knowledge().iter();
+                let knowledge = self.knowledge(world, switch).iter();
                 knowledge.map(move |knowledge| Step::RestartSwitch(switch, *knowledge))
             });
             steps.extend(all);

@@ -54,6 +54,22 @@ impl ModelFabric {
         self.faulty.is_some_and(|faulty| faulty.host == host)
     }
 
+    /// Whether the group waits for the faulty member only: it lacks packets, and the switches of all other members have
+    /// their acknowledgements of everything. A member that acknowledges a packet which it lacks is not sent that packet
+    /// again, and so never acknowledges later ones; the controller removes a member that stops acknowledging.
+    pub fn waits_for_faulty_member(&self, world: &World) -> bool {
+        let Some(faulty) = self.faulty else {
+            return false;
+        };
+        let has_all = |host: usize| world.hosts[host].expected == self.last_expected(host);
+        let is_acknowledged = |host: usize| {
+            let (switch, port) = self.leaf_of(host);
+            world.words(switch)[port as usize - 1] == SPACE.previous(self.end())
+        };
+        let mut others = (0..world.hosts.len()).filter(|host| *host != faulty.host);
+        !has_all(faulty.host) && others.all(|host| has_all(host) && is_acknowledged(host))
+    }
+
     /// All packets that the faulty member may send next.
     pub fn false_reports(&self, world: &World) -> Vec<Packet> {
         let Some(faulty) = self

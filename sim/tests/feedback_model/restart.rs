@@ -2,7 +2,7 @@
 
 use alfirk_aggregation::{Group, Point, Port};
 
-use crate::fabric::{ModelFabric, World, FIRST_PSN, SPACE};
+use crate::fabric::{End, ModelFabric, World, FIRST_PSN, SPACE};
 
 /// State with which a switch restarts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +13,8 @@ pub enum Restart {
     Position,
 }
 
-/// What else the controller has for a switch that restarts: other switches of the tree have the source.
+/// What else the controller has for a switch that restarts: another switch of the tree has the source, unless that may be
+/// at the switch itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Knowledge {
     Nothing,
@@ -21,11 +22,22 @@ pub enum Knowledge {
 }
 
 impl ModelFabric {
-    pub fn knowledge(&self) -> &'static [Knowledge] {
+    pub fn knowledge(&self, world: &World, switch: usize) -> &'static [Knowledge] {
         match self.restart {
             Restart::FirstPsn => &[Knowledge::Nothing],
+            Restart::Position if self.has_source_elsewhere(world, switch) => &[Knowledge::Source],
             Restart::Position => &[Knowledge::Nothing, Knowledge::Source],
         }
+    }
+
+    /// Whether another switch has a source that is not behind this switch.
+    fn has_source_elsewhere(&self, world: &World, switch: usize) -> bool {
+        let mut others = (0..self.switches).filter(|other| *other != switch);
+        others.any(|other| {
+            let source = world.sender(other).source;
+            let far = source.and_then(|port| self.far_end(other, port));
+            far.is_some_and(|far| !matches!(far, End::Switch(at, _) if at == switch))
+        })
     }
 
     /// The switch loses its registers, and the packets that recirculate in it.
