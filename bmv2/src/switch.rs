@@ -4,6 +4,7 @@
 //! processing".
 
 mod copies;
+mod direct;
 mod pool;
 
 use crate::drop_reason::DropReason;
@@ -20,6 +21,7 @@ use crate::state::State;
 use crate::steps::Step;
 use crate::trace::{Recorder, TraceEvent};
 use alfirk_packet_io::frame::SplitFrame;
+use direct::DirectPorts;
 pub(crate) use pool::Pool;
 use std::sync::Arc;
 
@@ -89,6 +91,7 @@ pub struct Switch {
     /// Number of frames logged under previous programs.
     logged: u64,
     pool: Pool,
+    direct: DirectPorts,
 }
 
 /// A loaded program, and the state that belongs to it.
@@ -109,6 +112,8 @@ pub(crate) struct Processor<'a> {
     /// Number of recirculated frames in this call of the switch.
     pub recirculated: u32,
     generation: u64,
+    /// Ports to which the current packet passes egress at once; `None` if it must be enqueued.
+    direct: Option<&'a DirectPorts>,
 }
 
 impl Switch {
@@ -122,6 +127,7 @@ impl Switch {
             logs: false,
             logged: 0,
             pool: Pool::default(),
+            direct: DirectPorts::default(),
         }
     }
 
@@ -204,6 +210,7 @@ impl Switch {
             priority_queues: self.options.priority_queues,
             recirculated: 0,
             generation: self.generation,
+            direct: Some(&self.direct),
         })
     }
 
@@ -216,8 +223,8 @@ impl Switch {
         processor.state.random.between(low, high)
     }
 
-    /// Processes a received frame in parser and ingress, up to the queues. `now` is in nanoseconds since the switch
-    /// started.
+    /// Processes a received frame in parser and ingress, up to the queues; for [direct ports](Switch::set_queued_ports)
+    /// also in egress. `now` is in nanoseconds since the switch started.
     pub fn ingress(&mut self, port: u32, frame: &[u8], now: u64, fx: &mut Effects) {
         let Some(mut m) = self.processor() else {
             fx.dropped.push(DropReason::NoProgram);
@@ -250,6 +257,7 @@ impl Switch {
         let generation = self.generation;
         match self.processor() {
             Some(mut m) if packet.generation == generation => {
+                m.direct = None;
                 let program = m.program;
                 match &program.tofino {
                     Some(tofino) => m.tofino_egress(tofino, packet, now, queue, fx),
@@ -435,7 +443,7 @@ impl Processor<'_> {
                 return self.drop(packet, DropReason::Ingress, fx);
             }
             set(&mut packet.words, intrinsic.instance_type, instance::NORMAL);
-            return self.enqueue(egress_spec as u32, None, packet, fx);
+            return self.forward(egress_spec as u32, packet, fx);
         }
         self.drop(packet, DropReason::EndlessLoop, fx);
     }
@@ -534,10 +542,8 @@ impl Processor<'_> {
         });
     }
 
-    /// Runs egress and deparser, and the decisions at the end of egress.
+    /// Takes a packet from its queue entry, and runs egress on it.
     fn egress(&mut self, queued: Queued, now: u64, queue: QueueState, fx: &mut Effects) {
-        let program = self.program;
-        let intrinsic = &program.intrinsic;
         let Queued {
             port,
             priority,
@@ -545,6 +551,21 @@ impl Processor<'_> {
             ..
         } = queued;
         let mut packet = self.take(packet);
+        self.run_egress(&mut packet, (port, priority), now, queue, fx);
+        self.pool.recycle(packet);
+    }
+
+    /// Runs egress and deparser, and the decisions at the end of egress, on a packet for a port and a priority.
+    fn run_egress(
+        &mut self,
+        packet: &mut Packet,
+        (port, priority): (u32, u8),
+        now: u64,
+        queue: QueueState,
+        fx: &mut Effects,
+    ) {
+        let program = self.program;
+        let intrinsic = &program.intrinsic;
         let (words, ctx) = (&mut packet.words, &mut packet.ctx);
         ctx.now = now;
         set(words, intrinsic.egress_global_timestamp, now / 1000);
@@ -569,26 +590,26 @@ impl Processor<'_> {
             recorder.select_packet(packet.ctx.number, packet.ctx.copy, &packet.words);
             recorder.record(TraceEvent::Egress { port });
         }
-        self.run_pipeline(&mut packet, "egress", program.egress);
+        self.run_pipeline(packet, "egress", program.egress);
         let ctx = &mut packet.ctx;
         fx.logs.append(&mut ctx.logs);
         if let Some(reason) = ctx.fault {
-            return self.drop(packet, reason, fx);
+            return self.record_drop(reason, fx);
         }
         if let Some(clone) = ctx.clone.take() {
             self.log(|| Step::Cloning("egress"));
-            self.clone_egress(&packet, clone, fx);
+            self.clone_egress(packet, clone, fx);
         }
         if get(&packet.words, intrinsic.egress_spec) == u64::from(self.drop_port) {
             self.log(|| Step::Dropped("egress"));
-            return self.drop(packet, DropReason::Egress, fx);
+            return self.record_drop(DropReason::Egress, fx);
         }
         let Packet {
             words,
             frame,
             payload,
             ctx,
-        } = &mut *packet;
+        } = packet;
         let rest = Packet::rest(frame, *payload);
         let headers = deparse(program, &program.deparser, self.state, words, rest, ctx);
         fx.logs.append(&mut ctx.logs);
@@ -596,7 +617,7 @@ impl Processor<'_> {
             recorder.changes(program, words);
         }
         if let Some(reason) = ctx.fault {
-            return self.drop(packet, reason, fx);
+            return self.record_drop(reason, fx);
         }
         let out = fx.spare.pop().unwrap_or_default();
         let headers = &self.state.headers[..headers];
@@ -610,7 +631,7 @@ impl Processor<'_> {
             out.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
         }
         if ctx.recirculate != 0 && out.len() > MAX_RECIRCULATED {
-            return self.drop(packet, DropReason::TooLong, fx);
+            return self.record_drop(DropReason::TooLong, fx);
         }
         if ctx.recirculate != 0 {
             let length = out.len() as u64;
@@ -624,13 +645,11 @@ impl Processor<'_> {
             self.log(|| Step::Recirculate);
             self.number_copy(&mut fresh, number);
             self.record(|| TraceEvent::Recirculated);
-            self.pool.recycle(packet);
             return self.ingress(fresh, now, fx);
         }
         let bytes = out.len();
         self.record(|| TraceEvent::Out { port, bytes });
         self.log(|| Step::Sent { bytes, port });
-        self.pool.recycle(packet);
         fx.output.push(Output { port, frame: out });
     }
 }

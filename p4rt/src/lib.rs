@@ -229,6 +229,12 @@ impl Server {
         self.take_effects(now);
     }
 
+    /// Sets the ports that have queues; packets for other ports may be sent without [`Event::Enqueue`], see
+    /// [`Switch::set_queued_ports`].
+    pub fn set_queued_ports(&mut self, ports: impl IntoIterator<Item = u32>) {
+        self.active.switch.set_queued_ports(ports);
+    }
+
     /// Processes a packet of [`Event::Enqueue`] that leaves its queue.
     pub fn dequeue(&mut self, packet: Queued, now: u64, queue: QueueState) {
         self.active

@@ -247,6 +247,7 @@ impl Engine {
 
     /// Receives up to one batch of frames from the interface of a port, and processes each frame completely.
     fn receive(&mut self, number: u32) {
+        self.update_queued_ports();
         let dump = self.dump;
         self.batch.clear();
         let mut now = self.now();
@@ -296,6 +297,13 @@ impl Engine {
                 now = self.now();
             }
         }
+    }
+
+    /// Informs the switch which ports have queues now; packets for the others need no queue entry.
+    fn update_queued_ports(&mut self) {
+        let queued = self.ports.values().filter(|port| port.has_queue());
+        let numbers = queued.map(|port| port.number);
+        self.server.set_queued_ports(numbers);
     }
 
     /// Executes the server's events until there are none, or up to a limit: a program may recirculate packets

@@ -27,9 +27,11 @@ pub fn json(source: &str) -> BmV2Json {
     compile(&options).unwrap_or_else(|e| panic!("{e}")).json
 }
 
+/// Creates a switch with a program of the workspace, whose ports have no queues.
 pub fn switch(source: &str) -> Switch {
     let mut switch = Switch::new(SwitchOptions::default());
     switch.load(Arc::new(program(source)));
+    switch.set_queued_ports([]);
     switch
 }
 
@@ -79,6 +81,8 @@ pub fn ipv4(src: u32, dst: u32, protocol: u8, payload: &[u8]) -> Vec<u8> {
         .chunks(2)
         .map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])))
         .sum();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    // The first addition may carry again.
     let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
     header[10..12].copy_from_slice(&sum.to_be_bytes());
     frame.extend(header);

@@ -15,6 +15,16 @@ pub const SLACK: usize = 8;
 pub struct Join {
     parts: Vec<Part>,
     bytes: usize,
+    summands: Vec<Summand>,
+}
+
+/// A word of a field as a summand of the one's complement sum of 16-bit words.
+#[derive(Clone, Copy, Debug)]
+struct Summand {
+    mask: u64,
+    slot: Slot,
+    /// Distance in bits, modulo 16, from the field's last bit to the end of a 16-bit word of the sum.
+    left: u8,
 }
 
 /// A part of a field within a chunk of 8 bytes. The first bit of the chunk is the most significant one.
@@ -32,6 +42,7 @@ impl Join {
     /// Creates the plan for concatenating fields. Each is given by its first word and its width of at least 1 bit.
     pub fn new(fields: impl IntoIterator<Item = (Slot, u32)>) -> Join {
         let mut parts: Vec<Part> = Vec::new();
+        let mut summands = Vec::new();
         let mut at = 0usize;
         for (slot, bits) in fields {
             // From the most significant word down. Only this first word may be partly used.
@@ -60,6 +71,11 @@ impl Join {
                     parts.push(part(mask & !(u64::MAX << over), 64 - over, 0));
                 }
                 at += n as usize;
+                summands.push(Summand {
+                    mask,
+                    slot,
+                    left: (at.next_multiple_of(16) - at) as u8,
+                });
             }
         }
         if let Some(last) = parts.last_mut() {
@@ -68,6 +84,7 @@ impl Join {
         Join {
             parts,
             bytes: at.div_ceil(8),
+            summands,
         }
     }
 
@@ -102,12 +119,19 @@ impl Join {
 
     /// Returns the one's complement sum of the concatenated fields, as big-endian 16-bit words. The sum is not folded
     /// to 16 bits.
+    ///
+    /// The words are added without concatenating them: modulo 65535, shifting a word by 16 bits changes nothing, and as
+    /// 2^64 is 1, too, rotating a word by n bits multiplies it by 2^n.
     #[inline]
     pub fn sum(&self, phv: &[u64]) -> u64 {
-        let mut sum = 0;
-        // A chunk is added as two 32-bit numbers, since 2^16 is 1 modulo 65535.
-        self.chunks(phv, |chunk, _| sum += (chunk >> 32) + (chunk & 0xffff_ffff));
-        sum
+        let mut sum = 0u64;
+        for summand in &self.summands {
+            let word = phv[usize::from(summand.slot)] & summand.mask;
+            let (total, carry) = sum.overflowing_add(word.rotate_left(summand.left.into()));
+            sum = total + u64::from(carry);
+        }
+        // As two 32-bit numbers, so that the sum of a payload can be added.
+        (sum >> 32) + (sum & 0xffff_ffff)
     }
 }
 

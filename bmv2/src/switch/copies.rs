@@ -14,9 +14,9 @@ use crate::trace::TraceEvent;
 const MAX_ENQUEUED: usize = 1 << 16;
 
 /// Destination of a packet: the fields of a [`Queued`] except the packet.
-struct Queue {
+pub(super) struct Queue {
     port: u32,
-    priority: u8,
+    pub priority: u8,
     len: usize,
     generation: u64,
 }
@@ -56,7 +56,7 @@ impl Processor<'_> {
 
     /// Returns the queue of a packet, or of its copy with the replication id `rid`. If the packet must be dropped,
     /// records this and returns `None`.
-    fn queue_of(
+    pub(super) fn queue_of(
         &mut self,
         port: u32,
         priority: Option<u8>,
@@ -89,7 +89,7 @@ impl Processor<'_> {
         })
     }
 
-    pub(super) fn multicast(&mut self, packet: Box<Packet>, group: u32, fx: &mut Effects) {
+    pub(super) fn multicast(&mut self, mut packet: Box<Packet>, group: u32, fx: &mut Effects) {
         let mut replicas = std::mem::take(&mut self.state.scratch);
         replicas.clear();
         replicas.extend_from_slice(self.state.pre.replicas(group).unwrap_or_default());
@@ -100,7 +100,10 @@ impl Processor<'_> {
                 reason: DropReason::NoGroup.name(),
             });
         }
-        self.replicate(&replicas, None, packet, fx);
+        match self.replicate_directly(&replicas, &mut packet, fx) {
+            true => self.pool.recycle(packet),
+            false => self.replicate(&replicas, None, packet, fx),
+        }
         self.state.scratch = replicas;
     }
 

@@ -579,3 +579,72 @@ fn trace_lines_per_packet_are_bounded() {
     switch.ingress(3, &[7], 0, &mut fx);
     assert_eq!(fx.trace.len(), 10_000);
 }
+
+/// Ports, frames and reasons of drops of all packets that a frame causes.
+fn all_effects(switch: &mut Switch, frame: &[u8]) -> (Vec<(u32, Vec<u8>)>, Vec<DropReason>) {
+    let mut fx = Effects::default();
+    switch.process_into(0, frame, 0, &mut fx);
+    let sent = fx.output.into_iter();
+    let sent = sent.map(|output| (output.port, output.frame.into_bytes()));
+    (sent.collect(), fx.dropped)
+}
+
+#[test]
+fn packets_for_ports_without_queues_have_the_same_effects() {
+    const GROUP: &str = "sm.mcast_grp = 1;";
+    // Each frame ends with the number of earlier egress passes, and its replication id.
+    let rid = "bit<8> n; passes.read(n, 0); passes.write(0, n + 1);
+        hdr.trail.setValid(); hdr.trail.a = n ++ sm.egress_rid[7:0];";
+    let drops = format!("{rid} if (sm.egress_rid == 2) {{ mark_to_drop(sm); }}");
+    let clones = format!(
+        "{rid} if (sm.instance_type != 2) {{ clone(CloneType.E2E, 5); }} else {{ hdr.h.a = 9; }}"
+    );
+    let recirculates = format!(
+        "{rid} if (hdr.h.a < 3) {{ hdr.h.a = hdr.h.a + 1; recirculate_preserving_field_list(1); }}"
+    );
+    let resubmits = "if (sm.instance_type != 6) { resubmit_preserving_field_list(1); }";
+    let both = format!("{GROUP} {CLONE}");
+    let ingress = [
+        SEND,
+        DROP,
+        GROUP,
+        &both,
+        resubmits,
+        "sm.egress_spec = 2; sm.priority = 7;",
+    ];
+    for ingress in ingress {
+        for egress in [rid, &drops, &clones, &recirculates] {
+            let program = P4 {
+                fields: "bit<8> a;",
+                types: "header trail_t { bit<16> a; } register<bit<8>>(1) passes;",
+                headers: "trail_t trail;",
+                metadata: "@field_list(1) bit<8> kept;",
+                ingress,
+                egress,
+                deparser: Some("pkt.emit(hdr.h); pkt.emit(hdr.trail);"),
+                ..P4::default()
+            };
+            let program = program.program();
+            for queued in [&[][..], &[1], &[3], &[2, 4]] {
+                let [mut with_queues, mut direct] = [(); 2].map(|()| {
+                    let mut switch = run(program.clone());
+                    let pre = switch.pre_mut().unwrap();
+                    let members = [replica(1, 1), replica(2, 2), replica(3, 1), replica(3, 4)];
+                    pre.set_group(1, &members).unwrap();
+                    pre.set_session(5, session(&[replica(4, 0), replica(1, 9)]))
+                        .unwrap();
+                    switch
+                });
+                direct.set_queued_ports(queued.iter().copied());
+                for a in 0..5 {
+                    let frame = [a, 7, 7, 7];
+                    assert_eq!(
+                        all_effects(&mut direct, &frame),
+                        all_effects(&mut with_queues, &frame),
+                        "ports with queues: {queued:?}, ingress: {ingress}, egress: {egress}"
+                    );
+                }
+            }
+        }
+    }
+}

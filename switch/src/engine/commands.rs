@@ -52,6 +52,7 @@ impl Engine {
             let Some(command) = self.commands.try_recv() else {
                 return;
             };
+            self.update_queued_ports();
             let now = self.now();
             self.handle(command, now);
             self.drain(now);

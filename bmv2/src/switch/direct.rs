@@ -1,0 +1,127 @@
+//! Processing to completion: packets for ports without queues pass egress directly after ingress.
+//!
+//! Such a packet needs no queue entry, and its copies are made one after the other in the same memory. The effects are
+//! those of a queue that is served at once: egress passes happen in the order in which the packets would be enqueued.
+
+use super::{Processor, Switch};
+use crate::effects::{set, Effects, Packet, QueueState};
+use crate::pre::Replica;
+
+/// The ports without queues, whose packets pass egress directly.
+#[derive(Debug, Default)]
+pub(super) struct DirectPorts {
+    /// Whether any port is direct.
+    any: bool,
+    /// The ports with queues up to [`MAX_PORT`]: one bit per port number.
+    queued: Vec<u64>,
+}
+
+/// Maximum number of a direct port. Packets for ports beyond it are enqueued.
+const MAX_PORT: u32 = 0xffff;
+
+impl DirectPorts {
+    fn contains(&self, port: u32) -> bool {
+        let word = self.queued.get(port as usize / 64).copied().unwrap_or(0);
+        self.any && port <= MAX_PORT && word >> (port % 64) & 1 == 0
+    }
+}
+
+impl Switch {
+    /// Sets the ports that have queues. All other ports become direct: the caller would take each packet from their
+    /// queues at once, so packets for them pass egress during [`Switch::ingress`], with the state of an empty queue.
+    /// Clones, recirculated packets and packets of programs for Tofino are enqueued nevertheless. Until the first call
+    /// no port is direct.
+    pub fn set_queued_ports(&mut self, ports: impl IntoIterator<Item = u32>) {
+        let DirectPorts { any, queued } = &mut self.direct;
+        *any = true;
+        queued.fill(0);
+        for port in ports.into_iter().filter(|port| *port <= MAX_PORT) {
+            let at = port as usize / 64;
+            if queued.len() <= at {
+                queued.resize(at + 1, 0);
+            }
+            queued[at] |= 1 << (port % 64);
+        }
+    }
+}
+
+impl Processor<'_> {
+    /// Returns whether the current packet passes egress at once if it is sent to these ports. Packets that it causes are
+    /// enqueued afterwards, so a packet that recirculates forever does not exhaust the stack.
+    fn take_direct(&mut self, ports: impl IntoIterator<Item = u32>, fx: &Effects) -> bool {
+        let Some(direct) = self.direct.take() else {
+            return false;
+        };
+        // A clone of the packet that is enqueued already must pass egress first.
+        fx.enqueued.is_empty() && ports.into_iter().all(|port| direct.contains(port))
+    }
+
+    /// Sends a packet to a port after ingress: to egress, or to its queue.
+    pub(super) fn forward(&mut self, port: u32, mut packet: Box<Packet>, fx: &mut Effects) {
+        if !self.take_direct([port], fx) {
+            return self.enqueue(port, None, packet, fx);
+        }
+        let now = packet.ctx.now;
+        if let Some(priority) = self.queue_priority(port, &packet, fx) {
+            self.run_egress(&mut packet, (port, priority), now, empty_queue(now), fx);
+        }
+        self.pool.recycle(packet);
+    }
+
+    /// Sends one copy of a packet to each replica by direct egress passes. Returns false, without effect, if a copy must
+    /// be enqueued.
+    pub(super) fn replicate_directly(
+        &mut self,
+        replicas: &[Replica],
+        packet: &mut Packet,
+        fx: &mut Effects,
+    ) -> bool {
+        let ports = replicas.iter().map(|replica| replica.port);
+        // In traces, all copies are made before the first egress pass.
+        if self.state.recorder.is_some() || !self.take_direct(ports, fx) {
+            return false;
+        }
+        let Some((last, others)) = replicas.split_last() else {
+            return true;
+        };
+        if !others.is_empty() {
+            let mut copy = self.pool.copy(packet, self.program);
+            for (i, replica) in others.iter().enumerate() {
+                if i > 0 {
+                    self.program.layout.copy(&packet.words, &mut copy.words);
+                    copy.ctx.clone_from(&packet.ctx);
+                }
+                self.send_replica(replica, &mut copy, fx);
+            }
+            self.pool.recycle(copy);
+        }
+        // The last copy is the packet itself, whose frame is not shared any more.
+        self.send_replica(last, packet, fx);
+        true
+    }
+
+    fn send_replica(&mut self, replica: &Replica, packet: &mut Packet, fx: &mut Effects) {
+        let now = packet.ctx.now;
+        let Some(priority) = self.queue_priority(replica.port, packet, fx) else {
+            return;
+        };
+        let rid = self.program.intrinsic.egress_rid;
+        set(&mut packet.words, rid, u64::from(replica.rid));
+        self.run_egress(packet, (replica.port, priority), now, empty_queue(now), fx);
+    }
+
+    /// Returns the priority of a packet for a direct port. If the packet must be dropped, records this and returns
+    /// `None`.
+    fn queue_priority(&mut self, port: u32, packet: &Packet, fx: &mut Effects) -> Option<u8> {
+        let rid = super::get(&packet.words, self.program.intrinsic.egress_rid);
+        Some(self.queue_of(port, None, rid, packet, fx)?.priority)
+    }
+}
+
+/// The state of a queue that a packet enters and leaves at the same time.
+fn empty_queue(now: u64) -> QueueState {
+    QueueState {
+        enq_timestamp: now,
+        ..QueueState::default()
+    }
+}
