@@ -42,6 +42,9 @@ pub const OPCODE_RC_SEND_FIRST: u8 = 0;
 /// BTH opcode of RDMA WRITE First
 pub const OPCODE_RC_WRITE_FIRST: u8 = 6;
 
+/// BTH opcode of RDMA WRITE Last
+pub const OPCODE_RC_WRITE_LAST: u8 = 8;
+
 /// BTH opcode of RDMA WRITE Only
 pub const OPCODE_RC_WRITE_ONLY: u8 = 10;
 

@@ -16,6 +16,7 @@
 #include "externs.p4"
 #include "../shared/constants.p4"
 #include "../shared/headers.p4"
+#include "../shared/ids.p4"
 #include "../shared/kinds.p4"
 #include "../shared/sizes.p4"
 #include "../shared/types.p4"
@@ -50,7 +51,7 @@ control ingress(inout headers_t hdr,
                 in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
                 inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
                 inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
-    @id(1) Counter<bit<64>, bit<8>>(SIZE_DROP_REASONS, CounterType_t.PACKETS) drops;
+    @id(COUNTER_ID_INGRESS_DROPS) Counter<bit<64>, bit<8>>(SIZE_DROP_REASONS, CounterType_t.PACKETS) drops;
     CheckRegisterControl() check_register_control;
     SourceGuard() source_guard;
     ArpResponder() arp_responder;
@@ -166,7 +167,7 @@ control egress(inout headers_t hdr,
                in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
                inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
                inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
-    @id(2) Counter<bit<64>, bit<8>>(SIZE_DROP_REASONS, CounterType_t.PACKETS) drops;
+    @id(COUNTER_ID_EGRESS_DROPS) Counter<bit<64>, bit<8>>(SIZE_DROP_REASONS, CounterType_t.PACKETS) drops;
     CarriedWords() carried_words;
     RetransmissionFilter() retransmission_filter;
     PathMsn() path_msn;

@@ -35,6 +35,10 @@
 #define REGISTER_VALUE_WORD(packet) packet.lookahead<bit<136>>()[31:0]
 #define REGISTER_MSN_WORD(packet) packet.lookahead<bit<112>>()[31:0]
 
+// Opcodes of data without RETH: 0x00 to 0x07, of which WRITE First has a RETH, and WRITE Last with and without Immediate.
+#define OPCODES_SEND_FIRST_TO_WRITE_MIDDLE OPCODE_RC_SEND_FIRST &&& 0xf8
+#define OPCODES_WRITE_LAST OPCODE_RC_WRITE_LAST &&& 0xfe
+
 parser IngressParser(packet_in packet,
                      out headers_t hdr,
                      out ingress_metadata_t meta,
@@ -236,8 +240,8 @@ parser IngressParser(packet_in packet,
             OPCODE_RC_WRITE_FIRST: check_write;
             OPCODE_RC_WRITE_ONLY: check_write;
             OPCODE_RC_WRITE_ONLY_IMM: check_write;
-            0x00 &&& 0xf8: check_data;
-            0x08 &&& 0xfe: check_data;
+            OPCODES_SEND_FIRST_TO_WRITE_MIDDLE: check_data;
+            OPCODES_WRITE_LAST: check_data;
             OPCODE_RC_READ_REQUEST: check_read;
             OPCODE_RC_COMPARE_SWAP: check_read;
             OPCODE_RC_FETCH_ADD: check_read;

@@ -60,7 +60,7 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
     // Position last acknowledged to the source: AckPSN ++ MSN.
     register<bit<48>>(MAX_GROUPS) agg;
     // Packets processed under each strategy, see Work.
-    @id(3) counter(SIZE_WORK, CounterType.packets) work;
+    @id(COUNTER_ID_WORK) counter(SIZE_WORK, CounterType.packets) work;
 
     TreeOp op;
     bit<4> absent;

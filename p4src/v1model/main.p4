@@ -8,6 +8,7 @@
 
 #include "../shared/constants.p4"
 #include "../shared/headers.p4"
+#include "../shared/ids.p4"
 #include "../shared/kinds.p4"
 #include "../shared/sizes.p4"
 #include "../shared/types.p4"
@@ -38,7 +39,7 @@
 control ingress(inout headers_t hdr,
                 inout metadata_t meta,
                 inout standard_metadata_t standard_metadata) {
-    @id(1) counter(SIZE_DROP_REASONS, CounterType.packets) drops;
+    @id(COUNTER_ID_INGRESS_DROPS) counter(SIZE_DROP_REASONS, CounterType.packets) drops;
     CheckRegisterControl() check_register_control;
     SourceGuard() source_guard;
     ArpResponder() arp_responder;
@@ -188,7 +189,7 @@ control ingress(inout headers_t hdr,
 control egress(inout headers_t hdr,
                inout metadata_t meta,
                inout standard_metadata_t standard_metadata) {
-    @id(2) counter(SIZE_DROP_REASONS, CounterType.packets) drops;
+    @id(COUNTER_ID_EGRESS_DROPS) counter(SIZE_DROP_REASONS, CounterType.packets) drops;
     DataToAck() data_to_ack;
     RetransmissionFilter() retransmission_filter;
     AnswerRegisterControl() answer_register_control;

@@ -4,10 +4,11 @@
 #define ALFIRK_METADATA_P4
 
 #include "../shared/kinds.p4"
+#include "../shared/sizes.p4"
 #include "../shared/types.p4"
 
 // Port between pipeline and controller: BMv2 must be started with --cpu-port 510.
-const port_t CPU_PORT = 510;
+const port_t CPU_PORT = END_OF_PORTS;
 
 // Value of standard_metadata.instance_type of a clone made in ingress (BMv2's simple_switch document, "intrinsic
 // metadata").

@@ -18,9 +18,9 @@
 
 control PuntLimit(inout metadata_t meta) {
     // Indexed by PacketInReason and port.
-    @id(1) meter(SIZE_PUNT_RATES, MeterType.packets) rates;
+    @id(METER_ID_PUNT_RATES) meter(SIZE_PUNT_RATES, MeterType.packets) rates;
     // Packets over the limit, indexed by PacketInReason.
-    @id(4) counter(PUNT_KINDS, CounterType.packets) limited;
+    @id(COUNTER_ID_LIMITED) counter(PUNT_KINDS, CounterType.packets) limited;
     bit<8> reason;
     bit<8> color;
 

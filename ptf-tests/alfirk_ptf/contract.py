@@ -36,6 +36,8 @@ UDP_PORT_MRP = 0x12B6
 OPCODE_RC_SEND_FIRST = 0
 #: BTH opcode of RDMA WRITE First
 OPCODE_RC_WRITE_FIRST = 6
+#: BTH opcode of RDMA WRITE Last
+OPCODE_RC_WRITE_LAST = 8
 #: BTH opcode of RDMA WRITE Only
 OPCODE_RC_WRITE_ONLY = 10
 #: BTH opcode of RDMA WRITE Only with Immediate
