@@ -3,6 +3,8 @@
 #ifndef ALFIRK_KINDS_P4
 #define ALFIRK_KINDS_P4
 
+#include "types.p4"
+
 // Kind of a packet of a group, from its transport headers (classify.p4).
 enum bit<4> Kind {
     NONE = 0,       // not a packet of a group
@@ -19,16 +21,34 @@ enum bit<4> Kind {
     WINDOW = 11  // on Tofino: a recirculated record of an ACK that advances the window of the source
 }
 
-// Decision of the ingress pipeline on a group's packet, which the egress pipeline executes.
-enum bit<3> Verdict {
-    NONE = 0,  // no verdict: the packet is not of a group, or is dropped
-    REPLICATE = 1,  // replicate data: one copy for each path
-    PASS = 2,       // forward a CNP, a selective or a fatal NAK to the source
-    FEEDBACK = 3,   // send a merged ACK or NAK to the source
-    ANSWER = 4,     // turn a request into an ACK or NAK to its sender
-    RECORD = 5,     // update only the retransmission filter, by an ACK that does not advance the minimum
-    WALK = 6,       // recirculate an ACK to find the minimum
-    PUNT = 7        // pass an ACK to the controller, which computes the minimum
+// What the egress pipeline does with a packet or a clone of it.
+enum bit<4> Verdict {
+    NONE = 0,  // nothing: the packet is dropped, or not cloned
+    FORWARD = 1,  // send the packet as ingress has left it: unicast, ARP replies, and frames of the controller
+    DATAGRAM = 2,  // replicate a datagram: one copy for each port but its own
+    REPLICATE = 3,  // replicate data: one copy for each path that needs it
+    PASS = 4,  // forward a CNP, a selective or a fatal NAK to the source
+    FEEDBACK = 5,  // send a merged ACK or NAK to the source
+    ANSWER = 6,  // send the ACK or NAK that a request has become to its sender
+    RECORD = 7,  // update only the retransmission filter, by an ACK that does not advance the minimum
+    MIRROR = 8,  // the same, by a clone of an ACK that is forwarded
+    WALK = 9,  // update the retransmission filter, and recirculate the ACK to find the minimum
+    CONTINUE_WALK = 10,  // recirculate an ACK again
+    PROBE_WALK = 11,  // turn old data into an ACK, and recirculate that to find the minimum
+    PUNT = 12,  // update the retransmission filter, and pass the ACK to the controller, which computes the minimum
+    PROBE_PUNT = 13,  // turn old data into an ACK, and pass that to the controller
+    REGISTERS = 14,  // execute a register access of the controller, and reply to it
+    TO_CONTROLLER = 15  // pass the packet to the controller
+}
+
+// Decision of the ingress pipeline on a packet that has no drop reason. One place at the end of ingress executes it, and carries it
+// to egress, which executes the two verdicts.
+struct decision_t {
+    Verdict verdict;  // on the packet
+    Verdict clone;  // on a clone of the received packet; NONE: the packet is not cloned
+    port_t port;  // egress port, if `group` is 0
+    bit<16> group;  // PRE multicast group, 0 if the packet is not replicated
+    bit<8> packet_in_reason;  // PacketInReason of the packet or its clone, 0 if neither goes to the controller
 }
 
 // Purpose of a clone or recirculated packet, chosen by the ingress pipeline.

@@ -13,7 +13,7 @@
 //   selective_nak.p4   whether a loss was already reported to the source
 //   cnp_filter.p4      whether the path is the most congested one
 //   refusal_limit.p4   whether a request of the path was refused recently
-//   decide.p4          verdict
+//   decide.p4          decision
 //   source_tags.p4     VLAN tags of feedback
 //
 // The source never gets an ACK of data that a receiver lacks, nor a NAK that would also acknowledge an earlier loss of
@@ -45,7 +45,7 @@
 #include "refusal_limit.p4"
 #include "source_tags.p4"
 
-control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now, inout port_t egress_port) {
+control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now, inout decision_t decision) {
     Sender() sender;
     TreeLeaves() leaves;
     MinPsnTree() tree;
@@ -185,19 +185,19 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
 
             if (meta.kind != Kind.REGISTERS && meta.drop_reason == Drop.NONE) {
                 decide.apply(hdr, meta, minimum, msn, is_final, is_answer, advances_minimum, forwards_nak, search,
-                             egress_port);
+                             decision);
             }
-            source_tags.apply(hdr, meta);
+            source_tags.apply(hdr, meta, decision.verdict);
             work_slot = (bit<32>)meta.min_psn << 3;
             if (meta.is_feedback == 1) {
                 work.count(work_slot + Work.FEEDBACK);
             }
-            if (meta.verdict == Verdict.FEEDBACK) {
+            if (decision.verdict == Verdict.FEEDBACK) {
                 work.count(work_slot + Work.FORWARDED);
-            } else if (meta.verdict == Verdict.WALK
-                       || (meta.role == Role.PROBE && meta.kind == Kind.DATA)) {
+            } else if (decision.verdict == Verdict.WALK || decision.verdict == Verdict.CONTINUE_WALK
+                       || decision.verdict == Verdict.PROBE_WALK || decision.clone == Verdict.PROBE_WALK) {
                 work.count(work_slot + Work.RECIRCULATIONS);
-            } else if (meta.verdict == Verdict.PUNT || meta.packet_in_reason == PacketInReason.PROBE) {
+            } else if (decision.verdict == Verdict.PUNT || decision.packet_in_reason == PacketInReason.PROBE) {
                 work.count(work_slot + Work.PUNTS);
             }
         }

@@ -13,7 +13,7 @@
 
 control Ipv4Routing(inout headers_t hdr,
                     inout metadata_t meta,
-                    inout standard_metadata_t standard_metadata) {
+                    inout port_t egress_port) {
     @id(DIRECT_COUNTER_ID_ROUTES) direct_counter(CounterType.packets_and_bytes) routes_counter;
     @id(DIRECT_COUNTER_ID_NEXT_HOPS) direct_counter(CounterType.packets_and_bytes) next_hops_counter;
     bit<16> ecmp_group = 0;
@@ -28,7 +28,7 @@ control Ipv4Routing(inout headers_t hdr,
     @id(ACTION_ID_TO_HOST)
     action to_host(port_t port, mac_t mac) {
         routes_counter.count();
-        standard_metadata.egress_spec = port;
+        egress_port = port;
         hdr.ethernet.src = VIRTUAL_MAC;
         hdr.ethernet.dst = mac;
     }
@@ -36,7 +36,7 @@ control Ipv4Routing(inout headers_t hdr,
     @id(ACTION_ID_ROUTE_TO_SWITCH)
     action to_switch(port_t port) {
         routes_counter.count();
-        standard_metadata.egress_spec = port;
+        egress_port = port;
     }
 
     @id(ACTION_ID_ECMP)
@@ -66,7 +66,7 @@ control Ipv4Routing(inout headers_t hdr,
     @id(ACTION_ID_TO_SWITCH_HOP)
     action to_switch_hop(port_t port) {
         next_hops_counter.count();
-        standard_metadata.egress_spec = port;
+        egress_port = port;
     }
 
     @id(TABLE_ID_NEXT_HOPS)

@@ -16,7 +16,7 @@
 #ifndef ALFIRK_PUNT_LIMIT_P4
 #define ALFIRK_PUNT_LIMIT_P4
 
-control PuntLimit(inout metadata_t meta) {
+control PuntLimit(inout metadata_t meta, inout decision_t decision) {
     // Indexed by PacketInReason and port.
     @id(METER_ID_PUNT_RATES) meter(SIZE_PUNT_RATES, MeterType.packets) rates;
     // Packets over the limit, indexed by PacketInReason.
@@ -25,9 +25,9 @@ control PuntLimit(inout metadata_t meta) {
     bit<8> color;
 
     apply {
-        reason = meta.packet_in_reason;
+        reason = decision.packet_in_reason;
         if (meta.icrc_mode == IcrcMode.PUNT
-            && (meta.verdict == Verdict.REPLICATE || (meta.verdict == Verdict.PASS && meta.kind == Kind.CNP))) {
+            && (decision.verdict == Verdict.REPLICATE || (decision.verdict == Verdict.PASS && meta.kind == Kind.CNP))) {
             // With IcrcMode.PUNT, each copy for a host goes to the controller.
             reason = PacketInReason.ICRC;
         }
@@ -35,8 +35,8 @@ control PuntLimit(inout metadata_t meta) {
             rates.execute_meter(((bit<32>)reason << PORT_BITS) | (bit<32>)meta.origin_port, color);
             if (color != V1MODEL_METER_COLOR_GREEN) {
                 limited.count((bit<32>)reason);
-                if (reason == PacketInReason.PROBE && meta.verdict == Verdict.REPLICATE) {
-                    meta.packet_in_reason = 0;
+                if (reason == PacketInReason.PROBE && decision.verdict == Verdict.REPLICATE) {
+                    decision.clone = Verdict.NONE;
                 } else {
                     meta.drop_reason = Drop.PUNT_LIMITED;
                 }

@@ -18,7 +18,8 @@
 
 control RetransmissionFilter(inout headers_t hdr,
                              inout metadata_t meta,
-                             inout standard_metadata_t standard_metadata) {
+                             in standard_metadata_t standard_metadata,
+                             in Verdict verdict) {
     register<psn_t>(SIZE_PATHS) acked;
     RegisterAccess(RegisterName.FILTER, RegisterOp.INIT_GROUP) access;
     bit<32> path;
@@ -28,7 +29,7 @@ control RetransmissionFilter(inout headers_t hdr,
 
     apply {
         path = (bit<32>)meta.path_index;
-        if (meta.verdict == Verdict.REPLICATE) {
+        if (verdict == Verdict.REPLICATE) {
             path = (bit<32>)standard_metadata.egress_rid;
         }
         acked.read(known, ((bit<32>)meta.group_index << PATH_BITS) | path);
@@ -37,7 +38,7 @@ control RetransmissionFilter(inout headers_t hdr,
             value = (bit<64>)known;
             access.apply(hdr, (bit<64>)INITIAL_PSN(hdr), value);
             newest = value[23:0];
-        } else if (meta.verdict != Verdict.REPLICATE) {
+        } else if (verdict != Verdict.REPLICATE) {
             if (PSN_LT(known, meta.acked_psn)) {
                 newest = meta.acked_psn;
             }
