@@ -134,7 +134,7 @@ control ingress(inout headers_t hdr,
                     arp_responder.apply(hdr, meta, meta.carried.ingress_port, ig_tm_md.ucast_egress_port);
                 } else if (meta.is_multicast == 1) {
                     datagram_multicast.apply(hdr, meta, ig_tm_md.mcast_grp_a);
-                    meta.carried.is_datagram = 1;
+                    meta.carried.origin = Origin.DATAGRAM;
                     is_mrp = false;
                 } else {
                     ipv4_routing.apply(hdr, meta, ig_tm_md);
@@ -146,6 +146,7 @@ control ingress(inout headers_t hdr,
                     // The packet is sent as a mirror, because only mirrors can be truncated; the original has no egress port.
                     meta.drop_reason = Drop.NONE;
                     meta.carried.packet_in_reason = PacketInReason.MRP;
+                    meta.mirror_origin = Origin.PACKET_IN;
                     meta.mirror_session = SESSION_OF_REGISTRATIONS;
                     ig_dprsr_md.mirror_type = MIRROR_TO_ORIGIN;
                 }
@@ -211,18 +212,17 @@ control egress(inout headers_t hdr,
             feedback_frame.apply(hdr, FEEDBACK_TTL);
         }
         ecn_marking.apply(hdr, eg_intr_md);
-        if (meta.carried.packet_in_reason != 0 && eg_intr_md.egress_port == CPU_PORT) {
+        if (meta.carried.origin == Origin.PACKET_IN) {
             hdr.packet_in.setValid();
             hdr.packet_in.reason = meta.carried.packet_in_reason;
             hdr.packet_in.pad = 0;
             hdr.packet_in.ingress_port = meta.carried.ingress_port;
             punt_limit.apply(meta);
-        } else if (meta.carried.kind == Kind.NONE) {
-            // The copy of a datagram for its own ingress port; it does not belong to a reliable group.
-            if (is_own_copy && meta.carried.is_datagram == 1) {
+        } else if (meta.carried.origin == Origin.DATAGRAM) {
+            if (is_own_copy) {
                 meta.drop_reason = Drop.OWN_COPY;
             }
-        } else {
+        } else if (meta.carried.kind != Kind.NONE) {
             carried_words.apply(hdr, meta, eg_intr_md.egress_rid);
             source_tags.apply(hdr, meta);
             retransmission_filter.apply(hdr, meta, is_own_copy);

@@ -57,7 +57,6 @@ parser IngressParser(packet_in packet,
         meta.carried.is_new = 0;
         meta.carried.is_source = 0;
         meta.carried.is_own_nak = 0;
-        meta.carried.is_datagram = 0;
         meta.carried.packet_in_reason = 0;
         meta.carried.pad_2 = 0;
         meta.carried.ingress_port = ig_intr_md.ingress_port;
@@ -382,7 +381,7 @@ control IngressDeparser(packet_out packet,
 
 #define CARRIED_BY_MIRROR \
     { meta.mirror_origin, meta.carried.pad_0, meta.carried.kind, meta.carried.pad_1, meta.carried.is_old, meta.carried.is_new, \
-      meta.carried.is_source, meta.carried.is_own_nak, meta.carried.is_datagram, meta.carried.packet_in_reason, \
+      meta.carried.is_source, meta.carried.is_own_nak, meta.carried.packet_in_reason, \
       meta.carried.pad_2, meta.carried.ingress_port, meta.carried.cell, meta.carried.minimum, meta.carried.waited, \
       meta.carried.word }
 
