@@ -823,7 +823,7 @@ pub enum TreeOp {
     Update = 1,
     /// read the minimum without an update
     Keep = 2,
-    /// store the word that the controller sets, even if it is older
+    /// compute the minimum again, after the controller has set the word of the path
     Force = 3,
     /// initialise all paths of the node with the word's PSN
     Init = 4,

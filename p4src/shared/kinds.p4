@@ -71,7 +71,7 @@ enum bit<3> TreeOp {
     NONE = 0,    // no operation: the packet concerns no path
     UPDATE = 1,  // store the word that the path has acknowledged or sent, if it is newer than the stored one
     KEEP = 2,    // read the minimum without an update
-    FORCE = 3,   // store the word that the controller sets, even if it is older
+    FORCE = 3,   // compute the minimum again, after the controller has set the word of the path
     INIT = 4,    // initialise all paths of the node with the word's PSN
     LOOK = 5     // read the oldest word of the node
 }

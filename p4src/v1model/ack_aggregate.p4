@@ -57,8 +57,7 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
     RefusalLimit() refusal_limit;
     Decide() decide;
     SourceTags() source_tags;
-    // Position last acknowledged to the source: AckPSN ++ MSN.
-    register<bit<48>>(MAX_GROUPS) agg;
+    IngressRegisters() registers;
     // Packets processed under each strategy, see Work.
     @id(COUNTER_ID_WORK) counter(SIZE_WORK, CounterType.packets) work;
 
@@ -82,18 +81,23 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
     bit<32> work_slot;
 
     apply {
-        agg.read(meta.last_acked, (bit<32>)meta.group_index);
-        sender.apply(hdr, meta, meta.last_acked[47:24]);
+        op = TreeOp.NONE;
+        word = 0;
+        if (meta.kind == Kind.REGISTERS) {
+            // The controller accesses registers of all steps; after that only the minimum is computed again.
+            registers.apply(hdr, meta, op, word);
+        } else {
+            last_positions.read(meta.last_acked, (bit<32>)meta.group_index);
+            sender.apply(hdr, meta, meta.last_acked[47:24]);
+        }
         if (meta.drop_reason == Drop.NONE) {
             // Update the packet's own path.
-            op = TreeOp.NONE;
             absent = meta.absent[3:0];
             if (meta.min_psn == MinPsn.PUNT) {
                 // The controller compares the other paths.
                 absent = 4w0xf;
             }
             is_first = 0;
-            word = 0;
             at = 0;
             is_accepted = false;
             is_rise = false;
@@ -128,20 +132,9 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
                 }
             } else if (meta.kind == Kind.READ) {
                 op = TreeOp.KEEP;
-            } else if (meta.kind == Kind.REGISTERS) {
-                op = TreeOp.KEEP;
-                if (hdr.register_control.op == RegisterOp.INIT_GROUP) {
-                    op = TreeOp.INIT;
-                    word = INITIAL_PSN(hdr) ++ 8w0 ++ hdr.register_control.value[39:24];
-                } else if (hdr.register_control.op == RegisterOp.WRITE
-                           && hdr.register_control.reg == RegisterName.ACK) {
-                    op = TreeOp.FORCE;
-                    meta.absent = hdr.register_control.value[47:32];
-                    absent = meta.absent[3:0];
-                }
             }
             if (op != TreeOp.NONE) {
-                leaves.apply(hdr, meta, op, absent, is_first, word, at, is_accepted, is_rise);
+                leaves.apply(meta, op, absent, is_first, word, at, is_accepted, is_rise);
             }
             if (meta.kind == Kind.DATA) {
                 meta.is_retransmission = (bit<1>)!is_accepted;
@@ -155,50 +148,51 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
                 tree.apply(op, meta.group_index, meta.path_index, meta.absent, word);
                 has_minimum = true;
             }
-            if ((meta.min_psn == MinPsn.WALK && (needs_minimum || op == TreeOp.LOOK))
-                || meta.kind == Kind.REGISTERS) {
-                meta.walk_word = word;
-                meta.walk_path = at;
-                walk.apply(hdr, meta, is_accepted, is_rise, search);
-                has_minimum = search == SearchState.DONE;
-            }
-
-            // Compare the minimum with what was acknowledged to the source.
-            is_final = (meta.is_feedback == 1 || meta.kind == Kind.MIN_SEARCH) && search != SearchState.ON
-                && search != SearchState.LOST && meta.min_psn != MinPsn.PUNT;
-            last_acked.apply(hdr, meta, has_minimum, is_final, word, minimum, msn, is_answer, advances_minimum,
-                             last);
-            if (last != meta.last_acked) {
-                agg.write((bit<32>)meta.group_index, last);
-            }
-            waiting_nak.apply(hdr, meta, is_accepted, minimum, is_final && !is_answer, forwards_nak);
-            if (meta.kind == Kind.DATA || meta.kind == Kind.SELECTIVE_NAK) {
-                selective_nak.apply(hdr, meta);
-            }
-            if (op == TreeOp.NONE) {
-                if (meta.kind == Kind.CNP && meta.source_port != 0) {
-                    cnp_filter.apply(meta, now);
+            if (meta.kind != Kind.REGISTERS) {
+                if (meta.min_psn == MinPsn.WALK && (needs_minimum || op == TreeOp.LOOK)) {
+                    meta.walk_word = word;
+                    meta.walk_path = at;
+                    walk.apply(hdr, meta, is_accepted, is_rise, search);
+                    has_minimum = search == SearchState.DONE;
                 }
-            } else if (meta.kind == Kind.READ) {
-                refusal_limit.apply(meta, now);
-            }
 
-            if (meta.kind != Kind.REGISTERS && meta.drop_reason == Drop.NONE) {
-                decide.apply(hdr, meta, minimum, msn, is_final, is_answer, advances_minimum, forwards_nak, search,
-                             decision);
-            }
-            source_tags.apply(hdr, meta, decision.verdict);
-            work_slot = (bit<32>)meta.min_psn << 3;
-            if (meta.is_feedback == 1) {
-                work.count(work_slot + Work.FEEDBACK);
-            }
-            if (decision.verdict == Verdict.FEEDBACK) {
-                work.count(work_slot + Work.FORWARDED);
-            } else if (decision.verdict == Verdict.WALK || decision.verdict == Verdict.CONTINUE_WALK
-                       || decision.verdict == Verdict.PROBE_WALK || decision.clone == Verdict.PROBE_WALK) {
-                work.count(work_slot + Work.RECIRCULATIONS);
-            } else if (decision.verdict == Verdict.PUNT || decision.packet_in_reason == PacketInReason.PROBE) {
-                work.count(work_slot + Work.PUNTS);
+                // Compare the minimum with what was acknowledged to the source.
+                is_final = (meta.is_feedback == 1 || meta.kind == Kind.MIN_SEARCH) && search != SearchState.ON
+                    && search != SearchState.LOST && meta.min_psn != MinPsn.PUNT;
+                last_acked.apply(hdr, meta, has_minimum, is_final, word, minimum, msn, is_answer, advances_minimum,
+                                 last);
+                if (last != meta.last_acked) {
+                    last_positions.write((bit<32>)meta.group_index, last);
+                }
+                waiting_nak.apply(hdr, meta, is_accepted, minimum, is_final && !is_answer, forwards_nak);
+                if (meta.kind == Kind.DATA || meta.kind == Kind.SELECTIVE_NAK) {
+                    selective_nak.apply(hdr, meta);
+                }
+                if (op == TreeOp.NONE) {
+                    if (meta.kind == Kind.CNP && meta.source_port != 0) {
+                        cnp_filter.apply(meta, now);
+                    }
+                } else if (meta.kind == Kind.READ) {
+                    refusal_limit.apply(meta, now);
+                }
+
+                if (meta.drop_reason == Drop.NONE) {
+                    decide.apply(hdr, meta, minimum, msn, is_final, is_answer, advances_minimum, forwards_nak, search,
+                                 decision);
+                }
+                source_tags.apply(hdr, meta, decision.verdict);
+                work_slot = (bit<32>)meta.min_psn << 3;
+                if (meta.is_feedback == 1) {
+                    work.count(work_slot + Work.FEEDBACK);
+                }
+                if (decision.verdict == Verdict.FEEDBACK) {
+                    work.count(work_slot + Work.FORWARDED);
+                } else if (decision.verdict == Verdict.WALK || decision.verdict == Verdict.CONTINUE_WALK
+                           || decision.verdict == Verdict.PROBE_WALK || decision.clone == Verdict.PROBE_WALK) {
+                    work.count(work_slot + Work.RECIRCULATIONS);
+                } else if (decision.verdict == Verdict.PUNT || decision.packet_in_reason == PacketInReason.PROBE) {
+                    work.count(work_slot + Work.PUNTS);
+                }
             }
         }
     }

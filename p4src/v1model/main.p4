@@ -18,6 +18,7 @@
 #include "ipv4_checksum.p4"
 #include "../shared/icrc_fields.p4"
 #include "icrc.p4"
+#include "registers.p4"
 #include "register_control.p4"
 #include "../shared/source_guard.p4"
 #include "../shared/arp_responder.p4"
@@ -184,7 +185,7 @@ control egress(inout headers_t hdr,
     @id(COUNTER_ID_EGRESS_DROPS) counter(SIZE_DROP_REASONS, CounterType.packets) drops;
     DataToAck() data_to_ack;
     RetransmissionFilter() retransmission_filter;
-    AnswerRegisterControl() answer_register_control;
+    EgressRegisters() registers;
     BridgeExit() bridge_exit;
     MemoryRegions() memory_regions;
     Icrc() icrc;
@@ -210,7 +211,7 @@ control egress(inout headers_t hdr,
                     && (meta.is_retransmission == 1
                         || standard_metadata.egress_port == standard_metadata.ingress_port))
                    || verdict == Verdict.RECORD || verdict == Verdict.MIRROR || verdict == Verdict.WALK
-                   || verdict == Verdict.PUNT || meta.kind == Kind.REGISTERS) {
+                   || verdict == Verdict.PUNT) {
             retransmission_filter.apply(hdr, meta, standard_metadata, verdict);
         }
 
@@ -244,16 +245,14 @@ control egress(inout headers_t hdr,
             truncate(ACK_FRAME_BYTES);
             meta.clock = standard_metadata.egress_global_timestamp[29:0];
             recirculate_preserving_field_list(FIELD_LIST_CARRIED);
-        } else if (verdict != Verdict.REGISTERS) {
+        } else if (verdict == Verdict.REGISTERS) {
+            registers.apply(hdr, meta);
+        } else {
             to_controller.apply(hdr, meta, verdict);
         }
 
-        if (meta.is_of_receivers == 1 || (is_to_host && hdr.reth.isValid())) {
+        if (is_to_host && hdr.reth.isValid()) {
             memory_regions.apply(hdr, meta, receiver, region_owner);
-        }
-        if (verdict == Verdict.REGISTERS) {
-            // After all other controls that read the header, because this one increments the index of INIT_GROUP.
-            answer_register_control.apply(hdr);
         }
 
         if (is_sent && meta.drop_reason == Drop.NONE) {

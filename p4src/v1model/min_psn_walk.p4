@@ -27,11 +27,8 @@
 
 // On entry, meta.walk_word and walk_path have the oldest word of the packet's own node (ACK, NAK), or of the nodes visited so
 // far (search packet). `is_accepted`: the path's newest PSN has advanced or was repeated. `is_rise`: it has advanced.
-control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_accepted, in bool is_rise,
+control MinPsnWalk(in headers_t hdr, inout metadata_t meta, in bool is_accepted, in bool is_rise,
                    out SearchState outcome) {
-    // State: busy ++ dirty ++ start in microseconds (0 if no walk runs) ++ tri_path ++ minimum found by the last walk.
-    register<bit<64>>(MAX_GROUPS) walks;
-    RegisterAccess(RegisterName.AGG, RegisterOp.INIT_GROUP) access;
     bit<64> known;
     bit<64> value;
     psn_t found;
@@ -52,16 +49,7 @@ control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_accept
         is_busy = is_under_way == 1 && meta.clock - start <= WALK_TIMEOUT_US;
         nodes = (meta.paths + 3) >> 2;
         outcome = SearchState.IDLE;
-        if (meta.kind == Kind.REGISTERS) {
-            // A write of the last acknowledged PSN also sets the minimum found by the last walk.
-            value = (bit<64>)(found ++ 24w0);
-            access.apply(hdr, (bit<64>)(INITIAL_PSN(hdr) ++ 24w0), value);
-            found = value[47:24];
-            if (hdr.register_control.op == RegisterOp.INIT_GROUP) {
-                is_under_way = 0;
-                trigger = PATH_NONE;
-            }
-        } else if (meta.kind == Kind.MIN_SEARCH) {
+        if (meta.kind == Kind.MIN_SEARCH) {
             outcome = SearchState.LOST;
             if (is_under_way == 1 && start == meta.walk_start) {
                 outcome = SearchState.ON;

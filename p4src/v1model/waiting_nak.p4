@@ -22,23 +22,15 @@
 control WaitingNak(inout headers_t hdr, inout metadata_t meta, in bool is_accepted, in psn_t minimum,
                    in bool may_forward,
                    out bool forwards_nak) {
-    // Sent to the source (1 bit) ++ lower 7 bits of the syndrome ++ PSN; 0 if there is none.
-    register<bit<32>>(MAX_GROUPS) nak;
-    RegisterAccess(RegisterName.NAK, RegisterOp.INIT_GROUP) access;
     bit<32> known;
     bit<32> waiting;
     bit<32> arrived;
-    bit<64> value;
 
     apply {
         forwards_nak = false;
-        nak.read(known, (bit<32>)meta.group_index);
+        pending_naks.read(known, (bit<32>)meta.group_index);
         waiting = known;
-        if (meta.kind == Kind.REGISTERS) {
-            value = (bit<64>)waiting;
-            access.apply(hdr, 0, value);
-            waiting = value[31:0];
-        } else if (meta.kind == Kind.COMMAND) {
+        if (meta.kind == Kind.COMMAND) {
             // The controller has its own pending NAK.
             if (hdr.aeth.kind != AETH_ACK) {
                 if (waiting[31:31] == 1 && waiting[23:0] == hdr.bth.psn) {
@@ -75,7 +67,7 @@ control WaitingNak(inout headers_t hdr, inout metadata_t meta, in bool is_accept
             }
         }
         if (waiting != known) {
-            nak.write((bit<32>)meta.group_index, waiting);
+            pending_naks.write((bit<32>)meta.group_index, waiting);
         }
     }
 }

@@ -596,7 +596,7 @@ class TreeOp(IntEnum):
     UPDATE = 1
     #: read the minimum without an update
     KEEP = 2
-    #: store the word that the controller sets, even if it is older
+    #: compute the minimum again, after the controller has set the word of the path
     FORCE = 3
     #: initialise all paths of the node with the word's PSN
     INIT = 4
