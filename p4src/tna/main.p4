@@ -2,7 +2,7 @@
 //
 // This file connects the controls. ../shared has all controls without target-specific externs; this folder has the others, with
 // the same file names as for v1model. ack_aggregate.p4 is the start of the protocol rules, and lists the steps by stage.
-// docs/book/src/tofino.md lists the features of v1model only.
+// differences.md lists the differences from v1model, with the reason for each.
 //
 // One source for Tofino (bf-p4c --target tofino --arch tna) and Tofino 2 (--target tofino2 --arch t2na).
 
