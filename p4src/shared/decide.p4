@@ -27,26 +27,21 @@
 #ifndef ALFIRK_DECIDE_P4
 #define ALFIRK_DECIDE_P4
 
-// `is_final`: the packet is feedback that needs no further search. `is_answer`: the packet is old data, or a probe for it, that
-// all paths have. `forwards_nak`: the packet has become the pending NAK. `advances_minimum`: the minimum is beyond the last
-// acknowledged PSN.
-control Decide(inout headers_t hdr, inout metadata_t meta, in psn_t minimum, in msn_t msn, in bool is_final,
-               in bool is_answer, in bool advances_minimum, in bool forwards_nak, in SearchState search,
-               inout decision_t decision) {
+control Decide(inout headers_t hdr, inout metadata_t meta, in minimum_t minimum, inout decision_t decision) {
     DataToAck() data_to_ack;
     Verdict probe;
 
     apply {
         decision.port = meta.source_port[8:0];
-        if (is_final && !is_answer) {
+        if (minimum.is_final && !minimum.is_answer) {
             decision.verdict = Verdict.RECORD;
-            hdr.aeth.msn = msn;
-            if (!forwards_nak && advances_minimum) {
-                hdr.bth.psn = minimum;
+            hdr.aeth.msn = minimum.msn;
+            if (!minimum.forwards_nak && minimum.advances) {
+                hdr.bth.psn = minimum.psn;
                 hdr.aeth.kind = AETH_ACK;
                 hdr.aeth.value = SYNDROME_ACK_NO_CREDITS[4:0];
             }
-            if ((forwards_nak || advances_minimum) && meta.source_port != 0) {
+            if ((minimum.forwards_nak || minimum.advances) && meta.source_port != 0) {
                 decision.verdict = Verdict.FEEDBACK;
                 if (meta.role == Role.NONE) {
                     decision.clone = Verdict.MIRROR;
@@ -57,7 +52,7 @@ control Decide(inout headers_t hdr, inout metadata_t meta, in psn_t minimum, in 
                 // The retransmission filter was updated before the walk.
                 meta.drop_reason = Drop.FEEDBACK_MERGED;
             }
-        } else if (is_answer || meta.kind == Kind.READ) {
+        } else if (minimum.is_answer || meta.kind == Kind.READ) {
             decision.verdict = Verdict.ANSWER;
             decision.port = meta.origin_port;
             if (meta.kind != Kind.MIN_SEARCH) {
@@ -68,15 +63,15 @@ control Decide(inout headers_t hdr, inout metadata_t meta, in psn_t minimum, in 
                 hdr.aeth.kind = AETH_NAK;
                 hdr.aeth.value = NAK_INVALID_REQUEST;
                 if (meta.is_source == 1) {
-                    hdr.aeth.msn = msn;
+                    hdr.aeth.msn = minimum.msn;
                 }
                 // Earlier data of its sender may be missing at some receiver.
-                if (PSN_LT(minimum + 1, hdr.bth.psn)) {
-                    hdr.bth.psn = minimum + 1;
+                if (PSN_LT(minimum.psn + 1, hdr.bth.psn)) {
+                    hdr.bth.psn = minimum.psn + 1;
                 }
-            } else if (meta.is_source == 1 || hdr.bth.psn == minimum) {
-                hdr.bth.psn = minimum;
-                hdr.aeth.msn = msn;
+            } else if (meta.is_source == 1 || hdr.bth.psn == minimum.psn) {
+                hdr.bth.psn = minimum.psn;
+                hdr.aeth.msn = minimum.msn;
             }
         } else if (meta.kind == Kind.DATA) {
             probe = Verdict.NONE;
@@ -100,8 +95,8 @@ control Decide(inout headers_t hdr, inout metadata_t meta, in psn_t minimum, in 
             decision.verdict = Verdict.PASS;
             decision.clone = Verdict.TO_CONTROLLER;
             decision.packet_in_reason = PacketInReason.FATAL_NAK;
-            hdr.bth.psn = minimum + 1;
-            hdr.aeth.msn = msn;
+            hdr.bth.psn = minimum.psn + 1;
+            hdr.aeth.msn = minimum.msn;
         } else if (meta.kind == Kind.CNP || meta.kind == Kind.SELECTIVE_NAK) {
             decision.verdict = Verdict.PASS;
         } else if (meta.kind == Kind.COMMAND) {
@@ -111,9 +106,9 @@ control Decide(inout headers_t hdr, inout metadata_t meta, in psn_t minimum, in 
             }
             hdr.feedback.setInvalid();
             hdr.packet_out.setInvalid();
-        } else if (meta.kind == Kind.MIN_SEARCH && search == SearchState.LOST) {
+        } else if (meta.kind == Kind.MIN_SEARCH && minimum.search == SearchState.LOST) {
             meta.drop_reason = Drop.WALK_TAKEN_OVER;
-        } else if (search == SearchState.ON) {
+        } else if (minimum.search == SearchState.ON) {
             decision.verdict = meta.kind == Kind.MIN_SEARCH ? Verdict.CONTINUE_WALK : Verdict.WALK;
             decision.port = meta.origin_port;
         } else {

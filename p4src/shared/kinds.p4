@@ -76,4 +76,17 @@ enum bit<3> TreeOp {
     LOOK = 5     // read the oldest word of the node
 }
 
+// The minimum of a group, as far as the steps of the chain have found it out (v1model/ack_aggregate.p4).
+struct minimum_t {
+    bool is_accepted;  // the path's newest PSN has advanced, or was repeated
+    bool is_rise;  // the path's newest PSN has advanced
+    SearchState search;  // state of the packet's search by recirculation
+    bool is_final;  // the packet is feedback that needs no further search
+    psn_t psn;  // PSN of the minimum, or a lower bound of it
+    msn_t msn;  // MSN acknowledged with that PSN
+    bool advances;  // the PSN is beyond the one last acknowledged to the source
+    bool is_answer;  // the packet is old data, or a probe for it, that all paths have
+    bool forwards_nak;  // the packet has become the pending NAK
+}
+
 #endif  // ALFIRK_KINDS_P4

@@ -49,6 +49,7 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
     Sender() sender;
     TreeLeaves() leaves;
     MinPsnTree() tree;
+    NextLeaf() next_leaf;
     MinPsnWalk() walk;
     LastAcked() last_acked;
     WaitingNak() waiting_nak;
@@ -66,18 +67,9 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
     bit<1> is_first;
     word_t word;
     path_t at;
-    psn_t minimum;
-    msn_t msn;
-    SearchState search;
-    bool is_accepted;
-    bool is_rise;
-    bit<48> last;
+    minimum_t minimum;
     bool needs_minimum;
     bool has_minimum;
-    bool is_final;
-    bool is_answer;
-    bool advances_minimum;
-    bool forwards_nak;
     bit<32> work_slot;
 
     apply {
@@ -99,8 +91,8 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
             }
             is_first = 0;
             at = 0;
-            is_accepted = false;
-            is_rise = false;
+            minimum.is_accepted = false;
+            minimum.is_rise = false;
             needs_minimum = false;
             if (meta.is_feedback == 1) {
                 op = TreeOp.UPDATE;
@@ -114,34 +106,19 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
                     word = hdr.bth.psn ++ PATH_OF_SENDER ++ 16w0;
                 }
             } else if (meta.kind == Kind.MIN_SEARCH) {
-                op = TreeOp.LOOK;
-                meta.path_index = meta.walk_node << 2;
-                word = meta.walk_word;
-                at = meta.walk_path;
-                is_first = (bit<1>)(meta.walk_node == 0 && meta.walk_seen == PATH_NONE);
-                // Children of the last node from `paths` on do not exist.
-                absent = 0;
-                if (meta.path_index + 3 >= meta.paths) {
-                    absent = 4w0b1000;
-                }
-                if (meta.path_index + 2 >= meta.paths) {
-                    absent = 4w0b1100;
-                }
-                if (meta.path_index + 1 >= meta.paths) {
-                    absent = 4w0b1110;
-                }
+                next_leaf.apply(meta, op, absent, is_first, word, at);
             } else if (meta.kind == Kind.READ) {
                 op = TreeOp.KEEP;
             }
             if (op != TreeOp.NONE) {
-                leaves.apply(meta, op, absent, is_first, word, at, is_accepted, is_rise);
+                leaves.apply(meta, op, absent, is_first, word, at, minimum.is_accepted, minimum.is_rise);
             }
             if (meta.kind == Kind.DATA) {
-                meta.is_retransmission = (bit<1>)!is_accepted;
+                meta.is_retransmission = (bit<1>)!minimum.is_accepted;
             }
 
             // Find the minimum over all paths.
-            search = SearchState.IDLE;
+            minimum.search = SearchState.IDLE;
             has_minimum = false;
             if ((needs_minimum && meta.min_psn == MinPsn.TREE)
                 || op == TreeOp.INIT || op == TreeOp.FORCE) {
@@ -150,21 +127,16 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
             }
             if (meta.kind != Kind.REGISTERS) {
                 if (meta.min_psn == MinPsn.WALK && (needs_minimum || op == TreeOp.LOOK)) {
-                    meta.walk_word = word;
-                    meta.walk_path = at;
-                    walk.apply(hdr, meta, is_accepted, is_rise, search);
-                    has_minimum = search == SearchState.DONE;
+                    walk.apply(hdr, meta, word, at, minimum);
+                    has_minimum = minimum.search == SearchState.DONE;
                 }
 
                 // Compare the minimum with what was acknowledged to the source.
-                is_final = (meta.is_feedback == 1 || meta.kind == Kind.MIN_SEARCH) && search != SearchState.ON
-                    && search != SearchState.LOST && meta.min_psn != MinPsn.PUNT;
-                last_acked.apply(hdr, meta, has_minimum, is_final, word, minimum, msn, is_answer, advances_minimum,
-                                 last);
-                if (last != meta.last_acked) {
-                    last_positions.write((bit<32>)meta.group_index, last);
-                }
-                waiting_nak.apply(hdr, meta, is_accepted, minimum, is_final && !is_answer, forwards_nak);
+                minimum.is_final = (meta.is_feedback == 1 || meta.kind == Kind.MIN_SEARCH)
+                    && minimum.search != SearchState.ON && minimum.search != SearchState.LOST
+                    && meta.min_psn != MinPsn.PUNT;
+                last_acked.apply(hdr, meta, has_minimum, word, minimum);
+                waiting_nak.apply(hdr, meta, minimum);
                 if (meta.kind == Kind.DATA || meta.kind == Kind.SELECTIVE_NAK) {
                     selective_nak.apply(hdr, meta);
                 }
@@ -177,8 +149,7 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
                 }
 
                 if (meta.drop_reason == Drop.NONE) {
-                    decide.apply(hdr, meta, minimum, msn, is_final, is_answer, advances_minimum, forwards_nak, search,
-                                 decision);
+                    decide.apply(hdr, meta, minimum, decision);
                 }
                 source_tags.apply(hdr, meta, decision.verdict);
                 work_slot = (bit<32>)meta.min_psn << 3;

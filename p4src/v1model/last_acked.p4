@@ -11,11 +11,9 @@
 #ifndef ALFIRK_LAST_ACKED_P4
 #define ALFIRK_LAST_ACKED_P4
 
-// `has_minimum`: `word` is the group's minimum. `is_final`: the packet is feedback that needs no further search.
-// Returns the minimum and its MSN. `is_answer`: the packet is old data, or a probe for it, that all paths have.
-// `advances_minimum`: the minimum is beyond the last acknowledged PSN. `last`: the new AckPSN ++ MSN.
-control LastAcked(in headers_t hdr, in metadata_t meta, in bool has_minimum, in bool is_final, in word_t word,
-                  out psn_t minimum, out msn_t msn, out bool is_answer, out bool advances_minimum, out bit<48> last) {
+// `has_minimum`: `word` is the group's minimum. Sets PSN and MSN of `minimum`, `advances` and `is_answer`.
+control LastAcked(in headers_t hdr, in metadata_t meta, in bool has_minimum, in word_t word, inout minimum_t minimum) {
+    bit<48> last;
     psn_t base;
     psn_t room;
     msn_t step;
@@ -23,36 +21,40 @@ control LastAcked(in headers_t hdr, in metadata_t meta, in bool has_minimum, in 
     apply {
         msn_bases.read(base, (bit<32>)meta.group_index);
         last = meta.last_acked;
-        minimum = meta.last_acked[47:24];
-        msn = meta.last_acked[23:0];
+        minimum.psn = meta.last_acked[47:24];
+        minimum.msn = meta.last_acked[23:0];
         if (meta.kind == Kind.COMMAND) {
-            minimum = hdr.feedback.agg_psn;
-            msn = hdr.feedback.agg_msn;
+            minimum.psn = hdr.feedback.agg_psn;
+            minimum.msn = hdr.feedback.agg_msn;
         } else if (has_minimum) {
-            minimum = WORD_PSN(word);
+            minimum.psn = WORD_PSN(word);
             // A sender has no MSN. All responders of one stream count the same messages.
-            if (minimum != meta.last_acked[47:24] && WORD_PATH(word) != PATH_OF_SENDER) {
-                msn = msn + (bit<24>)(WORD_MSN(word) - msn[15:0]);
+            if (minimum.psn != meta.last_acked[47:24] && WORD_PATH(word) != PATH_OF_SENDER) {
+                minimum.msn = minimum.msn + (bit<24>)(WORD_MSN(word) - minimum.msn[15:0]);
             }
         }
         // If the packet acknowledges exactly the minimum, its MSN has all 24 bits.
-        if (meta.is_feedback == 1 && meta.acked_psn == minimum) {
-            msn = hdr.aeth.msn;
+        if (meta.is_feedback == 1 && meta.acked_psn == minimum.psn) {
+            minimum.msn = hdr.aeth.msn;
         }
         // Keep the larger MSN: a path may report an old one if several members behind it were the source.
-        room = minimum - base;
-        step = msn - meta.last_acked[23:0];
+        room = minimum.psn - base;
+        step = minimum.msn - meta.last_acked[23:0];
         if (meta.kind != Kind.COMMAND && (step[23:23] == 1 || room[23:23] == 1 || step > room)) {
-            msn = meta.last_acked[23:0];
+            minimum.msn = meta.last_acked[23:0];
         }
-        advances_minimum = PSN_LT(meta.last_acked[47:24], minimum);
+        minimum.advances = PSN_LT(meta.last_acked[47:24], minimum.psn);
         // A new minimum goes to the source first, also if a former source started the walk.
-        is_answer = (meta.kind == Kind.DATA
-                     || (meta.role == Role.PROBE && is_final && (meta.is_source == 1 || !advances_minimum)))
-            && !PSN_LT(minimum, hdr.bth.psn);
-        if (advances_minimum && (meta.kind == Kind.COMMAND || (is_answer && meta.is_source == 1)
-                                 || (is_final && !is_answer))) {
-            last = minimum ++ msn;
+        minimum.is_answer = (meta.kind == Kind.DATA
+                             || (meta.role == Role.PROBE && minimum.is_final
+                                 && (meta.is_source == 1 || !minimum.advances)))
+            && !PSN_LT(minimum.psn, hdr.bth.psn);
+        if (minimum.advances && (meta.kind == Kind.COMMAND || (minimum.is_answer && meta.is_source == 1)
+                                 || (minimum.is_final && !minimum.is_answer))) {
+            last = minimum.psn ++ minimum.msn;
+        }
+        if (last != meta.last_acked) {
+            last_positions.write((bit<32>)meta.group_index, last);
         }
         if (last[23:0] != meta.last_acked[23:0]) {
             msn_bases.write((bit<32>)meta.group_index, last[47:24]);
