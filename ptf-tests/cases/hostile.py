@@ -467,15 +467,26 @@ class ProbesOfPuntedDataAreRateLimited(FloodTest):
 
 
 class DroppedDataIsNotSentToTheController(FloodTest):
-    """New data of a member that is not the source is dropped, and causes no probe."""
+    """Data that is dropped for any reason is not cloned: it causes no probe and no copy for the ICRC."""
 
     min_psn = MinPsn.PUNT
+    icrc_mode = IcrcMode.PUNT
     reason = PacketInReason.PROBE
 
     def runTest(self) -> None:
-        sent = replace(self.packet(self.sent + 5), eth_src=HOSTS[2].mac, src=HOSTS[2].ip)
-        self.expect_drop(Drop.NOT_THE_SOURCE, 2, *[sent.frame()] * self.flood)
-        self.assertEqual(self.registers.take_punted(), [])
+        new = replace(self.packet(self.sent + 5), eth_src=HOSTS[2].mac, src=HOSTS[2].ip)
+        old = self.packet(3)
+        cases = (
+            (Drop.NOT_THE_SOURCE, 2, new),
+            (Drop.WRONG_QPN, 1, replace(old, dqpn=7)),
+            (Drop.WRONG_PKEY, 1, replace(old, pkey=0x8001)),
+            (Drop.TTL_EXPIRED, 1, replace(old, ttl=1)),
+            (Drop.NOT_A_MEMBER, 2, replace(old, src=self.group.mcst_id)),
+        )
+        for reason, port, sent in cases:
+            with self.subTest(reason=reason.name):
+                self.expect_drop(reason, port, *[sent.frame()] * self.flood)
+                self.assertEqual(self.registers.take_punted(), [])
 
 
 class DataToTheControllerIsRateLimited(FloodTest):
